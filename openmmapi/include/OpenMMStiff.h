@@ -1,0 +1,12 @@
+#ifndef OPENMM_STIFF_H_
+#define OPENMM_STIFF_H_
+
+/**
+ * Everything that a C++ program needs to use OpenMM-Stiff.
+ */
+#include "openmmstiff/LangevinThermostat.h"
+#include "openmmstiff/StiffIntegrator.h"
+#include "openmmstiff/ZhangSkeelIntegrator.h"
+#include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
+
+#endif /* OPENMM_STIFF_H_ */

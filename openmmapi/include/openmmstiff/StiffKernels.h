@@ -1,0 +1,106 @@
+#ifndef OPENMM_STIFF_KERNELS_H_
+#define OPENMM_STIFF_KERNELS_H_
+
+#include "ZhangSkeelLangevinIntegrator.h"
+#include "openmm/KernelImpl.h"
+#include "openmm/Platform.h"
+#include "openmm/State.h"
+#include "openmm/System.h"
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace OpenMMStiff {
+
+/**
+ * What StiffIntegrator asks of every kernel of this plugin: to keep the method's hidden state (what a step needs
+ * beyond the positions and velocities of the Context) in agreement with a Context that others modify too.
+ */
+class OPENMM_EXPORT_STIFF StiffStepKernel : public OpenMM::KernelImpl {
+public:
+    StiffStepKernel(const std::string& name, const OpenMM::Platform& platform) : KernelImpl(name, platform) {
+    }
+    /**
+     * Called at the start of each step: notice positions that somebody else has set since the last one, such as
+     * another integrator of a CompoundIntegrator.
+     */
+    virtual void adoptPositions(OpenMM::ContextImpl& context) = 0;
+    /**
+     * The user has changed the Context: see OpenMM::Integrator::stateChanged().
+     */
+    virtual void stateChanged(OpenMM::State::DataType changed) = 0;
+    /**
+     * Compute the kinetic energy of the present velocities [kJ/mol].
+     */
+    virtual double computeKineticEnergy(OpenMM::ContextImpl& context) = 0;
+    /**
+     * Write the hidden state to a checkpoint, bit for bit.
+     */
+    virtual void createCheckpoint(OpenMM::ContextImpl& context, std::ostream& stream) const = 0;
+    /**
+     * Restore the hidden state from a checkpoint. The positions are those of the checkpoint already.
+     */
+    virtual void loadCheckpoint(OpenMM::ContextImpl& context, std::istream& stream) = 0;
+    /**
+     * Write the hidden state to a State that is being saved.
+     */
+    virtual void serializeState(OpenMM::ContextImpl& context, OpenMM::SerializationNode& node) const = 0;
+    /**
+     * Restore the hidden state from a saved State. The positions are those of the State already.
+     */
+    virtual void deserializeState(OpenMM::ContextImpl& context, const OpenMM::SerializationNode& node) = 0;
+};
+
+/**
+ * This kernel is invoked by ZhangSkeelIntegrator and ZhangSkeelLangevinIntegrator to take one time step.
+ */
+class OPENMM_EXPORT_STIFF IntegrateZhangSkeelStepKernel : public StiffStepKernel {
+public:
+    static std::string Name() {
+        return "IntegrateZhangSkeelStep";
+    }
+    IntegrateZhangSkeelStepKernel(const std::string& name, const OpenMM::Platform& platform)
+            : StiffStepKernel(name, platform) {
+    }
+    /**
+     * Initialize the kernel.
+     *
+     * @param context      the Context that the integrator is bound to
+     * @param integrator   the ZhangSkeelIntegrator this kernel will be used for
+     * @param className    the name of the integrator's class, for error messages
+     */
+    virtual void initialize(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator,
+                            const std::string& className) = 0;
+    /**
+     * Seed the platform's random numbers.
+     */
+    virtual void initializeRandom(int seed) = 0;
+    /**
+     * Execute the deterministic step.
+     *
+     * @param stateModified   whether a Force modified the Context's state just before this step
+     */
+    virtual void execute(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator,
+                         bool stateModified) = 0;
+    /**
+     * Execute the Ornstein-Uhlenbeck flow over one step size.
+     */
+    virtual void thermalize(OpenMM::ContextImpl& context, const ZhangSkeelLangevinIntegrator& integrator) = 0;
+    /**
+     * Get the positions x that the method propagates [nm].
+     */
+    virtual void getPropagatedPositions(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& positions) = 0;
+    /**
+     * Project velocities on the tangent space of the stiff coordinates, orthogonally in the metric of the masses.
+     */
+    virtual void projectOnTangentSpace(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator,
+                                       std::vector<OpenMM::Vec3>& velocities) = 0;
+    /**
+     * Count the independent stiff coordinates at the present positions: the rank of their Jacobian.
+     */
+    virtual int countStiffCoordinates(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator) = 0;
+};
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_KERNELS_H_ */

@@ -1,0 +1,37 @@
+#ifndef OPENMM_STIFF_BLOCKS_H_
+#define OPENMM_STIFF_BLOCKS_H_
+
+#include "StiffTerms.h"
+#include <string>
+#include <vector>
+
+namespace OpenMMStiff {
+
+/**
+ * A connected group of particles under the stiff terms: one diagonal block of the Hessian.
+ */
+struct Block {
+    /// The particles of the block in ascending order: first the mobile ones, then massless anchors.
+    std::vector<int> particles;
+    /// How many of them are mobile. The block's matrix has three rows for each.
+    int numMobile;
+    /// The terms of the block: indices into the list of stiff terms.
+    std::vector<int> terms;
+};
+
+/**
+ * Divide the stiff terms into blocks. Massless particles never move: they take part in terms as fixed anchors and
+ * do not connect what is bound to them.
+ *
+ * @param system           the System
+ * @param terms            its stiff terms
+ * @param className        the integrator's class, for error messages
+ * @throws OpenMMException if a stiff term acts on a virtual site, or a constraint of the System on a particle of
+ *                         a block
+ */
+OPENMM_EXPORT_STIFF std::vector<Block> findBlocks(const OpenMM::System& system, const std::vector<StiffTerm>& terms,
+                                                  const std::string& className);
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_BLOCKS_H_ */

@@ -1,0 +1,116 @@
+#include "openmmstiff/internal/Blocks.h"
+#include "openmm/Force.h"
+#include "openmm/OpenMMException.h"
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using std::string;
+using std::vector;
+
+namespace {
+
+/** The particle that stands for the set a particle belongs to, by union-find with path halving. */
+int findRoot(vector<int>& parent, int particle) {
+    while (parent[particle] != particle) {
+        parent[particle] = parent[parent[particle]];
+        particle = parent[particle];
+    }
+    return particle;
+}
+
+void refuseVirtualSites(const System& system, const vector<StiffTerm>& terms, const string& className) {
+    for (const StiffTerm& term : terms)
+        for (int a = 0; a < term.getNumParticles(); a++)
+            if (system.isVirtualSite(term.particles[a])) {
+                std::stringstream message;
+                message << className << ": term " << term.index << " of the stiff force '"
+                        << system.getForce(term.force).getName() << "' acts on particle " << term.particles[a]
+                        << ", a virtual site, for which there is no Hessian. Define the term between the particles that"
+                        << " the site depends on, or leave its force out of the stiff force groups";
+                throw OpenMMException(message.str());
+            }
+}
+
+void refuseConstraints(const System& system, const vector<int>& blockOf, const string& className) {
+    for (int i = 0; i < system.getNumConstraints(); i++) {
+        int particle1, particle2;
+        double distance;
+        system.getConstraintParameters(i, particle1, particle2, distance);
+        if (blockOf[particle1] < 0 && blockOf[particle2] < 0)
+            continue;
+        const int inBlock = (blockOf[particle1] >= 0 ? particle1 : particle2);
+        std::stringstream message;
+        message << className << ": constraint " << i << " of the System, between particles " << particle1 << " and "
+                << particle2 << ", acts on particle " << inBlock << ", which has stiff bonds or angles too."
+                << " Remove the constraints of this molecule: create the System with constraints=None and"
+                << " rigidWater=False";
+        throw OpenMMException(message.str());
+    }
+}
+
+} // namespace
+
+vector<Block> OpenMMStiff::findBlocks(const System& system, const vector<StiffTerm>& terms, const string& className) {
+    refuseVirtualSites(system, terms, className);
+    const int numParticles = system.getNumParticles();
+    auto isMobile = [&](int particle) { return system.getParticleMass(particle) > 0; };
+
+    // Join the mobile particles of each term.
+
+    vector<int> parent(numParticles);
+    std::iota(parent.begin(), parent.end(), 0);
+    vector<int> firstMobile(terms.size(), -1);
+    for (size_t t = 0; t < terms.size(); t++)
+        for (int a = 0; a < terms[t].getNumParticles(); a++) {
+            const int particle = terms[t].particles[a];
+            if (!isMobile(particle))
+                continue;
+            if (firstMobile[t] < 0)
+                firstMobile[t] = particle;
+            parent[findRoot(parent, particle)] = findRoot(parent, firstMobile[t]);
+        }
+
+    // Number the blocks in the order of their first particles.
+
+    vector<bool> hasTerm(numParticles, false);
+    for (size_t t = 0; t < terms.size(); t++)
+        if (firstMobile[t] >= 0)
+            hasTerm[findRoot(parent, firstMobile[t])] = true;
+    vector<int> blockOfRoot(numParticles, -1), blockOf(numParticles, -1);
+    vector<Block> blocks;
+    for (int i = 0; i < numParticles; i++) {
+        const int root = findRoot(parent, i);
+        if (!hasTerm[root])
+            continue;
+        if (blockOfRoot[root] < 0) {
+            blockOfRoot[root] = blocks.size();
+            blocks.push_back({{}, 0, {}});
+        }
+        blockOf[i] = blockOfRoot[root];
+        blocks[blockOf[i]].particles.push_back(i);
+        blocks[blockOf[i]].numMobile++;
+    }
+    refuseConstraints(system, blockOf, className);
+
+    // Distribute the terms, and add the anchors behind the mobile particles.
+
+    for (size_t t = 0; t < terms.size(); t++) {
+        if (firstMobile[t] < 0)
+            continue;
+        Block& block = blocks[blockOf[firstMobile[t]]];
+        block.terms.push_back(t);
+        for (int a = 0; a < terms[t].getNumParticles(); a++) {
+            const int particle = terms[t].particles[a];
+            if (isMobile(particle))
+                continue;
+            const auto anchors = block.particles.begin() + block.numMobile;
+            const auto place = std::lower_bound(anchors, block.particles.end(), particle);
+            if (place == block.particles.end() || *place != particle)
+                block.particles.insert(place, particle);
+        }
+    }
+    return blocks;
+}

@@ -1,0 +1,31 @@
+#include "openmmstiff/LangevinThermostat.h"
+#include "openmm/OpenMMException.h"
+#include <cmath>
+#include <sstream>
+
+using namespace OpenMMStiff;
+
+namespace {
+/** Written so that NaN is refused too. */
+double requireNonNegative(double value, const char* what, const char* unit) {
+    if (!(value >= 0) || std::isinf(value)) {
+        std::stringstream message;
+        message << what << " must be a non-negative number, not " << value << " " << unit;
+        throw OpenMM::OpenMMException(message.str());
+    }
+    return value;
+}
+} // namespace
+
+LangevinThermostat::LangevinThermostat(double temperature, double frictionCoeff) : randomNumberSeed(0) {
+    setTemperature(temperature);
+    setFriction(frictionCoeff);
+}
+
+void LangevinThermostat::setTemperature(double temperature) {
+    this->temperature = requireNonNegative(temperature, "Temperature", "K");
+}
+
+void LangevinThermostat::setFriction(double frictionCoeff) {
+    friction = requireNonNegative(frictionCoeff, "Friction", "1/ps");
+}

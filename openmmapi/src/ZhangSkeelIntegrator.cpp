@@ -1,0 +1,44 @@
+#include "openmmstiff/ZhangSkeelIntegrator.h"
+#include "openmmstiff/StiffKernels.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/internal/ContextImpl.h"
+#include <cmath>
+#include <sstream>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using std::string;
+using std::vector;
+
+ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)
+        : StiffIntegrator(stepSize), beta(0.25), stiffForceGroups(0) {
+}
+
+void ZhangSkeelIntegrator::setBeta(double beta) {
+    if (!(beta >= 0) || std::isinf(beta)) {
+        std::stringstream message;
+        message << "ZhangSkeelIntegrator: beta must be a non-negative number, not " << beta
+                << "; linear stiff modes are stable for any step size if it is 0.25 or more";
+        throw OpenMMException(message.str());
+    }
+    this->beta = beta;
+}
+
+vector<string> ZhangSkeelIntegrator::getKernelNames() {
+    return {IntegrateZhangSkeelStepKernel::Name()};
+}
+
+void ZhangSkeelIntegrator::initializeKernel() {
+    kernel.getAs<IntegrateZhangSkeelStepKernel>().initialize(*context, *this, getClassName());
+}
+
+void ZhangSkeelIntegrator::advance(bool stateModified) {
+    kernel.getAs<IntegrateZhangSkeelStepKernel>().execute(*context, *this, stateModified);
+}
+
+vector<Vec3> ZhangSkeelIntegrator::getPropagatedPositions() const {
+    requireContext();
+    vector<Vec3> positions;
+    const_cast<Kernel&>(kernel).getAs<IntegrateZhangSkeelStepKernel>().getPropagatedPositions(*context, positions);
+    return positions;
+}

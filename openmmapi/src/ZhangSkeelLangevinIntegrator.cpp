@@ -1,0 +1,60 @@
+#include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
+#include "openmmstiff/StiffKernels.h"
+#include "openmm/CMMotionRemover.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/internal/ContextImpl.h"
+#include "openmm/reference/SimTKOpenMMRealType.h"
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using std::vector;
+
+ZhangSkeelLangevinIntegrator::ZhangSkeelLangevinIntegrator(double temperature, double frictionCoeff, double stepSize)
+        : ZhangSkeelIntegrator(stepSize), LangevinThermostat(temperature, frictionCoeff), thermalizeStiffModes(true) {
+}
+
+void ZhangSkeelLangevinIntegrator::initializeKernel() {
+    ZhangSkeelIntegrator::initializeKernel();
+    kernel.getAs<IntegrateZhangSkeelStepKernel>().initializeRandom(getRandomNumberSeed());
+}
+
+void ZhangSkeelLangevinIntegrator::advance(bool stateModified) {
+    ZhangSkeelIntegrator::advance(stateModified);
+    kernel.getAs<IntegrateZhangSkeelStepKernel>().thermalize(*context, *this);
+}
+
+vector<Vec3> ZhangSkeelLangevinIntegrator::getVelocitiesForTemperature(const System& system, double temperature,
+                                                                       int randomSeed) const {
+    vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);
+    if (!thermalizeStiffModes && context != nullptr)
+        const_cast<Kernel&>(kernel).getAs<IntegrateZhangSkeelStepKernel>().projectOnTangentSpace(*context, *this,
+                                                                                                 velocities);
+    return velocities;
+}
+
+double ZhangSkeelLangevinIntegrator::computeSystemTemperature() {
+    requireContext();
+    const System& system = context->getSystem();
+    int degreesOfFreedom = 0;
+    for (int i = 0; i < system.getNumParticles(); i++)
+        if (system.getParticleMass(i) > 0)
+            degreesOfFreedom += 3;
+    for (int i = 0; i < system.getNumConstraints(); i++) {
+        int particle1, particle2;
+        double distance;
+        system.getConstraintParameters(i, particle1, particle2, distance);
+        if (system.getParticleMass(particle1) > 0 || system.getParticleMass(particle2) > 0)
+            degreesOfFreedom -= 1;
+    }
+    for (int i = 0; i < system.getNumForces(); i++)
+        if (dynamic_cast<const CMMotionRemover*>(&system.getForce(i)) != nullptr) {
+            degreesOfFreedom -= 3;
+            break;
+        }
+    if (!thermalizeStiffModes)
+        degreesOfFreedom -= kernel.getAs<IntegrateZhangSkeelStepKernel>().countStiffCoordinates(*context, *this);
+    if (degreesOfFreedom <= 0)
+        throw OpenMMException(std::string(getClassName()) +
+                              ": the System has no degrees of freedom that are thermalized, so it has no temperature");
+    return 2 * computeKineticEnergy() / (degreesOfFreedom * BOLTZ);
+}

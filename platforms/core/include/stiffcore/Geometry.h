@@ -1,0 +1,41 @@
+#ifndef STIFFCORE_GEOMETRY_H_
+#define STIFFCORE_GEOMETRY_H_
+
+#include <Eigen/Core>
+#include <cmath>
+
+/**
+ * The numerics of this plugin are templates over the scalar type Real: double, or later an array with one molecule
+ * in each lane. They therefore mask with select() instead of branching on values, and leave it to their caller to look at
+ * the results and throw.
+ */
+namespace stiffcore {
+
+template <class Real> using Vector3 = Eigen::Matrix<Real, 3, 1>;
+template <class Real> using Matrix3 = Eigen::Matrix<Real, 3, 3>;
+
+inline double select(bool condition, double ifTrue, double ifFalse) {
+    return condition ? ifTrue : ifFalse;
+}
+
+/**
+ * Displacements in the periodic box, by the minimum image convention for OpenMM's reduced triclinic boxes.
+ */
+struct Box {
+    /// The box vectors [nm], one a row; lower triangular.
+    double vectors[3][3];
+
+    template <class Real> Vector3<Real> minimumImage(Vector3<Real> delta) const {
+        using std::floor;
+        for (int i = 2; i >= 0; i--) {
+            const Real shift = floor(delta[i] * (1 / vectors[i][i]) + 0.5);
+            for (int j = 0; j <= i; j++)
+                delta[j] -= shift * vectors[i][j];
+        }
+        return delta;
+    }
+};
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_GEOMETRY_H_ */

@@ -1,0 +1,109 @@
+#ifndef STIFFCORE_ANGLE_H_
+#define STIFFCORE_ANGLE_H_
+
+#include "../Geometry.h"
+#include <Eigen/Geometry>
+
+namespace stiffcore {
+
+/**
+ * The angle theta between a = x0 - x1 and b = x2 - x1, with its derivatives. With the unit vectors ea and eb, n the
+ * unit normal of their plane, and ta = ea x n, tb = n x eb the directions in the plane that open the angle,
+ *
+ *     dtheta/da = ta / |a|,                dtheta/db = tb / |b|
+ *     d2theta/da da = [cot(theta) n n^T - ea ta^T - ta ea^T] / |a|^2
+ *     d2theta/db db = [cot(theta) n n^T - eb tb^T - tb eb^T] / |b|^2
+ *     d2theta/da db = -n n^T / (|a| |b| sin(theta)),
+ *
+ * and the vertex takes the negative sums. Only motion out of the plane (n n^T) is singular at 0 and 180 degrees; it is
+ * always multiplied by V'/sin(theta), for which a potential with its minimum there has a finite limit. At 0 and 180
+ * degrees the plane is undefined, and close to them the cross product is all rounding, not even perpendicular to a:
+ * below minBend any n perpendicular to a is taken, which is exact in the limit, where all directions around the
+ * line are alike.
+ */
+template <class Real> struct Angle {
+    static constexpr int numAtoms = 3;
+    /// Below this sine, V'/sin(theta) is capped where it has no finite limit.
+    static constexpr double minSine = 1e-6;
+    /// Below this sine, n is chosen: the error of the computed normal, roundoff/sine, exceeds that of the limit, sine.
+    static constexpr double minBend = 1e-8;
+    /// The angle, and its supplement (accurate where the angle is close to pi) [rad].
+    Real value, supplement;
+    Real sine, cosine;
+
+    Angle(const Vector3<Real>& a, const Vector3<Real>& b) {
+        using std::atan2;
+        using std::sqrt;
+        inverseA = inverseNorm(a);
+        inverseB = inverseNorm(b);
+        ea = a * inverseA;
+        eb = b * inverseB;
+        Vector3<Real> normal = ea.cross(eb);
+        sine = sqrt(normal.squaredNorm());
+        cosine = ea.dot(eb);
+        value = atan2(sine, cosine);
+        supplement = atan2(sine, -cosine);
+        const auto bent = sine > minBend;
+        const Vector3<Real> anyNormal = perpendicular(ea);
+        const Real inverseSine = 1 / select(bent, sine, Real(1));
+        for (int i = 0; i < 3; i++)
+            n[i] = select(bent, normal[i] * inverseSine, anyNormal[i]);
+        ta = ea.cross(n);
+        tb = n.cross(eb);
+    }
+
+    Vector3<Real> gradient(int atom) const {
+        if (atom == 0)
+            return ta * inverseA;
+        if (atom == 2)
+            return tb * inverseB;
+        return -(ta * inverseA + tb * inverseB);
+    }
+
+    /**
+     * Add the Hessian of V(theta).
+     *
+     * @param first           V' [kJ/mol/rad]
+     * @param second          V'' [kJ/mol/rad^2]
+     * @param firstOverSine   V'/sin(theta), finite
+     * @param add             called as add(a, b, h) with the 3x3 block h of atoms a >= b
+     */
+    template <class Add> void addHessian(Real first, Real second, Real firstOverSine, Add&& add) const {
+        const Vector3<Real> ga = ta * inverseA, gb = tb * inverseB;
+        const Vector3<Real> ra = ea * inverseA, rb = eb * inverseB;
+        const Vector3<Real> na = n * inverseA, nb = n * inverseB;
+        const Real outOfPlane = firstOverSine * cosine;
+        const Matrix3<Real> haa = second * ga * ga.transpose() + outOfPlane * na * na.transpose() -
+                                  first * (ra * ga.transpose() + ga * ra.transpose());
+        const Matrix3<Real> hbb = second * gb * gb.transpose() + outOfPlane * nb * nb.transpose() -
+                                  first * (rb * gb.transpose() + gb * rb.transpose());
+        const Matrix3<Real> hba = second * gb * ga.transpose() - firstOverSine * nb * na.transpose();
+        add(0, 0, haa);
+        add(2, 2, hbb);
+        add(2, 0, hba);
+        add(1, 0, -(haa + hba));
+        add(2, 1, -(hba + hbb));
+        add(1, 1, haa + hbb + hba + hba.transpose());
+    }
+
+private:
+    Real inverseA, inverseB;
+    Vector3<Real> ea, eb, n, ta, tb;
+
+    static Real inverseNorm(const Vector3<Real>& v) {
+        using std::sqrt;
+        const Real norm = sqrt(v.squaredNorm());
+        return select(norm > 0, 1 / select(norm > 0, norm, Real(1)), Real(0));
+    }
+
+    /** A unit vector perpendicular to the unit vector e, built without cancellation (Duff et al. 2017). */
+    static Vector3<Real> perpendicular(const Vector3<Real>& e) {
+        const Real sign = select(e[2] >= 0, Real(1), Real(-1));
+        const Real p = -1 / (sign + e[2]);
+        return Vector3<Real>(1 + sign * e[0] * e[0] * p, sign * e[0] * e[1] * p, -sign * e[0]);
+    }
+};
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_ANGLE_H_ */

@@ -1,0 +1,116 @@
+#ifndef STIFFCORE_SPARSE_LDLT_H_
+#define STIFFCORE_SPARSE_LDLT_H_
+
+#include <Eigen/OrderingMethods>
+#include <Eigen/SparseCholesky>
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace stiffcore {
+
+/**
+ * The factorization A = L D L^T of a large sparse symmetric positive definite matrix whose pattern never changes.
+ * Rows and columns are put into a fill-reducing (approximate minimum degree) order once, in the constructor, together with the
+ * symbolic factorization. The matrix is held in that order, which spares Eigen the permuted copy that it would
+ * otherwise allocate in each factorization.
+ */
+class SparseLdlt {
+public:
+    /**
+     * @param size      the number of rows
+     * @param entries   the positions (i, j) that may be nonzero; either triangle, repetitions allowed. The diagonal
+     *                  is always part of the pattern.
+     */
+    SparseLdlt(int size, const std::vector<std::pair<int, int>>& entries) : rhs(size) {
+        std::vector<Eigen::Triplet<double>> symmetric;
+        for (int i = 0; i < size; i++)
+            symmetric.emplace_back(i, i, 1.0);
+        for (const auto& [i, j] : entries)
+            if (i != j) {
+                symmetric.emplace_back(i, j, 1.0);
+                symmetric.emplace_back(j, i, 1.0);
+            }
+        Matrix pattern(size, size);
+        pattern.setFromTriplets(symmetric.begin(), symmetric.end());
+        Eigen::PermutationMatrix<Eigen::Dynamic> order;
+        Eigen::AMDOrdering<int>()(pattern, order);
+        place.assign(size, 0);
+        for (int i = 0; i < size; i++)
+            place[order.indices()[i]] = i;
+        std::vector<Eigen::Triplet<double>> upper;
+        for (const auto& entry : symmetric) {
+            const int row = place[entry.row()], column = place[entry.col()];
+            if (row <= column)
+                upper.emplace_back(row, column, 1.0);
+        }
+        matrix.resize(size, size);
+        matrix.setFromTriplets(upper.begin(), upper.end());
+        solver.analyzePattern(matrix);
+    }
+
+    int getSize() const {
+        return matrix.rows();
+    }
+    /**
+     * Get where the value of entry (i, j) of the pattern stands among the values given to factor().
+     */
+    int slot(int i, int j) const {
+        const int row = std::min(place[i], place[j]), column = std::max(place[i], place[j]);
+        const int* first = matrix.innerIndexPtr() + matrix.outerIndexPtr()[column];
+        const int* last = matrix.innerIndexPtr() + matrix.outerIndexPtr()[column + 1];
+        return std::lower_bound(first, last, row) - matrix.innerIndexPtr();
+    }
+    int getNumValues() const {
+        return matrix.nonZeros();
+    }
+    /**
+     * Factor a matrix.
+     *
+     * @param values   the values of the pattern's entries, one triangle
+     * @return whether it is positive definite; false too if it contains NaN
+     */
+    bool factor(const double* values) {
+        std::copy(values, values + getNumValues(), matrix.valuePtr());
+        solver.factorize(matrix);
+        return solver.info() == Eigen::Success && (solver.pivots().array() > 0).all();
+    }
+    /**
+     * Count the pivots above a threshold: for a positive semi-definite matrix, its numerical rank.
+     */
+    int countPivots(double threshold) const {
+        return (solver.pivots().array() > threshold).count();
+    }
+    /**
+     * Solve A x = b with the factors.
+     *
+     * @param b   the right side, replaced by x
+     */
+    void solve(double* b) {
+        for (int i = 0; i < getSize(); i++)
+            rhs[place[i]] = b[i];
+        solver.matrixL().solveInPlace(rhs);
+        rhs.array() /= solver.pivots().array();
+        solver.matrixU().solveInPlace(rhs);
+        for (int i = 0; i < getSize(); i++)
+            b[i] = rhs[place[i]];
+    }
+
+private:
+    using Matrix = Eigen::SparseMatrix<double>;
+    /** Shows the pivots without the copy that vectorD() makes. */
+    struct Solver : Eigen::SimplicialLDLT<Matrix, Eigen::Upper, Eigen::NaturalOrdering<int>> {
+        const Eigen::VectorXd& pivots() const {
+            return m_diag;
+        }
+    };
+    /// Where row i of the caller stands in the fill-reducing order.
+    std::vector<int> place;
+    Matrix matrix;
+    Eigen::VectorXd rhs;
+    Solver solver;
+};
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_SPARSE_LDLT_H_ */

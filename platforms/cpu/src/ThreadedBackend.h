@@ -1,0 +1,62 @@
+#ifndef STIFFCPU_THREADED_BACKEND_H_
+#define STIFFCPU_THREADED_BACKEND_H_
+
+#include "CpuPlatform.h"
+#include "openmm/internal/ContextImpl.h"
+#include "openmm/internal/ThreadPool.h"
+#include <algorithm>
+#include <atomic>
+
+namespace stiffcpu {
+
+/**
+ * The CPU platform's way: OpenMM's thread pool, and its random numbers, one stream a thread.
+ */
+class ThreadedBackend {
+public:
+    explicit ThreadedBackend(OpenMM::ContextImpl& context) : data(OpenMM::CpuPlatform::getPlatformData(context)) {
+    }
+    int getNumThreads() const {
+        return data.threads.getNumThreads();
+    }
+    /** The parts depend on nothing but n and the number of threads, so that a seed always gives the same noise. */
+    template <class Function> void forEachPart(int n, Function&& function) {
+        const int numThreads = getNumThreads();
+        auto part = [&](int thread) {
+            function((long long) n * thread / numThreads, (long long) n * (thread + 1) / numThreads, thread);
+        };
+        if (n < minParallelSize) {
+            for (int thread = 0; thread < numThreads; thread++)
+                part(thread);
+            return;
+        }
+        data.threads.execute([&](OpenMM::ThreadPool&, int thread) { part(thread); });
+        data.threads.waitForThreads();
+    }
+    /** Threads take the next few blocks when they are done with the last ones: blocks differ in size. */
+    template <class Function> void forEachBlock(int n, Function&& function) {
+        const int chunk = std::max(1, std::min(16, n / (4 * getNumThreads())));
+        std::atomic<int> next(0);
+        data.threads.execute([&](OpenMM::ThreadPool&, int thread) {
+            for (int begin = next.fetch_add(chunk); begin < n; begin = next.fetch_add(chunk))
+                for (int i = begin; i < std::min(n, begin + chunk); i++)
+                    function(i, thread);
+        });
+        data.threads.waitForThreads();
+    }
+    void initializeRandom(int seed) {
+        data.random.initialize(seed, getNumThreads());
+    }
+    double gaussian(int thread) {
+        return data.random.getGaussianRandom(thread);
+    }
+
+private:
+    /// Below this number of particles a loop over them takes less time than waking the threads.
+    static constexpr int minParallelSize = 10000;
+    OpenMM::CpuPlatform::PlatformData& data;
+};
+
+} // namespace stiffcpu
+
+#endif /* STIFFCPU_THREADED_BACKEND_H_ */

@@ -1,0 +1,61 @@
+#ifndef STIFFHOST_HOST_STATE_H_
+#define STIFFHOST_HOST_STATE_H_
+
+#include "ReferenceConstraints.h"
+#include "ReferencePlatform.h"
+#include "openmm/Vec3.h"
+#include "openmm/internal/ContextImpl.h"
+#include "stiffcore/Geometry.h"
+#include <vector>
+
+namespace stiffhost {
+
+/**
+ * The state of a Context whose platform keeps it in double precision in the memory of the host: the Reference platform and
+ * those derived from it.
+ */
+class HostState {
+public:
+    explicit HostState(OpenMM::ContextImpl& context)
+            : data(*reinterpret_cast<OpenMM::ReferencePlatform::PlatformData*>(context.getPlatformData())) {
+    }
+    std::vector<OpenMM::Vec3>& positions() {
+        return *data.positions;
+    }
+    std::vector<OpenMM::Vec3>& velocities() {
+        return *data.velocities;
+    }
+    const std::vector<OpenMM::Vec3>& forces() const {
+        return *data.forces;
+    }
+    OpenMM::ReferenceConstraints& constraints() {
+        return *data.constraints;
+    }
+    stiffcore::Box box() const {
+        stiffcore::Box box;
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++)
+                box.vectors[i][j] = data.periodicBoxVectors[i][j];
+        return box;
+    }
+    void advanceTime(double stepSize) {
+        data.time += stepSize;
+        data.stepCount++;
+    }
+
+private:
+    OpenMM::ReferencePlatform::PlatformData& data;
+};
+
+/** The components of an array of vectors, one after the other. */
+inline double* components(std::vector<OpenMM::Vec3>& vectors) {
+    return reinterpret_cast<double*>(vectors.data());
+}
+
+inline const double* components(const std::vector<OpenMM::Vec3>& vectors) {
+    return reinterpret_cast<const double*>(vectors.data());
+}
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_HOST_STATE_H_ */

@@ -1,0 +1,102 @@
+#ifndef STIFFHOST_PROPAGATED_POSITIONS_H_
+#define STIFFHOST_PROPAGATED_POSITIONS_H_
+
+#include "openmm/OpenMMException.h"
+#include "openmm/Vec3.h"
+#include "openmm/serialization/SerializationNode.h"
+#include <iostream>
+#include <vector>
+
+namespace stiffhost {
+
+/**
+ * The positions x that a method propagates while the Context shows others, q. Both are kept, so that x is known to the last
+ * bit and a change of the Context's positions by somebody else is noticed:
+ *
+ *  - positions that a user or another integrator has set are new positions x = q;
+ *  - positions that a Force has moved between steps (a barostat) carry x along: the offset q - x is kept.
+ */
+class PropagatedPositions {
+public:
+    using Positions = std::vector<OpenMM::Vec3>;
+
+    /** Forget x: the Context's positions have been set. */
+    void reset() {
+        shown.clear();
+    }
+    /** Set both after a step. */
+    void set(const Positions& x, const Positions& q) {
+        propagated = x;
+        shown = q;
+    }
+    /** Get x, if the Context holds q. */
+    const Positions& get(const Positions& q) const {
+        return q == shown ? propagated : q;
+    }
+    /**
+     * Take positions that do not come from the last step.
+     *
+     * @return whether x has changed
+     */
+    bool adopt(const Positions& q) {
+        if (q == shown)
+            return false;
+        set(q, q);
+        return true;
+    }
+    /**
+     * Follow positions that a Force has moved.
+     *
+     * @return whether x has changed
+     */
+    bool follow(const Positions& q) {
+        if (q == shown)
+            return false;
+        for (size_t i = 0; i < q.size(); i++)
+            propagated[i] += q[i] - shown[i];
+        shown = q;
+        return true;
+    }
+
+    void write(std::ostream& stream, const Positions& q) const {
+        const Positions& x = get(q);
+        stream.write((const char*) x.data(), sizeof(OpenMM::Vec3) * x.size());
+    }
+    void read(std::istream& stream, const Positions& q) {
+        propagated.resize(q.size());
+        stream.read((char*) propagated.data(), sizeof(OpenMM::Vec3) * q.size());
+        if (!stream)
+            throw OpenMM::OpenMMException("loadCheckpoint: the checkpoint ends before the integrator's data; it was"
+                                          " written with another integrator");
+        shown = q;
+    }
+    void write(OpenMM::SerializationNode& node, const Positions& q) const {
+        OpenMM::SerializationNode& child = node.createChildNode("PropagatedPositions");
+        for (const OpenMM::Vec3& x : get(q))
+            child.createChildNode("Position")
+                    .setDoubleProperty("x", x[0])
+                    .setDoubleProperty("y", x[1])
+                    .setDoubleProperty("z", x[2]);
+    }
+    void read(const OpenMM::SerializationNode& node, const Positions& q) {
+        for (const OpenMM::SerializationNode& child : node.getChildren()) {
+            if (child.getName() != "PropagatedPositions")
+                continue;
+            const auto& positions = child.getChildren();
+            if (positions.size() != q.size())
+                throw OpenMM::OpenMMException("The State holds propagated positions of another number of particles");
+            Positions x;
+            for (const OpenMM::SerializationNode& position : positions)
+                x.push_back(OpenMM::Vec3(position.getDoubleProperty("x"), position.getDoubleProperty("y"),
+                                         position.getDoubleProperty("z")));
+            set(x, q);
+        }
+    }
+
+private:
+    Positions propagated, shown;
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_PROPAGATED_POSITIONS_H_ */

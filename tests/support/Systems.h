@@ -1,0 +1,145 @@
+#ifndef STIFFTEST_SYSTEMS_H_
+#define STIFFTEST_SYSTEMS_H_
+
+#include "OpenMM.h"
+#include "sfmt/SFMT.h"
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+/**
+ * Systems for tests of integrators. Units are OpenMM's: nm, ps, dalton, kJ/mol.
+ */
+namespace stifftest {
+
+/// The flexible TIP3P water of tip3p.xml.
+constexpr double bondLength = 0.09572, bondConstant = 462750.4, waterAngle = 1.82421813418, angleConstant = 836.8;
+constexpr double oxygenMass = 15.99943, hydrogenMass = 1.007947;
+
+struct Model {
+    OpenMM::System system;
+    std::vector<OpenMM::Vec3> positions;
+};
+
+/** Where the three sites of a water stand: the oxygen at the origin, turned by an angle about z and then x. */
+inline std::vector<OpenMM::Vec3> waterGeometry(const OpenMM::Vec3& origin, double turn) {
+    std::vector<OpenMM::Vec3> sites = {OpenMM::Vec3()};
+    for (double sign : {-0.5, 0.5}) {
+        const double phi = turn + sign * waterAngle;
+        const double x = bondLength * std::cos(phi), y = bondLength * std::sin(phi);
+        sites.push_back(OpenMM::Vec3(x, y * std::cos(2 * turn), y * std::sin(2 * turn)));
+    }
+    for (OpenMM::Vec3& site : sites)
+        site += origin;
+    return sites;
+}
+
+/**
+ * Waters on a cubic grid, with the interactions of TIP3P, without cutoff.
+ *
+ * @param numSide   waters along each edge of the grid
+ * @param rigid     with constraints instead of bonds and angles
+ */
+inline void addWaters(Model& model, int numSide, bool rigid = false) {
+    auto* bonds = new OpenMM::HarmonicBondForce();
+    auto* angles = new OpenMM::HarmonicAngleForce();
+    auto* nonbonded = new OpenMM::NonbondedForce();
+    const double hydrogenDistance = 2 * bondLength * std::sin(0.5 * waterAngle);
+    for (int i = 0; i < numSide * numSide * numSide; i++) {
+        const OpenMM::Vec3 origin(0.31 * (i % numSide), 0.31 * (i / numSide % numSide), 0.31 * (i / numSide / numSide));
+        for (const OpenMM::Vec3& site : waterGeometry(origin, 1.3 * i))
+            model.positions.push_back(site);
+        const int o = model.system.addParticle(oxygenMass);
+        const int h1 = model.system.addParticle(hydrogenMass), h2 = model.system.addParticle(hydrogenMass);
+        nonbonded->addParticle(-0.834, 0.315075240658, 0.635968);
+        nonbonded->addParticle(0.417, 1, 0);
+        nonbonded->addParticle(0.417, 1, 0);
+        nonbonded->addException(o, h1, 0, 1, 0);
+        nonbonded->addException(o, h2, 0, 1, 0);
+        nonbonded->addException(h1, h2, 0, 1, 0);
+        if (rigid) {
+            model.system.addConstraint(o, h1, bondLength);
+            model.system.addConstraint(o, h2, bondLength);
+            model.system.addConstraint(h1, h2, hydrogenDistance);
+        }
+        else {
+            bonds->addBond(o, h1, bondLength, bondConstant);
+            bonds->addBond(o, h2, bondLength, bondConstant);
+            angles->addAngle(h1, o, h2, waterAngle, angleConstant);
+        }
+    }
+    model.system.addForce(bonds);
+    model.system.addForce(angles);
+    model.system.addForce(nonbonded);
+}
+
+inline Model makeWaterCluster(int numSide, bool rigid = false) {
+    Model model;
+    addWaters(model, numSide, rigid);
+    return model;
+}
+
+/** Normally distributed numbers from a seed of their own. */
+class Gaussian {
+public:
+    explicit Gaussian(int seed) {
+        OpenMM_SFMT::init_gen_rand(seed, sfmt);
+    }
+    double operator()() {
+        const double u = 1 - OpenMM_SFMT::genrand_real2(sfmt), w = OpenMM_SFMT::genrand_real2(sfmt);
+        return std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * w);
+    }
+    OpenMM::Vec3 vector() {
+        const double x = (*this)(), y = (*this)(), z = (*this)();
+        return OpenMM::Vec3(x, y, z);
+    }
+
+private:
+    OpenMM_SFMT::SFMT sfmt;
+};
+
+/** Velocities from the Maxwell-Boltzmann distribution, the same on every platform. */
+inline std::vector<OpenMM::Vec3> makeVelocities(const OpenMM::System& system, double temperature, int seed) {
+    Gaussian gaussian(seed);
+    std::vector<OpenMM::Vec3> velocities;
+    for (int i = 0; i < system.getNumParticles(); i++) {
+        const double mass = system.getParticleMass(i);
+        const OpenMM::Vec3 xi = gaussian.vector();
+        velocities.push_back(mass > 0 ? xi * std::sqrt(0.00831446261815324 * temperature / mass) : OpenMM::Vec3());
+    }
+    return velocities;
+}
+
+/** The largest distance between two sets of positions (or velocities). */
+inline double largestDifference(const std::vector<OpenMM::Vec3>& a, const std::vector<OpenMM::Vec3>& b) {
+    double largest = (a.size() == b.size() ? 0 : INFINITY);
+    for (size_t i = 0; i < std::min(a.size(), b.size()); i++) {
+        const OpenMM::Vec3 d = a[i] - b[i];
+        largest = std::max(largest, std::sqrt(d.dot(d)));
+    }
+    return largest;
+}
+
+inline std::vector<OpenMM::Vec3> getPositions(const OpenMM::Context& context) {
+    return context.getState(OpenMM::State::Positions).getPositions();
+}
+
+inline std::vector<OpenMM::Vec3> getVelocities(const OpenMM::Context& context) {
+    return context.getState(OpenMM::State::Velocities).getVelocities();
+}
+
+/**
+ * Platform properties with which two runs repeat each other bit for bit. The CPU platform's nonbonded forces depend on the
+ * timing of its threads, even with DeterministicForces, unless there is only one.
+ */
+inline std::map<std::string, std::string> deterministic(OpenMM::Platform& platform) {
+    if (platform.getName() == "CPU")
+        return {{"DeterministicForces", "true"}, {"Threads", "1"}};
+    return {};
+}
+
+} // namespace stifftest
+
+#endif /* STIFFTEST_SYSTEMS_H_ */
