@@ -489,18 +489,20 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
         model.system.addParticle(12);
         model.positions.push_back(Vec3(1 + 0.14 * i, 0.2, 0.3));
         dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addParticle(0.1 * (i - 1), 0.3, 0.4);
+        for (int j = 0; j < i; j++)
+            dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addException(first + i, first + j, 0, 1, 0);
         if (i > 0)
             bonds->addBond(first + i - 1, first + i, 0.15, 250000);
     }
     model.system.addForce(bonds);
-    ZhangSkeelIntegrator integrator(0.002);
+    ZhangSkeelIntegrator integrator(0.0005);
     integrator.setConstraintTolerance(1e-8);
     Context context(model.system, integrator, platform);
     context.setPositions(model.positions);
     context.setVelocities(makeVelocities(model.system, 300, 14));
     context.applyVelocityConstraints(1e-8);
     const State before = context.getState(State::Energy);
-    integrator.step(100);
+    integrator.step(400);
     const State after = context.getState(State::Energy | State::Positions | State::Velocities);
     const vector<Vec3>&q = after.getPositions(), &v = after.getVelocities();
     for (int i = 0; i < model.system.getNumConstraints(); i++) {
@@ -517,7 +519,7 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
     ASSERT(largestDifference(x, q) > 0);
     const double energyBefore = before.getKineticEnergy() + before.getPotentialEnergy();
     const double energyAfter = after.getKineticEnergy() + after.getPotentialEnergy();
-    ASSERT_EQUAL_TOL(0, energyAfter - energyBefore, 1.0);
+    ASSERT_EQUAL_TOL(0, energyAfter - energyBefore, 0.3);
 }
 
 /** Massless particles stay, whatever their velocity; virtual sites follow their molecules, at q. */

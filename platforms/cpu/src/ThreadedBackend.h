@@ -35,6 +35,11 @@ public:
     }
     /** Threads take the next few blocks when they are done with the last ones: blocks differ in size. */
     template <class Function> void forEachBlock(int n, Function&& function) {
+        if (n == 1 || data.numParticles < minParallelBlocks) {
+            for (int i = 0; i < n; i++)
+                function(i, 0);
+            return;
+        }
         const int chunk = std::max(1, std::min(16, n / (4 * getNumThreads())));
         std::atomic<int> next(0);
         data.threads.execute([&](OpenMM::ThreadPool&, int thread) {
@@ -52,8 +57,8 @@ public:
     }
 
 private:
-    /// Below this number of particles a loop over them takes less time than waking the threads.
-    static constexpr int minParallelSize = 10000;
+    /// Below these numbers of particles a loop over them, or over their blocks, takes less time than waking the threads.
+    static constexpr int minParallelSize = 10000, minParallelBlocks = 150;
     OpenMM::CpuPlatform::PlatformData& data;
 };
 

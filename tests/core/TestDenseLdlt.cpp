@@ -1,0 +1,168 @@
+/**
+ * The dense solver against Eigen's, which pivots.
+ */
+
+#include "CoreTestMain.h"
+#include "CountAllocations.h"
+#include "RandomMatrix.h"
+#include "stiffcore/solve/DenseLdlt.h"
+#include <vector>
+
+using namespace OpenMM;
+using namespace stiffcore;
+using namespace stifftest;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+const double roundoff = 0x1p-53;
+
+/** The lower triangle, as the solver takes it. What is above the diagonal must not matter: it is NaN. */
+std::vector<double> lowerTriangle(const MatrixXd& matrix) {
+    const int n = matrix.rows();
+    std::vector<double> values(n * n, NAN);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j <= i; j++)
+            values[i * n + j] = matrix(i, j);
+    return values;
+}
+
+template <int Size = 0> bool factor(const MatrixXd& matrix) {
+    std::vector<double> values = lowerTriangle(matrix);
+    return DenseLdlt<double, Size>::factor(values.data(), matrix.rows());
+}
+
+template <int Size = 0> VectorXd solve(const MatrixXd& matrix, const VectorXd& b) {
+    std::vector<double> values = lowerTriangle(matrix);
+    ASSERT((DenseLdlt<double, Size>::factor(values.data(), matrix.rows())));
+    VectorXd x = b;
+    DenseLdlt<double, Size>::solve(values.data(), matrix.rows(), x.data());
+    return x;
+}
+
+/** Positive eigenvalues whose quotients are at most `condition`. */
+VectorXd positiveSpectrum(Random& random, int size, double condition) {
+    VectorXd eigenvalues(size);
+    for (int i = 0; i < size; i++)
+        eigenvalues[i] = std::pow(condition, random.uniform(-1, 0));
+    return eigenvalues;
+}
+
+void testSolutionAgreesWithEigen() {
+    // Cholesky's method is backward stable: the error is at most n^2 roundoff times the condition number (Higham,
+    // Accuracy and Stability of Numerical Algorithms, section 10.1), and about as much for Eigen.
+    Random random(1);
+    for (int size = 1; size <= 60; size++)
+        for (double condition : {1.0, 1e3, 1e6}) {
+            const MatrixXd A = randomSymmetric(random, positiveSpectrum(random, size, condition));
+            const VectorXd b = randomVector(random, size), x = solve(A, b);
+            const VectorXd expected = A.fullPivLu().solve(b);
+            ASSERT((x - expected).norm() <= 2 * (size * size + 4) * roundoff * condition * expected.norm());
+            ASSERT((A * x - b).norm() <= 2 * (size * size + 4) * roundoff * A.norm() * x.norm());
+        }
+}
+
+void testFactorsReproduceTheMatrix() {
+    Random random(2);
+    for (int size = 1; size <= 30; size++) {
+        const MatrixXd A = randomSymmetric(random, positiveSpectrum(random, size, 1e3));
+        std::vector<double> values = lowerTriangle(A);
+        ASSERT(DenseLdlt<double>::factor(values.data(), size));
+        MatrixXd L = MatrixXd::Identity(size, size);
+        VectorXd D(size);
+        for (int i = 0; i < size; i++) {
+            D[i] = 1 / values[i * size + i];
+            for (int j = 0; j < i; j++)
+                L(i, j) = values[i * size + j];
+        }
+        ASSERT((L * D.asDiagonal() * L.transpose() - A).norm() <= (size + 4) * roundoff * size * A.norm());
+    }
+}
+
+void testSizesKnownToTheCompilerAgreeWithRuntimeSizes() {
+    // The operations are the same; the compiler may fuse them differently.
+    Random random(3);
+    for (int i = 0; i < 100; i++) {
+        const MatrixXd A3 = randomSymmetric(random, positiveSpectrum(random, 3, 100));
+        const MatrixXd A9 = randomSymmetric(random, positiveSpectrum(random, 9, 100));
+        const VectorXd b3 = randomVector(random, 3), b9 = randomVector(random, 9);
+        ASSERT((solve<3>(A3, b3) - solve(A3, b3)).norm() <= 100 * 9 * roundoff * solve(A3, b3).norm());
+        ASSERT((solve<9>(A9, b9) - solve(A9, b9)).norm() <= 100 * 81 * roundoff * solve(A9, b9).norm());
+    }
+}
+
+void testDefinitenessIsThatOfTheEigenvalues() {
+    // Signs are decided right if the least eigenvalue is not lost in roundings; here it is 1e-9 at least, in absolute value.
+    Random random(4);
+    int numDefinite = 0;
+    for (int i = 0; i < 2000; i++) {
+        const int size = 1 + i % 20;
+        VectorXd eigenvalues = positiveSpectrum(random, size, 1e3);
+        const int numNegative = (i % 3 == 0 ? 1 : i % 3 == 1 ? random.integer(size + 1) : 0);
+        for (int j = 0; j < numNegative; j++)
+            eigenvalues[j] *= -std::pow(10, random.uniform(-6, 0));
+        const MatrixXd A = randomSymmetric(random, eigenvalues);
+        ASSERT_EQUAL(numNegative == 0, isPositiveDefinite(A));
+        ASSERT_EQUAL(numNegative == 0, factor(A));
+        if (size == 3)
+            ASSERT_EQUAL(numNegative == 0, factor<3>(A));
+        if (size == 9)
+            ASSERT_EQUAL(numNegative == 0, factor<9>(A));
+        numDefinite += (numNegative == 0);
+    }
+    ASSERT(numDefinite > 500 && numDefinite < 1500);
+}
+
+void testSingularMatrixIsNotDefinite() {
+    // Numbers that are exact in binary, so that the pivot is exactly zero.
+    ASSERT(!factor(MatrixXd::Zero(1, 1)));
+    ASSERT(!factor(MatrixXd::Zero(9, 9)));
+    ASSERT(!factor<9>(MatrixXd::Zero(9, 9)));
+    MatrixXd A(2, 2);
+    A << 4, 2, 2, 1;
+    ASSERT(!factor(A));
+    A << 0, 1, 1, 0;
+    ASSERT(!factor(A));
+    A << 1, 1, 1, 0;
+    ASSERT(!factor(A));
+    MatrixXd B(3, 3);
+    B << 4, 2, 8, 2, 2, 6, 8, 6, 20; // rank 2
+    ASSERT(!factor(B));
+    ASSERT(!factor<3>(B));
+}
+
+void testNotANumberIsNotDefinite() {
+    Random random(5);
+    for (int size : {1, 2, 3, 9, 20}) {
+        const MatrixXd A = randomSymmetric(random, positiveSpectrum(random, size, 10));
+        for (int i = 0; i < size; i++)
+            for (int j = 0; j <= i; j++) {
+                MatrixXd bad = A;
+                bad(i, j) = NAN;
+                ASSERT(!factor(bad));
+                if (size == 3)
+                    ASSERT(!factor<3>(bad));
+                if (size == 9)
+                    ASSERT(!factor<9>(bad));
+            }
+    }
+}
+
+void testNoMemoryIsAllocated() {
+    if (!canCountAllocations)
+        return;
+    Random random(6);
+    std::vector<double> values = lowerTriangle(randomSymmetric(random, positiveSpectrum(random, 30, 10)));
+    VectorXd x = randomVector(random, 30);
+    ASSERT(countAllocations([] { std::vector<double> memory(100); }) == 1);
+    ASSERT_EQUAL(0, countAllocations([&] {
+                     DenseLdlt<double>::factor(values.data(), 30);
+                     DenseLdlt<double>::solve(values.data(), 30, x.data());
+                 }));
+}
+
+int main() {
+    return checkClaims({CLAIM(testSolutionAgreesWithEigen), CLAIM(testFactorsReproduceTheMatrix),
+                        CLAIM(testSizesKnownToTheCompilerAgreeWithRuntimeSizes),
+                        CLAIM(testDefinitenessIsThatOfTheEigenvalues), CLAIM(testSingularMatrixIsNotDefinite),
+                        CLAIM(testNotANumberIsNotDefinite), CLAIM(testNoMemoryIsAllocated)});
+}

@@ -1,0 +1,225 @@
+/**
+ * The sparse solver against dense Eigen.
+ */
+
+#include "CoreTestMain.h"
+#include "CountAllocations.h"
+#include "RandomMatrix.h"
+#include "stiffcore/solve/SparseLdlt.h"
+#include <set>
+#include <vector>
+
+using namespace OpenMM;
+using namespace stiffcore;
+using namespace stifftest;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+const double roundoff = 0x1p-53;
+using Entries = std::vector<std::pair<int, int>>;
+
+/** A pattern with each row joined to a few others, in either triangle and with repetitions. */
+Entries randomEntries(Random& random, int size, int numPerRow) {
+    Entries entries;
+    for (int i = 0; i < size; i++)
+        for (int k = 0; k < numPerRow; k++)
+            entries.push_back({i, random.integer(size)});
+    return entries;
+}
+
+/** A symmetric matrix of a pattern, with the diagonal that its rows need to be positive definite, times a factor. */
+MatrixXd randomDominant(Random& random, int size, const Entries& entries, double diagonalFactor = 1) {
+    MatrixXd A = MatrixXd::Zero(size, size);
+    for (const auto& [i, j] : entries)
+        if (i != j)
+            A(i, j) = A(j, i) = random.gaussian();
+    for (int i = 0; i < size; i++)
+        A(i, i) = diagonalFactor * (A.row(i).lpNorm<1>() + random.uniform(0.1, 1));
+    return A;
+}
+
+/** The values of a matrix for a solver of this pattern. */
+std::vector<double> valuesOf(const MatrixXd& A, const SparseLdlt& solver, const Entries& entries) {
+    std::vector<double> values(solver.getNumValues(), 0.0);
+    for (int i = 0; i < A.rows(); i++)
+        values[solver.slot(i, i)] = A(i, i);
+    for (const auto& [i, j] : entries)
+        values[solver.slot(i, j)] = A(i, j);
+    return values;
+}
+
+VectorXd solve(SparseLdlt& solver, const VectorXd& b) {
+    VectorXd x = b;
+    solver.solve(x.data());
+    return x;
+}
+
+void testEachEntryHasASlotOfItsOwn() {
+    Random random(1);
+    for (int size : {1, 2, 7, 50, 200}) {
+        const Entries entries = randomEntries(random, size, 3);
+        const SparseLdlt solver(size, entries);
+        ASSERT_EQUAL(size, solver.getSize());
+        std::set<std::pair<int, int>> positions;
+        for (int i = 0; i < size; i++)
+            positions.insert({i, i});
+        for (const auto& [i, j] : entries)
+            positions.insert({std::max(i, j), std::min(i, j)});
+        ASSERT_EQUAL((int) positions.size(), solver.getNumValues());
+        std::set<int> slots;
+        for (const auto& [i, j] : positions) {
+            ASSERT_EQUAL(solver.slot(i, j), solver.slot(j, i));
+            ASSERT(solver.slot(i, j) >= 0 && solver.slot(i, j) < solver.getNumValues());
+            slots.insert(solver.slot(i, j));
+        }
+        ASSERT_EQUAL(positions.size(), slots.size());
+    }
+}
+
+void testSolutionAgreesWithDenseEigen() {
+    // Backward stable as the dense method is; diagonally dominant matrices as these have condition numbers of some 100.
+    Random random(2);
+    for (int size : {1, 2, 3, 10, 40, 100, 200})
+        for (int numPerRow : {0, 1, 2, 5}) {
+            const Entries entries = randomEntries(random, size, numPerRow);
+            SparseLdlt solver(size, entries);
+            for (int repeat = 0; repeat < 3; repeat++) {
+                const MatrixXd A = randomDominant(random, size, entries);
+                ASSERT(solver.factor(valuesOf(A, solver, entries).data()));
+                const VectorXd b = randomVector(random, size), x = solve(solver, b);
+                ASSERT((x - A.ldlt().solve(b)).norm() <= 1e-12 * x.norm());
+                ASSERT((A * x - b).norm() <= size * 10 * roundoff * A.norm() * x.norm());
+            }
+        }
+}
+
+void testAFactorizationDependsOnItsMatrixAlone() {
+    // The same matrix gives bitwise the same solution whatever was factored before, indefinite or not a number.
+    Random random(3);
+    const int size = 80;
+    const Entries entries = randomEntries(random, size, 3);
+    SparseLdlt solver(size, entries), fresh(size, entries);
+    const std::vector<double> values = valuesOf(randomDominant(random, size, entries), solver, entries);
+    const VectorXd b = randomVector(random, size);
+    ASSERT(fresh.factor(values.data()));
+    const VectorXd expected = solve(fresh, b);
+
+    const std::vector<double> indefinite = valuesOf(randomDominant(random, size, entries, 0.05), solver, entries);
+    std::vector<double> bad = values;
+    bad[size / 2] = NAN;
+    const std::vector<double> zero(values.size(), 0.0);
+    for (const std::vector<double>& before : {indefinite, bad, zero, values}) {
+        ASSERT_EQUAL(before == values, solver.factor(before.data()));
+        ASSERT(solver.factor(values.data()));
+        ASSERT(solve(solver, b) == expected);
+        ASSERT(solve(solver, b) == expected);
+    }
+}
+
+void testDefinitenessIsThatOfTheEigenvalues() {
+    Random random(4);
+    int numDefinite = 0;
+    for (int i = 0; i < 600; i++) {
+        const int size = 5 + i % 40;
+        const Entries entries = randomEntries(random, size, 2);
+        SparseLdlt solver(size, entries);
+        const MatrixXd A = randomDominant(random, size, entries, random.uniform(0.3, 1));
+        const VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<MatrixXd>(A).eigenvalues();
+        ASSERT(std::abs(eigenvalues[0]) > 1e-9); // not lost in roundings
+        ASSERT_EQUAL(eigenvalues[0] > 0, solver.factor(valuesOf(A, solver, entries).data()));
+        numDefinite += (eigenvalues[0] > 0);
+    }
+    ASSERT(numDefinite > 100 && numDefinite < 500);
+}
+
+void testSingularMatrixIsNotDefinite() {
+    const Entries entries = {{0, 1}, {2, 3}};
+    SparseLdlt solver(4, entries);
+    MatrixXd A = MatrixXd::Identity(4, 4);
+    ASSERT(solver.factor(valuesOf(A, solver, entries).data()));
+    A(2, 2) = 4;
+    A(3, 2) = A(2, 3) = 2;
+    ASSERT(!solver.factor(valuesOf(A, solver, entries).data()));
+    A(0, 0) = A(3, 2) = A(2, 3) = 0;
+    ASSERT(!solver.factor(valuesOf(A, solver, entries).data()));
+}
+
+void testNotANumberIsNotDefinite() {
+    Random random(5);
+    const int size = 30;
+    const Entries entries = randomEntries(random, size, 2);
+    SparseLdlt solver(size, entries);
+    const std::vector<double> values = valuesOf(randomDominant(random, size, entries), solver, entries);
+    for (size_t i = 0; i < values.size(); i++) {
+        std::vector<double> bad = values;
+        bad[i] = NAN;
+        ASSERT(!solver.factor(bad.data()));
+    }
+}
+
+void testPivotsCountTheRankOfASemidefiniteMatrix() {
+    // A matrix B B^T of rank r as G M^-1 G^T is, scaled to a unit diagonal, with 1e-9 added to it: r pivots are those
+    // of the independent rows, the others are 1e-9 times a factor of the order of the condition number of B, or roundings.
+    Random random(6);
+    for (int i = 0; i < 300; i++) {
+        const int size = 2 + random.integer(30), rank = 1 + random.integer(size);
+        MatrixXd B = randomMatrix(random, size, rank);
+        B.rowwise().normalize();
+        const MatrixXd A = B * B.transpose() + 1e-9 * MatrixXd::Identity(size, size);
+        Entries entries;
+        for (int row = 0; row < size; row++)
+            for (int column = 0; column < row; column++)
+                entries.push_back({row, column});
+        SparseLdlt solver(size, entries);
+        ASSERT(solver.factor(valuesOf(A, solver, entries).data()));
+        // Among random rows some are nearly dependent by chance: leave out what is not clear.
+        const VectorXd singular = Eigen::JacobiSVD<MatrixXd>(B).singularValues();
+        if (singular[rank - 1] < 0.05)
+            continue;
+        ASSERT_EQUAL(rank, solver.countPivots(1e-6));
+    }
+}
+
+void testArrowMatrixIsSolvedInLinearMemory() {
+    // In the given order the factors of this matrix would be full, 2 GB; the fill-reducing order keeps them as sparse
+    // as the matrix.
+    const int size = 20000;
+    Entries entries;
+    for (int i = 1; i < size; i++)
+        entries.push_back({i, 0});
+    SparseLdlt solver(size, entries);
+    std::vector<double> values(solver.getNumValues(), 1.0);
+    for (int i = 0; i < size; i++)
+        values[solver.slot(i, i)] = (i == 0 ? size : 2);
+    ASSERT(solver.factor(values.data()));
+    // A x = b for x = (1, ..., 1)
+    VectorXd b = VectorXd::Constant(size, 3);
+    b[0] = 2 * size - 1;
+    ASSERT((solve(solver, b) - VectorXd::Ones(size)).lpNorm<Eigen::Infinity>() < size * roundoff);
+}
+
+void testNoMemoryIsAllocated() {
+    if (!canCountAllocations)
+        return;
+    Random random(7);
+    const int size = 300;
+    const Entries entries = randomEntries(random, size, 2);
+    SparseLdlt solver(size, entries);
+    const std::vector<double> values = valuesOf(randomDominant(random, size, entries), solver, entries);
+    VectorXd x = randomVector(random, size);
+    ASSERT(countAllocations([] { std::vector<double> memory(100); }) == 1);
+    solver.factor(values.data()); // the first one makes room for the pivots
+    ASSERT_EQUAL(0, countAllocations([&] {
+                     solver.factor(values.data());
+                     solver.solve(x.data());
+                     solver.countPivots(1e-6);
+                 }));
+}
+
+int main() {
+    return checkClaims({CLAIM(testEachEntryHasASlotOfItsOwn), CLAIM(testSolutionAgreesWithDenseEigen),
+                        CLAIM(testAFactorizationDependsOnItsMatrixAlone),
+                        CLAIM(testDefinitenessIsThatOfTheEigenvalues), CLAIM(testSingularMatrixIsNotDefinite),
+                        CLAIM(testNotANumberIsNotDefinite), CLAIM(testPivotsCountTheRankOfASemidefiniteMatrix),
+                        CLAIM(testArrowMatrixIsSolvedInLinearMemory), CLAIM(testNoMemoryIsAllocated)});
+}

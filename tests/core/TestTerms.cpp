@@ -1,0 +1,389 @@
+/**
+ * The stiff terms: gradient and Hessian against automatic differentiation of formulas written here, and their limits.
+ */
+
+#include "CoreTestMain.h"
+#include "HyperDual.h"
+#include "RandomGeometry.h"
+#include "stiffcore/terms/Harmonic.h"
+#include <algorithm>
+#include <vector>
+
+using namespace OpenMM;
+using namespace stiffcore;
+using namespace stifftest;
+using Eigen::MatrixXd;
+using Eigen::Vector3d;
+using Eigen::VectorXd;
+
+const double pi = 3.14159265358979323846;
+const double roundoff = 0x1p-53;
+
+/** The gradient and Hessian of a term as the plugin computes them. */
+template <class Coordinate> Derivatives evaluate(const Harmonic<double>& potential, const Coordinate& coordinate) {
+    const int n = 3 * Coordinate::numAtoms;
+    Derivatives result = {0, VectorXd(n), MatrixXd::Constant(n, n, NAN)};
+    for (int a = 0; a < Coordinate::numAtoms; a++)
+        result.gradient.segment<3>(3 * a) = potential.first(coordinate.value) * coordinate.gradient(a);
+    addHessian(potential, coordinate, [&](int a, int b, const Eigen::Matrix3d& h) {
+        ASSERT(a >= b);
+        result.hessian.block<3, 3>(3 * a, 3 * b) = h;
+        if (a != b)
+            result.hessian.block<3, 3>(3 * b, 3 * a) = h.transpose();
+    });
+    return result;
+}
+
+Derivatives expectedDistance(const Harmonic<double>& potential, const Vector3d& d) {
+    return differentiate<6>({0, 0, 0, d[0], d[1], d[2]}, [&](const std::array<HyperDual, 6>& x) {
+        const DualVector first = {x[0], x[1], x[2]}, second = {x[3], x[4], x[5]};
+        const HyperDual stretch = norm(second - first) - HyperDual(potential.s0);
+        return HyperDual(0.5 * potential.k) * stretch * stretch;
+    });
+}
+
+Derivatives expectedAngle(const Harmonic<double>& potential, const Vector3d& a, const Vector3d& b) {
+    return differentiate<9>({a[0], a[1], a[2], 0, 0, 0, b[0], b[1], b[2]}, [&](const std::array<HyperDual, 9>& x) {
+        const DualVector first = {x[0], x[1], x[2]}, vertex = {x[3], x[4], x[5]}, last = {x[6], x[7], x[8]};
+        const HyperDual bend = angleBetween(first - vertex, last - vertex) - HyperDual(potential.s0);
+        return HyperDual(0.5 * potential.k) * bend * bend;
+    });
+}
+
+void assertClose(const MatrixXd& expected, const MatrixXd& found, double scale, double tolerance) {
+    const double error = (expected - found).norm();
+    if (!(error <= tolerance * scale)) {
+        std::stringstream details;
+        details << "Relative error " << error / scale << " exceeds " << tolerance;
+        throwException(__FILE__, __LINE__, details.str());
+    }
+}
+
+void assertSymmetric(const MatrixXd& hessian) {
+    assertClose(hessian, hessian.transpose(), hessian.norm(), 4 * roundoff);
+}
+
+/** Two vectors of the lengths of bonds with a given angle between them. */
+struct Bend {
+    Vector3d a, b;
+
+    Bend(Random& random, double theta) {
+        const Vector3d e = random.direction(), across = random.directionAcross(e);
+        a = random.uniform(0.09, 0.2) * e;
+        b = random.uniform(0.09, 0.2) * (std::cos(theta) * e + std::sin(theta) * across);
+    }
+};
+
+/**
+ * The Hessian at exactly 0 or 180 degrees of a potential with its minimum there: V = k/2 |p|^2 with p the
+ * components of (x0-x1)/|a| -+ (x2-x1)/|b| across the line, the same in all directions around it.
+ */
+MatrixXd limitOfBending(double k, const Vector3d& a, const Vector3d& b) {
+    const Vector3d e = a.normalized();
+    const double sign = (a.dot(b) > 0 ? -1 : 1);
+    const double weights[] = {1 / a.norm(), -1 / a.norm() - sign / b.norm(), sign / b.norm()};
+    MatrixXd hessian(9, 9);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            hessian.block<3, 3>(3 * i, 3 * j) =
+                    k * weights[i] * weights[j] * (Eigen::Matrix3d::Identity() - e * e.transpose());
+    return hessian;
+}
+
+void testDistanceAgreesWithAutomaticDifferentiation() {
+    // About 20 roundings, each relative to the largest term; the gradient's relative error grows as r0/(r - r0), so
+    // that it is compared with k r.
+    Random random(1);
+    for (int i = 0; i < 500; i++) {
+        const Vector3d d = random.uniform(0.05, 0.5) * random.direction();
+        const Harmonic<double> potential = {random.uniform(1e4, 5e5), random.uniform(0.05, 0.5)};
+        const Derivatives expected = expectedDistance(potential, d);
+        const Derivatives found = evaluate(potential, Distance<double>(d));
+        assertClose(expected.gradient, found.gradient, potential.k * (d.norm() + potential.s0), 20 * roundoff);
+        assertClose(expected.hessian, found.hessian, expected.hessian.norm(), 20 * roundoff);
+        assertSymmetric(found.hessian);
+    }
+}
+
+void testAngleAgreesWithAutomaticDifferentiation() {
+    // The cross product of two unit vectors has an absolute error of some roundings. The normal of the plane, and with
+    // it everything, has therefore a relative error of some roundings / sin(theta): the condition number of
+    // the normal. With 100 roundings that is below 1e-10 for all angles from 0.01 to 179.99 degrees.
+    Random random(2);
+    std::vector<double> degrees = {0.1, 1, 5, 90, 175, 179, 179.9, 179.999};
+    for (int i = 0; i < 20; i++)
+        degrees.push_back(random.uniform(1, 179));
+    for (double degree : degrees)
+        for (int i = 0; i < 100; i++) {
+            const double theta = degree * pi / 180, tolerance = 100 * roundoff / std::sin(theta);
+            ASSERT(tolerance < 1e-10 || degree > 179.99);
+            const Bend bend(random, theta);
+            const double minima[] = {random.uniform(0.5, 3), theta + random.uniform(-0.2, 0.2), theta, pi};
+            for (double s0 : minima) {
+                const Harmonic<double> potential = {random.uniform(100, 1000), s0};
+                const Derivatives expected = expectedAngle(potential, bend.a, bend.b);
+                const Derivatives found = evaluate(potential, Angle<double>(bend.a, bend.b));
+                const double scale = potential.k * (theta + std::abs(s0)) * (1 / bend.a.norm() + 1 / bend.b.norm());
+                assertClose(expected.gradient, found.gradient, scale, tolerance);
+                assertClose(expected.hessian, found.hessian, expected.hessian.norm(), tolerance);
+                assertSymmetric(found.hessian);
+            }
+        }
+}
+
+void testAngleAndSupplementAreAccurateAtBothEnds() {
+    Random random(3);
+    for (int i = 0; i < 500; i++) {
+        const double small = std::pow(10, random.uniform(-7, 0));
+        const Bend acute(random, small), obtuse(random, pi - small);
+        // The construction of the geometry has an absolute error of some roundings itself.
+        ASSERT_EQUAL_TOL(1.0, Angle<double>(acute.a, acute.b).value / small, 20 * roundoff / small);
+        ASSERT_EQUAL_TOL(1.0, Angle<double>(obtuse.a, obtuse.b).supplement / small, 20 * roundoff / small);
+        const Angle<double> angle(obtuse.a, obtuse.b);
+        ASSERT_EQUAL_TOL(pi, angle.value + angle.supplement, 4 * roundoff);
+    }
+}
+
+void testTranslationAndRotationLeaveEnergyUnchanged() {
+    // V(x + t) = V(x): forces and the rows of the Hessian sum to zero. V(R x) = V(x), differentiated twice: no torque,
+    // and sum_j H_ij (w x x_j) = w x g_i for any w.
+    Random random(4);
+    auto check = [&](const std::vector<Vector3d>& x, const Derivatives& found, double gradientScale, double tolerance) {
+        const int n = x.size();
+        const Vector3d w = random.direction();
+        Vector3d force = Vector3d::Zero(), torque = Vector3d::Zero();
+        VectorXd turned(3 * n), turnedGradient(3 * n), shifted(3 * n);
+        for (int i = 0; i < n; i++) {
+            const Vector3d g = found.gradient.segment<3>(3 * i);
+            force += g;
+            torque += x[i].cross(g);
+            turned.segment<3>(3 * i) = w.cross(x[i]);
+            turnedGradient.segment<3>(3 * i) = w.cross(g);
+            shifted.segment<3>(3 * i) = w;
+        }
+        const double scale = found.hessian.norm() * turned.norm() + gradientScale;
+        assertClose(Vector3d::Zero(), force, gradientScale, tolerance);
+        assertClose(Vector3d::Zero(), torque, gradientScale * turned.norm(), tolerance);
+        assertClose(VectorXd::Zero(3 * n), found.hessian * shifted, found.hessian.norm(), tolerance);
+        assertClose(turnedGradient, found.hessian * turned, scale, tolerance);
+    };
+    for (int i = 0; i < 300; i++) {
+        const Harmonic<double> stretch = {random.uniform(1e4, 5e5), random.uniform(0.05, 0.5)};
+        const Vector3d d = random.uniform(0.05, 0.5) * random.direction();
+        check({Vector3d::Zero(), d}, evaluate(stretch, Distance<double>(d)), stretch.k * (d.norm() + stretch.s0),
+              50 * roundoff);
+
+        const Harmonic<double> bending = {random.uniform(100, 1000), random.uniform(0.5, 3)};
+        const double theta = random.uniform(0.05, pi - 0.05);
+        const Bend bend(random, theta);
+        check({bend.a, Vector3d::Zero(), bend.b}, evaluate(bending, Angle<double>(bend.a, bend.b)),
+              bending.k * (theta + bending.s0) * (1 / bend.a.norm() + 1 / bend.b.norm()),
+              50 * roundoff / std::sin(theta));
+    }
+}
+
+/** A line through three atoms with the vertex in the middle (sign -1) or at an end (sign 1). */
+struct Line {
+    Vector3d a, b;
+    Line(Random& random, double sign) {
+        const Vector3d e = random.direction();
+        a = random.uniform(0.09, 0.2) * e;
+        b = sign * random.uniform(0.09, 0.2) * e;
+    }
+};
+
+void testBendingOfStraightAngleIsIsotropic() {
+    // Rounding leaves a line with random direction bent by some 1e-16 rad in a random direction.
+    Random random(5);
+    for (int i = 0; i < 1000; i++) {
+        const Line line(random, -1);
+        const Harmonic<double> potential = {random.uniform(100, 1000), pi};
+        const Derivatives found = evaluate(potential, Angle<double>(line.a, line.b));
+        const MatrixXd limit = limitOfBending(potential.k, line.a, line.b);
+        assertClose(limit, found.hessian, limit.norm(), 20 * roundoff);
+        assertSymmetric(found.hessian);
+        // The force vanishes: V' is 0 to some roundings.
+        assertClose(VectorXd::Zero(9), found.gradient, potential.k * pi / 0.09, 20 * roundoff);
+    }
+}
+
+void testBendingOfFoldedAngleIsIsotropic() {
+    Random random(6);
+    for (int i = 0; i < 1000; i++) {
+        const Line line(random, 1);
+        const Harmonic<double> potential = {random.uniform(100, 1000), 0};
+        const Derivatives found = evaluate(potential, Angle<double>(line.a, line.b));
+        const MatrixXd limit = limitOfBending(potential.k, line.a, line.b);
+        assertClose(limit, found.hessian, limit.norm(), 20 * roundoff);
+        assertSymmetric(found.hessian);
+    }
+}
+
+void testBendingAlongTheAxesIsIsotropic() {
+    // Exactly straight, without rounding, along each axis.
+    for (int axis = 0; axis < 3; axis++)
+        for (double sign : {-1.0, 1.0}) {
+            const Vector3d a = 0.12 * sign * Vector3d::Unit(axis), b = -0.15 * sign * Vector3d::Unit(axis);
+            const MatrixXd limit = limitOfBending(500, a, b);
+            assertClose(limit, evaluate(Harmonic<double>{500, pi}, Angle<double>(a, b)).hessian, limit.norm(),
+                        20 * roundoff);
+        }
+}
+
+void testHessianIsContinuousTowardsTheStraightAngle() {
+    // The Hessian of a minimum at 180 degrees deviates from the limit by a term linear in the bend d (the bonds
+    // turn by d) and, from rounding, by the error of the normal, roundoff/d: together at most some 1e-8, at d = 1e-8.
+    Random random(7);
+    for (int i = 0; i < 2000; i++) {
+        const double d = std::pow(10, random.uniform(-17, -4));
+        const Bend bend(random, pi - d);
+        const Harmonic<double> potential = {random.uniform(100, 1000), pi};
+        const Derivatives found = evaluate(potential, Angle<double>(bend.a, bend.b));
+        const MatrixXd limit = limitOfBending(potential.k, bend.a, bend.b);
+        assertClose(limit, found.hessian, limit.norm(), 2 * d + 1e-7);
+        for (int atom = 0; atom < 3; atom += 2) {
+            // The normal is perpendicular to both bonds, so that the gradient's length is 1/r.
+            const double length = (atom == 0 ? bend.a : bend.b).norm();
+            ASSERT_EQUAL_TOL(1.0, Angle<double>(bend.a, bend.b).gradient(atom).norm() * length, 1e-7);
+        }
+    }
+}
+
+void testConeAtTheStraightAngleIsCapped() {
+    // A minimum elsewhere makes V' jump at 180 degrees: V'/sin(theta) is infinite there and is capped by k/minSine.
+    Random random(8);
+    for (double d : {0.0, 1e-15, 1e-9, 1e-7})
+        for (int i = 0; i < 300; i++) {
+            const Bend bend(random, pi - d);
+            const Line line(random, -1);
+            for (double s0 : {0.0, 1.0, 1.9, 3.0, 3.5}) {
+                const Harmonic<double> potential = {500, s0};
+                const Vector3d &a = (d == 0 ? line.a : bend.a), &b = (d == 0 ? line.b : bend.b);
+                const Angle<double> angle(a, b);
+                const Derivatives found = evaluate(potential, angle);
+                ASSERT(found.hessian.allFinite() && found.gradient.allFinite());
+                assertSymmetric(found.hessian);
+                const double most = potential.k * (1 + std::abs(pi - s0) / Angle<double>::minSine);
+                ASSERT(std::abs(potential.firstOverSine(angle)) <= most * (1 + 4 * roundoff));
+                // Curved downwards around the line if the minimum is below 180 degrees.
+                ASSERT((potential.firstOverSine(angle) > 0) == (s0 < pi));
+            }
+        }
+}
+
+void testHessianIsExactAboveTheCap() {
+    Random random(9);
+    for (double d : {1.01e-6, 1e-5})
+        for (int i = 0; i < 300; i++) {
+            const Bend bend(random, pi - d);
+            for (double s0 : {0.5, 1.9, 3.0, pi}) {
+                const Harmonic<double> potential = {500, s0};
+                const Angle<double> angle(bend.a, bend.b);
+                const Derivatives expected = expectedAngle(potential, bend.a, bend.b);
+                const Derivatives found = evaluate(potential, angle);
+                ASSERT(angle.sine > Angle<double>::minSine);
+                assertClose(expected.hessian, found.hessian, expected.hessian.norm(), 20 * roundoff / d);
+            }
+        }
+}
+
+void testFoldedAngleWithOtherMinimumIsFinite() {
+    Random random(10);
+    for (double d : {0.0, 1e-9, 1e-7})
+        for (int i = 0; i < 300; i++) {
+            const Bend bend(random, d);
+            const Line line(random, 1);
+            const Derivatives found = evaluate(
+                    Harmonic<double>{500, 1.9}, Angle<double>(d == 0 ? line.a : bend.a, d == 0 ? line.b : bend.b));
+            ASSERT(found.hessian.allFinite() && found.gradient.allFinite());
+            assertSymmetric(found.hessian);
+        }
+}
+
+void testCoincidentAtomsGiveFiniteDerivatives() {
+    const Vector3d zero = Vector3d::Zero(), b(0.1, -0.05, 0.02);
+    const Derivatives distance = evaluate(Harmonic<double>{4e5, 0.1}, Distance<double>(zero));
+    ASSERT(distance.gradient.isZero(0) && distance.hessian.isZero(0));
+    for (double s0 : {0.0, 1.9, pi}) {
+        const Harmonic<double> potential = {500, s0};
+        for (const Angle<double>& angle :
+             {Angle<double>(zero, zero), Angle<double>(zero, b), Angle<double>(b, zero)}) {
+            const Derivatives found = evaluate(potential, angle);
+            ASSERT(found.gradient.allFinite() && found.hessian.allFinite());
+            assertSymmetric(found.hessian);
+        }
+    }
+}
+
+void testNotANumberIsPassedOn() {
+    // A position that is not a number must not be hidden by the guards against division by zero.
+    const Vector3d b(0.1, -0.05, 0.02);
+    for (int component = 0; component < 3; component++)
+        for (double bad : {(double) NAN, (double) INFINITY}) {
+            Vector3d d(0.1, 0.1, 0.1);
+            d[component] = bad;
+            const Harmonic<double> potential = {500, 1.9};
+            ASSERT(!evaluate(potential, Distance<double>(d)).hessian.allFinite());
+            ASSERT(!evaluate(potential, Angle<double>(d, b)).hessian.allFinite());
+            ASSERT(!evaluate(potential, Angle<double>(b, d)).hessian.allFinite());
+        }
+}
+
+void testMinimumImageIsTheShortestImage() {
+    // In a reduced box each lattice vector is at least as long as the smallest diagonal element D. If |d| < D/2, all
+    // other images of d are longer than D - |d| > |d|; and the convention finds d, as its components are below
+    // half of each diagonal element.
+    Random random(11);
+    for (int i = 0; i < 1000; i++) {
+        const Box box = random.box();
+        const Eigen::Matrix3d vectors = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(box.vectors[0]);
+        const double half = 0.5 * vectors.diagonal().minCoeff();
+        const Vector3d d = random.uniform(0, half) * random.direction();
+        const Vector3d cells(random.integer(7) - 3, random.integer(7) - 3, random.integer(7) - 3);
+        const Vector3d image = box.minimumImage(Vector3d(d + vectors.transpose() * cells));
+
+        Vector3d shortest = Vector3d::Constant(100);
+        for (int a = -6; a <= 6; a++)
+            for (int b = -6; b <= 6; b++)
+                for (int c = -6; c <= 6; c++) {
+                    const Vector3d other = d + vectors.transpose() * (cells + Vector3d(a, b, c));
+                    if (other.norm() < shortest.norm())
+                        shortest = other;
+                }
+        // Roundings relative to the vector's length, at most 3 * 3 nm in each of three directions.
+        assertClose(d, image, 1.0, 200 * roundoff);
+        assertClose(shortest, image, 1.0, 200 * roundoff);
+    }
+}
+
+void testMinimumImageOfAnyVectorIsAnImage() {
+    Random random(12);
+    for (int i = 0; i < 1000; i++) {
+        const Box box = random.box();
+        const Eigen::Matrix3d vectors = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(box.vectors[0]);
+        const Vector3d d = random.vector(20), image = box.minimumImage(d);
+        const Vector3d cells = vectors.transpose().inverse() * (d - image);
+        for (int j = 0; j < 3; j++) {
+            ASSERT(std::abs(cells[j] - std::round(cells[j])) < 1e-12);
+            ASSERT(std::abs(image[j]) <= 0.5 * vectors(j, j) * (1 + 1e-12));
+        }
+    }
+}
+
+int main() {
+    return checkClaims({CLAIM(testDistanceAgreesWithAutomaticDifferentiation),
+                        CLAIM(testAngleAgreesWithAutomaticDifferentiation),
+                        CLAIM(testAngleAndSupplementAreAccurateAtBothEnds),
+                        CLAIM(testTranslationAndRotationLeaveEnergyUnchanged),
+                        CLAIM(testBendingOfStraightAngleIsIsotropic),
+                        CLAIM(testBendingOfFoldedAngleIsIsotropic),
+                        CLAIM(testBendingAlongTheAxesIsIsotropic),
+                        CLAIM(testHessianIsContinuousTowardsTheStraightAngle),
+                        CLAIM(testConeAtTheStraightAngleIsCapped),
+                        CLAIM(testHessianIsExactAboveTheCap),
+                        CLAIM(testFoldedAngleWithOtherMinimumIsFinite),
+                        CLAIM(testCoincidentAtomsGiveFiniteDerivatives),
+                        CLAIM(testNotANumberIsPassedOn),
+                        CLAIM(testMinimumImageIsTheShortestImage),
+                        CLAIM(testMinimumImageOfAnyVectorIsAnImage)});
+}

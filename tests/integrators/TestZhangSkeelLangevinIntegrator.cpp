@@ -1,0 +1,368 @@
+#include "OpenMMStiff.h"
+#include "Statistics.h"
+#include "Systems.h"
+#include "TestMain.h"
+#include <sstream>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using std::vector;
+
+namespace {
+
+constexpr double boltzmann = 0.00831446261815324;
+
+/**
+ * Independent harmonic oscillators along x: each particle is held by a stiff bond to an anchor so far away that the bond
+ * acts along x alone, and by a soft well across.
+ *
+ * @param omegas   Omega = h sqrt(k/m) of each oscillator at the step size h
+ */
+Model makeOscillators(const vector<double>& omegas, double mass, double h) {
+    Model model;
+    auto* bonds = new HarmonicBondForce();
+    auto* well = new CustomExternalForce("500*(y^2+z^2)");
+    const double length = 1e5;
+    for (size_t i = 0; i < omegas.size(); i++) {
+        const int particle = model.system.addParticle(mass), anchor = model.system.addParticle(0);
+        model.positions.push_back(Vec3(0, 0, 0));
+        model.positions.push_back(Vec3(-length, 0, 0));
+        bonds->addBond(anchor, particle, length, omegas[i] * omegas[i] * mass / (h * h));
+    }
+    for (size_t i = 0; i < omegas.size(); i++)
+        well->addParticle(2 * i);
+    model.system.addForce(bonds);
+    model.system.addForce(well);
+    return model;
+}
+
+/**
+ * The stationary law of a harmonic stiff mode, for every Omega: var(v) = kT/m exactly,
+ * var(q) = (kT/k) / (1 + (b - 1/4) Omega^2), and var(x) = (kT/k) (1 + b Omega^2)^2 / (1 + (b - 1/4) Omega^2). At b = 1/4 the
+ * Context's positions have the exact Boltzmann variance, within 4 blocked errors.
+ */
+void testHarmonicVariances(Platform& platform) {
+    const double mass = 2, h = 0.002, temperature = 300, kT = boltzmann * temperature;
+    const vector<double> omegas = {0.1, 0.3, 1, 2, 3, 5, 10, 20};
+    for (double beta : {0.25, 0.4}) {
+        const Model model = makeOscillators(omegas, mass, h);
+        // Friction 0.5/h decorrelates even the slowest mode within some hundred steps.
+        ZhangSkeelLangevinIntegrator integrator(temperature, 0.5 / h, h);
+        integrator.setBeta(beta);
+        integrator.setRandomNumberSeed(17);
+        Context context(model.system, integrator, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocitiesToTemperature(temperature, 4);
+        integrator.step(5000);
+        const int numSamples = 100000;
+        vector<vector<double>> q2(omegas.size()), x2(omegas.size()), v2(omegas.size());
+        for (int sample = 0; sample < numSamples; sample++) {
+            integrator.step(2);
+            const State state = context.getState(State::Positions | State::Velocities);
+            const vector<Vec3> x = integrator.getPropagatedPositions();
+            for (size_t i = 0; i < omegas.size(); i++) {
+                const double q = state.getPositions()[2 * i][0], v = state.getVelocities()[2 * i][0];
+                q2[i].push_back(q * q);
+                x2[i].push_back(x[2 * i][0] * x[2 * i][0]);
+                v2[i].push_back(v * v);
+            }
+        }
+        for (size_t i = 0; i < omegas.size(); i++) {
+            const double omega2 = omegas[i] * omegas[i], k = omega2 * mass / (h * h);
+            const double expectedQ = kT / k / (1 + (beta - 0.25) * omega2);
+            const double expectedX = expectedQ * (1 + beta * omega2) * (1 + beta * omega2);
+            const BlockedMean q(q2[i]), x(x2[i]), v(v2[i]);
+            std::cout << "b " << beta << ", Omega " << omegas[i] << ": var(q) " << q.mean / expectedQ << " +- "
+                      << q.error / expectedQ << ", var(x) " << x.mean / expectedX << " +- " << x.error / expectedX
+                      << ", var(v) " << v.mean * mass / kT << " +- " << v.error * mass / kT
+                      << " of the expected ones" << std::endl;
+            ASSERT_USUALLY_TRUE(std::abs(q.mean - expectedQ) < 4 * q.error);
+            ASSERT_USUALLY_TRUE(std::abs(x.mean - expectedX) < 4 * x.error);
+            ASSERT_USUALLY_TRUE(std::abs(v.mean - kT / mass) < 4 * v.error);
+            // The test can tell q from x where they differ, and b = 1/4 from another b.
+            ASSERT(q.error < 0.03 * expectedQ && x.error < 0.03 * expectedX && v.error < 0.03 * kT / mass);
+        }
+    }
+}
+
+/** Below b = 1/4 a mode is unstable where 1 + (b - 1/4) Omega^2 < 0, and stable before. */
+void testStabilityLimitBelowOneQuarter(Platform& platform) {
+    const double beta = 0.2, h = 0.002, limit = std::sqrt(1 / (0.25 - beta));
+    for (double omega : {0.98 * limit, 1.02 * limit}) {
+        Model model = makeOscillators({omega}, 2, h);
+        model.positions[0] = Vec3(1e-3, 0, 0);
+        ZhangSkeelIntegrator integrator(h);
+        integrator.setBeta(beta);
+        Context context(model.system, integrator, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        integrator.step(50);
+        const double x = std::abs(integrator.getPropagatedPositions()[0][0]);
+        if (omega < limit) {
+            ASSERT(x < 1e-2);
+        }
+        else {
+            ASSERT(x > 1);
+        }
+    }
+}
+
+/** At b = 1/4 a linear mode stays bounded at any step size, up to Omega = 1e4. */
+void testUnconditionalStability(Platform& platform) {
+    const double h = 0.002;
+    for (double omega : {1.0, 10.0, 100.0, 1e3, 1e4}) {
+        Model model = makeOscillators({omega}, 2, h);
+        model.positions[0] = Vec3(1e-3, 0, 0);
+        ZhangSkeelIntegrator integrator(h);
+        Context context(model.system, integrator, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        double largest = 0;
+        for (int i = 0; i < 1000; i++) {
+            integrator.step(1);
+            largest = std::max(largest, std::abs(integrator.getPropagatedPositions()[0][0]));
+        }
+        ASSERT(largest < 1.001e-3);
+    }
+}
+
+/** Without friction the step is that of ZhangSkeelIntegrator, bit for bit. */
+void testWithoutFriction(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    ZhangSkeelLangevinIntegrator langevin(300, 0, 0.002);
+    ZhangSkeelIntegrator plain(0.002);
+    vector<vector<Vec3>> ends;
+    for (Integrator* integrator : {(Integrator*) &langevin, (Integrator*) &plain}) {
+        Context context(model.system, *integrator, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocities(makeVelocities(model.system, 300, 20));
+        integrator->step(20);
+        ends.push_back(getPositions(context));
+    }
+    ASSERT(largestDifference(ends[0], ends[1]) == 0);
+}
+
+/** Velocities decay as exp(-gamma h) at temperature 0. */
+void testFrictionAtZeroTemperature(Platform& platform) {
+    Model model;
+    model.system.addParticle(10);
+    model.positions.push_back(Vec3());
+    ZhangSkeelLangevinIntegrator integrator(0, 5, 0.01);
+    Context context(model.system, integrator, platform, deterministic(platform));
+    context.setPositions(model.positions);
+    context.setVelocities({Vec3(1, -2, 3)});
+    integrator.step(50);
+    ASSERT_EQUAL_VEC(Vec3(1, -2, 3) * std::exp(-2.5), getVelocities(context)[0], 1e-12);
+}
+
+/** Seeds: the same seed gives the same run again, also after reinitialize(); another one does not; 0 is unique. */
+void testSeeds(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    auto run = [&](int seed, bool reinitialized) {
+        ZhangSkeelLangevinIntegrator integrator(300, 5, 0.001);
+        integrator.setRandomNumberSeed(seed);
+        Context context(model.system, integrator, platform, deterministic(platform));
+        for (int i = 0; i < (reinitialized ? 2 : 1); i++) {
+            if (i > 0)
+                context.reinitialize();
+            context.setPositions(model.positions);
+            context.setVelocities(makeVelocities(model.system, 300, 21));
+            integrator.step(10);
+        }
+        return getPositions(context);
+    };
+    const vector<Vec3> once = run(5, false);
+    ASSERT(largestDifference(once, run(5, false)) == 0);
+    ASSERT(largestDifference(once, run(5, true)) == 0);
+    ASSERT(largestDifference(once, run(6, false)) > 0);
+    ASSERT(largestDifference(run(0, false), run(0, false)) > 0);
+}
+
+/** Random numbers and hidden state are in the checkpoint: the resumed run is bit for bit the run that went on. */
+void testCheckpoint(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    std::vector<std::map<std::string, std::string>> properties = {deterministic(platform)};
+    if (platform.getName() == "CPU")
+        properties.push_back({{"Threads", "2"}});
+    for (const auto& property : properties) {
+        if (property.count("DeterministicForces") == 0 && platform.getName() == "CPU")
+            model.system.removeForce(2); // bonded forces do not depend on the timing of threads
+        for (bool thermalize : {true, false}) {
+            ZhangSkeelLangevinIntegrator integrator(300, 5, 0.002), other(300, 5, 0.002);
+            integrator.setThermalizeStiffModes(thermalize);
+            other.setThermalizeStiffModes(thermalize);
+            Context context(model.system, integrator, platform, property);
+            Context newContext(model.system, other, platform, property);
+            context.setPositions(model.positions);
+            context.setVelocities(makeVelocities(model.system, 300, 22));
+            integrator.step(11);
+            std::stringstream checkpoint;
+            context.createCheckpoint(checkpoint);
+            integrator.step(10);
+            newContext.loadCheckpoint(checkpoint);
+            other.step(10);
+            ASSERT(largestDifference(getPositions(context), getPositions(newContext)) == 0);
+            ASSERT(largestDifference(getVelocities(context), getVelocities(newContext)) == 0);
+        }
+    }
+}
+
+/** The temperature of flexible waters in a cluster, and that of the molecules' centres, is that of the heat bath. */
+void testTemperature(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    // A weak harmonic well keeps the cluster together.
+    auto* well = new CustomExternalForce("50*(x^2+y^2+z^2)");
+    for (int i = 0; i < model.system.getNumParticles(); i++)
+        well->addParticle(i);
+    model.system.addForce(well);
+    ZhangSkeelLangevinIntegrator integrator(300, 10, 0.002);
+    integrator.setRandomNumberSeed(23);
+    Context context(model.system, integrator, platform, deterministic(platform));
+    context.setPositions(model.positions);
+    context.setVelocitiesToTemperature(300, 24);
+    integrator.step(5000);
+    vector<double> temperatures, centres;
+    for (int sample = 0; sample < 6000; sample++) {
+        integrator.step(5);
+        temperatures.push_back(integrator.computeSystemTemperature());
+        const vector<Vec3> v = getVelocities(context);
+        double energy = 0;
+        for (int mol = 0; mol < 8; mol++) {
+            const Vec3 p = v[3 * mol] * oxygenMass + (v[3 * mol + 1] + v[3 * mol + 2]) * hydrogenMass;
+            energy += 0.5 * p.dot(p) / (oxygenMass + 2 * hydrogenMass);
+        }
+        centres.push_back(2 * energy / (24 * boltzmann));
+    }
+    for (const BlockedMean& mean : {BlockedMean(temperatures), BlockedMean(centres)}) {
+        std::cout << "temperature " << mean.mean << " +- " << mean.error << " K" << std::endl;
+        ASSERT_USUALLY_TRUE(std::abs(mean.mean - 300) < 4 * mean.error);
+        ASSERT(mean.error < 6);
+    }
+}
+
+/** The kinetic energy in the stiff coordinates of a water: 1/2 sdot^T (G M^-1 G^T)^-1 sdot, by its definition for bonds. */
+double bondRates(const vector<Vec3>& x, const vector<Vec3>& v, int mol) {
+    double sum = 0;
+    for (int h : {1, 2}) {
+        const Vec3 d = x[3 * mol + h] - x[3 * mol];
+        const double rate = d.dot(v[3 * mol + h] - v[3 * mol]) / std::sqrt(d.dot(d));
+        sum += rate * rate;
+    }
+    const Vec3 d = x[3 * mol + 2] - x[3 * mol + 1];
+    const double rate = d.dot(v[3 * mol + 2] - v[3 * mol + 1]) / std::sqrt(d.dot(d));
+    return sum + rate * rate;
+}
+
+/**
+ * Noise in the tangent space of penalty springs leaves their modes cold and thermalizes the rest: six degrees of
+ * freedom a water, which computeSystemTemperature() counts.
+ */
+void testTangentNoise(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
+    auto& angles = dynamic_cast<HarmonicAngleForce&>(model.system.getForce(1));
+    for (int i = 0; i < bonds.getNumBonds(); i++)
+        bonds.setBondParameters(i, i / 2 * 3, i / 2 * 3 + 1 + i % 2, bondLength, 30 * bondConstant);
+    for (int i = 0; i < angles.getNumAngles(); i++)
+        angles.setAngleParameters(i, 3 * i + 1, 3 * i, 3 * i + 2, waterAngle, 30 * angleConstant);
+    auto* well = new CustomExternalForce("50*(x^2+y^2+z^2)");
+    for (int i = 0; i < model.system.getNumParticles(); i++)
+        well->addParticle(i);
+    model.system.addForce(well);
+    ZhangSkeelLangevinIntegrator integrator(300, 10, 0.002);
+    integrator.setThermalizeStiffModes(false);
+    integrator.setRandomNumberSeed(25);
+    Context context(model.system, integrator, platform, deterministic(platform));
+    context.setPositions(model.positions);
+    LocalEnergyMinimizer::minimize(context, 1);
+    // Drawn velocities are in the tangent space too.
+    context.setVelocitiesToTemperature(300, 26);
+    for (int mol = 0; mol < 8; mol++)
+        ASSERT_EQUAL_TOL(0, bondRates(getPositions(context), getVelocities(context), mol), 1e-8);
+    const double kinetic = context.getState(State::Energy).getKineticEnergy();
+    ASSERT_EQUAL_TOL(2 * kinetic / (6 * 8 * boltzmann), integrator.computeSystemTemperature(), 1e-9);
+
+    integrator.step(5000);
+    vector<double> temperatures, rates;
+    for (int sample = 0; sample < 6000; sample++) {
+        integrator.step(5);
+        temperatures.push_back(integrator.computeSystemTemperature());
+        const vector<Vec3> x = integrator.getPropagatedPositions(), v = getVelocities(context);
+        for (int mol = 0; mol < 8; mol++)
+            rates.push_back(bondRates(x, v, mol));
+    }
+    const BlockedMean temperature(temperatures), rate(rates);
+    // Two bond rates of variance kT/mu and the H-H rate of about 2 kT/m_H, if the modes were thermal.
+    const double thermal = boltzmann * 300 * (2 * (1 / oxygenMass + 1 / hydrogenMass) + 2 / hydrogenMass);
+    std::cout << "tangent noise: temperature " << temperature.mean << " +- " << temperature.error
+              << " K, stiff modes " << rate.mean / thermal << " of thermal" << std::endl;
+    ASSERT_USUALLY_TRUE(std::abs(temperature.mean - 300) < 4 * temperature.error + 0.01 * 300);
+    ASSERT(rate.mean < 0.05 * thermal);
+
+    // The negative control: with full noise the stiff modes are thermal.
+    integrator.setThermalizeStiffModes(true);
+    integrator.setStepSize(0.0005);
+    integrator.step(4000);
+    rates.clear();
+    for (int sample = 0; sample < 2000; sample++) {
+        integrator.step(5);
+        const vector<Vec3> x = integrator.getPropagatedPositions(), v = getVelocities(context);
+        for (int mol = 0; mol < 8; mol++)
+            rates.push_back(bondRates(x, v, mol));
+    }
+    ASSERT(BlockedMean(rates).mean > 0.5 * thermal);
+}
+
+/** computeSystemTemperature() counts as StateDataReporter does: constraints, massless particles, CMMotionRemover. */
+void testDegreesOfFreedom(Platform& platform) {
+    Model model = makeWaterCluster(2, true);
+    model.system.addParticle(0);
+    model.positions.push_back(Vec3(5, 0, 0));
+    dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addParticle(0, 1, 0);
+    model.system.addForce(new CMMotionRemover());
+    ZhangSkeelLangevinIntegrator integrator(300, 1, 0.002);
+    Context context(model.system, integrator, platform, deterministic(platform));
+    context.setPositions(model.positions);
+    context.setVelocitiesToTemperature(300, 27);
+    const double kinetic = context.getState(State::Energy).getKineticEnergy();
+    ASSERT_EQUAL_TOL(2 * kinetic / ((6 * 8 - 3) * boltzmann), integrator.computeSystemTemperature(), 1e-9);
+}
+
+/** Constrained waters stay on their constraints under noise. */
+void testConstraints(Platform& platform) {
+    Model model = makeWaterCluster(2, true);
+    ZhangSkeelLangevinIntegrator integrator(300, 10, 0.002);
+    Context context(model.system, integrator, platform, deterministic(platform));
+    context.setPositions(model.positions);
+    context.setVelocitiesToTemperature(300, 28);
+    integrator.step(200);
+    const vector<Vec3> q = getPositions(context), v = getVelocities(context);
+    for (int i = 0; i < model.system.getNumConstraints(); i++) {
+        int p1, p2;
+        double distance;
+        model.system.getConstraintParameters(i, p1, p2, distance);
+        const Vec3 r = q[p1] - q[p2];
+        ASSERT_EQUAL_TOL(1, std::sqrt(r.dot(r)) / distance, 1e-5);
+        ASSERT_EQUAL_TOL(0, r.dot(v[p1] - v[p2]) / distance, 1e-4);
+    }
+}
+
+void testErrors(Platform&) {
+    assertThrows([] { ZhangSkeelLangevinIntegrator(-1, 1, 0.001); }, {"Temperature", "-1"});
+    assertThrows([] { ZhangSkeelLangevinIntegrator(300, -2, 0.001); }, {"Friction", "-2"});
+    assertThrows([] { ZhangSkeelLangevinIntegrator(300, 1, -0.001); }, {"negative"});
+    ZhangSkeelLangevinIntegrator integrator(300, 1, 0.001);
+    assertThrows([&] { integrator.setTemperature(std::nan("")); }, {"Temperature"});
+    assertThrows([&] { integrator.computeSystemTemperature(); }, {"not bound"});
+    ASSERT_EQUAL(300, integrator.getTemperature());
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    return runClaims(argc, argv,
+                     {CLAIM(testHarmonicVariances), CLAIM(testStabilityLimitBelowOneQuarter),
+                      CLAIM(testUnconditionalStability), CLAIM(testWithoutFriction),
+                      CLAIM(testFrictionAtZeroTemperature), CLAIM(testSeeds), CLAIM(testCheckpoint),
+                      CLAIM(testTemperature), CLAIM(testTangentNoise), CLAIM(testDegreesOfFreedom),
+                      CLAIM(testConstraints), CLAIM(testErrors)});
+}

@@ -1,0 +1,74 @@
+"""Fixtures and small Systems that the Python tests share. Units are OpenMM's: nm, ps, K, kJ/mol."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import openmm
+import pytest
+from openmm import app, unit
+
+FORCE_FIELD = app.ForceField("tip3p.xml")
+PLATFORMS = ["Reference", "CPU"]
+
+
+@pytest.fixture(params=PLATFORMS)
+def platform(request):
+    """Each platform that the plugin has kernels for."""
+    return openmm.Platform.getPlatform(request.param)
+
+
+class Waters:
+    """TIP3P waters in vacuum, without a cutoff: the molecules of OpenMM's water box that are nearest its centre."""
+
+    def __init__(self, molecules=4, rigid=False):
+        pdb = app.PDBFile(str(Path(app.__file__).parent / "data" / "tip3p.pdb"))
+        positions = np.array(pdb.positions.value_in_unit(unit.nanometer)).reshape(-1, 3, 3)
+        centre = positions.mean(axis=(0, 1))
+        nearest = np.argsort(np.linalg.norm(positions[:, 0] - centre, axis=1))[:molecules]
+        modeller = app.Modeller(pdb.topology, pdb.positions)
+        chosen = set(nearest.tolist())
+        modeller.delete([residue for residue in pdb.topology.residues() if residue.index not in chosen])
+        modeller.topology.setPeriodicBoxVectors(None)
+        self.topology = modeller.topology
+        self.positions = np.array(modeller.positions.value_in_unit(unit.nanometer))
+        self.system = FORCE_FIELD.createSystem(self.topology, nonbondedMethod=app.NoCutoff, rigidWater=rigid)
+
+    def context(self, integrator, platform):
+        """A Context at 300 K."""
+        context = openmm.Context(self.system, integrator, platform)
+        context.setPositions(self.positions)
+        context.setVelocitiesToTemperature(300, 1)
+        return context
+
+    def simulation(self, integrator, platform):
+        simulation = app.Simulation(self.topology, self.system, integrator, platform)
+        simulation.context.setPositions(self.positions)
+        simulation.context.setVelocitiesToTemperature(300, 1)
+        return simulation
+
+
+@pytest.fixture
+def waters():
+    return Waters()
+
+
+def water_box(rigid=False, cutoff=0.9, nonbondedMethod=app.PME):
+    """The (topology, positions, System) of OpenMM's box of 895 TIP3P waters, 3 nm wide."""
+    pdb = app.PDBFile(str(Path(app.__file__).parent / "data" / "tip3p.pdb"))
+    system = FORCE_FIELD.createSystem(pdb.topology, nonbondedMethod=nonbondedMethod,
+                                      nonbondedCutoff=cutoff*unit.nanometer, rigidWater=rigid)
+    return pdb.topology, pdb.positions, system
+
+
+def positions_of(context):
+    """The positions of a Context, as an array [nm]."""
+    return context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+
+
+def run_python(code, **environment):
+    """Run code in a fresh interpreter, which has imported nothing yet; returns the completed process."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
+                          env={**os.environ, **environment})

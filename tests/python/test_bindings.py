@@ -1,0 +1,321 @@
+"""The integrators in Python: arguments, units, docstrings, errors, and use wherever OpenMM takes an integrator."""
+
+import gc
+import inspect
+import threading
+import time
+
+import numpy as np
+import openmm
+import pytest
+from conftest import positions_of
+from openmm import app, unit
+from openmmstiff import LangevinThermostat, StiffIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator
+
+INTEGRATORS = [ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator]
+CLASSES = INTEGRATORS + [StiffIntegrator, LangevinThermostat]
+
+
+def langevin():
+    return ZhangSkeelLangevinIntegrator(300, 1, 0.002)
+
+
+@pytest.fixture(params=[lambda: ZhangSkeelIntegrator(0.002), langevin], ids=["ZhangSkeel", "ZhangSkeelLangevin"])
+def integrator(request):
+    return request.param()
+
+
+# ---- Arguments ----
+
+def test_constructors_have_named_arguments():
+    assert list(inspect.signature(ZhangSkeelIntegrator).parameters) == ["stepSize"]
+    assert list(inspect.signature(ZhangSkeelLangevinIntegrator).parameters) == [
+        "temperature", "frictionCoeff", "stepSize"]
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("step", ["steps"]),
+    ("setBeta", ["beta"]),
+    ("setStiffForceGroups", ["groups"]),
+    ("setTemperature", ["temperature"]),
+    ("setFriction", ["frictionCoeff"]),
+    ("setRandomNumberSeed", ["seed"]),
+    ("setThermalizeStiffModes", ["thermalize"]),
+    ("getPropagatedPositions", ["asNumpy"]),
+])
+def test_methods_have_named_arguments(name, arguments):
+    assert list(inspect.signature(getattr(langevin(), name)).parameters) == arguments
+
+
+def test_arguments_may_be_passed_by_name():
+    integrator = ZhangSkeelLangevinIntegrator(stepSize=0.002, temperature=310, frictionCoeff=5)
+    integrator.setBeta(beta=0.3)
+    assert integrator.getTemperature() == 310*unit.kelvin
+    assert integrator.getFriction() == 5/unit.picosecond
+    assert integrator.getStepSize() == 0.002*unit.picoseconds
+    assert integrator.getBeta() == 0.3
+
+
+def test_defaults_are_those_of_openmm():
+    integrator, native = langevin(), openmm.LangevinMiddleIntegrator(300, 1, 0.002)
+    for getter in ("getConstraintTolerance", "getRandomNumberSeed", "getIntegrationForceGroups"):
+        assert getattr(integrator, getter)() == getattr(native, getter)()
+    assert integrator.getBeta() == 0.25
+    assert integrator.getStiffForceGroups() == 0
+    assert integrator.getThermalizeStiffModes() is True
+
+
+def test_numpy_numbers_are_accepted():
+    integrator = ZhangSkeelLangevinIntegrator(np.float32(300), np.int64(1), np.float64(0.002))
+    integrator.setRandomNumberSeed(np.int64(7))
+    integrator.setStiffForceGroups(np.int32(6))
+    integrator.setThermalizeStiffModes(np.bool_(False))
+    assert integrator.getTemperature() == 300*unit.kelvin
+    assert integrator.getRandomNumberSeed() == 7
+    assert integrator.getStiffForceGroups() == 6
+    assert integrator.getThermalizeStiffModes() is False
+
+
+# ---- Units ----
+
+def test_units_are_converted():
+    integrator = ZhangSkeelLangevinIntegrator(0.3*unit.kilo*unit.kelvin if hasattr(unit, "kilo") else 300*unit.kelvin,
+                                              0.001/unit.femtosecond, 2*unit.femtoseconds)
+    assert integrator.getTemperature().value_in_unit(unit.kelvin) == pytest.approx(300)
+    assert integrator.getFriction().value_in_unit(unit.picosecond**-1) == pytest.approx(1)
+    assert integrator.getStepSize().value_in_unit(unit.picosecond) == pytest.approx(0.002)
+    integrator.setFriction(0.002/unit.femtosecond)
+    assert integrator.getFriction().value_in_unit(unit.picosecond**-1) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("call", [
+    lambda integrator: ZhangSkeelIntegrator(1*unit.kelvin),
+    lambda integrator: ZhangSkeelLangevinIntegrator(300*unit.kelvin, 1*unit.picosecond, 0.002),
+    lambda integrator: integrator.setTemperature(300*unit.kilojoule_per_mole),
+    lambda integrator: integrator.setFriction(1*unit.picosecond),
+    lambda integrator: integrator.setBeta(0.25*unit.nanometer),
+    lambda integrator: integrator.setStepSize(1*unit.nanometer),
+])
+def test_wrong_dimension_is_a_type_error(call):
+    with pytest.raises(TypeError):
+        call(langevin())
+
+
+def test_error_for_a_wrong_dimension_names_argument_and_unit():
+    with pytest.raises(TypeError, match="temperature must be a quantity in kelvin, not in nanometer"):
+        langevin().setTemperature(3*unit.nanometer)
+    with pytest.raises(TypeError, match="beta must be a plain number, not in kelvin"):
+        langevin().setBeta(0.25*unit.kelvin)
+
+
+@pytest.mark.parametrize("value", ["300", None, [300], 300j])
+def test_what_is_no_number_is_a_type_error(value):
+    with pytest.raises(TypeError, match="temperature must be a number"):
+        langevin().setTemperature(value)
+
+
+@pytest.mark.parametrize("call", [
+    lambda integrator: integrator.step(1.5),
+    lambda integrator: integrator.setRandomNumberSeed("7"),
+    lambda integrator: integrator.setThermalizeStiffModes("no"),
+])
+def test_other_arguments_are_checked(call):
+    with pytest.raises(TypeError, match="must be"):
+        call(langevin())
+
+
+# ---- Force groups ----
+
+@pytest.mark.parametrize("groups, mask", [
+    ({0}, 1), ({1, 3}, 0b1010), (frozenset({2}), 4), (0b1010, 0b1010), (0, 0), ({31}, -2**31), (2**31, -2**31),
+    (0xFFFFFFFF, -1), (-1, -1)])
+def test_stiff_force_groups_are_a_set_or_an_int(groups, mask):
+    integrator = ZhangSkeelIntegrator(0.002)
+    integrator.setStiffForceGroups(groups)
+    assert integrator.getStiffForceGroups() == mask
+
+
+@pytest.mark.parametrize("groups", [{1, 3}, {31}, 5, 0xFFFFFFFF])
+def test_stiff_force_groups_agree_with_integration_force_groups(groups):
+    """OpenMM's own setter must read the same argument as the same groups."""
+    integrator = ZhangSkeelIntegrator(0.002)
+    integrator.setStiffForceGroups(groups)
+    integrator.setIntegrationForceGroups(groups)
+    assert integrator.getStiffForceGroups() == integrator.getIntegrationForceGroups()
+
+
+@pytest.mark.parametrize("groups, error", [
+    ({32}, ValueError), ({-1}, ValueError), (set(), ValueError), (2**32, ValueError), ([1], TypeError),
+    ("1", TypeError), ({"1"}, TypeError), (1.0, TypeError)])
+def test_what_names_no_force_groups_is_an_error(groups, error):
+    with pytest.raises(error):
+        ZhangSkeelIntegrator(0.002).setStiffForceGroups(groups)
+
+
+# ---- Classes and documentation ----
+
+def test_class_hierarchy():
+    assert issubclass(StiffIntegrator, openmm.Integrator)
+    assert issubclass(ZhangSkeelIntegrator, StiffIntegrator)
+    assert issubclass(ZhangSkeelLangevinIntegrator, ZhangSkeelIntegrator)
+    assert issubclass(ZhangSkeelLangevinIntegrator, LangevinThermostat)
+
+
+@pytest.mark.parametrize("abstract", [StiffIntegrator, LangevinThermostat, LangevinThermostat])
+def test_abstract_classes_cannot_be_created(abstract):
+    with pytest.raises(AttributeError, match="No constructor"):
+        abstract()
+
+
+def public_methods(cls):
+    return [(cls, name) for name, member in vars(cls).items()
+            if callable(getattr(cls, name)) and (not name.startswith("_") or
+                                                 name == "__init__" and cls in INTEGRATORS)]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_classes_are_documented(cls):
+    assert len(cls.__doc__) > 100
+
+
+@pytest.mark.parametrize("cls, name", [pair for cls in CLASSES for pair in public_methods(cls)],
+                         ids=lambda value: value if isinstance(value, str) else value.__name__)
+def test_methods_are_documented(cls, name):
+    """NumPy style: each argument has its entry, and so has what a getter returns."""
+    documentation = inspect.getdoc(getattr(cls, name))
+    for argument in list(inspect.signature(getattr(cls, name)).parameters):
+        if argument != "self":
+            assert f"\n{argument} : " in documentation
+    if name.startswith(("get", "compute")):
+        assert "\nReturns\n-------\n" in documentation
+
+
+@pytest.mark.parametrize("name, symbol", [
+    ("setTemperature", "[K]"), ("getTemperature", "[K]"), ("setFriction", "[1/ps]"), ("getFriction", "[1/ps]"),
+    ("__init__", "[ps]"), ("getPropagatedPositions", "[nm]"), ("computeSystemTemperature", "[K]")])
+def test_docstrings_name_the_units(name, symbol):
+    assert symbol in getattr(ZhangSkeelLangevinIntegrator, name).__doc__
+
+
+# ---- Errors from C++ ----
+
+@pytest.mark.parametrize("call", [
+    lambda: ZhangSkeelLangevinIntegrator(-1, 1, 0.002),
+    lambda: ZhangSkeelLangevinIntegrator(300, -1, 0.002),
+    lambda: ZhangSkeelIntegrator(0.002).setBeta(-0.1),
+    lambda: langevin().setTemperature(float("nan")),
+])
+def test_refused_settings_are_openmm_exceptions(call):
+    with pytest.raises(openmm.OpenMMException):
+        call()
+
+
+def test_a_refused_setting_changes_nothing():
+    integrator = langevin()
+    with pytest.raises(openmm.OpenMMException):
+        integrator.setTemperature(-1)
+    assert integrator.getTemperature() == 300*unit.kelvin
+
+
+@pytest.mark.parametrize("call", [
+    lambda integrator: integrator.step(1),
+    lambda integrator: integrator.getPropagatedPositions(),
+    lambda integrator: integrator.computeSystemTemperature(),
+])
+def test_methods_that_need_a_context_say_so(call):
+    with pytest.raises(openmm.OpenMMException, match="not bound to a context"):
+        call(langevin())
+
+
+def test_an_integrator_serves_one_context(waters, integrator, platform):
+    context = waters.context(integrator, platform)
+    with pytest.raises(openmm.OpenMMException, match="already bound to a context"):
+        openmm.Context(waters.system, integrator, platform)
+    assert context.getIntegrator() is integrator
+
+
+# ---- Where OpenMM takes an integrator ----
+
+def test_in_a_context(waters, integrator, platform):
+    context = waters.context(integrator, platform)
+    integrator.step(2)
+    integrator.step(3)
+    assert context.getStepCount() == 5
+    assert context.getTime().value_in_unit(unit.picosecond) == pytest.approx(0.01)
+    assert not np.array_equal(positions_of(context), waters.positions)
+
+
+def test_in_a_simulation_with_reporters(waters, platform, tmp_path):
+    integrator = langevin()
+    simulation = waters.simulation(integrator, platform)
+    table = tmp_path / "state.csv"
+    simulation.reporters.append(app.StateDataReporter(str(table), 5, step=True, temperature=True, totalEnergy=True))
+    simulation.reporters.append(app.DCDReporter(str(tmp_path / "trajectory.dcd"), 5))
+    simulation.step(5)
+    temperature = integrator.computeSystemTemperature().value_in_unit(unit.kelvin)
+    step, _, reported = map(float, table.read_text().splitlines()[1].split(","))
+    assert step == 5
+    assert reported == pytest.approx(temperature, rel=1e-6)
+
+
+def test_in_a_compound_integrator(waters, platform):
+    """The CompoundIntegrator takes possession: the Python object must not delete the integrator as well."""
+    compound = openmm.CompoundIntegrator()
+    ours = langevin()
+    compound.addIntegrator(ours)
+    compound.addIntegrator(openmm.VerletIntegrator(0.001))
+    compound.addIntegrator(ZhangSkeelIntegrator(0.002))     # nothing but the compound keeps this one
+    assert not ours.thisown
+    context = waters.context(compound, platform)
+    for index, step in enumerate([0.002, 0.001, 0.002]):
+        compound.setCurrentIntegrator(index)
+        before = context.getTime()
+        compound.step(2)
+        assert (context.getTime() - before).value_in_unit(unit.picosecond) == pytest.approx(2*step)
+    ours.setTemperature(310)
+    assert ZhangSkeelLangevinIntegrator.cast(compound.getIntegrator(0)).getTemperature() == 310*unit.kelvin
+    del ours
+    gc.collect()
+    compound.setCurrentIntegrator(0)
+    compound.step(1)
+
+
+def test_propagated_positions_have_units_and_shapes(waters, integrator, platform):
+    waters.context(integrator, platform)
+    integrator.step(1)
+    vectors = integrator.getPropagatedPositions()
+    array = integrator.getPropagatedPositions(asNumpy=True)
+    assert vectors.unit == unit.nanometer and array.unit == unit.nanometer
+    assert all(isinstance(vector, openmm.Vec3) for vector in vectors.value_in_unit(unit.nanometer))
+    assert array.shape == (12, 3) and array.dtype == np.float64
+    assert np.array_equal(np.array(vectors.value_in_unit(unit.nanometer)), array.value_in_unit(unit.nanometer))
+    array[0, 0] = 0*unit.nanometer      # the caller's own copy
+
+
+def test_python_threads_run_during_step(platform):
+    """step() must release Python's lock: another thread gets its turn in the middle of a long call."""
+    from conftest import Waters
+    integrator = ZhangSkeelIntegrator(0.0005)
+    waters = Waters(30)
+    context = waters.context(integrator, platform)
+    steps, duration = 10, 0.0
+    ticks, done = [], threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        while duration < 0.1:
+            steps *= 2
+            start = time.perf_counter()
+            integrator.step(steps)
+            duration = time.perf_counter() - start
+    finally:
+        done.set()
+        thread.join()
+    assert any(start + 0.2*duration < moment < start + 0.8*duration for moment in ticks)
+    del context

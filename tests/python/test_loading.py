@@ -1,0 +1,97 @@
+"""How the plugin's libraries come into a process, and what keeps them out of a wrong one."""
+
+import importlib.metadata
+
+import openmm
+import openmmstiff
+import pytest
+from conftest import PLATFORMS, run_python
+
+XML = openmm.XmlSerializer.serialize(openmmstiff.ZhangSkeelLangevinIntegrator(300, 1, 0.002))
+# A Context of one particle takes a step with the integrator.
+STEP = """
+system = openmm.System()
+system.addParticle(1)
+context = openmm.Context(system, integrator, openmm.Platform.getPlatform("{platform}"))
+context.setPositions([openmm.Vec3(0, 0, 0)])
+integrator.step(1)
+assert context.getStepCount() == 1
+"""
+
+
+def succeeds(code, **environment):
+    result = run_python(code, **environment)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_version_is_that_of_the_package():
+    assert openmmstiff.__version__ == importlib.metadata.version("openmm-stiff")
+
+
+def test_package_requires_the_series_of_openmm_it_was_built_for():
+    series = ".".join(openmm.__version__.split(".")[:2])
+    assert f"openmm=={series}.*" in importlib.metadata.requires("openmm-stiff")
+
+
+def test_openmm_loads_both_platform_libraries():
+    succeeds("""
+import openmm
+names = " ".join(openmm.pluginLoadedLibNames)
+assert "libOpenMMStiffReference.so" in names and "libOpenMMStiffCPU.so" in names, names
+failures = [failure for failure in openmm.Platform.getPluginLoadFailures() if "Stiff" in failure]
+assert not failures, failures
+""")
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_importing_openmm_alone_is_enough_to_run_from_xml(name):
+    """A program that is handed XML need not know of this package."""
+    succeeds(f"import sys, openmm; integrator = openmm.XmlSerializer.deserialize({XML!r})"
+             + STEP.format(platform=name) + "assert 'openmmstiff' not in sys.modules")
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_platforms_have_the_kernel(name):
+    assert openmm.Platform.getPlatform(name).supportsKernels(["IntegrateZhangSkeelStep"])
+
+
+def test_package_loads_what_openmm_did_not(tmp_path):
+    """OPENMM_PLUGIN_DIR makes `import openmm` look elsewhere; it then has the Reference platform only."""
+    assert succeeds("import openmm; print(openmm.Platform.getPlatform('Reference').supportsKernels("
+                    "['IntegrateZhangSkeelStep']))", OPENMM_PLUGIN_DIR=str(tmp_path)) == "False\n"
+    succeeds("import openmm, openmmstiff; assert openmm.Platform.getNumPlatforms() == 1;"
+             f"integrator = openmm.XmlSerializer.deserialize({XML!r})" + STEP.format(platform="Reference"),
+             OPENMM_PLUGIN_DIR=str(tmp_path))
+
+
+def test_package_does_not_load_libraries_twice():
+    succeeds("""
+import openmm
+openmm.Platform.loadPluginLibrary = lambda file: exit(f"{file} is loaded again")
+import openmmstiff
+""")
+
+
+@pytest.mark.parametrize("version", ["8.5", "8.5.2", "8.60", "9.6.0"])
+def test_another_series_of_openmm_is_refused(version):
+    """Before the extension is imported, which would crash, and with a message that says what to do."""
+    result = run_python(f"import openmm; openmm.__version__ = {version!r}; import openmmstiff")
+    assert result.returncode == 1
+    message = result.stderr.splitlines()[-1]
+    assert message.startswith("ImportError: openmmstiff")
+    assert f"this is OpenMM {version}" in message
+    assert f"built for OpenMM {openmmstiff._OPENMM_SERIES}" in message
+    assert f"pip install 'openmm=={openmmstiff._OPENMM_SERIES}.*'" in message
+
+
+@pytest.mark.parametrize("version", ["8.6", "8.6.0", "8.6.9.dev-1"])
+def test_other_releases_of_the_series_are_accepted(version):
+    succeeds(f"import openmm; openmm.__version__ = {version!r}; import openmmstiff")
+
+
+def test_public_names():
+    assert set(openmmstiff.__all__) == {
+        "StiffIntegrator", "LangevinThermostat", "ZhangSkeelIntegrator", "ZhangSkeelLangevinIntegrator"}
+    for name in openmmstiff.__all__:
+        assert getattr(openmmstiff, name).__module__ == "openmmstiff"

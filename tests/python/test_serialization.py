@@ -1,0 +1,175 @@
+"""XML of the integrators, and cast(), which gives what XmlSerializer returns its own methods."""
+
+import gc
+import xml.etree.ElementTree as ElementTree
+
+import openmm
+import pytest
+from openmm import XmlSerializer, unit
+from openmmstiff import LangevinThermostat, StiffIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator
+
+# Getter: a value that is not the default, and which is exact in XML only if all digits are written.
+COMMON = {
+    "StepSize": 0.1/3*unit.picoseconds,
+    "ConstraintTolerance": 1e-7/3,
+    "IntegrationForceGroups": 0b101,
+    "Beta": 1/3,
+    "StiffForceGroups": -2**31 + 2,
+}
+THERMOSTAT = {
+    "Temperature": 1000/3*unit.kelvin,
+    "Friction": 2/3/unit.picosecond,
+    "RandomNumberSeed": 2**31 - 1,
+    "ThermalizeStiffModes": False,
+}
+SETTINGS = {ZhangSkeelIntegrator: COMMON, ZhangSkeelLangevinIntegrator: {**COMMON, **THERMOSTAT}}
+
+
+def create(cls):
+    """An integrator with the settings above."""
+    integrator = cls(0.002) if cls is ZhangSkeelIntegrator else cls(300, 1, 0.002)
+    for name, value in SETTINGS[cls].items():
+        assert getattr(integrator, "get" + name)() != value
+        getattr(integrator, "set" + name)(value)
+    return integrator
+
+
+@pytest.fixture(params=SETTINGS, ids=lambda cls: cls.__name__)
+def cls(request):
+    return request.param
+
+
+def test_every_setting_survives(cls):
+    copy = cls.cast(XmlSerializer.deserialize(XmlSerializer.serialize(create(cls))))
+    for name, value in SETTINGS[cls].items():
+        assert getattr(copy, "get" + name)() == value
+
+
+def test_every_setter_is_tested(cls):
+    """A setting added later must be added above, and so to the XML."""
+    setters = {name[3:] for name in dir(cls) if name.startswith("set")}
+    assert setters == set(SETTINGS[cls])
+
+
+def test_clone(cls):
+    original = create(cls)
+    clone = XmlSerializer.clone(original)
+    assert XmlSerializer.serialize(clone) == XmlSerializer.serialize(original)
+    assert cls.isinstance(clone)
+
+
+def test_xml_names_class_and_version(cls):
+    element = ElementTree.fromstring(XmlSerializer.serialize(create(cls)))
+    assert element.tag == "Integrator"
+    assert element.get("type") == cls.__name__
+    assert element.get("version") == "1"
+
+
+def test_xml_of_version_1_stays_readable():
+    """What version 0.1 wrote, to the letter: later versions must read it."""
+    integrator = ZhangSkeelLangevinIntegrator.cast(XmlSerializer.deserialize("""<?xml version="1.0" ?>
+        <Integrator beta=".3" constraintTolerance="1e-06" friction="2" integrationForceGroups="-1" randomSeed="3"
+         stepSize=".004" stiffForceGroups="6" temperature="310" thermalizeStiffModes="0"
+         type="ZhangSkeelLangevinIntegrator" version="1"/>"""))
+    assert integrator.getBeta() == 0.3
+    assert integrator.getTemperature() == 310*unit.kelvin
+    assert integrator.getFriction() == 2/unit.picosecond
+    assert integrator.getRandomNumberSeed() == 3
+    assert integrator.getStepSize() == 0.004*unit.picoseconds
+    assert integrator.getStiffForceGroups() == 6
+    assert integrator.getIntegrationForceGroups() == -1
+    assert integrator.getThermalizeStiffModes() is False
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_an_unknown_version_is_refused(cls, version):
+    xml = XmlSerializer.serialize(create(cls)).replace('version="1"/>', f'version="{version}"/>')
+    with pytest.raises(openmm.OpenMMException, match=f"{cls.__name__}: unsupported version {version}"):
+        XmlSerializer.deserialize(xml)
+
+
+@pytest.mark.parametrize("attribute", ["stepSize", "beta"])
+def test_a_missing_setting_is_refused(cls, attribute):
+    element = ElementTree.fromstring(XmlSerializer.serialize(create(cls)))
+    del element.attrib[attribute]
+    with pytest.raises(openmm.OpenMMException, match=attribute):
+        XmlSerializer.deserialize(ElementTree.tostring(element, encoding="unicode"))
+
+
+def test_in_a_compound_integrator():
+    compound = openmm.CompoundIntegrator()
+    compound.addIntegrator(openmm.VerletIntegrator(0.001))
+    compound.addIntegrator(create(ZhangSkeelLangevinIntegrator))
+    copy = XmlSerializer.clone(compound)
+    assert XmlSerializer.serialize(copy) == XmlSerializer.serialize(compound)
+
+
+# ---- cast() and isinstance() ----
+
+def deserialized(integrator):
+    """The same integrator, as an object of class openmm.Integrator, which owns it."""
+    copy = XmlSerializer.deserialize(XmlSerializer.serialize(integrator))
+    assert type(copy) is openmm.Integrator
+    return copy
+
+
+def test_cast_gives_the_class_back(cls):
+    integrator = deserialized(create(cls))
+    assert cls.cast(integrator) is integrator
+    assert type(integrator) is cls
+    assert integrator.thisown
+    assert integrator.getBeta() == SETTINGS[cls]["Beta"]
+
+
+@pytest.mark.parametrize("base", [StiffIntegrator, ZhangSkeelIntegrator])
+def test_cast_to_a_base_gives_the_most_derived_class(base):
+    assert type(base.cast(deserialized(create(ZhangSkeelLangevinIntegrator)))) is ZhangSkeelLangevinIntegrator
+
+
+def test_cast_leaves_an_object_with_its_class_alone(cls):
+    class Subclass(cls):
+        pass
+    integrator = Subclass(*([300, 1][:0 if cls is ZhangSkeelIntegrator else 2]), 0.002)
+    assert ZhangSkeelIntegrator.cast(integrator) is integrator
+    assert type(integrator) is Subclass
+
+
+def test_a_cast_integrator_runs(cls, waters, platform):
+    integrator = cls.cast(deserialized(cls(0.001) if cls is ZhangSkeelIntegrator else cls(300, 1, 0.001)))
+    context = waters.context(integrator, platform)
+    integrator.step(3)
+    assert context.getStepCount() == 3
+
+
+def test_a_cast_integrator_can_join_a_compound_integrator():
+    compound = openmm.CompoundIntegrator()
+    compound.addIntegrator(ZhangSkeelIntegrator.cast(deserialized(create(ZhangSkeelIntegrator))))
+    gc.collect()
+    member = ZhangSkeelIntegrator.cast(compound.getIntegrator(0))
+    assert member.getBeta() == COMMON["Beta"]
+    assert not member.thisown
+
+
+@pytest.mark.parametrize("wrong, name", [
+    (lambda: openmm.VerletIntegrator(0.001), "VerletIntegrator"),
+    (lambda: deserialized(openmm.VerletIntegrator(0.001)), "openmm.openmm.Integrator"),
+    (lambda: deserialized(ZhangSkeelIntegrator(0.001)), "ZhangSkeelIntegrator"),
+    (lambda: "integrator", "str"),
+    (lambda: None, "NoneType"),
+])
+def test_cast_refuses_other_objects(wrong, name):
+    item = wrong()
+    kind = type(item)
+    assert not ZhangSkeelLangevinIntegrator.isinstance(item)
+    with pytest.raises(TypeError, match=rf"ZhangSkeelLangevinIntegrator.cast\(\).*{name}"):
+        ZhangSkeelLangevinIntegrator.cast(item)
+    assert type(item) is kind
+
+
+def test_isinstance_changes_nothing():
+    integrator = deserialized(create(ZhangSkeelLangevinIntegrator))
+    assert StiffIntegrator.isinstance(integrator)
+    assert ZhangSkeelIntegrator.isinstance(integrator)
+    assert ZhangSkeelLangevinIntegrator.isinstance(integrator)
+    assert type(integrator) is openmm.Integrator
+    assert not isinstance(integrator, LangevinThermostat)
