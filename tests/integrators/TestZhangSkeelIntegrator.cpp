@@ -1,9 +1,11 @@
 #include "OpenMMStiff.h"
+#include "openmmstiff/StiffKernels.h"
 #include "Statistics.h"
 #include "Systems.h"
 #include "TestMain.h"
 #include "openmm/serialization/XmlSerializer.h"
 #include <Eigen/Dense>
+#include <dlfcn.h>
 #include <memory>
 #include <sstream>
 
@@ -655,7 +657,26 @@ void testCompoundIntegrator(Platform& platform) {
     ASSERT(largestDifference(getPositions(reference), getPositions(context)) == 0);
 }
 
-/** Each platform computes with its own kernel: CPU in threads, Reference serially; and they agree. */
+/** Shows where the code of an integrator's kernel comes from. */
+struct KernelProbe : ZhangSkeelIntegrator {
+    using ZhangSkeelIntegrator::ZhangSkeelIntegrator;
+    std::string getKernelLibrary() {
+        const void* object = &kernel.getAs<IntegrateZhangSkeelStepKernel>();
+        Dl_info info;
+        ASSERT(dladdr(*static_cast<void* const*>(object), &info) != 0); // its table of virtual functions
+        return info.dli_fname;
+    }
+};
+
+/** Each platform got its own kernel, although CpuPlatform is a ReferencePlatform too. */
+void testKernelIsThePlatformsOwn(Platform& platform) {
+    const Model model = makeWaterCluster(1);
+    KernelProbe integrator(0.001);
+    Context context(model.system, integrator, platform);
+    ASSERT(integrator.getKernelLibrary().find("libOpenMMStiff" + platform.getName() + ".so") != std::string::npos);
+}
+
+/** Both platforms compute the same, dense and sparse. */
 void testPlatformsAgree(Platform& platform) {
     Model model = makeWaterCluster(2);
     // A chain long enough for the sparse solver.
@@ -697,5 +718,5 @@ int main(int argc, char* argv[]) {
                       CLAIM(testReinitialize), CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState),
                       CLAIM(testErrors), CLAIM(testConstraintsOutsideTheStiffTerms),
                       CLAIM(testMasslessParticlesAndVirtualSites), CLAIM(testPeriodicTermsInTriclinicBox),
-                      CLAIM(testBarostatKeepsTheOffset), CLAIM(testCompoundIntegrator), CLAIM(testPlatformsAgree)});
+                      CLAIM(testBarostatKeepsTheOffset), CLAIM(testCompoundIntegrator), CLAIM(testKernelIsThePlatformsOwn), CLAIM(testPlatformsAgree)});
 }

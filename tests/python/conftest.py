@@ -1,5 +1,6 @@
 """Fixtures and small Systems that the Python tests share. Units are OpenMM's: nm, ps, K, kJ/mol."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -20,20 +21,29 @@ def platform(request):
     return openmm.Platform.getPlatform(request.param)
 
 
+def read_water_box():
+    """OpenMM's box of 895 TIP3P waters, 3 nm wide."""
+    return app.PDBFile(str(Path(app.__file__).parent / "data" / "tip3p.pdb"))
+
+
+@functools.cache
+def water_cluster(molecules):
+    """The (topology, positions) of the molecules nearest the centre of the box, without the box."""
+    pdb = read_water_box()
+    positions = np.array(pdb.positions.value_in_unit(unit.nanometer)).reshape(-1, 3, 3)
+    distances = np.linalg.norm(positions[:, 0] - positions.mean(axis=(0, 1)), axis=1)
+    kept = set(np.argsort(distances)[:molecules].tolist())
+    modeller = app.Modeller(pdb.topology, pdb.positions)
+    modeller.delete([residue for residue in pdb.topology.residues() if residue.index not in kept])
+    modeller.topology.setPeriodicBoxVectors(None)
+    return modeller.topology, np.array(modeller.positions.value_in_unit(unit.nanometer))
+
+
 class Waters:
-    """TIP3P waters in vacuum, without a cutoff: the molecules of OpenMM's water box that are nearest its centre."""
+    """A few TIP3P waters in vacuum, without a cutoff; flexible unless they are to be rigid."""
 
     def __init__(self, molecules=4, rigid=False):
-        pdb = app.PDBFile(str(Path(app.__file__).parent / "data" / "tip3p.pdb"))
-        positions = np.array(pdb.positions.value_in_unit(unit.nanometer)).reshape(-1, 3, 3)
-        centre = positions.mean(axis=(0, 1))
-        nearest = np.argsort(np.linalg.norm(positions[:, 0] - centre, axis=1))[:molecules]
-        modeller = app.Modeller(pdb.topology, pdb.positions)
-        chosen = set(nearest.tolist())
-        modeller.delete([residue for residue in pdb.topology.residues() if residue.index not in chosen])
-        modeller.topology.setPeriodicBoxVectors(None)
-        self.topology = modeller.topology
-        self.positions = np.array(modeller.positions.value_in_unit(unit.nanometer))
+        self.topology, self.positions = water_cluster(molecules)
         self.system = FORCE_FIELD.createSystem(self.topology, nonbondedMethod=app.NoCutoff, rigidWater=rigid)
 
     def context(self, integrator, platform):
@@ -57,7 +67,7 @@ def waters():
 
 def water_box(rigid=False, cutoff=0.9, nonbondedMethod=app.PME):
     """The (topology, positions, System) of OpenMM's box of 895 TIP3P waters, 3 nm wide."""
-    pdb = app.PDBFile(str(Path(app.__file__).parent / "data" / "tip3p.pdb"))
+    pdb = read_water_box()
     system = FORCE_FIELD.createSystem(pdb.topology, nonbondedMethod=nonbondedMethod,
                                       nonbondedCutoff=cutoff*unit.nanometer, rigidWater=rigid)
     return pdb.topology, pdb.positions, system

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import openmm
 import pytest
-from conftest import positions_of
+from conftest import Waters, positions_of
 from openmm import app, unit
 from openmmstiff import LangevinThermostat, StiffIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator
 
@@ -79,9 +79,8 @@ def test_numpy_numbers_are_accepted():
 # ---- Units ----
 
 def test_units_are_converted():
-    integrator = ZhangSkeelLangevinIntegrator(0.3*unit.kilo*unit.kelvin if hasattr(unit, "kilo") else 300*unit.kelvin,
-                                              0.001/unit.femtosecond, 2*unit.femtoseconds)
-    assert integrator.getTemperature().value_in_unit(unit.kelvin) == pytest.approx(300)
+    integrator = ZhangSkeelLangevinIntegrator(300*unit.kelvin, 0.001/unit.femtosecond, 2*unit.femtoseconds)
+    assert integrator.getTemperature().value_in_unit(unit.kelvin) == 300
     assert integrator.getFriction().value_in_unit(unit.picosecond**-1) == pytest.approx(1)
     assert integrator.getStepSize().value_in_unit(unit.picosecond) == pytest.approx(0.002)
     integrator.setFriction(0.002/unit.femtosecond)
@@ -161,7 +160,7 @@ def test_class_hierarchy():
     assert issubclass(ZhangSkeelLangevinIntegrator, LangevinThermostat)
 
 
-@pytest.mark.parametrize("abstract", [StiffIntegrator, LangevinThermostat, LangevinThermostat])
+@pytest.mark.parametrize("abstract", [StiffIntegrator, LangevinThermostat])
 def test_abstract_classes_cannot_be_created(abstract):
     with pytest.raises(AttributeError, match="No constructor"):
         abstract()
@@ -281,24 +280,24 @@ def test_in_a_compound_integrator(waters, platform):
 
 
 def test_propagated_positions_have_units_and_shapes(waters, integrator, platform):
-    waters.context(integrator, platform)
+    context = waters.context(integrator, platform)
     integrator.step(1)
     vectors = integrator.getPropagatedPositions()
     array = integrator.getPropagatedPositions(asNumpy=True)
     assert vectors.unit == unit.nanometer and array.unit == unit.nanometer
     assert all(isinstance(vector, openmm.Vec3) for vector in vectors.value_in_unit(unit.nanometer))
-    assert array.shape == (12, 3) and array.dtype == np.float64
+    assert array.shape == (context.getSystem().getNumParticles(), 3)
+    assert array.dtype == np.float64
     assert np.array_equal(np.array(vectors.value_in_unit(unit.nanometer)), array.value_in_unit(unit.nanometer))
     array[0, 0] = 0*unit.nanometer      # the caller's own copy
 
 
 def test_python_threads_run_during_step(platform):
     """step() must release Python's lock: another thread gets its turn in the middle of a long call."""
-    from conftest import Waters
     integrator = ZhangSkeelIntegrator(0.0005)
     waters = Waters(30)
     context = waters.context(integrator, platform)
-    steps, duration = 10, 0.0
+    steps, duration = 1, 0.0
     ticks, done = [], threading.Event()
 
     def tick():
@@ -318,4 +317,4 @@ def test_python_threads_run_during_step(platform):
         done.set()
         thread.join()
     assert any(start + 0.2*duration < moment < start + 0.8*duration for moment in ticks)
-    del context
+    assert context.getStepCount() == 2*steps - 2

@@ -108,7 +108,7 @@ def test_in_a_compound_integrator():
 
 def deserialized(integrator):
     """The same integrator, as an object of class openmm.Integrator, which owns it."""
-    copy = XmlSerializer.deserialize(XmlSerializer.serialize(integrator))
+    copy = XmlSerializer.clone(integrator)
     assert type(copy) is openmm.Integrator
     return copy
 
@@ -129,7 +129,7 @@ def test_cast_to_a_base_gives_the_most_derived_class(base):
 def test_cast_leaves_an_object_with_its_class_alone(cls):
     class Subclass(cls):
         pass
-    integrator = Subclass(*([300, 1][:0 if cls is ZhangSkeelIntegrator else 2]), 0.002)
+    integrator = Subclass(0.002) if cls is ZhangSkeelIntegrator else Subclass(300, 1, 0.002)
     assert ZhangSkeelIntegrator.cast(integrator) is integrator
     assert type(integrator) is Subclass
 
@@ -152,7 +152,7 @@ def test_a_cast_integrator_can_join_a_compound_integrator():
 
 @pytest.mark.parametrize("wrong, name", [
     (lambda: openmm.VerletIntegrator(0.001), "VerletIntegrator"),
-    (lambda: deserialized(openmm.VerletIntegrator(0.001)), "openmm.openmm.Integrator"),
+    (lambda: openmm.CompoundIntegrator(), "CompoundIntegrator"),
     (lambda: deserialized(ZhangSkeelIntegrator(0.001)), "ZhangSkeelIntegrator"),
     (lambda: "integrator", "str"),
     (lambda: None, "NoneType"),

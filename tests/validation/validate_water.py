@@ -154,18 +154,18 @@ def main() -> int:
     parser = OptionParser(__doc__)
     add_box_options(parser, waters=216)
     add_run_options(parser, time=150.0)
-    parser.add_argument("--run", type=choice(RUNS), nargs="+", default=None, metavar="NAME",
+    parser.add_argument("--run", type=choice(RUNS), nargs="+", metavar="NAME",
                         help=f"make these runs only, without a report: {', '.join(RUNS)}")
     parser.add_argument("--report", action="store_true", help="check the claims on the runs made so far")
     parser.add_argument("--output", type=Path, default=Path("validation"), metavar="FOLDER",
-                        help="folder of the results; delete it to begin anew")
+                        help="folder of the results; delete it to begin anew (default: %(default)s)")
     options = parser.parse_args()
     if options.run and options.report:
         parser.error("--run and --report: give one of them")
 
     folder = options.output / (f"{options.waters}waters_{options.time:g}ps_friction{options.friction:g}_"
                                f"{options.platform}_seed{options.seed}")
-    folder.mkdir(parents=True, exist_ok=True)
+    parser.make_folder(folder)
     files = {name: folder / f"{name}.npz" for name in RUNS}
     failed = False
     for name in [] if options.report else options.run or RUNS:

@@ -30,8 +30,7 @@ public:
                 part(thread);
             return;
         }
-        data.threads.execute([&](OpenMM::ThreadPool&, int thread) { part(thread); });
-        data.threads.waitForThreads();
+        onAllThreads(part);
     }
     /** Threads take the next few blocks when they are done with the last ones: blocks differ in size. */
     template <class Function> void forEachBlock(int n, Function&& function) {
@@ -42,12 +41,12 @@ public:
         }
         const int chunk = std::max(1, std::min(16, n / (4 * getNumThreads())));
         std::atomic<int> next(0);
-        data.threads.execute([&](OpenMM::ThreadPool&, int thread) {
+        auto takeChunks = [&](int thread) {
             for (int begin = next.fetch_add(chunk); begin < n; begin = next.fetch_add(chunk))
                 for (int i = begin; i < std::min(n, begin + chunk); i++)
                     function(i, thread);
-        });
-        data.threads.waitForThreads();
+        };
+        onAllThreads(takeChunks);
     }
     void initializeRandom(int seed) {
         data.random.initialize(seed, getNumThreads());
@@ -57,6 +56,19 @@ public:
     }
 
 private:
+    /** Call function(thread) on each thread. A Task takes no memory, which a std::function would. */
+    template <class Function> void onAllThreads(Function& function) {
+        struct : OpenMM::ThreadPool::Task {
+            Function* function;
+            void execute(OpenMM::ThreadPool&, int thread) override {
+                (*function)(thread);
+            }
+        } task;
+        task.function = &function;
+        data.threads.execute(task);
+        data.threads.waitForThreads();
+    }
+
     /// Below these numbers of particles a loop over them, or over their blocks, takes less time than waking the threads.
     static constexpr int minParallelSize = 10000, minParallelBlocks = 150;
     OpenMM::CpuPlatform::PlatformData& data;

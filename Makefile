@@ -1,0 +1,67 @@
+# Everything runs in .venv, which the first command makes. Needed beforehand: g++, make and python3, 3.10 or newer.
+
+PYTHON ?= python3
+BIN := .venv/bin
+# Tools in .venv (SWIG, Ninja) come before those of the system.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find cmake openmmapi platforms python serialization \
+    -type f -not -name '*.pyc' -not -name '*~')
+
+.PHONY: help
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: .venv/installed .venv/requirements-examples  ## liquid TIP3P water, several integrators: a table and demo/rdf.png
+	@$(BIN)/python examples/tip3p_water.py
+
+.PHONY: test
+test: .venv/installed .venv/requirements-test .venv/requirements-examples  ## C++ tests on each platform, Python tests
+	@echo "Building the C++ tests"
+	$(BIN)/cmake -S . -B build --log-level=WARNING -DOPENMM_STIFF_BUILD_TESTS=ON >/dev/null
+	$(BIN)/cmake --build build
+	status=0
+	$(BIN)/ctest --test-dir build --output-on-failure --no-tests=error --parallel $(CMAKE_BUILD_PARALLEL_LEVEL) \
+	    || status=$$?
+	$(BIN)/python -m pytest || status=$$?
+	exit $$status
+
+.PHONY: validate
+validate: .venv/installed .venv/requirements-examples .venv/requirements-validation  ## long runs against known physics
+	@for script in tests/validation/*.py; do
+	    echo "== $$script"
+	    $(BIN)/python "$$script"
+	done
+
+.PHONY: install
+install: .venv/installed  ## build the plugin and install it into .venv
+
+.PHONY: clean
+clean:  ## remove what these commands made, .venv included
+	@rm -rf build demo .venv .pytest_cache
+	find examples python tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@echo "Creating .venv"
+	$(PYTHON) -m venv .venv
+
+# The requirements of the build, and those of each extra in pyproject.toml.
+.venv/requirements-%: pyproject.toml python/requirements.py | .venv/bin/python
+	@echo "Installing what is needed for: $*"
+	$(BIN)/python python/requirements.py $(subst build,build run,$*) >$@
+	$(BIN)/pip install --quiet --requirement $@
+
+# The build tree stays, so that only what has changed is compiled; the C++ tests are added to it.
+.venv/installed: $(SOURCES) .venv/requirements-build
+	@echo "Building openmmstiff and installing it into .venv"
+	$(BIN)/pip install --quiet --no-build-isolation --no-deps --config-settings=build-dir=build .
+	touch $@

@@ -1,0 +1,111 @@
+"""Statistics of time series, and radial distribution functions of water."""
+from functools import cache
+
+import mdtraj
+import numpy as np
+from openmm import app, unit
+
+RDF_PAIRS = ("O-O", "O-H")
+RDF_RANGE = (0.12, 0.9)  # nm; the upper end is the cutoff, which is less than half of every box
+RDF_BIN = 0.005          # nm
+FIRST_PEAK_BELOW = {"O-O": 0.35, "O-H": 0.25}  # nm
+MIN_BLOCKS = 8           # fewer blocks do not tell the error of a time series
+
+
+def blocked_error(series: np.ndarray) -> float:
+    """Standard error of the mean of a correlated series.
+
+    Blocking of Flyvbjerg and Petersen (J. Chem. Phys. 91, 461, 1989): average neighbours in pairs, again and
+    again; the naive error of the blocks rises to a plateau once they are longer than the correlation time.
+    Taken is the largest error over all levels with at least MIN_BLOCKS blocks: on series longer than some
+    30 correlation times it is right within 10 %, on shorter ones no plateau is reached and it is too small.
+    """
+    blocks = np.asarray(series, dtype=float)
+    error = 0.0
+    while len(blocks) >= MIN_BLOCKS or error == 0.0 and len(blocks) > 1:
+        error = max(error, float(blocks.std(ddof=1)) / len(blocks) ** 0.5)
+        blocks = (blocks[:-1:2] + blocks[1::2]) / 2
+    return error
+
+
+def rdf_distances() -> np.ndarray:
+    """Centres of the bins of the radial distribution functions, nm."""
+    bins = round((RDF_RANGE[1] - RDF_RANGE[0]) / RDF_BIN)
+    return RDF_RANGE[0] + RDF_BIN * (np.arange(bins) + 0.5)
+
+
+@cache
+def rdf_pairs(waters: int) -> dict[str, np.ndarray]:
+    """Atom pairs of each of RDF_PAIRS, those within a molecule left out."""
+    first, second = np.triu_indices(waters, k=1)  # molecules
+    oxygens = np.stack((3 * first, 3 * second), axis=1)
+    to_hydrogens = [np.stack((3 * a, 3 * b + h), axis=1) for a, b in ((first, second), (second, first))
+                    for h in (1, 2)]
+    return {"O-O": oxygens, "O-H": np.concatenate(to_hydrogens)}
+
+
+def radial_distributions(topology: app.Topology, frames: list[np.ndarray]) -> np.ndarray:
+    """g(r) of RDF_PAIRS in consecutive blocks of frames (nm, cubic box); shape (pairs, blocks, bins).
+
+    There are 4 to 20 blocks, all of the same length, of 5 frames or more if there are as many. The first
+    frames, which do not fill a block, are dropped.
+    """
+    per_block = max(1, min(5, len(frames) // 4), len(frames) // 20)
+    blocks = len(frames) // per_block
+    frames = frames[len(frames) - blocks * per_block:]
+    md_topology = mdtraj.Topology.from_openmm(topology)
+    edges = topology.getUnitCellDimensions().value_in_unit(unit.nanometer)
+    g = np.zeros((len(RDF_PAIRS), blocks, len(rdf_distances())))
+    for i, frame in enumerate(frames):  # one by one, for memory: a frame has millions of pairs
+        trajectory = mdtraj.Trajectory(frame, md_topology, unitcell_lengths=edges, unitcell_angles=3 * [90])
+        for pair, atoms in enumerate(rdf_pairs(md_topology.n_residues).values()):
+            _, one = mdtraj.compute_rdf(trajectory, atoms, r_range=RDF_RANGE, bin_width=RDF_BIN)
+            g[pair, i // per_block] += one / per_block
+    return g
+
+
+def rdf_error(blocks: np.ndarray) -> np.ndarray:
+    """Standard error of g(r), in each bin, from its blocks (blocks, bins)."""
+    return blocks.std(axis=0, ddof=1) / len(blocks) ** 0.5
+
+
+def rdf_distance(g: np.ndarray, reference: np.ndarray) -> float:
+    """Mean of |g(r) - g_ref(r)| over RDF_RANGE; both are given in blocks (blocks, bins)."""
+    return float(np.mean(np.abs(g.mean(axis=0) - reference.mean(axis=0))))
+
+
+def rdf_noise(g: np.ndarray, reference: np.ndarray) -> float:
+    """The `rdf_distance` to expect from noise alone, if both had the same true g(r).
+
+    The mean of |x| is sqrt(2/pi) sigma for a normal x; sigma^2 is the sum of both squared errors.
+    """
+    return float(np.mean(np.sqrt(2 / np.pi * (rdf_error(g) ** 2 + rdf_error(reference) ** 2))))
+
+
+def rdf_p_value(g: np.ndarray, reference: np.ndarray, shuffles: int = 2000) -> float:
+    """Probability that two runs with the same true g(r) differ as much as these (blocks, bins).
+
+    The measure is chi^2, the sum over the bins of the squared difference over the squared error. Neighbouring
+    bins are correlated, so its law is taken from the data: the blocks are dealt to the two runs at random.
+    """
+    both = np.concatenate((g, reference))
+    both = both[:, both.var(axis=0) > 0]  # without the bins where g(r) = 0
+    random = np.random.default_rng(0)
+
+    def chi_squared(order: np.ndarray) -> float:
+        one, other = both[order[:len(g)]], both[order[len(g):]]
+        squared_error = rdf_error(one) ** 2 + rdf_error(other) ** 2
+        return np.sum((one.mean(axis=0) - other.mean(axis=0)) ** 2 / squared_error)
+
+    found = chi_squared(np.arange(len(both)))
+    as_large = sum(chi_squared(random.permutation(len(both))) >= found for _ in range(shuffles))
+    return float((1 + as_large) / (1 + shuffles))
+
+
+def first_peak(pair: str, g: np.ndarray) -> tuple[float, float]:
+    """Position (nm) and height of the first peak of g(r): the top of a parabola through the highest bins."""
+    r = rdf_distances()
+    highest = int(np.argmax(np.where(r < FIRST_PEAK_BELOW[pair], g, 0)))
+    near = slice(highest - 2, highest + 3)
+    c2, c1, c0 = np.polyfit(r[near] - r[highest], g[near], 2)
+    return float(r[highest] - c1 / (2 * c2)), float(c0 - c1**2 / (4 * c2))

@@ -1,0 +1,69 @@
+"""Command-line options shared by the examples and the validation."""
+import argparse
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from water import MIN_WATERS
+
+
+class OptionParser(argparse.ArgumentParser):
+    """An ArgumentParser that answers a wrong option with one line and exit code 2."""
+
+    def __init__(self, description: str):
+        super().__init__(description=description, allow_abbrev=False)
+
+    def error(self, message: str):
+        self.exit(2, f"{self.prog}: {message} (see --help)\n")
+
+    def make_folder(self, path: Path):
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self.error(f"argument --output: '{path}': {error.strerror}; give a folder that can be written")
+
+
+def number(kind: type, least: float, remark: str = "", most: float = float("inf")) -> Callable[[str], float]:
+    """An argparse type: a finite int or float from `least` to `most`; `remark` is a unit or a reason."""
+    what = "a whole number" if kind is int else "a number"
+    bounds = f"of at least {least:g}" if most == float("inf") else f"from {least:g} to {most:g}"
+
+    def convert(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = float("nan")
+        if not least <= value <= most or value == float("inf"):
+            raise argparse.ArgumentTypeError(f"'{text}': give {what} {bounds} {remark}".rstrip())
+        return value
+
+    return convert
+
+
+def choice(names: Iterable[str]) -> Callable[[str], str]:
+    """An argparse type: one of `names`, which the error message lists."""
+
+    def convert(text: str) -> str:
+        if text not in names:
+            raise argparse.ArgumentTypeError(f"'{text}': choose from {', '.join(names)}")
+        return text
+
+    return convert
+
+
+def add_box_options(parser: OptionParser, waters: int):
+    """--waters (with its default), --platform, --seed."""
+    parser.add_argument("--waters", default=waters, metavar="N",
+                        help="number of water molecules (default: %(default)s)",
+                        type=number(int, MIN_WATERS, "(the box edge must exceed twice the cutoff)"))
+    parser.add_argument("--platform", type=choice(("CPU", "Reference")), default="CPU", metavar="NAME",
+                        help="OpenMM platform, CPU or Reference (default: %(default)s)")
+    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
+                        help="random number seed (default: %(default)s)")
+
+
+def add_run_options(parser: OptionParser, time: float):
+    """--time (with its default, ps), --friction."""
+    parser.add_argument("--time", type=number(float, 1, "ps"), default=time, metavar="PS",
+                        help="simulated time of each run, ps (default: %(default)s)")
+    parser.add_argument("--friction", type=number(float, 0.01, "1/ps"), default=1.0, metavar="GAMMA",
+                        help="Langevin friction, 1/ps (default: %(default)s)")

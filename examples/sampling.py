@@ -1,0 +1,117 @@
+"""Run a box of water and record its energies, temperatures, bond lengths and radial distribution functions.
+
+Positions are those of the Context, the coordinate which has the Boltzmann law also with our integrators.
+"""
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import openmm as mm
+from openmm import app, unit
+
+from observables import blocked_error, radial_distributions
+from water import NONBONDED_GROUP, Progress, advance
+
+GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole / unit.kelvin)
+BOND_LENGTH = 0.09572    # nm, O-H at rest
+SAMPLE_INTERVAL = 0.048  # ps, a whole number of steps of 0.5, 1, 2, 3 or 4 fs
+SAMPLES_PER_FRAME = 4    # positions for the radial distributions are kept every 0.192 ps
+
+
+@dataclass
+class Samples:
+    """What a run showed: a time series has one entry every SAMPLE_INTERVAL."""
+    step: float                     # ps
+    ns_per_day: float               # of simulated time; only the steps are timed, not the sampling
+    nonbonded: np.ndarray           # energy per water, kJ/mol
+    temperature: np.ndarray         # K
+    centre_temperature: np.ndarray  # K, of the molecules' centres of mass
+    bond: np.ndarray                # O-H length less BOND_LENGTH, mean over the box, nm
+    bond_square: np.ndarray         # the square of that difference, mean over the box, nm^2
+    rdf: np.ndarray                 # g(r), shape (RDF_PAIRS, consecutive blocks of time, bins)
+
+    @property
+    def bond_length(self) -> tuple[float, float]:
+        """Mean O-H length and its standard error, nm."""
+        return BOND_LENGTH + float(self.bond.mean()), blocked_error(self.bond)
+
+    @property
+    def bond_variance(self) -> tuple[float, float]:
+        """Variance of the O-H length over molecules and time, and its standard error, nm^2."""
+        mean = self.bond.mean()
+        return (float(self.bond_square.mean() - mean**2),
+                blocked_error(self.bond_square - 2 * mean * self.bond))  # linear in the series' deviations
+
+    def save(self, path: Path):
+        """Write an .npz file; an interruption leaves none or the whole of it."""
+        part = path.with_suffix(".part.npz")
+        np.savez_compressed(part, **vars(self))
+        part.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> "Samples":
+        with np.load(path) as data:
+            return cls(**{name: data[name] if data[name].ndim else data[name].item() for name in data})
+
+
+def steps_per_sample(step: float) -> int:
+    """Number of steps of `step` ps between two samples."""
+    return max(1, round(SAMPLE_INTERVAL / step))
+
+
+def number_of_steps(ps: float, step: float) -> int:
+    """Number of steps that `sample` makes: whole frames, at least one."""
+    per_frame = SAMPLES_PER_FRAME * steps_per_sample(step)
+    return per_frame * max(1, round(ps / step / per_frame))
+
+
+def sample(simulation: app.Simulation, ps: float, progress: Progress) -> Samples:
+    """Go on with a simulation for `ps`, and look at it every SAMPLE_INTERVAL."""
+    context, integrator = simulation.context, simulation.integrator
+    step = integrator.getStepSize().value_in_unit(unit.picosecond)
+    burst = steps_per_sample(step)
+    samples = number_of_steps(ps, step) // burst
+    masses = np.array([context.getSystem().getParticleMass(i).value_in_unit(unit.dalton) for i in range(3)])
+    waters = context.getSystem().getNumParticles() // 3
+    centre_degrees = 3 * waters - 3  # the box as a whole is held still
+    series = {name: np.empty(samples) for name in
+              ("nonbonded", "temperature", "centre_temperature", "bond", "bond_square")}
+    frames, seconds = [], 0.0
+    for i in range(samples):
+        begin = perf_counter()
+        integrator.step(burst)
+        seconds += perf_counter() - begin
+        state = context.getState(energy=True, positions=True, velocities=True, groups={NONBONDED_GROUP})
+        positions = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+        molecules = positions.reshape(waters, 3, 3)
+        velocities = state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond)
+        centres = masses @ velocities.reshape(waters, 3, 3) / masses.sum()
+        stretch = np.linalg.norm(molecules[:, 1:] - molecules[:, :1], axis=2) - BOND_LENGTH
+        series["nonbonded"][i] = state.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole) / waters
+        series["temperature"][i] = system_temperature(context, state)
+        series["centre_temperature"][i] = masses.sum() * np.sum(centres**2) / (centre_degrees * GAS_CONSTANT)
+        series["bond"][i] = stretch.mean()
+        series["bond_square"][i] = np.mean(stretch**2)
+        if not np.isfinite(series["bond"][i] + series["nonbonded"][i]):
+            raise FloatingPointError(
+                f"{type(integrator).__name__} with a step of {1000 * step:g} fs: energy not finite after "
+                f"{(i + 1) * burst * step:.2f} ps; use a smaller step")
+        if (i + 1) % SAMPLES_PER_FRAME == 0:
+            frames.append(positions.astype(np.float32))
+        progress(burst)
+    return Samples(step=step, ns_per_day=86.4 * samples * burst * step / seconds,
+                   rdf=radial_distributions(simulation.topology, frames), **series)
+
+
+def system_temperature(context: mm.Context, state: mm.State) -> float:
+    """Temperature in K, for the degrees of freedom that the heat bath acts on.
+
+    Our integrators count them (penalty springs may be left cold); for OpenMM's they are three for each
+    particle, less the constraints, less three for the motion of the whole box.
+    """
+    integrator, system = context.getIntegrator(), context.getSystem()
+    if hasattr(integrator, "computeSystemTemperature"):
+        return integrator.computeSystemTemperature().value_in_unit(unit.kelvin)
+    degrees = 3 * system.getNumParticles() - system.getNumConstraints() - 3
+    return 2 * state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole) / (degrees * GAS_CONSTANT)

@@ -1,0 +1,157 @@
+#!/usr/bin/env python
+"""Liquid TIP3P water with five integrators: rigid, flexible, and rigid by penalty springs.
+
+Compares speed, temperature, energy, bond length and radial distribution functions, in a table and a figure.
+"""
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import openmm as mm
+from matplotlib import pyplot
+from openmm import app
+from openmmstiff import ZhangSkeelLangevinIntegrator
+from tqdm import tqdm
+
+from observables import RDF_PAIRS, RDF_RANGE, blocked_error, rdf_distance, rdf_distances, rdf_noise
+from options import OptionParser, add_box_options, add_run_options, choice
+from sampling import Samples, number_of_steps, sample
+from water import EQUILIBRATION_STEP, build_box, build_system, equilibrate, start_geometry
+
+TEMPERATURE = 300.0  # K
+EQUILIBRATION_TIME = {"rigid": 1.5, "flexible": 3.0}  # ps, the flexible box starting from the rigid one
+
+
+def langevin_middle(temperature: float, friction: float, step: float) -> mm.Integrator:
+    """OpenMM's integrator; with constraints (rigid water) it uses SETTLE."""
+    return mm.LangevinMiddleIntegrator(temperature, friction, step)
+
+
+def zhang_skeel(temperature: float, friction: float, step: float) -> mm.Integrator:
+    """Every harmonic bond and angle of the System is stiff: nothing more to set."""
+    return ZhangSkeelLangevinIntegrator(temperature, friction, step)
+
+
+def zhang_skeel_penalty(temperature: float, friction: float, step: float) -> mm.Integrator:
+    """For springs that stand in for constraints: their modes take no part in the thermal motion."""
+    integrator = zhang_skeel(temperature, friction, step)
+    integrator.setThermalizeStiffModes(False)
+    return integrator
+
+
+@dataclass
+class Run:
+    label: str
+    geometry: str   # of water.build_system
+    step: float     # ps
+    make: Callable[[float, float, float], mm.Integrator]
+    reference: str  # the run that its radial distributions are compared with
+
+
+RUNS = {
+    "settle-4fs": Run("LangevinMiddle + SETTLE", "rigid", 0.004, langevin_middle, "settle-4fs"),
+    "middle-1fs": Run("LangevinMiddle, flexible", "flexible", 0.001, langevin_middle, "middle-1fs"),
+    "middle-2fs": Run("LangevinMiddle, flexible", "flexible", 0.002, langevin_middle, "middle-1fs"),
+    "zhangskeel-3fs": Run("Z&Ss-Langevin, flexible", "flexible", 0.003, zhang_skeel, "middle-1fs"),
+    "penalty-2fs": Run("Z&Ss-Langevin, penalty springs", "penalty", 0.002, zhang_skeel_penalty, "settle-4fs"),
+}
+
+
+def main():
+    parser = OptionParser(__doc__)
+    add_box_options(parser, waters=895)
+    add_run_options(parser, time=3.0)
+    parser.add_argument("--integrators", type=choice(RUNS), nargs="+", default=list(RUNS), metavar="NAME",
+                        help=f"the runs to make, of {', '.join(RUNS)} (default: all)")
+    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
+                        help="folder for the figure, rdf.png (default: %(default)s)")
+    options = parser.parse_args()
+    parser.make_folder(options.output)
+
+    box = build_box(options.waters)
+    runs = {name: run for name, run in RUNS.items() if name in options.integrators}
+    flexible = any(run.geometry == "flexible" for run in runs.values())
+    equilibrations = ("rigid", "flexible") if flexible else ("rigid",)
+    steps = (sum(round(EQUILIBRATION_TIME[which] / EQUILIBRATION_STEP[which]) for which in equilibrations)
+             + sum(number_of_steps(options.time, run.step) for run in runs.values()))
+    states, results = {}, {}
+    with tqdm(total=steps, unit="step", leave=False, mininterval=0.5 if sys.stderr.isatty() else 10) as bar:
+        for geometry in equilibrations:
+            bar.set_description(f"equilibration, {geometry}")
+            states[geometry] = equilibrate(
+                box, geometry, EQUILIBRATION_TIME[geometry], temperature=TEMPERATURE, seed=options.seed,
+                platform=options.platform, progress=bar.update, start=states.get("rigid"))
+        for name, run in runs.items():
+            bar.set_description(name)
+            integrator = run.make(TEMPERATURE, options.friction, run.step)
+            integrator.setRandomNumberSeed(options.seed)
+            simulation = app.Simulation(box.topology, build_system(box, run.geometry), integrator,
+                                        mm.Platform.getPlatform(options.platform))
+            simulation.context.setState(states[start_geometry(run.geometry)])
+            try:
+                results[name] = sample(simulation, options.time, bar.update)
+            except (FloatingPointError, mm.OpenMMException) as error:
+                sys.exit(f"\n{name}: {error}")
+
+    print(f"{options.waters} TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "
+          f"{options.time:g} ps each, {options.platform} platform\n")
+    print_table(RUNS, results)
+    draw(results, options.output / "rdf.png")
+    print(f"\nRadial distribution functions: {options.output / 'rdf.png'}")
+
+
+def print_table(runs: dict[str, Run], results: dict[str, Samples]):
+    columns = "{:31}{:>4}{:>8}  {:11} {:11}  {:14}  {:>7} {:>7}  {:13} {:13}"
+    print(columns.format("", "step", "", "temperature (K)", "", "nonbonded (kJ/", "O-H", "(nm)",
+                         "RDF distance", "(noise)").rstrip())
+    print(columns.format("integrator", "fs", "ns/day", "all", "centres", "mol per water)", "mean", "s.d.",
+                         *RDF_PAIRS).rstrip())
+    for name, found in results.items():
+        run = runs[name]
+        if run.reference == name:
+            distances = ["reference"] * len(RDF_PAIRS)
+        elif run.reference in results:
+            distances = [f"{rdf_distance(*both):.3f} ({rdf_noise(*both):.3f})"
+                         for both in zip(found.rdf, results[run.reference].rdf)]
+        else:
+            distances = ["-"] * len(RDF_PAIRS)
+        print(columns.format(
+            run.label, f"{1000 * run.step:g}", f"{found.ns_per_day:.2f}", with_error(found.temperature, 1),
+            with_error(found.centre_temperature, 1), with_error(found.nonbonded, 2),
+            f"{found.bond_length[0]:.5f}", f"{found.bond_variance[0] ** 0.5:.5f}", *distances).rstrip())
+    print("\n+-: one standard error by blocking; on runs of a few ps it is a lower bound. Centres: the\n"
+          "centres of mass of the molecules. RDF distance: mean of |g(r) - g_ref(r)| from "
+          f"{RDF_RANGE[0]:g} to {RDF_RANGE[1]:g} nm,\nto the reference of the same geometry; "
+          "in brackets, what noise alone would give.")
+
+
+def with_error(series: np.ndarray, digits: int) -> str:
+    return f"{series.mean():.{digits}f}+-{blocked_error(series):.{digits}f}"
+
+
+def draw(results: dict[str, Samples], path: Path):
+    """O-O and O-H functions: rigid geometry in blues, flexible in reds, the references pale and wide."""
+    styles = {"settle-4fs": ("#9ecae1", "-", 4), "penalty-2fs": ("#08519c", "--", 1.4),
+              "middle-1fs": ("#fcbba1", "-", 4), "middle-2fs": ("#fb6a4a", ":", 1.8),
+              "zhangskeel-3fs": ("#99000d", "--", 1.4)}
+    figure, panels = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    for i, (pair, panel) in enumerate(zip(RDF_PAIRS, panels)):
+        for name in (name for name in styles if name in results):
+            colour, line, width = styles[name]
+            panel.plot(rdf_distances(), results[name].rdf[i].mean(axis=0), line, color=colour,
+                       linewidth=width, label=f"{RUNS[name].label}, {1000 * RUNS[name].step:g} fs")
+        panel.axhline(1, color="0.8", linewidth=0.8, zorder=0)
+        panel.set(title=pair, xlabel="r (nm)", ylabel="g(r)", xlim=RDF_RANGE, ylim=(0, None))
+    panels[0].legend(frameon=False)
+    figure.suptitle("Atoms of different molecules")
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        sys.exit(130)

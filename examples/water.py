@@ -1,0 +1,107 @@
+"""Periodic boxes of TIP3P water for the examples and the validation: topology, System, equilibration.
+
+Units are OpenMM's: nm, ps, kJ/mol, K.
+"""
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+import numpy as np
+import openmm as mm
+from openmm import app, unit
+
+FORCE_FIELD = "tip3p.xml"
+CUTOFF = 0.9             # nm
+DENSITY = 895 / 3.0**3   # molecules/nm^3, that of OpenMM's tip3p.pdb
+MIN_WATERS = ceil(DENSITY * (2 * CUTOFF) ** 3)
+NONBONDED_GROUP = 1
+STIFFENING = 30          # penalty springs are so many times stiffer than the bonds and angles of tip3p.xml
+EQUILIBRATION_STEP = {"rigid": 0.004, "flexible": 0.002}  # ps
+EQUILIBRATION_FRICTION = 5.0                              # 1/ps
+
+Progress = Callable[[int], object]  # is told the number of steps just made
+
+
+@dataclass
+class WaterBox:
+    """A cubic box; the atoms of each molecule in the order O, H, H."""
+    topology: app.Topology
+    positions: np.ndarray  # nm, shape (atoms, 3)
+
+
+def build_box(waters: int = 895) -> WaterBox:
+    """The box of OpenMM's tip3p.pdb, or another number of waters at the same density."""
+    if waters < MIN_WATERS:
+        raise ValueError(f"{waters} waters: give at least {MIN_WATERS}, for a box edge of twice the cutoff "
+                         f"of {CUTOFF} nm")
+    if waters == 895:
+        pdb = app.PDBFile(str(Path(app.__file__).parent / "data" / "tip3p.pdb"))
+        return WaterBox(pdb.topology, np.array(pdb.positions.value_in_unit(unit.nanometer)))
+    modeller = app.Modeller(app.Topology(), [] * unit.nanometer)
+    modeller.addSolvent(app.ForceField(FORCE_FIELD), model="tip3p", numAdded=waters)
+    topology = modeller.topology
+    molecules = np.array(modeller.positions.value_in_unit(unit.nanometer)).reshape(waters, 3, 3)
+    # addSolvent leaves gaps at the faces of the box: move the molecules together, each unchanged in shape.
+    edge = (waters / DENSITY) ** (1 / 3)
+    oxygens = molecules[:, :1]
+    closer = edge / topology.getUnitCellDimensions()[0].value_in_unit(unit.nanometer)
+    topology.setUnitCellDimensions(mm.Vec3(edge, edge, edge) * unit.nanometer)
+    return WaterBox(topology, (molecules + (closer - 1) * oxygens).reshape(-1, 3))
+
+
+def build_system(box: WaterBox, geometry: str) -> mm.System:
+    """A PME System with the nonbonded force in NONBONDED_GROUP and one of three geometries.
+
+    rigid: constraints, which OpenMM solves with SETTLE. flexible: the harmonic bonds and angles of tip3p.xml.
+    penalty: the same terms, STIFFENING times stiffer, which stand in for the constraints.
+    """
+    system = app.ForceField(FORCE_FIELD).createSystem(
+        box.topology, nonbondedMethod=app.PME, nonbondedCutoff=CUTOFF * unit.nanometer,
+        rigidWater={"rigid": True, "flexible": False, "penalty": False}[geometry])
+    for force in system.getForces():
+        if isinstance(force, mm.NonbondedForce):
+            force.setForceGroup(NONBONDED_GROUP)
+        elif geometry == "penalty" and isinstance(force, mm.HarmonicBondForce):
+            for i in range(force.getNumBonds()):
+                *bond, k = force.getBondParameters(i)
+                force.setBondParameters(i, *bond, STIFFENING * k)
+        elif geometry == "penalty" and isinstance(force, mm.HarmonicAngleForce):
+            for i in range(force.getNumAngles()):
+                *angle, k = force.getAngleParameters(i)
+                force.setAngleParameters(i, *angle, STIFFENING * k)
+    return system
+
+
+def start_geometry(geometry: str) -> str:
+    """The geometry whose equilibrated state a run of `geometry` starts from.
+
+    Penalty springs start from the rigid box, where they are at rest: so their modes are relaxed and cold, as
+    they should stay.
+    """
+    return "rigid" if geometry == "penalty" else geometry
+
+
+def equilibrate(box: WaterBox, geometry: str, ps: float, *, temperature: float, platform: str, seed: int,
+                progress: Progress = lambda steps: None, start: mm.State | None = None) -> mm.State:
+    """The state after `ps` of LangevinMiddle dynamics from `start`, or from the minimized box."""
+    step = EQUILIBRATION_STEP[geometry]
+    integrator = mm.LangevinMiddleIntegrator(temperature, EQUILIBRATION_FRICTION, step)
+    integrator.setRandomNumberSeed(seed)
+    context = mm.Context(build_system(box, geometry), integrator, mm.Platform.getPlatform(platform))
+    if start is None:
+        context.setPositions(box.positions)
+        mm.LocalEnergyMinimizer.minimize(context, 10.0, 30)
+        context.setVelocitiesToTemperature(temperature, seed)
+    else:
+        context.setState(start)
+    advance(integrator, round(ps / step), progress)
+    return context.getState(positions=True, velocities=True)
+
+
+def advance(integrator: mm.Integrator, steps: int, progress: Progress, burst: int = 25):
+    """Make `steps` steps, `burst` at a time, so that progress shows and Ctrl-C is heard."""
+    while steps > 0:
+        integrator.step(min(burst, steps))
+        progress(min(burst, steps))
+        steps -= burst

@@ -1,0 +1,210 @@
+"""Read the public C++ headers and write what SWIG needs to know of them beyond their declarations.
+
+    bindings.py stiff.i include-folder bindings.i
+
+For each class and public method of the headers that stiff.i includes, bindings.i gets
+
+- a docstring in NumPy's style, from the comment in the header;
+- if all types are known (below), the method in Python, with the arguments' names, and with conversions: a `double` has
+  the unit that its comment names in brackets, such as [ps], or is a plain number if there is none; an `int` named
+  `groups` holds the bit flags of force groups, for which Python takes a set, too.
+
+Other methods stay as SWIG makes them; stiff.i may then say more with %extend or %feature.
+"""
+
+import re
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+VECTORS = "std::vector<OpenMM::Vec3>"
+WIDTH = 100
+
+
+@dataclass
+class Argument:
+    type: str
+    name: str
+    default: str
+    description: str
+
+    @property
+    def unit(self):
+        return unit_in(self.description)
+
+    def is_groups(self):
+        return self.type == "int" and self.name == "groups"
+
+    def signature(self):
+        default = {"true": "True", "false": "False"}.get(self.default, self.default)
+        return f"{self.name}={default}" if default else self.name
+
+    def conversion(self):
+        """The Python expression for what C++ is passed."""
+        if self.is_groups():
+            return f'_conversions.group_mask("{self.name}", {self.name})'
+        return {
+            "double": f'_conversions.number("{self.name}", {self.name}, "{self.unit}")',
+            "int": f'_conversions.integer("{self.name}", {self.name})',
+            "bool": f'_conversions.boolean("{self.name}", {self.name})',
+            "const std::string&": self.name,
+        }.get(self.type)
+
+    def documentation(self):
+        kind = {"double": "float or Quantity" if self.unit else "float", "const std::string&": "str"}
+        kind = "int or set of int" if self.is_groups() else kind.get(self.type, self.type)
+        text = self.description
+        if self.is_groups():
+            text += "; or the set of the groups' indices, from 0 to 31"
+        return entry(f"{self.name} : {kind}", text)
+
+
+@dataclass
+class Method:
+    class_name: str
+    name: str
+    type: str           # of the result; empty for a constructor
+    arguments: list
+    comment: str
+
+    def result_unit(self):
+        return unit_in(self.result_description())
+
+    def result_description(self):
+        """What @return says, or else what the first sentence says that the method gets."""
+        match = re.search(r"@return\s+(.*)", self.comment, re.DOTALL)
+        if match:
+            return one_line(match[1])
+        sentence = re.match(r"Get (.*?)\.(\s|$)", one_line(self.comment))
+        return sentence[1] if sentence else ""
+
+    def result_kind(self):
+        kinds = {"double": "Quantity" if self.result_unit() else "float", "std::string": "str",
+                 VECTORS: "Quantity of a list of Vec3, or of an array of shape (particles, 3)"}
+        return kinds.get(self.type, self.type)
+
+    def documentation(self):
+        paragraphs = [fill(python_words(re.split(r"^@", self.comment, flags=re.MULTILINE)[0]))]
+        parameters = [argument.documentation() for argument in self.arguments]
+        if self.type == VECTORS:
+            parameters.append(entry("asNumpy : bool", "whether to return a NumPy array instead of a list of Vec3"))
+        if parameters:
+            paragraphs.append("Parameters\n----------\n" + "\n".join(parameters))
+        if self.type not in ("", "void"):
+            paragraphs.append("Returns\n-------\n" + entry(self.result_kind(), self.result_description()))
+        return "\n\n".join(paragraphs)
+
+    def python(self):
+        """The method in Python, or None if it has types that are not known here."""
+        values = [argument.conversion() for argument in self.arguments]
+        if None in values or self.type not in ("", "void", "int", "bool", "double", "std::string", VECTORS):
+            return None
+        parameters = ["self"] + [argument.signature() for argument in self.arguments]
+        call = f"$action({', '.join((['self'] if self.type else []) + values)})"
+        if self.type == "":
+            body = f"_openmmstiff.{self.class_name}_swiginit(self, {call})"
+        elif self.type == "double" and self.result_unit():
+            body = f'return _conversions.quantity({call}, "{self.result_unit()}")'
+        elif self.type == VECTORS:
+            parameters.append("asNumpy=False")
+            body = f'return _conversions.vectors({call}, "{self.result_unit()}", asNumpy)'
+        else:
+            body = f"return {call}"
+        name = self.name if self.type else "__init__"
+        docstring = textwrap.indent(f'r"""\n{self.documentation()}\n"""', "    ")
+        return f"def {name}({', '.join(parameters)}):\n{docstring}\n    {body}\n"
+
+    def directive(self):
+        target = f"OpenMMStiff::{self.class_name}::{self.name}"
+        python = self.python()
+        if python is None:
+            return f"%feature(\"docstring\") {target} %{{{self.documentation()}%}}\n"
+        return f"%feature(\"shadow\") {target} %{{\n{python}%}}\n"
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+def unit_in(description):
+    match = re.search(r"\[([^\]]+)\]", description)
+    return match[1] if match else ""
+
+
+def python_words(text):
+    """C++ names and values as they are written in Python."""
+    text = text.replace("OpenMM::", "openmm.").replace("::", ".")
+    return re.sub(r"\b(true|false)\b", lambda word: word[0].capitalize(), text)
+
+
+def fill(text):
+    """Wrap paragraphs anew; lines that stand indented (formulas) stay as they are."""
+    paragraphs = re.split(r"\n\s*\n", text.strip("\n"))
+    return "\n\n".join(paragraph if paragraph.startswith("  ") else textwrap.fill(one_line(paragraph), WIDTH)
+                       for paragraph in paragraphs)
+
+
+def entry(head, description):
+    """An item of a NumPy-style list."""
+    body = textwrap.fill(python_words(one_line(description)), WIDTH - 4, initial_indent="    ",
+                         subsequent_indent="    ")
+    return f"{head}\n{body}" if description else head
+
+
+def comment_text(comment):
+    """The text of a /** comment */."""
+    lines = [re.sub(r"^\s*\* ?", "", line) for line in comment.splitlines()]
+    return "\n".join(line.rstrip() for line in lines).strip("\n")
+
+
+def parse_arguments(declaration, comment):
+    descriptions = dict(re.findall(r"^@param\s+(\w+)\s+(.*?)(?=^@|\Z)", comment, re.DOTALL | re.MULTILINE))
+    arguments = []
+    for text in filter(None, (part.strip() for part in declaration.split(","))):
+        text, _, default = (part.strip() for part in text.partition("="))
+        kind, name = re.fullmatch(r"(.*?)\s*(\w+)", text).groups()
+        arguments.append(Argument(kind, name, default, one_line(descriptions.get(name, ""))))
+    return arguments
+
+
+def parse(header):
+    """Yield (class name, comment) and Method for each class and each public method with a comment."""
+    class_name, public = None, False
+    pattern = r"""/\*\*(?P<comment>.*?)\*/\s*(?P<declaration>[^;{]*)[;{]
+                | ^(?P<access>public|protected|private):"""
+    for match in re.finditer(pattern, header, re.DOTALL | re.MULTILINE | re.VERBOSE):
+        if match["access"]:
+            public = match["access"] == "public"
+            continue
+        comment, declaration = comment_text(match["comment"]), one_line(match["declaration"])
+        new_class = re.match(r"class OPENMM_EXPORT_STIFF (\w+)", declaration)
+        if new_class:
+            class_name, public = new_class[1], False
+            yield class_name, comment
+            continue
+        # A comment may be followed by an access label and then by the declaration.
+        method = re.match(r"(?:explicit |virtual )?(?P<type>.*?)\s*\b(?P<name>\w+)\((?P<arguments>.*?)\)", declaration)
+        if public and method and not declaration.startswith("static "):
+            yield Method(class_name, method["name"], method["type"], parse_arguments(method["arguments"], comment),
+                         comment)
+
+
+def main(interface, include_folder, output):
+    directives = []
+    for name in re.findall(r'^%include "(openmmstiff/\w+\.h)"', Path(interface).read_text(), re.MULTILINE):
+        methods = set()
+        for item in parse((Path(include_folder) / name).read_text()):
+            if isinstance(item, Method):
+                if (item.class_name, item.name) in methods:
+                    sys.exit(f"{name}: {item.class_name}.{item.name}() is overloaded, which bindings.py cannot translate")
+                methods.add((item.class_name, item.name))
+                directives.append(item.directive())
+            else:
+                class_name, comment = item
+                directives.append(f'%feature("docstring") OpenMMStiff::{class_name} %{{{fill(python_words(comment))}%}}\n')
+    Path(output).write_text("\n".join(directives))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,52 @@
+"""OpenMM-Stiff: OpenMM integrators that take long steps through stiff bonds, angles and constraints.
+
+The integrators are used as OpenMM's own::
+
+    from openmmstiff import ZhangSkeelLangevinIntegrator
+    integrator = ZhangSkeelLangevinIntegrator(300*kelvin, 1/picosecond, 3*femtoseconds)
+    simulation = Simulation(topology, system, integrator)
+
+What XmlSerializer.deserialize() and CompoundIntegrator.getIntegrator() return is an openmm.Integrator without the
+methods of its class; `ZhangSkeelIntegrator.cast(integrator)` brings them back.
+"""
+
+import os
+
+import openmm
+
+from ._version import OPENMM_SERIES as _OPENMM_SERIES, __version__
+
+
+def _check_openmm():
+    """Refuse another minor series of OpenMM, before its libraries and ours meet: that would end in a crash."""
+    loaded = openmm.__version__
+    if loaded.split(".")[:2] != _OPENMM_SERIES.split("."):
+        raise ImportError(
+            f"openmmstiff {__version__} was built for OpenMM {_OPENMM_SERIES}, but this is OpenMM {loaded}. Install "
+            f"that series (pip install 'openmm=={_OPENMM_SERIES}.*'), or a version of openmm-stiff for this OpenMM.")
+
+
+_check_openmm()
+
+from . import _openmmstiff, openmmstiff as _wrapped  # noqa: E402
+from .openmmstiff import (  # noqa: E402
+    LangevinThermostat, StiffIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
+
+__all__ = ["LangevinThermostat", "StiffIntegrator", "ZhangSkeelIntegrator", "ZhangSkeelLangevinIntegrator"]
+
+for _name in __all__:
+    # The public name: what pickles refer to and what help() shows.
+    globals()[_name].__module__ = __name__
+
+
+def _load_plugins():
+    """Load the kernels that `import openmm` has not: it does not look here if OPENMM_PLUGIN_DIR is set."""
+    folder = os.path.join(os.path.dirname(_openmmstiff.__file__), "..", "OpenMM.libs", "lib", "plugins")
+    for index in range(openmm.Platform.getNumPlatforms()):
+        platform = openmm.Platform.getPlatform(index)
+        library = os.path.join(folder, f"libOpenMMStiff{platform.getName()}.so")
+        if not platform.supportsKernels(["IntegrateZhangSkeelStep"]) and os.path.exists(library):
+            openmm.Platform.loadPluginLibrary(os.path.abspath(library))
+
+
+_load_plugins()

@@ -1,0 +1,80 @@
+"""What the wrapped methods do to their arguments and results: units, force groups, positions.
+
+A unit goes by the symbol that the comments in the C++ headers put in brackets.
+"""
+
+import operator
+
+import numpy
+from openmm import Vec3, unit
+
+UNITS = {
+    "": unit.dimensionless,
+    "K": unit.kelvin,
+    "ps": unit.picosecond,
+    "1/ps": unit.picosecond**-1,
+    "nm": unit.nanometer,
+    "kJ/mol": unit.kilojoule_per_mole,
+    "dalton": unit.dalton,
+}
+
+
+def number(argument, value, symbol):
+    """The float that C++ takes for a number or a Quantity."""
+    if unit.is_quantity(value):
+        if not value.unit.is_compatible(UNITS[symbol]):
+            expected = f"a quantity in {UNITS[symbol]}" if symbol else "a plain number"
+            raise TypeError(f"{argument} must be {expected}, not in {value.unit}")
+        value = value.value_in_unit(UNITS[symbol])
+    if not hasattr(value, "__float__"):
+        raise TypeError(f"{argument} must be a number{f' [{symbol}] or a Quantity' if symbol else ''}, not {value!r}")
+    return float(value)
+
+
+def integer(argument, value):
+    """The int that C++ takes for a whole number, NumPy's included."""
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{argument} must be an integer, not {value!r}") from None
+    if not -2**31 <= value < 2**31:
+        raise ValueError(f"{argument} must fit into 32 bits, but is {value}")
+    return value
+
+
+def boolean(argument, value):
+    """The bool that C++ takes; NumPy's will do, but not everything that is true or false."""
+    if not isinstance(value, (bool, numpy.bool_)):
+        raise TypeError(f"{argument} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def group_mask(argument, groups):
+    """The bit flags, as a signed 32-bit integer, for a set of force group indices or for the flags themselves."""
+    if isinstance(groups, (set, frozenset)):
+        if not groups:
+            raise ValueError(f"{argument} is an empty set; pass 0 to restore the default")
+        indices = [integer("a force group", group) for group in groups]
+        for group in indices:
+            if not 0 <= group < 32:
+                raise ValueError(f"{argument}: there is no force group {group}; they go from 0 to 31")
+        mask = sum(1 << group for group in indices)
+    else:
+        try:
+            mask = operator.index(groups)
+        except TypeError:
+            raise TypeError(f"{argument} must be a set of force groups or an int, not {groups!r}") from None
+        if not -2**31 <= mask < 2**32:
+            raise ValueError(f"{argument} must be the bit flags of 32 force groups, but is {mask}")
+    return mask - 2**32 if mask >= 2**31 else mask
+
+
+def quantity(value, symbol):
+    """The Quantity for a float that C++ returns."""
+    return unit.Quantity(value, UNITS[symbol])
+
+
+def vectors(buffer, symbol, asNumpy):
+    """The Quantity for the std::vector<Vec3> that C++ returns, which comes as a bytearray of doubles."""
+    array = numpy.frombuffer(buffer).reshape(-1, 3)
+    return unit.Quantity(array if asNumpy else [Vec3(*row) for row in array.tolist()], UNITS[symbol])

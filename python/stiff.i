@@ -1,0 +1,186 @@
+%module(package="openmmstiff") openmmstiff
+
+// A new integrator needs two lines here: its header's %include, and its name in the %factory. The rest comes from the
+// header: bindings.py makes docstrings of its comments, and takes the units from them.
+
+%include "std_string.i"
+%include "factory.i"
+
+%{
+#include "OpenMMStiff.h"
+#include "openmm/Integrator.h"
+#include <exception>
+#include <vector>
+
+namespace {
+/** Lets other Python threads run while C++ does. */
+class WithoutGil {
+public:
+    WithoutGil() : state(PyEval_SaveThread()) {
+    }
+    ~WithoutGil() {
+        PyEval_RestoreThread(state);
+    }
+
+private:
+    PyThreadState* state;
+};
+
+/** Raises openmm.OpenMMException, as OpenMM's own methods do. */
+void setPythonException(const std::exception& error) {
+    PyObject* openmm = PyImport_ImportModule("openmm");
+    PyObject* type = openmm == nullptr ? nullptr : PyObject_GetAttrString(openmm, "OpenMMException");
+    if (type != nullptr)
+        PyErr_SetString(type, error.what());
+    Py_XDECREF(type);
+    Py_XDECREF(openmm);
+}
+} // namespace
+%}
+
+%exception {
+    try {
+        $action
+    }
+    catch (const std::exception& error) {
+        setPythonException(error);
+        SWIG_fail;
+    }
+}
+
+// The methods that take long enough for other threads to be given their turn.
+%define %without_gil(METHOD)
+%exception METHOD {
+    try {
+        WithoutGil withoutGil;
+        $action
+    }
+    catch (const std::exception& error) {
+        setPythonException(error);
+        SWIG_fail;
+    }
+}
+%enddef
+%without_gil(*::step)
+%without_gil(*::getPropagatedPositions)
+%without_gil(*::computeSystemTemperature)
+
+// Vectors come to Python as their bytes; _conversions.vectors() does the rest.
+%typemap(out) std::vector<OpenMM::Vec3> {
+    std::vector<OpenMM::Vec3>& vectors = $1;
+    $result = PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(vectors.data()),
+                                            vectors.size() * sizeof(OpenMM::Vec3));
+}
+
+%pythoncode %{
+import copy as _copy
+
+from . import _conversions
+%}
+
+// The one class of OpenMM that ours build on. Its own methods, such as getStepSize(), are inherited in Python.
+%import(module="openmm") "openmm_classes.i"
+
+// Made by bindings.py: docstrings, and methods that convert units.
+%include "bindings.i"
+
+%extend OpenMMStiff::StiffIntegrator {
+%pythoncode %{
+    @staticmethod
+    def _retype(integrator):
+        """Give a Python object the C++ pointer of its integrator's own class, in place of that of a base class."""
+        derived = _downcast(integrator)
+        owned = integrator.thisown
+        integrator.thisown = False
+        integrator.this = derived.this
+        integrator.thisown = owned
+        return type(derived)
+
+    @classmethod
+    def isinstance(cls, integrator):
+        """
+        Get whether an integrator is of this class, or of one derived from it, even if its Python object is merely an
+        openmm.Integrator: as those that XmlSerializer.deserialize() and CompoundIntegrator.getIntegrator() return.
+
+        Parameters
+        ----------
+        integrator : openmm.Integrator
+            the integrator to ask about
+
+        Returns
+        -------
+        bool
+            whether cast() will accept it
+        """
+        return isinstance(integrator, cls) or (
+            isinstance(integrator, openmm.Integrator) and isinstance(_downcast(integrator), cls))
+
+    @classmethod
+    def cast(cls, integrator):
+        """
+        Give an integrator of this class its own methods, if its Python object is merely an openmm.Integrator: as
+        those that XmlSerializer.deserialize() and CompoundIntegrator.getIntegrator() return.
+
+        Parameters
+        ----------
+        integrator : openmm.Integrator
+            the integrator; a TypeError if it is not of this class, nor of one derived from it
+
+        Returns
+        -------
+        openmm.Integrator
+            the same Python object, which now is an instance of the integrator's class
+        """
+        if isinstance(integrator, cls):
+            return integrator
+        if not cls.isinstance(integrator):
+            found = type(integrator)
+            if found is openmm.Integrator:
+                found = type(_downcast(integrator))
+            raise TypeError(f"{cls.__name__}.cast() cannot convert an object of class {found.__module__}.{found.__name__}")
+        integrator.__class__ = cls._retype(integrator)
+        return integrator
+
+    def __getstate__(self):
+        attributes = {name: value for name, value in self.__dict__.items() if name != "this"}
+        return openmm.XmlSerializer.serialize(self), attributes
+
+    def __setstate__(self, state):
+        xml, attributes = state
+        self.this = openmm.XmlSerializer.deserialize(xml).this
+        self._retype(self)
+        self.__dict__.update(attributes)
+
+    def __copy__(self):
+        duplicate = openmm.XmlSerializer.clone(self)
+        self._retype(duplicate)
+        duplicate.__class__ = type(self)
+        duplicate.__dict__.update((name, value) for name, value in self.__dict__.items() if name != "this")
+        return duplicate
+
+    def __deepcopy__(self, memo):
+        duplicate = self.__copy__()
+        memo[id(self)] = duplicate
+        for name, value in self.__dict__.items():
+            if name != "this":
+                duplicate.__dict__[name] = _copy.deepcopy(value, memo)
+        return duplicate
+%}
+}
+
+#define OPENMM_EXPORT_STIFF
+%include "openmmstiff/StiffIntegrator.h"
+%include "openmmstiff/LangevinThermostat.h"
+%include "openmmstiff/ZhangSkeelIntegrator.h"
+%include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
+
+// The classes that can be created, derived ones before their bases.
+%factory(OpenMM::Integrator* _downcast,
+         OpenMMStiff::ZhangSkeelLangevinIntegrator,
+         OpenMMStiff::ZhangSkeelIntegrator);
+%inline %{
+/** The same integrator; in Python, an object of the most derived class known to this module. */
+OpenMM::Integrator* _downcast(OpenMM::Integrator* integrator) {
+    return integrator;
+}
+%}

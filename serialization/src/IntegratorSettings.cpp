@@ -1,0 +1,53 @@
+#include "IntegratorSettings.h"
+#include "openmm/OpenMMException.h"
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using std::string;
+using std::to_string;
+
+void OpenMMStiff::writeVersion(SerializationNode& node, int version) {
+    node.setIntProperty("version", version);
+}
+
+int OpenMMStiff::readVersion(const SerializationNode& node, const string& className, int newest) {
+    int version = node.getIntProperty("version");
+    if (version < 1 || version > newest)
+        throw OpenMMException(className + ": unsupported version " + to_string(version) +
+                              " of the XML form; this version of OpenMM-Stiff reads versions 1 to " +
+                              to_string(newest));
+    return version;
+}
+
+void OpenMMStiff::writeIntegrator(SerializationNode& node, const Integrator& integrator) {
+    node.setDoubleProperty("stepSize", integrator.getStepSize());
+    node.setDoubleProperty("constraintTolerance", integrator.getConstraintTolerance());
+    node.setIntProperty("integrationForceGroups", integrator.getIntegrationForceGroups());
+}
+
+void OpenMMStiff::readIntegrator(const SerializationNode& node, Integrator& integrator) {
+    integrator.setConstraintTolerance(node.getDoubleProperty("constraintTolerance"));
+    integrator.setIntegrationForceGroups(node.getIntProperty("integrationForceGroups"));
+}
+
+void OpenMMStiff::writeZhangSkeel(SerializationNode& node, const ZhangSkeelIntegrator& integrator) {
+    writeIntegrator(node, integrator);
+    node.setDoubleProperty("beta", integrator.getBeta());
+    node.setIntProperty("stiffForceGroups", integrator.getStiffForceGroups());
+}
+
+void OpenMMStiff::readZhangSkeel(const SerializationNode& node, ZhangSkeelIntegrator& integrator) {
+    readIntegrator(node, integrator);
+    integrator.setBeta(node.getDoubleProperty("beta"));
+    integrator.setStiffForceGroups(node.getIntProperty("stiffForceGroups"));
+}
+
+void OpenMMStiff::writeThermostat(SerializationNode& node, const LangevinThermostat& thermostat) {
+    node.setDoubleProperty("temperature", thermostat.getTemperature());
+    node.setDoubleProperty("friction", thermostat.getFriction());
+    node.setIntProperty("randomSeed", thermostat.getRandomNumberSeed());
+}
+
+void OpenMMStiff::readThermostat(const SerializationNode& node, LangevinThermostat& thermostat) {
+    thermostat.setRandomNumberSeed(node.getIntProperty("randomSeed"));
+}

@@ -1,0 +1,25 @@
+#include "openmmstiff/serialization/RegisterProxies.h"
+#include "openmmstiff/ZhangSkeelIntegrator.h"
+#include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
+#include "openmmstiff/internal/Version.h"
+#include "openmmstiff/serialization/ZhangSkeelIntegratorProxy.h"
+#include "openmmstiff/serialization/ZhangSkeelLangevinIntegratorProxy.h"
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+
+namespace {
+bool registerProxies() {
+    if (!isOpenMMCompatible())
+        return false;
+    SerializationProxy::registerProxy(typeid(ZhangSkeelIntegrator), new ZhangSkeelIntegratorProxy());
+    SerializationProxy::registerProxy(typeid(ZhangSkeelLangevinIntegrator), new ZhangSkeelLangevinIntegratorProxy());
+    return true;
+}
+} // namespace
+
+extern "C" OPENMM_EXPORT_STIFF void registerOpenMMStiffSerializationProxies() {
+    // Each platform library calls this; C++ initializes a static once, even with several threads.
+    static const bool registered = registerProxies();
+    (void) registered;
+}

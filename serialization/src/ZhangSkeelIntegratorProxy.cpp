@@ -1,0 +1,21 @@
+#include "openmmstiff/serialization/ZhangSkeelIntegratorProxy.h"
+#include "IntegratorSettings.h"
+#include <memory>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+
+ZhangSkeelIntegratorProxy::ZhangSkeelIntegratorProxy() : SerializationProxy("ZhangSkeelIntegrator") {
+}
+
+void ZhangSkeelIntegratorProxy::serialize(const void* object, SerializationNode& node) const {
+    writeVersion(node, 1);
+    writeZhangSkeel(node, serializedIntegrator<ZhangSkeelIntegrator>(object));
+}
+
+void* ZhangSkeelIntegratorProxy::deserialize(const SerializationNode& node) const {
+    readVersion(node, getTypeName(), 1);
+    auto integrator = std::make_unique<ZhangSkeelIntegrator>(node.getDoubleProperty("stepSize"));
+    readZhangSkeel(node, *integrator);
+    return static_cast<Integrator*>(integrator.release());
+}

@@ -1,0 +1,356 @@
+#ifndef STIFF_TEST_MODEL_SYSTEM_H_
+#define STIFF_TEST_MODEL_SYSTEM_H_
+
+#include "HyperDual.h"
+#include "RandomGeometry.h"
+#include "openmmstiff/internal/Blocks.h"
+#include "openmmstiff/internal/StiffTerms.h"
+#include <Eigen/Dense>
+#include <algorithm>
+#include <numeric>
+#include <type_traits>
+#include <vector>
+
+namespace stifftest {
+
+using OpenMMStiff::Block;
+using OpenMMStiff::StiffTerm;
+
+/**
+ * Molecules for tests of the block solvers, built atom by atom, and what the solvers compute from them in another way:
+ * dense matrices, filled by automatic differentiation.
+ */
+class ModelSystem {
+public:
+    explicit ModelSystem(unsigned seed) : random(seed) {
+    }
+
+    Random random;
+    std::vector<double> masses;
+    std::vector<Eigen::Vector3d> positions;
+    std::vector<StiffTerm> terms;
+    stiffcore::Box box = {{{1e3, 0, 0}, {0, 1e3, 0}, {0, 0, 1e3}}};
+    /// Whether the terms added from now on follow the minimum image convention.
+    bool periodic = false;
+    /// How far from the minimum the coordinates of the terms added from now on are at most [nm, rad].
+    double stretch = 0.005, bend = 0.1;
+
+    void beginMolecule() {
+        numMolecules++;
+    }
+    /** Add an atom to the present molecule, or an anchor, without mass, which belongs to none. */
+    int addAtom(double mass, const Eigen::Vector3d& position) {
+        masses.push_back(mass);
+        positions.push_back(position);
+        moleculeOf.push_back(mass > 0 ? numMolecules - 1 : -1);
+        return masses.size() - 1;
+    }
+    void addBond(int i, int j, double k = 3e5) {
+        addTerm(StiffTerm::Coordinate::Distance, {i, j, -1}, k, stretch);
+    }
+    void addAngle(int i, int vertex, int j, double k = 500) {
+        addTerm(StiffTerm::Coordinate::Angle, {i, vertex, j}, k, bend);
+    }
+    /** Add an angle for any two bonds at an atom, among the terms from `first` on. */
+    void addAnglesBetweenBonds(int first) {
+        const int end = terms.size();
+        for (int s = first; s < end; s++)
+            for (int t = first; t < s; t++)
+                for (int a = 0; a < 2; a++)
+                    for (int b = 0; b < 2; b++)
+                        if (terms[s].particles[a] == terms[t].particles[b])
+                            addAngle(terms[s].particles[1 - a], terms[s].particles[a], terms[t].particles[1 - b]);
+    }
+
+    // ---- Molecules ----
+
+    Eigen::Vector3d somewhere() {
+        return random.vector(3);
+    }
+    void addWater(double hydrogenMass = 1.008) {
+        beginMolecule();
+        const Eigen::Vector3d x = somewhere(), e = random.direction(), across = random.directionAcross(e);
+        const double theta = random.uniform(1.6, 2.1);
+        const int o = addAtom(15.999, x), h1 = addAtom(hydrogenMass, x + random.uniform(0.09, 0.1) * e);
+        const int h2 = addAtom(hydrogenMass, x + random.uniform(0.09, 0.1) * (std::cos(theta) * e +
+                                                                              std::sin(theta) * across));
+        addBond(o, h1, 462750.4);
+        addBond(o, h2, 462750.4);
+        addAngle(h1, o, h2, 836.8);
+    }
+    /** A branched chain of random shape with all its bonds and angles. Atom 0 may be an anchor. */
+    void addTree(int numAtoms, double firstMass = 12.011) {
+        beginMolecule();
+        const int firstTerm = terms.size(), begin = masses.size();
+        std::vector<std::vector<Eigen::Vector3d>> bonds(1);
+        addAtom(firstMass, somewhere());
+        while ((int) masses.size() < begin + numAtoms) {
+            const int size = masses.size() - begin;
+            const int parent = size - 1 - random.integer(std::min(size, 4));
+            const Eigen::Vector3d e = random.direction();
+            bool free = bonds[parent].size() < 4;
+            // No angle is close to 0 or 180 degrees, and no three bonds lie in a plane, where their angles are dependent.
+            for (const Eigen::Vector3d& other : bonds[parent]) {
+                free &= other.dot(e) < 0.4 && other.dot(e) > -0.9;
+                for (const Eigen::Vector3d& third : bonds[parent])
+                    free &= &third == &other || std::abs(e.dot(third.cross(other))) > 0.3;
+            }
+            if (!free)
+                continue;
+            const double choice[] = {1.008, 12.011, 14.007, 15.999};
+            const int atom = addAtom(choice[random.integer(4)],
+                                     positions[begin + parent] + random.uniform(0.1, 0.16) * e);
+            bonds[parent].push_back(e);
+            bonds.push_back({-e});
+            addBond(begin + parent, atom);
+        }
+        addAnglesBetweenBonds(firstTerm);
+    }
+    /** A ring that is not flat. */
+    void addRing(int numAtoms) {
+        beginMolecule();
+        const int firstTerm = terms.size(), begin = masses.size();
+        const Eigen::Vector3d x = somewhere(), e = random.direction(), u = random.directionAcross(e), w = e.cross(u);
+        const double pi = 3.14159265358979323846, radius = 0.15 / (2 * std::sin(pi / numAtoms));
+        for (int i = 0; i < numAtoms; i++) {
+            const double phi = 2 * pi * i / numAtoms;
+            addAtom(12.011, x + radius * (std::cos(phi) * u + std::sin(phi) * w) + (i % 2 == 0 ? 0.03 : -0.03) * e +
+                                    random.vector(0.01));
+        }
+        for (int i = 0; i < numAtoms; i++)
+            addBond(begin + i, begin + (i + 1) % numAtoms);
+        addAnglesBetweenBonds(firstTerm);
+    }
+    /** A centre with four neighbours: of its six angles, five are independent. */
+    void addTetrahedron() {
+        beginMolecule();
+        const int firstTerm = terms.size();
+        const Eigen::Vector3d x = somewhere();
+        const int centre = addAtom(12.011, x);
+        const double corners[4][3] = {{1, 1, 1}, {1, -1, -1}, {-1, 1, -1}, {-1, -1, 1}};
+        for (const auto& corner : corners) {
+            const Eigen::Vector3d e = Eigen::Vector3d(corner[0], corner[1], corner[2]).normalized();
+            addBond(centre, addAtom(1.008, x + 0.109 * (e + random.vector(0.1))));
+        }
+        addAnglesBetweenBonds(firstTerm);
+    }
+    /** Three atoms close to a line, which is the minimum of their angle. */
+    void addLine() {
+        beginMolecule();
+        const Eigen::Vector3d x = somewhere(), e = random.direction(), u = random.directionAcross(e);
+        const int c = addAtom(12.011, x), o1 = addAtom(15.999, x + 0.116 * e);
+        const int o2 = addAtom(15.999, x - 0.117 * (e + random.uniform(0.001, 0.1) * u));
+        addBond(o1, c);
+        addBond(c, o2);
+        addAngle(o1, c, o2);
+        terms.back().s0 = 3.14159265358979323846;
+    }
+    /** Two chains held by the same anchor, which does not make them one molecule, and an atom held by two anchors. */
+    void addAnchored() {
+        const Eigen::Vector3d x = somewhere(), e = random.direction(), u = random.directionAcross(e);
+        const int anchor = addAtom(0, x), other = addAtom(0, x + 0.3 * u);
+        for (double sign : {-1.0, 1.0}) {
+            beginMolecule();
+            const int first = addAtom(12.011, x + 0.15 * sign * e);
+            const int second = addAtom(14.007, x + 0.15 * sign * e + 0.12 * u);
+            addBond(first, anchor);
+            addBond(second, first);
+            addAngle(second, first, anchor);
+            addAngle(first, anchor, other);
+        }
+        beginMolecule();
+        const int held = addAtom(1.008, x + 0.15 * u + random.vector(0.02));
+        addBond(anchor, held);
+        addBond(held, other);
+        addAngle(anchor, held, other);
+        terms.back().s0 = 3;
+    }
+    /** Molecules of all these kinds, some of them twice, some with matrices that are held sparse. */
+    void addMixture() {
+        addWater();
+        addTree(8);
+        addLine();
+        addTree(30);
+        addWater();
+        addRing(5);
+        addRing(20);
+        addTetrahedron();
+        addTree(60, 0);
+        addAnchored();
+        addTree(8);
+        addWater(2.014);
+        addTree(2);
+        addTetrahedron();
+        addTree(3, 0);
+    }
+
+    /** Give the atoms new numbers, at random. */
+    void renumber() {
+        const int n = masses.size();
+        std::vector<int> newNumber(n);
+        std::iota(newNumber.begin(), newNumber.end(), 0);
+        for (int i = n - 1; i > 0; i--)
+            std::swap(newNumber[i], newNumber[random.integer(i + 1)]);
+        auto renumbered = [&](const auto& values) {
+            auto result = values;
+            for (int i = 0; i < n; i++)
+                result[newNumber[i]] = values[i];
+            return result;
+        };
+        masses = renumbered(masses);
+        positions = renumbered(positions);
+        moleculeOf = renumbered(moleculeOf);
+        for (StiffTerm& term : terms)
+            for (int a = 0; a < term.getNumParticles(); a++)
+                term.particles[a] = newNumber[term.particles[a]];
+    }
+
+    // ---- What the solvers take ----
+
+    std::vector<Block> getBlocks() const {
+        std::vector<Block> blocks(numMolecules);
+        for (int i = 0; i < (int) masses.size(); i++)
+            if (moleculeOf[i] >= 0)
+                blocks[moleculeOf[i]].particles.push_back(i);
+        for (Block& block : blocks)
+            block.numMobile = block.particles.size();
+        for (int t = 0; t < (int) terms.size(); t++) {
+            int molecule = -1;
+            for (int a = 0; a < terms[t].getNumParticles(); a++)
+                molecule = std::max(molecule, moleculeOf[terms[t].particles[a]]);
+            Block& block = blocks[molecule];
+            block.terms.push_back(t);
+            for (int a = 0; a < terms[t].getNumParticles(); a++)
+                if (std::find(block.particles.begin(), block.particles.end(), terms[t].particles[a]) ==
+                    block.particles.end())
+                    block.particles.push_back(terms[t].particles[a]);
+            std::sort(block.particles.begin() + block.numMobile, block.particles.end());
+        }
+        return blocks;
+    }
+    std::vector<double> getPositions() const {
+        std::vector<double> x;
+        for (const Eigen::Vector3d& position : positions)
+            x.insert(x.end(), position.data(), position.data() + 3);
+        return x;
+    }
+    /** Random numbers, three for each particle. */
+    std::vector<double> randomArray(double size) {
+        std::vector<double> values(3 * masses.size());
+        for (double& value : values)
+            value = size * random.gaussian();
+        return values;
+    }
+
+    // ---- What the solvers should find ----
+
+    /** The masses of a block's mobile particles, three times each. */
+    Eigen::VectorXd massDiagonal(const Block& block) const {
+        return gatherEach(block, [&](int atom, int) { return masses[atom]; });
+    }
+    /** The Hessian of the potential of a block. */
+    Eigen::MatrixXd hessian(const Block& block) const {
+        Eigen::MatrixXd result = Eigen::MatrixXd::Zero(3 * block.numMobile, 3 * block.numMobile);
+        for (int t : block.terms) {
+            const Eigen::MatrixXd local = derivatives(terms[t], true).hessian;
+            const std::vector<int> rows = rowsOf(block, terms[t]);
+            for (size_t i = 0; i < rows.size(); i++)
+                for (size_t j = 0; j < rows.size(); j++)
+                    if (rows[i] >= 0 && rows[j] >= 0)
+                        result(rows[i], rows[j]) += local(i, j);
+        }
+        return result;
+    }
+    /** The derivatives of the coordinates of a block, one in a row. */
+    Eigen::MatrixXd jacobian(const Block& block) const {
+        Eigen::MatrixXd result = Eigen::MatrixXd::Zero(block.terms.size(), 3 * block.numMobile);
+        for (size_t p = 0; p < block.terms.size(); p++) {
+            const StiffTerm& term = terms[block.terms[p]];
+            const Eigen::VectorXd local = derivatives(term, false).gradient;
+            const std::vector<int> rows = rowsOf(block, term);
+            for (size_t i = 0; i < rows.size(); i++)
+                if (rows[i] >= 0)
+                    result(p, rows[i]) = local[i];
+        }
+        return result;
+    }
+    /** The components of an array that belong to a block's mobile particles. */
+    static Eigen::VectorXd gather(const Block& block, const std::vector<double>& values) {
+        return gatherEach(block, [&](int atom, int j) { return values[3 * atom + j]; });
+    }
+
+private:
+    int numMolecules = 0;
+    std::vector<int> moleculeOf;
+
+    void addTerm(StiffTerm::Coordinate coordinate, const std::array<int, 3>& particles, double k, double offset) {
+        terms.push_back({coordinate, particles, k, 0, periodic, 0, (int) terms.size()});
+        terms.back().s0 = derivatives(terms.back(), false).value + random.uniform(-offset, offset);
+    }
+
+    template <class Function> static Eigen::VectorXd gatherEach(const Block& block, Function&& function) {
+        Eigen::VectorXd result(3 * block.numMobile);
+        for (int i = 0; i < block.numMobile; i++)
+            for (int j = 0; j < 3; j++)
+                result[3 * i + j] = function(block.particles[i], j);
+        return result;
+    }
+
+    /** The rows of a block's matrix that belong to the components of a term's particles, -1 for those of anchors. */
+    std::vector<int> rowsOf(const Block& block, const StiffTerm& term) const {
+        std::vector<int> rows;
+        for (int a = 0; a < term.getNumParticles(); a++) {
+            const auto end = block.particles.begin() + block.numMobile;
+            const auto place = std::find(block.particles.begin(), end, term.particles[a]);
+            for (int j = 0; j < 3; j++)
+                rows.push_back(place == end ? -1 : 3 * (place - block.particles.begin()) + j);
+        }
+        return rows;
+    }
+
+    /** The shift, a lattice vector, that makes the displacement between two particles the shortest. */
+    Eigen::Vector3d imageShift(int from, int to) const {
+        const Eigen::Vector3d d = positions[to] - positions[from];
+        Eigen::Vector3d best = Eigen::Vector3d::Zero();
+        for (int a = -5; a <= 5; a++)
+            for (int b = -5; b <= 5; b++)
+                for (int c = -5; c <= 5; c++) {
+                    Eigen::Vector3d shift;
+                    for (int j = 0; j < 3; j++)
+                        shift[j] = a * box.vectors[0][j] + b * box.vectors[1][j] + c * box.vectors[2][j];
+                    if ((d + shift).norm() < (d + best).norm())
+                        best = shift;
+                }
+        return best;
+    }
+
+    /** The derivatives of a term's potential, or of its coordinate alone, with respect to its particles' positions. */
+    Derivatives derivatives(const StiffTerm& term, bool ofPotential) const {
+        // The images of the particles that are closest to the second one.
+        std::array<double, 9> x = {};
+        for (int a = 0; a < term.getNumParticles(); a++) {
+            Eigen::Vector3d position = positions[term.particles[a]];
+            if (term.periodic)
+                position += imageShift(term.particles[1], term.particles[a]);
+            std::copy_n(position.data(), 3, &x[3 * a]);
+        }
+        auto function = [&](const auto& x) {
+            const DualVector first = {x[0], x[1], x[2]}, second = {x[3], x[4], x[5]};
+            HyperDual s;
+            if constexpr (std::tuple_size_v<std::decay_t<decltype(x)>> == 6)
+                s = norm(first - second);
+            else
+                s = angleBetween(first - second, DualVector{x[6], x[7], x[8]} - second);
+            if (!ofPotential)
+                return s;
+            return HyperDual(0.5 * term.k) * (s - HyperDual(term.s0)) * (s - HyperDual(term.s0));
+        };
+        if (term.coordinate == StiffTerm::Coordinate::Distance)
+            return differentiate<6>({x[0], x[1], x[2], x[3], x[4], x[5]}, function);
+        return differentiate<9>(x, function);
+    }
+};
+
+} // namespace stifftest
+
+#endif /* STIFF_TEST_MODEL_SYSTEM_H_ */
