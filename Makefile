@@ -36,7 +36,7 @@ test: .venv/installed .venv/requirements-test .venv/requirements-examples  ## C+
 	exit $$status
 
 .PHONY: validate
-validate: .venv/installed .venv/requirements-examples .venv/requirements-validation  ## long runs against known physics
+validate: .venv/installed .venv/requirements-examples  ## long runs against known physics
 	@for script in tests/validation/*.py; do
 	    echo "== $$script"
 	    $(BIN)/python "$$script"

@@ -18,10 +18,13 @@ from tqdm import tqdm
 from observables import RDF_PAIRS, RDF_RANGE, blocked_error, rdf_distance, rdf_distances, rdf_noise
 from options import OptionParser, add_box_options, add_run_options, choice
 from sampling import Samples, number_of_steps, sample
-from water import EQUILIBRATION_STEP, build_box, build_system, equilibrate, start_geometry
+from water import EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate, start_geometry
 
 TEMPERATURE = 300.0  # K
 EQUILIBRATION_TIME = {"rigid": 1.5, "flexible": 3.0}  # ps, the flexible box starting from the rigid one
+# Then each run settles with its own integrator: a Zhang-Skeel run has cold stiff modes after setPositions().
+SETTLING_TIME = 0.3       # ps
+SETTLING_FRICTION = 20.0  # 1/ps
 
 
 def langevin_middle(temperature: float, friction: float, step: float) -> mm.Integrator:
@@ -75,7 +78,8 @@ def main():
     flexible = any(run.geometry == "flexible" for run in runs.values())
     equilibrations = ("rigid", "flexible") if flexible else ("rigid",)
     steps = (sum(round(EQUILIBRATION_TIME[which] / EQUILIBRATION_STEP[which]) for which in equilibrations)
-             + sum(number_of_steps(options.time, run.step) for run in runs.values()))
+             + sum(round(SETTLING_TIME / run.step) + number_of_steps(options.time, run.step)
+                   for run in runs.values()))
     states, results = {}, {}
     with tqdm(total=steps, unit="step", leave=False, mininterval=0.5 if sys.stderr.isatty() else 10) as bar:
         for geometry in equilibrations:
@@ -85,12 +89,15 @@ def main():
                 platform=options.platform, progress=bar.update, start=states.get("rigid"))
         for name, run in runs.items():
             bar.set_description(name)
-            integrator = run.make(TEMPERATURE, options.friction, run.step)
+            integrator = run.make(TEMPERATURE, SETTLING_FRICTION, run.step)
             integrator.setRandomNumberSeed(options.seed)
             simulation = app.Simulation(box.topology, build_system(box, run.geometry), integrator,
                                         mm.Platform.getPlatform(options.platform))
-            simulation.context.setState(states[start_geometry(run.geometry)])
+            simulation.context.setPositions(states[start_geometry(run.geometry)].getPositions())
+            simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
             try:
+                advance(integrator, round(SETTLING_TIME / run.step), bar.update)
+                integrator.setFriction(options.friction)
                 results[name] = sample(simulation, options.time, bar.update)
             except (FloatingPointError, mm.OpenMMException) as error:
                 sys.exit(f"\n{name}: {error}")

@@ -76,8 +76,9 @@ def build_system(box: WaterBox, geometry: str) -> mm.System:
 def start_geometry(geometry: str) -> str:
     """The geometry whose equilibrated state a run of `geometry` starts from.
 
-    Penalty springs start from the rigid box, where they are at rest: so their modes are relaxed and cold, as
-    they should stay.
+    Penalty springs start from the positions of the rigid box, where they are at rest. Its velocities, tangent
+    to the constraints only to first order in the step, would excite them; draw new ones with
+    setVelocitiesToTemperature().
     """
     return "rigid" if geometry == "penalty" else geometry
 

@@ -27,9 +27,9 @@ def main():
     add_box_options(parser, waters=895)
     parser.add_argument("--threads", type=number(int, 1), default=2, metavar="N",
                         help="threads of the CPU platform (default: %(default)s)")
-    parser.add_argument("--rounds", type=number(int, 2), default=20, metavar="N",
+    parser.add_argument("--rounds", type=number(int, 2), default=40, metavar="N",
                         help="number of bursts of each integrator (default: %(default)s)")
-    parser.add_argument("--steps", type=number(int, 1), default=30, metavar="N",
+    parser.add_argument("--steps", type=number(int, 1), default=20, metavar="N",
                         help="steps of a burst (default: %(default)s)")
     options = parser.parse_args()
 

@@ -18,8 +18,7 @@ namespace OpenMMStiff {
  * OpenMM::Integrator*, and as that it must come back from deserialize(): a class with a second base may keep
  * its Integrator part at another address than its own.
  */
-template <class T>
-const T& serializedIntegrator(const void* object) {
+template <class T> const T& serializedIntegrator(const void* object) {
     return static_cast<const T&>(*static_cast<const OpenMM::Integrator*>(object));
 }
 

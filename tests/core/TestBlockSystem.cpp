@@ -64,8 +64,10 @@ void checkAccelerations(Fixture& fixture, const vector<double>& F, double c) {
     vector<double> a(F.size(), untouched);
     for (int block = 0; block < fixture.size(); block++) {
         ASSERT(fixture.solve(block, F, c, a));
-        // The condition number is that of the masses times 1 + c k/m, at most 1e5 here, and errors are 1e-16 times that.
-        const VectorXd expected = fixture.matrix(block, c).ldlt().solve(ModelSystem::gather(fixture.blocks[block], F));
+        // The condition number is that of the masses times 1 + c k/m, at most 1e5 here, and errors are 1e-16 times
+        // that.
+        const VectorXd forces = ModelSystem::gather(fixture.blocks[block], F);
+        const VectorXd expected = fixture.matrix(block, c).ldlt().solve(forces);
         const VectorXd found = ModelSystem::gather(fixture.blocks[block], a);
         ASSERT((found - expected).norm() <= 1e-10 * expected.norm());
     }
@@ -147,7 +149,8 @@ ModelSystem createChain(int numAtoms, int numExtra) {
 }
 
 void testDenseAndSparseSolversAgree() {
-    // The same chain below the size from which on matrices are held sparse, and lifted above it by what does nothing.
+    // The same chain below the size from which on matrices are held sparse, and lifted above it by what does
+    // nothing.
     const int numAtoms = (MatrixLayout::minSparseSize - 1) / 3;
     const ModelSystem small = createChain(numAtoms, 0), large = createChain(numAtoms, 2);
     ASSERT(!MatrixLayout(3 * numAtoms, {}).isSparse() && MatrixLayout(3 * numAtoms + 6, {}).isSparse());
@@ -207,13 +210,12 @@ void testDefinitenessIsThatOfTheEigenvalues() {
 }
 
 void testWaterFarFromItsAngleIsRefused() {
-    // Squeezed to 0.3 rad, water's angle pushes outwards and its out-of-plane curvature is negative: a curvature of
-    // k (0.3 - 1.82) cot(0.3) / r^2, some -4e5 kJ/mol/nm^2, against a mass of 1.
+    // Squeezed to 0.3 rad, water's angle pushes outwards and its out-of-plane curvature is negative: a curvature
+    // of k (0.3 - 1.82) cot(0.3) / r^2, some -4e5 kJ/mol/nm^2, against a mass of 1.
     ModelSystem model(20);
     model.addWater();
-    model.positions[2] = model.positions[0] + Eigen::AngleAxisd(0.3, Eigen::Vector3d(model.positions[1] -
-                                 model.positions[0]).cross(model.positions[2] - model.positions[0]).normalized()) *
-                                 (model.positions[1] - model.positions[0]);
+    const Eigen::Vector3d o = model.positions[0], first = model.positions[1] - o, second = model.positions[2] - o;
+    model.positions[2] = o + Eigen::AngleAxisd(0.3, first.cross(second).normalized()) * first;
     model.terms[2].s0 = 1.82;
     Fixture fixture(model);
     const vector<double> F = model.randomArray(1000);
@@ -275,13 +277,13 @@ void testAFailureConcernsItsOwnBlockAlone() {
 }
 
 /**
- * The projection by singular values: with J = G M^(-1/2), rows scaled to length 1, M^(1/2) v loses its part in the row
- * space of J.
+ * The projection by singular values: with J = G M^(-1/2), rows scaled to length 1, M^(1/2) v loses its part in the
+ * row space of J.
  */
 struct DenseProjection {
-    int rank;
+    int rank = 0;
     /// The least of the nonzero eigenvalues of J J^T.
-    double least;
+    double least = 1;
     MatrixXd jacobian, projector;
 
     DenseProjection(const ModelSystem& model, const Block& block) {
@@ -293,7 +295,6 @@ struct DenseProjection {
             else
                 jacobian.row(p).normalize();
         const Eigen::BDCSVD<MatrixXd> svd(jacobian, Eigen::ComputeThinU | Eigen::ComputeThinV);
-        rank = 0;
         for (int i = 0; i < svd.singularValues().size(); i++) {
             const double eigenvalue = svd.singularValues()[i] * svd.singularValues()[i];
             ASSERT(eigenvalue > 1e-5 || eigenvalue < 1e-20); // dependent or not: nothing in between
@@ -308,8 +309,8 @@ struct DenseProjection {
                     root.asDiagonal();
     }
     /**
-     * The regularization r leaves r / (r + least) of a normal velocity at most; roundings are amplified by the condition of
-     * the matrix.
+     * The regularization r leaves r / (r + least) of a normal velocity at most; roundings are amplified by the
+     * condition of the matrix.
      */
     double tolerance() const {
         return regularization / least + 1e3 * roundoff / least;
@@ -345,8 +346,8 @@ ModelSystem createMixture(int seed) {
 }
 
 void testProjectedVelocitiesLeaveTheCoordinatesAsTheyAre() {
-    // In the direction of an eigenvector of J J^T with the eigenvalue e, sqrt(e) r / (e + r) of the velocity is left in
-    // J v, r the regularization: at most r / sqrt(least).
+    // In the direction of an eigenvector of J J^T with the eigenvalue e, sqrt(e) r / (e + r) of the velocity is
+    // left in J v, r the regularization: at most r / sqrt(least).
     for (int seed = 30; seed < 34; seed++) {
         ModelSystem model = createMixture(seed);
         checkProjections(model, [&](const Block& block, const DenseProjection& dense, const VectorXd& v,
@@ -384,8 +385,8 @@ void testProjectionIsIdempotentAndOrthogonal() {
 }
 
 void testProjectionConservesMomentum() {
-    // Coordinates do not change when a molecule moves or turns as a whole, so that the projection removes nothing of that,
-    // whatever the regularization.
+    // Coordinates do not change when a molecule moves or turns as a whole, so that the projection removes nothing
+    // of that, whatever the regularization.
     ModelSystem model(40);
     model.addMixture();
     Fixture fixture(model);
@@ -442,7 +443,6 @@ void testRedundantCoordinatesAreCountedOnce() {
 
 void testTermsOfForceConstantZeroDoNotCount() {
     ModelSystem model = createMixture(46);
-    vector<StiffTerm> kept;
     for (StiffTerm& term : model.terms)
         if (model.random.integer(3) == 0)
             term.k = 0;
@@ -456,7 +456,7 @@ void testTermsOfForceConstantZeroDoNotCount() {
         const VectorXd masses = model.massDiagonal(fixture.blocks[block]);
         const VectorXd w = ModelSystem::gather(fixture.blocks[block], v);
         ASSERT(massNorm(masses, ModelSystem::gather(fixture.blocks[block], projected) - dense.projector * w) <=
-               (dense.rank > 0 ? dense.tolerance() : 0) * massNorm(masses, w));
+               dense.tolerance() * massNorm(masses, w));
     }
 }
 
@@ -476,8 +476,8 @@ void testNewParametersTakeEffect() {
     checkAccelerations(fixture, F, 1e-6);
     for (int block = 0; block < fixture.size(); block++) {
         ASSERT(fixture.solve(block, F, 1e-6, after));
-        ASSERT(ModelSystem::gather(fixture.blocks[block], before) !=
-               ModelSystem::gather(fixture.blocks[block], after));
+        const Block& b = fixture.blocks[block];
+        ASSERT(ModelSystem::gather(b, before) != ModelSystem::gather(b, after));
     }
 }
 
@@ -544,26 +544,28 @@ void testBlocksKnowTheirParticles() {
 }
 
 int main() {
-    return checkClaims({CLAIM(testAccelerationsSolveTheImplicitEquation),
-                        CLAIM(testAccelerationsOfVeryStiffTermsAreAccurate),
-                        CLAIM(testTermsReachAcrossThePeriodicBox),
-                        CLAIM(testMoleculesOfOneKindMayDifferInMassesAndParameters),
-                        CLAIM(testDenseAndSparseSolversAgree),
-                        CLAIM(testDenseAndSparseProjectionsAgree),
-                        CLAIM(testDefinitenessIsThatOfTheEigenvalues),
-                        CLAIM(testWaterFarFromItsAngleIsRefused),
-                        CLAIM(testNotANumberIsRefused),
-                        CLAIM(testAFailureConcernsItsOwnBlockAlone),
-                        CLAIM(testProjectedVelocitiesLeaveTheCoordinatesAsTheyAre),
-                        CLAIM(testProjectionAgreesWithThePseudoInverse),
-                        CLAIM(testProjectionIsIdempotentAndOrthogonal),
-                        CLAIM(testProjectionConservesMomentum),
-                        CLAIM(testCountIsTheRankOfTheJacobian),
-                        CLAIM(testRedundantCoordinatesAreCountedOnce),
-                        CLAIM(testTermsOfForceConstantZeroDoNotCount),
-                        CLAIM(testNewParametersTakeEffect),
-                        CLAIM(testThreadsGiveBitwiseTheSame),
-                        CLAIM(testNoMemoryIsAllocated),
-                        CLAIM(testNoBlocksNeedNothing),
-                        CLAIM(testBlocksKnowTheirParticles)});
+    return checkClaims({
+            CLAIM(testAccelerationsSolveTheImplicitEquation),
+            CLAIM(testAccelerationsOfVeryStiffTermsAreAccurate),
+            CLAIM(testTermsReachAcrossThePeriodicBox),
+            CLAIM(testMoleculesOfOneKindMayDifferInMassesAndParameters),
+            CLAIM(testDenseAndSparseSolversAgree),
+            CLAIM(testDenseAndSparseProjectionsAgree),
+            CLAIM(testDefinitenessIsThatOfTheEigenvalues),
+            CLAIM(testWaterFarFromItsAngleIsRefused),
+            CLAIM(testNotANumberIsRefused),
+            CLAIM(testAFailureConcernsItsOwnBlockAlone),
+            CLAIM(testProjectedVelocitiesLeaveTheCoordinatesAsTheyAre),
+            CLAIM(testProjectionAgreesWithThePseudoInverse),
+            CLAIM(testProjectionIsIdempotentAndOrthogonal),
+            CLAIM(testProjectionConservesMomentum),
+            CLAIM(testCountIsTheRankOfTheJacobian),
+            CLAIM(testRedundantCoordinatesAreCountedOnce),
+            CLAIM(testTermsOfForceConstantZeroDoNotCount),
+            CLAIM(testNewParametersTakeEffect),
+            CLAIM(testThreadsGiveBitwiseTheSame),
+            CLAIM(testNoMemoryIsAllocated),
+            CLAIM(testNoBlocksNeedNothing),
+            CLAIM(testBlocksKnowTheirParticles),
+    });
 }

@@ -91,7 +91,8 @@ void testSizesKnownToTheCompilerAgreeWithRuntimeSizes() {
 }
 
 void testDefinitenessIsThatOfTheEigenvalues() {
-    // Signs are decided right if the least eigenvalue is not lost in roundings; here it is 1e-9 at least, in absolute value.
+    // Signs are decided right if the least eigenvalue is not lost in roundings; here it is 1e-9 at least, in
+    // absolute value.
     Random random(4);
     int numDefinite = 0;
     for (int i = 0; i < 2000; i++) {
@@ -161,8 +162,13 @@ void testNoMemoryIsAllocated() {
 }
 
 int main() {
-    return checkClaims({CLAIM(testSolutionAgreesWithEigen), CLAIM(testFactorsReproduceTheMatrix),
-                        CLAIM(testSizesKnownToTheCompilerAgreeWithRuntimeSizes),
-                        CLAIM(testDefinitenessIsThatOfTheEigenvalues), CLAIM(testSingularMatrixIsNotDefinite),
-                        CLAIM(testNotANumberIsNotDefinite), CLAIM(testNoMemoryIsAllocated)});
+    return checkClaims({
+            CLAIM(testSolutionAgreesWithEigen),
+            CLAIM(testFactorsReproduceTheMatrix),
+            CLAIM(testSizesKnownToTheCompilerAgreeWithRuntimeSizes),
+            CLAIM(testDefinitenessIsThatOfTheEigenvalues),
+            CLAIM(testSingularMatrixIsNotDefinite),
+            CLAIM(testNotANumberIsNotDefinite),
+            CLAIM(testNoMemoryIsAllocated),
+    });
 }

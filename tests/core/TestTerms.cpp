@@ -1,5 +1,6 @@
 /**
- * The stiff terms: gradient and Hessian against automatic differentiation of formulas written here, and their limits.
+ * The stiff terms: gradient and Hessian against automatic differentiation of formulas written here, and their
+ * limits.
  */
 
 #include "CoreTestMain.h"
@@ -91,8 +92,8 @@ MatrixXd limitOfBending(double k, const Vector3d& a, const Vector3d& b) {
 }
 
 void testDistanceAgreesWithAutomaticDifferentiation() {
-    // About 20 roundings, each relative to the largest term; the gradient's relative error grows as r0/(r - r0), so
-    // that it is compared with k r.
+    // About 20 roundings, each relative to the largest term; the gradient's relative error grows as r0/(r - r0),
+    // so that it is compared with k r.
     Random random(1);
     for (int i = 0; i < 500; i++) {
         const Vector3d d = random.uniform(0.05, 0.5) * random.direction();
@@ -106,8 +107,8 @@ void testDistanceAgreesWithAutomaticDifferentiation() {
 }
 
 void testAngleAgreesWithAutomaticDifferentiation() {
-    // The cross product of two unit vectors has an absolute error of some roundings. The normal of the plane, and with
-    // it everything, has therefore a relative error of some roundings / sin(theta): the condition number of
+    // The cross product of two unit vectors has an absolute error of some roundings. The normal of the plane, and
+    // with it everything, has therefore a relative error of some roundings / sin(theta): the condition number of
     // the normal. With 100 roundings that is below 1e-10 for all angles from 0.01 to 179.99 degrees.
     Random random(2);
     std::vector<double> degrees = {0.1, 1, 5, 90, 175, 179, 179.9, 179.999};
@@ -145,8 +146,8 @@ void testAngleAndSupplementAreAccurateAtBothEnds() {
 }
 
 void testTranslationAndRotationLeaveEnergyUnchanged() {
-    // V(x + t) = V(x): forces and the rows of the Hessian sum to zero. V(R x) = V(x), differentiated twice: no torque,
-    // and sum_j H_ij (w x x_j) = w x g_i for any w.
+    // V(x + t) = V(x): forces and the rows of the Hessian sum to zero. V(R x) = V(x), differentiated twice: no
+    // torque, and sum_j H_ij (w x x_j) = w x g_i for any w.
     Random random(4);
     auto check = [&](const std::vector<Vector3d>& x, const Derivatives& found, double gradientScale, double tolerance) {
         const int n = x.size();
@@ -232,7 +233,8 @@ void testBendingAlongTheAxesIsIsotropic() {
 
 void testHessianIsContinuousTowardsTheStraightAngle() {
     // The Hessian of a minimum at 180 degrees deviates from the limit by a term linear in the bend d (the bonds
-    // turn by d) and, from rounding, by the error of the normal, roundoff/d: together at most some 1e-8, at d = 1e-8.
+    // turn by d) and, from rounding, by the error of the normal, roundoff/d: together at most some 1e-8, at d =
+    // 1e-8.
     Random random(7);
     for (int i = 0; i < 2000; i++) {
         const double d = std::pow(10, random.uniform(-17, -4));
@@ -250,7 +252,8 @@ void testHessianIsContinuousTowardsTheStraightAngle() {
 }
 
 void testConeAtTheStraightAngleIsCapped() {
-    // A minimum elsewhere makes V' jump at 180 degrees: V'/sin(theta) is infinite there and is capped by k/minSine.
+    // A minimum elsewhere makes V' jump at 180 degrees: V'/sin(theta) is infinite there and is capped by
+    // k/minSine.
     Random random(8);
     for (double d : {0.0, 1e-15, 1e-9, 1e-7})
         for (int i = 0; i < 300; i++) {
@@ -293,8 +296,8 @@ void testFoldedAngleWithOtherMinimumIsFinite() {
         for (int i = 0; i < 300; i++) {
             const Bend bend(random, d);
             const Line line(random, 1);
-            const Derivatives found = evaluate(
-                    Harmonic<double>{500, 1.9}, Angle<double>(d == 0 ? line.a : bend.a, d == 0 ? line.b : bend.b));
+            const Derivatives found = evaluate(Harmonic<double>{500, 1.9},
+                                               Angle<double>(d == 0 ? line.a : bend.a, d == 0 ? line.b : bend.b));
             ASSERT(found.hessian.allFinite() && found.gradient.allFinite());
             assertSymmetric(found.hessian);
         }
@@ -306,8 +309,8 @@ void testCoincidentAtomsGiveFiniteDerivatives() {
     ASSERT(distance.gradient.isZero(0) && distance.hessian.isZero(0));
     for (double s0 : {0.0, 1.9, pi}) {
         const Harmonic<double> potential = {500, s0};
-        for (const Angle<double>& angle :
-             {Angle<double>(zero, zero), Angle<double>(zero, b), Angle<double>(b, zero)}) {
+        const Angle<double> none(zero, zero), second(zero, b), first(b, zero);
+        for (const Angle<double>& angle : {none, second, first}) {
             const Derivatives found = evaluate(potential, angle);
             ASSERT(found.gradient.allFinite() && found.hessian.allFinite());
             assertSymmetric(found.hessian);
@@ -329,14 +332,19 @@ void testNotANumberIsPassedOn() {
         }
 }
 
+/** The box vectors, one a row. */
+Eigen::Matrix3d vectorsOf(const Box& box) {
+    return Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(box.vectors[0]);
+}
+
 void testMinimumImageIsTheShortestImage() {
-    // In a reduced box each lattice vector is at least as long as the smallest diagonal element D. If |d| < D/2, all
-    // other images of d are longer than D - |d| > |d|; and the convention finds d, as its components are below
+    // In a reduced box each lattice vector is at least as long as the smallest diagonal element D. If |d| < D/2,
+    // all other images of d are longer than D - |d| > |d|; and the convention finds d, as its components are below
     // half of each diagonal element.
     Random random(11);
     for (int i = 0; i < 1000; i++) {
         const Box box = random.box();
-        const Eigen::Matrix3d vectors = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(box.vectors[0]);
+        const Eigen::Matrix3d vectors = vectorsOf(box);
         const double half = 0.5 * vectors.diagonal().minCoeff();
         const Vector3d d = random.uniform(0, half) * random.direction();
         const Vector3d cells(random.integer(7) - 3, random.integer(7) - 3, random.integer(7) - 3);
@@ -360,7 +368,7 @@ void testMinimumImageOfAnyVectorIsAnImage() {
     Random random(12);
     for (int i = 0; i < 1000; i++) {
         const Box box = random.box();
-        const Eigen::Matrix3d vectors = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(box.vectors[0]);
+        const Eigen::Matrix3d vectors = vectorsOf(box);
         const Vector3d d = random.vector(20), image = box.minimumImage(d);
         const Vector3d cells = vectors.transpose().inverse() * (d - image);
         for (int j = 0; j < 3; j++) {
@@ -371,19 +379,21 @@ void testMinimumImageOfAnyVectorIsAnImage() {
 }
 
 int main() {
-    return checkClaims({CLAIM(testDistanceAgreesWithAutomaticDifferentiation),
-                        CLAIM(testAngleAgreesWithAutomaticDifferentiation),
-                        CLAIM(testAngleAndSupplementAreAccurateAtBothEnds),
-                        CLAIM(testTranslationAndRotationLeaveEnergyUnchanged),
-                        CLAIM(testBendingOfStraightAngleIsIsotropic),
-                        CLAIM(testBendingOfFoldedAngleIsIsotropic),
-                        CLAIM(testBendingAlongTheAxesIsIsotropic),
-                        CLAIM(testHessianIsContinuousTowardsTheStraightAngle),
-                        CLAIM(testConeAtTheStraightAngleIsCapped),
-                        CLAIM(testHessianIsExactAboveTheCap),
-                        CLAIM(testFoldedAngleWithOtherMinimumIsFinite),
-                        CLAIM(testCoincidentAtomsGiveFiniteDerivatives),
-                        CLAIM(testNotANumberIsPassedOn),
-                        CLAIM(testMinimumImageIsTheShortestImage),
-                        CLAIM(testMinimumImageOfAnyVectorIsAnImage)});
+    return checkClaims({
+            CLAIM(testDistanceAgreesWithAutomaticDifferentiation),
+            CLAIM(testAngleAgreesWithAutomaticDifferentiation),
+            CLAIM(testAngleAndSupplementAreAccurateAtBothEnds),
+            CLAIM(testTranslationAndRotationLeaveEnergyUnchanged),
+            CLAIM(testBendingOfStraightAngleIsIsotropic),
+            CLAIM(testBendingOfFoldedAngleIsIsotropic),
+            CLAIM(testBendingAlongTheAxesIsIsotropic),
+            CLAIM(testHessianIsContinuousTowardsTheStraightAngle),
+            CLAIM(testConeAtTheStraightAngleIsCapped),
+            CLAIM(testHessianIsExactAboveTheCap),
+            CLAIM(testFoldedAngleWithOtherMinimumIsFinite),
+            CLAIM(testCoincidentAtomsGiveFiniteDerivatives),
+            CLAIM(testNotANumberIsPassedOn),
+            CLAIM(testMinimumImageIsTheShortestImage),
+            CLAIM(testMinimumImageOfAnyVectorIsAnImage),
+    });
 }

@@ -33,6 +33,6 @@ inline int checkClaims(std::initializer_list<Claim> claims) {
 } // namespace stifftest
 
 /// A Claim with the name of its function.
-#define CLAIM(function) {#function, function}
+#define CLAIM(function) stifftest::Claim({#function, function})
 
 #endif /* STIFF_TEST_CORE_TEST_MAIN_H_ */

@@ -5,14 +5,14 @@
 #include <cstdlib>
 
 /*
- * Counts the requests for heap memory, by any library: malloc() and its kind are replaced for the whole program, as the
- * GNU C library allows. (Eigen calls malloc() itself, so that a replaced operator new would not see it.) Include this in
- * one file of a program only. Elsewhere, and under the address sanitizer, nothing is counted.
+ * Counts the requests for heap memory, by any library: malloc() and its kind are replaced for the whole program,
+ * as the GNU C library allows. (Eigen calls malloc() itself, so that a replaced operator new would not see it.)
+ * Include this in one file of a program only. Elsewhere, and under the address sanitizer, nothing is counted.
  */
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    #define STIFF_TEST_COUNTS_ALLOCATIONS 1
+#define STIFF_TEST_COUNTS_ALLOCATIONS 1
 #else
-    #define STIFF_TEST_COUNTS_ALLOCATIONS 0
+#define STIFF_TEST_COUNTS_ALLOCATIONS 0
 #endif
 
 namespace stifftest {

@@ -8,9 +8,9 @@
 namespace stifftest {
 
 /**
- * A hyper-dual number f + f1 e1 + f2 e2 + f12 e1 e2 with e1^2 = e2^2 = 0 (Fike & Alonso 2011). A function of
- * x + e1 u + e2 w has f1 = u . grad, f2 = w . grad and f12 = u . Hess . w, exact but for rounding. In the extended precision
- * of long double, where there is one, even these roundings are far below those of the code under test.
+ * A hyper-dual number f + f1 e1 + f2 e2 + f12 e1 e2 with e1^2 = e2^2 = 0 (Fike & Alonso 2011). A function of x +
+ * e1 u + e2 w has f1 = u . grad, f2 = w . grad and f12 = u . Hess . w, exact but for rounding. In the extended
+ * precision of long double, where there is one, even these roundings are far below those of the code under test.
  */
 struct HyperDual {
     using Real = long double;

@@ -17,8 +17,8 @@ using OpenMMStiff::Block;
 using OpenMMStiff::StiffTerm;
 
 /**
- * Molecules for tests of the block solvers, built atom by atom, and what the solvers compute from them in another way:
- * dense matrices, filled by automatic differentiation.
+ * Molecules for tests of the block solvers, built atom by atom, and what the solvers compute from them in another
+ * way: dense matrices, filled by automatic differentiation.
  */
 class ModelSystem {
 public:
@@ -71,9 +71,9 @@ public:
         beginMolecule();
         const Eigen::Vector3d x = somewhere(), e = random.direction(), across = random.directionAcross(e);
         const double theta = random.uniform(1.6, 2.1);
+        const Eigen::Vector3d u = std::cos(theta) * e + std::sin(theta) * across;
         const int o = addAtom(15.999, x), h1 = addAtom(hydrogenMass, x + random.uniform(0.09, 0.1) * e);
-        const int h2 = addAtom(hydrogenMass, x + random.uniform(0.09, 0.1) * (std::cos(theta) * e +
-                                                                              std::sin(theta) * across));
+        const int h2 = addAtom(hydrogenMass, x + random.uniform(0.09, 0.1) * u);
         addBond(o, h1, 462750.4);
         addBond(o, h2, 462750.4);
         addAngle(h1, o, h2, 836.8);
@@ -89,7 +89,8 @@ public:
             const int parent = size - 1 - random.integer(std::min(size, 4));
             const Eigen::Vector3d e = random.direction();
             bool free = bonds[parent].size() < 4;
-            // No angle is close to 0 or 180 degrees, and no three bonds lie in a plane, where their angles are dependent.
+            // No angle is close to 0 or 180 degrees, and no three bonds lie in a plane, where their angles are
+            // dependent.
             for (const Eigen::Vector3d& other : bonds[parent]) {
                 free &= other.dot(e) < 0.4 && other.dot(e) > -0.9;
                 for (const Eigen::Vector3d& third : bonds[parent])
@@ -98,8 +99,8 @@ public:
             if (!free)
                 continue;
             const double choice[] = {1.008, 12.011, 14.007, 15.999};
-            const int atom = addAtom(choice[random.integer(4)],
-                                     positions[begin + parent] + random.uniform(0.1, 0.16) * e);
+            const int atom =
+                    addAtom(choice[random.integer(4)], positions[begin + parent] + random.uniform(0.1, 0.16) * e);
             bonds[parent].push_back(e);
             bonds.push_back({-e});
             addBond(begin + parent, atom);
@@ -145,7 +146,7 @@ public:
         addAngle(o1, c, o2);
         terms.back().s0 = 3.14159265358979323846;
     }
-    /** Two chains held by the same anchor, which does not make them one molecule, and an atom held by two anchors. */
+    /** Two chains held by one anchor, which does not make them one molecule, and an atom held by two anchors. */
     void addAnchored() {
         const Eigen::Vector3d x = somewhere(), e = random.direction(), u = random.directionAcross(e);
         const int anchor = addAtom(0, x), other = addAtom(0, x + 0.3 * u);
@@ -296,7 +297,7 @@ private:
         return result;
     }
 
-    /** The rows of a block's matrix that belong to the components of a term's particles, -1 for those of anchors. */
+    /** The rows of a block's matrix for the components of a term's particles, -1 for those of anchors. */
     std::vector<int> rowsOf(const Block& block, const StiffTerm& term) const {
         std::vector<int> rows;
         for (int a = 0; a < term.getNumParticles(); a++) {
@@ -324,7 +325,7 @@ private:
         return best;
     }
 
-    /** The derivatives of a term's potential, or of its coordinate alone, with respect to its particles' positions. */
+    /** The derivatives of a term's potential, or of its coordinate alone, by its particles' positions. */
     Derivatives derivatives(const StiffTerm& term, bool ofPotential) const {
         // The images of the particles that are closest to the second one.
         std::array<double, 9> x = {};

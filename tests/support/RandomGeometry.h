@@ -40,9 +40,7 @@ public:
     /** A triclinic box in OpenMM's reduced form, with edges from 1.8 to 3 nm. */
     stiffcore::Box box() {
         const double a = uniform(1.8, 3), b = uniform(1.8, 3), c = uniform(1.8, 3);
-        return {{{a, 0, 0},
-                 {uniform(-0.5, 0.5) * a, b, 0},
-                 {uniform(-0.5, 0.5) * a, uniform(-0.5, 0.5) * b, c}}};
+        return {{{a, 0, 0}, {uniform(-0.5, 0.5) * a, b, 0}, {uniform(-0.5, 0.5) * a, uniform(-0.5, 0.5) * b, c}}};
     }
 
 private:

@@ -14,13 +14,17 @@ using OpenMMStiff::Block;
 using OpenMMStiff::StiffTerm;
 
 /**
- * How a symmetric matrix is stored, dense or sparse: where each of its entries stands in an array of values. Assembly writes
- * through such slots and need not know which of the two it is.
+ * How a symmetric matrix is stored, dense or sparse: where each of its entries stands in an array of values. Assembly
+ * writes through such slots and need not know which of the two it is.
  */
 class MatrixLayout {
 public:
-    /// From this size on, a matrix is held sparse.
-    static constexpr int minSparseSize = 40;
+    /// From this size on, a matrix is held sparse. Measured (Xeon 2.5 GHz, one thread, 20000 atoms in all), dense and
+    /// sparse solve with M + c H1 in microseconds: united-atom alkane chains of 24 rows 7.2 and 4.8, 36 rows 17 and
+    /// 7.6, 60 rows 41 and 13; all-atom alkanes of 24 rows 5.8 and 7.4, 33 rows 11 and 11, 42 rows 18 and 14, 60 rows
+    /// 46 and 20. The projection's matrices break even at about the same sizes. Sparse matrices stay with their
+    /// blocks, which takes more memory; at equal speed dense ones are the better choice.
+    static constexpr int minSparseSize = 32;
 
     MatrixLayout(int size, const std::vector<std::pair<int, int>>& entries) : size(size) {
         if (size >= minSparseSize) {

@@ -12,8 +12,8 @@ namespace stiffcore {
 
 /**
  * The linear algebra of the stiff terms, block by block: the solve with M + c H1, and the projection on the tangent
- * space of the stiff coordinates. All arrays are indexed by particle and component, [3 particle + component]. Different
- * blocks may be worked on at the same time by threads with a Workspace each; no memory is allocated.
+ * space of the stiff coordinates. All arrays are indexed by particle and component, [3 particle + component].
+ * Different blocks may be worked on at the same time by threads with a Workspace each; no memory is allocated.
  */
 template <class Real> class BlockSystem {
 public:
@@ -176,8 +176,9 @@ public:
     }
 
 private:
-    /// Added to the unit diagonal of the scaled G M^-1 G^T, which keeps it definite if coordinates are dependent. In the
-    /// projection it leaves this fraction of the normal velocity behind.
+    /// Added to the unit diagonal of the scaled G M^-1 G^T, which keeps it definite if coordinates are dependent. Of
+    /// a normal velocity along an eigenvector with eigenvalue e it leaves the fraction regularization/e behind; e is
+    /// small only if coordinates are nearly dependent, as the angles of a nearly flat group are.
     static constexpr double regularization = 1e-9;
     /// A coordinate is independent of the earlier ones if its pivot exceeds this. (With the unit diagonal, a pivot
     /// is the squared sine of the angle between its gradient and those of the earlier coordinates.)

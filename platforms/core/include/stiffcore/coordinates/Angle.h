@@ -15,17 +15,17 @@ namespace stiffcore {
  *     d2theta/db db = [cot(theta) n n^T - eb tb^T - tb eb^T] / |b|^2
  *     d2theta/da db = -n n^T / (|a| |b| sin(theta)),
  *
- * and the vertex takes the negative sums. Only motion out of the plane (n n^T) is singular at 0 and 180 degrees; it is
- * always multiplied by V'/sin(theta), for which a potential with its minimum there has a finite limit. At 0 and 180
- * degrees the plane is undefined, and close to them the cross product is all rounding, not even perpendicular to a:
- * below minBend any n perpendicular to a is taken, which is exact in the limit, where all directions around the
+ * and the vertex takes the negative sums. Only motion out of the plane (n n^T) is singular at 0 and 180 degrees; it
+ * is always multiplied by V'/sin(theta), for which a potential with its minimum there has a finite limit. At 0 and
+ * 180 degrees the plane is undefined, and close to them the cross product is all rounding, not even perpendicular to
+ * a: below minBend any n perpendicular to a is taken, which is exact in the limit, where all directions around the
  * line are alike.
  */
 template <class Real> struct Angle {
     static constexpr int numAtoms = 3;
     /// Below this sine, V'/sin(theta) is capped where it has no finite limit.
     static constexpr double minSine = 1e-6;
-    /// Below this sine, n is chosen: the error of the computed normal, roundoff/sine, exceeds that of the limit, sine.
+    /// Below this sine, n is chosen: the error of the computed one, roundoff/sine, exceeds that of the limit, sine.
     static constexpr double minBend = 1e-8;
     /// The angle, and its supplement (accurate where the angle is close to pi) [rad].
     Real value, supplement;

@@ -11,9 +11,9 @@ namespace stiffcore {
 
 /**
  * The factorization A = L D L^T of a large sparse symmetric positive definite matrix whose pattern never changes.
- * Rows and columns are put into a fill-reducing (approximate minimum degree) order once, in the constructor, together with the
- * symbolic factorization. The matrix is held in that order, which spares Eigen the permuted copy that it would
- * otherwise allocate in each factorization.
+ * Rows and columns are put into a fill-reducing (approximate minimum degree) order once, in the constructor, together
+ * with the symbolic factorization. The matrix is held in that order, which spares Eigen the permuted copy that it
+ * would otherwise allocate in each factorization.
  */
 class SparseLdlt {
 public:

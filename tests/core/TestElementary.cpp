@@ -1,0 +1,168 @@
+/**
+ * The elementary maps that steps are composed of.
+ */
+
+#include "CoreTestMain.h"
+#include "RandomGeometry.h"
+#include "stiffcore/steps/Elementary.h"
+#include <vector>
+
+using namespace OpenMM;
+using namespace stiffcore;
+using namespace stifftest;
+using std::vector;
+
+const double roundoff = 0x1p-53;
+
+/** Masses, every third of them 0, and an array with three components for each. */
+struct Particles {
+    vector<double> masses, v, other;
+
+    Particles(Random& random, int size) {
+        for (int i = 0; i < size; i++)
+            masses.push_back(i % 3 == 1 ? 0 : random.uniform(1, 20));
+        for (int i = 0; i < 3 * size; i++) {
+            v.push_back(random.gaussian());
+            other.push_back(random.gaussian());
+        }
+    }
+};
+
+/** Check that map(begin, end) does expected(v, other) on a part of the particles and nothing elsewhere. */
+template <class Map, class Expected> void checkMap(Particles& particles, Map&& map, Expected&& expected) {
+    const vector<double> before = particles.v;
+    const int begin = 2, end = particles.masses.size() - 3;
+    map(begin, end);
+    for (int i = 0; i < (int) particles.masses.size(); i++)
+        for (int j = 0; j < 3; j++) {
+            const double found = particles.v[3 * i + j];
+            const bool moves = (i >= begin && i < end && particles.masses[i] > 0);
+            const double wanted = expected(before[3 * i + j], particles.other[3 * i + j]);
+            ASSERT_EQUAL_TOL(moves ? wanted : before[3 * i + j], found, moves ? 4 * roundoff : 0);
+        }
+}
+
+void testKickAndDriftMoveParticlesThatHaveMass() {
+    Random random(1);
+    Particles particles(random, 20);
+    const double t = 0.3;
+    // The data behind massless particles may be anything.
+    for (size_t i = 0; i < particles.masses.size(); i++)
+        if (particles.masses[i] == 0)
+            particles.other[3 * i] = NAN;
+    const auto expected = [&](double x, double v) { return x + t * v; };
+    const auto kickPart = [&](int begin, int end) {
+        kick(t, particles.other.data(), particles.masses.data(), particles.v.data(), begin, end);
+    };
+    const auto driftPart = [&](int begin, int end) {
+        drift(t, particles.other.data(), particles.masses.data(), particles.v.data(), begin, end);
+    };
+    checkMap(particles, kickPart, expected);
+    checkMap(particles, driftPart, expected);
+}
+
+void testOrnsteinUhlenbeckActsOnParticlesThatHaveMass() {
+    Random random(2);
+    Particles particles(random, 20);
+    for (size_t i = 0; i < particles.masses.size(); i++)
+        if (particles.masses[i] == 0)
+            particles.other[3 * i] = NAN;
+    const OrnsteinUhlenbeck flow(2, 2.5, 0.3);
+    const auto applyToPart = [&](int begin, int end) {
+        flow.apply(particles.other.data(), particles.masses.data(), particles.v.data(), begin, end);
+    };
+    checkMap(particles, applyToPart, [&](double v, double noise) { return std::exp(-0.6) * v + noise; });
+}
+
+void testNoiseIsScaledByTheMasses() {
+    Random random(3);
+    Particles particles(random, 20);
+    const OrnsteinUhlenbeck flow(2, 2.5, 0.3);
+    vector<double> noise(60, 7.0);
+    int numDrawn = 0;
+    flow.drawNoise(particles.masses.data(), noise.data(), 3, 18, [&] { return (double) ++numDrawn; });
+    int next = 0;
+    for (int i = 0; i < 20; i++)
+        for (int j = 0; j < 3; j++) {
+            double expected = 7;
+            if (i >= 3 && i < 18)
+                expected = 0;
+            if (i >= 3 && i < 18 && particles.masses[i] > 0)
+                expected = ++next * std::sqrt((1 - std::exp(-1.2)) * 2.5 / particles.masses[i]);
+            ASSERT_EQUAL_TOL(expected, noise[3 * i + j], 10 * roundoff);
+        }
+    ASSERT_EQUAL(next, numDrawn);
+}
+
+void testNoFrictionLeavesVelocitiesAsTheyAre() {
+    Random random(4);
+    Particles particles(random, 20);
+    const OrnsteinUhlenbeck none(0, 2.5, 0.3), noTime(5, 2.5, 0);
+    for (const OrnsteinUhlenbeck& flow : {none, noTime}) {
+        ASSERT_EQUAL(1, flow.damping);
+        ASSERT_EQUAL(0, flow.amplitude);
+        vector<double> noise(60, 7.0);
+        flow.drawNoise(particles.masses.data(), noise.data(), 0, 20, [&] { return random.gaussian(); });
+        const vector<double> before = particles.v;
+        flow.apply(noise.data(), particles.masses.data(), particles.v.data(), 0, 20);
+        ASSERT_EQUAL_CONTAINERS(before, particles.v);
+    }
+}
+
+void testWeakFrictionHasItsNoise() {
+    // 1 - exp(-2 gamma t) = 2 gamma t (1 - gamma t + ...), also where it is far below the roundings of 1.
+    const double kT = 2.5;
+    for (double gamma : {1e-9, 1e-12, 1e-18, 1e-100}) {
+        const OrnsteinUhlenbeck flow(gamma, kT, 1);
+        ASSERT(flow.amplitude > 0);
+        ASSERT_EQUAL_TOL(1.0, flow.amplitude / std::sqrt(2 * gamma * kT), gamma + 4 * roundoff);
+        ASSERT_EQUAL_TOL(1 - gamma, flow.damping, gamma * gamma + roundoff);
+    }
+}
+
+void testStrongFrictionDrawsVelocitiesAfresh() {
+    const OrnsteinUhlenbeck flow(1e4, 2.5, 1);
+    ASSERT_EQUAL(0, flow.damping);
+    ASSERT_EQUAL(std::sqrt(2.5), flow.amplitude);
+}
+
+void testNoTemperatureMeansNoNoise() {
+    const OrnsteinUhlenbeck flow(2, 0, 0.3);
+    ASSERT_EQUAL(0, flow.amplitude);
+    ASSERT_EQUAL_TOL(std::exp(-0.6), flow.damping, roundoff);
+}
+
+void testTwoHalvesAreTheWhole() {
+    // v'' = d (d v + n1) + n2: the flow of t if d^2 is its damping and d^2 a^2 + a^2 its variance.
+    for (double gamma : {1e-15, 1e-6, 0.1, 1.0, 10.0, 300.0}) {
+        const double t = 0.7, kT = 2.5;
+        const OrnsteinUhlenbeck half(gamma, kT, t / 2), whole(gamma, kT, t);
+        // exp(-gamma t) has the relative condition number gamma t.
+        const double tolerance = (10 + 2 * gamma * t) * roundoff;
+        ASSERT(std::abs(half.damping * half.damping - whole.damping) <= tolerance * whole.damping);
+        const double variance = half.amplitude * half.amplitude * (1 + half.damping * half.damping);
+        ASSERT(std::abs(variance - whole.amplitude * whole.amplitude) <= tolerance * variance);
+    }
+}
+
+void testMaxwellDistributionIsStationary() {
+    // The variance kT/m is kept: d^2 kT + a^2 = kT.
+    for (double gamma : {0.0, 1e-15, 1e-6, 0.1, 1.0, 10.0, 1e4}) {
+        const OrnsteinUhlenbeck flow(gamma, 2.5, 0.7);
+        ASSERT_EQUAL_TOL(1.0, flow.damping * flow.damping + flow.amplitude * flow.amplitude / 2.5, 4 * roundoff);
+    }
+}
+
+int main() {
+    return checkClaims({
+            CLAIM(testKickAndDriftMoveParticlesThatHaveMass),
+            CLAIM(testOrnsteinUhlenbeckActsOnParticlesThatHaveMass),
+            CLAIM(testNoiseIsScaledByTheMasses),
+            CLAIM(testNoFrictionLeavesVelocitiesAsTheyAre),
+            CLAIM(testWeakFrictionHasItsNoise),
+            CLAIM(testStrongFrictionDrawsVelocitiesAfresh),
+            CLAIM(testNoTemperatureMeansNoNoise),
+            CLAIM(testTwoHalvesAreTheWhole),
+            CLAIM(testMaxwellDistributionIsStationary),
+    });
+}
