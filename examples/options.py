@@ -61,9 +61,9 @@ def add_box_options(parser: OptionParser, waters: int):
                         help="random number seed (default: %(default)s)")
 
 
-def add_run_options(parser: OptionParser, time: float):
-    """--time (with its default, ps), --friction."""
+def add_run_options(parser: OptionParser, time: float, friction: float = 1.0):
+    """--time (ps) and --friction (1/ps), with their defaults."""
     parser.add_argument("--time", type=number(float, 1, "ps"), default=time, metavar="PS",
                         help="simulated time of each run, ps (default: %(default)s)")
-    parser.add_argument("--friction", type=number(float, 0.01, "1/ps"), default=1.0, metavar="GAMMA",
+    parser.add_argument("--friction", type=number(float, 0.01, "1/ps"), default=friction, metavar="GAMMA",
                         help="Langevin friction, 1/ps (default: %(default)s)")
