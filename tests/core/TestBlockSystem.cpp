@@ -139,6 +139,25 @@ void testMoleculesOfOneKindMayDifferInMassesAndParameters() {
     checkAccelerations(fixture, model.randomArray(1000), 1e-6);
 }
 
+void testMoleculesOfOneSizeMayDifferInTheirTerms() {
+    // Three atoms and three terms each: bent, a triangle of bonds, bonds and angle at another atom, one with an anchor,
+    // and one across the periodic box beside one that is not periodic.
+    ModelSystem model(23);
+    model.box = model.random.box();
+    model.addWater();
+    model.addRing(3);
+    model.terms.erase(model.terms.end() - 3, model.terms.end()); // its angles
+    model.addLine();
+    model.addTree(3, 0);
+    model.periodic = true;
+    model.addWater();
+    model.positions.back()[2] += model.box.vectors[2][2];
+    model.positions.back()[1] += model.box.vectors[2][1];
+    model.positions.back()[0] += model.box.vectors[2][0];
+    Fixture fixture(model);
+    checkAccelerations(fixture, model.randomArray(1000), 1e-7);
+}
+
 /** A chain of a given length; further atoms and bonds of force constant 0 make its matrices larger. */
 ModelSystem createChain(int numAtoms, int numExtra) {
     ModelSystem model(8);
@@ -549,6 +568,7 @@ int main() {
             CLAIM(testAccelerationsOfVeryStiffTermsAreAccurate),
             CLAIM(testTermsReachAcrossThePeriodicBox),
             CLAIM(testMoleculesOfOneKindMayDifferInMassesAndParameters),
+            CLAIM(testMoleculesOfOneSizeMayDifferInTheirTerms),
             CLAIM(testDenseAndSparseSolversAgree),
             CLAIM(testDenseAndSparseProjectionsAgree),
             CLAIM(testDefinitenessIsThatOfTheEigenvalues),

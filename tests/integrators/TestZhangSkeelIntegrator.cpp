@@ -34,8 +34,9 @@ void differentiate(vector<Vec3> x, Eigen::VectorXd& force, Eigen::MatrixXd& hess
         return bondedEnergy(moved);
     };
     for (int i = 0; i < 9; i++) {
-        force[i] = -(8 * (energy(i, d, i, 0) - energy(i, -d, i, 0)) - (energy(i, 2 * d, i, 0) - energy(i, -2 * d, i, 0))) /
-                   (12 * d);
+        force[i] =
+                -(8 * (energy(i, d, i, 0) - energy(i, -d, i, 0)) - (energy(i, 2 * d, i, 0) - energy(i, -2 * d, i, 0))) /
+                (12 * d);
         for (int j = 0; j < 9; j++)
             hessian(i, j) = (energy(i, d, j, d) - energy(i, d, j, -d) - energy(i, -d, j, d) + energy(i, -d, j, -d)) /
                             (4 * d * d);
@@ -213,9 +214,10 @@ double angularMomentumOrder(Platform& platform, const Model& model, const vector
 }
 
 /**
- * The method is not variational: angular momentum is not kept. The torque of M a is -b h^2 x cross (H1 a), which rotational
- * invariance of V1 turns into b h^2 F1 cross a. It is of order 2 if slow forces act beside the stiff ones. If all
- * forces are stiff, F1 = M a + b h^2 H1 a is parallel to M a but for another factor h^2, and it is of order 4.
+ * The method is not variational: angular momentum is not kept. The torque of M a is -b h^2 x cross (H1 a), which
+ * rotational invariance of V1 turns into b h^2 F1 cross a. It is of order 2 if slow forces act beside the stiff
+ * ones. If all forces are stiff, F1 = M a + b h^2 H1 a is parallel to M a but for another factor h^2, and it is of
+ * order 4.
  */
 void testOrderOfTheAngularMomentumError(Platform& platform) {
     const Model molecule = makeWaterCluster(1), cluster = makeWaterCluster(2);
@@ -344,8 +346,9 @@ void testReinitialize(Platform& platform) {
 }
 
 /**
- * Each change between steps has the effect that it would have in a new Context that starts at the same (x, v): nothing stale is
- * used. (That nothing is recomputed without cause is tested from Python, where force evaluations can be counted.)
+ * Each change between steps has the effect that it would have in a new Context that starts at the same (x, v):
+ * nothing stale is used. (That nothing is recomputed without cause is tested from Python, where force evaluations
+ * can be counted.)
  */
 void testChangesTakeEffect(Platform& platform) {
     Model model = makeWaterCluster(2);
@@ -427,8 +430,8 @@ void testFailedStepKeepsTheState(Platform& platform) {
     integrator.step(1);
     const vector<Vec3> x = integrator.getPropagatedPositions(), q = getPositions(context), v = getVelocities(context);
     integrator.setStepSize(0.1);
-    assertThrows([&] { integrator.step(1); }, {"ZhangSkeelIntegrator", "0, 1, 2", "0.1 ps", "positive definite",
-                                               "smaller step size", "softer"});
+    assertThrows([&] { integrator.step(1); },
+                 {"ZhangSkeelIntegrator", "0, 1, 2", "0.1 ps", "positive definite", "smaller step size", "softer"});
     ASSERT(largestDifference(x, integrator.getPropagatedPositions()) == 0);
     ASSERT(largestDifference(q, getPositions(context)) == 0);
     ASSERT(largestDifference(v, getVelocities(context)) == 0);
@@ -718,5 +721,6 @@ int main(int argc, char* argv[]) {
                       CLAIM(testReinitialize), CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState),
                       CLAIM(testErrors), CLAIM(testConstraintsOutsideTheStiffTerms),
                       CLAIM(testMasslessParticlesAndVirtualSites), CLAIM(testPeriodicTermsInTriclinicBox),
-                      CLAIM(testBarostatKeepsTheOffset), CLAIM(testCompoundIntegrator), CLAIM(testKernelIsThePlatformsOwn), CLAIM(testPlatformsAgree)});
+                      CLAIM(testBarostatKeepsTheOffset), CLAIM(testCompoundIntegrator),
+                      CLAIM(testKernelIsThePlatformsOwn), CLAIM(testPlatformsAgree)});
 }

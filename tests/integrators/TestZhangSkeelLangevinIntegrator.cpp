@@ -14,8 +14,8 @@ namespace {
 constexpr double boltzmann = 0.00831446261815324;
 
 /**
- * Independent harmonic oscillators along x: each particle is held by a stiff bond to an anchor so far away that the bond
- * acts along x alone, and by a soft well across.
+ * Independent harmonic oscillators along x: each particle is held by a stiff bond to an anchor so far away that the
+ * bond acts along x alone, and by a soft well across.
  *
  * @param omegas   Omega = h sqrt(k/m) of each oscillator at the step size h
  */
@@ -38,9 +38,9 @@ Model makeOscillators(const vector<double>& omegas, double mass, double h) {
 }
 
 /**
- * The stationary law of a harmonic stiff mode, for every Omega: var(v) = kT/m exactly,
- * var(q) = (kT/k) / (1 + (b - 1/4) Omega^2), and var(x) = (kT/k) (1 + b Omega^2)^2 / (1 + (b - 1/4) Omega^2). At b = 1/4 the
- * Context's positions have the exact Boltzmann variance, within 4 blocked errors.
+ * The stationary law of a harmonic stiff mode, for every Omega: var(v) = kT/m exactly, var(q) = (kT/k) / (1 + (b -
+ * 1/4) Omega^2), and var(x) = (kT/k) (1 + b Omega^2)^2 / (1 + (b - 1/4) Omega^2). At b = 1/4 the Context's
+ * positions have the exact Boltzmann variance, within 4 blocked errors.
  */
 void testHarmonicVariances(Platform& platform) {
     const double mass = 2, h = 0.002, temperature = 300, kT = boltzmann * temperature;
@@ -75,8 +75,8 @@ void testHarmonicVariances(Platform& platform) {
             const BlockedMean q(q2[i]), x(x2[i]), v(v2[i]);
             std::cout << "b " << beta << ", Omega " << omegas[i] << ": var(q) " << q.mean / expectedQ << " +- "
                       << q.error / expectedQ << ", var(x) " << x.mean / expectedX << " +- " << x.error / expectedX
-                      << ", var(v) " << v.mean * mass / kT << " +- " << v.error * mass / kT
-                      << " of the expected ones" << std::endl;
+                      << ", var(v) " << v.mean * mass / kT << " +- " << v.error * mass / kT << " of the expected ones"
+                      << std::endl;
             ASSERT_USUALLY_TRUE(std::abs(q.mean - expectedQ) < 4 * q.error);
             ASSERT_USUALLY_TRUE(std::abs(x.mean - expectedX) < 4 * x.error);
             ASSERT_USUALLY_TRUE(std::abs(v.mean - kT / mass) < 4 * v.error);
@@ -293,8 +293,8 @@ void testTangentNoise(Platform& platform) {
     const BlockedMean temperature(temperatures), rate(rates);
     // Two bond rates of variance kT/mu and the H-H rate of about 2 kT/m_H, if the modes were thermal.
     const double thermal = boltzmann * 300 * (2 * (1 / oxygenMass + 1 / hydrogenMass) + 2 / hydrogenMass);
-    std::cout << "tangent noise: temperature " << temperature.mean << " +- " << temperature.error
-              << " K, stiff modes " << rate.mean / thermal << " of thermal" << std::endl;
+    std::cout << "tangent noise: temperature " << temperature.mean << " +- " << temperature.error << " K, stiff modes "
+              << rate.mean / thermal << " of thermal" << std::endl;
     ASSERT_USUALLY_TRUE(std::abs(temperature.mean - 300) < 4 * temperature.error + 0.01 * 300);
     ASSERT(rate.mean < 0.05 * thermal);
 

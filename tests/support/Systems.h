@@ -131,8 +131,8 @@ inline std::vector<OpenMM::Vec3> getVelocities(const OpenMM::Context& context) {
 }
 
 /**
- * Platform properties with which two runs repeat each other bit for bit. The CPU platform's nonbonded forces depend on the
- * timing of its threads, even with DeterministicForces, unless there is only one.
+ * Platform properties with which two runs repeat each other bit for bit. The CPU platform's nonbonded forces depend
+ * on the timing of its threads, even with DeterministicForces, unless there is only one.
  */
 inline std::map<std::string, std::string> deterministic(OpenMM::Platform& platform) {
     if (platform.getName() == "CPU")

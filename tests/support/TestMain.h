@@ -15,7 +15,7 @@ namespace stifftest {
 using Claims = std::vector<std::pair<std::string, std::function<void(OpenMM::Platform&)>>>;
 
 /** Every claim of a test program by its name. */
-#define CLAIM(function) \
+#define CLAIM(function)                                                                                                \
     { #function, function }
 
 /**

@@ -80,8 +80,7 @@ public:
      *
      * @param stateModified   whether a Force modified the Context's state just before this step
      */
-    virtual void execute(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator,
-                         bool stateModified) = 0;
+    virtual void execute(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator, bool stateModified) = 0;
     /**
      * Execute the Ornstein-Uhlenbeck flow over one step size.
      */

@@ -16,8 +16,8 @@ namespace OpenMMStiff {
  *     (M + b h^2 H1(x)) a(x) = -grad V0(x) - grad V1(x),   H1 = Hess V1
  *     v <- v + h/2 a(x)
  *
- * V1 couples atoms of one molecule only, so that the linear system falls into one small block for each
- * connected group of atoms. There is one force evaluation in a step. The method is of second order, time-reversible, and
+ * V1 couples atoms of one molecule only, so that the linear system falls into one small block for each connected
+ * group of atoms. There is one force evaluation in a step. The method is of second order, time-reversible, and
  * conserves linear momentum; it is not symplectic.
  *
  * The Context holds q = x + b h^2 a(x), because at b = 1/4 it is q that has the Boltzmann distribution of the
@@ -39,8 +39,9 @@ public:
         return beta;
     }
     /**
-     * Set the parameter b of the method (beta in Tao and Owhadi 2014). Linear stiff modes are stable for any step size
-     * if b >= 1/4; at b = 1/4 their positions have the exact Boltzmann variance. With b = 0 the method is velocity Verlet.
+     * Set the parameter b of the method (beta in Tao and Owhadi 2014). Linear stiff modes are stable for any step
+     * size if b >= 1/4; at b = 1/4 their positions have the exact Boltzmann variance. With b = 0 the method is
+     * velocity Verlet.
      *
      * @param beta   the parameter (dimensionless); an OpenMMException if it is negative
      */
@@ -56,8 +57,8 @@ public:
      * (groups&(1<<i)) != 0. With 0, the default, forces are stiff by their kind: every HarmonicBondForce and
      * HarmonicAngleForce, whatever its group.
      *
-     * A Force in a stiff group for which there is no Hessian leads to an OpenMMException that names it, when the Context
-     * is created or, if it exists already, at the next step.
+     * A Force in a stiff group for which there is no Hessian leads to an OpenMMException that names it, when the
+     * Context is created or, if it exists already, at the next step.
      *
      * @param groups   the bit flags of the stiff force groups
      */

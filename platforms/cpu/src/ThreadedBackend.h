@@ -69,7 +69,8 @@ private:
         data.threads.waitForThreads();
     }
 
-    /// Below these numbers of particles a loop over them, or over their blocks, takes less time than waking the threads.
+    /// Below these numbers of particles a loop over them, or over their blocks, takes less time than waking the
+    /// threads.
     static constexpr int minParallelSize = 10000, minParallelBlocks = 150;
     OpenMM::CpuPlatform::PlatformData& data;
 };

@@ -254,9 +254,9 @@ private:
         }
         for (const Coupling& coupling : pattern.couplings) {
             const int atom = pattern.terms[coupling.p].atoms[coupling.a];
-            values[coupling.slot] += work.gradients[3 * coupling.p + coupling.a].dot(
-                                             work.gradients[3 * coupling.q + coupling.b]) /
-                                     instance.masses[atom];
+            values[coupling.slot] +=
+                    work.gradients[3 * coupling.p + coupling.a].dot(work.gradients[3 * coupling.q + coupling.b]) /
+                    instance.masses[atom];
         }
         return values;
     }

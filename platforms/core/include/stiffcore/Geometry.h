@@ -6,8 +6,8 @@
 
 /**
  * The numerics of this plugin are templates over the scalar type Real: double, or later an array with one molecule
- * in each lane. They therefore mask with select() instead of branching on values, and leave it to their caller to look at
- * the results and throw.
+ * in each lane. They therefore mask with select() instead of branching on values, and leave it to their caller to
+ * look at the results and throw.
  */
 namespace stiffcore {
 

@@ -11,8 +11,8 @@
 namespace stiffhost {
 
 /**
- * The state of a Context whose platform keeps it in double precision in the memory of the host: the Reference platform and
- * those derived from it.
+ * The state of a Context whose platform keeps it in double precision in the memory of the host: the Reference
+ * platform and those derived from it.
  */
 class HostState {
 public:

@@ -10,8 +10,8 @@
 namespace stiffhost {
 
 /**
- * The positions x that a method propagates while the Context shows others, q. Both are kept, so that x is known to the last
- * bit and a change of the Context's positions by somebody else is noticed:
+ * The positions x that a method propagates while the Context shows others, q. Both are kept, so that x is known to
+ * the last bit and a change of the Context's positions by somebody else is noticed:
  *
  *  - positions that a user or another integrator has set are new positions x = q;
  *  - positions that a Force has moved between steps (a barostat) carry x along: the offset q - x is kept.

@@ -106,7 +106,8 @@ public:
         state.advanceTime(h);
     }
 
-    void thermalize(OpenMM::ContextImpl& context, const OpenMMStiff::ZhangSkeelLangevinIntegrator& integrator) override {
+    void thermalize(OpenMM::ContextImpl& context,
+                    const OpenMMStiff::ZhangSkeelLangevinIntegrator& integrator) override {
         if (integrator.getFriction() == 0)
             return;
         HostState state(context);
@@ -204,8 +205,8 @@ private:
         const int integrationGroups = integrator.getIntegrationForceGroups();
         if (blocks == nullptr || stiffGroups != knownStiffGroups || integrationGroups != knownIntegrationGroups) {
             terms = OpenMMStiff::collectStiffTerms(system, stiffGroups, integrationGroups, className);
-            blocks = std::make_unique<stiffcore::BlockSystem<double>>(
-                    OpenMMStiff::findBlocks(system, terms, className), terms, masses);
+            blocks = std::make_unique<stiffcore::BlockSystem<double>>(OpenMMStiff::findBlocks(system, terms, className),
+                                                                      terms, masses);
             workspaces.assign(backend.getNumThreads(), blocks->createWorkspace());
             freeParticles.assign(masses.size(), true);
             for (int block = 0; block < blocks->getNumBlocks(); block++)

@@ -26,8 +26,8 @@ inline void drift(double t, const double* v, const double* masses, double* x, in
 }
 
 /**
- * The exact flow of dv = -gamma v dt + sqrt(2 gamma kT / m) dW over a time t, v <- damping v + amplitude/sqrt(m) xi. The
- * coefficients are right in the limit gamma t -> 0.
+ * The exact flow of dv = -gamma v dt + sqrt(2 gamma kT / m) dW over a time t, v <- damping v + amplitude/sqrt(m)
+ * xi. The coefficients are right in the limit gamma t -> 0.
  */
 struct OrnsteinUhlenbeck {
     double damping, amplitude;
