@@ -1,5 +1,6 @@
-"""Command-line options shared by the examples and the validation."""
+"""What the examples and the validation share as command-line programs: options, errors, interruption."""
 import argparse
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -67,3 +68,12 @@ def add_run_options(parser: OptionParser, time: float, friction: float = 1.0):
                         help="simulated time of each run, ps (default: %(default)s)")
     parser.add_argument("--friction", type=number(float, 0.01, "1/ps"), default=friction, metavar="GAMMA",
                         help="Langevin friction, 1/ps (default: %(default)s)")
+
+
+def run_program(main: Callable[[], int | None]):
+    """Call main() and exit with what it returns; Ctrl-C ends the program with a word in place of a traceback."""
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        sys.exit(130)

@@ -16,7 +16,7 @@ from openmmstiff import ZhangSkeelLangevinIntegrator
 from tqdm import tqdm
 
 from observables import RDF_PAIRS, RDF_RANGE, blocked_error, rdf_distance, rdf_distances, rdf_noise
-from options import OptionParser, add_box_options, add_run_options, choice
+from options import OptionParser, add_box_options, add_run_options, choice, run_program
 from sampling import Samples, number_of_steps, sample
 from water import EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate, start_geometry
 
@@ -157,8 +157,4 @@ def draw(results: dict[str, Samples], path: Path):
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        sys.exit(130)
+    run_program(main)

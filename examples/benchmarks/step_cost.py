@@ -14,7 +14,7 @@ from openmmstiff import ZhangSkeelLangevinIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from options import OptionParser, add_box_options, number  # noqa: E402
+from options import OptionParser, add_box_options, number, run_program  # noqa: E402
 from water import build_box, build_system, equilibrate  # noqa: E402
 
 TEMPERATURE = 300.0  # K
@@ -69,8 +69,4 @@ def quartiles(values: np.ndarray) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        sys.exit(130)
+    run_program(main)

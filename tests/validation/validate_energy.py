@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
-from options import OptionParser, add_box_options, number  # noqa: E402
+from options import OptionParser, add_box_options, number, run_program  # noqa: E402
 from water import advance, build_box, build_system, equilibrate  # noqa: E402
 
 TEMPERATURE = 300.0      # K
@@ -99,8 +99,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        sys.exit(130)
+    run_program(main)

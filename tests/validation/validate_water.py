@@ -16,7 +16,7 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
 from observables import RDF_PAIRS, blocked_error, first_peak, rdf_p_value  # noqa: E402
-from options import OptionParser, add_box_options, add_run_options, choice  # noqa: E402
+from options import OptionParser, add_box_options, add_run_options, choice, run_program  # noqa: E402
 from sampling import Samples, number_of_steps, sample  # noqa: E402
 from tip3p_water import (TEMPERATURE, Run, langevin_middle, print_table, zhang_skeel,  # noqa: E402
                          zhang_skeel_penalty)
@@ -189,8 +189,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        print("\ninterrupted; the runs already made are kept", file=sys.stderr)
-        sys.exit(130)
+    run_program(main)
