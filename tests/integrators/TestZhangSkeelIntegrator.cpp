@@ -139,6 +139,8 @@ void testOrderIsTwo(Platform& platform) {
         xErrors.push_back(largestDifference(end.x, exact.x));
         vErrors.push_back(largestDifference(end.v, exact.v));
     }
+    std::cout << "order of the error in x " << logSlope(steps, xErrors) << ", in v " << logSlope(steps, vErrors)
+              << ", h = " << 1000 * steps[0] << " to " << 1000 * steps.back() << " fs" << std::endl;
     ASSERT_EQUAL_TOL(2, logSlope(steps, xErrors), 0.05);
     ASSERT_EQUAL_TOL(2, logSlope(steps, vErrors), 0.05);
 }
@@ -162,8 +164,9 @@ void testReversible(Platform& platform) {
     context.setPositions(turning);
     context.setVelocities(reversed);
     integrator.step(numSteps);
-    const double tolerance = (platform.getName() == "CPU" ? 1e-4 : 1e-10);
-    ASSERT(largestDifference(integrator.getPropagatedPositions(), model.positions) < tolerance);
+    const double error = largestDifference(integrator.getPropagatedPositions(), model.positions);
+    std::cout << numSteps << " steps forth and back: back at the start within " << error << " nm" << std::endl;
+    ASSERT(error < (platform.getName() == "CPU" ? 1e-4 : 1e-10)); // forces in single and in double precision
 }
 
 Vec3 momentum(const System& system, const vector<Vec3>& velocities) {
@@ -192,6 +195,8 @@ void testMomentumIsKept(Platform& platform) {
     const Vec3 before = momentum(model.system, getVelocities(context));
     integrator.step(1000);
     const Vec3 after = momentum(model.system, getVelocities(context));
+    std::cout << "momentum after 1000 steps: changed by " << std::sqrt((after - before).dot(after - before))
+              << " of " << std::sqrt(before.dot(before)) << " dalton nm/ps" << std::endl;
     ASSERT_EQUAL_VEC(before, after, 1e-11);
 }
 
