@@ -37,10 +37,12 @@ test: .venv/installed .venv/requirements-test .venv/requirements-examples  ## C+
 
 .PHONY: validate
 validate: .venv/installed .venv/requirements-examples  ## long runs against known physics
-	@for script in tests/validation/*.py; do
+	@status=0
+	for script in tests/validation/*.py; do
 	    echo "== $$script"
-	    $(BIN)/python "$$script"
+	    $(BIN)/python "$$script" || status=$$?
 	done
+	exit $$status
 
 .PHONY: install
 install: .venv/installed  ## build the plugin and install it into .venv

@@ -16,7 +16,8 @@ find_path(EigenHeaders_INCLUDE_DIR NAMES Eigen/Core
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(EigenHeaders
     REQUIRED_VARS EigenHeaders_INCLUDE_DIR
-    REASON_FAILURE_MESSAGE "Install Eigen 3.4 (Debian's libeigen3-dev or the Python package cmeel-eigen), or set EIGEN_DIR.")
+    REASON_FAILURE_MESSAGE
+        "Install Eigen 3.4 (Debian's libeigen3-dev or the Python package cmeel-eigen), or set EIGEN_DIR.")
 
 if(EigenHeaders_FOUND AND NOT TARGET EigenHeaders)
     add_library(EigenHeaders INTERFACE IMPORTED)

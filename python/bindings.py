@@ -197,12 +197,13 @@ def main(interface, include_folder, output):
         for item in parse((Path(include_folder) / name).read_text()):
             if isinstance(item, Method):
                 if (item.class_name, item.name) in methods:
-                    sys.exit(f"{name}: {item.class_name}.{item.name}() is overloaded, which bindings.py cannot translate")
+                    sys.exit(f"{name}: {item.class_name}.{item.name}() is overloaded: bindings.py cannot tell which")
                 methods.add((item.class_name, item.name))
                 directives.append(item.directive())
             else:
                 class_name, comment = item
-                directives.append(f'%feature("docstring") OpenMMStiff::{class_name} %{{{fill(python_words(comment))}%}}\n')
+                text = fill(python_words(comment))
+                directives.append(f'%feature("docstring") OpenMMStiff::{class_name} %{{{text}%}}\n')
     Path(output).write_text("\n".join(directives))
 
 

@@ -137,7 +137,8 @@ from . import _conversions
             found = type(integrator)
             if found is openmm.Integrator:
                 found = type(_downcast(integrator))
-            raise TypeError(f"{cls.__name__}.cast() cannot convert an object of class {found.__module__}.{found.__name__}")
+            raise TypeError(
+                f"{cls.__name__}.cast() cannot convert an object of class {found.__module__}.{found.__name__}")
         integrator.__class__ = cls._retype(integrator)
         return integrator
 

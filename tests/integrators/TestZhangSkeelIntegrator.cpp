@@ -166,7 +166,7 @@ void testReversible(Platform& platform) {
     integrator.step(numSteps);
     const double error = largestDifference(integrator.getPropagatedPositions(), model.positions);
     std::cout << numSteps << " steps forth and back: back at the start within " << error << " nm" << std::endl;
-    ASSERT(error < (platform.getName() == "CPU" ? 1e-4 : 1e-10)); // forces in single and in double precision
+    ASSERT(error < (platform.getName() == "CPU" ? 1e-6 : 1e-10)); // forces in single and in double precision
 }
 
 Vec3 momentum(const System& system, const vector<Vec3>& velocities) {
