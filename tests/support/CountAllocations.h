@@ -32,6 +32,8 @@ template <class Function> long countAllocations(Function&& function) {
 } // namespace stifftest
 
 #if STIFF_TEST_COUNTS_ALLOCATIONS
+// Other libraries must see these functions, also if the program is compiled with hidden visibility.
+#pragma GCC visibility push(default)
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
@@ -55,6 +57,7 @@ void* aligned_alloc(std::size_t alignment, std::size_t size) {
     return __libc_memalign(alignment, size);
 }
 }
+#pragma GCC visibility pop
 #endif
 
 #endif /* STIFF_TEST_COUNT_ALLOCATIONS_H_ */
