@@ -140,8 +140,8 @@ void testMoleculesOfOneKindMayDifferInMassesAndParameters() {
 }
 
 void testMoleculesOfOneSizeMayDifferInTheirTerms() {
-    // Three atoms and three terms each: bent, a triangle of bonds, bonds and angle at another atom, one with an anchor,
-    // and one across the periodic box beside one that is not periodic.
+    // Three atoms and three terms each: bent, a triangle of bonds, bonds and angle at another atom, one with an
+    // anchor, and one across the periodic box beside one that is not periodic.
     ModelSystem model(23);
     model.box = model.random.box();
     model.addWater();
@@ -535,7 +535,7 @@ void testNoMemoryIsAllocated() {
     Fixture fixture(model);
     const vector<double> F = model.randomArray(1000);
     vector<double> a(F.size()), v = F;
-    ASSERT(countAllocations([] { vector<double> memory(100); }) == 1);
+    ASSERT(isCountRight());
     ASSERT_EQUAL(0, countAllocations([&] {
                      for (int block = 0; block < fixture.size(); block++) {
                          fixture.solve(block, F, 1e-6, a);

@@ -154,7 +154,7 @@ void testNoMemoryIsAllocated() {
     Random random(6);
     std::vector<double> values = lowerTriangle(randomSymmetric(random, positiveSpectrum(random, 30, 10)));
     VectorXd x = randomVector(random, 30);
-    ASSERT(countAllocations([] { std::vector<double> memory(100); }) == 1);
+    ASSERT(isCountRight());
     ASSERT_EQUAL(0, countAllocations([&] {
                      DenseLdlt<double>::factor(values.data(), 30);
                      DenseLdlt<double>::solve(values.data(), 30, x.data());

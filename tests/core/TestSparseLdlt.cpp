@@ -213,7 +213,7 @@ void testNoMemoryIsAllocated() {
     SparseLdlt solver(size, entries);
     const std::vector<double> values = valuesOf(randomDominant(random, size, entries), solver, entries);
     VectorXd x = randomVector(random, size);
-    ASSERT(countAllocations([] { std::vector<double> memory(100); }) == 1);
+    ASSERT(isCountRight());
     solver.factor(values.data()); // the first one makes room for the pivots
     ASSERT_EQUAL(0, countAllocations([&] {
                      solver.factor(values.data());

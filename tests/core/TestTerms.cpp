@@ -149,7 +149,7 @@ void testTranslationAndRotationLeaveEnergyUnchanged() {
     // V(x + t) = V(x): forces and the rows of the Hessian sum to zero. V(R x) = V(x), differentiated twice: no
     // torque, and sum_j H_ij (w x x_j) = w x g_i for any w.
     Random random(4);
-    auto check = [&](const std::vector<Vector3d>& x, const Derivatives& found, double gradientScale, double tolerance) {
+    auto check = [&](const std::vector<Vector3d>& x, const Derivatives& found, double forceScale, double tolerance) {
         const int n = x.size();
         const Vector3d w = random.direction();
         Vector3d force = Vector3d::Zero(), torque = Vector3d::Zero();
@@ -162,9 +162,9 @@ void testTranslationAndRotationLeaveEnergyUnchanged() {
             turnedGradient.segment<3>(3 * i) = w.cross(g);
             shifted.segment<3>(3 * i) = w;
         }
-        const double scale = found.hessian.norm() * turned.norm() + gradientScale;
-        assertClose(Vector3d::Zero(), force, gradientScale, tolerance);
-        assertClose(Vector3d::Zero(), torque, gradientScale * turned.norm(), tolerance);
+        const double scale = found.hessian.norm() * turned.norm() + forceScale;
+        assertClose(Vector3d::Zero(), force, forceScale, tolerance);
+        assertClose(Vector3d::Zero(), torque, forceScale * turned.norm(), tolerance);
         assertClose(VectorXd::Zero(3 * n), found.hessian * shifted, found.hessian.norm(), tolerance);
         assertClose(turnedGradient, found.hessian * turned, scale, tolerance);
     };

@@ -29,6 +29,14 @@ template <class Function> long countAllocations(Function&& function) {
     return numAllocations - before;
 }
 
+/** Whether an allocation that the compiler cannot leave out is counted, as it has to be. */
+inline bool isCountRight() {
+    return countAllocations([] {
+               double* volatile memory = new double[100];
+               delete[] memory;
+           }) == 1;
+}
+
 } // namespace stifftest
 
 #if STIFF_TEST_COUNTS_ALLOCATIONS

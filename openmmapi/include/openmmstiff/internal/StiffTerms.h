@@ -40,7 +40,7 @@ struct StiffTerm {
  *                            HarmonicAngleForce
  * @param integrationGroups   bit flags of the force groups that are integrated: others exert no force
  * @param className           the integrator's class, for error messages
- * @throws OpenMMException    if a Force in a stiff group has no Hessian, or if stiff groups hold no stiff term
+ * @throws OpenMMException    if a Force in a stiff group has no Hessian, or if the stiff groups hold no Force with one
  */
 OPENMM_EXPORT_STIFF std::vector<StiffTerm> collectStiffTerms(const OpenMM::System& system, int stiffForceGroups,
                                                              int integrationGroups, const std::string& className);
