@@ -376,14 +376,13 @@ void testChangesTakeEffect(Platform& platform) {
 
     auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
     auto assertEffect = [&](const std::function<void()>& change) {
-        const vector<Vec3> x = integrator.getPropagatedPositions(), v = getVelocities(context);
         std::stringstream before;
         context.createCheckpoint(before);
-        integrator.step(1);
+        integrator.step(2);
         const vector<Vec3> without = getPositions(context);
         context.loadCheckpoint(before);
         integrator.step(1); // makes the accelerations known at x, as they are in the middle of a run
-        const vector<Vec3> x1 = integrator.getPropagatedPositions(), v1 = getVelocities(context);
+        const vector<Vec3> x = integrator.getPropagatedPositions(), v = getVelocities(context);
         change();
         integrator.step(1);
         ZhangSkeelIntegrator fresh(integrator.getStepSize());
@@ -395,19 +394,16 @@ void testChangesTakeEffect(Platform& platform) {
         context.getState(0).getPeriodicBoxVectors(a, b, c);
         newContext.setPeriodicBoxVectors(a, b, c);
         newContext.setParameter("scale", context.getParameter("scale"));
-        newContext.setPositions(x1);
-        newContext.setVelocities(v1);
+        newContext.setPositions(x);
+        newContext.setVelocities(v);
         fresh.step(1);
         ASSERT(largestDifference(getPositions(newContext), getPositions(context)) == 0);
-        // ... and there is an effect.
-        ASSERT(largestDifference(getPositions(context), x) > 0);
-        ASSERT(largestDifference(getPositions(context), without) > 0);
-        ASSERT(v.size() == v1.size());
+        ASSERT(largestDifference(getPositions(context), without) > 1e-9); // there is an effect
     };
     assertEffect([&] { integrator.setStepSize(0.001); });
     assertEffect([&] { integrator.setBeta(0.5); });
     assertEffect([&] { context.setParameter("scale", 100.0); });
-    assertEffect([&] { context.setPeriodicBoxVectors(Vec3(0.7, 0, 0), Vec3(0, 0.7, 0), Vec3(0, 0, 0.7)); });
+    assertEffect([&] { context.setPeriodicBoxVectors(Vec3(0.5, 0, 0), Vec3(0, 0.5, 0), Vec3(0, 0, 0.5)); });
     assertEffect([&] { integrator.setIntegrationForceGroups(~(1 << group)); });
     assertEffect([&] {
         bonds.setBondParameters(0, 0, 1, 0.1, 2 * bondConstant);
