@@ -6,7 +6,6 @@
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
-using std::string;
 
 StiffIntegrator::StiffIntegrator(double stepSize) : loadingCheckpoint(false) {
     setStepSize(stepSize);

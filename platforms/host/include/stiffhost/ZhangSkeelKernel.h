@@ -70,9 +70,9 @@ public:
     void execute(OpenMM::ContextImpl& context, const OpenMMStiff::ZhangSkeelIntegrator& integrator,
                  bool stateModified) override {
         HostState state(context);
-        prepare(context, integrator);
         if (x.follow(state.positions()) || stateModified)
             accelerationsKnown = false;
+        prepare(context, integrator);
         const double h = integrator.getStepSize();
         std::vector<OpenMM::Vec3>&positions = state.positions(), &velocities = state.velocities();
         savedPositions = positions;
@@ -88,9 +88,7 @@ public:
             context.computeVirtualSites();
             computeAccelerations(context, state, integrator);
             kick(0.5 * h, velocities);
-            if (!unconstrained.empty())
-                state.constraints().applyToVelocities(positions, velocities, inverseMasses,
-                                                      integrator.getConstraintTolerance());
+            constrainVelocities(state, integrator.getConstraintTolerance());
             requireFinite(velocities, integrator);
         }
         catch (...) {
@@ -122,9 +120,7 @@ public:
         backend.forEachPart(masses.size(), [&](int begin, int end, int) {
             flow.apply(components(noise), masses.data(), v, begin, end);
         });
-        if (!unconstrained.empty())
-            state.constraints().applyToVelocities(state.positions(), state.velocities(), inverseMasses,
-                                                  integrator.getConstraintTolerance());
+        constrainVelocities(state, integrator.getConstraintTolerance());
     }
 
     double computeKineticEnergy(OpenMM::ContextImpl& context) override {
@@ -244,6 +240,11 @@ private:
         for (size_t i = 0; i < masses.size(); i++)
             if (isConstrained[i] && masses[i] > 0)
                 velocities[i] += (positions[i] - unconstrained[i]) / t;
+    }
+
+    void constrainVelocities(HostState& state, double tolerance) {
+        if (!unconstrained.empty())
+            state.constraints().applyToVelocities(state.positions(), state.velocities(), inverseMasses, tolerance);
     }
 
     /** Solve (M + b h^2 H1) a = F0 + F1 at the Context's present positions. */
