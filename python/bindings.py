@@ -7,7 +7,8 @@ For each class and public method of the headers that stiff.i includes, bindings.
 - a docstring in NumPy's style, from the comment in the header;
 - if all types are known (below), the method in Python, with the arguments' names, and with conversions: a `double` has
   the unit that its comment names in brackets, such as [ps], or is a plain number if there is none; an `int` named
-  `groups` holds the bit flags of force groups, for which Python takes a set, too.
+  `groups` holds the bit flags of force groups, for which Python takes a set, too; enumerations are integers, their
+  values attributes of the class.
 
 Other methods stay as SWIG makes them; stiff.i may then say more with %extend or %feature.
 """
@@ -23,8 +24,17 @@ WIDTH = 100
 
 
 @dataclass
+class Enumeration:
+    name: str
+    values: list        # of (name, description)
+
+    def documentation(self):
+        return "\n".join(entry(f"{name} : int", description) for name, description in self.values)
+
+
+@dataclass
 class Argument:
-    type: str
+    type: str           # as in C++; "enum" for an enumeration
     name: str
     default: str
     description: str
@@ -47,12 +57,13 @@ class Argument:
         return {
             "double": f'_conversions.number("{self.name}", {self.name}, "{self.unit}")',
             "int": f'_conversions.integer("{self.name}", {self.name})',
+            "enum": f'_conversions.integer("{self.name}", {self.name})',
             "bool": f'_conversions.boolean("{self.name}", {self.name})',
             "const std::string&": self.name,
         }.get(self.type)
 
     def documentation(self):
-        kind = {"double": "float or Quantity" if self.unit else "float", "const std::string&": "str"}
+        kind = {"double": "float or Quantity" if self.unit else "float", "const std::string&": "str", "enum": "int"}
         kind = "int or set of int" if self.is_groups() else kind.get(self.type, self.type)
         text = self.description
         if self.is_groups():
@@ -64,7 +75,7 @@ class Argument:
 class Method:
     class_name: str
     name: str
-    type: str           # of the result; empty for a constructor
+    type: str           # of the result, as an Argument's; empty for a constructor
     arguments: list
     comment: str
 
@@ -81,6 +92,7 @@ class Method:
 
     def result_kind(self):
         kinds = {"double": "Quantity" if self.result_unit() else "float", "std::string": "str",
+                 "enum": "int",
                  VECTORS: "Quantity of a list of Vec3, or of an array of shape (particles, 3)"}
         return kinds.get(self.type, self.type)
 
@@ -98,7 +110,7 @@ class Method:
     def python(self):
         """The method in Python, or None if it has types that are not known here."""
         values = [argument.conversion() for argument in self.arguments]
-        if None in values or self.type not in ("", "void", "int", "bool", "double", "std::string", VECTORS):
+        if None in values or self.type not in ("", "void", "int", "enum", "bool", "double", "std::string", VECTORS):
             return None
         parameters = ["self"] + [argument.signature() for argument in self.arguments]
         call = f"$action({', '.join((['self'] if self.type else []) + values)})"
@@ -158,52 +170,73 @@ def comment_text(comment):
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
-def parse_arguments(declaration, comment):
+def parse_arguments(declaration, comment, enumerations):
     descriptions = dict(re.findall(r"^@param\s+(\w+)\s+(.*?)(?=^@|\Z)", comment, re.DOTALL | re.MULTILINE))
     arguments = []
     for text in filter(None, (part.strip() for part in declaration.split(","))):
         text, _, default = (part.strip() for part in text.partition("="))
         kind, name = re.fullmatch(r"(.*?)\s*(\w+)", text).groups()
+        kind = "enum" if kind in enumerations else kind
         arguments.append(Argument(kind, name, default, one_line(descriptions.get(name, ""))))
     return arguments
 
 
+def parse_enumeration(name, body):
+    values = re.findall(r"/\*\*(.*?)\*/\s*(\w+)", body, re.DOTALL)
+    return Enumeration(name, [(value, one_line(comment_text(comment))) for comment, value in values])
+
+
 def parse(header):
-    """Yield (class name, comment) and Method for each class and each public method with a comment."""
-    class_name, public = None, False
-    pattern = r"""/\*\*(?P<comment>.*?)\*/\s*(?P<declaration>[^;{]*)[;{]
+    """Yield (class name, comment), Enumeration and Method for what is public in each class and has a comment."""
+    class_name, public, enumerations = None, False, set()
+    pattern = r"""/\*\*(?:[^*]|\*(?!/))*\*/\s*enum\s(?P<enumeration>\w+)\s\{(?P<values>.*?)\};
+                | /\*\*(?P<comment>.*?)\*/\s*(?P<declaration>[^;{]*)[;{]
                 | ^(?P<access>public|protected|private):"""
     for match in re.finditer(pattern, header, re.DOTALL | re.MULTILINE | re.VERBOSE):
         if match["access"]:
             public = match["access"] == "public"
             continue
+        if match["enumeration"]:
+            enumerations.add(match["enumeration"])
+            yield parse_enumeration(match["enumeration"], match["values"])
+            continue
         comment, declaration = comment_text(match["comment"]), one_line(match["declaration"])
         new_class = re.match(r"class OPENMM_EXPORT_STIFF (\w+)", declaration)
         if new_class:
-            class_name, public = new_class[1], False
+            class_name, public, enumerations = new_class[1], False, set()
             yield class_name, comment
             continue
         # A comment may be followed by an access label and then by the declaration.
         method = re.match(r"(?:explicit |virtual )?(?P<type>.*?)\s*\b(?P<name>\w+)\((?P<arguments>.*?)\)", declaration)
         if public and method and not declaration.startswith("static "):
-            yield Method(class_name, method["name"], method["type"], parse_arguments(method["arguments"], comment),
-                         comment)
+            result = "enum" if method["type"] in enumerations else method["type"]
+            yield Method(class_name, method["name"], result,
+                         parse_arguments(method["arguments"], comment, enumerations), comment)
+
+
+def class_directive(name, comment, enumerations):
+    text = fill(python_words(comment))
+    if enumerations:
+        text += "\n\nAttributes\n----------\n" + "\n".join(each.documentation() for each in enumerations)
+    return f'%feature("docstring") OpenMMStiff::{name} %{{{text}%}}\n'
 
 
 def main(interface, include_folder, output):
     directives = []
     for name in re.findall(r'^%include "(openmmstiff/\w+\.h)"', Path(interface).read_text(), re.MULTILINE):
-        methods = set()
+        methods, classes = set(), {}
         for item in parse((Path(include_folder) / name).read_text()):
             if isinstance(item, Method):
                 if (item.class_name, item.name) in methods:
                     sys.exit(f"{name}: {item.class_name}.{item.name}() is overloaded: bindings.py cannot tell which")
                 methods.add((item.class_name, item.name))
                 directives.append(item.directive())
+            elif isinstance(item, Enumeration):
+                classes[last][1].append(item)
             else:
-                class_name, comment = item
-                text = fill(python_words(comment))
-                directives.append(f'%feature("docstring") OpenMMStiff::{class_name} %{{{text}%}}\n')
+                last, comment = item
+                classes[last] = (comment, [])
+        directives += [class_directive(name, *parts) for name, parts in classes.items()]
     Path(output).write_text("\n".join(directives))
 
 

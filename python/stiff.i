@@ -64,6 +64,7 @@ void setPythonException(const std::exception& error) {
 %without_gil(*::step)
 %without_gil(*::getPropagatedPositions)
 %without_gil(*::computeSystemTemperature)
+%without_gil(*::computeNumMicroSteps)
 
 // Vectors come to Python as their bytes; _conversions.vectors() does the rest.
 %typemap(out) std::vector<OpenMM::Vec3> {
@@ -172,13 +173,18 @@ from . import _conversions
 #define OPENMM_EXPORT_STIFF
 %include "openmmstiff/StiffIntegrator.h"
 %include "openmmstiff/LangevinThermostat.h"
+%include "openmmstiff/StiffForceSelection.h"
 %include "openmmstiff/ZhangSkeelIntegrator.h"
 %include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
+%include "openmmstiff/ImpulseIntegrator.h"
+%include "openmmstiff/ImpulseLangevinIntegrator.h"
 
 // The classes that can be created, derived ones before their bases.
 %factory(OpenMM::Integrator* _downcast,
          OpenMMStiff::ZhangSkeelLangevinIntegrator,
-         OpenMMStiff::ZhangSkeelIntegrator);
+         OpenMMStiff::ZhangSkeelIntegrator,
+         OpenMMStiff::ImpulseLangevinIntegrator,
+         OpenMMStiff::ImpulseIntegrator);
 %inline %{
 /** The same integrator; in Python, an object of the most derived class known to this module. */
 OpenMM::Integrator* _downcast(OpenMM::Integrator* integrator) {

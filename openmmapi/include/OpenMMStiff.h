@@ -4,7 +4,10 @@
 /**
  * Everything that a C++ program needs to use OpenMM-Stiff.
  */
+#include "openmmstiff/ImpulseIntegrator.h"
+#include "openmmstiff/ImpulseLangevinIntegrator.h"
 #include "openmmstiff/LangevinThermostat.h"
+#include "openmmstiff/StiffForceSelection.h"
 #include "openmmstiff/StiffIntegrator.h"
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"

@@ -107,12 +107,16 @@ vector<StiffTerm> OpenMMStiff::collectStiffTerms(const System& system, int stiff
     return terms;
 }
 
-void OpenMMStiff::updateStiffTermParameters(const System& system, vector<StiffTerm>& terms) {
+bool OpenMMStiff::updateStiffTermParameters(const System& system, vector<StiffTerm>& terms) {
+    bool changed = false;
     for (StiffTerm& term : terms) {
+        const double k = term.k, s0 = term.s0;
         const Force& force = system.getForce(term.force);
         if (term.coordinate == StiffTerm::Coordinate::Distance)
             readTerm(dynamic_cast<const HarmonicBondForce&>(force), term);
         else
             readTerm(dynamic_cast<const HarmonicAngleForce&>(force), term);
+        changed |= term.k != k || term.s0 != s0;
     }
+    return changed;
 }

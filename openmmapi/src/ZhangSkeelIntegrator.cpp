@@ -11,7 +11,7 @@ using std::string;
 using std::vector;
 
 ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)
-        : StiffIntegrator(stepSize), beta(0.25), stiffForceGroups(0) {
+        : StiffIntegrator(stepSize), beta(0.25) {
 }
 
 void ZhangSkeelIntegrator::setBeta(double beta) {

@@ -30,16 +30,12 @@ void OpenMMStiff::readIntegrator(const SerializationNode& node, Integrator& inte
     integrator.setIntegrationForceGroups(node.getIntProperty("integrationForceGroups"));
 }
 
-void OpenMMStiff::writeZhangSkeel(SerializationNode& node, const ZhangSkeelIntegrator& integrator) {
-    writeIntegrator(node, integrator);
-    node.setDoubleProperty("beta", integrator.getBeta());
-    node.setIntProperty("stiffForceGroups", integrator.getStiffForceGroups());
+void OpenMMStiff::writeStiffForces(SerializationNode& node, const StiffForceSelection& selection) {
+    node.setIntProperty("stiffForceGroups", selection.getStiffForceGroups());
 }
 
-void OpenMMStiff::readZhangSkeel(const SerializationNode& node, ZhangSkeelIntegrator& integrator) {
-    readIntegrator(node, integrator);
-    integrator.setBeta(node.getDoubleProperty("beta"));
-    integrator.setStiffForceGroups(node.getIntProperty("stiffForceGroups"));
+void OpenMMStiff::readStiffForces(const SerializationNode& node, StiffForceSelection& selection) {
+    selection.setStiffForceGroups(node.getIntProperty("stiffForceGroups"));
 }
 
 void OpenMMStiff::writeThermostat(SerializationNode& node, const LangevinThermostat& thermostat) {
@@ -50,4 +46,30 @@ void OpenMMStiff::writeThermostat(SerializationNode& node, const LangevinThermos
 
 void OpenMMStiff::readThermostat(const SerializationNode& node, LangevinThermostat& thermostat) {
     thermostat.setRandomNumberSeed(node.getIntProperty("randomSeed"));
+}
+
+void OpenMMStiff::writeZhangSkeel(SerializationNode& node, const ZhangSkeelIntegrator& integrator) {
+    writeIntegrator(node, integrator);
+    writeStiffForces(node, integrator);
+    node.setDoubleProperty("beta", integrator.getBeta());
+}
+
+void OpenMMStiff::readZhangSkeel(const SerializationNode& node, ZhangSkeelIntegrator& integrator) {
+    readIntegrator(node, integrator);
+    readStiffForces(node, integrator);
+    integrator.setBeta(node.getDoubleProperty("beta"));
+}
+
+void OpenMMStiff::writeImpulse(SerializationNode& node, const ImpulseIntegrator& integrator) {
+    writeIntegrator(node, integrator);
+    writeStiffForces(node, integrator);
+    node.setIntProperty("kick", integrator.getKick());
+    node.setIntProperty("numMicroSteps", integrator.getNumMicroSteps());
+}
+
+void OpenMMStiff::readImpulse(const SerializationNode& node, ImpulseIntegrator& integrator) {
+    readIntegrator(node, integrator);
+    readStiffForces(node, integrator);
+    integrator.setKick(static_cast<ImpulseIntegrator::KickMethod>(node.getIntProperty("kick")));
+    integrator.setNumMicroSteps(node.getIntProperty("numMicroSteps"));
 }

@@ -1,6 +1,7 @@
 #ifndef OPENMM_STIFF_INTEGRATOR_SETTINGS_H_
 #define OPENMM_STIFF_INTEGRATOR_SETTINGS_H_
 
+#include "openmmstiff/ImpulseIntegrator.h"
 #include "openmmstiff/LangevinThermostat.h"
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmm/serialization/SerializationNode.h"
@@ -41,13 +42,21 @@ int readVersion(const OpenMM::SerializationNode& node, const std::string& classN
 void writeIntegrator(OpenMM::SerializationNode& node, const OpenMM::Integrator& integrator);
 void readIntegrator(const OpenMM::SerializationNode& node, OpenMM::Integrator& integrator);
 
-/** The settings of ZhangSkeelIntegrator, those of every Integrator included. */
-void writeZhangSkeel(OpenMM::SerializationNode& node, const ZhangSkeelIntegrator& integrator);
-void readZhangSkeel(const OpenMM::SerializationNode& node, ZhangSkeelIntegrator& integrator);
+/** The choice of stiff forces. */
+void writeStiffForces(OpenMM::SerializationNode& node, const StiffForceSelection& selection);
+void readStiffForces(const OpenMM::SerializationNode& node, StiffForceSelection& selection);
 
 /** The settings of a heat bath, less temperature and friction: constructors take those. */
 void writeThermostat(OpenMM::SerializationNode& node, const LangevinThermostat& thermostat);
 void readThermostat(const OpenMM::SerializationNode& node, LangevinThermostat& thermostat);
+
+/** The settings of ZhangSkeelIntegrator, those of every Integrator included. */
+void writeZhangSkeel(OpenMM::SerializationNode& node, const ZhangSkeelIntegrator& integrator);
+void readZhangSkeel(const OpenMM::SerializationNode& node, ZhangSkeelIntegrator& integrator);
+
+/** The settings of ImpulseIntegrator, those of every Integrator included. */
+void writeImpulse(OpenMM::SerializationNode& node, const ImpulseIntegrator& integrator);
+void readImpulse(const OpenMM::SerializationNode& node, ImpulseIntegrator& integrator);
 
 } // namespace OpenMMStiff
 

@@ -1,7 +1,11 @@
 #include "openmmstiff/serialization/RegisterProxies.h"
+#include "openmmstiff/ImpulseIntegrator.h"
+#include "openmmstiff/ImpulseLangevinIntegrator.h"
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/internal/Version.h"
+#include "openmmstiff/serialization/ImpulseIntegratorProxy.h"
+#include "openmmstiff/serialization/ImpulseLangevinIntegratorProxy.h"
 #include "openmmstiff/serialization/ZhangSkeelIntegratorProxy.h"
 #include "openmmstiff/serialization/ZhangSkeelLangevinIntegratorProxy.h"
 
@@ -14,6 +18,8 @@ bool registerProxies() {
         return false;
     SerializationProxy::registerProxy(typeid(ZhangSkeelIntegrator), new ZhangSkeelIntegratorProxy());
     SerializationProxy::registerProxy(typeid(ZhangSkeelLangevinIntegrator), new ZhangSkeelLangevinIntegratorProxy());
+    SerializationProxy::registerProxy(typeid(ImpulseIntegrator), new ImpulseIntegratorProxy());
+    SerializationProxy::registerProxy(typeid(ImpulseLangevinIntegrator), new ImpulseLangevinIntegratorProxy());
     return true;
 }
 } // namespace

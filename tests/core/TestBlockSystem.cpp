@@ -6,7 +6,8 @@
 #include "CountAllocations.h"
 #include "ModelSystem.h"
 #include "openmm/internal/ThreadPool.h"
-#include "stiffcore/BlockSystem.h"
+#include "stiffcore/blocks/ImplicitSolve.h"
+#include "stiffcore/blocks/TangentSpace.h"
 
 using namespace OpenMM;
 using namespace stiffcore;
@@ -18,15 +19,14 @@ using Solver = BlockSystem<double>;
 
 const double roundoff = 0x1p-53;
 const double untouched = -12345.678;
-/// What the projection adds to the scaled matrix G M^-1 G^T (BlockSystem::regularization).
-const double regularization = 1e-9;
+const double regularization = tangentRegularization;
 
 /** A ModelSystem and the BlockSystem of it. */
 struct Fixture {
     const ModelSystem& model;
     vector<Block> blocks;
     Solver solver;
-    Solver::Workspace work;
+    Workspace<double> work;
     vector<double> x;
 
     explicit Fixture(const ModelSystem& model)
@@ -37,15 +37,15 @@ struct Fixture {
         return blocks.size();
     }
     bool solve(int block, const vector<double>& F, double c, vector<double>& a) {
-        return solver.solveAccelerations(block, x.data(), F.data(), c, model.box, work, a.data());
+        return solveAccelerations(solver[block], x.data(), F.data(), c, model.box, work, a.data());
     }
     vector<double> project(vector<double> v) {
         for (int block = 0; block < size(); block++)
-            solver.projectOnTangentSpace(block, x.data(), model.box, work, v.data());
+            projectOnTangentSpace(solver[block], x.data(), model.box, work, v.data());
         return v;
     }
     int count(int block) {
-        return solver.countCoordinates(block, x.data(), model.box, work);
+        return countCoordinates(solver[block], x.data(), model.box, work);
     }
     /** M + c H1 of a block. */
     MatrixXd matrix(int block, double c) const {
@@ -509,18 +509,18 @@ void testThreadsGiveBitwiseTheSame() {
     vector<double> a(F.size(), untouched), projected = v;
     for (int block = 0; block < fixture.size(); block++) {
         ASSERT(fixture.solve(block, F, 1e-6, a));
-        fixture.solver.projectOnTangentSpace(block, fixture.x.data(), model.box, fixture.work, projected.data());
+        projectOnTangentSpace(fixture.solver[block], fixture.x.data(), model.box, fixture.work, projected.data());
     }
     const int numThreads = 2;
-    vector<Solver::Workspace> works(numThreads, fixture.solver.createWorkspace());
+    vector<Workspace<double>> works(numThreads, fixture.solver.createWorkspace());
     ThreadPool threads(numThreads);
     for (int repeat = 0; repeat < 20; repeat++) {
         vector<double> b(F.size(), untouched), w = v;
         threads.execute([&](ThreadPool&, int thread) {
             for (int block = thread; block < fixture.size(); block += numThreads) {
-                fixture.solver.solveAccelerations(block, fixture.x.data(), F.data(), 1e-6, model.box, works[thread],
+                solveAccelerations(fixture.solver[block], fixture.x.data(), F.data(), 1e-6, model.box, works[thread],
                                                   b.data());
-                fixture.solver.projectOnTangentSpace(block, fixture.x.data(), model.box, works[thread], w.data());
+                projectOnTangentSpace(fixture.solver[block], fixture.x.data(), model.box, works[thread], w.data());
             }
         });
         threads.waitForThreads();
@@ -540,7 +540,7 @@ void testNoMemoryIsAllocated() {
                      for (int block = 0; block < fixture.size(); block++) {
                          fixture.solve(block, F, 1e-6, a);
                          fixture.count(block);
-                         fixture.solver.projectOnTangentSpace(block, fixture.x.data(), model.box, fixture.work,
+                         projectOnTangentSpace(fixture.solver[block], fixture.x.data(), model.box, fixture.work,
                                                               v.data());
                      }
                  }));
@@ -557,8 +557,8 @@ void testBlocksKnowTheirParticles() {
     Fixture fixture(model);
     ASSERT_EQUAL((int) fixture.blocks.size(), fixture.solver.getNumBlocks());
     for (int block = 0; block < fixture.size(); block++) {
-        ASSERT_EQUAL_CONTAINERS(fixture.blocks[block].particles, fixture.solver.getParticles(block));
-        ASSERT_EQUAL(fixture.blocks[block].numMobile, fixture.solver.getNumMobile(block));
+        ASSERT_EQUAL_CONTAINERS(fixture.blocks[block].particles, fixture.solver[block].particles);
+        ASSERT_EQUAL(fixture.blocks[block].numMobile, fixture.solver[block].getNumMobile());
     }
 }
 

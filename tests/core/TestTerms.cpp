@@ -7,6 +7,7 @@
 #include "HyperDual.h"
 #include "RandomGeometry.h"
 #include "stiffcore/terms/Harmonic.h"
+#include "stiffcore/terms/Hessian.h"
 #include <algorithm>
 #include <vector>
 
@@ -139,9 +140,9 @@ void testAngleAndSupplementAreAccurateAtBothEnds() {
         const Bend acute(random, small), obtuse(random, pi - small);
         // The construction of the geometry has an absolute error of some roundings itself.
         ASSERT_EQUAL_TOL(1.0, Angle<double>(acute.a, acute.b).value / small, 20 * roundoff / small);
-        ASSERT_EQUAL_TOL(1.0, Angle<double>(obtuse.a, obtuse.b).supplement / small, 20 * roundoff / small);
+        ASSERT_EQUAL_TOL(1.0, Angle<double>(obtuse.a, obtuse.b).supplement() / small, 20 * roundoff / small);
         const Angle<double> angle(obtuse.a, obtuse.b);
-        ASSERT_EQUAL_TOL(pi, angle.value + angle.supplement, 4 * roundoff);
+        ASSERT_EQUAL_TOL(pi, angle.value + angle.supplement(), 4 * roundoff);
     }
 }
 

@@ -1,6 +1,7 @@
 #ifndef OPENMM_STIFF_KERNELS_H_
 #define OPENMM_STIFF_KERNELS_H_
 
+#include "ImpulseLangevinIntegrator.h"
 #include "ZhangSkeelLangevinIntegrator.h"
 #include "openmm/KernelImpl.h"
 #include "openmm/Platform.h"
@@ -98,6 +99,49 @@ public:
      * Count the independent stiff coordinates at the present positions: the rank of their Jacobian.
      */
     virtual int countStiffCoordinates(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator) = 0;
+};
+
+/**
+ * This kernel is invoked by ImpulseIntegrator and ImpulseLangevinIntegrator to take one time step.
+ */
+class OPENMM_EXPORT_STIFF IntegrateImpulseStepKernel : public StiffStepKernel {
+public:
+    static std::string Name() {
+        return "IntegrateImpulseStep";
+    }
+    IntegrateImpulseStepKernel(const std::string& name, const OpenMM::Platform& platform)
+            : StiffStepKernel(name, platform) {
+    }
+    /**
+     * Initialize the kernel.
+     *
+     * @param context      the Context that the integrator is bound to
+     * @param integrator   the ImpulseIntegrator this kernel will be used for
+     * @param className    the name of the integrator's class, for error messages
+     */
+    virtual void initialize(OpenMM::ContextImpl& context, const ImpulseIntegrator& integrator,
+                            const std::string& className) = 0;
+    /**
+     * Seed the platform's random numbers.
+     */
+    virtual void initializeRandom(int seed) = 0;
+    /**
+     * Execute a step at constant energy.
+     *
+     * @param stateModified   whether a Force modified the Context's state just before this step
+     */
+    virtual void execute(OpenMM::ContextImpl& context, const ImpulseIntegrator& integrator, bool stateModified) = 0;
+    /**
+     * Execute a step with a heat bath.
+     */
+    virtual void executeLangevin(OpenMM::ContextImpl& context, const ImpulseLangevinIntegrator& integrator) = 0;
+    /**
+     * Compute the number of micro-steps in a step.
+     *
+     * @param numFlows   the number of equal parts into which a step divides the motion under the stiff terms
+     */
+    virtual int computeNumMicroSteps(OpenMM::ContextImpl& context, const ImpulseIntegrator& integrator,
+                                     int numFlows) = 0;
 };
 
 } // namespace OpenMMStiff

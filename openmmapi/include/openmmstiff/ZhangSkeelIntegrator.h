@@ -1,6 +1,7 @@
 #ifndef OPENMM_STIFF_ZHANG_SKEEL_INTEGRATOR_H_
 #define OPENMM_STIFF_ZHANG_SKEEL_INTEGRATOR_H_
 
+#include "StiffForceSelection.h"
 #include "StiffIntegrator.h"
 #include "openmm/Vec3.h"
 
@@ -24,7 +25,7 @@ namespace OpenMMStiff {
  * stiff coordinates; getPropagatedPositions() returns the papers' x. Particles bound by System constraints
  * show x itself.
  */
-class OPENMM_EXPORT_STIFF ZhangSkeelIntegrator : public StiffIntegrator {
+class OPENMM_EXPORT_STIFF ZhangSkeelIntegrator : public StiffIntegrator, public StiffForceSelection {
 public:
     /**
      * Create a ZhangSkeelIntegrator.
@@ -47,25 +48,6 @@ public:
      */
     void setBeta(double beta);
     /**
-     * Get which force groups are stiff. See setStiffForceGroups() for details.
-     */
-    int getStiffForceGroups() const {
-        return stiffForceGroups;
-    }
-    /**
-     * Set which force groups are stiff, as a set of bit flags: the forces of group i are stiff if
-     * (groups&(1<<i)) != 0. With 0, the default, forces are stiff by their kind: every HarmonicBondForce and
-     * HarmonicAngleForce, whatever its group.
-     *
-     * A Force in a stiff group for which there is no Hessian leads to an OpenMMException that names it, when the
-     * Context is created or, if it exists already, at the next step.
-     *
-     * @param groups   the bit flags of the stiff force groups
-     */
-    void setStiffForceGroups(int groups) {
-        stiffForceGroups = groups;
-    }
-    /**
      * Get the positions x that the method propagates. They differ from the Context's positions
      * by the offset b h^2 a(x), which is 0 after Context::setPositions().
      *
@@ -83,7 +65,6 @@ protected:
 
 private:
     double beta;
-    int stiffForceGroups;
 };
 
 } // namespace OpenMMStiff

@@ -47,8 +47,10 @@ OPENMM_EXPORT_STIFF std::vector<StiffTerm> collectStiffTerms(const OpenMM::Syste
 
 /**
  * Read the parameters of the terms again, after OpenMM's updateParametersInContext().
+ *
+ * @return whether any has changed
  */
-OPENMM_EXPORT_STIFF void updateStiffTermParameters(const OpenMM::System& system, std::vector<StiffTerm>& terms);
+OPENMM_EXPORT_STIFF bool updateStiffTermParameters(const OpenMM::System& system, std::vector<StiffTerm>& terms);
 
 } // namespace OpenMMStiff
 

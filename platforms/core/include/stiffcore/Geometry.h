@@ -2,6 +2,7 @@
 #define STIFFCORE_GEOMETRY_H_
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 
 /**
@@ -24,6 +25,10 @@ inline double select(bool condition, double ifTrue, double ifFalse) {
 struct Box {
     /// The box vectors [nm], one a row; lower triangular.
     double vectors[3][3];
+
+    bool operator==(const Box& other) const {
+        return std::equal(&vectors[0][0], &vectors[0][0] + 9, &other.vectors[0][0]);
+    }
 
     template <class Real> Vector3<Real> minimumImage(Vector3<Real> delta) const {
         using std::floor;

@@ -1,6 +1,7 @@
 #ifndef STIFFHOST_KERNEL_FACTORY_H_
 #define STIFFHOST_KERNEL_FACTORY_H_
 
+#include "ImpulseKernel.h"
 #include "ZhangSkeelKernel.h"
 #include "openmm/KernelFactory.h"
 #include "openmm/OpenMMException.h"
@@ -18,13 +19,15 @@ namespace stiffhost {
 template <class Backend> class KernelFactory : public OpenMM::KernelFactory {
 public:
     static std::vector<std::string> getKernelNames() {
-        return {OpenMMStiff::IntegrateZhangSkeelStepKernel::Name()};
+        return {OpenMMStiff::IntegrateZhangSkeelStepKernel::Name(), OpenMMStiff::IntegrateImpulseStepKernel::Name()};
     }
 
     OpenMM::KernelImpl* createKernelImpl(std::string name, const OpenMM::Platform& platform,
                                          OpenMM::ContextImpl& context) const override {
         if (name == OpenMMStiff::IntegrateZhangSkeelStepKernel::Name())
             return new ZhangSkeelKernel<Backend>(name, platform, context);
+        if (name == OpenMMStiff::IntegrateImpulseStepKernel::Name())
+            return new ImpulseKernel<Backend>(name, platform, context);
         throw OpenMM::OpenMMException("Tried to create kernel with illegal kernel name '" + name + "'");
     }
 

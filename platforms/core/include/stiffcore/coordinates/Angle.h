@@ -27,9 +27,8 @@ template <class Real> struct Angle {
     static constexpr double minSine = 1e-6;
     /// Below this sine, n is chosen: the error of the computed one, roundoff/sine, exceeds that of the limit, sine.
     static constexpr double minBend = 1e-8;
-    /// The angle, and its supplement (accurate where the angle is close to pi) [rad].
-    Real value, supplement;
-    Real sine, cosine;
+    /// The angle [rad], its sine and its cosine.
+    Real value, sine, cosine;
 
     Angle(const Vector3<Real>& a, const Vector3<Real>& b) {
         using std::atan2;
@@ -42,7 +41,6 @@ template <class Real> struct Angle {
         sine = sqrt(normal.squaredNorm());
         cosine = ea.dot(eb);
         value = atan2(sine, cosine);
-        supplement = atan2(sine, -cosine);
         const auto bent = sine > minBend;
         const Vector3<Real> anyNormal = perpendicular(ea);
         const Real inverseSine = 1 / select(bent, sine, Real(1));
@@ -50,6 +48,12 @@ template <class Real> struct Angle {
             n[i] = select(bent, normal[i] * inverseSine, anyNormal[i]);
         ta = ea.cross(n);
         tb = n.cross(eb);
+    }
+
+    /** The supplement pi - theta, accurate where the angle is close to pi [rad]. */
+    Real supplement() const {
+        using std::atan2;
+        return atan2(sine, -cosine);
     }
 
     Vector3<Real> gradient(int atom) const {

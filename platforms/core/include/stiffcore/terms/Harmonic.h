@@ -2,7 +2,6 @@
 #define STIFFCORE_HARMONIC_H_
 
 #include "../coordinates/Angle.h"
-#include "../coordinates/Distance.h"
 
 namespace stiffcore {
 
@@ -28,7 +27,7 @@ template <class Real> struct Harmonic {
      */
     Real firstOverSine(const Angle<Real>& angle) const {
         const auto acute = angle.cosine >= 0;
-        const Real arc = select(acute, angle.value, angle.supplement);
+        const Real arc = select(acute, angle.value, angle.supplement());
         const Real arcOverSine = select(angle.sine > 0, arc / select(angle.sine > 0, angle.sine, Real(1)), Real(1));
         const Real cappedSine = select(angle.sine > Angle<Real>::minSine, angle.sine, Real(Angle<Real>::minSine));
         const Real pi = 3.14159265358979323846;
@@ -36,14 +35,6 @@ template <class Real> struct Harmonic {
         return k * select(acute, arcOverSine - distance, distance - arcOverSine);
     }
 };
-
-template <class Real, class Add> void addHessian(const Harmonic<Real>& v, const Distance<Real>& r, Add&& add) {
-    r.addHessian(v.first(r.value), v.second(), add);
-}
-
-template <class Real, class Add> void addHessian(const Harmonic<Real>& v, const Angle<Real>& theta, Add&& add) {
-    theta.addHessian(v.first(theta.value), v.second(), v.firstOverSine(theta), add);
-}
 
 } // namespace stiffcore
 

@@ -1,8 +1,8 @@
-#ifndef STIFFCORE_BLOCK_PATTERN_H_
-#define STIFFCORE_BLOCK_PATTERN_H_
+#ifndef STIFFCORE_BLOCKS_BLOCK_PATTERN_H_
+#define STIFFCORE_BLOCKS_BLOCK_PATTERN_H_
 
 #include "openmmstiff/internal/Blocks.h"
-#include "solve/SparseLdlt.h"
+#include "../solve/SparseLdlt.h"
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -185,4 +185,4 @@ private:
 
 } // namespace stiffcore
 
-#endif /* STIFFCORE_BLOCK_PATTERN_H_ */
+#endif /* STIFFCORE_BLOCKS_BLOCK_PATTERN_H_ */

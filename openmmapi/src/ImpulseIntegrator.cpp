@@ -1,0 +1,48 @@
+#include "openmmstiff/ImpulseIntegrator.h"
+#include "openmmstiff/StiffKernels.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/internal/ContextImpl.h"
+#include <sstream>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+
+ImpulseIntegrator::ImpulseIntegrator(double stepSize) : StiffIntegrator(stepSize), kick(Projected), numMicroSteps(0) {
+}
+
+void ImpulseIntegrator::setKick(KickMethod kick) {
+    if (kick != Plain && kick != Mollified && kick != Projected) {
+        std::stringstream message;
+        message << "ImpulseIntegrator: there is no kick number " << int(kick)
+                << "; choose Projected, Mollified or Plain";
+        throw OpenMMException(message.str());
+    }
+    this->kick = kick;
+}
+
+void ImpulseIntegrator::setNumMicroSteps(int number) {
+    if (number < 0) {
+        std::stringstream message;
+        message << "ImpulseIntegrator: the number of micro-steps must not be negative, but is " << number
+                << "; pass 0 to have it chosen";
+        throw OpenMMException(message.str());
+    }
+    numMicroSteps = number;
+}
+
+int ImpulseIntegrator::computeNumMicroSteps() {
+    requireContext();
+    return kernel.getAs<IntegrateImpulseStepKernel>().computeNumMicroSteps(*context, *this, 1);
+}
+
+std::vector<std::string> ImpulseIntegrator::getKernelNames() {
+    return {IntegrateImpulseStepKernel::Name()};
+}
+
+void ImpulseIntegrator::initializeKernel() {
+    kernel.getAs<IntegrateImpulseStepKernel>().initialize(*context, *this, getClassName());
+}
+
+void ImpulseIntegrator::advance(bool stateModified) {
+    kernel.getAs<IntegrateImpulseStepKernel>().execute(*context, *this, stateModified);
+}

@@ -1,0 +1,221 @@
+#ifndef STIFFCORE_BLOCKS_BLOCK_SYSTEM_H_
+#define STIFFCORE_BLOCKS_BLOCK_SYSTEM_H_
+
+#include "../coordinates/Angle.h"
+#include "../coordinates/Distance.h"
+#include "../solve/DenseLdlt.h"
+#include "../terms/Harmonic.h"
+#include "BlockPattern.h"
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+/**
+ * What the headers of this folder compute, they compute for one block at a time: the functions take a BlockInstance
+ * and the Workspace of the calling thread, so that different blocks may be worked on at the same time. They take no
+ * memory. Arrays of a whole System are indexed by particle and component, [3 particle + component]; those in a
+ * Workspace by the place of a particle in its block.
+ */
+namespace stiffcore {
+
+/** A large matrix of one block, with its solver. */
+template <class Real> struct SparseMatrix {
+    std::vector<Real> values;
+    std::shared_ptr<SparseLdlt> solver;
+    explicit SparseMatrix(const MatrixLayout& layout)
+            : values(layout.getNumValues() + 1), solver(layout.createSparse()) {
+    }
+};
+
+/** One block: its pattern, and what is its own. Large matrices stay with it; small ones are a thread's. */
+template <class Real> struct BlockInstance {
+    const BlockPattern* pattern;
+    std::vector<int> particles;
+    /// The masses [dalton] of the mobile particles, which come first.
+    std::vector<double> masses;
+    std::vector<int> terms;
+    std::vector<Harmonic<double>> potentials;
+    std::unique_ptr<SparseMatrix<Real>> hessian, schur;
+
+    int getNumMobile() const {
+        return masses.size();
+    }
+};
+
+/** The scratch memory of one thread. */
+template <class Real> struct Workspace {
+    using Vectors = std::vector<Vector3<Real>>;
+    /// A small matrix, and a right side of the size of the Hessian.
+    std::vector<Real> values, rhs;
+    /// One for each term: Lagrange multipliers, and the scale of the term's gradient.
+    std::vector<Real> multipliers, scales;
+    /// One for each particle.
+    Vectors positions, velocities, forces, start, residual, direction, image;
+    /// For each term, its gradient with respect to three atoms, and the 3x3 blocks of its Hessian.
+    Vectors gradients;
+    std::vector<Matrix3<Real>> hessians;
+};
+
+/**
+ * The blocks of a System. Blocks of the same build share a pattern.
+ */
+template <class Real> class BlockSystem {
+public:
+    BlockSystem(const std::vector<Block>& blocks, const std::vector<StiffTerm>& terms,
+                const std::vector<double>& masses) {
+        for (const Block& block : blocks) {
+            size_t i = 0;
+            while (i < patterns.size() && !patterns[i]->matches(block, terms))
+                i++;
+            if (i == patterns.size())
+                patterns.push_back(std::make_unique<BlockPattern>(block, terms));
+            const BlockPattern& pattern = *patterns[i];
+            BlockInstance<Real> instance = {&pattern, block.particles, {}, block.terms, {}, nullptr, nullptr};
+            for (int j = 0; j < block.numMobile; j++)
+                instance.masses.push_back(masses[block.particles[j]]);
+            if (pattern.hessian.isSparse())
+                instance.hessian = std::make_unique<SparseMatrix<Real>>(pattern.hessian);
+            if (pattern.schur.isSparse())
+                instance.schur = std::make_unique<SparseMatrix<Real>>(pattern.schur);
+            instances.push_back(std::move(instance));
+        }
+        setParameters(terms);
+    }
+
+    int getNumBlocks() const {
+        return instances.size();
+    }
+    const BlockInstance<Real>& operator[](int block) const {
+        return instances[block];
+    }
+
+    /** Take the parameters of the terms, the same terms as before. */
+    void setParameters(const std::vector<StiffTerm>& terms) {
+        for (BlockInstance<Real>& instance : instances) {
+            instance.potentials.clear();
+            for (int t : instance.terms)
+                instance.potentials.push_back({terms[t].k, terms[t].s0});
+        }
+    }
+
+    Workspace<Real> createWorkspace() const {
+        size_t numValues = 0, numParticles = 0, numTerms = 0;
+        for (const auto& pattern : patterns) {
+            for (const MatrixLayout* layout : {&pattern->hessian, &pattern->schur})
+                if (!layout->isSparse())
+                    numValues = std::max<size_t>(numValues, layout->getNumValues() + 1);
+            numParticles = std::max<size_t>(numParticles, pattern->numParticles);
+            numTerms = std::max<size_t>(numTerms, pattern->terms.size());
+        }
+        Workspace<Real> work;
+        work.values.resize(numValues);
+        work.rhs.resize(3 * numParticles);
+        work.multipliers.resize(numTerms);
+        work.scales.resize(numTerms);
+        for (auto* vectors : {&work.positions, &work.velocities, &work.forces, &work.start, &work.residual,
+                              &work.direction, &work.image})
+            vectors->resize(numParticles);
+        work.gradients.resize(3 * numTerms);
+        work.hessians.resize(6 * numTerms);
+        return work;
+    }
+
+private:
+    std::vector<std::unique_ptr<BlockPattern>> patterns;
+    std::vector<BlockInstance<Real>> instances;
+};
+
+/** Copy the vectors of the first `count` particles of a block from an array of the whole System. */
+template <class Real>
+void gather(const BlockInstance<Real>& block, int count, const double* array, std::vector<Vector3<Real>>& local) {
+    for (int i = 0; i < count; i++) {
+        const double* vector = array + 3 * block.particles[i];
+        local[i] = Vector3<Real>(vector[0], vector[1], vector[2]);
+    }
+}
+
+template <class Real>
+void gatherPositions(const BlockInstance<Real>& block, const double* x, Workspace<Real>& work) {
+    gather(block, block.particles.size(), x, work.positions);
+}
+
+template <class Real>
+void gatherMobile(const BlockInstance<Real>& block, const double* array, std::vector<Vector3<Real>>& local) {
+    gather(block, block.getNumMobile(), array, local);
+}
+
+/** Copy the vectors of the mobile particles of a block to an array of the whole System. */
+template <class Real>
+void scatterMobile(const BlockInstance<Real>& block, const std::vector<Vector3<Real>>& local, double* array) {
+    for (int i = 0; i < block.getNumMobile(); i++)
+        for (int j = 0; j < 3; j++)
+            array[3 * block.particles[i] + j] = local[i][j];
+}
+
+/** Whether the vectors of the mobile particles of a block are finite. */
+template <class Real> bool areFinite(const BlockInstance<Real>& block, const std::vector<Vector3<Real>>& local) {
+    Vector3<Real> sum = Vector3<Real>::Zero();
+    for (int i = 0; i < block.getNumMobile(); i++)
+        sum += local[i];
+    return std::isfinite(sum[0] + sum[1] + sum[2]);
+}
+
+/** Call visit with the internal coordinate of a term at the gathered positions. */
+template <class Real, class Visit>
+void visitCoordinate(const PatternTerm& term, const Workspace<Real>& work, const Box& box, Visit&& visit) {
+    auto displacement = [&](int from, int to) {
+        const Vector3<Real> d = work.positions[term.atoms[to]] - work.positions[term.atoms[from]];
+        return term.periodic ? box.minimumImage(d) : d;
+    };
+    if (term.coordinate == StiffTerm::Coordinate::Distance)
+        visit(Distance<Real>(displacement(0, 1)));
+    else
+        visit(Angle<Real>(displacement(1, 0), displacement(1, 2)));
+}
+
+/** Call visit(a, place) for each mobile atom a of a term. */
+template <class Visit> void forEachMobile(const PatternTerm& term, int numMobile, Visit&& visit) {
+    for (int a = 0; a < term.getNumAtoms(); a++)
+        if (term.atoms[a] < numMobile)
+            visit(a, term.atoms[a]);
+}
+
+/**
+ * Factor an assembled matrix in place. Water's sizes are known to the compiler.
+ *
+ * @return whether it is positive definite
+ */
+template <class Real> bool factorMatrix(const SparseMatrix<Real>* sparse, int size, Real* values) {
+    if (sparse != nullptr)
+        return sparse->solver->factor(values);
+    switch (size) {
+    case 3:
+        return DenseLdlt<Real, 3>::factor(values, size);
+    case 9:
+        return DenseLdlt<Real, 9>::factor(values, size);
+    default:
+        return DenseLdlt<Real>::factor(values, size);
+    }
+}
+
+/** Solve with a factored matrix, in place. */
+template <class Real>
+void solveMatrix(const SparseMatrix<Real>* sparse, int size, const Real* values, Real* rhs) {
+    if (sparse != nullptr) {
+        sparse->solver->solve(rhs);
+        return;
+    }
+    switch (size) {
+    case 3:
+        return DenseLdlt<Real, 3>::solve(values, size, rhs);
+    case 9:
+        return DenseLdlt<Real, 9>::solve(values, size, rhs);
+    default:
+        return DenseLdlt<Real>::solve(values, size, rhs);
+    }
+}
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_BLOCKS_BLOCK_SYSTEM_H_ */

@@ -1,0 +1,134 @@
+#ifndef STIFFHOST_HOST_BLOCKS_H_
+#define STIFFHOST_HOST_BLOCKS_H_
+
+#include "openmm/System.h"
+#include "openmmstiff/internal/Blocks.h"
+#include "openmmstiff/internal/StiffTerms.h"
+#include "stiffcore/blocks/BlockSystem.h"
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace stiffhost {
+
+/**
+ * The stiff terms of a Context and their blocks, kept up to date with it. See HostParticles for the Backend.
+ */
+template <class Backend> class HostBlocks {
+public:
+    using Instance = stiffcore::BlockInstance<double>;
+    using Workspace = stiffcore::Workspace<double>;
+
+    explicit HostBlocks(Backend& backend) : backend(backend) {
+    }
+
+    /**
+     * Bring the stiff terms and their blocks up to date.
+     *
+     * @param masses        the masses of all particles [dalton]
+     * @param stiffGroups, integrationGroups   bit flags of the force groups that are stiff, and that are integrated
+     * @return whether anything has changed
+     */
+    bool prepare(const OpenMM::System& system, const std::vector<double>& masses, int stiffGroups,
+                 int integrationGroups, const std::string& className) {
+        if (blocks == nullptr || stiffGroups != knownStiffGroups || integrationGroups != knownIntegrationGroups) {
+            terms = OpenMMStiff::collectStiffTerms(system, stiffGroups, integrationGroups, className);
+            blocks = std::make_unique<stiffcore::BlockSystem<double>>(OpenMMStiff::findBlocks(system, terms, className),
+                                                                      terms, masses);
+            workspaces.assign(backend.getNumThreads(), blocks->createWorkspace());
+            freeMasses = masses;
+            for (int block = 0; block < blocks->getNumBlocks(); block++)
+                for (int i = 0; i < (*blocks)[block].getNumMobile(); i++)
+                    freeMasses[(*blocks)[block].particles[i]] = 0;
+            knownStiffGroups = stiffGroups;
+            knownIntegrationGroups = integrationGroups;
+            parametersKnown = true;
+            return true;
+        }
+        if (parametersKnown)
+            return false;
+        parametersKnown = true;
+        const bool changed = OpenMMStiff::updateStiffTermParameters(system, terms);
+        if (changed)
+            blocks->setParameters(terms);
+        return changed;
+    }
+
+    /** The parameters of the terms may have changed. */
+    void forgetParameters() {
+        parametersKnown = false;
+    }
+
+    int size() const {
+        return blocks->getNumBlocks();
+    }
+    /** The masses of the particles that belong to no block; 0 for those that do. */
+    const std::vector<double>& getFreeMasses() const {
+        return freeMasses;
+    }
+
+    /**
+     * Work on all blocks, on all threads.
+     *
+     * @param work   called as work(instance, workspace); returns whether it succeeded
+     * @return the first block for which it did not, or -1
+     */
+    template <class Work> int forEach(Work&& work) {
+        std::atomic<int> failed(size());
+        backend.forEachBlock(size(), [&](int block, int thread) {
+            if (!work((*blocks)[block], workspaces[thread])) {
+                int first = failed;
+                while (block < first && !failed.compare_exchange_weak(first, block)) {
+                }
+            }
+        });
+        return failed < size() ? int(failed) : -1;
+    }
+
+    /** Compute a number of each block, with compute(instance, workspace), and return the largest, at least 0. */
+    template <class Compute> double largest(Compute&& compute) {
+        double result = 0;
+        for (int block = 0; block < size(); block++)
+            result = std::max(result, double(compute((*blocks)[block], workspaces[0])));
+        return result;
+    }
+
+    /** Whether vectors of a block's mobile particles are finite. */
+    bool areFinite(int block, const std::vector<OpenMM::Vec3>& vectors) const {
+        OpenMM::Vec3 sum;
+        for (int i = 0; i < (*blocks)[block].getNumMobile(); i++)
+            sum += vectors[(*blocks)[block].particles[i]];
+        return std::isfinite(sum[0] + sum[1] + sum[2]);
+    }
+
+    /** How error messages call a block. */
+    std::string describe(int block) const {
+        const int most = 12;
+        const std::vector<int>& particles = (*blocks)[block].particles;
+        const int count = (*blocks)[block].getNumMobile();
+        std::stringstream list;
+        list << "the molecule with " << (count == 1 ? "particle" : "particles");
+        for (int i = 0; i < std::min(count, most); i++)
+            list << (i > 0 ? ", " : " ") << particles[i];
+        if (count > most)
+            list << ", ... " << particles[count - 1] << " (" << count << " in all)";
+        return list.str();
+    }
+
+private:
+    Backend& backend;
+    std::vector<OpenMMStiff::StiffTerm> terms;
+    std::unique_ptr<stiffcore::BlockSystem<double>> blocks;
+    std::vector<Workspace> workspaces;
+    std::vector<double> freeMasses;
+    int knownStiffGroups = 0, knownIntegrationGroups = 0;
+    bool parametersKnown = false;
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_HOST_BLOCKS_H_ */

@@ -1,0 +1,178 @@
+#ifndef STIFFHOST_HOST_PARTICLES_H_
+#define STIFFHOST_HOST_PARTICLES_H_
+
+#include "HostState.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/System.h"
+#include "stiffcore/steps/Elementary.h"
+#include <cmath>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace stiffhost {
+
+/**
+ * The particles of a System, and what steps do to all of them alike: elementary maps, System constraints, noise.
+ * The Backend says how loops over particles and blocks run and where random numbers come from:
+ *
+ *     Backend(ContextImpl&)
+ *     int getNumThreads() const
+ *     void forEachPart(int n, f)    calls f(begin, end, thread) for parts of [0, n), the same part on a thread each time
+ *     void forEachBlock(int n, f)   calls f(i, thread) for each i in [0, n), in any order
+ *     void initializeRandom(int seed);   double gaussian(int thread)
+ */
+template <class Backend> class HostParticles {
+public:
+    using Vectors = std::vector<OpenMM::Vec3>;
+
+    explicit HostParticles(Backend& backend) : backend(backend) {
+    }
+
+    void initialize(const OpenMM::System& system) {
+        const int numParticles = system.getNumParticles();
+        masses.resize(numParticles);
+        inverseMasses.resize(numParticles);
+        constrained.assign(numParticles, false);
+        for (int i = 0; i < numParticles; i++) {
+            masses[i] = system.getParticleMass(i);
+            inverseMasses[i] = (masses[i] > 0 ? 1 / masses[i] : 0);
+        }
+        for (int i = 0; i < system.getNumConstraints(); i++) {
+            int particle1, particle2;
+            double distance;
+            system.getConstraintParameters(i, particle1, particle2, distance);
+            constrained[particle1] = constrained[particle2] = true;
+        }
+        hasConstraints = system.getNumConstraints() > 0;
+        const int numConstrained = (hasConstraints ? numParticles : 0);
+        unmoved.resize(numConstrained);
+        unconstrained.resize(numConstrained);
+        savedPositions.resize(numParticles);
+        savedVelocities.resize(numParticles);
+        noise.resize(numParticles);
+    }
+
+    const std::vector<double>& getMasses() const {
+        return masses;
+    }
+    bool isConstrained(int particle) const {
+        return constrained[particle];
+    }
+
+    /** Execute a step. If it throws, the positions and velocities are those from before. */
+    template <class Step> void orRestore(HostState& state, Step&& step) {
+        savedPositions = state.positions();
+        savedVelocities = state.velocities();
+        try {
+            step();
+        }
+        catch (...) {
+            state.positions() = savedPositions;
+            state.velocities() = savedVelocities;
+            throw;
+        }
+    }
+
+    /** a <- M^-1 F; 0 for massless particles */
+    void divideByMasses(const Vectors& forces, Vectors& accelerations) {
+        backend.forEachPart(masses.size(), [&](int begin, int end, int) {
+            for (int i = begin; i < end; i++)
+                accelerations[i] = forces[i] * inverseMasses[i];
+        });
+    }
+
+    /** v <- v + t a */
+    void kick(double t, const Vectors& accelerations, HostState& state) {
+        double* v = components(state.velocities());
+        backend.forEachPart(masses.size(), [&](int begin, int end, int) {
+            stiffcore::kick(t, components(accelerations), masses.data(), v, begin, end);
+        });
+    }
+
+    /** x <- x + t v, for the particles whose entry in `moving` is not 0 */
+    void drift(double t, const std::vector<double>& moving, HostState& state) {
+        const double* v = components(state.velocities());
+        double* x = components(state.positions());
+        backend.forEachPart(masses.size(), [&](int begin, int end, int) {
+            stiffcore::drift(t, v, moving.data(), x, begin, end);
+        });
+    }
+
+    /**
+     * Execute a motion over a time t, and bring the positions back to the constraints along the directions that these
+     * had before; velocities change by the way that took, over t.
+     */
+    template <class Motion> void constrainMotion(double t, double tolerance, HostState& state, Motion&& motion) {
+        if (hasConstraints)
+            unmoved = state.positions();
+        motion();
+        if (!hasConstraints)
+            return;
+        Vectors&positions = state.positions(), &velocities = state.velocities();
+        unconstrained = positions;
+        state.constraints().apply(unmoved, positions, inverseMasses, tolerance);
+        for (size_t i = 0; i < masses.size(); i++)
+            if (constrained[i] && masses[i] > 0)
+                velocities[i] += (positions[i] - unconstrained[i]) / t;
+    }
+
+    void constrainVelocities(double tolerance, HostState& state) {
+        if (hasConstraints)
+            state.constraints().applyToVelocities(state.positions(), state.velocities(), inverseMasses, tolerance);
+    }
+
+    /** Draw the noise of an Ornstein-Uhlenbeck flow; its user may change it before the flow. */
+    Vectors& drawNoise(const stiffcore::OrnsteinUhlenbeck& flow) {
+        backend.forEachPart(masses.size(), [&](int begin, int end, int thread) {
+            flow.drawNoise(masses.data(), components(noise), begin, end, [&] { return backend.gaussian(thread); });
+        });
+        return noise;
+    }
+
+    /** Execute the Ornstein-Uhlenbeck flow with the noise that was drawn. */
+    void thermalize(const stiffcore::OrnsteinUhlenbeck& flow, HostState& state) {
+        double* v = components(state.velocities());
+        backend.forEachPart(masses.size(), [&](int begin, int end, int) {
+            flow.apply(components(noise), masses.data(), v, begin, end);
+        });
+    }
+
+    double computeKineticEnergy(HostState& state) const {
+        const Vectors& velocities = state.velocities();
+        double energy = 0;
+        for (size_t i = 0; i < masses.size(); i++)
+            energy += 0.5 * masses[i] * velocities[i].dot(velocities[i]);
+        return energy;
+    }
+
+    /** Throw an exception if a velocity is not finite after a step. */
+    void requireFiniteVelocities(HostState& state, const std::string& className, double stepSize) const {
+        const Vectors& velocities = state.velocities();
+        OpenMM::Vec3 sum;
+        for (const OpenMM::Vec3& v : velocities)
+            sum += v;
+        if (std::isfinite(sum[0] + sum[1] + sum[2]))
+            return;
+        for (size_t i = 0; i < velocities.size(); i++)
+            if (!std::isfinite(velocities[i][0] + velocities[i][1] + velocities[i][2])) {
+                std::stringstream message;
+                message << className << ": the velocity of particle " << i << " is not finite after a step of "
+                        << stepSize << " ps. Use a smaller step size, or minimize the energy first."
+                        << " The positions and velocities are those before the step";
+                throw OpenMM::OpenMMException(message.str());
+            }
+    }
+
+private:
+    Backend& backend;
+    std::vector<double> masses, inverseMasses;
+    std::vector<char> constrained;
+    bool hasConstraints = false;
+    // Scratch: the state before the step and before a motion, the motion's end before constraints are applied.
+    Vectors savedPositions, savedVelocities, unmoved, unconstrained, noise;
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_HOST_PARTICLES_H_ */

@@ -1,0 +1,285 @@
+#ifndef STIFFHOST_IMPULSE_KERNEL_H_
+#define STIFFHOST_IMPULSE_KERNEL_H_
+
+#include "HostBlocks.h"
+#include "HostParticles.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/serialization/SerializationNode.h"
+#include "openmmstiff/StiffKernels.h"
+#include "stiffcore/blocks/FastFlow.h"
+#include "stiffcore/blocks/Manifold.h"
+#include "stiffcore/blocks/TangentSpace.h"
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace stiffhost {
+
+/**
+ * The steps of the impulse methods on a platform that keeps its state in host memory. See HostParticles for the
+ * Backend.
+ */
+template <class Backend> class ImpulseKernel : public OpenMMStiff::IntegrateImpulseStepKernel {
+public:
+    using Integrator = OpenMMStiff::ImpulseIntegrator;
+
+    ImpulseKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
+            : IntegrateImpulseStepKernel(name, platform), backend(context), particles(backend), blocks(backend) {
+    }
+
+    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator,
+                    const std::string& className) override {
+        this->className = className;
+        particles.initialize(context.getSystem());
+        accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
+        prepare(context, integrator);
+    }
+
+    void initializeRandom(int seed) override {
+        backend.initializeRandom(seed);
+    }
+
+    void adoptPositions(OpenMM::ContextImpl&) override {
+        // execute() compares positions: there is no hidden state that others could leave behind.
+    }
+
+    void execute(OpenMM::ContextImpl& context, const Integrator& integrator, bool stateModified) override {
+        HostState state(context);
+        prepare(context, integrator);
+        const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
+        const int numMicroSteps = chooseNumMicroSteps(state, integrator, 1);
+        const bool known = accelerationsKnown && !stateModified && state.positions() == kickedFrom &&
+                           Dependencies(state, integrator) == dependencies;
+        accelerationsKnown = false;
+        particles.orRestore(state, [&] {
+            if (!known)
+                computeAccelerations(context, state, integrator);
+            particles.kick(0.5 * h, accelerations, state);
+            particles.constrainMotion(h, tolerance, state, [&] { flow(h, numMicroSteps, state, h); });
+            context.computeVirtualSites();
+            computeAccelerations(context, state, integrator);
+            particles.kick(0.5 * h, accelerations, state);
+            particles.constrainVelocities(tolerance, state);
+            particles.requireFiniteVelocities(state, className, h);
+        });
+        kickedFrom = state.positions();
+        accelerationsKnown = true;
+        state.advanceTime(h);
+    }
+
+    void executeLangevin(OpenMM::ContextImpl& context,
+                         const OpenMMStiff::ImpulseLangevinIntegrator& integrator) override {
+        HostState state(context);
+        prepare(context, integrator);
+        const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
+        const double kT = BOLTZ * integrator.getTemperature();
+        const stiffcore::OrnsteinUhlenbeck heatBath(integrator.getFriction(), kT, h);
+        const int numMicroSteps = chooseNumMicroSteps(state, integrator, 2);
+        particles.orRestore(state, [&] {
+            computeAccelerations(context, state, integrator);
+            particles.kick(h, accelerations, state);
+            particles.constrainVelocities(tolerance, state);
+            particles.constrainMotion(h, tolerance, state, [&] {
+                flow(0.5 * h, numMicroSteps / 2, state, h);
+                particles.drawNoise(heatBath);
+                particles.thermalize(heatBath, state);
+                flow(0.5 * h, numMicroSteps / 2, state, h);
+            });
+            context.computeVirtualSites();
+            particles.requireFiniteVelocities(state, className, h);
+        });
+        state.advanceTime(h);
+    }
+
+    int computeNumMicroSteps(OpenMM::ContextImpl& context, const Integrator& integrator, int numFlows) override {
+        HostState state(context);
+        prepare(context, integrator);
+        return chooseNumMicroSteps(state, integrator, numFlows);
+    }
+
+    double computeKineticEnergy(OpenMM::ContextImpl& context) override {
+        HostState state(context);
+        return particles.computeKineticEnergy(state);
+    }
+
+    void stateChanged(OpenMM::State::DataType changed) override {
+        if (changed == OpenMM::State::Positions)
+            frequency = unknown;
+        if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)
+            accelerationsKnown = false;
+        if (changed == OpenMM::State::Energy)
+            blocks.forgetParameters();
+    }
+
+    // The bound of the frequency decides on the number of micro-steps, so it has to be that of the run resumed.
+
+    void createCheckpoint(OpenMM::ContextImpl&, std::ostream& stream) const override {
+        stream.write((const char*) &frequency, sizeof(frequency));
+    }
+    void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
+        stream.read((char*) &frequency, sizeof(frequency));
+        if (!stream)
+            throw OpenMM::OpenMMException("loadCheckpoint: the checkpoint ends before the integrator's data; it was"
+                                          " written with another integrator");
+        accelerationsKnown = false;
+    }
+    void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode& node) const override {
+        node.createChildNode("FastMotion").setDoubleProperty("frequency", frequency);
+    }
+    void deserializeState(OpenMM::ContextImpl&, const OpenMM::SerializationNode& node) override {
+        for (const OpenMM::SerializationNode& child : node.getChildren())
+            if (child.getName() == "FastMotion")
+                frequency = child.getDoubleProperty("frequency");
+        accelerationsKnown = false;
+    }
+
+private:
+    /// The frequency before it has been computed.
+    static constexpr double unknown = -1;
+    /// The largest product of frequency and micro-step, if the number of micro-steps is ours to choose, and at all.
+    static constexpr double accuratePhase = 0.35, stablePhase = 2;
+
+    /** What the accelerations depend on beside positions and parameters, and what nobody announces a change of. */
+    struct Dependencies {
+        Integrator::KickMethod kick = Integrator::Projected;
+        stiffcore::Box box = {};
+        Dependencies() = default;
+        Dependencies(const HostState& state, const Integrator& integrator)
+                : kick(integrator.getKick()), box(state.box()) {
+        }
+        bool operator==(const Dependencies& other) const {
+            return kick == other.kick && box == other.box;
+        }
+    };
+
+    void prepare(OpenMM::ContextImpl& context, const Integrator& integrator) {
+        if (!blocks.prepare(context.getSystem(), particles.getMasses(), integrator.getStiffForceGroups(),
+                            integrator.getIntegrationForceGroups(), className))
+            return;
+        accelerationsKnown = false;
+        frequency = unknown;
+    }
+
+    int chooseNumMicroSteps(HostState& state, const Integrator& integrator, int numFlows) {
+        const double h = integrator.getStepSize();
+        if (frequency == unknown) {
+            const stiffcore::Box box = state.box();
+            frequency = blocks.largest([&](const auto& block, auto& work) {
+                return stiffcore::boundFrequency(block, components(state.positions()), box, work);
+            });
+        }
+        const int number = (integrator.getNumMicroSteps() > 0 ? integrator.getNumMicroSteps()
+                                                              : std::ceil(h * frequency / accuratePhase));
+        const int numInFlow = std::max(1, (number + numFlows - 1) / numFlows);
+        if (h * frequency > stablePhase * numFlows * numInFlow) {
+            std::stringstream message;
+            message << className << ": " << number << " micro-steps in a step of " << h
+                    << " ps are too few. The stiffest terms vibrate at up to " << frequency
+                    << " rad/ps, for which micro-steps must not exceed " << stablePhase / frequency
+                    << " ps. Call setNumMicroSteps() with " << std::ceil(h * frequency / accuratePhase)
+                    << " or more, or with 0 to have the number chosen";
+            throw OpenMM::OpenMMException(message.str());
+        }
+        return numFlows * numInFlow;
+    }
+
+    /** The motion over a time t without the slow forces. */
+    void flow(double t, int numMicroSteps, HostState& state, double stepSize) {
+        const stiffcore::Box box = state.box();
+        particles.drift(t, blocks.getFreeMasses(), state);
+        const int failed = blocks.forEach([&](const auto& block, auto& work) {
+            return stiffcore::flowFast(block, t, numMicroSteps, box, work, components(state.positions()),
+                                       components(state.velocities()));
+        });
+        if (failed >= 0)
+            fail("the motion of " + blocks.describe(failed) + " under its stiff terms is not finite", stepSize,
+                 "Use a smaller step size, more micro-steps, or minimize the energy first");
+    }
+
+    /** Compute what the slow forces do to the velocities, at the Context's present positions. */
+    void computeAccelerations(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+        dependencies = Dependencies(state, integrator);
+        if (dependencies.kick == Integrator::Mollified)
+            computeMollified(context, state, integrator);
+        else
+            computeAtPositions(context, state, integrator);
+    }
+
+    void computeAtPositions(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+        context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
+        particles.divideByMasses(state.forces(), accelerations);
+        const bool project = (dependencies.kick == Integrator::Projected);
+        const double *x = components(state.positions()), *F = components(state.forces());
+        const int failed = blocks.forEach([&](const auto& block, auto& work) {
+            stiffcore::computeSlowAccelerations(block, x, F, dependencies.box, work);
+            if (project) {
+                if (!stiffcore::factorTangentSpace(block, dependencies.box, work))
+                    return false;
+                stiffcore::projectLocally(block, work, work.velocities);
+            }
+            stiffcore::scatterMobile(block, work.velocities, components(accelerations));
+            return stiffcore::areFinite(block, work.velocities);
+        });
+        if (failed >= 0)
+            fail("the forces on " + blocks.describe(failed) + " are not finite", integrator.getStepSize(),
+                 "Use a smaller step size, or minimize the energy first");
+    }
+
+    void computeMollified(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+        std::vector<OpenMM::Vec3>& positions = state.positions();
+        actual = nearest = positions;
+        int failed = blocks.forEach([&](const auto& block, auto& work) {
+            return stiffcore::findNearestPoint(block, components(actual), dependencies.box, work, components(nearest));
+        });
+        if (failed >= 0)
+            fail("the stiff coordinates of " + blocks.describe(failed) + " cannot all be brought to their equilibrium"
+                 " values: either the molecule is too distorted, or the values contradict each other, as they often do"
+                 " in rings and where many bonds meet", integrator.getStepSize(),
+                 "Use setKick() with Projected, which needs no such values, make fewer terms stiff with"
+                 " setStiffForceGroups(), use a smaller step size, or minimize the energy first");
+        positions = nearest;
+        context.computeVirtualSites();
+        context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
+        positions = actual;
+        particles.divideByMasses(state.forces(), accelerations);
+        // At these positions the stiff terms exert no force.
+        failed = blocks.forEach([&](const auto& block, auto& work) {
+            return stiffcore::pullBack(block, components(actual), components(nearest), components(state.forces()),
+                                       dependencies.box, work, components(accelerations));
+        });
+        if (failed >= 0)
+            fail(blocks.areFinite(failed, state.forces())
+                         ? blocks.describe(failed) + " is too distorted for the mollified forces"
+                         : "the forces on " + blocks.describe(failed) + " are not finite",
+                 integrator.getStepSize(), "Use a smaller step size, or minimize the energy first");
+    }
+
+    [[noreturn]] void fail(const std::string& what, double stepSize, const std::string& remedy) const {
+        std::stringstream message;
+        message << className << ": " << what << " (step size " << stepSize << " ps). " << remedy
+                << ". The positions and velocities are those before the step";
+        throw OpenMM::OpenMMException(message.str());
+    }
+
+    Backend backend;
+    HostParticles<Backend> particles;
+    HostBlocks<Backend> blocks;
+    std::string className;
+
+    /// A bound of the angular frequency of the stiffest mode [1/ps], the hidden state.
+    double frequency = unknown;
+
+    // The kick at the end of the last step, which is that at the beginning of the next unless something has changed.
+    std::vector<OpenMM::Vec3> accelerations, kickedFrom;
+    Dependencies dependencies;
+    bool accelerationsKnown = false;
+
+    // Scratch: positions, and those with the stiff coordinates at their equilibrium values.
+    std::vector<OpenMM::Vec3> actual, nearest;
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_IMPULSE_KERNEL_H_ */
