@@ -64,6 +64,21 @@ def radial_distributions(topology: app.Topology, frames: list[np.ndarray]) -> np
     return g
 
 
+def without_vibrations(positions: np.ndarray, shape: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    """Molecules in a rigid shape, each placed where its atoms are nearest to `positions`, weighted by mass.
+
+    positions: nm, (molecules, atoms, 3); shape: nm, (atoms, 3); masses: dalton, (atoms,). Kabsch, Acta Cryst.
+    A32, 922 (1976). For a shape that all stiff coordinates define, this is the point A(q) of mollified methods.
+    """
+    weights = masses / masses.sum()
+    shape = shape - weights @ shape
+    centres = np.einsum("a,maj->mj", weights, positions)
+    covariance = np.einsum("a,ai,maj->mij", weights, shape, positions - centres[:, None])
+    left, _, right = np.linalg.svd(covariance)
+    left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]  # a rotation, not a reflection
+    return centres[:, None] + shape @ (left @ right)
+
+
 def rdf_error(blocks: np.ndarray) -> np.ndarray:
     """Standard error of g(r), in each bin, from its blocks (blocks, bins)."""
     return blocks.std(axis=0, ddof=1) / len(blocks) ** 0.5

@@ -10,11 +10,13 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 
-from observables import blocked_error, radial_distributions
+from observables import blocked_error, radial_distributions, without_vibrations
 from water import NONBONDED_GROUP, Progress, advance
 
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole / unit.kelvin)
 BOND_LENGTH = 0.09572    # nm, O-H at rest
+ANGLE = 1.82421813418    # rad, H-O-H at rest
+SHAPE = BOND_LENGTH * np.array([[0, 0, 0], [1, 0, 0], [np.cos(ANGLE), np.sin(ANGLE), 0]])
 SAMPLE_INTERVAL = 0.048  # ps, a whole number of steps of 0.5, 1, 2, 3 or 4 fs
 SAMPLES_PER_FRAME = 4    # positions for the radial distributions are kept every 0.192 ps
 
@@ -30,6 +32,7 @@ class Samples:
     bond: np.ndarray                # O-H length less BOND_LENGTH, mean over the box, nm
     bond_square: np.ndarray         # the square of that difference, mean over the box, nm^2
     rdf: np.ndarray                 # g(r), shape (RDF_PAIRS, consecutive blocks of time, bins)
+    rest_rdf: np.ndarray            # the same of the molecules without their vibrations, if asked for
 
     @property
     def bond_length(self) -> tuple[float, float]:
@@ -66,7 +69,7 @@ def number_of_steps(ps: float, step: float) -> int:
     return per_frame * max(1, round(ps / step / per_frame))
 
 
-def sample(simulation: app.Simulation, ps: float, progress: Progress) -> Samples:
+def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: bool = False) -> Samples:
     """Go on with a simulation for `ps`, and look at it every SAMPLE_INTERVAL."""
     context, integrator = simulation.context, simulation.integrator
     step = integrator.getStepSize().value_in_unit(unit.picosecond)
@@ -100,8 +103,12 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress) -> Samples
         if (i + 1) % SAMPLES_PER_FRAME == 0:
             frames.append(positions.astype(np.float32))
         progress(burst)
+    at_rest = [without_vibrations(frame.reshape(waters, 3, 3), SHAPE, masses).reshape(-1, 3).astype(np.float32)
+               for frame in frames] if rest_rdf else []
     return Samples(step=step, ns_per_day=86.4 * samples * burst * step / seconds,
-                   rdf=radial_distributions(simulation.topology, frames), **series)
+                   rdf=radial_distributions(simulation.topology, frames),
+                   rest_rdf=radial_distributions(simulation.topology, at_rest) if rest_rdf else np.empty(0),
+                   **series)
 
 
 def system_temperature(context: mm.Context, state: mm.State) -> float:

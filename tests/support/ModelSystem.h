@@ -107,6 +107,21 @@ public:
         }
         addAnglesBetweenBonds(firstTerm);
     }
+    /** An unbranched chain with all its bonds and angles: coordinates that can take any values at once. */
+    void addChain(int numAtoms, double firstMass = 12.011) {
+        beginMolecule();
+        const int firstTerm = terms.size();
+        Eigen::Vector3d x = somewhere(), e = random.direction();
+        for (int i = 0; i < numAtoms; i++) {
+            const int atom = addAtom(i == 0 ? firstMass : random.uniform(1, 16), x);
+            if (i > 0)
+                addBond(atom - 1, atom);
+            const double bend = random.uniform(0.8, 1.4);
+            e = std::cos(bend) * e + std::sin(bend) * random.directionAcross(e);
+            x += random.uniform(0.1, 0.16) * e;
+        }
+        addAnglesBetweenBonds(firstTerm);
+    }
     /** A ring that is not flat. */
     void addRing(int numAtoms) {
         beginMolecule();
@@ -235,6 +250,10 @@ public:
             x.insert(x.end(), position.data(), position.data() + 3);
         return x;
     }
+    void setPositions(const std::vector<double>& x) {
+        for (size_t i = 0; i < positions.size(); i++)
+            positions[i] = Eigen::Vector3d(x[3 * i], x[3 * i + 1], x[3 * i + 2]);
+    }
     /** Random numbers, three for each particle. */
     std::vector<double> randomArray(double size) {
         std::vector<double> values(3 * masses.size());
@@ -260,6 +279,25 @@ public:
                     if (rows[i] >= 0 && rows[j] >= 0)
                         result(rows[i], rows[j]) += local(i, j);
         }
+        return result;
+    }
+    /** The gradient of the potential of a block. */
+    Eigen::VectorXd gradient(const Block& block) const {
+        Eigen::VectorXd result = Eigen::VectorXd::Zero(3 * block.numMobile);
+        for (int t : block.terms) {
+            const Eigen::VectorXd local = derivatives(terms[t], true).gradient;
+            const std::vector<int> rows = rowsOf(block, terms[t]);
+            for (size_t i = 0; i < rows.size(); i++)
+                if (rows[i] >= 0)
+                    result[rows[i]] += local[i];
+        }
+        return result;
+    }
+    /** How far the coordinates of a block are from their equilibrium values. */
+    Eigen::VectorXd deviations(const Block& block) const {
+        Eigen::VectorXd result(block.terms.size());
+        for (size_t p = 0; p < block.terms.size(); p++)
+            result[p] = derivatives(terms[block.terms[p]], false).value - terms[block.terms[p]].s0;
         return result;
     }
     /** The derivatives of the coordinates of a block, one in a row. */

@@ -46,7 +46,7 @@ template <class Real> struct BlockInstance {
 /** The scratch memory of one thread. */
 template <class Real> struct Workspace {
     using Vectors = std::vector<Vector3<Real>>;
-    /// A small matrix, and a right side of the size of the Hessian.
+    /// A small matrix, and a right side for any matrix.
     std::vector<Real> values, rhs;
     /// One for each term: Lagrange multipliers, and the scale of the term's gradient.
     std::vector<Real> multipliers, scales;
@@ -110,7 +110,7 @@ public:
         }
         Workspace<Real> work;
         work.values.resize(numValues);
-        work.rhs.resize(3 * numParticles);
+        work.rhs.resize(std::max(3 * numParticles, numTerms));
         work.multipliers.resize(numTerms);
         work.scales.resize(numTerms);
         for (auto* vectors : {&work.positions, &work.velocities, &work.forces, &work.start, &work.residual,

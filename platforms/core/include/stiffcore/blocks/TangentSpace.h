@@ -4,6 +4,7 @@
 #include "BlockSystem.h"
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 /**
  * The tangent space {v: G(x) v = 0} of the stiff coordinates s(x) of a block, G = ds/dx, and the projection on it that
@@ -149,30 +150,45 @@ int countCoordinates(const BlockInstance<Real>& block, const double* x, const Bo
 /**
  * Bound the angular frequency of the stiffest mode of one block [1/ps].
  *
- * With s scaled by the roots of the force constants, the squared frequencies are the eigenvalues of
- * K^1/2 G M^-1 G^T K^1/2, and no eigenvalue of a matrix exceeds its largest sum of absolute values along a row. The
- * stiffest modes are bonds, which couple weakly; for water the bound is 1 % above the frequency.
+ * With s scaled by the roots of the force constants, the squared frequencies are the eigenvalues of the matrix
+ * B = K^1/2 G M^-1 G^T K^1/2. For any positive numbers x, none exceeds the largest of (|B| x)_p / x_p (Collatz and
+ * Wielandt), and x <- |B| x makes that bound smaller. A few such iterations bring it to 1 % above the
+ * frequency for water, and to 5 to 15 % for larger molecules.
  */
 template <class Real>
 Real boundFrequency(const BlockInstance<Real>& block, const double* x, const Box& box, Workspace<Real>& work) {
     const BlockPattern& pattern = *block.pattern;
+    const int numTerms = pattern.terms.size(), numIterations = 20;
     gatherPositions(block, x, work);
     computeGradients(block, box, work);
-    // The root of a term's force constant over its scale; its square is the first part of the row's sum.
-    auto weight = [&](int p) {
-        return work.scales[p] > 0 ? std::sqrt(std::abs(block.potentials[p].k)) / work.scales[p] : Real(0);
-    };
-    for (size_t p = 0; p < pattern.terms.size(); p++)
-        work.multipliers[p] = weight(p) * weight(p);
-    for (const Coupling& coupling : pattern.couplings) {
-        const Real entry = weight(coupling.p) * weight(coupling.q) * std::abs(coupledGradients(block, coupling, work));
-        work.multipliers[coupling.p] += entry;
-        work.multipliers[coupling.q] += entry;
+    // The scales become the roots of the diagonal of B: those of the force constants over what unit gradients took.
+    for (int p = 0; p < numTerms; p++) {
+        const Real k = std::abs(block.potentials[p].k);
+        work.scales[p] = (work.scales[p] > 0 ? std::sqrt(k) / work.scales[p] : Real(0));
     }
-    Real largest = 0;
-    for (size_t p = 0; p < pattern.terms.size(); p++)
-        largest = std::max(largest, work.multipliers[p]);
-    return std::sqrt(largest);
+    std::vector<Real>&current = work.multipliers, &next = work.rhs;
+    std::fill_n(current.begin(), numTerms, Real(1));
+    Real bound = std::numeric_limits<Real>::infinity();
+    for (int iteration = 0; iteration < numIterations; iteration++) {
+        for (int p = 0; p < numTerms; p++)
+            next[p] = work.scales[p] * work.scales[p] * current[p];
+        for (const Coupling& coupling : pattern.couplings) {
+            const int p = coupling.p, q = coupling.q;
+            const Real entry = work.scales[p] * work.scales[q] * std::abs(coupledGradients(block, coupling, work));
+            next[p] += entry * current[q];
+            next[q] += entry * current[p];
+        }
+        Real largestRatio = 0, largest = 0;
+        for (int p = 0; p < numTerms; p++)
+            if (work.scales[p] > 0) {
+                largestRatio = std::max(largestRatio, next[p] / current[p]);
+                largest = std::max(largest, next[p]);
+            }
+        bound = std::min(bound, largestRatio);
+        for (int p = 0; p < numTerms; p++)
+            current[p] = next[p] / largest;
+    }
+    return std::sqrt(bound);
 }
 
 } // namespace stiffcore

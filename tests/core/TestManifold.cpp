@@ -1,0 +1,212 @@
+/**
+ * The nearest point of the manifold of equilibrium values, and the pull-back of forces from there.
+ */
+
+#include "CoreTestMain.h"
+#include "CountAllocations.h"
+#include "ModelSystem.h"
+#include "stiffcore/blocks/Manifold.h"
+
+using namespace OpenMM;
+using namespace stiffcore;
+using namespace stifftest;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using std::vector;
+
+const double untouched = -12345.678;
+
+/** A ModelSystem and the BlockSystem of it. */
+struct Fixture {
+    const ModelSystem& model;
+    vector<Block> blocks;
+    BlockSystem<double> system;
+    Workspace<double> work;
+    vector<double> q;
+
+    explicit Fixture(const ModelSystem& model)
+            : model(model), blocks(model.getBlocks()), system(blocks, model.terms, model.masses),
+              work(system.createWorkspace()), q(model.getPositions()) {
+    }
+    /** A(q), all blocks. */
+    vector<double> nearest(const vector<double>& q) {
+        vector<double> A = q;
+        for (int block = 0; block < system.getNumBlocks(); block++)
+            ASSERT(findNearestPoint(system[block], q.data(), model.box, work, A.data()));
+        return A;
+    }
+    vector<double> pull(const vector<double>& A, const vector<double>& F) {
+        vector<double> a(F.size(), untouched);
+        for (int block = 0; block < system.getNumBlocks(); block++)
+            ASSERT(pullBack(system[block], q.data(), A.data(), F.data(), model.box, work, a.data()));
+        return a;
+    }
+};
+
+/** Molecules whose coordinates are independent, dense and sparse, away from their equilibrium values. */
+ModelSystem createMolecules(int seed, double bend = 0.1) {
+    ModelSystem model(seed);
+    model.bend = bend;
+    if (seed % 2 == 0) {
+        model.box = model.random.box();
+        model.periodic = true;
+    }
+    model.addWater();
+    model.addChain(6);
+    model.addWater(3.024);
+    model.addChain(4, 0.0);
+    model.addChain(30);
+    model.renumber();
+    return model;
+}
+
+/** s(A) = s0, and M (A - q) is a combination of the gradients at A. */
+void testNearestPointSolvesItsEquations() {
+    for (int seed = 1; seed <= 4; seed++) {
+        const ModelSystem model = createMolecules(seed);
+        Fixture fixture(model);
+        const vector<double> A = fixture.nearest(fixture.q);
+        ModelSystem moved = model;
+        moved.setPositions(A);
+        for (const Block& block : fixture.blocks) {
+            ASSERT(model.deviations(block).cwiseAbs().maxCoeff() > 1e-3);
+            ASSERT(moved.deviations(block).cwiseAbs().maxCoeff() < 1e-8); // what the regularization leaves
+            const VectorXd step = ModelSystem::gather(block, A) - ModelSystem::gather(block, fixture.q);
+            const VectorXd force = model.massDiagonal(block).cwiseProduct(step);
+            const MatrixXd transposed = moved.jacobian(block).transpose();
+            const VectorXd multipliers = transposed.colPivHouseholderQr().solve(force);
+            ASSERT((transposed * multipliers - force).norm() < 1e-9 * force.norm());
+        }
+        for (size_t i = 0; i < model.masses.size(); i++)
+            if (model.masses[i] == 0) {
+                ASSERT(A[3 * i] == fixture.q[3 * i]);
+            }
+    }
+}
+
+void testPointsOfTheManifoldStay() {
+    ModelSystem model(5);
+    model.stretch = model.bend = 0;
+    model.addWater();
+    model.addChain(12);
+    Fixture fixture(model);
+    const vector<double> A = fixture.nearest(fixture.q);
+    for (size_t i = 0; i < A.size(); i++)
+        ASSERT(std::abs(A[i] - fixture.q[i]) < 1e-10);
+}
+
+/** F . dA = a . M dq for any displacement dq, dA by differences of A. */
+void testPullBackIsTheTransposedJacobian() {
+    for (int seed = 6; seed <= 9; seed++) {
+        ModelSystem model = createMolecules(seed, 0.05);
+        Fixture fixture(model);
+        const vector<double> F = model.randomArray(1000), direction = model.randomArray(1);
+        const vector<double> a = fixture.pull(fixture.nearest(fixture.q), F);
+        const double d = 1e-4;
+        auto displaced = [&](double length) {
+            vector<double> q = fixture.q;
+            for (size_t i = 0; i < q.size(); i++)
+                q[i] += model.masses[i / 3] > 0 ? length * direction[i] : 0;
+            return fixture.nearest(q);
+        };
+        const vector<double> far = displaced(2 * d), near = displaced(d), back = displaced(-d), behind = displaced(-2 * d);
+        double largestError = 0;
+        for (const Block& block : fixture.blocks) {
+            auto gather = [&](const vector<double>& values) { return ModelSystem::gather(block, values); };
+            const VectorXd change = (8 * (gather(near) - gather(back)) - (gather(far) - gather(behind))) / (12 * d);
+            const double expected = gather(F).dot(change);
+            const double found = gather(a).dot(model.massDiagonal(block).cwiseProduct(gather(direction)));
+            // Differences are accurate to d^4 over the fourth power of bond lengths, and A itself to 1e-12 / d.
+            ASSERT(std::abs(found - expected) < 1e-7 * gather(F).norm() * gather(direction).norm());
+            // The projection alone, without the curvature, would not do.
+            vector<double> projected(F.size());
+            for (size_t i = 0; i < F.size(); i++)
+                projected[i] = model.masses[i / 3] > 0 ? F[i] / model.masses[i / 3] : 0;
+            const size_t index = &block - &fixture.blocks[0];
+            ASSERT(projectOnTangentSpace(fixture.system[index], fixture.q.data(), model.box, fixture.work,
+                                         projected.data()));
+            const double approximate =
+                    gather(projected).dot(model.massDiagonal(block).cwiseProduct(gather(direction)));
+            largestError = std::max(largestError, std::abs(approximate - expected) / gather(F).norm() /
+                                                          gather(direction).norm());
+        }
+        ASSERT(largestError > 1e-3);
+    }
+}
+
+/** On the manifold, A' = P: the pulled-back acceleration is the projected one. */
+void testPullBackIsTheProjectionOnTheManifold() {
+    ModelSystem model(10);
+    model.stretch = model.bend = 0;
+    model.addWater();
+    model.addChain(20);
+    Fixture fixture(model);
+    const vector<double> F = model.randomArray(1000), a = fixture.pull(fixture.q, F);
+    vector<double> projected(F.size());
+    for (size_t i = 0; i < F.size(); i++)
+        projected[i] = F[i] / model.masses[i / 3];
+    for (int block = 0; block < fixture.system.getNumBlocks(); block++) {
+        ASSERT(projectOnTangentSpace(fixture.system[block], fixture.q.data(), model.box, fixture.work,
+                                     projected.data()));
+    }
+    for (size_t i = 0; i < F.size(); i++)
+        ASSERT(std::abs(a[i] - projected[i]) < 1e-6 * 1000);
+}
+
+/** Equilibrium values that contradict each other, as six angles at one atom do, are reported; nothing is written. */
+void testContradictionsAreReported() {
+    ModelSystem model(11);
+    model.addTetrahedron();
+    model.addWater();
+    Fixture fixture(model);
+    vector<double> A(fixture.q.size(), untouched);
+    ASSERT(!findNearestPoint(fixture.system[0], fixture.q.data(), model.box, fixture.work, A.data()));
+    for (double component : A)
+        ASSERT_EQUAL(untouched, component);
+    ASSERT(findNearestPoint(fixture.system[1], fixture.q.data(), model.box, fixture.work, A.data()));
+}
+
+/** So is a molecule that lies in one point, or nowhere. */
+void testImpossiblePositionsAreReported() {
+    ModelSystem model(12);
+    model.addWater();
+    Fixture fixture(model);
+    vector<double> A(fixture.q.size(), untouched);
+    for (double value : {0.0, std::nan("")}) {
+        const vector<double> q(fixture.q.size(), value);
+        ASSERT(!findNearestPoint(fixture.system[0], q.data(), model.box, fixture.work, A.data()));
+        ASSERT_EQUAL(untouched, A[0]);
+    }
+    const vector<double> F(fixture.q.size(), std::nan(""));
+    ASSERT(!pullBack(fixture.system[0], fixture.q.data(), fixture.q.data(), F.data(), model.box, fixture.work, A.data()));
+    ASSERT_EQUAL(untouched, A[0]);
+}
+
+void testNoMemoryIsAllocated() {
+    if (!canCountAllocations)
+        return;
+    ModelSystem model = createMolecules(13);
+    Fixture fixture(model);
+    const vector<double> F = model.randomArray(1000);
+    vector<double> A = fixture.q, a = F;
+    ASSERT(isCountRight());
+    ASSERT_EQUAL(0, countAllocations([&] {
+                     for (int block = 0; block < fixture.system.getNumBlocks(); block++) {
+                         findNearestPoint(fixture.system[block], fixture.q.data(), model.box, fixture.work, A.data());
+                         pullBack(fixture.system[block], fixture.q.data(), A.data(), F.data(), model.box, fixture.work,
+                                  a.data());
+                     }
+                 }));
+}
+
+int main() {
+    return checkClaims({
+            CLAIM(testNearestPointSolvesItsEquations),
+            CLAIM(testPointsOfTheManifoldStay),
+            CLAIM(testPullBackIsTheTransposedJacobian),
+            CLAIM(testPullBackIsTheProjectionOnTheManifold),
+            CLAIM(testContradictionsAreReported),
+            CLAIM(testImpossiblePositionsAreReported),
+            CLAIM(testNoMemoryIsAllocated),
+    });
+}
