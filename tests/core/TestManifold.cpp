@@ -98,11 +98,11 @@ void testPointsOfTheManifoldStay() {
 /** F . dA = a . M dq for any displacement dq, dA by differences of A. */
 void testPullBackIsTheTransposedJacobian() {
     for (int seed = 6; seed <= 9; seed++) {
-        ModelSystem model = createMolecules(seed, 0.05);
+        ModelSystem model = createMolecules(seed, 0.02);
         Fixture fixture(model);
         const vector<double> F = model.randomArray(1000), direction = model.randomArray(1);
         const vector<double> a = fixture.pull(fixture.nearest(fixture.q), F);
-        const double d = 1e-4;
+        const double d = 3e-5;
         auto displaced = [&](double length) {
             vector<double> q = fixture.q;
             for (size_t i = 0; i < q.size(); i++)
@@ -117,7 +117,7 @@ void testPullBackIsTheTransposedJacobian() {
             const double expected = gather(F).dot(change);
             const double found = gather(a).dot(model.massDiagonal(block).cwiseProduct(gather(direction)));
             // Differences are accurate to d^4 over the fourth power of bond lengths, and A itself to 1e-12 / d.
-            ASSERT(std::abs(found - expected) < 1e-7 * gather(F).norm() * gather(direction).norm());
+            ASSERT(std::abs(found - expected) < 1e-6 * gather(F).norm() * gather(direction).norm());
             // The projection alone, without the curvature, would not do.
             vector<double> projected(F.size());
             for (size_t i = 0; i < F.size(); i++)
@@ -130,7 +130,7 @@ void testPullBackIsTheTransposedJacobian() {
             largestError = std::max(largestError, std::abs(approximate - expected) / gather(F).norm() /
                                                           gather(direction).norm());
         }
-        ASSERT(largestError > 1e-3);
+        ASSERT(largestError > 1e-4);
     }
 }
 

@@ -233,12 +233,15 @@ private:
         int failed = blocks.forEach([&](const auto& block, auto& work) {
             return stiffcore::findNearestPoint(block, components(actual), dependencies.box, work, components(nearest));
         });
-        if (failed >= 0)
+        if (failed >= 0) {
+            // If the positions have not been set, OpenMM says so.
+            context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
             fail("the stiff coordinates of " + blocks.describe(failed) + " cannot all be brought to their equilibrium"
                  " values: either the molecule is too distorted, or the values contradict each other, as they often do"
                  " in rings and where many bonds meet", integrator.getStepSize(),
                  "Use setKick() with Projected, which needs no such values, make fewer terms stiff with"
                  " setStiffForceGroups(), use a smaller step size, or minimize the energy first");
+        }
         positions = nearest;
         context.computeVirtualSites();
         context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());

@@ -1,0 +1,513 @@
+/**
+ * What every integrator of this plugin owes to OpenMM, whatever its method: claims that hold for each line of the
+ * table in makeSubjects().
+ */
+
+#include "OpenMMStiff.h"
+#include "Systems.h"
+#include "TestMain.h"
+#include "openmm/serialization/XmlSerializer.h"
+#include <dlfcn.h>
+#include <memory>
+#include <sstream>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using std::vector;
+
+namespace {
+
+/** Shows where the code of an integrator's kernel comes from. */
+template <class Base> struct Probe : Base {
+    using Base::Base;
+    std::string getKernelLibrary() {
+        const void* object = &this->kernel.getImpl();
+        Dl_info info;
+        ASSERT(dladdr(*static_cast<void* const*>(object), &info) != 0); // its table of virtual functions
+        return info.dli_fname;
+    }
+};
+
+struct Subject {
+    std::string className, variant;
+    /// Whether there is a heat bath, at 300 K with a friction of 5/ps and a seed of its own.
+    bool hasHeatBath;
+    std::function<std::unique_ptr<StiffIntegrator>(double stepSize)> make;
+    std::function<std::string(const Model& model, Platform& platform)> findKernelLibrary;
+};
+
+template <class T, class... Arguments> Subject makeSubject(const char* name, const char* variant, Arguments... before) {
+    Subject subject = {name, variant, sizeof...(before) > 0, nullptr, nullptr};
+    subject.make = [=](double stepSize) {
+        auto integrator = std::make_unique<T>(before..., stepSize);
+        if constexpr (sizeof...(before) > 0)
+            integrator->setRandomNumberSeed(5);
+        return integrator;
+    };
+    subject.findKernelLibrary = [=](const Model& model, Platform& platform) {
+        Probe<T> probe(before..., 0.001);
+        Context context(model.system, probe, platform);
+        return probe.getKernelLibrary();
+    };
+    return subject;
+}
+
+vector<Subject> makeSubjects() {
+    vector<Subject> subjects = {
+            makeSubject<ZhangSkeelIntegrator>("ZhangSkeelIntegrator", ""),
+            makeSubject<ZhangSkeelLangevinIntegrator>("ZhangSkeelLangevinIntegrator", "", 300.0, 5.0),
+            makeSubject<ImpulseIntegrator>("ImpulseIntegrator", ""),
+            makeSubject<ImpulseLangevinIntegrator>("ImpulseLangevinIntegrator", "", 300.0, 5.0),
+    };
+    for (auto kick : {ImpulseIntegrator::Plain, ImpulseIntegrator::Mollified}) {
+        Subject subject = makeSubject<ImpulseIntegrator>(
+                "ImpulseIntegrator", kick == ImpulseIntegrator::Plain ? ", Plain" : ", Mollified");
+        subject.make = [kick](double stepSize) {
+            auto integrator = std::make_unique<ImpulseIntegrator>(stepSize);
+            integrator->setKick(kick);
+            return integrator;
+        };
+        subjects.push_back(subject);
+    }
+    return subjects;
+}
+
+/** Check a claim for each subject; the error says for which it does not hold. */
+void forEachSubject(const std::function<void(const Subject&)>& claim) {
+    for (const Subject& subject : makeSubjects())
+        try {
+            claim(subject);
+        }
+        catch (const std::exception& e) {
+            throw std::runtime_error(subject.className + subject.variant + ": " + e.what());
+        }
+}
+
+/** An integrator and a Context of its own. */
+struct Run {
+    std::unique_ptr<StiffIntegrator> integrator;
+    Context context;
+
+    Run(const Subject& subject, const System& system, Platform& platform, double stepSize)
+            : integrator(subject.make(stepSize)), context(system, *integrator, platform, deterministic(platform)) {
+    }
+    void start(const vector<Vec3>& positions, int seed) {
+        context.setPositions(positions);
+        context.setVelocities(makeVelocities(context.getSystem(), 300, seed));
+    }
+    void step(int steps) {
+        integrator->step(steps);
+    }
+    std::string save() {
+        std::stringstream stream;
+        context.createCheckpoint(stream);
+        return stream.str();
+    }
+    void load(const std::string& checkpoint) {
+        std::stringstream stream(checkpoint);
+        context.loadCheckpoint(stream);
+    }
+};
+
+double difference(const Run& a, const Run& b) {
+    return std::max(largestDifference(getPositions(a.context), getPositions(b.context)),
+                    largestDifference(getVelocities(a.context), getVelocities(b.context)));
+}
+
+/** A run resumed from a checkpoint, in the same or a new Context, is bit for bit the run that went on. */
+void testCheckpointsResumeExactly(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    forEachSubject([&](const Subject& subject) {
+        Run run(subject, model.system, platform, 0.002), same(subject, model.system, platform, 0.002);
+        run.start(model.positions, 1);
+        run.step(10);
+        const std::string checkpoint = run.save();
+        run.step(10);
+        for (int repeat = 0; repeat < 2; repeat++) {
+            same.load(checkpoint);
+            same.step(10);
+            ASSERT(difference(run, same) == 0);
+        }
+    });
+}
+
+/** So is one resumed from a State that carries the integrator's parameters, if there is no noise. */
+void testStatesResumeExactly(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    forEachSubject([&](const Subject& subject) {
+        if (subject.hasHeatBath)
+            return;
+        Run run(subject, model.system, platform, 0.002), resumed(subject, model.system, platform, 0.002);
+        run.start(model.positions, 2);
+        run.step(10);
+        std::stringstream xml;
+        const State saved =
+                run.context.getState(State::Positions | State::Velocities | State::IntegratorParameters);
+        XmlSerializer::serialize(&saved, "State", xml);
+        const std::unique_ptr<State> state(XmlSerializer::deserialize<State>(xml));
+        run.step(10);
+        resumed.context.setState(*state);
+        resumed.step(10);
+        ASSERT(difference(run, resumed) == 0);
+    });
+}
+
+/** reinitialize(true) goes on from the same state. */
+void testReinitializePreservesTheState(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    forEachSubject([&](const Subject& subject) {
+        if (subject.hasHeatBath)
+            return; // it starts the random numbers again, as it should
+        Run run(subject, model.system, platform, 0.002), other(subject, model.system, platform, 0.002);
+        run.start(model.positions, 3);
+        other.start(model.positions, 3);
+        run.step(10);
+        other.step(10);
+        run.context.reinitialize(true);
+        run.step(10);
+        other.step(10);
+        ASSERT(difference(run, other) == 0);
+    });
+}
+
+/** With a seed that was set, a run repeats itself after reinitialize(); with seed 0 each Context has its own. */
+void testSeeds(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    forEachSubject([&](const Subject& subject) {
+        Run run(subject, model.system, platform, 0.002), other(subject, model.system, platform, 0.002);
+        other.start(model.positions, 4);
+        other.step(10);
+        for (int repeat = 0; repeat < 2; repeat++) {
+            run.context.reinitialize();
+            run.start(model.positions, 4);
+            run.step(10);
+            ASSERT(difference(run, other) == 0);
+        }
+        if (auto* heatBath = dynamic_cast<LangevinThermostat*>(run.integrator.get())) {
+            heatBath->setRandomNumberSeed(0);
+            run.context.reinitialize();
+            run.start(model.positions, 4);
+            run.step(10);
+            ASSERT(difference(run, other) > 0);
+        }
+    });
+}
+
+/** Without friction, a Langevin form is a deterministic integrator: it does not use up random numbers that matter. */
+void testNoFrictionMeansNoNoise(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    forEachSubject([&](const Subject& subject) {
+        if (!subject.hasHeatBath)
+            return;
+        Run run(subject, model.system, platform, 0.001), other(subject, model.system, platform, 0.001);
+        int seed = 10;
+        for (Run* r : {&run, &other}) {
+            auto* heatBath = dynamic_cast<LangevinThermostat*>(r->integrator.get());
+            heatBath->setFriction(0);
+            heatBath->setRandomNumberSeed(seed++);
+            r->context.reinitialize();
+            r->start(model.positions, 5);
+            r->step(10);
+        }
+        ASSERT(difference(run, other) == 0);
+    });
+}
+
+/**
+ * What changes between steps has the effect that it would have had from the beginning: the same step is made in a new
+ * Context that has the change already and is given the same state. (That nothing is recomputed without cause is
+ * tested from Python, where force evaluations can be counted.)
+ */
+void testChangesTakeEffect(Platform& platform) {
+    const int group = 7;
+    auto makeModel = [&](bool stiffer) {
+        Model model = makeWaterCluster(2);
+        auto* external = new CustomExternalForce("scale*x^2");
+        external->addGlobalParameter("scale", 0);
+        external->addParticle(0);
+        model.system.addForce(external);
+        // A periodic force makes the box matter.
+        auto* periodic = new CustomBondForce("20*r^2");
+        periodic->addBond(0, 3);
+        periodic->setUsesPeriodicBoundaryConditions(true);
+        periodic->setForceGroup(group);
+        model.system.addForce(periodic);
+        if (stiffer)
+            dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).setBondParameters(0, 0, 1, 0.1, 6e5);
+        return model;
+    };
+    using Change = std::function<void(Run&)>;
+    const vector<Change> changes = {
+            [](Run& run) { run.integrator->setStepSize(0.001); },
+            [](Run& run) { run.context.setParameter("scale", 100.0); },
+            [](Run& run) {
+                run.context.setPeriodicBoxVectors(Vec3(0.5, 0, 0), Vec3(0, 0.5, 0), Vec3(0, 0, 0.5));
+            },
+            [](Run& run) { run.integrator->setIntegrationForceGroups(~(1 << group)); },
+    };
+    forEachSubject([&](const Subject& subject) {
+        const Model model = makeModel(false);
+        for (const Change& change : changes) {
+            Run run(subject, model.system, platform, 0.002), fresh(subject, model.system, platform, 0.002);
+            run.start(model.positions, 6);
+            run.step(5);
+            const std::string checkpoint = run.save();
+            change(run);
+            run.step(1);
+            fresh.load(checkpoint);
+            fresh.step(1);
+            ASSERT(difference(run, fresh) > 1e-9); // there is an effect
+            fresh.load(checkpoint);
+            change(fresh);
+            fresh.step(1);
+            ASSERT(difference(run, fresh) == 0);
+        }
+        // Parameters of the stiff terms, through updateParametersInContext().
+        Model changing = makeModel(false);
+        const Model stiffer = makeModel(true);
+        Run run(subject, changing.system, platform, 0.002), fresh(subject, stiffer.system, platform, 0.002);
+        run.start(model.positions, 7);
+        run.step(5);
+        const State state = run.context.getState(State::Positions | State::Velocities);
+        auto& bonds = dynamic_cast<HarmonicBondForce&>(changing.system.getForce(0));
+        bonds.setBondParameters(0, 0, 1, 0.1, 6e5);
+        bonds.updateParametersInContext(run.context);
+        for (Run* r : {&run, &fresh}) {
+            r->context.setPositions(state.getPositions());
+            r->context.setVelocities(state.getVelocities());
+            r->context.setTime(0);
+            r->step(subject.hasHeatBath ? 0 : 2);
+        }
+        ASSERT(difference(run, fresh) == 0);
+    });
+}
+
+/** A failed step throws an error that names class and molecule, and leaves the state as it was; then it goes on. */
+void testFailedStepKeepsTheState(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    forEachSubject([&](const Subject& subject) {
+        Run run(subject, model.system, platform, 0.0005);
+        run.start(model.positions, 8);
+        run.step(3);
+        vector<Vec3> v = getVelocities(run.context);
+        const vector<Vec3> q = getPositions(run.context), good = v;
+        v[4] = Vec3(1e200, 0, 0);
+        run.context.setVelocities(v);
+        assertThrows([&] { run.step(1); }, {subject.className + ":", "particles ", "0.0005 ps", "step size"});
+        ASSERT(largestDifference(q, getPositions(run.context)) == 0);
+        ASSERT(v == getVelocities(run.context));
+        ASSERT_EQUAL(3, run.context.getStepCount());
+        run.context.setVelocities(good);
+        run.step(1);
+        ASSERT_EQUAL(4, run.context.getStepCount());
+    });
+}
+
+/** What cannot be integrated is refused with an error that names it and says what to do; the integrator stays usable. */
+void testErrors(Platform& platform) {
+    forEachSubject([&](const Subject& subject) {
+        const auto integrator = subject.make(0.001);
+        auto* selection = dynamic_cast<StiffForceSelection*>(integrator.get());
+        assertThrows([&] { integrator->step(1); }, {"not bound"});
+        assertThrows([&] { subject.make(-0.001); }, {"negative"});
+        Model constrained = makeWaterCluster(1);
+        constrained.system.addConstraint(0, 1, bondLength);
+        assertThrows([&] { Context context(constrained.system, *integrator, platform); },
+                     {subject.className.c_str(), "constraint 0", "particles 0 and 1", "rigidWater=False"});
+        Model model = makeWaterCluster(1);
+        selection->setStiffForceGroups(1);
+        assertThrows([&] { Context context(model.system, *integrator, platform); },
+                     {subject.className, "NonbondedForce", "group 0", "setForceGroup"});
+        selection->setStiffForceGroups(1 << 5);
+        assertThrows([&] { Context context(model.system, *integrator, platform); }, {subject.className, "stiff"});
+        selection->setStiffForceGroups(0);
+        Context context(model.system, *integrator, platform);
+        assertThrows([&] { integrator->step(1); }, {"positions have not been set"});
+        assertThrows([&] { Context second(model.system, *integrator, platform); }, {"already bound"});
+        // Changed to something impossible in mid-run: an error, and back again it goes on.
+        context.setPositions(model.positions);
+        integrator->step(1);
+        selection->setStiffForceGroups(1);
+        assertThrows([&] { integrator->step(1); }, {"NonbondedForce"});
+        selection->setStiffForceGroups(0);
+        integrator->step(1);
+        ASSERT_EQUAL(2, context.getStepCount());
+    });
+}
+
+/** Rigid waters beside a flexible solute keep their constraints, in positions and in the velocities of a full step. */
+void testConstraintsOutsideTheStiffTerms(Platform& platform) {
+    Model model = makeWaterCluster(2, true);
+    const int first = model.system.getNumParticles();
+    auto* bonds = new HarmonicBondForce();
+    for (int i = 0; i < 3; i++) {
+        model.system.addParticle(12);
+        model.positions.push_back(Vec3(1 + 0.14 * i, 0.2, 0.3));
+        dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addParticle(0.1 * (i - 1), 0.3, 0.4);
+        for (int j = 0; j < i; j++)
+            dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addException(first + i, first + j, 0, 1, 0);
+        if (i > 0)
+            bonds->addBond(first + i - 1, first + i, 0.15, 250000);
+    }
+    model.system.addForce(bonds);
+    forEachSubject([&](const Subject& subject) {
+        Run run(subject, model.system, platform, 0.0005);
+        run.integrator->setConstraintTolerance(1e-8);
+        run.start(model.positions, 9);
+        run.context.applyVelocityConstraints(1e-8);
+        const State before = run.context.getState(State::Energy);
+        run.step(400);
+        const State after = run.context.getState(State::Energy | State::Positions | State::Velocities);
+        const vector<Vec3>&q = after.getPositions(), &v = after.getVelocities();
+        for (int i = 0; i < model.system.getNumConstraints(); i++) {
+            int p1, p2;
+            double distance;
+            model.system.getConstraintParameters(i, p1, p2, distance);
+            const Vec3 r = q[p1] - q[p2];
+            ASSERT_EQUAL_TOL(1, std::sqrt(r.dot(r)) / distance, 1e-6); // SETTLE's own accuracy
+            // In LangevinMiddle's order half of the noise along a constraint stays until the next kick.
+            if (!subject.hasHeatBath) {
+                ASSERT_EQUAL_TOL(0, r.dot(v[p1] - v[p2]) / distance, 1e-6);
+            }
+        }
+        if (subject.hasHeatBath)
+            return;
+        const double energyBefore = before.getKineticEnergy() + before.getPotentialEnergy();
+        const double energyAfter = after.getKineticEnergy() + after.getPotentialEnergy();
+        ASSERT_EQUAL_TOL(0, energyAfter - energyBefore, 0.3);
+    });
+}
+
+/** Massless particles stay, whatever their velocity; virtual sites follow their molecules. */
+void testMasslessParticlesAndVirtualSites(Platform& platform) {
+    Model model;
+    addWaters(model, 1);
+    const int site = model.system.addParticle(0);
+    model.system.setVirtualSite(site, new ThreeParticleAverageSite(0, 1, 2, 0.7, 0.15, 0.15));
+    model.positions.push_back(Vec3());
+    const int anchor = model.system.addParticle(0);
+    model.positions.push_back(Vec3(0.05, -0.1, 0));
+    auto& nonbonded = dynamic_cast<NonbondedForce&>(model.system.getForce(2));
+    nonbonded.addParticle(-0.5, 0.3, 0);
+    nonbonded.addParticle(0, 0.3, 0.2);
+    for (int i = 0; i < 3; i++)
+        nonbonded.addException(i, site, 0, 1, 0);
+    dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).addBond(0, anchor, 0.1, 100000);
+    forEachSubject([&](const Subject& subject) {
+        Run run(subject, model.system, platform, 0.002);
+        run.context.setPositions(model.positions);
+        run.context.computeVirtualSites();
+        vector<Vec3> velocities = makeVelocities(model.system, 300, 15);
+        velocities[anchor] = Vec3(1, 2, 3);
+        run.context.setVelocities(velocities);
+        run.step(100);
+        const vector<Vec3> q = getPositions(run.context);
+        ASSERT_EQUAL_VEC(model.positions[anchor], q[anchor], 0);
+        ASSERT_EQUAL_VEC(q[0] * 0.7 + q[1] * 0.15 + q[2] * 0.15, q[site], 1e-14);
+    });
+}
+
+/** Stiff bonds across the faces of a triclinic box are the same as inside it. */
+void testPeriodicTermsInTriclinicBox(Platform& platform) {
+    Model model = makeWaterCluster(1), wrapped = makeWaterCluster(1);
+    const Vec3 a(1, 0, 0), b(0.3, 1.1, 0), c(-0.2, 0.4, 1.2);
+    for (Model* m : {&model, &wrapped}) {
+        m->system.setDefaultPeriodicBoxVectors(a, b, c);
+        dynamic_cast<HarmonicBondForce&>(m->system.getForce(0)).setUsesPeriodicBoundaryConditions(true);
+        dynamic_cast<HarmonicAngleForce&>(m->system.getForce(1)).setUsesPeriodicBoundaryConditions(true);
+        m->system.removeForce(2);
+    }
+    wrapped.positions[1] += c - b;
+    wrapped.positions[2] += a;
+    forEachSubject([&](const Subject& subject) {
+        vector<vector<Vec3>> velocities;
+        for (const Model* m : {&model, &wrapped}) {
+            Run run(subject, m->system, platform, 0.003);
+            run.start(m->positions, 16);
+            run.step(20);
+            velocities.push_back(getVelocities(run.context));
+        }
+        ASSERT(largestDifference(velocities[0], velocities[1]) < 1e-9);
+    });
+}
+
+/** In a CompoundIntegrator another integrator moves the positions: they are adopted as they are. */
+void testCompoundIntegrator(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    forEachSubject([&](const Subject& subject) {
+        if (subject.hasHeatBath)
+            return;
+        CompoundIntegrator compound;
+        compound.addIntegrator(subject.make(0.002).release());
+        compound.addIntegrator(new VerletIntegrator(0.0005));
+        Context context(model.system, compound, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocities(makeVelocities(model.system, 300, 18));
+        compound.step(5);
+        compound.setCurrentIntegrator(1);
+        compound.step(5);
+        const vector<Vec3> q = getPositions(context), v = getVelocities(context);
+        compound.setCurrentIntegrator(0);
+        compound.step(3);
+        Run alone(subject, model.system, platform, 0.002);
+        alone.context.setPositions(q);
+        alone.context.setVelocities(v);
+        alone.step(3);
+        ASSERT(largestDifference(getPositions(alone.context), getPositions(context)) == 0);
+    });
+}
+
+/** Each platform got its own kernel, although CpuPlatform is a ReferencePlatform too. */
+void testKernelIsThePlatformsOwn(Platform& platform) {
+    const Model model = makeWaterCluster(1);
+    forEachSubject([&](const Subject& subject) {
+        const std::string library = subject.findKernelLibrary(model, platform);
+        ASSERT(library.find("libOpenMMStiff" + platform.getName() + ".so") != std::string::npos);
+    });
+}
+
+/** Both platforms compute the same, dense and sparse. */
+void testPlatformsAgree(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    // A chain long enough for the sparse solver.
+    auto* bonds = new HarmonicBondForce();
+    auto* angles = new HarmonicAngleForce();
+    const int first = model.system.getNumParticles();
+    auto& nonbonded = dynamic_cast<NonbondedForce&>(model.system.getForce(2));
+    for (int i = 0; i < 30; i++) {
+        model.system.addParticle(14);
+        nonbonded.addParticle(0, 0.3, 0);
+        model.positions.push_back(Vec3(1 + 0.13 * i, 0.08 * (i % 2), 0.02 * (i % 3)));
+        if (i > 0)
+            bonds->addBond(first + i - 1, first + i, 0.153, 200000);
+        if (i > 1)
+            angles->addAngle(first + i - 2, first + i - 1, first + i, 2.05, 500);
+    }
+    model.system.addForce(bonds);
+    model.system.addForce(angles);
+    forEachSubject([&](const Subject& subject) {
+        if (subject.hasHeatBath)
+            return;
+        Run here(subject, model.system, platform, 0.001);
+        Run there(subject, model.system, Platform::getPlatformByName("Reference"), 0.001);
+        for (Run* run : {&here, &there}) {
+            run->start(model.positions, 19);
+            run->step(20);
+        }
+        // The CPU platform's nonbonded forces are in single precision.
+        ASSERT(largestDifference(getPositions(here.context), getPositions(there.context)) < 1e-6);
+    });
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    return runClaims(argc, argv,
+                     {CLAIM(testCheckpointsResumeExactly), CLAIM(testStatesResumeExactly),
+                      CLAIM(testReinitializePreservesTheState), CLAIM(testSeeds), CLAIM(testNoFrictionMeansNoNoise),
+                      CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState), CLAIM(testErrors),
+                      CLAIM(testConstraintsOutsideTheStiffTerms), CLAIM(testMasslessParticlesAndVirtualSites),
+                      CLAIM(testPeriodicTermsInTriclinicBox), CLAIM(testCompoundIntegrator),
+                      CLAIM(testKernelIsThePlatformsOwn), CLAIM(testPlatformsAgree)});
+}

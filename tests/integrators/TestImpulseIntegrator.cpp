@@ -1,0 +1,476 @@
+#include "OpenMMStiff.h"
+#include "CountAllocations.h"
+#include "Statistics.h"
+#include "Systems.h"
+#include "TestMain.h"
+#include <Eigen/Dense>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using std::vector;
+
+namespace {
+
+const vector<ImpulseIntegrator::KickMethod> allKicks = {ImpulseIntegrator::Plain, ImpulseIntegrator::Mollified,
+                                                        ImpulseIntegrator::Projected};
+const char* names[] = {"Plain", "Mollified", "Projected"};
+
+/** A flexible water in an external field that is neither linear nor separable. */
+Model makeWaterInField() {
+    Model model = makeWaterCluster(1);
+    model.system.removeForce(2);
+    auto* field = new CustomExternalForce("300*x*y + 200*sin(8*z) + 2000*x*z^2");
+    for (int i = 0; i < 3; i++)
+        field->addParticle(i);
+    model.system.addForce(field);
+    model.positions[1] += Vec3(0.003, -0.002, 0.001);
+    model.positions[2] += Vec3(-0.002, 0.004, 0.003);
+    return model;
+}
+
+/** The stiff coordinates of a water, two bond lengths and the angle. */
+VectorXd waterCoordinates(const VectorXd& x) {
+    const Eigen::Vector3d a = x.segment<3>(3) - x.segment<3>(0), b = x.segment<3>(6) - x.segment<3>(0);
+    return Eigen::Vector3d(a.norm(), b.norm(), std::acos(a.dot(b) / a.norm() / b.norm()));
+}
+
+/** Derivatives of a function of x by differences of fourth order, one column for each component of x. */
+template <class Function> MatrixXd differentiate(const VectorXd& x, double d, Function&& function) {
+    MatrixXd result;
+    for (int i = 0; i < x.size(); i++) {
+        auto at = [&](double shift) {
+            VectorXd moved = x;
+            moved[i] += shift;
+            return VectorXd(function(moved));
+        };
+        const VectorXd column = (8 * (at(d) - at(-d)) - (at(2 * d) - at(-2 * d))) / (12 * d);
+        result.conservativeResize(column.size(), x.size());
+        result.col(i) = column;
+    }
+    return result;
+}
+
+VectorXd toVector(const vector<Vec3>& vectors) {
+    VectorXd result(3 * vectors.size());
+    for (size_t i = 0; i < vectors.size(); i++)
+        for (int j = 0; j < 3; j++)
+            result[3 * i + j] = vectors[i][j];
+    return result;
+}
+
+vector<Vec3> toVec3s(const VectorXd& values) {
+    vector<Vec3> result;
+    for (int i = 0; i < values.size(); i += 3)
+        result.push_back(Vec3(values[i], values[i + 1], values[i + 2]));
+    return result;
+}
+
+/**
+ * A step is kick, micro-steps of Verlet, kick, with the kicks of Lubich and Weiss: compared with the equations, written
+ * down for one water with difference quotients and dense matrices. A(q) is found by a penalty on the distance.
+ */
+void testStepIsTheMethod(Platform& platform) {
+    const Model model = makeWaterInField();
+    const double h = 0.004;
+    const int numMicroSteps = 9;
+    VectorXd mass(9);
+    mass << oxygenMass, oxygenMass, oxygenMass, VectorXd::Constant(6, hydrogenMass);
+    const Eigen::Vector3d k(bondConstant, bondConstant, angleConstant), rest(bondLength, bondLength, waterAngle);
+    auto jacobian = [&](const VectorXd& x) { return differentiate(x, 2e-5, waterCoordinates); };
+    auto slowForce = [](const VectorXd& x) {
+        VectorXd F(9);
+        for (int i = 0; i < 9; i += 3) {
+            F[i] = -300 * x[i + 1] - 2000 * x[i + 2] * x[i + 2];
+            F[i + 1] = -300 * x[i];
+            F[i + 2] = -1600 * std::cos(8 * x[i + 2]) - 4000 * x[i] * x[i + 2];
+        }
+        return F;
+    };
+    auto stiffForce = [&](const VectorXd& x) {
+        const Eigen::Vector3d slopes = k.cwiseProduct(waterCoordinates(x) - rest);
+        return VectorXd(-jacobian(x).transpose() * slopes);
+    };
+    auto nearest = [&](const VectorXd& q) {
+        VectorXd A = q;
+        for (int iteration = 0; iteration < 60; iteration++) {
+            const MatrixXd G = jacobian(A);
+            const MatrixXd weighted = mass.cwiseInverse().asDiagonal() * G.transpose();
+            const VectorXd g = waterCoordinates(A) - rest;
+            A = q - weighted * (G * weighted).ldlt().solve(g + G * (q - A));
+        }
+        return A;
+    };
+    auto kick = [&](ImpulseIntegrator::KickMethod method, const VectorXd& x) {
+        if (method == ImpulseIntegrator::Plain)
+            return VectorXd(slowForce(x).cwiseQuotient(mass));
+        if (method == ImpulseIntegrator::Mollified)
+            return VectorXd((differentiate(x, 1e-4, nearest).transpose() * slowForce(nearest(x))).cwiseQuotient(mass));
+        const MatrixXd G = jacobian(x);
+        const VectorXd a = slowForce(x).cwiseQuotient(mass);
+        const MatrixXd weighted = mass.cwiseInverse().asDiagonal() * G.transpose();
+        return VectorXd(a - weighted * (G * weighted).ldlt().solve(G * a));
+    };
+    for (auto method : allKicks) {
+        ImpulseIntegrator integrator(h);
+        integrator.setKick(method);
+        integrator.setNumMicroSteps(numMicroSteps);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        context.setVelocities(makeVelocities(model.system, 300, 1));
+        VectorXd x = toVector(getPositions(context)), v = toVector(getVelocities(context));
+        integrator.step(2);
+        for (int step = 0; step < 2; step++) {
+            v += 0.5 * h * kick(method, x);
+            for (int micro = 0; micro < numMicroSteps; micro++) {
+                const double d = h / numMicroSteps;
+                v += 0.5 * d * stiffForce(x).cwiseQuotient(mass);
+                x += d * v;
+                v += 0.5 * d * stiffForce(x).cwiseQuotient(mass);
+            }
+            v += 0.5 * h * kick(method, x);
+        }
+        // Difference quotients of the coordinates are accurate to about 1e-10.
+        ASSERT((x - toVector(getPositions(context))).norm() < 1e-8);
+        ASSERT((v - toVector(getVelocities(context))).norm() < 1e-5);
+        ASSERT_EQUAL_TOL(2 * h, context.getTime(), 1e-12);
+        ASSERT_EQUAL(2, context.getStepCount());
+    }
+}
+
+/** How far a step of a water in a field is from symplectic: the largest entry of J^T Omega J - Omega. */
+double symplecticDefect(Platform& platform, ImpulseIntegrator::KickMethod kick) {
+    const Model model = makeWaterInField();
+    ImpulseIntegrator integrator(0.004);
+    integrator.setKick(kick);
+    integrator.setNumMicroSteps(10);
+    Context context(model.system, integrator, platform);
+    // Scaled canonical coordinates of about the same size, root(m) x w and root(m) v, w in 1/ps.
+    VectorXd scale(18);
+    const double w = 300;
+    for (int i = 0; i < 9; i++) {
+        scale[9 + i] = std::sqrt(model.system.getParticleMass(i / 3));
+        scale[i] = scale[9 + i] * w;
+    }
+    VectorXd state(18);
+    state << toVector(model.positions), toVector(makeVelocities(model.system, 300, 2));
+    auto step = [&](const VectorXd& scaled) {
+        const VectorXd z = scaled.cwiseQuotient(scale);
+        context.setPositions(toVec3s(z.head(9)));
+        context.setVelocities(toVec3s(z.tail(9)));
+        integrator.step(1);
+        VectorXd end(18);
+        end << toVector(getPositions(context)), toVector(getVelocities(context));
+        return VectorXd(end.cwiseProduct(scale));
+    };
+    const MatrixXd J = differentiate(state.cwiseProduct(scale), 0.01, step);
+    MatrixXd Omega = MatrixXd::Zero(18, 18);
+    Omega.topRightCorner(9, 9).setIdentity();
+    Omega.bottomLeftCorner(9, 9) = -MatrixXd::Identity(9, 9);
+    return (J.transpose() * Omega * J - Omega).cwiseAbs().maxCoeff();
+}
+
+/** J^T Omega J = Omega for the plain and the mollified kick; the projected one is not symplectic. */
+void testSymplecticity(Platform& platform) {
+    for (auto kick : allKicks) {
+        const double defect = symplecticDefect(platform, kick);
+        std::cout << names[kick] << ": largest entry of J^T Omega J - Omega " << defect << std::endl;
+        if (kick == ImpulseIntegrator::Projected) {
+            ASSERT(defect > 1e-4);
+        }
+        else {
+            ASSERT(defect < 1e-6);
+        }
+    }
+}
+
+/** From (x, -v) the same steps lead back. What is left is rounding, and the instability's growth of it. */
+void testReversible(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    const int numSteps = 100;
+    for (auto kick : allKicks) {
+        ImpulseIntegrator integrator(0.002);
+        integrator.setKick(kick);
+        integrator.setNumMicroSteps(5); // the automatic number may depend on where the run starts
+        Context context(model.system, integrator, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocities(makeVelocities(model.system, 300, 6));
+        integrator.step(numSteps);
+        vector<Vec3> reversed = getVelocities(context);
+        for (Vec3& v : reversed)
+            v *= -1;
+        ASSERT(largestDifference(getPositions(context), model.positions) > 0.01);
+        context.setVelocities(reversed);
+        integrator.step(numSteps);
+        const double error = largestDifference(getPositions(context), model.positions);
+        std::cout << names[kick] << ": " << numSteps << " steps forth and back: back at the start within " << error
+                  << " nm" << std::endl;
+        ASSERT(error < (platform.getName() == "CPU" ? 1e-5 : 1e-10)); // forces in single and in double precision
+    }
+}
+
+/** Total momentum is kept to rounding: neither projection nor mollification exert a force on a molecule as a whole. */
+void testMomentumIsKept(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    if (platform.getName() == "CPU") {
+        // Single precision forces do not sum to 0: some springs between molecules instead.
+        model.system.removeForce(2);
+        auto* springs = new CustomBondForce("50*(r-0.3)^2");
+        for (int i = 0; i + 4 < model.system.getNumParticles(); i++)
+            springs->addBond(i, i + 4);
+        model.system.addForce(springs);
+    }
+    for (auto kick : allKicks) {
+        ImpulseIntegrator integrator(0.002);
+        integrator.setKick(kick);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        context.setVelocities(makeVelocities(model.system, 300, 7));
+        auto momentum = [&] {
+            Vec3 sum;
+            const vector<Vec3> v = getVelocities(context);
+            for (int i = 0; i < model.system.getNumParticles(); i++)
+                sum += v[i] * model.system.getParticleMass(i);
+            return sum;
+        };
+        const Vec3 before = momentum();
+        integrator.step(500);
+        ASSERT_EQUAL_VEC(before, momentum(), 1e-10);
+    }
+}
+
+/** A method's own error is of second order in h, with micro-steps so small that theirs does not matter. */
+void testOrderIsTwo(Platform& platform) {
+    const Model model = makeWaterInField();
+    const double time = 0.016, microStep = 1e-6;
+    for (auto kick : allKicks) {
+        vector<vector<Vec3>> ends;
+        vector<double> steps, errors;
+        for (int numSteps : {256, 8, 16, 32}) {
+            const double h = time / numSteps;
+            ImpulseIntegrator integrator(h);
+            integrator.setKick(kick);
+            integrator.setNumMicroSteps(std::lround(h / microStep));
+            Context context(model.system, integrator, platform);
+            context.setPositions(model.positions);
+            context.setVelocities(makeVelocities(model.system, 300, 5));
+            integrator.step(numSteps);
+            ends.push_back(getPositions(context));
+            if (ends.size() > 1) {
+                steps.push_back(h);
+                errors.push_back(largestDifference(ends.back(), ends[0]));
+            }
+        }
+        std::cout << names[kick] << ": order of the error in x " << logSlope(steps, errors) << std::endl;
+        ASSERT_EQUAL_TOL(2, logSlope(steps, errors), 0.1);
+    }
+}
+
+/** Only the plain method converges to the motion itself: the others leave out what stretches the bonds. */
+void testOnlyThePlainKickStretchesBonds(Platform& platform) {
+    // Two atoms pulled apart by a constant force, at rest: the spring's new length is known.
+    Model model;
+    auto* bonds = new HarmonicBondForce();
+    auto* pull = new CustomExternalForce("-force*x");
+    pull->addPerParticleParameter("force");
+    const double k = 1e5, force = 300;
+    for (int i : {0, 1}) {
+        model.system.addParticle(10);
+        pull->addParticle(i, {i == 0 ? -force : force});
+    }
+    bonds->addBond(0, 1, 0.1, k);
+    model.system.addForce(bonds);
+    model.system.addForce(pull);
+    for (auto kick : allKicks) {
+        ImpulseIntegrator integrator(0.001);
+        integrator.setKick(kick);
+        Context context(model.system, integrator, platform);
+        const double stretch = (kick == ImpulseIntegrator::Plain ? force / k : 0);
+        context.setPositions({Vec3(), Vec3(0.1 + stretch, 0, 0)});
+        context.setVelocities({Vec3(), Vec3()});
+        for (int i = 0; i < 100; i++) {
+            integrator.step(1);
+            const vector<Vec3> x = getPositions(context);
+            // The plain kicks excite a vibration of the size of their discreteness, (h omega)^2 / 8 of the stretch.
+            ASSERT(std::abs(x[1][0] - x[0][0] - 0.1 - stretch) < (kick == ImpulseIntegrator::Plain ? 1e-4 : 1e-9));
+        }
+    }
+}
+
+/**
+ * A weight on a stiff spring, swinging: the action of the spring's vibration, energy over frequency, is an adiabatic
+ * invariant. Mollified and projected kicks keep it at any h omega. The plain ones lose it at h omega = 2 k pi, where each
+ * kick along the spring meets the same phase of the vibration.
+ */
+void testActionsAreKept(Platform& platform) {
+    const double mass = 2, length = 0.5, k = 2e9, omega = std::sqrt(k / mass), g = 300;
+    Model model;
+    model.system.addParticle(0);
+    model.system.addParticle(mass);
+    auto* bonds = new HarmonicBondForce();
+    bonds->addBond(0, 1, length, k);
+    auto* weight = new CustomExternalForce("m*g*y");
+    weight->addGlobalParameter("m", mass);
+    weight->addGlobalParameter("g", g);
+    weight->addParticle(1);
+    model.system.addForce(bonds);
+    model.system.addForce(weight);
+    // h omega / pi, away from resonance and at it.
+    for (double phase : {0.37, 1.43, 2.0, 4.0}) {
+        const double h = phase * M_PI / omega;
+        for (auto kick : allKicks) {
+            ImpulseIntegrator integrator(h);
+            integrator.setKick(kick);
+            integrator.setNumMicroSteps(std::ceil(h * omega / 0.05));
+            Context context(model.system, integrator, platform);
+            context.setPositions({Vec3(), Vec3(length * std::sin(1.0), -length * std::cos(1.0), 0)});
+            context.setVelocities({Vec3(), Vec3(1, -1.5, 0)});
+            auto action = [&] {
+                const Vec3 x = getPositions(context)[1], v = getVelocities(context)[1];
+                const double r = std::sqrt(x.dot(x)), rate = x.dot(v) / r;
+                return 0.5 * (mass * rate * rate + k * (r - length) * (r - length)) / omega;
+            };
+            const double start = action();
+            double largest = 0;
+            for (int i = 0; i < 20000; i++) {
+                integrator.step(1);
+                largest = std::max(largest, std::abs(action() / start - 1));
+            }
+            std::cout << names[kick] << ", h omega = " << phase << " pi: the action changes by " << largest
+                      << " of itself at most" << std::endl;
+            const bool resonant = (phase == std::round(phase));
+            if (kick != ImpulseIntegrator::Plain) {
+                ASSERT(largest < 0.1);
+            }
+            else if (resonant) {
+                ASSERT(largest > 1);
+            }
+        }
+    }
+}
+
+/** By default omega d is below 0.35, for a bound of omega that is exact within 3 % for water. */
+void testNumberOfMicroSteps(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    const double omega = std::sqrt(bondConstant * (1 / hydrogenMass + (1 - std::cos(waterAngle)) / oxygenMass));
+    for (double h : {0.0001, 0.001, 0.004, 0.01}) {
+        ImpulseIntegrator integrator(h);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        const int number = integrator.computeNumMicroSteps();
+        ASSERT(h * omega <= 0.35 * number);
+        ASSERT(number <= std::ceil(1.03 * h * omega / 0.35));
+        integrator.setNumMicroSteps(7);
+        if (h < 0.01) {
+            ASSERT_EQUAL(7, integrator.computeNumMicroSteps());
+            continue;
+        }
+        // h omega = 7.04: three micro-steps would be unstable.
+        integrator.setNumMicroSteps(3);
+        assertThrows([&] { integrator.step(1); }, {"ImpulseIntegrator", "3 micro-steps", "0.01 ps", "setNumMicroSteps"});
+        integrator.setNumMicroSteps(0);
+        integrator.step(1);
+    }
+    ImpulseLangevinIntegrator langevin(300, 1, 0.002);
+    Context context(model.system, langevin, platform);
+    context.setPositions(model.positions);
+    langevin.setNumMicroSteps(7);
+    ASSERT_EQUAL(8, langevin.computeNumMicroSteps());
+}
+
+/** Stiffer bonds set in mid-run get more micro-steps; a System without stiff terms needs one, and is Verlet's. */
+void testNumberOfMicroStepsFollowsTheSystem(Platform& platform) {
+    Model model = makeWaterCluster(1);
+    ImpulseIntegrator integrator(0.004);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    const int before = integrator.computeNumMicroSteps();
+    auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
+    for (int i : {0, 1})
+        bonds.setBondParameters(i, 0, 1 + i, bondLength, 4 * bondConstant);
+    bonds.updateParametersInContext(context);
+    const int after = integrator.computeNumMicroSteps();
+    ASSERT(after >= 2 * before - 1 && after <= 2 * before);
+    Model free;
+    free.system.addParticle(1);
+    ImpulseIntegrator other(0.004);
+    Context otherContext(free.system, other, platform);
+    otherContext.setPositions({Vec3()});
+    otherContext.setVelocities({Vec3(1, 2, 3)});
+    ASSERT_EQUAL(1, other.computeNumMicroSteps());
+    other.step(10);
+    ASSERT_EQUAL_VEC(Vec3(0.04, 0.08, 0.12), getPositions(otherContext)[0], 1e-12);
+}
+
+void testErrors(Platform& platform) {
+    ImpulseIntegrator integrator(0.001);
+    assertThrows([&] { integrator.setKick(static_cast<ImpulseIntegrator::KickMethod>(3)); },
+                 {"ImpulseIntegrator", "3", "Projected"});
+    assertThrows([&] { integrator.setNumMicroSteps(-1); }, {"ImpulseIntegrator", "-1"});
+    assertThrows([&] { integrator.computeNumMicroSteps(); }, {"not bound"});
+    ASSERT_EQUAL(ImpulseIntegrator::Projected, integrator.getKick());
+    ASSERT_EQUAL(0, integrator.getNumMicroSteps());
+    // Six angles at one atom that no geometry has, as in many a force field.
+    Model methane;
+    auto* bonds = new HarmonicBondForce();
+    auto* angles = new HarmonicAngleForce();
+    const Vec3 corners[] = {Vec3(1, 1, 1), Vec3(1, -1, -1), Vec3(-1, 1, -1), Vec3(-1, -1, 1)};
+    methane.system.addParticle(12);
+    methane.positions.push_back(Vec3());
+    for (int i = 0; i < 4; i++) {
+        methane.system.addParticle(1);
+        methane.positions.push_back(corners[i] * 0.063);
+        bonds->addBond(0, i + 1, 0.109, 284512);
+        for (int j = 0; j < i; j++)
+            angles->addAngle(i + 1, 0, j + 1, 1.88, 300);
+    }
+    methane.system.addForce(bonds);
+    methane.system.addForce(angles);
+    Context context(methane.system, integrator, platform);
+    context.setPositions(methane.positions);
+    integrator.step(10);
+    integrator.setKick(ImpulseIntegrator::Mollified);
+    assertThrows([&] { integrator.step(1); },
+                 {"ImpulseIntegrator", "particles 0, 1, 2, 3, 4", "equilibrium values", "Projected"});
+    ASSERT_EQUAL(10, context.getStepCount());
+}
+
+/** A step takes no memory beyond what the forces of OpenMM take. */
+void testNoMemoryIsAllocated(Platform& platform) {
+    if (!canCountAllocations)
+        return;
+    const Model model = makeWaterInField();
+    for (auto kick : allKicks) {
+        ImpulseIntegrator integrator(0.002);
+        ImpulseLangevinIntegrator langevin(300, 1, 0.002);
+        long counts[2];
+        for (int which : {0, 1}) {
+            ImpulseIntegrator& tested = (which == 0 ? integrator : langevin);
+            tested.setKick(kick);
+            Context context(model.system, tested, platform, deterministic(platform));
+            context.setPositions(model.positions);
+            tested.step(2);
+            counts[which] = countAllocations([&] { tested.step(10); });
+            const long ofForces = countAllocations([&] {
+                for (int i = 0; i < 10; i++)
+                    context.getState(State::Forces);
+            });
+            std::cout << names[kick] << (which == 0 ? "" : ", Langevin") << ": allocations in 10 steps "
+                      << counts[which] << ", in 10 evaluations of the forces " << ofForces << std::endl;
+            ASSERT(counts[which] <= ofForces);
+        }
+    }
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    return runClaims(argc, argv,
+                     {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testReversible),
+                      CLAIM(testMomentumIsKept), CLAIM(testOrderIsTwo), CLAIM(testOnlyThePlainKickStretchesBonds),
+                      CLAIM(testActionsAreKept), CLAIM(testNumberOfMicroSteps),
+                      CLAIM(testNumberOfMicroStepsFollowsTheSystem), CLAIM(testErrors),
+                      CLAIM(testNoMemoryIsAllocated)});
+}

@@ -1,0 +1,178 @@
+#include "OpenMMStiff.h"
+#include "Statistics.h"
+#include "Systems.h"
+#include "TestMain.h"
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using std::vector;
+
+namespace {
+
+constexpr double boltzmann = 0.00831446261815324;
+
+/**
+ * The stationary law of a stiff harmonic bond between two atoms. Verlet's micro-steps of size d conserve
+ * mu v^2 / 2 + k (1 - (omega d)^2 / 4) s^2 / 2 exactly, and the heat bath makes v thermal, so that var(v) = kT/mu and
+ * var(s) = (kT/k) / (1 - (omega d)^2 / 4), however large the step.
+ */
+void testHarmonicVariances(Platform& platform) {
+    const double mass = 4, mu = mass / 2, k = 2e5, omega = std::sqrt(k / mu), kT = 300 * boltzmann, length = 1e4;
+    // The number of micro-steps in a step of 6 fs, h omega = 1.9: omega d from 0.95 to 0.19.
+    for (int numMicroSteps : {2, 4, 10}) {
+        const double h = 0.006, phase = h * omega / numMicroSteps;
+        Model model;
+        auto* bonds = new HarmonicBondForce();
+        const int numPairs = 10;
+        for (int i = 0; i < numPairs; i++) {
+            // So long that the bonds keep their directions: rotation does not stretch them.
+            model.system.addParticle(mass);
+            model.system.addParticle(mass);
+            model.positions.push_back(Vec3(0, i, 0));
+            model.positions.push_back(Vec3(length, i, 0));
+            bonds->addBond(2 * i, 2 * i + 1, length, k);
+        }
+        model.system.addForce(bonds);
+        ImpulseLangevinIntegrator integrator(300, 50, h);
+        integrator.setNumMicroSteps(numMicroSteps);
+        integrator.setRandomNumberSeed(1);
+        Context context(model.system, integrator, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocitiesToTemperature(300, 2);
+        integrator.step(1000);
+        vector<double> s2, v2;
+        for (int sample = 0; sample < 20000; sample++) {
+            integrator.step(2);
+            const vector<Vec3> x = getPositions(context), v = getVelocities(context);
+            double s = 0, w = 0;
+            for (int i = 0; i < 2 * numPairs; i += 2) {
+                const Vec3 d = x[i + 1] - x[i];
+                const double r = std::sqrt(d.dot(d)), stretch = r - length, rate = d.dot(v[i + 1] - v[i]) / r;
+                s += stretch * stretch / numPairs;
+                w += rate * rate / numPairs;
+            }
+            s2.push_back(s);
+            v2.push_back(w);
+        }
+        const double expected = kT / k / (1 - 0.25 * phase * phase);
+        const BlockedMean s(s2), v(v2);
+        std::cout << numMicroSteps << " micro-steps, omega d = " << phase << ": var(s) " << s.mean / expected << " +- "
+                  << s.error / expected << ", var(v) " << v.mean * mu / kT << " +- " << v.error * mu / kT
+                  << " of the expected ones" << std::endl;
+        ASSERT_USUALLY_TRUE(std::abs(s.mean - expected) < 4 * s.error);
+        ASSERT_USUALLY_TRUE(std::abs(v.mean - kT / mu) < 4 * v.error);
+        ASSERT(s.error < 0.02 * expected && v.error < 0.02 * kT / mu);
+    }
+}
+
+/**
+ * Without friction a step is conjugate to that of ImpulseIntegrator: it runs through the same positions if it starts
+ * with the velocities from half a kick before.
+ */
+void testWithoutFrictionPositionsAreThoseOfTheImpulseMethod(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    model.system.getForce(2).setForceGroup(1); // what is not stiff
+    const double h = 0.002;
+    ImpulseIntegrator impulse(h);
+    ImpulseLangevinIntegrator langevin(300, 0, h);
+    Context context(model.system, impulse, platform, deterministic(platform));
+    Context other(model.system, langevin, platform, deterministic(platform));
+    for (ImpulseIntegrator* integrator : {&impulse, (ImpulseIntegrator*) &langevin}) {
+        integrator->setKick(ImpulseIntegrator::Plain);
+        integrator->setNumMicroSteps(10);
+    }
+    vector<Vec3> v = makeVelocities(model.system, 300, 3);
+    context.setPositions(model.positions);
+    context.setVelocities(v);
+    const vector<Vec3> force = context.getState(State::Forces, false, 1 << 1).getForces();
+    for (size_t i = 0; i < v.size(); i++)
+        v[i] -= force[i] * (0.5 * h / model.system.getParticleMass(i));
+    other.setPositions(model.positions);
+    other.setVelocities(v);
+    impulse.step(20);
+    langevin.step(20);
+    ASSERT(largestDifference(getPositions(context), getPositions(other)) <
+           (platform.getName() == "CPU" ? 1e-6 : 1e-10));
+}
+
+/** The temperature of flexible waters in a cluster, and that of the molecules' centres, is that of the heat bath. */
+void testTemperature(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    // A weak harmonic well keeps the cluster together.
+    auto* well = new CustomExternalForce("50*(x^2+y^2+z^2)");
+    for (int i = 0; i < model.system.getNumParticles(); i++)
+        well->addParticle(i);
+    model.system.addForce(well);
+    for (auto kick : {ImpulseIntegrator::Projected, ImpulseIntegrator::Mollified}) {
+        ImpulseLangevinIntegrator integrator(300, 10, 0.004);
+        integrator.setKick(kick);
+        integrator.setRandomNumberSeed(4);
+        Context context(model.system, integrator, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocitiesToTemperature(300, 5);
+        integrator.step(2000);
+        vector<double> temperatures, centres;
+        for (int sample = 0; sample < 6000; sample++) {
+            integrator.step(4);
+            const double kinetic = context.getState(State::Energy).getKineticEnergy();
+            temperatures.push_back(2 * kinetic / (72 * boltzmann));
+            const vector<Vec3> v = getVelocities(context);
+            double energy = 0;
+            for (int mol = 0; mol < 8; mol++) {
+                const Vec3 p = v[3 * mol] * oxygenMass + (v[3 * mol + 1] + v[3 * mol + 2]) * hydrogenMass;
+                energy += 0.5 * p.dot(p) / (oxygenMass + 2 * hydrogenMass);
+            }
+            centres.push_back(2 * energy / (24 * boltzmann));
+        }
+        for (const BlockedMean& mean : {BlockedMean(temperatures), BlockedMean(centres)}) {
+            std::cout << (kick == ImpulseIntegrator::Projected ? "Projected" : "Mollified") << ": temperature "
+                      << mean.mean << " +- " << mean.error << " K" << std::endl;
+            ASSERT_USUALLY_TRUE(std::abs(mean.mean - 300) < 4 * mean.error);
+            ASSERT(mean.error < 6);
+        }
+    }
+}
+
+/** The negative control: plain kicks at h omega = pi heat the vibrations, whatever the heat bath does against it. */
+void testPlainKicksHeatAtResonance(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    auto* well = new CustomExternalForce("50*(x^2+y^2+z^2)");
+    for (int i = 0; i < model.system.getNumParticles(); i++)
+        well->addParticle(i);
+    model.system.addForce(well);
+    const double omega = std::sqrt(bondConstant * (1 / hydrogenMass + (1 - std::cos(waterAngle)) / oxygenMass));
+    double temperatures[2];
+    for (int which : {0, 1}) {
+        ImpulseLangevinIntegrator integrator(300, 3, M_PI / omega);
+        integrator.setKick(which == 0 ? ImpulseIntegrator::Projected : ImpulseIntegrator::Plain);
+        integrator.setRandomNumberSeed(6);
+        Context context(model.system, integrator, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocitiesToTemperature(300, 7);
+        integrator.step(500);
+        temperatures[which] = 0;
+        for (int sample = 0; sample < 1000; sample++) {
+            integrator.step(2);
+            temperatures[which] += 2 * context.getState(State::Energy).getKineticEnergy() / (72 * boltzmann) / 1000;
+        }
+    }
+    std::cout << "step of " << 1000 * M_PI / omega << " fs, h omega = pi: projected " << temperatures[0]
+              << " K, plain " << temperatures[1] << " K" << std::endl;
+    ASSERT(std::abs(temperatures[0] - 300) < 30);
+    ASSERT(temperatures[1] > 400);
+}
+
+void testErrors(Platform&) {
+    assertThrows([] { ImpulseLangevinIntegrator(-1, 1, 0.001); }, {"Temperature", "-1"});
+    assertThrows([] { ImpulseLangevinIntegrator(300, -2, 0.001); }, {"Friction", "-2"});
+    assertThrows([] { ImpulseLangevinIntegrator(300, 1, -0.001); }, {"negative"});
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    return runClaims(argc, argv,
+                     {CLAIM(testHarmonicVariances), CLAIM(testWithoutFrictionPositionsAreThoseOfTheImpulseMethod),
+                      CLAIM(testTemperature), CLAIM(testPlainKicksHeatAtResonance), CLAIM(testErrors)});
+}
