@@ -286,7 +286,8 @@ def print_tables(found: Results):
         print(f"{eps:<24g}" + "".join(f"{np.abs(found.actions[eps, kick] - 1).max():11.2g}" for kick in KICKS))
 
     if found.resonance:
-        print(f"\nThe same for the stiffest mode over the resonance scan: a small swing (angles of {SWING:g}), eps = {RESONANCE_EPS:g}\n")
+        print(f"\nThe same for the stiffest mode in the resonance scan, a small swing (angles of {SWING:g}) at "
+              f"eps = {RESONANCE_EPS:g}\n")
         print(f"{'h omega / pi':24}" + "".join(f"{kick:>11}" for kick in KICKS))
         for order in ORDERS:
             for name, least, most in ((f"{order} +- 0.03", 0, 0.03), ("0.3 to 0.5 away", 0.3, 0.5)):

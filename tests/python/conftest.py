@@ -10,9 +10,12 @@ import numpy as np
 import openmm
 import pytest
 from openmm import app, unit
+from openmmstiff import LangevinThermostat
 
 FORCE_FIELD = app.ForceField("tip3p.xml")
 PLATFORMS = ["Reference", "CPU"]
+FEMTOSECONDS = unit.femtoseconds
+GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
 
 
 @pytest.fixture(params=PLATFORMS)
@@ -76,6 +79,36 @@ def water_box(rigid=False, cutoff=0.9, nonbondedMethod=app.PME):
 def positions_of(context):
     """The positions of a Context, as an array [nm]."""
     return context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+
+
+def velocities_of(context):
+    """The velocities of a Context, as an array [nm/ps]."""
+    state = context.getState(velocities=True)
+    return state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer/unit.picosecond)
+
+
+def total_energy(context):
+    state = context.getState(energy=True)
+    return (state.getPotentialEnergy() + state.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
+
+
+class CountingForce:
+    """A force of zero that counts how often the forces are evaluated."""
+
+    def __init__(self, system):
+        self.count = 0
+        force = openmm.PythonForce(self.compute)
+        force.setForceGroup(9)
+        system.addForce(force)
+
+    def compute(self, state):
+        self.count += 1
+        return 0.0, np.zeros((len(state.getPositions()), 3))
+
+
+def create(cls, stepSize=0.002):
+    """An integrator of a class: those with a heat bath at 300 K with a friction of 1/ps."""
+    return cls(300, 1, stepSize) if issubclass(cls, LangevinThermostat) else cls(stepSize)
 
 
 def run_python(code, **environment):

@@ -8,29 +8,34 @@ import time
 import numpy as np
 import openmm
 import pytest
-from conftest import Waters, positions_of
+from conftest import Waters, create, positions_of
 from openmm import app, unit
-from openmmstiff import LangevinThermostat, StiffIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator
+from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, StiffForceSelection,
+                         StiffIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
 
-INTEGRATORS = [ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator]
-CLASSES = INTEGRATORS + [StiffIntegrator, LangevinThermostat]
+INTEGRATORS = [ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator]
+CLASSES = INTEGRATORS + [StiffIntegrator, LangevinThermostat, StiffForceSelection]
 
 
 def langevin():
     return ZhangSkeelLangevinIntegrator(300, 1, 0.002)
 
 
-@pytest.fixture(params=[lambda: ZhangSkeelIntegrator(0.002), langevin], ids=["ZhangSkeel", "ZhangSkeelLangevin"])
+def impulse():
+    return ImpulseLangevinIntegrator(300, 1, 0.002)
+
+
+@pytest.fixture(params=INTEGRATORS, ids=lambda cls: cls.__name__)
 def integrator(request):
-    return request.param()
+    return create(request.param)
 
 
 # ---- Arguments ----
 
 def test_constructors_have_named_arguments():
-    assert list(inspect.signature(ZhangSkeelIntegrator).parameters) == ["stepSize"]
-    assert list(inspect.signature(ZhangSkeelLangevinIntegrator).parameters) == [
-        "temperature", "frictionCoeff", "stepSize"]
+    for cls in INTEGRATORS:
+        assert list(inspect.signature(cls).parameters) == (
+            ["temperature", "frictionCoeff", "stepSize"] if issubclass(cls, LangevinThermostat) else ["stepSize"])
 
 
 @pytest.mark.parametrize("name, arguments", [
@@ -45,6 +50,13 @@ def test_constructors_have_named_arguments():
 ])
 def test_methods_have_named_arguments(name, arguments):
     assert list(inspect.signature(getattr(langevin(), name)).parameters) == arguments
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("setKick", ["kick"]), ("setNumMicroSteps", ["number"]), ("computeNumMicroSteps", []),
+    ("setStiffForceGroups", ["groups"])])
+def test_methods_of_the_impulse_integrators_have_named_arguments(name, arguments):
+    assert list(inspect.signature(getattr(impulse(), name)).parameters) == arguments
 
 
 def test_arguments_may_be_passed_by_name():
@@ -63,6 +75,26 @@ def test_defaults_are_those_of_openmm():
     assert integrator.getBeta() == 0.25
     assert integrator.getStiffForceGroups() == 0
     assert integrator.getThermalizeStiffModes() is True
+    for getter in ("getConstraintTolerance", "getRandomNumberSeed", "getIntegrationForceGroups"):
+        assert getattr(impulse(), getter)() == getattr(native, getter)()
+    assert impulse().getKick() == ImpulseIntegrator.Projected
+    assert impulse().getNumMicroSteps() == 0
+
+
+def test_enumerations_are_integers_with_names():
+    integrator = impulse()
+    names = ("Plain", "Mollified", "Projected")
+    assert len({getattr(ImpulseIntegrator, name) for name in names}) == 3
+    for name in names:
+        value = getattr(ImpulseIntegrator, name)
+        integrator.setKick(np.int64(value))
+        assert integrator.getKick() == value
+        assert f"\n{name} : int\n" in ImpulseIntegrator.__doc__
+    with pytest.raises(openmm.OpenMMException, match="no kick number 7"):
+        integrator.setKick(7)
+    with pytest.raises(TypeError, match="kick must be an integer"):
+        integrator.setKick("Projected")
+    assert integrator.getKick() == value
 
 
 def test_numpy_numbers_are_accepted():
@@ -158,9 +190,14 @@ def test_class_hierarchy():
     assert issubclass(ZhangSkeelIntegrator, StiffIntegrator)
     assert issubclass(ZhangSkeelLangevinIntegrator, ZhangSkeelIntegrator)
     assert issubclass(ZhangSkeelLangevinIntegrator, LangevinThermostat)
+    assert issubclass(ImpulseIntegrator, StiffIntegrator)
+    assert issubclass(ImpulseLangevinIntegrator, ImpulseIntegrator)
+    assert issubclass(ImpulseLangevinIntegrator, LangevinThermostat)
+    for cls in INTEGRATORS:
+        assert issubclass(cls, StiffForceSelection)
 
 
-@pytest.mark.parametrize("abstract", [StiffIntegrator, LangevinThermostat])
+@pytest.mark.parametrize("abstract", [StiffIntegrator, LangevinThermostat, StiffForceSelection])
 def test_abstract_classes_cannot_be_created(abstract):
     with pytest.raises(AttributeError, match="No constructor"):
         abstract()
@@ -203,6 +240,8 @@ def test_docstrings_name_the_units(name, symbol):
     lambda: ZhangSkeelLangevinIntegrator(300, -1, 0.002),
     lambda: ZhangSkeelIntegrator(0.002).setBeta(-0.1),
     lambda: langevin().setTemperature(float("nan")),
+    lambda: ImpulseLangevinIntegrator(300, -1, 0.002),
+    lambda: ImpulseIntegrator(0.002).setNumMicroSteps(-1),
 ])
 def test_refused_settings_are_openmm_exceptions(call):
     with pytest.raises(openmm.OpenMMException):
@@ -224,6 +263,8 @@ def test_a_refused_setting_changes_nothing():
 def test_methods_that_need_a_context_say_so(call):
     with pytest.raises(openmm.OpenMMException, match="not bound to a context"):
         call(langevin())
+    with pytest.raises(openmm.OpenMMException, match="not bound to a context"):
+        impulse().computeNumMicroSteps()
 
 
 def test_an_integrator_serves_one_context(waters, integrator, platform):
@@ -279,7 +320,8 @@ def test_in_a_compound_integrator(waters, platform):
     compound.step(1)
 
 
-def test_propagated_positions_have_units_and_shapes(waters, integrator, platform):
+def test_propagated_positions_have_units_and_shapes(waters, platform):
+    integrator = langevin()
     context = waters.context(integrator, platform)
     integrator.step(1)
     vectors = integrator.getPropagatedPositions()

@@ -92,6 +92,7 @@ def test_other_releases_of_the_series_are_accepted(version):
 
 def test_public_names():
     assert set(openmmstiff.__all__) == {
-        "StiffIntegrator", "LangevinThermostat", "ZhangSkeelIntegrator", "ZhangSkeelLangevinIntegrator"}
+        "StiffIntegrator", "LangevinThermostat", "StiffForceSelection", "ZhangSkeelIntegrator",
+        "ZhangSkeelLangevinIntegrator", "ImpulseIntegrator", "ImpulseLangevinIntegrator"}
     for name in openmmstiff.__all__:
         assert getattr(openmmstiff, name).__module__ == "openmmstiff"

@@ -6,28 +6,36 @@ import xml.etree.ElementTree as ElementTree
 import openmm
 import pytest
 from openmm import XmlSerializer, unit
-from openmmstiff import LangevinThermostat, StiffIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator
+
+import conftest
+from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, StiffIntegrator,
+                         ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
 
 # Getter: a value that is not the default, and which is exact in XML only if all digits are written.
 COMMON = {
     "StepSize": 0.1/3*unit.picoseconds,
     "ConstraintTolerance": 1e-7/3,
     "IntegrationForceGroups": 0b101,
-    "Beta": 1/3,
     "StiffForceGroups": -2**31 + 2,
 }
 THERMOSTAT = {
     "Temperature": 1000/3*unit.kelvin,
     "Friction": 2/3/unit.picosecond,
     "RandomNumberSeed": 2**31 - 1,
-    "ThermalizeStiffModes": False,
 }
-SETTINGS = {ZhangSkeelIntegrator: COMMON, ZhangSkeelLangevinIntegrator: {**COMMON, **THERMOSTAT}}
+ZHANG_SKEEL = {**COMMON, "Beta": 1/3}
+IMPULSE = {**COMMON, "Kick": ImpulseIntegrator.Mollified, "NumMicroSteps": 7}
+SETTINGS = {
+    ZhangSkeelIntegrator: ZHANG_SKEEL,
+    ZhangSkeelLangevinIntegrator: {**ZHANG_SKEEL, **THERMOSTAT, "ThermalizeStiffModes": False},
+    ImpulseIntegrator: IMPULSE,
+    ImpulseLangevinIntegrator: {**IMPULSE, **THERMOSTAT},
+}
 
 
 def create(cls):
     """An integrator with the settings above."""
-    integrator = cls(0.002) if cls is ZhangSkeelIntegrator else cls(300, 1, 0.002)
+    integrator = conftest.create(cls)
     for name, value in SETTINGS[cls].items():
         assert getattr(integrator, "get" + name)() != value
         getattr(integrator, "set" + name)(value)
@@ -79,6 +87,13 @@ def test_xml_of_version_1_stays_readable():
     assert integrator.getStiffForceGroups() == 6
     assert integrator.getIntegrationForceGroups() == -1
     assert integrator.getThermalizeStiffModes() is False
+    integrator = ImpulseLangevinIntegrator.cast(XmlSerializer.deserialize("""<?xml version="1.0" ?>
+        <Integrator constraintTolerance="1e-06" friction="2" integrationForceGroups="-1" kick="1" numMicroSteps="9"
+         randomSeed="3" stepSize=".004" stiffForceGroups="6" temperature="310" type="ImpulseLangevinIntegrator"
+         version="1"/>"""))
+    assert integrator.getKick() == ImpulseIntegrator.Mollified
+    assert integrator.getNumMicroSteps() == 9
+    assert integrator.getFriction() == 2/unit.picosecond
 
 
 @pytest.mark.parametrize("version", [0, 2])
@@ -88,7 +103,7 @@ def test_an_unknown_version_is_refused(cls, version):
         XmlSerializer.deserialize(xml)
 
 
-@pytest.mark.parametrize("attribute", ["stepSize", "beta"])
+@pytest.mark.parametrize("attribute", ["stepSize", "constraintTolerance", "stiffForceGroups"])
 def test_a_missing_setting_is_refused(cls, attribute):
     element = ElementTree.fromstring(XmlSerializer.serialize(create(cls)))
     del element.attrib[attribute]
@@ -118,7 +133,7 @@ def test_cast_gives_the_class_back(cls):
     assert cls.cast(integrator) is integrator
     assert type(integrator) is cls
     assert integrator.thisown
-    assert integrator.getBeta() == SETTINGS[cls]["Beta"]
+    assert integrator.getStiffForceGroups() == SETTINGS[cls]["StiffForceGroups"]
 
 
 @pytest.mark.parametrize("base", [StiffIntegrator, ZhangSkeelIntegrator])
@@ -129,13 +144,13 @@ def test_cast_to_a_base_gives_the_most_derived_class(base):
 def test_cast_leaves_an_object_with_its_class_alone(cls):
     class Subclass(cls):
         pass
-    integrator = Subclass(0.002) if cls is ZhangSkeelIntegrator else Subclass(300, 1, 0.002)
-    assert ZhangSkeelIntegrator.cast(integrator) is integrator
+    integrator = conftest.create(Subclass)
+    assert StiffIntegrator.cast(integrator) is integrator
     assert type(integrator) is Subclass
 
 
 def test_a_cast_integrator_runs(cls, waters, platform):
-    integrator = cls.cast(deserialized(cls(0.001) if cls is ZhangSkeelIntegrator else cls(300, 1, 0.001)))
+    integrator = cls.cast(deserialized(conftest.create(cls)))
     context = waters.context(integrator, platform)
     integrator.step(3)
     assert context.getStepCount() == 3
@@ -146,7 +161,7 @@ def test_a_cast_integrator_can_join_a_compound_integrator():
     compound.addIntegrator(ZhangSkeelIntegrator.cast(deserialized(create(ZhangSkeelIntegrator))))
     gc.collect()
     member = ZhangSkeelIntegrator.cast(compound.getIntegrator(0))
-    assert member.getBeta() == COMMON["Beta"]
+    assert member.getBeta() == ZHANG_SKEEL["Beta"]
     assert not member.thisown
 
 

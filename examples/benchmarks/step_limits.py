@@ -1,0 +1,84 @@
+#!/usr/bin/env python
+"""How large a step each integrator takes on liquid TIP3P water with flexible bonds and angles.
+
+Every run starts from the same equilibrated state. The table shows where temperatures and energies begin to depend
+on the step, and where the run fails; LangevinMiddle with SETTLE is the reference of the impulse methods, and
+LangevinMiddle at a small step that of the others.
+"""
+import sys
+from pathlib import Path
+
+import openmm as mm
+from openmm import app
+from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator, ZhangSkeelLangevinIntegrator
+from tqdm import tqdm
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from options import OptionParser, add_box_options, add_run_options, choice, run_program  # noqa: E402
+from sampling import number_of_steps, sample  # noqa: E402
+from tip3p_water import TEMPERATURE, with_error  # noqa: E402
+from water import advance, build_box, build_system, equilibrate  # noqa: E402
+
+EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then as long with each run's own integrator
+
+
+def impulse(kick: int):
+    def make(temperature: float, friction: float, step: float) -> mm.Integrator:
+        integrator = ImpulseLangevinIntegrator(temperature, friction, step)
+        integrator.setKick(kick)
+        return integrator
+    return make
+
+
+# Label, geometry of water.build_system, integrator, steps in fs.
+SERIES = {
+    "settle": ("LangevinMiddle + SETTLE", "rigid", mm.LangevinMiddleIntegrator, (2, 4, 6, 8)),
+    "middle": ("LangevinMiddle", "flexible", mm.LangevinMiddleIntegrator, (1, 2, 2.5, 3)),
+    "zhangskeel": ("Z&Ss-Langevin", "flexible", ZhangSkeelLangevinIntegrator, (2, 3, 3.5, 4)),
+    "plain": ("Impulse, plain", "flexible", impulse(ImpulseIntegrator.Plain), (1, 2, 3, 4)),
+    "mollified": ("Impulse, mollified", "flexible", impulse(ImpulseIntegrator.Mollified), (4, 6, 7, 8, 9, 10)),
+    "projected": ("Impulse, projected", "flexible", impulse(ImpulseIntegrator.Projected), (4, 6, 7, 8, 9, 10)),
+}
+
+
+def main():
+    parser = OptionParser(__doc__)
+    add_box_options(parser, waters=216)
+    add_run_options(parser, time=20.0, friction=3.0)
+    parser.add_argument("--integrators", type=choice(SERIES), nargs="+", default=list(SERIES), metavar="NAME",
+                        help=f"the integrators to run, of {', '.join(SERIES)} (default: all)")
+    options = parser.parse_args()
+
+    box = build_box(options.waters)
+    states, common = {}, {"temperature": TEMPERATURE, "platform": options.platform, "seed": options.seed}
+    for geometry in ("rigid", "flexible"):
+        states[geometry] = equilibrate(box, geometry, EQUILIBRATION_TIME, start=states.get("rigid"), **common)
+    print(f"{options.waters} TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "
+          f"{options.time:g} ps each, {options.platform} platform\n")
+    row = "{:25}{:>9}  {:12} {:12} {:14}"
+    print(row.format("integrator", "step (fs)", "T (K)", "centres (K)", "U (kJ/mol)").rstrip())
+    for name in options.integrators:
+        label, geometry, make, steps = SERIES[name]
+        for step in (fs / 1000 for fs in steps):
+            integrator = make(TEMPERATURE, options.friction, step)
+            integrator.setRandomNumberSeed(options.seed)
+            simulation = app.Simulation(box.topology, build_system(box, geometry), integrator,
+                                        mm.Platform.getPlatform(options.platform))
+            simulation.context.setPositions(states[geometry].getPositions())
+            simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+            settling = round(EQUILIBRATION_TIME / step)
+            with tqdm(total=settling + number_of_steps(options.time, step), desc=f"{label} {1000 * step:g} fs",
+                      unit="step", leave=False, mininterval=0.5 if sys.stderr.isatty() else 30) as bar:
+                try:
+                    advance(integrator, settling, bar.update)
+                    found = sample(simulation, options.time, bar.update)
+                    results = [with_error(found.temperature, 1), with_error(found.centre_temperature, 1),
+                               with_error(found.nonbonded, 2)]
+                except (FloatingPointError, mm.OpenMMException):
+                    results = [f"fails at {simulation.context.getTime()}", "", ""]
+            print(row.format(label, f"{1000 * step:g}", *results).rstrip(), flush=True)
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,110 @@
+#!/usr/bin/env python
+"""Validate the dynamics of ImpulseLangevinIntegrator on liquid TIP3P water: self-diffusion against SETTLE.
+
+With the projected kick, molecules with flexible bonds and angles move as rigid ones do. Friction is low, and the
+same for all. The exit code is 0 if every claim holds and 1 if not.
+"""
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import openmm as mm
+from openmm import app, unit
+from tqdm import tqdm
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+
+from observables import blocked_error  # noqa: E402
+from options import OptionParser, add_box_options, add_run_options, run_program  # noqa: E402
+from sampling import system_temperature  # noqa: E402
+from tip3p_water import TEMPERATURE, Run, langevin_middle, projected_impulse  # noqa: E402
+from water import advance, build_box, build_system, equilibrate  # noqa: E402
+
+EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then twice as long with the run's own integrator
+SETTLING_FRICTION = 3.0   # 1/ps
+FRAME_INTERVAL = 0.24     # ps
+LAGS = (2.0, 8.0)         # ps, over which the slope of the mean square displacement is taken
+BLOCKS = 10               # for the error of the slope
+MOST_ERROR = 0.05         # of the difference, relative: beyond it the claim is undecided
+
+RUNS = {
+    "settle-2fs": Run("LangevinMiddle + SETTLE", "rigid", 0.002, langevin_middle, "settle-2fs"),
+    "projected-4fs": Run("Projected impulse, flexible", "flexible", 0.004, projected_impulse, "settle-2fs"),
+}
+
+
+@dataclass
+class Diffusion:
+    coefficient: float        # 1e-5 cm^2/s
+    error: float
+    temperature: np.ndarray   # K
+
+
+def mean_square_displacement(centres: np.ndarray, lag: int) -> np.ndarray:
+    """Mean over molecules and starting points, nm^2; shape (blocks,), one for each block of starting points."""
+    squares = np.sum((centres[lag:] - centres[:-lag]) ** 2, axis=2).mean(axis=1)
+    return np.array([block.mean() for block in np.array_split(squares, BLOCKS)])
+
+
+def diffuse(name: str, options) -> Diffusion:
+    run = RUNS[name]
+    box = build_box(options.waters)
+    common = {"temperature": TEMPERATURE, "platform": options.platform, "seed": options.seed}
+    state = None
+    for geometry in ["rigid"] if run.geometry == "rigid" else ["rigid", "flexible"]:
+        state = equilibrate(box, geometry, EQUILIBRATION_TIME, start=state, **common)
+    integrator = run.make(TEMPERATURE, SETTLING_FRICTION, run.step)
+    integrator.setRandomNumberSeed(options.seed)
+    simulation = app.Simulation(box.topology, build_system(box, run.geometry), integrator,
+                                mm.Platform.getPlatform(options.platform))
+    context = simulation.context
+    context.setPositions(state.getPositions())
+    context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+    masses = np.array([context.getSystem().getParticleMass(i).value_in_unit(unit.dalton) for i in range(3)])
+    steps, settling = round(FRAME_INTERVAL / run.step), round(EQUILIBRATION_TIME / run.step)
+    frames = round(options.time / FRAME_INTERVAL)
+    centres, temperatures = np.empty((frames, options.waters, 3)), np.empty(frames)
+    with tqdm(total=2 * settling + steps * frames, desc=name, unit="step", leave=False,
+              mininterval=0.5 if sys.stderr.isatty() else 30) as bar:
+        advance(integrator, settling, bar.update)
+        integrator.setFriction(options.friction)
+        advance(integrator, settling, bar.update)
+        for i in range(frames):
+            advance(integrator, steps, bar.update)
+            found = context.getState(positions=True, energy=True)
+            positions = found.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+            centres[i] = np.einsum("a,maj->mj", masses / masses.sum(), positions.reshape(-1, 3, 3))
+            temperatures[i] = system_temperature(context, found)
+    centres -= centres.mean(axis=1, keepdims=True)  # without the motion of the box as a whole
+    first, last = (round(lag / FRAME_INTERVAL) for lag in LAGS)
+    slopes = (mean_square_displacement(centres, last) - mean_square_displacement(centres, first)) / (
+        (last - first) * FRAME_INTERVAL)
+    coefficients = slopes / 6 * 1000  # 1 nm^2/ps is 1e-2 cm^2/s
+    return Diffusion(float(coefficients.mean()), float(coefficients.std(ddof=1) / BLOCKS**0.5), temperatures)
+
+
+def main() -> int:
+    parser = OptionParser(__doc__)
+    add_box_options(parser, waters=216)
+    add_run_options(parser, time=400.0, friction=0.1)
+    options = parser.parse_args()
+    print(f"{options.waters} TIP3P waters, friction {options.friction:g}/ps, {options.time:g} ps each, "
+          f"{options.platform} platform\n\nintegrator                   step (fs)  D (1e-5 cm^2/s)  T (K)")
+    results = {}
+    for name, run in RUNS.items():
+        results[name] = found = diffuse(name, options)
+        print(f"{run.label:28} {1000 * run.step:9g}  {found.coefficient:6.2f} +- {found.error:.2f}   "
+              f"{found.temperature.mean():.1f} +- {blocked_error(found.temperature):.1f}", flush=True)
+    reference, found = results["settle-2fs"], results["projected-4fs"]
+    difference, error = found.coefficient - reference.coefficient, np.hypot(found.error, reference.error)
+    if error > MOST_ERROR * reference.coefficient:
+        verdict = "UNDECIDED, needs a longer --time"
+    else:
+        verdict = "pass" if abs(difference) <= 3 * error else "FAIL"
+    print(f"\ndifference {difference:.2f} +- {error:.2f}, at most 3 errors: {verdict}")
+    return 0 if verdict == "pass" else 1
+
+
+if __name__ == "__main__":
+    run_program(main)
