@@ -189,6 +189,7 @@ class Run:
         system.addForce(gravity)
         integrator = ImpulseIntegrator(step)
         integrator.setKick(KICKS[kick])
+        integrator.setProjectedPeriod(np.inf)  # every spring, whatever its period
         integrator.setNumMicroSteps(ceil(step * chain.highest / eps / MICRO_PHASE))
         self.context = mm.Context(system, integrator, mm.Platform.getPlatform("Reference"))
         state = start.state(chain, eps)

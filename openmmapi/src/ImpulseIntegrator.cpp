@@ -7,7 +7,8 @@
 using namespace OpenMM;
 using namespace OpenMMStiff;
 
-ImpulseIntegrator::ImpulseIntegrator(double stepSize) : StiffIntegrator(stepSize), kick(Projected), numMicroSteps(0) {
+ImpulseIntegrator::ImpulseIntegrator(double stepSize)
+        : StiffIntegrator(stepSize), kick(Projected), projectedPeriod(0.018), numMicroSteps(0) {
 }
 
 void ImpulseIntegrator::setKick(KickMethod kick) {
@@ -18,6 +19,16 @@ void ImpulseIntegrator::setKick(KickMethod kick) {
         throw OpenMMException(message.str());
     }
     this->kick = kick;
+}
+
+void ImpulseIntegrator::setProjectedPeriod(double period) {
+    if (!(period >= 0)) {
+        std::stringstream message;
+        message << "ImpulseIntegrator: the projected period must be a non-negative number, not " << period
+                << " ps; infinity projects all stiff coordinates, 0 none";
+        throw OpenMMException(message.str());
+    }
+    projectedPeriod = period;
 }
 
 void ImpulseIntegrator::setNumMicroSteps(int number) {

@@ -10,8 +10,7 @@ using namespace OpenMMStiff;
 using std::string;
 using std::vector;
 
-ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)
-        : StiffIntegrator(stepSize), beta(0.25) {
+ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize) : StiffIntegrator(stepSize), beta(0.25) {
 }
 
 void ZhangSkeelIntegrator::setBeta(double beta) {

@@ -6,8 +6,7 @@
 using namespace OpenMM;
 using namespace OpenMMStiff;
 
-ImpulseLangevinIntegratorProxy::ImpulseLangevinIntegratorProxy()
-        : SerializationProxy("ImpulseLangevinIntegrator") {
+ImpulseLangevinIntegratorProxy::ImpulseLangevinIntegratorProxy() : SerializationProxy("ImpulseLangevinIntegrator") {
 }
 
 void ImpulseLangevinIntegratorProxy::serialize(const void* object, SerializationNode& node) const {
@@ -20,8 +19,8 @@ void ImpulseLangevinIntegratorProxy::serialize(const void* object, Serialization
 void* ImpulseLangevinIntegratorProxy::deserialize(const SerializationNode& node) const {
     readVersion(node, getTypeName(), 1);
     auto integrator = std::make_unique<ImpulseLangevinIntegrator>(node.getDoubleProperty("temperature"),
-                                                                     node.getDoubleProperty("friction"),
-                                                                     node.getDoubleProperty("stepSize"));
+                                                                  node.getDoubleProperty("friction"),
+                                                                  node.getDoubleProperty("stepSize"));
     readImpulse(node, *integrator);
     readThermostat(node, *integrator);
     return static_cast<Integrator*>(integrator.release());

@@ -64,6 +64,7 @@ void OpenMMStiff::writeImpulse(SerializationNode& node, const ImpulseIntegrator&
     writeIntegrator(node, integrator);
     writeStiffForces(node, integrator);
     node.setIntProperty("kick", integrator.getKick());
+    node.setDoubleProperty("projectedPeriod", integrator.getProjectedPeriod());
     node.setIntProperty("numMicroSteps", integrator.getNumMicroSteps());
 }
 
@@ -71,5 +72,6 @@ void OpenMMStiff::readImpulse(const SerializationNode& node, ImpulseIntegrator& 
     readIntegrator(node, integrator);
     readStiffForces(node, integrator);
     integrator.setKick(static_cast<ImpulseIntegrator::KickMethod>(node.getIntProperty("kick")));
+    integrator.setProjectedPeriod(node.getDoubleProperty("projectedPeriod"));
     integrator.setNumMicroSteps(node.getIntProperty("numMicroSteps"));
 }

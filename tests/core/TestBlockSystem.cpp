@@ -519,7 +519,7 @@ void testThreadsGiveBitwiseTheSame() {
         threads.execute([&](ThreadPool&, int thread) {
             for (int block = thread; block < fixture.size(); block += numThreads) {
                 solveAccelerations(fixture.solver[block], fixture.x.data(), F.data(), 1e-6, model.box, works[thread],
-                                                  b.data());
+                                   b.data());
                 projectOnTangentSpace(fixture.solver[block], fixture.x.data(), model.box, works[thread], w.data());
             }
         });
@@ -541,7 +541,7 @@ void testNoMemoryIsAllocated() {
                          fixture.solve(block, F, 1e-6, a);
                          fixture.count(block);
                          projectOnTangentSpace(fixture.solver[block], fixture.x.data(), model.box, fixture.work,
-                                                              v.data());
+                                               v.data());
                      }
                  }));
 }

@@ -61,8 +61,8 @@ vector<Subject> makeSubjects() {
             makeSubject<ImpulseLangevinIntegrator>("ImpulseLangevinIntegrator", "", 300.0, 5.0),
     };
     for (auto kick : {ImpulseIntegrator::Plain, ImpulseIntegrator::Mollified}) {
-        Subject subject = makeSubject<ImpulseIntegrator>(
-                "ImpulseIntegrator", kick == ImpulseIntegrator::Plain ? ", Plain" : ", Mollified");
+        Subject subject = makeSubject<ImpulseIntegrator>("ImpulseIntegrator",
+                                                         kick == ImpulseIntegrator::Plain ? ", Plain" : ", Mollified");
         subject.make = [kick](double stepSize) {
             auto integrator = std::make_unique<ImpulseIntegrator>(stepSize);
             integrator->setKick(kick);
@@ -142,8 +142,7 @@ void testStatesResumeExactly(Platform& platform) {
         run.start(model.positions, 2);
         run.step(10);
         std::stringstream xml;
-        const State saved =
-                run.context.getState(State::Positions | State::Velocities | State::IntegratorParameters);
+        const State saved = run.context.getState(State::Positions | State::Velocities | State::IntegratorParameters);
         XmlSerializer::serialize(&saved, "State", xml);
         const std::unique_ptr<State> state(XmlSerializer::deserialize<State>(xml));
         run.step(10);
@@ -241,9 +240,7 @@ void testChangesTakeEffect(Platform& platform) {
     const vector<Change> changes = {
             [](Run& run) { run.integrator->setStepSize(0.001); },
             [](Run& run) { run.context.setParameter("scale", 100.0); },
-            [](Run& run) {
-                run.context.setPeriodicBoxVectors(Vec3(0.5, 0, 0), Vec3(0, 0.5, 0), Vec3(0, 0, 0.5));
-            },
+            [](Run& run) { run.context.setPeriodicBoxVectors(Vec3(0.5, 0, 0), Vec3(0, 0.5, 0), Vec3(0, 0, 0.5)); },
             [](Run& run) { run.integrator->setIntegrationForceGroups(~(1 << group)); },
     };
     forEachSubject([&](const Subject& subject) {
@@ -392,7 +389,8 @@ void testMasslessParticlesAndVirtualSites(Platform& platform) {
     nonbonded.addParticle(-0.5, 0.3, 0);
     nonbonded.addParticle(0, 0.3, 0.2);
     for (int i = 0; i < 3; i++)
-        nonbonded.addException(i, site, 0, 1, 0);
+        for (int other : {site, anchor})
+            nonbonded.addException(i, other, 0, 1, 0);
     dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).addBond(0, anchor, 0.1, 100000);
     forEachSubject([&](const Subject& subject) {
         Run run(subject, model.system, platform, 0.002);

@@ -287,6 +287,7 @@ void testOnlyThePlainKickStretchesBonds(Platform& platform) {
         ImpulseIntegrator integrator(0.001);
         integrator.setKick(kick);
         Context context(model.system, integrator, platform);
+        integrator.setProjectedPeriod(INFINITY);
         const double stretch = (kick == ImpulseIntegrator::Plain ? force / k : 0);
         context.setPositions({Vec3(), Vec3(0.1 + stretch, 0, 0)});
         context.setVelocities({Vec3(), Vec3()});
@@ -296,6 +297,43 @@ void testOnlyThePlainKickStretchesBonds(Platform& platform) {
             // The plain kicks excite a vibration of the size of their discreteness, (h omega)^2 / 8 of the stretch.
             ASSERT(std::abs(x[1][0] - x[0][0] - 0.1 - stretch) < (kick == ImpulseIntegrator::Plain ? 1e-4 : 1e-9));
         }
+    }
+}
+
+/**
+ * A coordinate is projected if its own period, with the others at equilibrium, is shorter than the period set: that of a
+ * bond is 2 pi (mu/k)^1/2, and of an angle likewise with its inertia.
+ */
+void testProjectedPeriodChoosesCoordinates(Platform& platform) {
+    const Model model = makeWaterInField();
+    const double bendInertia = 1 / (2 / (hydrogenMass * bondLength * bondLength) +
+                                    2 * (1 - std::cos(waterAngle)) / (oxygenMass * bondLength * bondLength));
+    const double bondPeriod = 2 * M_PI / std::sqrt(bondConstant * (1 / oxygenMass + 1 / hydrogenMass));
+    const double anglePeriod = 2 * M_PI / std::sqrt(angleConstant / bendInertia);
+    ASSERT(bondPeriod < anglePeriod && anglePeriod < 0.018); // so that the default chooses all three
+    // The change of each coordinate's rate by a first kick, which is zero if the coordinate is projected.
+    auto isProjected = [&](double period, ImpulseIntegrator::KickMethod kick) {
+        const double h = 1e-7;
+        ImpulseIntegrator integrator(h);
+        integrator.setKick(kick);
+        integrator.setProjectedPeriod(period);
+        const VectorXd rest = toVector(waterGeometry(Vec3(0.1, -0.05, 0.07), 0.4));
+        Context context(model.system, integrator, platform);
+        context.setPositions(toVec3s(rest));
+        context.setVelocities(vector<Vec3>(3));
+        integrator.step(1);
+        const MatrixXd G = differentiate(rest, 2e-5, waterCoordinates);
+        const VectorXd accelerations = G * toVector(getVelocities(context)) / h;
+        return vector<bool>{std::abs(accelerations[0]) < 1e-4, std::abs(accelerations[1]) < 1e-4,
+                            std::abs(accelerations[2]) < 1e-3};
+    };
+    for (auto kick : {ImpulseIntegrator::Projected, ImpulseIntegrator::Mollified}) {
+        ASSERT((isProjected(INFINITY, kick) == vector<bool>{true, true, true}));
+        ASSERT((isProjected(0.018, kick) == vector<bool>{true, true, true}));
+        ASSERT((isProjected(1.001 * anglePeriod, kick) == vector<bool>{true, true, true}));
+        ASSERT((isProjected(0.999 * anglePeriod, kick) == vector<bool>{true, true, false}));
+        ASSERT((isProjected(1.001 * bondPeriod, kick) == vector<bool>{true, true, false}));
+        ASSERT((isProjected(0.999 * bondPeriod, kick) == vector<bool>{false, false, false}));
     }
 }
 
@@ -323,6 +361,7 @@ void testActionsAreKept(Platform& platform) {
         for (auto kick : allKicks) {
             ImpulseIntegrator integrator(h);
             integrator.setKick(kick);
+            integrator.setProjectedPeriod(INFINITY);
             integrator.setNumMicroSteps(std::ceil(h * omega / 0.05));
             Context context(model.system, integrator, platform);
             context.setPositions({Vec3(), Vec3(length * std::sin(1.0), -length * std::cos(1.0), 0)});
@@ -369,7 +408,8 @@ void testNumberOfMicroSteps(Platform& platform) {
         }
         // h omega = 7.04: three micro-steps would be unstable.
         integrator.setNumMicroSteps(3);
-        assertThrows([&] { integrator.step(1); }, {"ImpulseIntegrator", "3 micro-steps", "0.01 ps", "setNumMicroSteps"});
+        assertThrows([&] { integrator.step(1); },
+                     {"ImpulseIntegrator", "3 micro-steps", "0.01 ps", "setNumMicroSteps"});
         integrator.setNumMicroSteps(0);
         integrator.step(1);
     }
@@ -411,7 +451,10 @@ void testErrors(Platform& platform) {
     assertThrows([&] { integrator.setNumMicroSteps(-1); }, {"ImpulseIntegrator", "-1"});
     assertThrows([&] { integrator.computeNumMicroSteps(); }, {"not bound"});
     ASSERT_EQUAL(ImpulseIntegrator::Projected, integrator.getKick());
+    assertThrows([&] { integrator.setProjectedPeriod(-0.01); }, {"ImpulseIntegrator", "-0.01"});
+    assertThrows([&] { integrator.setProjectedPeriod(std::nan("")); }, {"ImpulseIntegrator", "nan"});
     ASSERT_EQUAL(0, integrator.getNumMicroSteps());
+    ASSERT_EQUAL(0.018, integrator.getProjectedPeriod());
     // Six angles at one atom that no geometry has, as in many a force field.
     Model methane;
     auto* bonds = new HarmonicBondForce();
@@ -432,9 +475,13 @@ void testErrors(Platform& platform) {
     context.setPositions(methane.positions);
     integrator.step(10);
     integrator.setKick(ImpulseIntegrator::Mollified);
+    integrator.setProjectedPeriod(INFINITY);
     assertThrows([&] { integrator.step(1); },
                  {"ImpulseIntegrator", "particles 0, 1, 2, 3, 4", "equilibrium values", "Projected"});
     ASSERT_EQUAL(10, context.getStepCount());
+    // The bonds alone contradict nothing.
+    integrator.setProjectedPeriod(0.018);
+    integrator.step(1);
 }
 
 /** A step takes no memory beyond what the forces of OpenMM take. */
@@ -470,7 +517,7 @@ int main(int argc, char* argv[]) {
     return runClaims(argc, argv,
                      {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testReversible),
                       CLAIM(testMomentumIsKept), CLAIM(testOrderIsTwo), CLAIM(testOnlyThePlainKickStretchesBonds),
-                      CLAIM(testActionsAreKept), CLAIM(testNumberOfMicroSteps),
-                      CLAIM(testNumberOfMicroStepsFollowsTheSystem), CLAIM(testErrors),
+                      CLAIM(testProjectedPeriodChoosesCoordinates), CLAIM(testActionsAreKept),
+                      CLAIM(testNumberOfMicroSteps), CLAIM(testNumberOfMicroStepsFollowsTheSystem), CLAIM(testErrors),
                       CLAIM(testNoMemoryIsAllocated)});
 }

@@ -157,8 +157,8 @@ void testPlainKicksHeatAtResonance(Platform& platform) {
             temperatures[which] += 2 * context.getState(State::Energy).getKineticEnergy() / (72 * boltzmann) / 1000;
         }
     }
-    std::cout << "step of " << 1000 * M_PI / omega << " fs, h omega = pi: projected " << temperatures[0]
-              << " K, plain " << temperatures[1] << " K" << std::endl;
+    std::cout << "step of " << 1000 * M_PI / omega << " fs, h omega = pi: projected " << temperatures[0] << " K, plain "
+              << temperatures[1] << " K" << std::endl;
     ASSERT(std::abs(temperatures[0] - 300) < 30);
     ASSERT(temperatures[1] > 400);
 }

@@ -195,8 +195,8 @@ void testMomentumIsKept(Platform& platform) {
     const Vec3 before = momentum(model.system, getVelocities(context));
     integrator.step(1000);
     const Vec3 after = momentum(model.system, getVelocities(context));
-    std::cout << "momentum after 1000 steps: changed by " << std::sqrt((after - before).dot(after - before))
-              << " of " << std::sqrt(before.dot(before)) << " dalton nm/ps" << std::endl;
+    std::cout << "momentum after 1000 steps: changed by " << std::sqrt((after - before).dot(after - before)) << " of "
+              << std::sqrt(before.dot(before)) << " dalton nm/ps" << std::endl;
     ASSERT_EQUAL_VEC(before, after, 1e-11);
 }
 

@@ -24,7 +24,7 @@ THERMOSTAT = {
     "RandomNumberSeed": 2**31 - 1,
 }
 ZHANG_SKEEL = {**COMMON, "Beta": 1/3}
-IMPULSE = {**COMMON, "Kick": ImpulseIntegrator.Mollified, "NumMicroSteps": 7}
+IMPULSE = {**COMMON, "Kick": ImpulseIntegrator.Mollified, "ProjectedPeriod": 0.1/3*unit.picoseconds, "NumMicroSteps": 7}
 SETTINGS = {
     ZhangSkeelIntegrator: ZHANG_SKEEL,
     ZhangSkeelLangevinIntegrator: {**ZHANG_SKEEL, **THERMOSTAT, "ThermalizeStiffModes": False},
@@ -51,6 +51,13 @@ def test_every_setting_survives(cls):
     copy = cls.cast(XmlSerializer.deserialize(XmlSerializer.serialize(create(cls))))
     for name, value in SETTINGS[cls].items():
         assert getattr(copy, "get" + name)() == value
+
+
+def test_an_infinite_period_survives():
+    integrator = ImpulseIntegrator(0.002)
+    integrator.setProjectedPeriod(float("inf"))
+    copy = ImpulseIntegrator.cast(XmlSerializer.clone(integrator))
+    assert copy.getProjectedPeriod() == float("inf")*unit.picoseconds
 
 
 def test_every_setter_is_tested(cls):
@@ -89,7 +96,7 @@ def test_xml_of_version_1_stays_readable():
     assert integrator.getThermalizeStiffModes() is False
     integrator = ImpulseLangevinIntegrator.cast(XmlSerializer.deserialize("""<?xml version="1.0" ?>
         <Integrator constraintTolerance="1e-06" friction="2" integrationForceGroups="-1" kick="1" numMicroSteps="9"
-         randomSeed="3" stepSize=".004" stiffForceGroups="6" temperature="310" type="ImpulseLangevinIntegrator"
+         projectedPeriod=".02" randomSeed="3" stepSize=".004" stiffForceGroups="6" temperature="310" type="ImpulseLangevinIntegrator"
          version="1"/>"""))
     assert integrator.getKick() == ImpulseIntegrator.Mollified
     assert integrator.getNumMicroSteps() == 9

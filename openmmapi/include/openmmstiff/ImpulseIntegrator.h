@@ -17,15 +17,16 @@ namespace OpenMMStiff {
  *
  * V1 couples atoms of one molecule only, so that the micro-steps are taken molecule by molecule and need no
  * evaluation of the force field; there is one in a step. The kick a0 is what the slow forces -grad V0 do to
- * the velocities; setKick() chooses it. The default leaves alone the directions along which bonds and angles
- * vibrate: these keep their actions (energy over frequency), and the rest moves as molecules with constraints
- * do, at the same step sizes, with an error of order h^2 + 1/(frequency of the vibrations).
+ * the velocities; setKick() chooses it. The default leaves alone the directions of the fastest vibrations: these
+ * keep their actions (energy over frequency), and the rest moves as molecules with constraints do, at the same step
+ * sizes, with an error of order h^2 + 1/(frequency of the vibrations).
  */
 class OPENMM_EXPORT_STIFF ImpulseIntegrator : public StiffIntegrator, public StiffForceSelection {
 public:
     /**
      * This is an enumeration of the ways in which slow forces act on the velocities. P(x) is the projection on the
-     * tangent space of the stiff coordinates (bond lengths and angles), orthogonal in the metric of the masses.
+     * tangent space of the stiff coordinates (bond lengths and angles) that setProjectedPeriod() chooses, orthogonal
+     * in the metric of the masses.
      */
     enum KickMethod {
         /**
@@ -34,7 +35,7 @@ public:
          */
         Plain = 0,
         /**
-         * a0 = -M^-1 A'(x)^T grad V0(A(x)), where A(x) is the molecule with its stiff coordinates brought to their
+         * a0 = -M^-1 A'(x)^T grad V0(A(x)), where A(x) is the molecule with the same coordinates brought to their
          * equilibrium values (the point nearest to x in the metric of the masses). Symplectic. The equilibrium
          * values must be compatible with each other, which in rings they often are not.
          */
@@ -62,6 +63,22 @@ public:
      * @param kick   the way; an OpenMMException if it is none of these
      */
     void setKick(KickMethod kick);
+    /**
+     * Get the period below which coordinates are projected [ps]. See setProjectedPeriod() for details.
+     */
+    double getProjectedPeriod() const {
+        return projectedPeriod;
+    }
+    /**
+     * Set which stiff coordinates the projected and the mollified kick leave alone: those that vibrate with a period
+     * shorter than this when all others are at equilibrium. The default, 0.018 ps, chooses bonds to hydrogen and
+     * the angle of flexible water. In a protein, the bonds between heavier atoms and the angles vibrate at
+     * the frequencies of angles and torsions; the method needs a gap between the frequencies that it projects and
+     * all others, and heats the molecule if there is none.
+     *
+     * @param period   the period [ps]; infinity for all stiff coordinates; an OpenMMException if it is negative
+     */
+    void setProjectedPeriod(double period);
     /**
      * Get the number of micro-steps in a step, as it was set. See setNumMicroSteps() for details.
      */
@@ -98,6 +115,7 @@ protected:
 
 private:
     KickMethod kick;
+    double projectedPeriod;
     int numMicroSteps;
 };
 

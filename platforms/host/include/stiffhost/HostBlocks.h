@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -31,31 +32,18 @@ public:
      *
      * @param masses        the masses of all particles [dalton]
      * @param stiffGroups, integrationGroups   bit flags of the force groups that are stiff, and that are integrated
+     * @param tangentPeriod                    see BlockSystem::chooseTangentSpace()
      * @return whether anything has changed
      */
     bool prepare(const OpenMM::System& system, const std::vector<double>& masses, int stiffGroups,
-                 int integrationGroups, const std::string& className) {
-        if (blocks == nullptr || stiffGroups != knownStiffGroups || integrationGroups != knownIntegrationGroups) {
-            terms = OpenMMStiff::collectStiffTerms(system, stiffGroups, integrationGroups, className);
-            blocks = std::make_unique<stiffcore::BlockSystem<double>>(OpenMMStiff::findBlocks(system, terms, className),
-                                                                      terms, masses);
-            workspaces.assign(backend.getNumThreads(), blocks->createWorkspace());
-            freeMasses = masses;
-            for (int block = 0; block < blocks->getNumBlocks(); block++)
-                for (int i = 0; i < (*blocks)[block].getNumMobile(); i++)
-                    freeMasses[(*blocks)[block].particles[i]] = 0;
-            knownStiffGroups = stiffGroups;
-            knownIntegrationGroups = integrationGroups;
-            parametersKnown = true;
-            return true;
-        }
-        if (parametersKnown)
-            return false;
-        parametersKnown = true;
-        const bool changed = OpenMMStiff::updateStiffTermParameters(system, terms);
-        if (changed)
-            blocks->setParameters(terms);
-        return changed;
+                 int integrationGroups, const std::string& className,
+                 double tangentPeriod = std::numeric_limits<double>::infinity()) {
+        const bool changed = prepareTerms(system, masses, stiffGroups, integrationGroups, className);
+        const bool otherPeriod = (tangentPeriod != knownTangentPeriod);
+        if (changed || otherPeriod)
+            blocks->chooseTangentSpace(tangentPeriod);
+        knownTangentPeriod = tangentPeriod;
+        return changed || otherPeriod;
     }
 
     /** The parameters of the terms may have changed. */
@@ -120,12 +108,38 @@ public:
     }
 
 private:
+    bool prepareTerms(const OpenMM::System& system, const std::vector<double>& masses, int stiffGroups,
+                      int integrationGroups, const std::string& className) {
+        if (blocks == nullptr || stiffGroups != knownStiffGroups || integrationGroups != knownIntegrationGroups) {
+            terms = OpenMMStiff::collectStiffTerms(system, stiffGroups, integrationGroups, className);
+            blocks = std::make_unique<stiffcore::BlockSystem<double>>(OpenMMStiff::findBlocks(system, terms, className),
+                                                                      terms, masses);
+            workspaces.assign(backend.getNumThreads(), blocks->createWorkspace());
+            freeMasses = masses;
+            for (int block = 0; block < blocks->getNumBlocks(); block++)
+                for (int i = 0; i < (*blocks)[block].getNumMobile(); i++)
+                    freeMasses[(*blocks)[block].particles[i]] = 0;
+            knownStiffGroups = stiffGroups;
+            knownIntegrationGroups = integrationGroups;
+            parametersKnown = true;
+            return true;
+        }
+        if (parametersKnown)
+            return false;
+        parametersKnown = true;
+        const bool changed = OpenMMStiff::updateStiffTermParameters(system, terms);
+        if (changed)
+            blocks->setParameters(terms);
+        return changed;
+    }
+
     Backend& backend;
     std::vector<OpenMMStiff::StiffTerm> terms;
     std::unique_ptr<stiffcore::BlockSystem<double>> blocks;
     std::vector<Workspace> workspaces;
     std::vector<double> freeMasses;
     int knownStiffGroups = 0, knownIntegrationGroups = 0;
+    double knownTangentPeriod = std::numeric_limits<double>::infinity();
     bool parametersKnown = false;
 };
 

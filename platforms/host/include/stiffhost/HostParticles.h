@@ -94,9 +94,8 @@ public:
     void drift(double t, const std::vector<double>& moving, HostState& state) {
         const double* v = components(state.velocities());
         double* x = components(state.positions());
-        backend.forEachPart(masses.size(), [&](int begin, int end, int) {
-            stiffcore::drift(t, v, moving.data(), x, begin, end);
-        });
+        backend.forEachPart(masses.size(),
+                            [&](int begin, int end, int) { stiffcore::drift(t, v, moving.data(), x, begin, end); });
     }
 
     /**
@@ -109,7 +108,7 @@ public:
         motion();
         if (!hasConstraints)
             return;
-        Vectors&positions = state.positions(), &velocities = state.velocities();
+        Vectors &positions = state.positions(), &velocities = state.velocities();
         unconstrained = positions;
         state.constraints().apply(unmoved, positions, inverseMasses, tolerance);
         for (size_t i = 0; i < masses.size(); i++)

@@ -29,8 +29,7 @@ public:
             : IntegrateImpulseStepKernel(name, platform), backend(context), particles(backend), blocks(backend) {
     }
 
-    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator,
-                    const std::string& className) override {
+    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::string& className) override {
         this->className = className;
         particles.initialize(context.getSystem());
         accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
@@ -156,7 +155,7 @@ private:
 
     void prepare(OpenMM::ContextImpl& context, const Integrator& integrator) {
         if (!blocks.prepare(context.getSystem(), particles.getMasses(), integrator.getStiffForceGroups(),
-                            integrator.getIntegrationForceGroups(), className))
+                            integrator.getIntegrationForceGroups(), className, integrator.getProjectedPeriod()))
             return;
         accelerationsKnown = false;
         frequency = unknown;
@@ -236,18 +235,20 @@ private:
         if (failed >= 0) {
             // If the positions have not been set, OpenMM says so.
             context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
-            fail("the stiff coordinates of " + blocks.describe(failed) + " cannot all be brought to their equilibrium"
-                 " values: either the molecule is too distorted, or the values contradict each other, as they often do"
-                 " in rings and where many bonds meet", integrator.getStepSize(),
-                 "Use setKick() with Projected, which needs no such values, make fewer terms stiff with"
-                 " setStiffForceGroups(), use a smaller step size, or minimize the energy first");
+            fail("the stiff coordinates of " + blocks.describe(failed) +
+                         " cannot all be brought to their equilibrium"
+                         " values: either the molecule is too distorted, or the values contradict each other, as they "
+                         "often do"
+                         " in rings and where many bonds meet",
+                 integrator.getStepSize(),
+                 "Use setKick() with Projected, which needs no such values, choose fewer coordinates with"
+                 " setProjectedPeriod(), use a smaller step size, or minimize the energy first");
         }
         positions = nearest;
         context.computeVirtualSites();
         context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
         positions = actual;
         particles.divideByMasses(state.forces(), accelerations);
-        // At these positions the stiff terms exert no force.
         failed = blocks.forEach([&](const auto& block, auto& work) {
             return stiffcore::pullBack(block, components(actual), components(nearest), components(state.forces()),
                                        dependencies.box, work, components(accelerations));

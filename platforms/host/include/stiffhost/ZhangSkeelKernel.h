@@ -57,8 +57,7 @@ public:
                 computeAccelerations(context, state, integrator);
             }
             particles.kick(0.5 * h, accelerations, state);
-            particles.constrainMotion(h, tolerance, state,
-                                      [&] { particles.drift(h, particles.getMasses(), state); });
+            particles.constrainMotion(h, tolerance, state, [&] { particles.drift(h, particles.getMasses(), state); });
             context.computeVirtualSites();
             computeAccelerations(context, state, integrator);
             particles.kick(0.5 * h, accelerations, state);

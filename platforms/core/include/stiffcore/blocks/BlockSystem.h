@@ -8,7 +8,10 @@
 #include "BlockPattern.h"
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 /**
@@ -36,6 +39,8 @@ template <class Real> struct BlockInstance {
     std::vector<double> masses;
     std::vector<int> terms;
     std::vector<Harmonic<double>> potentials;
+    /// Whether the coordinate of each term is one of those that define the block's tangent space.
+    std::vector<char> inTangentSpace;
     std::unique_ptr<SparseMatrix<Real>> hessian, schur;
 
     int getNumMobile() const {
@@ -71,7 +76,7 @@ public:
             if (i == patterns.size())
                 patterns.push_back(std::make_unique<BlockPattern>(block, terms));
             const BlockPattern& pattern = *patterns[i];
-            BlockInstance<Real> instance = {&pattern, block.particles, {}, block.terms, {}, nullptr, nullptr};
+            BlockInstance<Real> instance = {&pattern, block.particles, {}, block.terms, {}, {}, nullptr, nullptr};
             for (int j = 0; j < block.numMobile; j++)
                 instance.masses.push_back(masses[block.particles[j]]);
             if (pattern.hessian.isSparse())
@@ -96,6 +101,26 @@ public:
             instance.potentials.clear();
             for (int t : instance.terms)
                 instance.potentials.push_back({terms[t].k, terms[t].s0});
+        }
+        chooseTangentSpace(longestPeriod);
+    }
+
+    /**
+     * Choose the coordinates that define the tangent spaces: those that vibrate with a period shorter than the
+     * given one [ps] when all others are held at equilibrium. The default, infinity, chooses all that have a
+     * force constant. Angles have a period if the lengths of their legs are known: those of stiff bonds.
+     */
+    void chooseTangentSpace(double period) {
+        longestPeriod = period;
+        const double pi = 3.14159265358979323846;
+        for (BlockInstance<Real>& instance : instances) {
+            instance.inTangentSpace.clear();
+            const std::map<std::pair<int, int>, double> lengths = findBondLengths(instance);
+            for (size_t t = 0; t < instance.terms.size(); t++) {
+                const bool chosen =
+                        std::isinf(period) || squaredFrequency(instance, t, lengths) * period * period > 4 * pi * pi;
+                instance.inTangentSpace.push_back(instance.potentials[t].k != 0 && chosen);
+            }
         }
     }
 
@@ -122,8 +147,41 @@ public:
     }
 
 private:
+    using Lengths = std::map<std::pair<int, int>, double>;
+
+    /** The equilibrium lengths of the bonds of a block, by the places of their atoms. */
+    static Lengths findBondLengths(const BlockInstance<Real>& instance) {
+        Lengths lengths;
+        for (size_t t = 0; t < instance.terms.size(); t++) {
+            const PatternTerm& term = instance.pattern->terms[t];
+            if (term.coordinate == StiffTerm::Coordinate::Distance && instance.potentials[t].k != 0)
+                for (int a : {0, 1})
+                    lengths[{term.atoms[a], term.atoms[1 - a]}] = instance.potentials[t].s0;
+        }
+        return lengths;
+    }
+
+    /** k g M^-1 g^T of a term at equilibrium [1/ps^2]; 0 for an angle between legs of unknown lengths. */
+    static double squaredFrequency(const BlockInstance<Real>& instance, int t, const Lengths& lengths) {
+        const PatternTerm& term = instance.pattern->terms[t];
+        const Harmonic<double>& potential = instance.potentials[t];
+        auto inverseMass = [&](int a) {
+            return term.atoms[a] < instance.getNumMobile() ? 1 / instance.masses[term.atoms[a]] : 0;
+        };
+        if (term.coordinate == StiffTerm::Coordinate::Distance)
+            return potential.k * (inverseMass(0) + inverseMass(1));
+        const auto leg1 = lengths.find({term.atoms[1], term.atoms[0]}),
+                   leg2 = lengths.find({term.atoms[1], term.atoms[2]});
+        if (leg1 == lengths.end() || leg2 == lengths.end())
+            return 0;
+        const double c1 = 1 / leg1->second, c2 = 1 / leg2->second;
+        return potential.k * (c1 * c1 * inverseMass(0) + c2 * c2 * inverseMass(2) +
+                              (c1 * c1 + c2 * c2 - 2 * c1 * c2 * std::cos(potential.s0)) * inverseMass(1));
+    }
+
     std::vector<std::unique_ptr<BlockPattern>> patterns;
     std::vector<BlockInstance<Real>> instances;
+    double longestPeriod = std::numeric_limits<double>::infinity();
 };
 
 /** Copy the vectors of the first `count` particles of a block from an array of the whole System. */
@@ -135,8 +193,7 @@ void gather(const BlockInstance<Real>& block, int count, const double* array, st
     }
 }
 
-template <class Real>
-void gatherPositions(const BlockInstance<Real>& block, const double* x, Workspace<Real>& work) {
+template <class Real> void gatherPositions(const BlockInstance<Real>& block, const double* x, Workspace<Real>& work) {
     gather(block, block.particles.size(), x, work.positions);
 }
 
@@ -200,8 +257,7 @@ template <class Real> bool factorMatrix(const SparseMatrix<Real>* sparse, int si
 }
 
 /** Solve with a factored matrix, in place. */
-template <class Real>
-void solveMatrix(const SparseMatrix<Real>* sparse, int size, const Real* values, Real* rhs) {
+template <class Real> void solveMatrix(const SparseMatrix<Real>* sparse, int size, const Real* values, Real* rhs) {
     if (sparse != nullptr) {
         sparse->solver->solve(rhs);
         return;

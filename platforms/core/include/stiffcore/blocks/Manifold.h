@@ -3,12 +3,13 @@
 
 #include "../terms/Hessian.h"
 #include "../terms/Linear.h"
+#include "FastFlow.h"
 #include "TangentSpace.h"
 #include <algorithm>
 #include <cmath>
 
 /**
- * The manifold {A: s(A) = s0} on which the stiff coordinates of a block have their equilibrium values, and the map
+ * The manifold {A: s(A) = s0} on which the coordinates of a block's tangent space have their equilibrium values, and the map
  * A(q) to the point of it that is nearest to q in the metric of the masses (Lubich and Weiss 2014, Eq. 15):
  *
  *     M (A - q) + G(A)^T l = 0,     s(A) = s0.
@@ -29,17 +30,16 @@ template <class Real> void computeCurvature(const BlockInstance<Real>& block, co
     for (size_t p = 0; p < pattern.terms.size(); p++) {
         const Linear<Real> potential = {work.multipliers[p]};
         visitCoordinate(pattern.terms[p], work, box, [&](const auto& coordinate) {
-            addHessian(potential, coordinate, [&](int i, int j, const Matrix3<Real>& h) {
-                work.hessians[6 * p + i * (i + 1) / 2 + j] = h;
-            });
+            addHessian(potential, coordinate,
+                       [&](int i, int j, const Matrix3<Real>& h) { work.hessians[6 * p + i * (i + 1) / 2 + j] = h; });
         });
     }
 }
 
 /** result <- M^-1 K v, K = M + the Hessians of the terms in work.hessians. */
 template <class Real>
-void applyCurvature(const BlockInstance<Real>& block, const Workspace<Real>& work,
-                    const std::vector<Vector3<Real>>& v, std::vector<Vector3<Real>>& result) {
+void applyCurvature(const BlockInstance<Real>& block, const Workspace<Real>& work, const std::vector<Vector3<Real>>& v,
+                    std::vector<Vector3<Real>>& result) {
     const BlockPattern& pattern = *block.pattern;
     for (int i = 0; i < block.getNumMobile(); i++)
         result[i] = v[i];
@@ -125,7 +125,7 @@ bool findNearestPoint(const BlockInstance<Real>& block, const double* q, const B
         Real deviation = 0;
         for (int p = 0; p < numTerms; p++)
             visitCoordinate(block.pattern->terms[p], work, box, [&](const auto& coordinate) {
-                const Real g = (block.potentials[p].k != 0 ? coordinate.value - block.potentials[p].s0 : Real(0));
+                const Real g = (block.inTangentSpace[p] ? coordinate.value - block.potentials[p].s0 : Real(0));
                 work.multipliers[p] = work.scales[p] * g;
                 deviation = std::max(deviation, std::abs(g));
             });
@@ -179,7 +179,7 @@ bool findNearestPoint(const BlockInstance<Real>& block, const double* q, const B
  *
  * @param q   positions [nm]
  * @param A   A(q) [nm]
- * @param F   forces at A(q) without the stiff ones [kJ/mol/nm]
+ * @param F   forces at A(q), all terms; those of the stiff ones are taken away [kJ/mol/nm]
  * @param a   accelerations [nm/ps^2], written
  * @return whether K is positive definite on the tangent space and all numbers are finite; if not, a is not written
  */
@@ -198,9 +198,10 @@ bool pullBack(const BlockInstance<Real>& block, const double* q, const double* A
     for (int p = 0; p < numTerms; p++)
         work.multipliers[p] *= work.scales[p];
     computeCurvature(block, box, work);
+    computeStiffForces(block, box, work);
     gatherMobile(block, F, work.residual);
     for (int i = 0; i < n; i++)
-        work.residual[i] /= block.masses[i];
+        work.residual[i] = (work.residual[i] - work.forces[i]) / block.masses[i];
     if (!solveOnTangentSpace(block, work))
         return false;
     scatterMobile(block, work.velocities, a);

@@ -11,8 +11,8 @@
  * is orthogonal in the metric of the masses, P = 1 - M^-1 G^T (G M^-1 G^T)^-1 G.
  *
  * Gradients are scaled to a unit diagonal of G M^-1 G^T. Dependent coordinates (rings, tetrahedral centres) are
- * allowed. Terms with force constant 0 do not count, nor do coordinates without a gradient: each becomes a row of its
- * own that does nothing.
+ * allowed. Terms that are not in BlockInstance::inTangentSpace do not count, nor do coordinates without a gradient: each
+ * becomes a row of its own that does nothing.
  */
 namespace stiffcore {
 
@@ -29,9 +29,11 @@ template <class Real> Real* schurValues(const BlockInstance<Real>& block, Worksp
 }
 
 /**
- * Compute the scaled gradients at work.positions.
+ * Compute the scaled gradients at work.positions, of all coordinates or of those whose entry in `used` is true.
  */
-template <class Real> void computeGradients(const BlockInstance<Real>& block, const Box& box, Workspace<Real>& work) {
+template <class Real>
+void computeGradients(const BlockInstance<Real>& block, const std::vector<char>* used, const Box& box,
+                      Workspace<Real>& work) {
     const BlockPattern& pattern = *block.pattern;
     for (size_t p = 0; p < pattern.terms.size(); p++) {
         const PatternTerm& term = pattern.terms[p];
@@ -43,8 +45,8 @@ template <class Real> void computeGradients(const BlockInstance<Real>& block, co
                 diagonal += g[a].squaredNorm() / block.masses[atom];
             });
         });
-        const bool used = (block.potentials[p].k != 0 && diagonal > 0);
-        work.scales[p] = (used ? 1 / std::sqrt(diagonal) : Real(0));
+        const bool counts = (used == nullptr || (*used)[p]) && diagonal > 0;
+        work.scales[p] = (counts ? 1 / std::sqrt(diagonal) : Real(0));
         forEachMobile(term, pattern.numMobile, [&](int a, int) { g[a] *= work.scales[p]; });
     }
 }
@@ -64,7 +66,7 @@ Real coupledGradients(const BlockInstance<Real>& block, const Coupling& coupling
  */
 template <class Real> bool factorTangentSpace(const BlockInstance<Real>& block, const Box& box, Workspace<Real>& work) {
     const BlockPattern& pattern = *block.pattern;
-    computeGradients(block, box, work);
+    computeGradients(block, &block.inTangentSpace, box, work);
     Real* values = schurValues(block, work);
     std::fill(values, values + pattern.schur.getNumValues(), Real(0));
     for (size_t p = 0; p < pattern.terms.size(); p++)
@@ -88,8 +90,7 @@ void computeRates(const BlockInstance<Real>& block, const std::vector<Vector3<Re
 
 /** Solve with the factors of G M^-1 G^T, in place, multipliers <- (G M^-1 G^T)^-1 multipliers. */
 template <class Real> void solveMultipliers(const BlockInstance<Real>& block, Workspace<Real>& work) {
-    solveMatrix(block.schur.get(), block.pattern->schur.getSize(), schurValues(block, work),
-                work.multipliers.data());
+    solveMatrix(block.schur.get(), block.pattern->schur.getSize(), schurValues(block, work), work.multipliers.data());
 }
 
 /** v <- v - M^-1 G^T multipliers */
@@ -160,7 +161,7 @@ Real boundFrequency(const BlockInstance<Real>& block, const double* x, const Box
     const BlockPattern& pattern = *block.pattern;
     const int numTerms = pattern.terms.size(), numIterations = 20;
     gatherPositions(block, x, work);
-    computeGradients(block, box, work);
+    computeGradients(block, nullptr, box, work);
     // The scales become the roots of the diagonal of B: those of the force constants over what unit gradients took.
     for (int p = 0; p < numTerms; p++) {
         const Real k = std::abs(block.potentials[p].k);
