@@ -1,8 +1,9 @@
 #!/usr/bin/env python
-"""Cost of a step of ZhangSkeelLangevinIntegrator relative to one of LangevinMiddleIntegrator.
+"""Cost of a step of this package's integrators relative to one of LangevinMiddleIntegrator.
 
-Flexible TIP3P water with PME. Both integrators start from the same equilibrated state and step in turn, in
-short bursts, so that other load on the machine meets both alike; only the steps are timed.
+Flexible TIP3P water with PME. All integrators start from the same equilibrated state and step in turn, in short
+bursts, so that other load on the machine meets all alike; only the steps are timed. The cost of the impulse methods'
+motion under the stiff terms is that of additional micro-steps, which take nothing else.
 """
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 import openmm as mm
-from openmmstiff import ZhangSkeelLangevinIntegrator
+from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator, ZhangSkeelLangevinIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -20,6 +21,25 @@ from water import build_box, build_system, equilibrate  # noqa: E402
 TEMPERATURE = 300.0  # K
 FRICTION = 1.0       # 1/ps
 STEP = 0.001         # ps
+MICRO_STEPS, MORE_MICRO_STEPS = 8, 48
+REFERENCE, FEW, MANY = "LangevinMiddle", f"Impulse, projected, {MICRO_STEPS} micro-steps", "Impulse, projected, more"
+
+
+def impulse(kick: int, micro_steps: int) -> mm.Integrator:
+    integrator = ImpulseLangevinIntegrator(TEMPERATURE, FRICTION, STEP)
+    integrator.setKick(kick)
+    integrator.setNumMicroSteps(micro_steps)
+    return integrator
+
+
+INTEGRATORS = {
+    REFERENCE: lambda: mm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, STEP),
+    "Z&Ss-Langevin": lambda: ZhangSkeelLangevinIntegrator(TEMPERATURE, FRICTION, STEP),
+    "Impulse, plain": lambda: impulse(ImpulseIntegrator.Plain, MICRO_STEPS),
+    FEW: lambda: impulse(ImpulseIntegrator.Projected, MICRO_STEPS),
+    MANY: lambda: impulse(ImpulseIntegrator.Projected, MORE_MICRO_STEPS),
+    "Impulse, mollified": lambda: impulse(ImpulseIntegrator.Mollified, MICRO_STEPS),
+}
 
 
 def main():
@@ -37,30 +57,34 @@ def main():
     settings = {"temperature": TEMPERATURE, "platform": options.platform, "seed": options.seed}
     state = equilibrate(box, "rigid", 0.5, **settings)
     state = equilibrate(box, "flexible", 0.5, **settings, start=state)
-    integrators = (ZhangSkeelLangevinIntegrator(TEMPERATURE, FRICTION, STEP),
-                   mm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, STEP))
     system = build_system(box, "flexible")
     properties = {"Threads": str(options.threads)} if options.platform == "CPU" else {}
+    integrators = {name: make() for name, make in INTEGRATORS.items()}
     contexts = []  # keeps the Contexts alive
-    for integrator in integrators:
+    for integrator in integrators.values():
         integrator.setRandomNumberSeed(options.seed)
         contexts.append(mm.Context(system, integrator, mm.Platform.getPlatform(options.platform), properties))
         contexts[-1].setState(state)
         integrator.step(2 * options.steps)  # warm-up
 
-    seconds = np.empty((options.rounds, 2))
+    seconds = {name: np.empty(options.rounds) for name in integrators}
     for i in range(options.rounds):
-        for which in (0, 1) if i % 2 == 0 else (1, 0):  # neither is always first
+        for name in list(integrators) if i % 2 == 0 else reversed(integrators):  # none is always first
             begin = perf_counter()
-            integrators[which].step(options.steps)
-            seconds[i, which] = (perf_counter() - begin) / options.steps
+            integrators[name].step(options.steps)
+            seconds[name][i] = (perf_counter() - begin) / options.steps
 
     where = f"{options.platform} platform" + (f", {options.threads} threads" if properties else "")
     print(f"{options.waters} flexible waters, {where}, {1000 * STEP:g} fs, "
-          f"{options.rounds} rounds of {options.steps} steps: median (quartiles)")
-    for which, integrator in enumerate(integrators):
-        print(f"{type(integrator).__name__:30}{quartiles(1000 * seconds[:, which])} ms/step")
-    print(f"{'ratio':30}{quartiles(seconds[:, 0] / seconds[:, 1])}")
+          f"{options.rounds} rounds of {options.steps} steps: median (quartiles)\n")
+    print(f"{'integrator':36}{'ms/step':26}ratio to {REFERENCE}")
+    for name, times in seconds.items():
+        label = f"{name} ({MORE_MICRO_STEPS})" if name == MANY else name
+        print(f"{label:36}{quartiles(1000 * times):26}{quartiles(times / seconds[REFERENCE])}")
+    # The motion is divided into two halves, each of which begins with one more evaluation of the stiff forces.
+    micro_step = (seconds[MANY] - seconds[FEW]) / (MORE_MICRO_STEPS - MICRO_STEPS)
+    print(f"\nmotion under the stiff terms, {MICRO_STEPS} micro-steps, of the whole step: "
+          f"{quartiles((MICRO_STEPS + 2) * micro_step / seconds[FEW])}")
 
 
 def quartiles(values: np.ndarray) -> str:

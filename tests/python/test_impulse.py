@@ -7,7 +7,7 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import FEMTOSECONDS, CountingForce, Waters, positions_of, total_energy, velocities_of
+from conftest import FEMTOSECONDS, GAS_CONSTANT, CountingForce, Waters, positions_of, total_energy, velocities_of
 from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator
 
 KICKS = {name: getattr(ImpulseIntegrator, name) for name in ("Plain", "Mollified", "Projected")}
@@ -55,10 +55,11 @@ def test_the_langevin_form_evaluates_the_forces_once_a_step(waters, platform, ki
     counter = CountingForce(waters.system)
     integrator = ImpulseLangevinIntegrator(300, 1, 2*FEMTOSECONDS)
     integrator.setKick(kick)
-    waters.context(integrator, platform)
+    context = waters.context(integrator, platform)
     before = counter.count
     integrator.step(7)
     assert counter.count - before == 7
+    assert context.getStepCount() == 7
 
 
 def test_slow_is_all_that_is_not_stiff_whatever_the_force_groups(platform):
@@ -80,12 +81,14 @@ def test_slow_is_all_that_is_not_stiff_whatever_the_force_groups(platform):
 
 
 def test_fewer_stiff_forces(waters, platform):
-    """With the bonds alone in the stiff group, angles are slow: bonds keep their lengths, angles take the kicks."""
+    """With the bonds alone in the stiff group, the angles are slow: no micro-steps, but kicks."""
     for i, force in enumerate(waters.system.getForces()):
         force.setForceGroup(1 if isinstance(force, openmm.HarmonicBondForce) else 0)
-    integrator = ImpulseIntegrator(1*FEMTOSECONDS)
+    integrator = ImpulseIntegrator(0.5*FEMTOSECONDS)
+    integrator.setKick(ImpulseIntegrator.Plain)
     integrator.setStiffForceGroups({1})
     context = waters.context(integrator, platform)
+    integrator.step(1)  # the first step removes the motion of the centre of mass
     before = total_energy(context)
     integrator.step(200)
     assert abs(total_energy(context) - before)/len(waters.positions) < 0.05
@@ -111,41 +114,76 @@ def test_energy_is_kept_by_the_symplectic_kicks(platform):
 
 @pytest.fixture(scope="module")
 def villin():
-    """The protein of OpenMM's test.pdb, without its water: (topology, positions, force field)."""
+    """The protein of OpenMM's test.pdb, without its water: (topology, positions, System)."""
     pdb = app.PDBFile(str(Path(app.__file__).parent/"data"/"test.pdb"))
     modeller = app.Modeller(pdb.topology, pdb.positions)
-    modeller.deleteWater()
-    return modeller.topology, modeller.positions, app.ForceField("amber14-all.xml", "amber14/tip3pfb.xml")
+    modeller.delete([residue for residue in pdb.topology.residues() if residue.name in ("HOH", "CL", "Cl")])
+    system = app.ForceField("amber14-all.xml").createSystem(modeller.topology, nonbondedMethod=app.NoCutoff,
+                                                            constraints=None)
+    return modeller.topology, modeller.positions, system
 
 
-def test_protein_in_vacuum(villin, platform):
-    """All bonds and angles of a protein are stiff: one sparse block of 582 atoms; 4 fs hold their temperature."""
-    topology, positions, forcefield = villin
-    system = forcefield.createSystem(topology, nonbondedMethod=app.NoCutoff, constraints=None)
-    integrator = ImpulseLangevinIntegrator(300, 5, 2*FEMTOSECONDS)
-    integrator.setRandomNumberSeed(1)
+def temperatures_of(system, context, integrator, samples, steps):
+    """Temperatures of a run, one every few steps, after some time to settle [K]."""
+    masses = np.array([system.getParticleMass(i)._value for i in range(system.getNumParticles())])
+    integrator.step(samples*steps//4)
+    temperatures = []
+    for _ in range(samples):
+        integrator.step(steps)
+        kinetic = np.sum(masses[:, None]*velocities_of(context)**2)
+        temperatures.append(kinetic/(3*len(masses)*GAS_CONSTANT))
+    return np.array(temperatures)
+
+
+def start_villin(villin, integrator, platform):
+    _, positions, system = villin
     context = openmm.Context(system, integrator, platform)
     context.setPositions(positions)
     openmm.LocalEnergyMinimizer.minimize(context, 10, 100)
     context.setVelocitiesToTemperature(300, 1)
-    integrator.step(100)
-    steps = 200 if platform.getName() == "Reference" else 1000
-    temperatures = []
-    for _ in range(steps//10):
-        integrator.step(10)
-        velocities = velocities_of(context)
-        masses = np.array([system.getParticleMass(i)._value for i in range(system.getNumParticles())])
-        temperatures.append(np.sum(masses[:, None]*velocities**2)/(3*len(masses)*8.31446e-3))
-    assert abs(np.mean(temperatures[len(temperatures)//2:]) - 300) < 20
+    return context
+
+
+def test_flexible_protein_at_4_fs(villin):
+    """All bonds and angles of a protein are stiff, in one sparse block; its temperature is that of the heat bath."""
+    integrator = ImpulseLangevinIntegrator(300, 10, 4*FEMTOSECONDS)
+    integrator.setRandomNumberSeed(1)
+    context = start_villin(villin, integrator, openmm.Platform.getPlatform("CPU"))
+    temperatures = temperatures_of(villin[2], context, integrator, 100, 10)
+    # 1700 degrees of freedom fluctuate by 10 K, over some ten correlation times.
+    assert abs(temperatures.mean() - 300) < 12
+
+
+def test_projecting_what_has_no_gap_heats(villin):
+    """The negative control: with every bond and angle projected, the kicks pump energy into the protein."""
+    integrator = ImpulseLangevinIntegrator(300, 1, 1*FEMTOSECONDS)
+    integrator.setProjectedPeriod(float("inf"))
+    integrator.setRandomNumberSeed(1)
+    context = start_villin(villin, integrator, openmm.Platform.getPlatform("CPU"))
+    try:
+        assert temperatures_of(villin[2], context, integrator, 40, 10).mean() > 350
+    except openmm.OpenMMException as failure:
+        assert "582 in all" in str(failure)
+
+
+def test_platforms_agree_on_a_protein(villin):
+    ends = []
+    for name in ("Reference", "CPU"):
+        integrator = ImpulseIntegrator(2*FEMTOSECONDS)
+        context = openmm.Context(villin[2], integrator, openmm.Platform.getPlatform(name))
+        context.setPositions(villin[1])
+        context.setVelocities(np.zeros((villin[2].getNumParticles(), 3)))
+        integrator.step(5)
+        ends.append(positions_of(context))
+    assert np.abs(ends[0] - ends[1]).max() < 1e-5
 
 
 def test_mollified_kicks_need_values_that_agree(villin):
     """In a protein the equilibrium values contradict each other: the error names the molecule and the remedy."""
-    topology, positions, forcefield = villin
-    system = forcefield.createSystem(topology, nonbondedMethod=app.NoCutoff, constraints=None)
     integrator = ImpulseIntegrator(1*FEMTOSECONDS)
     integrator.setKick(ImpulseIntegrator.Mollified)
-    context = openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"))
-    context.setPositions(positions)
+    context = start_villin(villin, integrator, openmm.Platform.getPlatform("CPU"))
+    integrator.step(2)  # bonds to hydrogen can take any lengths
+    integrator.setProjectedPeriod(float("inf"))
     with pytest.raises(openmm.OpenMMException, match=r"ImpulseIntegrator.*582 in all.*Projected"):
         integrator.step(1)

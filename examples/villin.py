@@ -1,0 +1,121 @@
+#!/usr/bin/env python
+"""A protein with all its bonds and angles flexible, at the steps of a constrained one.
+
+The villin headpiece of OpenMM's test.pdb in vacuum or in water, with ImpulseLangevinIntegrator at growing steps. The
+references are LangevinMiddle without constraints at 1 fs, and with constrained bonds to hydrogen at 4 fs.
+Energies are those of the protein's bonds, angles and torsions, and of all other forces, in kT.
+"""
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import openmm as mm
+from openmm import app, unit
+from openmmstiff import ImpulseLangevinIntegrator
+from tqdm import tqdm
+
+from observables import blocked_error
+from options import OptionParser, choice, number, run_program
+from sampling import GAS_CONSTANT
+from water import advance
+
+TEMPERATURE = 300.0      # K
+KT = GAS_CONSTANT * TEMPERATURE
+SAMPLE_INTERVAL = 0.1    # ps
+SETTLING_TIME = 5.0      # ps
+GROUPS = {"HarmonicBondForce": 1, "HarmonicAngleForce": 2, "PeriodicTorsionForce": 3}  # 0: everything else
+IONS = ("CL", "NA")
+
+# Label, constraints, integrator, steps in fs.
+SERIES = {
+    "middle": ("LangevinMiddle, flexible", None, mm.LangevinMiddleIntegrator, (1.0,)),
+    "constrained": ("LangevinMiddle, HBonds", app.HBonds, mm.LangevinMiddleIntegrator, (4.0,)),
+    "impulse": ("Projected impulse, flexible", None, ImpulseLangevinIntegrator, (2.0, 4.0, 5.0, 6.0)),
+}
+
+
+def read_villin(solvent: str) -> app.Modeller:
+    """The protein with its water and ions, or alone."""
+    pdb = app.PDBFile(str(Path(app.__file__).parent / "data" / "test.pdb"))
+    modeller = app.Modeller(pdb.topology, pdb.positions)
+    if solvent == "vacuum":
+        modeller.deleteWater()
+        modeller.delete([residue for residue in modeller.topology.residues() if residue.name.upper() in IONS])
+    return modeller
+
+
+def build_villin(modeller: app.Modeller, solvent: str, constraints) -> mm.System:
+    """Water is rigid: its molecules are no blocks, and OpenMM's SETTLE holds them."""
+    method = {"nonbondedMethod": app.NoCutoff} if solvent == "vacuum" else {
+        "nonbondedMethod": app.PME, "nonbondedCutoff": 0.9 * unit.nanometer}
+    forcefield = app.ForceField("amber14-all.xml", "amber14/tip3pfb.xml")
+    system = forcefield.createSystem(modeller.topology, constraints=constraints, rigidWater=True, **method)
+    for force in system.getForces():
+        force.setForceGroup(GROUPS.get(force.getName(), 0))
+    return system
+
+
+def main():
+    parser = OptionParser(__doc__)
+    parser.add_argument("--solvent", type=choice(("vacuum", "water")), default="vacuum", metavar="NAME",
+                        help="vacuum or water (default: %(default)s)")
+    parser.add_argument("--time", type=number(float, 1, "ps"), default=20.0, metavar="PS",
+                        help="simulated time of each run, ps (default: %(default)s)")
+    parser.add_argument("--friction", type=number(float, 0.01, "1/ps"), default=5.0, metavar="GAMMA",
+                        help="Langevin friction, 1/ps (default: %(default)s)")
+    parser.add_argument("--integrators", type=choice(SERIES), nargs="+", default=list(SERIES), metavar="NAME",
+                        help=f"the integrators to run, of {', '.join(SERIES)} (default: all)")
+    parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", metavar="FS",
+                        help="step sizes for every integrator, fs (default: each has its own)")
+    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
+                        help="random number seed (default: %(default)s)")
+    options = parser.parse_args()
+    modeller = read_villin(options.solvent)
+    print(f"Villin in {options.solvent}, {modeller.topology.getNumAtoms()} atoms, {TEMPERATURE:g} K, friction "
+          f"{options.friction:g}/ps, {options.time:g} ps each\n")
+    row = "{:28}{:>9}{:>8}  {:>12}{:>12}{:>12}{:>12}{:>15}"
+    print(row.format("integrator", "step (fs)", "ns/day", "T (K)", "bonds", "angles", "torsions", "other"))
+    for name in options.integrators:
+        label, constraints, make, steps = SERIES[name]
+        for step in (fs / 1000 for fs in options.steps or steps):
+            system = build_villin(modeller, options.solvent, constraints)
+            integrator = make(TEMPERATURE, options.friction, step)
+            integrator.setRandomNumberSeed(options.seed)
+            context = mm.Context(system, integrator, mm.Platform.getPlatform("CPU"))
+            context.setPositions(modeller.positions)
+            mm.LocalEnergyMinimizer.minimize(context, 10, 200)
+            context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+            try:
+                speed, series = run(context, integrator, step, options.time, label)
+            except mm.OpenMMException:
+                print(row.format(label, f"{1000 * step:g}", f"fails after {context.getTime()}", *5 * [""]).rstrip())
+                continue
+            print(row.format(label, f"{1000 * step:g}", f"{speed:.2f}",
+                             *(f"{column.mean():.0f} +- {blocked_error(column):.0f}" for column in series)), flush=True)
+
+
+def run(context: mm.Context, integrator: mm.Integrator, step: float, ps: float, label: str):
+    """ns/day, and the series of temperatures (K) and of the energies of each kind (kT)."""
+    system = context.getSystem()
+    masses = sum(system.getParticleMass(i)._value > 0 for i in range(system.getNumParticles()))
+    degrees = 3 * masses - system.getNumConstraints() - 3
+    burst = max(1, round(SAMPLE_INTERVAL / step))
+    samples, seconds, series = round(ps / (burst * step)), 0.0, []
+    with tqdm(total=round(SETTLING_TIME / step) + samples * burst, desc=f"{label}, {1000 * step:g} fs", unit="step",
+              leave=False, mininterval=0.5 if sys.stderr.isatty() else 30) as bar:
+        advance(integrator, round(SETTLING_TIME / step), bar.update)
+        for _ in range(samples):
+            begin = perf_counter()
+            integrator.step(burst)
+            seconds += perf_counter() - begin
+            bar.update(burst)
+            kinetic = context.getState(energy=True).getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)
+            energies = [context.getState(energy=True, groups={group}).getPotentialEnergy().value_in_unit(
+                unit.kilojoule_per_mole) for group in (1, 2, 3, 0)]
+            series.append([2 * kinetic / (degrees * GAS_CONSTANT), *(energy / KT for energy in energies)])
+    return 86.4 * samples * burst * step / seconds, np.array(series).T
+
+
+if __name__ == "__main__":
+    run_program(main)
