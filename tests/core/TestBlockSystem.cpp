@@ -2,7 +2,7 @@
  * The solvers for whole blocks against dense matrices that automatic differentiation fills.
  */
 
-#include "CoreTestMain.h"
+#include "Claims.h"
 #include "CountAllocations.h"
 #include "ModelSystem.h"
 #include "openmm/internal/ThreadPool.h"

@@ -2,7 +2,7 @@
  * The dense solver against Eigen's, which pivots.
  */
 
-#include "CoreTestMain.h"
+#include "Claims.h"
 #include "CountAllocations.h"
 #include "RandomMatrix.h"
 #include "stiffcore/solve/DenseLdlt.h"

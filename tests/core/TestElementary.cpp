@@ -2,7 +2,7 @@
  * The elementary maps that steps are composed of.
  */
 
-#include "CoreTestMain.h"
+#include "Claims.h"
 #include "RandomGeometry.h"
 #include "stiffcore/steps/Elementary.h"
 #include <vector>

@@ -2,7 +2,7 @@
  * The motion of molecules under their stiff terms alone, by micro-steps.
  */
 
-#include "CoreTestMain.h"
+#include "Claims.h"
 #include "CountAllocations.h"
 #include "ModelSystem.h"
 #include "stiffcore/blocks/FastFlow.h"

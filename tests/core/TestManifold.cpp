@@ -2,7 +2,7 @@
  * The nearest point of the manifold of equilibrium values, and the pull-back of forces from there.
  */
 
-#include "CoreTestMain.h"
+#include "Claims.h"
 #include "CountAllocations.h"
 #include "ModelSystem.h"
 #include "stiffcore/blocks/Manifold.h"

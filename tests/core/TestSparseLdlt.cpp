@@ -2,7 +2,7 @@
  * The sparse solver against dense Eigen.
  */
 
-#include "CoreTestMain.h"
+#include "Claims.h"
 #include "CountAllocations.h"
 #include "RandomMatrix.h"
 #include "stiffcore/solve/SparseLdlt.h"

@@ -3,7 +3,7 @@
  * limits.
  */
 
-#include "CoreTestMain.h"
+#include "Claims.h"
 #include "HyperDual.h"
 #include "RandomGeometry.h"
 #include "stiffcore/terms/Harmonic.h"

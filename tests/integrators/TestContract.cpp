@@ -5,7 +5,7 @@
 
 #include "OpenMMStiff.h"
 #include "Systems.h"
-#include "TestMain.h"
+#include "PlatformTest.h"
 #include "openmm/serialization/XmlSerializer.h"
 #include <dlfcn.h>
 #include <memory>
@@ -501,11 +501,12 @@ void testPlatformsAgree(Platform& platform) {
 } // namespace
 
 int main(int argc, char* argv[]) {
-    return runClaims(argc, argv,
-                     {CLAIM(testCheckpointsResumeExactly), CLAIM(testStatesResumeExactly),
-                      CLAIM(testReinitializePreservesTheState), CLAIM(testSeeds), CLAIM(testNoFrictionMeansNoNoise),
-                      CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState), CLAIM(testErrors),
-                      CLAIM(testConstraintsOutsideTheStiffTerms), CLAIM(testMasslessParticlesAndVirtualSites),
-                      CLAIM(testPeriodicTermsInTriclinicBox), CLAIM(testCompoundIntegrator),
-                      CLAIM(testKernelIsThePlatformsOwn), CLAIM(testPlatformsAgree)});
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testCheckpointsResumeExactly), CLAIM(testStatesResumeExactly),
+                            CLAIM(testReinitializePreservesTheState), CLAIM(testSeeds),
+                            CLAIM(testNoFrictionMeansNoNoise), CLAIM(testChangesTakeEffect),
+                            CLAIM(testFailedStepKeepsTheState), CLAIM(testErrors),
+                            CLAIM(testConstraintsOutsideTheStiffTerms), CLAIM(testMasslessParticlesAndVirtualSites),
+                            CLAIM(testPeriodicTermsInTriclinicBox), CLAIM(testCompoundIntegrator),
+                            CLAIM(testKernelIsThePlatformsOwn), CLAIM(testPlatformsAgree)});
 }

@@ -2,7 +2,7 @@
 #include "CountAllocations.h"
 #include "Statistics.h"
 #include "Systems.h"
-#include "TestMain.h"
+#include "PlatformTest.h"
 #include <Eigen/Dense>
 
 using namespace OpenMM;
@@ -514,10 +514,10 @@ void testNoMemoryIsAllocated(Platform& platform) {
 } // namespace
 
 int main(int argc, char* argv[]) {
-    return runClaims(argc, argv,
-                     {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testReversible),
-                      CLAIM(testMomentumIsKept), CLAIM(testOrderIsTwo), CLAIM(testOnlyThePlainKickStretchesBonds),
-                      CLAIM(testProjectedPeriodChoosesCoordinates), CLAIM(testActionsAreKept),
-                      CLAIM(testNumberOfMicroSteps), CLAIM(testNumberOfMicroStepsFollowsTheSystem), CLAIM(testErrors),
-                      CLAIM(testNoMemoryIsAllocated)});
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testReversible),
+                            CLAIM(testMomentumIsKept), CLAIM(testOrderIsTwo), CLAIM(testOnlyThePlainKickStretchesBonds),
+                            CLAIM(testProjectedPeriodChoosesCoordinates), CLAIM(testActionsAreKept),
+                            CLAIM(testNumberOfMicroSteps), CLAIM(testNumberOfMicroStepsFollowsTheSystem),
+                            CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
 }

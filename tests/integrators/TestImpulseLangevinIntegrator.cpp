@@ -1,7 +1,7 @@
 #include "OpenMMStiff.h"
 #include "Statistics.h"
 #include "Systems.h"
-#include "TestMain.h"
+#include "PlatformTest.h"
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -172,7 +172,7 @@ void testErrors(Platform&) {
 } // namespace
 
 int main(int argc, char* argv[]) {
-    return runClaims(argc, argv,
-                     {CLAIM(testHarmonicVariances), CLAIM(testWithoutFrictionPositionsAreThoseOfTheImpulseMethod),
-                      CLAIM(testTemperature), CLAIM(testPlainKicksHeatAtResonance), CLAIM(testErrors)});
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testHarmonicVariances), CLAIM(testWithoutFrictionPositionsAreThoseOfTheImpulseMethod),
+                            CLAIM(testTemperature), CLAIM(testPlainKicksHeatAtResonance), CLAIM(testErrors)});
 }

@@ -2,7 +2,7 @@
 #include "openmmstiff/StiffKernels.h"
 #include "Statistics.h"
 #include "Systems.h"
-#include "TestMain.h"
+#include "PlatformTest.h"
 #include "openmm/serialization/XmlSerializer.h"
 #include <Eigen/Dense>
 #include <dlfcn.h>
@@ -640,12 +640,12 @@ void testCompoundIntegrator(Platform& platform) {
 } // namespace
 
 int main(int argc, char* argv[]) {
-    return runClaims(argc, argv,
-                     {CLAIM(testStepIsIntegrator5), CLAIM(testOrderIsTwo), CLAIM(testReversible),
-                      CLAIM(testMomentumIsKept), CLAIM(testOrderOfTheAngularMomentumError),
-                      CLAIM(testBetaZeroIsVelocityVerlet), CLAIM(testPropagatedPositions), CLAIM(testCheckpoint),
-                      CLAIM(testReinitialize), CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState),
-                      CLAIM(testErrors), CLAIM(testConstraintsOutsideTheStiffTerms),
-                      CLAIM(testMasslessParticlesAndVirtualSites), CLAIM(testBarostatKeepsTheOffset),
-                      CLAIM(testCompoundIntegrator)});
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testStepIsIntegrator5), CLAIM(testOrderIsTwo), CLAIM(testReversible),
+                            CLAIM(testMomentumIsKept), CLAIM(testOrderOfTheAngularMomentumError),
+                            CLAIM(testBetaZeroIsVelocityVerlet), CLAIM(testPropagatedPositions), CLAIM(testCheckpoint),
+                            CLAIM(testReinitialize), CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState),
+                            CLAIM(testErrors), CLAIM(testConstraintsOutsideTheStiffTerms),
+                            CLAIM(testMasslessParticlesAndVirtualSites), CLAIM(testBarostatKeepsTheOffset),
+                            CLAIM(testCompoundIntegrator)});
 }

@@ -1,7 +1,7 @@
 #include "OpenMMStiff.h"
 #include "Statistics.h"
 #include "Systems.h"
-#include "TestMain.h"
+#include "PlatformTest.h"
 #include <sstream>
 
 using namespace OpenMM;
@@ -359,10 +359,10 @@ void testErrors(Platform&) {
 } // namespace
 
 int main(int argc, char* argv[]) {
-    return runClaims(argc, argv,
-                     {CLAIM(testHarmonicVariances), CLAIM(testStabilityLimitBelowOneQuarter),
-                      CLAIM(testUnconditionalStability), CLAIM(testWithoutFriction),
-                      CLAIM(testFrictionAtZeroTemperature), CLAIM(testSeeds), CLAIM(testCheckpoint),
-                      CLAIM(testTemperature), CLAIM(testTangentNoise), CLAIM(testDegreesOfFreedom),
-                      CLAIM(testConstraints), CLAIM(testErrors)});
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testHarmonicVariances), CLAIM(testStabilityLimitBelowOneQuarter),
+                            CLAIM(testUnconditionalStability), CLAIM(testWithoutFriction),
+                            CLAIM(testFrictionAtZeroTemperature), CLAIM(testSeeds), CLAIM(testCheckpoint),
+                            CLAIM(testTemperature), CLAIM(testTangentNoise), CLAIM(testDegreesOfFreedom),
+                            CLAIM(testConstraints), CLAIM(testErrors)});
 }

@@ -1,0 +1,60 @@
+#ifndef STIFF_TEST_CLAIMS_H_
+#define STIFF_TEST_CLAIMS_H_
+
+#include "openmm/internal/AssertionUtilities.h"
+#include <exception>
+#include <functional>
+#include <initializer_list>
+#include <iostream>
+#include <string>
+#include <vector>
+
+namespace stifftest {
+
+/** A test: a function that throws if what its name claims is not so. It may be given something to test. */
+template <class... Subject> struct Claim {
+    const char* name;
+    void (*check)(Subject&...);
+};
+template <class... Subject> Claim(const char*, void (*)(Subject&...)) -> Claim<Subject...>;
+
+/** Check all claims, print those that fail, and return the exit status of the program. */
+template <class... Subject> int checkClaims(std::initializer_list<Claim<Subject...>> claims, Subject&... subject) {
+    size_t passed = 0;
+    for (const auto& claim : claims)
+        try {
+            claim.check(subject...);
+            passed++;
+        }
+        catch (const std::exception& e) {
+            std::cout << "FAILED " << claim.name << ": " << e.what() << std::endl;
+        }
+    std::cout << passed << " of " << claims.size() << " claims hold" << std::endl;
+    return passed == claims.size() ? 0 : 1;
+}
+
+/** Assert that an action throws an exception whose message contains each of some words. */
+inline void assertThrows(const std::function<void()>& action, const std::vector<std::string>& words) {
+    std::string message;
+    try {
+        action();
+    }
+    catch (const std::exception& e) {
+        message = e.what();
+    }
+    if (message.empty())
+        OpenMM::throwException(__FILE__, __LINE__, "No exception was thrown");
+    for (const std::string& word : words)
+        if (message.find(word) == std::string::npos)
+            OpenMM::throwException(__FILE__, __LINE__, "No '" + word + "' in the message: " + message);
+}
+
+} // namespace stifftest
+
+/// A Claim with the name of its function.
+#define CLAIM(function)                                                                                                \
+    stifftest::Claim {                                                                                                 \
+#function, function                                                                                            \
+    }
+
+#endif /* STIFF_TEST_CLAIMS_H_ */
