@@ -301,7 +301,7 @@ void testFailedStepKeepsTheState(Platform& platform) {
     });
 }
 
-/** What cannot be integrated is refused with an error that names it and says what to do; the integrator stays usable. */
+/** What cannot be integrated is refused with an error that names it and a remedy; the integrator stays usable. */
 void testErrors(Platform& platform) {
     forEachSubject([&](const Subject& subject) {
         const auto integrator = subject.make(0.001);

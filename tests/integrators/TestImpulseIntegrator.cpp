@@ -301,8 +301,8 @@ void testOnlyThePlainKickStretchesBonds(Platform& platform) {
 }
 
 /**
- * A coordinate is projected if its own period, with the others at equilibrium, is shorter than the period set: that of a
- * bond is 2 pi (mu/k)^1/2, and of an angle likewise with its inertia.
+ * A coordinate is projected if its own period, with the others at equilibrium, is shorter than the period set: that of
+ * a bond is 2 pi (mu/k)^1/2, and of an angle likewise with its inertia.
  */
 void testProjectedPeriodChoosesCoordinates(Platform& platform) {
     const Model model = makeWaterInField();
@@ -339,8 +339,8 @@ void testProjectedPeriodChoosesCoordinates(Platform& platform) {
 
 /**
  * A weight on a stiff spring, swinging: the action of the spring's vibration, energy over frequency, is an adiabatic
- * invariant. Mollified and projected kicks keep it at any h omega. The plain ones lose it at h omega = 2 k pi, where each
- * kick along the spring meets the same phase of the vibration.
+ * invariant. Mollified and projected kicks keep it at any h omega. The plain ones lose it at h omega = 2 k pi, where
+ * each kick along the spring meets the same phase of the vibration.
  */
 void testActionsAreKept(Platform& platform) {
     const double mass = 2, length = 0.5, k = 2e9, omega = std::sqrt(k / mass), g = 300;

@@ -456,7 +456,7 @@ void testFailedStepKeepsTheState(Platform& platform) {
     integrator.step(1);
 }
 
-/** What cannot be integrated is refused with an error that names it and says what to do; the integrator stays usable. */
+/** What cannot be integrated is refused with an error that names it and a remedy; the integrator stays usable. */
 void testErrors(Platform& platform) {
     Model constrained = makeWaterCluster(1);
     constrained.system.addConstraint(0, 1, bondLength);

@@ -239,7 +239,7 @@ void testTemperature(Platform& platform) {
     }
 }
 
-/** The kinetic energy in the stiff coordinates of a water: 1/2 sdot^T (G M^-1 G^T)^-1 sdot, by its definition for bonds. */
+/** The sum of the squared rates of a water's three distances. */
 double bondRates(const vector<Vec3>& x, const vector<Vec3>& v, int mol) {
     double sum = 0;
     for (int h : {1, 2}) {

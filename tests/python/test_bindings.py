@@ -53,7 +53,8 @@ def test_methods_have_named_arguments(name, arguments):
 
 
 @pytest.mark.parametrize("name, arguments", [
-    ("setKick", ["kick"]), ("setProjectedPeriod", ["period"]), ("setNumMicroSteps", ["number"]), ("computeNumMicroSteps", []),
+    ("setKick", ["kick"]), ("setProjectedPeriod", ["period"]), ("setNumMicroSteps", ["number"]),
+    ("computeNumMicroSteps", []),
     ("setStiffForceGroups", ["groups"])])
 def test_methods_of_the_impulse_integrators_have_named_arguments(name, arguments):
     assert list(inspect.signature(getattr(impulse(), name)).parameters) == arguments

@@ -96,7 +96,8 @@ def test_xml_of_version_1_stays_readable():
     assert integrator.getThermalizeStiffModes() is False
     integrator = ImpulseLangevinIntegrator.cast(XmlSerializer.deserialize("""<?xml version="1.0" ?>
         <Integrator constraintTolerance="1e-06" friction="2" integrationForceGroups="-1" kick="1" numMicroSteps="9"
-         projectedPeriod=".02" randomSeed="3" stepSize=".004" stiffForceGroups="6" temperature="310" type="ImpulseLangevinIntegrator"
+         projectedPeriod=".02" randomSeed="3" stepSize=".004" stiffForceGroups="6" temperature="310"
+         type="ImpulseLangevinIntegrator"
          version="1"/>"""))
     assert integrator.getKick() == ImpulseIntegrator.Mollified
     assert integrator.getNumMicroSteps() == 9

@@ -79,7 +79,8 @@ def main() -> int:
     common = {"temperature": TEMPERATURE, "platform": options.platform, "seed": options.seed}
     state = equilibrate(box, "rigid", EQUILIBRATION_TIME, **common)
     state = equilibrate(box, "flexible", 2 * EQUILIBRATION_TIME, start=state, **common)
-    print(f"{options.waters} flexible TIP3P waters, {options.time:g} ps each, without friction, {options.platform} platform")
+    print(f"{options.waters} flexible TIP3P waters, {options.time:g} ps each, without friction, "
+          f"{options.platform} platform")
     print("integrator  step (fs)  deviation of the total energy (kJ/mol)  drift (kT/ns per degree of freedom)")
     results = {}
     for name, make, step in RUNS:

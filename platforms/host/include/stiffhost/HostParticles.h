@@ -18,7 +18,7 @@ namespace stiffhost {
  *
  *     Backend(ContextImpl&)
  *     int getNumThreads() const
- *     void forEachPart(int n, f)    calls f(begin, end, thread) for parts of [0, n), the same part on a thread each time
+ *     void forEachPart(int n, f)    calls f(begin, end, thread) for parts of [0, n), a thread's always the same
  *     void forEachBlock(int n, f)   calls f(i, thread) for each i in [0, n), in any order
  *     void initializeRandom(int seed);   double gaussian(int thread)
  */

@@ -9,8 +9,8 @@
 #include <cmath>
 
 /**
- * The manifold {A: s(A) = s0} on which the coordinates of a block's tangent space have their equilibrium values, and the map
- * A(q) to the point of it that is nearest to q in the metric of the masses (Lubich and Weiss 2014, Eq. 15):
+ * The manifold {A: s(A) = s0} on which the coordinates of a block's tangent space have their equilibrium values, and
+ * the map A(q) to the point of it that is nearest to q in the metric of the masses (Lubich and Weiss 2014, Eq. 15):
  *
  *     M (A - q) + G(A)^T l = 0,     s(A) = s0.
  */
@@ -59,8 +59,8 @@ void applyCurvature(const BlockInstance<Real>& block, const Workspace<Real>& wor
 /**
  * Solve P M^-1 K y = P r in the tangent space that was factored last, r in work.residual, y into work.velocities.
  *
- * By conjugate gradients in the inner product of M: as K differs from M by the relative distortion of the molecule only,
- * a few iterations suffice, with no other factorization than that of G M^-1 G^T.
+ * By conjugate gradients in the inner product of M: as K differs from M by the relative distortion of the molecule
+ * only, a few iterations suffice, with no other factorization than that of G M^-1 G^T.
  *
  * @return whether K is positive definite on the tangent space and the iteration converges
  */

@@ -11,8 +11,8 @@
  * is orthogonal in the metric of the masses, P = 1 - M^-1 G^T (G M^-1 G^T)^-1 G.
  *
  * Gradients are scaled to a unit diagonal of G M^-1 G^T. Dependent coordinates (rings, tetrahedral centres) are
- * allowed. Terms that are not in BlockInstance::inTangentSpace do not count, nor do coordinates without a gradient: each
- * becomes a row of its own that does nothing.
+ * allowed. Terms that are not in BlockInstance::inTangentSpace do not count, nor do coordinates without a gradient:
+ * each becomes a row of its own that does nothing.
  */
 namespace stiffcore {
 

@@ -6,8 +6,8 @@
 
 /**
  * The Hessian of a potential V(s) of an internal coordinate s, by the chain rule. A Potential has first(s) = V',
- * second() = V'' and, for angles, firstOverSine(angle) = V'/sin(theta), which must be finite. add(a, b, h) is called with
- * the 3x3 block h of atoms a >= b.
+ * second() = V'' and, for angles, firstOverSine(angle) = V'/sin(theta), which must be finite. add(a, b, h) is called
+ * with the 3x3 block h of atoms a >= b.
  */
 namespace stiffcore {
 
