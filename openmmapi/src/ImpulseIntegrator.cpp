@@ -8,7 +8,7 @@ using namespace OpenMM;
 using namespace OpenMMStiff;
 
 ImpulseIntegrator::ImpulseIntegrator(double stepSize)
-        : StiffIntegrator(stepSize), kick(Projected), projectedPeriod(0.018), numMicroSteps(0) {
+        : StiffIntegrator(stepSize), kick(Projected), projectedPeriod(0.02), numMicroSteps(0) {
 }
 
 void ImpulseIntegrator::setKick(KickMethod kick) {

@@ -310,7 +310,7 @@ void testProjectedPeriodChoosesCoordinates(Platform& platform) {
                                     2 * (1 - std::cos(waterAngle)) / (oxygenMass * bondLength * bondLength));
     const double bondPeriod = 2 * M_PI / std::sqrt(bondConstant * (1 / oxygenMass + 1 / hydrogenMass));
     const double anglePeriod = 2 * M_PI / std::sqrt(angleConstant / bendInertia);
-    ASSERT(bondPeriod < anglePeriod && anglePeriod < 0.018); // so that the default chooses all three
+    ASSERT(bondPeriod < anglePeriod && anglePeriod < 0.02); // so that the default chooses all three
     // The change of each coordinate's rate by a first kick, which is zero if the coordinate is projected.
     auto isProjected = [&](double period, ImpulseIntegrator::KickMethod kick) {
         const double h = 1e-7;
@@ -329,7 +329,7 @@ void testProjectedPeriodChoosesCoordinates(Platform& platform) {
     };
     for (auto kick : {ImpulseIntegrator::Projected, ImpulseIntegrator::Mollified}) {
         ASSERT((isProjected(INFINITY, kick) == vector<bool>{true, true, true}));
-        ASSERT((isProjected(0.018, kick) == vector<bool>{true, true, true}));
+        ASSERT((isProjected(0.02, kick) == vector<bool>{true, true, true}));
         ASSERT((isProjected(1.001 * anglePeriod, kick) == vector<bool>{true, true, true}));
         ASSERT((isProjected(0.999 * anglePeriod, kick) == vector<bool>{true, true, false}));
         ASSERT((isProjected(1.001 * bondPeriod, kick) == vector<bool>{true, true, false}));
@@ -454,7 +454,7 @@ void testErrors(Platform& platform) {
     assertThrows([&] { integrator.setProjectedPeriod(-0.01); }, {"ImpulseIntegrator", "-0.01"});
     assertThrows([&] { integrator.setProjectedPeriod(std::nan("")); }, {"ImpulseIntegrator", "nan"});
     ASSERT_EQUAL(0, integrator.getNumMicroSteps());
-    ASSERT_EQUAL(0.018, integrator.getProjectedPeriod());
+    ASSERT_EQUAL(0.02, integrator.getProjectedPeriod());
     // Six angles at one atom that no geometry has, as in many a force field.
     Model methane;
     auto* bonds = new HarmonicBondForce();
@@ -480,7 +480,7 @@ void testErrors(Platform& platform) {
                  {"ImpulseIntegrator", "particles 0, 1, 2, 3, 4", "equilibrium values", "Projected"});
     ASSERT_EQUAL(10, context.getStepCount());
     // The bonds alone contradict nothing.
-    integrator.setProjectedPeriod(0.018);
+    integrator.setProjectedPeriod(0.02);
     integrator.step(1);
 }
 

@@ -80,7 +80,7 @@ def test_defaults_are_those_of_openmm():
         assert getattr(impulse(), getter)() == getattr(native, getter)()
     assert impulse().getKick() == ImpulseIntegrator.Projected
     assert impulse().getNumMicroSteps() == 0
-    assert impulse().getProjectedPeriod() == 18*unit.femtoseconds
+    assert impulse().getProjectedPeriod() == 20*unit.femtoseconds
 
 
 def test_enumerations_are_integers_with_names():

@@ -71,7 +71,7 @@ public:
     }
     /**
      * Set which stiff coordinates the projected and the mollified kick leave alone: those that vibrate with a period
-     * shorter than this when all others are at equilibrium. The default, 0.018 ps, chooses bonds to hydrogen and
+     * shorter than this when all others are at equilibrium. The default, 0.02 ps, chooses bonds to hydrogen and
      * the angle of flexible water. In a protein, the bonds between heavier atoms and the angles vibrate at
      * the frequencies of angles and torsions; the method needs a gap between the frequencies that it projects and
      * all others, and heats the molecule if there is none.
