@@ -16,9 +16,12 @@
  */
 namespace stiffcore {
 
-/// Newton's iteration ends when no atom moves further than this [nm]. It converges quadratically, so that what is left
-/// then is rounding.
+/// Newton's iteration ends when no atom moves further than this [nm]. What is left then is less by orders of magnitude.
 constexpr double manifoldTolerance = 1e-10;
+/// How accurately Newton's steps are solved (relative): by so much each makes the error smaller at least.
+constexpr double newtonTolerance = 1e-4;
+/// How accurately forces are pulled back (relative): as well as rounding allows, for the method to be symplectic.
+constexpr double pullBackTolerance = 1e-13;
 /// Coordinates this close to their equilibrium values [nm or rad] have reached them: what the regularization leaves
 /// of independent ones is less by orders of magnitude.
 constexpr double equilibriumTolerance = 1e-7;
@@ -62,9 +65,11 @@ void applyCurvature(const BlockInstance<Real>& block, const Workspace<Real>& wor
  * By conjugate gradients in the inner product of M: as K differs from M by the relative distortion of the molecule
  * only, a few iterations suffice, with no other factorization than that of G M^-1 G^T.
  *
+ * @param tolerance   the residual at the end, relative to that at the beginning
  * @return whether K is positive definite on the tangent space and the iteration converges
  */
-template <class Real> bool solveOnTangentSpace(const BlockInstance<Real>& block, Workspace<Real>& work) {
+template <class Real>
+bool solveOnTangentSpace(const BlockInstance<Real>& block, double tolerance, Workspace<Real>& work) {
     const int n = block.getNumMobile();
     auto massProduct = [&](const std::vector<Vector3<Real>>& u, const std::vector<Vector3<Real>>& v) {
         Real sum = 0;
@@ -78,7 +83,7 @@ template <class Real> bool solveOnTangentSpace(const BlockInstance<Real>& block,
         work.direction[i] = work.residual[i];
     }
     Real square = massProduct(work.residual, work.residual);
-    const Real target = 1e-26 * square;
+    const Real target = tolerance * tolerance * square;
     for (int iteration = 0; square > target; iteration++) {
         applyCurvature(block, work, work.direction, work.image);
         const Real curvature = massProduct(work.direction, work.image);
@@ -137,7 +142,7 @@ bool findNearestPoint(const BlockInstance<Real>& block, const double* q, const B
         applyCurvature(block, work, normal, work.residual);
         for (int i = 0; i < n; i++)
             work.residual[i] = work.start[i] - work.positions[i] - work.residual[i];
-        if (!solveOnTangentSpace(block, work)) {
+        if (!solveOnTangentSpace(block, newtonTolerance, work)) {
             // Too far off for Newton: K = M is positive definite at least.
             for (int i = 0; i < n; i++)
                 work.velocities[i] = work.start[i] - work.positions[i];
@@ -202,7 +207,7 @@ bool pullBack(const BlockInstance<Real>& block, const double* q, const double* A
     gatherMobile(block, F, work.residual);
     for (int i = 0; i < n; i++)
         work.residual[i] = (work.residual[i] - work.forces[i]) / block.masses[i];
-    if (!solveOnTangentSpace(block, work))
+    if (!solveOnTangentSpace(block, pullBackTolerance, work))
         return false;
     scatterMobile(block, work.velocities, a);
     return true;
