@@ -8,7 +8,8 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import FEMTOSECONDS, GAS_CONSTANT, CountingForce, Waters, positions_of, total_energy, velocities_of
+from conftest import (FEMTOSECONDS, GAS_CONSTANT, CountingForce, Waters, positions_of, total_energy, velocities_of,
+                      water_box)
 from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator
 
 KICKS = {name: getattr(ImpulseIntegrator, name) for name in ("Plain", "Mollified", "Projected")}
@@ -123,6 +124,29 @@ def test_mollified_kicks_conserve_their_energy(waters, platform):
         modified.append(energies[-1] - slow + slow_at_rest)
     assert np.std(energies) > 1
     assert np.std(modified) < 0.1
+
+
+def test_thread_counts_agree(kick):
+    """Kicks and micro-steps are alike on one thread and on two: bit for bit, with slow forces that are."""
+    _, positions, system = water_box()
+    for i in reversed(range(system.getNumForces())):
+        if isinstance(system.getForce(i), (openmm.NonbondedForce, openmm.CMMotionRemover)):
+            system.removeForce(i)
+    field = openmm.CustomExternalForce("300*sin(5*x)*cos(3*y+z)")
+    for i in range(system.getNumParticles()):
+        field.addParticle(i)
+    system.addForce(field)
+    ends = []
+    for threads in ("1", "2"):
+        integrator = ImpulseIntegrator(4*FEMTOSECONDS)
+        integrator.setKick(kick)
+        context = openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"), {"Threads": threads})
+        context.setPositions(positions)
+        context.setVelocitiesToTemperature(300, 1)
+        integrator.step(20)
+        ends.append(positions_of(context))
+    assert np.abs(ends[0] - np.array(positions._value)).max() > 0.01
+    assert (ends[0] == ends[1]).all()
 
 
 @pytest.fixture(scope="module")
