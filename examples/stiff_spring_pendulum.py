@@ -35,7 +35,7 @@ KICKS = {"Plain": ImpulseIntegrator.Plain, "Mollified": ImpulseIntegrator.Mollif
 GRAVITY = 1.0
 STIFFNESS_RATIO = 2.5  # alpha_i = STIFFNESS_RATIO^(i-1); no omega_j is then near a sum of two others
 MICRO_PHASE = 0.02     # omega_max times the micro-step: Verlet's frequencies are off by MICRO_PHASE^2/24, 2e-5
-MAX_LINKS = 4
+MAX_LINKS = 3          # the time of a run grows as STIFFNESS_RATIO^links
 
 DURATION = 3.0         # errors are measured over half a period of one pendulum; later on, chaos would amplify them
 STEP_COUNTS = (15, 21, 30, 42, 60, 85, 120, 300)  # in DURATION: h from 0.2 to 0.01
@@ -137,7 +137,7 @@ class Start:
 
 def wide_swing(links: int) -> Start:
     """Angles and rates of order 1, springs stretched by eps / alpha and their lengths growing at the rate 1."""
-    return Start(np.array((0.8, -0.4, 0.3, -0.2))[:links], np.array((0.0, 1.0, -0.5, 0.5))[:links],
+    return Start(np.array((0.8, -0.4, 0.3))[:links], np.array((0.0, 1.0, -0.5))[:links],
                  1 / Chain(links).alpha, np.ones(links))
 
 
