@@ -11,7 +11,7 @@ import openmm as mm
 from openmm import app, unit
 
 from observables import blocked_error, radial_distributions, without_vibrations
-from water import NONBONDED_GROUP, Progress, advance
+from water import NONBONDED_GROUP, Progress
 
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole / unit.kelvin)
 BOND_LENGTH = 0.09572    # nm, O-H at rest

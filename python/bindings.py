@@ -224,7 +224,7 @@ def class_directive(name, comment, enumerations):
 def main(interface, include_folder, output):
     directives = []
     for name in re.findall(r'^%include "(openmmstiff/\w+\.h)"', Path(interface).read_text(), re.MULTILINE):
-        methods, classes = set(), {}
+        methods, classes = set(), []
         for item in parse((Path(include_folder) / name).read_text()):
             if isinstance(item, Method):
                 if (item.class_name, item.name) in methods:
@@ -232,11 +232,10 @@ def main(interface, include_folder, output):
                 methods.add((item.class_name, item.name))
                 directives.append(item.directive())
             elif isinstance(item, Enumeration):
-                classes[last][1].append(item)
+                classes[-1][-1].append(item)
             else:
-                last, comment = item
-                classes[last] = (comment, [])
-        directives += [class_directive(name, *parts) for name, parts in classes.items()]
+                classes.append((*item, []))
+        directives += [class_directive(*parts) for parts in classes]
     Path(output).write_text("\n".join(directives))
 
 

@@ -1,7 +1,6 @@
 #include "openmmstiff/serialization/ImpulseLangevinIntegratorProxy.h"
 #include "IntegratorSettings.h"
 #include "openmmstiff/ImpulseLangevinIntegrator.h"
-#include <memory>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -18,9 +17,7 @@ void ImpulseLangevinIntegratorProxy::serialize(const void* object, Serialization
 
 void* ImpulseLangevinIntegratorProxy::deserialize(const SerializationNode& node) const {
     readVersion(node, getTypeName(), 1);
-    auto integrator = std::make_unique<ImpulseLangevinIntegrator>(node.getDoubleProperty("temperature"),
-                                                                  node.getDoubleProperty("friction"),
-                                                                  node.getDoubleProperty("stepSize"));
+    auto integrator = createLangevin<ImpulseLangevinIntegrator>(node);
     readImpulse(node, *integrator);
     readThermostat(node, *integrator);
     return static_cast<Integrator*>(integrator.release());

@@ -5,6 +5,7 @@
 #include "openmmstiff/LangevinThermostat.h"
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmm/serialization/SerializationNode.h"
+#include <memory>
 #include <string>
 
 namespace OpenMMStiff {
@@ -46,7 +47,13 @@ void readIntegrator(const OpenMM::SerializationNode& node, OpenMM::Integrator& i
 void writeStiffForces(OpenMM::SerializationNode& node, const StiffForceSelection& selection);
 void readStiffForces(const OpenMM::SerializationNode& node, StiffForceSelection& selection);
 
-/** The settings of a heat bath, less temperature and friction: constructors take those. */
+/** Create an integrator with a heat bath, from what its constructor takes. */
+template <class T> std::unique_ptr<T> createLangevin(const OpenMM::SerializationNode& node) {
+    return std::make_unique<T>(node.getDoubleProperty("temperature"), node.getDoubleProperty("friction"),
+                               node.getDoubleProperty("stepSize"));
+}
+
+/** The settings of a heat bath; reading takes those that createLangevin() has not. */
 void writeThermostat(OpenMM::SerializationNode& node, const LangevinThermostat& thermostat);
 void readThermostat(const OpenMM::SerializationNode& node, LangevinThermostat& thermostat);
 

@@ -1,7 +1,6 @@
 #include "openmmstiff/serialization/ZhangSkeelLangevinIntegratorProxy.h"
 #include "IntegratorSettings.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
-#include <memory>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -20,9 +19,7 @@ void ZhangSkeelLangevinIntegratorProxy::serialize(const void* object, Serializat
 
 void* ZhangSkeelLangevinIntegratorProxy::deserialize(const SerializationNode& node) const {
     readVersion(node, getTypeName(), 1);
-    auto integrator = std::make_unique<ZhangSkeelLangevinIntegrator>(node.getDoubleProperty("temperature"),
-                                                                     node.getDoubleProperty("friction"),
-                                                                     node.getDoubleProperty("stepSize"));
+    auto integrator = createLangevin<ZhangSkeelLangevinIntegrator>(node);
     readZhangSkeel(node, *integrator);
     readThermostat(node, *integrator);
     integrator->setThermalizeStiffModes(node.getBoolProperty("thermalizeStiffModes"));

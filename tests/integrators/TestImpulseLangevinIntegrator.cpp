@@ -10,8 +10,6 @@ using std::vector;
 
 namespace {
 
-constexpr double boltzmann = 0.00831446261815324;
-
 /**
  * The stationary law of a stiff harmonic bond between two atoms. Verlet's micro-steps of size d conserve
  * mu v^2 / 2 + k (1 - (omega d)^2 / 4) s^2 / 2 exactly, and the heat bath makes v thermal, so that var(v) = kT/mu and
@@ -99,11 +97,7 @@ void testWithoutFrictionPositionsAreThoseOfTheImpulseMethod(Platform& platform) 
 /** The temperature of flexible waters in a cluster, and that of the molecules' centres, is that of the heat bath. */
 void testTemperature(Platform& platform) {
     Model model = makeWaterCluster(2);
-    // A weak harmonic well keeps the cluster together.
-    auto* well = new CustomExternalForce("50*(x^2+y^2+z^2)");
-    for (int i = 0; i < model.system.getNumParticles(); i++)
-        well->addParticle(i);
-    model.system.addForce(well);
+    addWell(model);
     for (auto kick : {ImpulseIntegrator::Projected, ImpulseIntegrator::Mollified}) {
         ImpulseLangevinIntegrator integrator(300, 10, 0.004);
         integrator.setKick(kick);
@@ -117,13 +111,7 @@ void testTemperature(Platform& platform) {
             integrator.step(4);
             const double kinetic = context.getState(State::Energy).getKineticEnergy();
             temperatures.push_back(2 * kinetic / (72 * boltzmann));
-            const vector<Vec3> v = getVelocities(context);
-            double energy = 0;
-            for (int mol = 0; mol < 8; mol++) {
-                const Vec3 p = v[3 * mol] * oxygenMass + (v[3 * mol + 1] + v[3 * mol + 2]) * hydrogenMass;
-                energy += 0.5 * p.dot(p) / (oxygenMass + 2 * hydrogenMass);
-            }
-            centres.push_back(2 * energy / (24 * boltzmann));
+            centres.push_back(centreTemperature(getVelocities(context)));
         }
         for (const BlockedMean& mean : {BlockedMean(temperatures), BlockedMean(centres)}) {
             std::cout << (kick == ImpulseIntegrator::Projected ? "Projected" : "Mollified") << ": temperature "
@@ -137,10 +125,7 @@ void testTemperature(Platform& platform) {
 /** The negative control: plain kicks at h omega = pi heat the vibrations, whatever the heat bath does against it. */
 void testPlainKicksHeatAtResonance(Platform& platform) {
     Model model = makeWaterCluster(2);
-    auto* well = new CustomExternalForce("50*(x^2+y^2+z^2)");
-    for (int i = 0; i < model.system.getNumParticles(); i++)
-        well->addParticle(i);
-    model.system.addForce(well);
+    addWell(model);
     const double omega = std::sqrt(bondConstant * (1 / hydrogenMass + (1 - std::cos(waterAngle)) / oxygenMass));
     double temperatures[2];
     for (int which : {0, 1}) {

@@ -488,19 +488,8 @@ void testErrors(Platform& platform) {
 
 /** Rigid waters beside a flexible solute: constraints hold in positions and velocities, and show x itself. */
 void testConstraintsOutsideTheStiffTerms(Platform& platform) {
-    Model model = makeWaterCluster(2, true);
-    const int first = model.system.getNumParticles();
-    auto* bonds = new HarmonicBondForce();
-    for (int i = 0; i < 3; i++) {
-        model.system.addParticle(12);
-        model.positions.push_back(Vec3(1 + 0.14 * i, 0.2, 0.3));
-        dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addParticle(0.1 * (i - 1), 0.3, 0.4);
-        for (int j = 0; j < i; j++)
-            dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addException(first + i, first + j, 0, 1, 0);
-        if (i > 0)
-            bonds->addBond(first + i - 1, first + i, 0.15, 250000);
-    }
-    model.system.addForce(bonds);
+    const Model model = makeSoluteInRigidWater();
+    const int first = model.system.getNumParticles() - 3; // the solute
     ZhangSkeelIntegrator integrator(0.0005);
     integrator.setConstraintTolerance(1e-8);
     Context context(model.system, integrator, platform);
@@ -530,19 +519,8 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
 
 /** Massless particles stay, whatever their velocity; virtual sites follow their molecules, at q. */
 void testMasslessParticlesAndVirtualSites(Platform& platform) {
-    Model model;
-    addWaters(model, 1);
-    const int site = model.system.addParticle(0);
-    model.system.setVirtualSite(site, new ThreeParticleAverageSite(0, 1, 2, 0.7, 0.15, 0.15));
-    model.positions.push_back(Vec3());
-    const int anchor = model.system.addParticle(0);
-    model.positions.push_back(Vec3(0.05, -0.1, 0));
-    auto& nonbonded = dynamic_cast<NonbondedForce&>(model.system.getForce(2));
-    nonbonded.addParticle(-0.5, 0.3, 0);
-    nonbonded.addParticle(0, 0.3, 0.2);
-    for (int i = 0; i < 3; i++)
-        nonbonded.addException(i, site, 0, 1, 0);
-    dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).addBond(0, anchor, 0.1, 100000);
+    const Model model = makeWaterWithSiteAndAnchor();
+    const int site = 3, anchor = 4;
     ZhangSkeelIntegrator integrator(0.002);
     Context context(model.system, integrator, platform);
     context.setPositions(model.positions);

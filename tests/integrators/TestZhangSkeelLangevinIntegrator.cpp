@@ -11,8 +11,6 @@ using std::vector;
 
 namespace {
 
-constexpr double boltzmann = 0.00831446261815324;
-
 /**
  * Independent harmonic oscillators along x: each particle is held by a stiff bond to an anchor so far away that the
  * bond acts along x alone, and by a soft well across.
@@ -209,11 +207,7 @@ void testCheckpoint(Platform& platform) {
 /** The temperature of flexible waters in a cluster, and that of the molecules' centres, is that of the heat bath. */
 void testTemperature(Platform& platform) {
     Model model = makeWaterCluster(2);
-    // A weak harmonic well keeps the cluster together.
-    auto* well = new CustomExternalForce("50*(x^2+y^2+z^2)");
-    for (int i = 0; i < model.system.getNumParticles(); i++)
-        well->addParticle(i);
-    model.system.addForce(well);
+    addWell(model);
     ZhangSkeelLangevinIntegrator integrator(300, 10, 0.002);
     integrator.setRandomNumberSeed(23);
     Context context(model.system, integrator, platform, deterministic(platform));
@@ -224,13 +218,7 @@ void testTemperature(Platform& platform) {
     for (int sample = 0; sample < 6000; sample++) {
         integrator.step(5);
         temperatures.push_back(integrator.computeSystemTemperature());
-        const vector<Vec3> v = getVelocities(context);
-        double energy = 0;
-        for (int mol = 0; mol < 8; mol++) {
-            const Vec3 p = v[3 * mol] * oxygenMass + (v[3 * mol + 1] + v[3 * mol + 2]) * hydrogenMass;
-            energy += 0.5 * p.dot(p) / (oxygenMass + 2 * hydrogenMass);
-        }
-        centres.push_back(2 * energy / (24 * boltzmann));
+        centres.push_back(centreTemperature(getVelocities(context)));
     }
     for (const BlockedMean& mean : {BlockedMean(temperatures), BlockedMean(centres)}) {
         std::cout << "temperature " << mean.mean << " +- " << mean.error << " K" << std::endl;
@@ -264,10 +252,7 @@ void testTangentNoise(Platform& platform) {
         bonds.setBondParameters(i, i / 2 * 3, i / 2 * 3 + 1 + i % 2, bondLength, 30 * bondConstant);
     for (int i = 0; i < angles.getNumAngles(); i++)
         angles.setAngleParameters(i, 3 * i + 1, 3 * i, 3 * i + 2, waterAngle, 30 * angleConstant);
-    auto* well = new CustomExternalForce("50*(x^2+y^2+z^2)");
-    for (int i = 0; i < model.system.getNumParticles(); i++)
-        well->addParticle(i);
-    model.system.addForce(well);
+    addWell(model);
     ZhangSkeelLangevinIntegrator integrator(300, 10, 0.002);
     integrator.setThermalizeStiffModes(false);
     integrator.setRandomNumberSeed(25);

@@ -105,6 +105,21 @@ class CountingForce:
         self.count += 1
         return 0.0, np.zeros((len(state.getPositions()), 3))
 
+    def count_beyond_one_a_step(self, integrator, action, steps=5):
+        """How many more evaluations than steps there are after an action."""
+        action()
+        before = self.count
+        integrator.step(steps)
+        return self.count - before - steps
+
+
+def add_force_with_parameter(system):
+    """A force on particle 0 along x, of the size of the global parameter `scale`, which is 0."""
+    external = openmm.CustomExternalForce("scale*x")
+    external.addGlobalParameter("scale", 0.0)
+    external.addParticle(0, [])
+    system.addForce(external)
+
 
 def create(cls, stepSize=0.002):
     """An integrator of a class: those with a heat bath at 300 K with a friction of 1/ps."""

@@ -1,15 +1,16 @@
 """The impulse integrators in ordinary OpenMM scripts: what is theirs alone."""
 
+import functools
 import sys
 from pathlib import Path
 
 import numpy as np
 import openmm
 import pytest
-from openmm import app, unit
+from openmm import app
 
-from conftest import (FEMTOSECONDS, GAS_CONSTANT, CountingForce, Waters, positions_of, total_energy, velocities_of,
-                      water_box)
+from conftest import (FEMTOSECONDS, GAS_CONSTANT, CountingForce, Waters, add_force_with_parameter, positions_of,
+                      total_energy, velocities_of, water_box)
 from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator
 
 KICKS = {name: getattr(ImpulseIntegrator, name) for name in ("Plain", "Mollified", "Projected")}
@@ -22,20 +23,12 @@ def kick(request):
 
 def test_one_force_evaluation_in_a_step(waters, platform, kick):
     """... and one more whenever something has changed that the kick depends on, and only then."""
-    external = openmm.CustomExternalForce("scale*x")
-    external.addGlobalParameter("scale", 0.0)
-    external.addParticle(0, [])
-    waters.system.addForce(external)
+    add_force_with_parameter(waters.system)
     counter = CountingForce(waters.system)
     integrator = ImpulseIntegrator(1*FEMTOSECONDS)
     integrator.setKick(kick)
     context = waters.context(integrator, platform)
-
-    def evaluations(action, steps=5):
-        action()
-        before = counter.count
-        integrator.step(steps)
-        return counter.count - before - steps
+    evaluations = functools.partial(counter.count_beyond_one_a_step, integrator)
 
     # createSystem() adds a CMMotionRemover, which changes velocities only.
     assert evaluations(lambda: None) == 1, "the first step"
@@ -221,6 +214,7 @@ def test_mollified_kicks_need_values_that_agree(villin):
     integrator.setKick(ImpulseIntegrator.Mollified)
     context = start_villin(villin, integrator, openmm.Platform.getPlatform("CPU"))
     integrator.step(2)  # bonds to hydrogen can take any lengths
+    assert context.getStepCount() == 2
     integrator.setProjectedPeriod(float("inf"))
     with pytest.raises(openmm.OpenMMException, match=r"ImpulseIntegrator.*582 in all.*Projected"):
         integrator.step(1)

@@ -1,5 +1,6 @@
 """The Zhang-Skeel integrators in ordinary OpenMM scripts: what is theirs alone."""
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,10 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import (FEMTOSECONDS, GAS_CONSTANT, CountingForce, Waters, positions_of, total_energy, velocities_of,
-                      water_box)
+from conftest import (FEMTOSECONDS, GAS_CONSTANT, CountingForce, Waters, add_force_with_parameter, positions_of,
+                      total_energy, velocities_of)
 from openmmstiff import ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator
+
 
 def masses_of(system):
     return np.array([system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles())])
@@ -17,19 +19,11 @@ def masses_of(system):
 
 def test_one_force_evaluation_in_a_step(waters, platform):
     """... and one more whenever something has changed that the accelerations depend on, and only then."""
-    external = openmm.CustomExternalForce("scale*x")
-    external.addGlobalParameter("scale", 0.0)
-    external.addParticle(0, [])
-    waters.system.addForce(external)
+    add_force_with_parameter(waters.system)
     counter = CountingForce(waters.system)
     integrator = ZhangSkeelLangevinIntegrator(300, 1, 1*FEMTOSECONDS)
     context = waters.context(integrator, platform)
-
-    def evaluations(action, steps=5):
-        action()
-        before = counter.count
-        integrator.step(steps)
-        return counter.count - before - steps
+    evaluations = functools.partial(counter.count_beyond_one_a_step, integrator)
 
     assert evaluations(lambda: None) == 1, "the first step"
     assert evaluations(lambda: None) == 0

@@ -17,6 +17,8 @@ namespace stifftest {
 /// The flexible TIP3P water of tip3p.xml.
 constexpr double bondLength = 0.09572, bondConstant = 462750.4, waterAngle = 1.82421813418, angleConstant = 836.8;
 constexpr double oxygenMass = 15.99943, hydrogenMass = 1.007947;
+/// In kJ/mol/K.
+constexpr double boltzmann = 0.00831446261815324;
 
 struct Model {
     OpenMM::System system;
@@ -81,6 +83,62 @@ inline Model makeWaterCluster(int numSide, bool rigid = false) {
     return model;
 }
 
+/** A chain of three charged atoms with bonds alone, beside rigid waters, which come first. */
+inline Model makeSoluteInRigidWater() {
+    Model model = makeWaterCluster(2, true);
+    const int first = model.system.getNumParticles();
+    auto* bonds = new OpenMM::HarmonicBondForce();
+    auto& nonbonded = dynamic_cast<OpenMM::NonbondedForce&>(model.system.getForce(2));
+    for (int i = 0; i < 3; i++) {
+        model.system.addParticle(12);
+        model.positions.push_back(OpenMM::Vec3(1 + 0.14 * i, 0.2, 0.3));
+        nonbonded.addParticle(0.1 * (i - 1), 0.3, 0.4);
+        for (int j = 0; j < i; j++)
+            nonbonded.addException(first + i, first + j, 0, 1, 0);
+        if (i > 0)
+            bonds->addBond(first + i - 1, first + i, 0.15, 250000);
+    }
+    model.system.addForce(bonds);
+    return model;
+}
+
+/** A water, a virtual site at 0.7, 0.15 and 0.15 of its atoms, and a massless anchor bound to its oxygen. */
+inline Model makeWaterWithSiteAndAnchor() {
+    Model model = makeWaterCluster(1);
+    const int site = model.system.addParticle(0);
+    model.system.setVirtualSite(site, new OpenMM::ThreeParticleAverageSite(0, 1, 2, 0.7, 0.15, 0.15));
+    model.positions.push_back(OpenMM::Vec3());
+    const int anchor = model.system.addParticle(0);
+    model.positions.push_back(OpenMM::Vec3(0.05, -0.1, 0));
+    auto& nonbonded = dynamic_cast<OpenMM::NonbondedForce&>(model.system.getForce(2));
+    nonbonded.addParticle(-0.5, 0.3, 0);
+    nonbonded.addParticle(0, 0.3, 0.2);
+    for (int i = 0; i < 3; i++)
+        for (int other : {site, anchor})
+            nonbonded.addException(i, other, 0, 1, 0);
+    dynamic_cast<OpenMM::HarmonicBondForce&>(model.system.getForce(0)).addBond(0, anchor, 0.1, 100000);
+    return model;
+}
+
+/** A weak harmonic well, which keeps a cluster together. */
+inline void addWell(Model& model) {
+    auto* well = new OpenMM::CustomExternalForce("50*(x^2+y^2+z^2)");
+    for (int i = 0; i < model.system.getNumParticles(); i++)
+        well->addParticle(i);
+    model.system.addForce(well);
+}
+
+/** The temperature of the centres of mass of waters, all three directions of each [K]. */
+inline double centreTemperature(const std::vector<OpenMM::Vec3>& velocities) {
+    const double mass = oxygenMass + 2 * hydrogenMass;
+    double energy = 0;
+    for (size_t o = 0; o < velocities.size(); o += 3) {
+        const OpenMM::Vec3 p = velocities[o] * oxygenMass + (velocities[o + 1] + velocities[o + 2]) * hydrogenMass;
+        energy += 0.5 * p.dot(p) / mass;
+    }
+    return 2 * energy / (velocities.size() * boltzmann);
+}
+
 /** Normally distributed numbers from a seed of their own. */
 class Gaussian {
 public:
@@ -107,7 +165,7 @@ inline std::vector<OpenMM::Vec3> makeVelocities(const OpenMM::System& system, do
     for (int i = 0; i < system.getNumParticles(); i++) {
         const double mass = system.getParticleMass(i);
         const OpenMM::Vec3 xi = gaussian.vector();
-        velocities.push_back(mass > 0 ? xi * std::sqrt(0.00831446261815324 * temperature / mass) : OpenMM::Vec3());
+        velocities.push_back(mass > 0 ? xi * std::sqrt(boltzmann * temperature / mass) : OpenMM::Vec3());
     }
     return velocities;
 }

@@ -39,11 +39,10 @@ public:
                  int integrationGroups, const std::string& className,
                  double tangentPeriod = std::numeric_limits<double>::infinity()) {
         const bool changed = prepareTerms(system, masses, stiffGroups, integrationGroups, className);
-        const bool otherPeriod = (tangentPeriod != knownTangentPeriod);
-        if (changed || otherPeriod)
-            blocks->chooseTangentSpace(tangentPeriod);
-        knownTangentPeriod = tangentPeriod;
-        return changed || otherPeriod;
+        if (tangentPeriod == blocks->getTangentPeriod())
+            return changed;
+        blocks->chooseTangentSpace(tangentPeriod);
+        return true;
     }
 
     /** The parameters of the terms may have changed. */
@@ -139,7 +138,6 @@ private:
     std::vector<Workspace> workspaces;
     std::vector<double> freeMasses;
     int knownStiffGroups = 0, knownIntegrationGroups = 0;
-    double knownTangentPeriod = std::numeric_limits<double>::infinity();
     bool parametersKnown = false;
 };
 

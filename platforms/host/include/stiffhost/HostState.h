@@ -3,9 +3,11 @@
 
 #include "ReferenceConstraints.h"
 #include "ReferencePlatform.h"
+#include "openmm/OpenMMException.h"
 #include "openmm/Vec3.h"
 #include "openmm/internal/ContextImpl.h"
 #include "stiffcore/Geometry.h"
+#include <istream>
 #include <vector>
 
 namespace stiffhost {
@@ -46,6 +48,14 @@ public:
 private:
     OpenMM::ReferencePlatform::PlatformData& data;
 };
+
+/** Read the data of an integrator from a checkpoint. */
+template <class T> void readCheckpoint(std::istream& stream, T* data, size_t count) {
+    stream.read((char*) data, sizeof(T) * count);
+    if (!stream)
+        throw OpenMM::OpenMMException("loadCheckpoint: the checkpoint ends before the integrator's data; it was written"
+                                      " with another integrator");
+}
 
 /** The components of an array of vectors, one after the other. */
 inline double* components(std::vector<OpenMM::Vec3>& vectors) {

@@ -118,10 +118,7 @@ public:
         stream.write((const char*) &frequency, sizeof(frequency));
     }
     void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
-        stream.read((char*) &frequency, sizeof(frequency));
-        if (!stream)
-            throw OpenMM::OpenMMException("loadCheckpoint: the checkpoint ends before the integrator's data; it was"
-                                          " written with another integrator");
+        readCheckpoint(stream, &frequency, 1);
         accelerationsKnown = false;
     }
     void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode& node) const override {

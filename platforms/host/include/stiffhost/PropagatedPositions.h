@@ -1,6 +1,7 @@
 #ifndef STIFFHOST_PROPAGATED_POSITIONS_H_
 #define STIFFHOST_PROPAGATED_POSITIONS_H_
 
+#include "HostState.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/Vec3.h"
 #include "openmm/serialization/SerializationNode.h"
@@ -64,10 +65,7 @@ public:
     }
     void read(std::istream& stream, const Positions& q) {
         propagated.resize(q.size());
-        stream.read((char*) propagated.data(), sizeof(OpenMM::Vec3) * q.size());
-        if (!stream)
-            throw OpenMM::OpenMMException("loadCheckpoint: the checkpoint ends before the integrator's data; it was"
-                                          " written with another integrator");
+        readCheckpoint(stream, propagated.data(), q.size());
         shown = q;
     }
     void write(OpenMM::SerializationNode& node, const Positions& q) const {

@@ -102,7 +102,12 @@ public:
             for (int t : instance.terms)
                 instance.potentials.push_back({terms[t].k, terms[t].s0});
         }
-        chooseTangentSpace(longestPeriod);
+        chooseTangentSpace(tangentPeriod);
+    }
+
+    /** The period given to chooseTangentSpace() [ps]. */
+    double getTangentPeriod() const {
+        return tangentPeriod;
     }
 
     /**
@@ -111,7 +116,7 @@ public:
      * force constant. Angles have a period if the lengths of their legs are known: those of stiff bonds.
      */
     void chooseTangentSpace(double period) {
-        longestPeriod = period;
+        tangentPeriod = period;
         const double pi = 3.14159265358979323846;
         for (BlockInstance<Real>& instance : instances) {
             instance.inTangentSpace.clear();
@@ -181,7 +186,7 @@ private:
 
     std::vector<std::unique_ptr<BlockPattern>> patterns;
     std::vector<BlockInstance<Real>> instances;
-    double longestPeriod = std::numeric_limits<double>::infinity();
+    double tangentPeriod = std::numeric_limits<double>::infinity();
 };
 
 /** Copy the vectors of the first `count` particles of a block from an array of the whole System. */
