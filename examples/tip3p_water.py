@@ -12,7 +12,7 @@ import numpy as np
 import openmm as mm
 from matplotlib import pyplot
 from openmm import app
-from openmmstiff import ImpulseLangevinIntegrator, ZhangSkeelLangevinIntegrator
+from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator, ZhangSkeelLangevinIntegrator
 from tqdm import tqdm
 
 from observables import RDF_PAIRS, RDF_RANGE, blocked_error, rdf_distance, rdf_distances, rdf_noise
@@ -44,9 +44,13 @@ def zhang_skeel_penalty(temperature: float, friction: float, step: float) -> mm.
     return integrator
 
 
-def projected_impulse(temperature: float, friction: float, step: float) -> mm.Integrator:
-    """Bonds and angles vibrate by micro-steps, untouched by the other forces: molecules move as rigid ones do."""
-    return ImpulseLangevinIntegrator(temperature, friction, step)
+def impulse(kick: int) -> Callable[[float, float, float], mm.Integrator]:
+    """Bonds and angles vibrate by micro-steps. With Projected kicks molecules move as rigid ones do."""
+    def make(temperature: float, friction: float, step: float) -> mm.Integrator:
+        integrator = ImpulseLangevinIntegrator(temperature, friction, step)
+        integrator.setKick(kick)
+        return integrator
+    return make
 
 
 @dataclass
@@ -64,7 +68,8 @@ RUNS = {
     "middle-2fs": Run("LangevinMiddle, flexible", "flexible", 0.002, langevin_middle, "middle-1fs"),
     "zhangskeel-3fs": Run("Z&Ss-Langevin, flexible", "flexible", 0.003, zhang_skeel, "middle-1fs"),
     "penalty-2fs": Run("Z&Ss-Langevin, penalty springs", "penalty", 0.002, zhang_skeel_penalty, "settle-4fs"),
-    "projected-4fs": Run("Projected impulse, flexible", "flexible", 0.004, projected_impulse, "settle-4fs"),
+    "projected-4fs": Run("Projected impulse, flexible", "flexible", 0.004,
+                         impulse(ImpulseIntegrator.Projected), "settle-4fs"),
 }
 
 

@@ -92,7 +92,8 @@ def main():
                 print(row.format(label, f"{1000 * step:g}", f"fails after {context.getTime()}", *5 * [""]).rstrip())
                 continue
             print(row.format(label, f"{1000 * step:g}", f"{speed:.2f}",
-                             *(f"{column.mean():.0f} +- {blocked_error(column):.0f}" for column in series)), flush=True)
+                             *(f"{column.mean():.0f} +- {blocked_error(column):.0f}" for column in series)),
+                  flush=True)
 
 
 def run(context: mm.Context, integrator: mm.Integrator, step: float, ps: float, label: str):

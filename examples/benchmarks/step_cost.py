@@ -11,23 +11,22 @@ from time import perf_counter
 
 import numpy as np
 import openmm as mm
-from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator, ZhangSkeelLangevinIntegrator
+from openmmstiff import ImpulseIntegrator, ZhangSkeelLangevinIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from options import OptionParser, add_box_options, number, run_program  # noqa: E402
+from tip3p_water import TEMPERATURE, impulse  # noqa: E402
 from water import build_box, build_system, equilibrate  # noqa: E402
 
-TEMPERATURE = 300.0  # K
 FRICTION = 1.0       # 1/ps
 STEP = 0.001         # ps
 MICRO_STEPS, MORE_MICRO_STEPS = 8, 48
 REFERENCE, FEW, MANY = "LangevinMiddle", f"Impulse, projected, {MICRO_STEPS} micro-steps", "Impulse, projected, more"
 
 
-def impulse(kick: int, micro_steps: int) -> mm.Integrator:
-    integrator = ImpulseLangevinIntegrator(TEMPERATURE, FRICTION, STEP)
-    integrator.setKick(kick)
+def impulse_with(kick: int, micro_steps: int) -> mm.Integrator:
+    integrator = impulse(kick)(TEMPERATURE, FRICTION, STEP)
     integrator.setNumMicroSteps(micro_steps)
     return integrator
 
@@ -35,10 +34,10 @@ def impulse(kick: int, micro_steps: int) -> mm.Integrator:
 INTEGRATORS = {
     REFERENCE: lambda: mm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, STEP),
     "Z&Ss-Langevin": lambda: ZhangSkeelLangevinIntegrator(TEMPERATURE, FRICTION, STEP),
-    "Impulse, plain": lambda: impulse(ImpulseIntegrator.Plain, MICRO_STEPS),
-    FEW: lambda: impulse(ImpulseIntegrator.Projected, MICRO_STEPS),
-    MANY: lambda: impulse(ImpulseIntegrator.Projected, MORE_MICRO_STEPS),
-    "Impulse, mollified": lambda: impulse(ImpulseIntegrator.Mollified, MICRO_STEPS),
+    "Impulse, plain": lambda: impulse_with(ImpulseIntegrator.Plain, MICRO_STEPS),
+    FEW: lambda: impulse_with(ImpulseIntegrator.Projected, MICRO_STEPS),
+    MANY: lambda: impulse_with(ImpulseIntegrator.Projected, MORE_MICRO_STEPS),
+    "Impulse, mollified": lambda: impulse_with(ImpulseIntegrator.Mollified, MICRO_STEPS),
 }
 
 

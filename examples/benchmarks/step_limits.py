@@ -10,25 +10,17 @@ from pathlib import Path
 
 import openmm as mm
 from openmm import app
-from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator, ZhangSkeelLangevinIntegrator
+from openmmstiff import ImpulseIntegrator, ZhangSkeelLangevinIntegrator
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from options import OptionParser, add_box_options, add_run_options, choice, run_program  # noqa: E402
 from sampling import number_of_steps, sample  # noqa: E402
-from tip3p_water import TEMPERATURE, with_error  # noqa: E402
+from tip3p_water import TEMPERATURE, impulse, with_error  # noqa: E402
 from water import advance, build_box, build_system, equilibrate  # noqa: E402
 
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then as long with each run's own integrator
-
-
-def impulse(kick: int):
-    def make(temperature: float, friction: float, step: float) -> mm.Integrator:
-        integrator = ImpulseLangevinIntegrator(temperature, friction, step)
-        integrator.setKick(kick)
-        return integrator
-    return make
 
 
 # Label, geometry of water.build_system, integrator, steps in fs.

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import openmm as mm
 from openmm import app, unit
+from openmmstiff import ImpulseIntegrator
 from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
@@ -19,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 from observables import blocked_error  # noqa: E402
 from options import OptionParser, add_box_options, add_run_options, run_program  # noqa: E402
 from sampling import system_temperature  # noqa: E402
-from tip3p_water import TEMPERATURE, Run, langevin_middle, projected_impulse  # noqa: E402
+from tip3p_water import TEMPERATURE, Run, impulse, langevin_middle  # noqa: E402
 from water import advance, build_box, build_system, equilibrate  # noqa: E402
 
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then twice as long with the run's own integrator
@@ -32,7 +33,8 @@ TEMPERATURE_TOLERANCE = 0.01
 
 RUNS = {
     "settle-2fs": Run("LangevinMiddle + SETTLE", "rigid", 0.002, langevin_middle, "settle-2fs"),
-    "projected-4fs": Run("Projected impulse, flexible", "flexible", 0.004, projected_impulse, "settle-2fs"),
+    "projected-4fs": Run("Projected impulse, flexible", "flexible", 0.004,
+                         impulse(ImpulseIntegrator.Projected), "settle-2fs"),
 }
 
 

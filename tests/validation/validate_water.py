@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 from observables import RDF_PAIRS, blocked_error, first_peak, rdf_p_value  # noqa: E402
 from options import OptionParser, add_box_options, add_run_options, choice, run_program  # noqa: E402
 from sampling import Samples, number_of_steps, sample  # noqa: E402
-from tip3p_water import (TEMPERATURE, Run, langevin_middle, print_table, projected_impulse,  # noqa: E402
-                         zhang_skeel, zhang_skeel_penalty)
+from tip3p_water import (TEMPERATURE, Run, impulse, langevin_middle, print_table, zhang_skeel,  # noqa: E402
+                         zhang_skeel_penalty)
 from water import (EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate,  # noqa: E402
                    start_geometry)
 
@@ -30,26 +30,17 @@ FRICTION = {"penalty-3fs": 5.0}
 ENERGY_TOLERANCE = {"penalty": 0.2, "flexible": 0.4}  # kJ/mol per water, of runs compared with SETTLE
 P_VALUE = 0.01            # radial distributions that differ more than by this chance are different
 
-
-def mollified_impulse(temperature: float, friction: float, step: float) -> mm.Integrator:
-    """The slow forces are those on the molecules with their bonds and angles at rest."""
-    integrator = projected_impulse(temperature, friction, step)
-    integrator.setKick(ImpulseIntegrator.Mollified)
-    return integrator
-
-
+PROJECTED, MOLLIFIED = impulse(ImpulseIntegrator.Projected), impulse(ImpulseIntegrator.Mollified)
 RUNS = {
     "middle-0.5fs": Run("LangevinMiddle, flexible", "flexible", 0.0005, langevin_middle, "middle-0.5fs"),
     "zhangskeel-3fs": Run("Z&Ss-Langevin, flexible", "flexible", 0.003, zhang_skeel, "middle-0.5fs"),
     "settle-2fs": Run("LangevinMiddle + SETTLE", "rigid", 0.002, langevin_middle, "settle-2fs"),
     "penalty-2fs": Run("Z&Ss-Langevin, penalty springs", "penalty", 0.002, zhang_skeel_penalty, "settle-2fs"),
     "penalty-3fs": Run("Z&Ss-Langevin, penalty springs", "penalty", 0.003, zhang_skeel_penalty, "settle-2fs"),
-    "projected-4fs": Run("Projected impulse, flexible", "flexible", 0.004, projected_impulse, "settle-2fs"),
-    "projected-6fs": Run("Projected impulse, flexible", "flexible", 0.006, projected_impulse, "settle-2fs"),
-    "mollified-6fs": Run("Mollified impulse, flexible", "flexible", 0.006, mollified_impulse, "settle-2fs"),
+    "projected-4fs": Run("Projected impulse, flexible", "flexible", 0.004, PROJECTED, "settle-2fs"),
+    "projected-6fs": Run("Projected impulse, flexible", "flexible", 0.006, PROJECTED, "settle-2fs"),
+    "mollified-6fs": Run("Mollified impulse, flexible", "flexible", 0.006, MOLLIFIED, "settle-2fs"),
 }
-
-
 RIGID_PHYSICS = [name for name, run in RUNS.items() if run.reference == "settle-2fs" != name]
 
 
