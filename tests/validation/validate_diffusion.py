@@ -93,6 +93,8 @@ def main() -> int:
     add_box_options(parser, waters=216)
     add_run_options(parser, time=400.0)
     options = parser.parse_args()
+    if options.time < 2 * LAGS[1]:
+        parser.error(f"argument --time: {options.time:g} ps: give at least {2 * LAGS[1]:g} ps, twice the longest lag")
     print(f"{options.waters} TIP3P waters, friction {options.friction:g}/ps, {options.time:g} ps each, "
           f"{options.platform} platform\n\nintegrator                   step (fs)  D (1e-5 cm^2/s)  T (K)")
     results = {}
