@@ -38,7 +38,7 @@ test: .venv/installed .venv/requirements-test .venv/requirements-examples  ## C+
 .PHONY: validate
 validate: .venv/installed .venv/requirements-examples  ## long runs against known physics
 	@status=0
-	for script in tests/validation/*.py; do
+	for script in tests/validation/validate_*.py; do
 	    echo "== $$script"
 	    $(BIN)/python "$$script" || status=$$?
 	done

@@ -5,10 +5,10 @@ import mdtraj
 import numpy as np
 from openmm import app, unit
 
-RDF_PAIRS = ("O-O", "O-H")
+RDF_PAIRS = ("O-O", "O-H")         # those of every run; a run may ask for H-H too
 RDF_RANGE = (0.12, 0.9)  # nm; the upper end is the cutoff, which is less than half of every box
 RDF_BIN = 0.005          # nm
-FIRST_PEAK_BELOW = {"O-O": 0.35, "O-H": 0.25}  # nm
+FIRST_PEAK_BELOW = {"O-O": 0.35, "O-H": 0.25, "H-H": 0.3}  # nm
 MIN_BLOCKS = 8           # fewer blocks do not tell the error of a time series
 
 
@@ -36,16 +36,18 @@ def rdf_distances() -> np.ndarray:
 
 @cache
 def rdf_pairs(waters: int) -> dict[str, np.ndarray]:
-    """Atom pairs of each of RDF_PAIRS, those within a molecule left out."""
+    """Atom pairs of each kind, those within a molecule left out."""
     first, second = np.triu_indices(waters, k=1)  # molecules
     oxygens = np.stack((3 * first, 3 * second), axis=1)
     to_hydrogens = [np.stack((3 * a, 3 * b + h), axis=1) for a, b in ((first, second), (second, first))
                     for h in (1, 2)]
-    return {"O-O": oxygens, "O-H": np.concatenate(to_hydrogens)}
+    hydrogens = [np.stack((3 * first + h, 3 * second + i), axis=1) for h in (1, 2) for i in (1, 2)]
+    return {"O-O": oxygens, "O-H": np.concatenate(to_hydrogens), "H-H": np.concatenate(hydrogens)}
 
 
-def radial_distributions(topology: app.Topology, frames: list[np.ndarray]) -> np.ndarray:
-    """g(r) of RDF_PAIRS in consecutive blocks of frames (nm, cubic box); shape (pairs, blocks, bins).
+def radial_distributions(topology: app.Topology, frames: list[np.ndarray],
+                         kinds: tuple[str, ...] = RDF_PAIRS) -> np.ndarray:
+    """g(r) of several kinds of pairs in consecutive blocks of frames (nm, cubic box); shape (pairs, blocks, bins).
 
     There are 4 to 20 blocks, all of the same length, of 5 frames or more if there are as many. The first
     frames, which do not fill a block, are dropped.
@@ -55,12 +57,13 @@ def radial_distributions(topology: app.Topology, frames: list[np.ndarray]) -> np
     frames = frames[len(frames) - blocks * per_block:]
     md_topology = mdtraj.Topology.from_openmm(topology)
     edges = topology.getUnitCellDimensions().value_in_unit(unit.nanometer)
-    g = np.zeros((len(RDF_PAIRS), blocks, len(rdf_distances())))
+    pairs = rdf_pairs(md_topology.n_residues)
+    g = np.zeros((len(kinds), blocks, len(rdf_distances())))
     for i, frame in enumerate(frames):  # one by one, for memory: a frame has millions of pairs
         trajectory = mdtraj.Trajectory(frame, md_topology, unitcell_lengths=edges, unitcell_angles=3 * [90])
-        for pair, atoms in enumerate(rdf_pairs(md_topology.n_residues).values()):
-            _, one = mdtraj.compute_rdf(trajectory, atoms, r_range=RDF_RANGE, bin_width=RDF_BIN)
-            g[pair, i // per_block] += one / per_block
+        for k, kind in enumerate(kinds):
+            _, one = mdtraj.compute_rdf(trajectory, pairs[kind], r_range=RDF_RANGE, bin_width=RDF_BIN)
+            g[k, i // per_block] += one / per_block
     return g
 
 

@@ -2,7 +2,7 @@
 
 Positions are those of the Context, the coordinate which has the Boltzmann law also with our integrators.
 """
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
@@ -10,14 +10,15 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 
-from observables import blocked_error, radial_distributions, without_vibrations
-from water import NONBONDED_GROUP, Progress
+from observables import RDF_PAIRS, blocked_error, radial_distributions, without_vibrations
+from water import ANGLE_GROUP, BOND_GROUP, NONBONDED_GROUP, Progress
 
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole / unit.kelvin)
 BOND_LENGTH = 0.09572    # nm, O-H at rest
 ANGLE = 1.82421813418    # rad, H-O-H at rest
+BOND_BINS = np.linspace(0.085, 0.110, 101)  # nm, edges of the bins for O-H lengths
 SHAPE = BOND_LENGTH * np.array([[0, 0, 0], [1, 0, 0], [np.cos(ANGLE), np.sin(ANGLE), 0]])
-SAMPLE_INTERVAL = 0.048  # ps, a whole number of steps of 0.5, 1, 2, 3 or 4 fs
+SAMPLE_INTERVAL = 0.048  # ps, a whole number of steps of 0.5, 1, 2, 3, 4, 6, 8 or 12 fs
 SAMPLES_PER_FRAME = 4    # positions for the radial distributions are kept every 0.192 ps
 
 
@@ -27,12 +28,19 @@ class Samples:
     step: float                     # ps
     ns_per_day: float               # of simulated time; only the steps are timed, not the sampling
     nonbonded: np.ndarray           # energy per water, kJ/mol
+    bond_energy: np.ndarray         # the same, of the bonds
+    angle_energy: np.ndarray        # and of the angles
     temperature: np.ndarray         # K
     centre_temperature: np.ndarray  # K, of the molecules' centres of mass
+    rotation_temperature: np.ndarray  # K, of their rotation
+    internal_temperature: np.ndarray  # K, of their vibrations, as the integrator counts kinetic energy
     bond: np.ndarray                # O-H length less BOND_LENGTH, mean over the box, nm
     bond_square: np.ndarray         # the square of that difference, mean over the box, nm^2
-    rdf: np.ndarray                 # g(r), shape (RDF_PAIRS, consecutive blocks of time, bins)
+    rdf: np.ndarray                 # g(r), shape (kinds of pairs, consecutive blocks of time, bins)
     rest_rdf: np.ndarray            # the same of the molecules without their vibrations, if asked for
+    centres: np.ndarray             # centres of mass, nm, shape (samples, waters, 3), if asked for
+    dipoles: np.ndarray             # unit vectors along the dipoles, the same
+    bond_histogram: np.ndarray = field(default_factory=lambda: np.empty(0))  # of O-H lengths, in BOND_BINS
 
     @property
     def bond_length(self) -> tuple[float, float]:
@@ -69,17 +77,24 @@ def number_of_steps(ps: float, step: float) -> int:
     return per_frame * max(1, round(ps / step / per_frame))
 
 
-def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: bool = False) -> Samples:
-    """Go on with a simulation for `ps`, and look at it every SAMPLE_INTERVAL."""
+def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: bool = False,
+           motion: bool = False, kinds: tuple[str, ...] = RDF_PAIRS) -> Samples:
+    """Go on with a simulation for `ps`, and look at it every SAMPLE_INTERVAL.
+
+    rest_rdf, motion: what else to record, see Samples; kinds: of pairs in the radial distributions.
+    """
     context, integrator = simulation.context, simulation.integrator
     step = integrator.getStepSize().value_in_unit(unit.picosecond)
     burst = steps_per_sample(step)
     samples = number_of_steps(ps, step) // burst
     masses = np.array([context.getSystem().getParticleMass(i).value_in_unit(unit.dalton) for i in range(3)])
     waters = context.getSystem().getNumParticles() // 3
-    centre_degrees = 3 * waters - 3  # the box as a whole is held still
-    series = {name: np.empty(samples) for name in
-              ("nonbonded", "temperature", "centre_temperature", "bond", "bond_square")}
+    names = ("nonbonded", "bond_energy", "angle_energy", "temperature", "centre_temperature",
+             "rotation_temperature", "internal_temperature", "bond", "bond_square")
+    series = {name: np.empty(samples) for name in names}
+    paths = {name: np.empty((samples, waters, 3) if motion else 0, dtype=np.float32)
+             for name in ("centres", "dipoles")}
+    bond_histogram = np.zeros(len(BOND_BINS) - 1)
     frames, seconds = [], 0.0
     for i in range(samples):
         begin = perf_counter()
@@ -89,26 +104,59 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: 
         positions = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
         molecules = positions.reshape(waters, 3, 3)
         velocities = state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond)
-        centres = masses @ velocities.reshape(waters, 3, 3) / masses.sum()
         stretch = np.linalg.norm(molecules[:, 1:] - molecules[:, :1], axis=2) - BOND_LENGTH
         series["nonbonded"][i] = state.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole) / waters
+        for name, group in (("bond_energy", BOND_GROUP), ("angle_energy", ANGLE_GROUP)):
+            energy = context.getState(energy=True, groups={group}).getPotentialEnergy()
+            series[name][i] = energy.value_in_unit(unit.kilojoule_per_mole) / waters
         series["temperature"][i] = system_temperature(context, state)
-        series["centre_temperature"][i] = masses.sum() * np.sum(centres**2) / (centre_degrees * GAS_CONSTANT)
+        parts = temperatures_by_motion(molecules, velocities.reshape(waters, 3, 3), masses,
+                                       state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))
+        series["centre_temperature"][i], series["rotation_temperature"][i], series["internal_temperature"][i] = parts
         series["bond"][i] = stretch.mean()
         series["bond_square"][i] = np.mean(stretch**2)
+        if motion:
+            paths["centres"][i] = np.einsum("a,maj->mj", masses / masses.sum(), molecules)
+            axes = molecules[:, 1] + molecules[:, 2] - 2 * molecules[:, 0]
+            paths["dipoles"][i] = axes / np.linalg.norm(axes, axis=1, keepdims=True)
         if not np.isfinite(series["bond"][i] + series["nonbonded"][i]):
             raise FloatingPointError(
                 f"{type(integrator).__name__} with a step of {1000 * step:g} fs: energy not finite after "
                 f"{(i + 1) * burst * step:.2f} ps; use a smaller step")
+        bond_histogram += np.histogram(BOND_LENGTH + stretch, BOND_BINS)[0]
         if (i + 1) % SAMPLES_PER_FRAME == 0:
             frames.append(positions.astype(np.float32))
         progress(burst)
     at_rest = [without_vibrations(frame.reshape(waters, 3, 3), SHAPE, masses).reshape(-1, 3).astype(np.float32)
                for frame in frames] if rest_rdf else []
     return Samples(step=step, ns_per_day=86.4 * samples * burst * step / seconds,
-                   rdf=radial_distributions(simulation.topology, frames),
-                   rest_rdf=radial_distributions(simulation.topology, at_rest) if rest_rdf else np.empty(0),
-                   **series)
+                   rdf=radial_distributions(simulation.topology, frames, kinds),
+                   rest_rdf=radial_distributions(simulation.topology, at_rest, kinds) if rest_rdf else np.empty(0),
+                   bond_histogram=bond_histogram, **series, **paths)
+
+
+def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarray,
+                           kinetic: float) -> tuple[float, float, float]:
+    """The temperatures (K) of the translation, rotation and vibration of triatomic molecules.
+
+    positions, velocities: nm and nm/ps, (molecules, 3, 3); masses: dalton, (3,). A rigid motion changes no
+    internal coordinate, so that its kinetic energy is that of the masses, with any integrator; the vibrations have
+    what is left of the total `kinetic` energy (kJ/mol). Rigid molecules have none: NaN.
+    """
+    weights = masses / masses.sum()
+    centre_velocities = np.einsum("a,maj->mj", weights, velocities)
+    arms = positions - np.einsum("a,maj->mj", weights, positions)[:, None]
+    momenta = np.einsum("a,maj->mj", masses, np.cross(arms, velocities - centre_velocities[:, None]))
+    inertia = (np.einsum("a,mai,mai->m", masses, arms, arms)[:, None, None] * np.eye(3)
+               - np.einsum("a,mai,maj->mij", masses, arms, arms))
+    spins = np.linalg.solve(inertia, momenta[:, :, None])[:, :, 0]
+    translation = 0.5 * masses.sum() * np.sum(centre_velocities**2)
+    rotation = 0.5 * np.sum(momenta * spins)
+    vibration = kinetic - translation - rotation
+    each = 3 * len(positions)  # degrees of freedom; the box as a whole is held still
+    rigid = vibration < 1e-3 * kinetic
+    return (2 * translation / ((each - 3) * GAS_CONSTANT), 2 * rotation / (each * GAS_CONSTANT),
+            float("nan") if rigid else 2 * vibration / (each * GAS_CONSTANT))
 
 
 def system_temperature(context: mm.Context, state: mm.State) -> float:

@@ -60,6 +60,7 @@ class Run:
     step: float     # ps
     make: Callable[[float, float, float], mm.Integrator]
     reference: str  # the run that its radial distributions are compared with
+    hydrogen_mass: float | None = None  # dalton, if it is not the force field's
 
 
 RUNS = {

@@ -16,7 +16,7 @@ from openmmstiff import ImpulseLangevinIntegrator
 from tqdm import tqdm
 
 from observables import blocked_error
-from options import OptionParser, choice, number, run_program
+from options import OptionParser, add_run_options, choice, number, run_program
 from sampling import GAS_CONSTANT
 from water import advance
 
@@ -33,6 +33,8 @@ SERIES = {
     "constrained": ("LangevinMiddle, HBonds", app.HBonds, mm.LangevinMiddleIntegrator, (4.0,)),
     "impulse": ("Projected impulse, flexible", None, ImpulseLangevinIntegrator, (2.0, 4.0, 5.0, 6.0)),
 }
+ROW = "{:36}{:>9}{:>8}  {:>12}{:>12}{:>12}{:>12}{:>15}"
+HEADING = ROW.format("integrator", "step (fs)", "ns/day", "T (K)", "bonds", "angles", "torsions", "other")
 
 
 def read_villin(solvent: str) -> app.Modeller:
@@ -45,12 +47,18 @@ def read_villin(solvent: str) -> app.Modeller:
     return modeller
 
 
-def build_villin(modeller: app.Modeller, solvent: str, constraints) -> mm.System:
-    """Water is rigid: its molecules are no blocks, and OpenMM's SETTLE holds them."""
+def build_villin(modeller: app.Modeller, solvent: str, constraints, rigid_water: bool = True,
+                 hydrogen_mass: float | None = None) -> mm.System:
+    """A System with its forces in the groups of GROUPS.
+
+    Molecules of rigid water are no blocks, OpenMM's SETTLE holds them; the bonds and angles of flexible water are
+    in the groups of the protein's. A mass of the hydrogens (dalton) is taken from the atoms they are bonded to.
+    """
     method = {"nonbondedMethod": app.NoCutoff} if solvent == "vacuum" else {
         "nonbondedMethod": app.PME, "nonbondedCutoff": 0.9 * unit.nanometer}
     forcefield = app.ForceField("amber14-all.xml", "amber14/tip3pfb.xml")
-    system = forcefield.createSystem(modeller.topology, constraints=constraints, rigidWater=True, **method)
+    system = forcefield.createSystem(modeller.topology, constraints=constraints, rigidWater=rigid_water,
+                                     hydrogenMass=hydrogen_mass, **method)
     for force in system.getForces():
         force.setForceGroup(GROUPS.get(force.getName(), 0))
     return system
@@ -58,42 +66,52 @@ def build_villin(modeller: app.Modeller, solvent: str, constraints) -> mm.System
 
 def main():
     parser = OptionParser(__doc__)
-    parser.add_argument("--solvent", type=choice(("vacuum", "water")), default="vacuum", metavar="NAME",
-                        help="vacuum or water (default: %(default)s)")
-    parser.add_argument("--time", type=number(float, 1, "ps"), default=20.0, metavar="PS",
-                        help="simulated time of each run, ps (default: %(default)s)")
-    parser.add_argument("--friction", type=number(float, 0.01, "1/ps"), default=5.0, metavar="GAMMA",
-                        help="Langevin friction, 1/ps (default: %(default)s)")
+    add_villin_options(parser)
     parser.add_argument("--integrators", type=choice(SERIES), nargs="+", default=list(SERIES), metavar="NAME",
                         help=f"the integrators to run, of {', '.join(SERIES)} (default: all)")
     parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", metavar="FS",
                         help="step sizes for every integrator, fs (default: each has its own)")
-    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
-                        help="random number seed (default: %(default)s)")
     options = parser.parse_args()
     modeller = read_villin(options.solvent)
-    print(f"Villin in {options.solvent}, {modeller.topology.getNumAtoms()} atoms, {TEMPERATURE:g} K, friction "
-          f"{options.friction:g}/ps, {options.time:g} ps each\n")
-    row = "{:28}{:>9}{:>8}  {:>12}{:>12}{:>12}{:>12}{:>15}"
-    print(row.format("integrator", "step (fs)", "ns/day", "T (K)", "bonds", "angles", "torsions", "other"))
+    print_heading(modeller, options)
     for name in options.integrators:
         label, constraints, make, steps = SERIES[name]
         for step in (fs / 1000 for fs in options.steps or steps):
-            system = build_villin(modeller, options.solvent, constraints)
-            integrator = make(TEMPERATURE, options.friction, step)
-            integrator.setRandomNumberSeed(options.seed)
-            context = mm.Context(system, integrator, mm.Platform.getPlatform("CPU"))
-            context.setPositions(modeller.positions)
-            mm.LocalEnergyMinimizer.minimize(context, 10, 200)
-            context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
-            try:
-                speed, series = run(context, integrator, step, options.time, label)
-            except mm.OpenMMException:
-                print(row.format(label, f"{1000 * step:g}", f"fails after {context.getTime()}", *5 * [""]).rstrip())
-                continue
-            print(row.format(label, f"{1000 * step:g}", f"{speed:.2f}",
-                             *(f"{column.mean():.0f} +- {blocked_error(column):.0f}" for column in series)),
-                  flush=True)
+            make_run(modeller, build_villin(modeller, options.solvent, constraints),
+                     make(TEMPERATURE, options.friction, step), label, options)
+
+
+def add_villin_options(parser: OptionParser):
+    """--solvent, --time, --friction, --seed."""
+    parser.add_argument("--solvent", type=choice(("vacuum", "water")), default="vacuum", metavar="NAME",
+                        help="vacuum or water (default: %(default)s)")
+    add_run_options(parser, time=20.0, friction=5.0)
+    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
+                        help="random number seed (default: %(default)s)")
+
+
+def print_heading(modeller: app.Modeller, options):
+    print(f"Villin in {options.solvent}, {modeller.topology.getNumAtoms()} atoms, {TEMPERATURE:g} K, friction "
+          f"{options.friction:g}/ps, {options.time:g} ps each\n\n{HEADING}", flush=True)
+
+
+def make_run(modeller: app.Modeller, system: mm.System, integrator: mm.Integrator, label: str,
+             options) -> np.ndarray | None:
+    """Start a run, print its row of the table and return its series, those of run(); None if it fails."""
+    step = integrator.getStepSize().value_in_unit(unit.picosecond)
+    integrator.setRandomNumberSeed(options.seed)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform("CPU"))
+    context.setPositions(modeller.positions)
+    mm.LocalEnergyMinimizer.minimize(context, 10, 200)
+    context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+    try:
+        speed, series = run(context, integrator, step, options.time, label)
+    except mm.OpenMMException:
+        print(ROW.format(label, f"{1000 * step:g}", f"fails after {context.getTime()}", *5 * [""]).rstrip())
+        return None
+    print(ROW.format(label, f"{1000 * step:g}", f"{speed:.2f}",
+                     *(f"{column.mean():.0f} +- {blocked_error(column):.0f}" for column in series)), flush=True)
+    return series
 
 
 def run(context: mm.Context, integrator: mm.Integrator, step: float, ps: float, label: str):

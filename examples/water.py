@@ -1,4 +1,4 @@
-"""Periodic boxes of TIP3P water for the examples and the validation: topology, System, equilibration.
+"""Periodic boxes of water (TIP3P, unless said) for the examples and the validation: topology, System, equilibration.
 
 Units are OpenMM's: nm, ps, kJ/mol, K.
 """
@@ -11,11 +11,12 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 
-FORCE_FIELD = "tip3p.xml"
+MODEL = "tip3p"          # the names of OpenMM's force field files and of Modeller's water models
 CUTOFF = 0.9             # nm
 DENSITY = 895 / 3.0**3   # molecules/nm^3, that of OpenMM's tip3p.pdb
 MIN_WATERS = ceil(DENSITY * (2 * CUTOFF) ** 3)
-NONBONDED_GROUP = 1
+NONBONDED_GROUP, BOND_GROUP, ANGLE_GROUP = 1, 2, 3
+GROUPS = {"NonbondedForce": NONBONDED_GROUP, "HarmonicBondForce": BOND_GROUP, "HarmonicAngleForce": ANGLE_GROUP}
 STIFFENING = 30          # penalty springs are so many times stiffer than the bonds and angles of tip3p.xml
 EQUILIBRATION_STEP = {"rigid": 0.004, "flexible": 0.002}  # ps
 EQUILIBRATION_FRICTION = 5.0                              # 1/ps
@@ -25,44 +26,45 @@ Progress = Callable[[int], object]  # is told the number of steps just made
 
 @dataclass
 class WaterBox:
-    """A cubic box; the atoms of each molecule in the order O, H, H."""
+    """A cubic box; the atoms of each molecule in the order O, H, H, and further sites that the model may have."""
     topology: app.Topology
     positions: np.ndarray  # nm, shape (atoms, 3)
+    model: str = MODEL
 
 
-def build_box(waters: int = 895) -> WaterBox:
-    """The box of OpenMM's tip3p.pdb, or another number of waters at the same density."""
+def build_box(waters: int = 895, model: str = MODEL) -> WaterBox:
+    """The box of OpenMM's tip3p.pdb, or another number of waters, or another model, at the same density."""
     if waters < MIN_WATERS:
         raise ValueError(f"{waters} waters: give at least {MIN_WATERS}, for a box edge of twice the cutoff "
                          f"of {CUTOFF} nm")
-    if waters == 895:
+    if waters == 895 and model == MODEL:
         pdb = app.PDBFile(str(Path(app.__file__).parent / "data" / "tip3p.pdb"))
         return WaterBox(pdb.topology, np.array(pdb.positions.value_in_unit(unit.nanometer)))
     modeller = app.Modeller(app.Topology(), [] * unit.nanometer)
-    modeller.addSolvent(app.ForceField(FORCE_FIELD), model="tip3p", numAdded=waters)
+    modeller.addSolvent(app.ForceField(f"{model}.xml"), model=model, numAdded=waters)
     topology = modeller.topology
-    molecules = np.array(modeller.positions.value_in_unit(unit.nanometer)).reshape(waters, 3, 3)
+    molecules = np.array(modeller.positions.value_in_unit(unit.nanometer)).reshape(waters, -1, 3)
     # addSolvent leaves gaps at the faces of the box: move the molecules together, each unchanged in shape.
     edge = (waters / DENSITY) ** (1 / 3)
     oxygens = molecules[:, :1]
     closer = edge / topology.getUnitCellDimensions()[0].value_in_unit(unit.nanometer)
     topology.setUnitCellDimensions(mm.Vec3(edge, edge, edge) * unit.nanometer)
-    return WaterBox(topology, (molecules + (closer - 1) * oxygens).reshape(-1, 3))
+    return WaterBox(topology, (molecules + (closer - 1) * oxygens).reshape(-1, 3), model)
 
 
-def build_system(box: WaterBox, geometry: str) -> mm.System:
-    """A PME System with the nonbonded force in NONBONDED_GROUP and one of three geometries.
+def build_system(box: WaterBox, geometry: str, hydrogen_mass: float | None = None) -> mm.System:
+    """A PME System with its forces in the groups of GROUPS and one of three geometries.
 
-    rigid: constraints, which OpenMM solves with SETTLE. flexible: the harmonic bonds and angles of tip3p.xml.
-    penalty: the same terms, STIFFENING times stiffer, which stand in for the constraints.
+    rigid: constraints, which OpenMM solves with SETTLE. flexible: the harmonic bonds and angles of the force field.
+    penalty: the same terms, STIFFENING times stiffer, which stand in for the constraints. A mass of the hydrogens
+    (dalton) is taken from the oxygens, which leaves that of the molecules as it is.
     """
-    system = app.ForceField(FORCE_FIELD).createSystem(
-        box.topology, nonbondedMethod=app.PME, nonbondedCutoff=CUTOFF * unit.nanometer,
+    system = app.ForceField(f"{box.model}.xml").createSystem(
+        box.topology, nonbondedMethod=app.PME, nonbondedCutoff=CUTOFF * unit.nanometer, hydrogenMass=hydrogen_mass,
         rigidWater={"rigid": True, "flexible": False, "penalty": False}[geometry])
     for force in system.getForces():
-        if isinstance(force, mm.NonbondedForce):
-            force.setForceGroup(NONBONDED_GROUP)
-        elif geometry == "penalty" and isinstance(force, mm.HarmonicBondForce):
+        force.setForceGroup(GROUPS.get(force.getName(), 0))
+        if geometry == "penalty" and isinstance(force, mm.HarmonicBondForce):
             for i in range(force.getNumBonds()):
                 *bond, k = force.getBondParameters(i)
                 force.setBondParameters(i, *bond, STIFFENING * k)

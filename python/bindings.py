@@ -8,7 +8,7 @@ For each class and public method of the headers that stiff.i includes, bindings.
 - if all types are known (below), the method in Python, with the arguments' names, and with conversions: a `double` has
   the unit that its comment names in brackets, such as [ps], or is a plain number if there is none; an `int` named
   `groups` holds the bit flags of force groups, for which Python takes a set, too; enumerations are integers, their
-  values attributes of the class.
+  values attributes of the class; what C++ returns through an `int&` or a `double&` comes back in a list.
 
 Other methods stay as SWIG makes them; stiff.i may then say more with %extend or %feature.
 """
@@ -43,6 +43,9 @@ class Argument:
     def unit(self):
         return unit_in(self.description)
 
+    def is_result(self):
+        return self.type in ("int&", "double&")
+
     def is_groups(self):
         return self.type == "int" and self.name == "groups"
 
@@ -62,8 +65,13 @@ class Argument:
             "const std::string&": self.name,
         }.get(self.type)
 
+    def result(self):
+        """The Python expression for what C++ returned through this argument."""
+        return f'_conversions.quantity({self.name}, "{self.unit}")' if self.unit else self.name
+
     def documentation(self):
-        kind = {"double": "float or Quantity" if self.unit else "float", "const std::string&": "str", "enum": "int"}
+        kind = {"double": "float or Quantity" if self.unit else "float", "const std::string&": "str", "enum": "int",
+                "int&": "int", "double&": "Quantity" if self.unit else "float"}
         kind = "int or set of int" if self.is_groups() else kind.get(self.type, self.type)
         text = self.description
         if self.is_groups():
@@ -98,24 +106,33 @@ class Method:
 
     def documentation(self):
         paragraphs = [fill(python_words(re.split(r"^@", self.comment, flags=re.MULTILINE)[0]))]
-        parameters = [argument.documentation() for argument in self.arguments]
+        parameters = [argument.documentation() for argument in self.arguments if not argument.is_result()]
+        results = [argument.documentation() for argument in self.arguments if argument.is_result()]
         if self.type == VECTORS:
             parameters.append(entry("asNumpy : bool", "whether to return a NumPy array instead of a list of Vec3"))
         if parameters:
             paragraphs.append("Parameters\n----------\n" + "\n".join(parameters))
-        if self.type not in ("", "void"):
+        if results:
+            paragraphs.append("Returns\n-------\n" + "\n".join(results))
+        elif self.type not in ("", "void"):
             paragraphs.append("Returns\n-------\n" + entry(self.result_kind(), self.result_description()))
         return "\n\n".join(paragraphs)
 
     def python(self):
         """The method in Python, or None if it has types that are not known here."""
-        values = [argument.conversion() for argument in self.arguments]
+        given = [argument for argument in self.arguments if not argument.is_result()]
+        results = [argument for argument in self.arguments if argument.is_result()]
+        values = [argument.conversion() for argument in given]
         if None in values or self.type not in ("", "void", "int", "enum", "bool", "double", "std::string", VECTORS):
             return None
-        parameters = ["self"] + [argument.signature() for argument in self.arguments]
+        parameters = ["self"] + [argument.signature() for argument in given]
         call = f"$action({', '.join((['self'] if self.type else []) + values)})"
         if self.type == "":
             body = f"_openmmstiff.{self.class_name}_swiginit(self, {call})"
+        elif results:
+            names = ", ".join(argument.name for argument in results)
+            converted = ", ".join(argument.result() for argument in results)
+            body = f"{names} = {call}\n    return [{converted}]"
         elif self.type == "double" and self.result_unit():
             body = f'return _conversions.quantity({call}, "{self.result_unit()}")'
         elif self.type == VECTORS:

@@ -65,6 +65,12 @@ void setPythonException(const std::exception& error) {
 %without_gil(*::getPropagatedPositions)
 %without_gil(*::computeSystemTemperature)
 %without_gil(*::computeNumMicroSteps)
+%without_gil(*::computeNumPenalizedPairs)
+
+// What C++ returns through references comes to Python as a list; bindings.py does the rest.
+%include "typemaps.i"
+%apply int& OUTPUT {int& particle1, int& particle2};
+%apply double& OUTPUT {double& inertia};
 
 // Vectors come to Python as their bytes; _conversions.vectors() does the rest.
 %typemap(out) std::vector<OpenMM::Vec3> {
@@ -178,13 +184,17 @@ from . import _conversions
 %include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 %include "openmmstiff/ImpulseIntegrator.h"
 %include "openmmstiff/ImpulseLangevinIntegrator.h"
+%include "openmmstiff/MassPenaltyIntegrator.h"
+%include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 
 // The classes that can be created, derived ones before their bases.
 %factory(OpenMM::Integrator* _downcast,
          OpenMMStiff::ZhangSkeelLangevinIntegrator,
          OpenMMStiff::ZhangSkeelIntegrator,
          OpenMMStiff::ImpulseLangevinIntegrator,
-         OpenMMStiff::ImpulseIntegrator);
+         OpenMMStiff::ImpulseIntegrator,
+         OpenMMStiff::MassPenaltyLangevinIntegrator,
+         OpenMMStiff::MassPenaltyIntegrator);
 %inline %{
 /** The same integrator; in Python, an object of the most derived class known to this module. */
 OpenMM::Integrator* _downcast(OpenMM::Integrator* integrator) {

@@ -6,6 +6,8 @@
  */
 #include "openmmstiff/ImpulseIntegrator.h"
 #include "openmmstiff/ImpulseLangevinIntegrator.h"
+#include "openmmstiff/MassPenaltyIntegrator.h"
+#include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "openmmstiff/LangevinThermostat.h"
 #include "openmmstiff/StiffForceSelection.h"
 #include "openmmstiff/StiffIntegrator.h"

@@ -53,19 +53,17 @@ void refuseConstraints(const System& system, const vector<int>& blockOf, const s
 
 } // namespace
 
-vector<Block> OpenMMStiff::findBlocks(const System& system, const vector<StiffTerm>& terms, const string& className) {
-    refuseVirtualSites(system, terms, className);
-    const int numParticles = system.getNumParticles();
+vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int>>& particles) {
+    const int numParticles = system.getNumParticles(), numTerms = particles.size();
     auto isMobile = [&](int particle) { return system.getParticleMass(particle) > 0; };
 
     // Join the mobile particles of each term.
 
     vector<int> parent(numParticles);
     std::iota(parent.begin(), parent.end(), 0);
-    vector<int> firstMobile(terms.size(), -1);
-    for (size_t t = 0; t < terms.size(); t++)
-        for (int a = 0; a < terms[t].getNumParticles(); a++) {
-            const int particle = terms[t].particles[a];
+    vector<int> firstMobile(numTerms, -1);
+    for (int t = 0; t < numTerms; t++)
+        for (int particle : particles[t]) {
             if (!isMobile(particle))
                 continue;
             if (firstMobile[t] < 0)
@@ -76,10 +74,10 @@ vector<Block> OpenMMStiff::findBlocks(const System& system, const vector<StiffTe
     // Number the blocks in the order of their first particles.
 
     vector<bool> hasTerm(numParticles, false);
-    for (size_t t = 0; t < terms.size(); t++)
+    for (int t = 0; t < numTerms; t++)
         if (firstMobile[t] >= 0)
             hasTerm[findRoot(parent, firstMobile[t])] = true;
-    vector<int> blockOfRoot(numParticles, -1), blockOf(numParticles, -1);
+    vector<int> blockOfRoot(numParticles, -1);
     vector<Block> blocks;
     for (int i = 0; i < numParticles; i++) {
         const int root = findRoot(parent, i);
@@ -89,21 +87,18 @@ vector<Block> OpenMMStiff::findBlocks(const System& system, const vector<StiffTe
             blockOfRoot[root] = blocks.size();
             blocks.push_back({{}, 0, {}});
         }
-        blockOf[i] = blockOfRoot[root];
-        blocks[blockOf[i]].particles.push_back(i);
-        blocks[blockOf[i]].numMobile++;
+        blocks[blockOfRoot[root]].particles.push_back(i);
+        blocks[blockOfRoot[root]].numMobile++;
     }
-    refuseConstraints(system, blockOf, className);
 
     // Distribute the terms, and add the anchors behind the mobile particles.
 
-    for (size_t t = 0; t < terms.size(); t++) {
+    for (int t = 0; t < numTerms; t++) {
         if (firstMobile[t] < 0)
             continue;
-        Block& block = blocks[blockOf[firstMobile[t]]];
+        Block& block = blocks[blockOfRoot[findRoot(parent, firstMobile[t])]];
         block.terms.push_back(t);
-        for (int a = 0; a < terms[t].getNumParticles(); a++) {
-            const int particle = terms[t].particles[a];
+        for (int particle : particles[t]) {
             if (isMobile(particle))
                 continue;
             const auto anchors = block.particles.begin() + block.numMobile;
@@ -112,5 +107,19 @@ vector<Block> OpenMMStiff::findBlocks(const System& system, const vector<StiffTe
                 block.particles.insert(place, particle);
         }
     }
+    return blocks;
+}
+
+vector<Block> OpenMMStiff::findBlocks(const System& system, const vector<StiffTerm>& terms, const string& className) {
+    refuseVirtualSites(system, terms, className);
+    vector<vector<int>> particles;
+    for (const StiffTerm& term : terms)
+        particles.emplace_back(term.particles.begin(), term.particles.begin() + term.getNumParticles());
+    const vector<Block> blocks = connect(system, particles);
+    vector<int> blockOf(system.getNumParticles(), -1);
+    for (size_t i = 0; i < blocks.size(); i++)
+        for (int j = 0; j < blocks[i].numMobile; j++)
+            blockOf[blocks[i].particles[j]] = i;
+    refuseConstraints(system, blockOf, className);
     return blocks;
 }

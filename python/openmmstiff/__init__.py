@@ -30,11 +30,13 @@ _check_openmm()
 
 from . import _openmmstiff, openmmstiff as _wrapped  # noqa: E402
 from .openmmstiff import (  # noqa: E402
-    ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, StiffForceSelection, StiffIntegrator,
-    ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
+    ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
+    MassPenaltyLangevinIntegrator, StiffForceSelection, StiffIntegrator, ZhangSkeelIntegrator,
+    ZhangSkeelLangevinIntegrator)
 
-__all__ = ["ImpulseIntegrator", "ImpulseLangevinIntegrator", "LangevinThermostat", "StiffForceSelection",
-           "StiffIntegrator", "ZhangSkeelIntegrator", "ZhangSkeelLangevinIntegrator"]
+__all__ = ["ImpulseIntegrator", "ImpulseLangevinIntegrator", "LangevinThermostat", "MassPenaltyIntegrator",
+           "MassPenaltyLangevinIntegrator", "StiffForceSelection", "StiffIntegrator", "ZhangSkeelIntegrator",
+           "ZhangSkeelLangevinIntegrator"]
 
 for _name in __all__:
     # The public name: what pickles refer to and what help() shows.

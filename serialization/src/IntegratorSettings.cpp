@@ -75,3 +75,25 @@ void OpenMMStiff::readImpulse(const SerializationNode& node, ImpulseIntegrator& 
     integrator.setProjectedPeriod(node.getDoubleProperty("projectedPeriod"));
     integrator.setNumMicroSteps(node.getIntProperty("numMicroSteps"));
 }
+
+void OpenMMStiff::writeMassPenalty(SerializationNode& node, const MassPenaltyIntegrator& integrator) {
+    writeIntegrator(node, integrator);
+    node.setDoubleProperty("penalizedPeriod", integrator.getPenalizedPeriod());
+    node.setBoolProperty("useBondedForces", integrator.getUseBondedForces());
+    SerializationNode& pairs = node.createChildNode("Pairs");
+    for (int i = 0; i < integrator.getNumPairs(); i++) {
+        int particle1, particle2;
+        double inertia;
+        integrator.getPairParameters(i, particle1, particle2, inertia);
+        pairs.createChildNode("Pair").setIntProperty("p1", particle1).setIntProperty("p2", particle2).setDoubleProperty(
+                "inertia", inertia);
+    }
+}
+
+void OpenMMStiff::readMassPenalty(const SerializationNode& node, MassPenaltyIntegrator& integrator) {
+    readIntegrator(node, integrator);
+    integrator.setPenalizedPeriod(node.getDoubleProperty("penalizedPeriod"));
+    integrator.setUseBondedForces(node.getBoolProperty("useBondedForces"));
+    for (const SerializationNode& pair : node.getChildNode("Pairs").getChildren())
+        integrator.addPair(pair.getIntProperty("p1"), pair.getIntProperty("p2"), pair.getDoubleProperty("inertia"));
+}

@@ -3,6 +3,7 @@
 
 #include "openmmstiff/ImpulseIntegrator.h"
 #include "openmmstiff/LangevinThermostat.h"
+#include "openmmstiff/MassPenaltyIntegrator.h"
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmm/serialization/SerializationNode.h"
 #include <memory>
@@ -64,6 +65,10 @@ void readZhangSkeel(const OpenMM::SerializationNode& node, ZhangSkeelIntegrator&
 /** The settings of ImpulseIntegrator, those of every Integrator included. */
 void writeImpulse(OpenMM::SerializationNode& node, const ImpulseIntegrator& integrator);
 void readImpulse(const OpenMM::SerializationNode& node, ImpulseIntegrator& integrator);
+
+/** The settings of MassPenaltyIntegrator, those of every Integrator included. */
+void writeMassPenalty(OpenMM::SerializationNode& node, const MassPenaltyIntegrator& integrator);
+void readMassPenalty(const OpenMM::SerializationNode& node, MassPenaltyIntegrator& integrator);
 
 } // namespace OpenMMStiff
 

@@ -1,11 +1,15 @@
 #include "openmmstiff/serialization/RegisterProxies.h"
 #include "openmmstiff/ImpulseIntegrator.h"
 #include "openmmstiff/ImpulseLangevinIntegrator.h"
+#include "openmmstiff/MassPenaltyIntegrator.h"
+#include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/internal/Version.h"
 #include "openmmstiff/serialization/ImpulseIntegratorProxy.h"
 #include "openmmstiff/serialization/ImpulseLangevinIntegratorProxy.h"
+#include "openmmstiff/serialization/MassPenaltyIntegratorProxy.h"
+#include "openmmstiff/serialization/MassPenaltyLangevinIntegratorProxy.h"
 #include "openmmstiff/serialization/ZhangSkeelIntegratorProxy.h"
 #include "openmmstiff/serialization/ZhangSkeelLangevinIntegratorProxy.h"
 
@@ -20,6 +24,8 @@ bool registerProxies() {
     SerializationProxy::registerProxy(typeid(ZhangSkeelLangevinIntegrator), new ZhangSkeelLangevinIntegratorProxy());
     SerializationProxy::registerProxy(typeid(ImpulseIntegrator), new ImpulseIntegratorProxy());
     SerializationProxy::registerProxy(typeid(ImpulseLangevinIntegrator), new ImpulseLangevinIntegratorProxy());
+    SerializationProxy::registerProxy(typeid(MassPenaltyIntegrator), new MassPenaltyIntegratorProxy());
+    SerializationProxy::registerProxy(typeid(MassPenaltyLangevinIntegrator), new MassPenaltyLangevinIntegratorProxy());
     return true;
 }
 } // namespace

@@ -76,6 +76,24 @@ void testEachEntryHasASlotOfItsOwn() {
     }
 }
 
+/** Takahashi's recurrence gives the entries of the inverse on the pattern. */
+void testInverseOnPatternAgreesWithDenseEigen() {
+    Random random(12);
+    for (int size : {1, 2, 7, 50, 200})
+        for (int repeat = 0; repeat < 3; repeat++) {
+            const Entries entries = randomEntries(random, size, 2);
+            const MatrixXd A = randomDominant(random, size, entries), inverse = A.inverse();
+            SparseLdlt solver(size, entries);
+            ASSERT(solver.factor(valuesOf(A, solver, entries).data()));
+            std::vector<double> values(solver.getNumValues());
+            solver.invertOnPattern(values.data());
+            for (int i = 0; i < size; i++)
+                ASSERT_EQUAL_TOL(inverse(i, i), values[solver.slot(i, i)], 1e-12);
+            for (const auto& [i, j] : entries)
+                ASSERT_EQUAL_TOL(inverse(i, j), values[solver.slot(i, j)], 1e-12);
+        }
+}
+
 void testSolutionAgreesWithDenseEigen() {
     // Backward stable as the dense method is; diagonally dominant matrices as these have condition numbers of some
     // 100.
@@ -224,7 +242,7 @@ void testNoMemoryIsAllocated() {
 
 int main() {
     return checkClaims({
-            CLAIM(testEachEntryHasASlotOfItsOwn),
+            CLAIM(testEachEntryHasASlotOfItsOwn), CLAIM(testInverseOnPatternAgreesWithDenseEigen),
             CLAIM(testSolutionAgreesWithDenseEigen),
             CLAIM(testAFactorizationDependsOnItsMatrixAlone),
             CLAIM(testDefinitenessIsThatOfTheEigenvalues),

@@ -1,9 +1,9 @@
 #include "OpenMMStiff.h"
 #include "CountAllocations.h"
+#include "Derivatives.h"
 #include "Statistics.h"
 #include "Systems.h"
 #include "PlatformTest.h"
-#include <Eigen/Dense>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -18,54 +18,10 @@ const vector<ImpulseIntegrator::KickMethod> allKicks = {ImpulseIntegrator::Plain
                                                         ImpulseIntegrator::Projected};
 const char* names[] = {"Plain", "Mollified", "Projected"};
 
-/** A flexible water in an external field that is neither linear nor separable. */
-Model makeWaterInField() {
-    Model model = makeWaterCluster(1);
-    model.system.removeForce(2);
-    auto* field = new CustomExternalForce("300*x*y + 200*sin(8*z) + 2000*x*z^2");
-    for (int i = 0; i < 3; i++)
-        field->addParticle(i);
-    model.system.addForce(field);
-    model.positions[1] += Vec3(0.003, -0.002, 0.001);
-    model.positions[2] += Vec3(-0.002, 0.004, 0.003);
-    return model;
-}
-
 /** The stiff coordinates of a water, two bond lengths and the angle. */
 VectorXd waterCoordinates(const VectorXd& x) {
     const Eigen::Vector3d a = x.segment<3>(3) - x.segment<3>(0), b = x.segment<3>(6) - x.segment<3>(0);
     return Eigen::Vector3d(a.norm(), b.norm(), std::acos(a.dot(b) / a.norm() / b.norm()));
-}
-
-/** Derivatives of a function of x by differences of fourth order, one column for each component of x. */
-template <class Function> MatrixXd differentiate(const VectorXd& x, double d, Function&& function) {
-    MatrixXd result;
-    for (int i = 0; i < x.size(); i++) {
-        auto at = [&](double shift) {
-            VectorXd moved = x;
-            moved[i] += shift;
-            return VectorXd(function(moved));
-        };
-        const VectorXd column = (8 * (at(d) - at(-d)) - (at(2 * d) - at(-2 * d))) / (12 * d);
-        result.conservativeResize(column.size(), x.size());
-        result.col(i) = column;
-    }
-    return result;
-}
-
-VectorXd toVector(const vector<Vec3>& vectors) {
-    VectorXd result(3 * vectors.size());
-    for (size_t i = 0; i < vectors.size(); i++)
-        for (int j = 0; j < 3; j++)
-            result[3 * i + j] = vectors[i][j];
-    return result;
-}
-
-vector<Vec3> toVec3s(const VectorXd& values) {
-    vector<Vec3> result;
-    for (int i = 0; i < values.size(); i += 3)
-        result.push_back(Vec3(values[i], values[i + 1], values[i + 2]));
-    return result;
 }
 
 /**

@@ -120,6 +120,19 @@ inline Model makeWaterWithSiteAndAnchor() {
     return model;
 }
 
+/** A flexible water in an external field that is neither linear nor separable. */
+inline Model makeWaterInField() {
+    Model model = makeWaterCluster(1);
+    model.system.removeForce(2);
+    auto* field = new OpenMM::CustomExternalForce("300*x*y + 200*sin(8*z) + 2000*x*z^2");
+    for (int i = 0; i < 3; i++)
+        field->addParticle(i);
+    model.system.addForce(field);
+    model.positions[1] += OpenMM::Vec3(0.003, -0.002, 0.001);
+    model.positions[2] += OpenMM::Vec3(-0.002, 0.004, 0.003);
+    return model;
+}
+
 /** A weak harmonic well, which keeps a cluster together. */
 inline void addWell(Model& model) {
     auto* well = new OpenMM::CustomExternalForce("50*(x^2+y^2+z^2)");

@@ -4,31 +4,20 @@
 Makes the runs that are missing in the output folder, one file each, then checks the claims: an interrupted
 validation goes on where it was. The exit code is 0 if every claim holds and 1 if not.
 """
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import openmm as mm
-from openmm import app
 from openmmstiff import ImpulseIntegrator
-from tqdm import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+from runs import Claim, Report, bond_length_claims, make_missing, make_run, mean_claim, temperature_claim
+from observables import RDF_PAIRS, first_peak
+from options import OptionParser, add_box_options, add_run_options, choice, run_program
+from sampling import Samples
+from tip3p_water import TEMPERATURE, Run, impulse, langevin_middle, print_table, zhang_skeel, zhang_skeel_penalty
 
-from observables import RDF_PAIRS, blocked_error, first_peak, rdf_p_value  # noqa: E402
-from options import OptionParser, add_box_options, add_run_options, choice, run_program  # noqa: E402
-from sampling import Samples, number_of_steps, sample  # noqa: E402
-from tip3p_water import (TEMPERATURE, Run, impulse, langevin_middle, print_table, zhang_skeel,  # noqa: E402
-                         zhang_skeel_penalty)
-from water import (EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate,  # noqa: E402
-                   start_geometry)
-
-EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then once more with the run's own integrator
 # 1/ps, where it is not the option's: at this step the centres of the molecules are heated, which friction carries off.
 FRICTION = {"penalty-3fs": 5.0}
 ENERGY_TOLERANCE = {"penalty": 0.2, "flexible": 0.4}  # kJ/mol per water, of runs compared with SETTLE
-P_VALUE = 0.01            # radial distributions that differ more than by this chance are different
 
 PROJECTED, MOLLIFIED = impulse(ImpulseIntegrator.Projected), impulse(ImpulseIntegrator.Mollified)
 RUNS = {
@@ -49,50 +38,8 @@ def is_vibrating(run: Run) -> bool:
     return run.geometry == "flexible" and run.reference == "settle-2fs"
 
 
-def make_run(name: str, options) -> Samples:
-    """Equilibrate and sample; every run has its own seed."""
-    run = RUNS[name]
-    seed = 1000 * options.seed + list(RUNS).index(name)
-    box = build_box(options.waters)
-    start = start_geometry(run.geometry)
-    geometries = ["rigid"] if start == "rigid" else ["rigid", "flexible"]
-    settling = round(EQUILIBRATION_TIME / run.step)
-    steps = sum(round(EQUILIBRATION_TIME / EQUILIBRATION_STEP[geometry]) for geometry in geometries)
-    steps += settling + number_of_steps(options.time, run.step)
-    with tqdm(total=steps, desc=name, unit="step", mininterval=0.5 if sys.stderr.isatty() else 30) as bar:
-        state = None
-        for geometry in geometries:
-            state = equilibrate(box, geometry, EQUILIBRATION_TIME, temperature=TEMPERATURE,
-                                platform=options.platform, seed=seed, progress=bar.update, start=state)
-        integrator = run.make(TEMPERATURE, FRICTION.get(name, options.friction), run.step)
-        integrator.setRandomNumberSeed(seed)
-        simulation = app.Simulation(box.topology, build_system(box, run.geometry), integrator,
-                                    mm.Platform.getPlatform(options.platform))
-        simulation.context.setPositions(state.getPositions())
-        simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
-        advance(integrator, settling, bar.update)
-        return sample(simulation, options.time, bar.update, rest_rdf=is_vibrating(run))
-
-
-@dataclass
-class Claim:
-    """|value - expected| <= tolerance. With an error of more than half the tolerance it is undecided."""
-    text: str
-    value: float
-    expected: float
-    error: float  # standard error of value - expected
-    tolerance: float
-
-    @property
-    def verdict(self) -> str:
-        if self.error > self.tolerance / 2:
-            return "UNDECIDED, needs a longer --time"
-        return "pass" if abs(self.value - self.expected) <= self.tolerance else "FAIL"
-
-
 def energy_claim(run: Samples, reference: Samples, tolerance: float) -> Claim:
-    return Claim("nonbonded energy, kJ/mol per water", run.nonbonded.mean(), reference.nonbonded.mean(),
-                 np.hypot(blocked_error(run.nonbonded), blocked_error(reference.nonbonded)), tolerance)
+    return mean_claim("nonbonded energy, kJ/mol per water", run.nonbonded, reference.nonbonded, tolerance)
 
 
 def peak_claims(run: Samples, reference: Samples, tolerance: float) -> list[Claim]:
@@ -112,66 +59,31 @@ def peak_claims(run: Samples, reference: Samples, tolerance: float) -> list[Clai
 
 
 def temperature_claims(run: Samples, tolerance: float) -> list[Claim]:
-    """The temperature of everything, and that of the molecules' centres, with a relative tolerance."""
-    return [Claim(text, series.mean(), TEMPERATURE, blocked_error(series), tolerance * TEMPERATURE)
-            for text, series in (("temperature, K", run.temperature),
-                                 ("temperature of the centres, K", run.centre_temperature))]
+    return [temperature_claim("temperature, K", run.temperature, tolerance),
+            temperature_claim("temperature of the centres, K", run.centre_temperature, tolerance)]
 
 
 def flexible_claims(run: Samples, reference: Samples) -> list[Claim]:
     """The step of 3 fs samples what 0.5 fs samples."""
-    length, reference_length = run.bond_length, reference.bond_length
-    variance, reference_variance = run.bond_variance, reference.bond_variance
-    return [
-        energy_claim(run, reference, 0.3),
-        *temperature_claims(run, 0.015),
-        Claim("O-H length, mean, nm", length[0], reference_length[0],
-              np.hypot(length[1], reference_length[1]), 2e-5),
-        Claim("O-H length, variance, nm^2", variance[0], reference_variance[0],
-              np.hypot(variance[1], reference_variance[1]), 0.05 * reference_variance[0]),
-        *peak_claims(run, reference, 0.02),
-    ]
+    return [energy_claim(run, reference, 0.3), *temperature_claims(run, 0.015),
+            *bond_length_claims(run, reference, 0.05), *peak_claims(run, reference, 0.02)]
 
 
-def report(results: dict[str, Samples]) -> bool:
+def check_claims(results: dict[str, Samples]) -> bool:
     """Print what the runs showed and each claim with its verdict; True if all hold."""
     print_table(RUNS, results)
-    verdicts = []
-
-    def heading(name: str) -> bool:
-        """Introduce the claims on a run; False if it or its reference is missing."""
-        missing = [needed for needed in (RUNS[name].reference, name) if needed not in results]
-        print(f"\n{name} against {RUNS[name].reference}"
-              + (f": NOT RUN: {', '.join(missing)}" if missing else ""))
-        verdicts.extend("NOT RUN" for _ in missing)
-        return not missing
-
-    def check(claims: list[Claim]):
-        for claim in claims:
-            print(f"  {claim.text:35} {claim.value:10.5g} {claim.expected:10.5g}   difference "
-                  f"{claim.value - claim.expected:9.2g} +- {claim.error:7.2g}, "
-                  f"tolerance {claim.tolerance:7.2g}   {claim.verdict}")
-            verdicts.append(claim.verdict)
-
-    def check_rdf(what: str, rdf: np.ndarray, reference: np.ndarray):
-        for pair, g, g_ref in zip(RDF_PAIRS, rdf, reference):
-            p = rdf_p_value(g, g_ref)
-            verdicts.append("pass" if p > P_VALUE else "FAIL")
-            print(f"  {f'{pair} {what}, chance to differ so':45} {p:10.3g}   at least {P_VALUE:g}   {verdicts[-1]}")
-
-    if heading("zhangskeel-3fs"):
-        check(flexible_claims(results["zhangskeel-3fs"], results["middle-0.5fs"]))
+    report = Report()
+    if report.heading("zhangskeel-3fs", "middle-0.5fs", results):
+        report.check(flexible_claims(results["zhangskeel-3fs"], results["middle-0.5fs"]))
     for name in RIGID_PHYSICS:
-        if heading(name):
-            run, reference = results[name], results["settle-2fs"]
-            check([energy_claim(run, reference, ENERGY_TOLERANCE[RUNS[name].geometry])])
-            check_rdf("function", run.rdf, reference.rdf)
+        if report.heading(name, RUNS[name].reference, results):
+            run, reference = results[name], results[RUNS[name].reference]
+            report.check([energy_claim(run, reference, ENERGY_TOLERANCE[RUNS[name].geometry])])
+            report.check_rdf("function", RDF_PAIRS, run.rdf, reference.rdf)
             if is_vibrating(RUNS[name]):
-                check(temperature_claims(run, 0.01))
-                check_rdf("without vibrations", run.rest_rdf, reference.rdf)
-    passed = verdicts.count("pass")
-    print(f"\n{passed} of {len(verdicts)} claims hold")
-    return passed == len(verdicts)
+                report.check(temperature_claims(run, 0.01))
+                report.check_rdf("without vibrations", RDF_PAIRS, run.rest_rdf, reference.rdf)
+    return report.finish()
 
 
 def main() -> int:
@@ -191,22 +103,18 @@ def main() -> int:
                                f"{options.platform}_seed{options.seed}")
     parser.make_folder(folder)
     files = {name: folder / f"{name}.npz" for name in RUNS}
-    failed = False
-    for name in [] if options.report else options.run or RUNS:
-        if files[name].exists():
-            print(f"{files[name]}: done before")
-            continue
-        try:
-            make_run(name, options).save(files[name])
-        except (FloatingPointError, mm.OpenMMException) as error:
-            print(f"{name}: {error}", file=sys.stderr)
-            failed = True
+
+    def make(name: str) -> Samples:
+        return make_run(name, RUNS[name], 1000 * options.seed + list(RUNS).index(name),
+                        FRICTION.get(name, options.friction), options, rest_rdf=is_vibrating(RUNS[name]))
+
+    complete = options.report or make_missing(options.run or RUNS, files, make)
     if options.run:
-        return int(failed)
+        return 0 if complete else 1
     print(f"{options.waters} TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps"
           + "".join(f" ({name}: {friction:g}/ps)" for name, friction in FRICTION.items())
           + f", {options.time:g} ps each\n")
-    return 0 if report({name: Samples.load(file) for name, file in files.items() if file.exists()}) else 1
+    return 0 if check_claims({name: Samples.load(file) for name, file in files.items() if file.exists()}) else 1
 
 
 if __name__ == "__main__":

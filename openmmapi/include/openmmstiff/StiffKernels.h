@@ -2,6 +2,7 @@
 #define OPENMM_STIFF_KERNELS_H_
 
 #include "ImpulseLangevinIntegrator.h"
+#include "MassPenaltyLangevinIntegrator.h"
 #include "ZhangSkeelLangevinIntegrator.h"
 #include "openmm/KernelImpl.h"
 #include "openmm/Platform.h"
@@ -142,6 +143,55 @@ public:
      */
     virtual int computeNumMicroSteps(OpenMM::ContextImpl& context, const ImpulseIntegrator& integrator,
                                      int numFlows) = 0;
+};
+
+/**
+ * This kernel is invoked by MassPenaltyIntegrator and MassPenaltyLangevinIntegrator to take one time step.
+ */
+class OPENMM_EXPORT_STIFF IntegrateMassPenaltyStepKernel : public StiffStepKernel {
+public:
+    static std::string Name() {
+        return "IntegrateMassPenaltyStep";
+    }
+    IntegrateMassPenaltyStepKernel(const std::string& name, const OpenMM::Platform& platform)
+            : StiffStepKernel(name, platform) {
+    }
+    /**
+     * Initialize the kernel.
+     *
+     * @param context      the Context that the integrator is bound to
+     * @param integrator   the MassPenaltyIntegrator this kernel will be used for, and no other
+     * @param className    the name of the integrator's class, for error messages
+     */
+    virtual void initialize(OpenMM::ContextImpl& context, const MassPenaltyIntegrator& integrator,
+                            const std::string& className) = 0;
+    /**
+     * Seed the platform's random numbers.
+     */
+    virtual void initializeRandom(int seed) = 0;
+    /**
+     * Execute a step at constant energy.
+     *
+     * @param stateModified   whether a Force modified the Context's state just before this step
+     */
+    virtual void execute(OpenMM::ContextImpl& context, const MassPenaltyIntegrator& integrator,
+                         bool stateModified) = 0;
+    /**
+     * Execute a step at constant temperature.
+     */
+    virtual void executeLangevin(OpenMM::ContextImpl& context, const MassPenaltyLangevinIntegrator& integrator) = 0;
+    /**
+     * Get the inertias of all pairs [dalton]; infinity for constraints.
+     */
+    virtual std::vector<double> getInertias(OpenMM::ContextImpl& context, const MassPenaltyIntegrator& integrator) = 0;
+    /**
+     * Tie velocities: replace v and w by the closest ones, in the metric of the kinetic energy, with w = G(x) v.
+     *
+     * @param velocities   v [nm/ps]
+     * @param w            the velocities of the auxiliary coordinates, one for each pair [nm/ps]
+     */
+    virtual void tieVelocities(OpenMM::ContextImpl& context, const MassPenaltyIntegrator& integrator,
+                               std::vector<OpenMM::Vec3>& velocities, const std::vector<double>& w) = 0;
 };
 
 } // namespace OpenMMStiff

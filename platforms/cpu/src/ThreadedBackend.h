@@ -4,6 +4,7 @@
 #include "CpuPlatform.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/internal/ThreadPool.h"
+#include "stiffcore/Lanes.h"
 #include <algorithm>
 #include <atomic>
 
@@ -14,6 +15,8 @@ namespace stiffcpu {
  */
 class ThreadedBackend {
 public:
+    /// Small blocks of the same build, one in each lane.
+    using Real = stiffcore::Lanes;
     explicit ThreadedBackend(OpenMM::ContextImpl& context) : data(OpenMM::CpuPlatform::getPlatformData(context)) {
     }
     int getNumThreads() const {

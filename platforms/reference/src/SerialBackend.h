@@ -11,6 +11,8 @@ namespace stiffreference {
  */
 class SerialBackend {
 public:
+    /// One small block at a time.
+    using Real = double;
     explicit SerialBackend(OpenMM::ContextImpl&) {
     }
     int getNumThreads() const {

@@ -2,26 +2,46 @@
 #define OPENMM_STIFF_BLOCKS_H_
 
 #include "StiffTerms.h"
+#include <algorithm>
 #include <string>
 #include <vector>
 
 namespace OpenMMStiff {
 
 /**
- * A connected group of particles under the stiff terms: one diagonal block of the Hessian.
+ * A connected group of particles under the stiff terms (or other terms that couple a few particles): one diagonal
+ * block of the Hessian.
  */
 struct Block {
     /// The particles of the block in ascending order: first the mobile ones, then massless anchors.
     std::vector<int> particles;
     /// How many of them are mobile. The block's matrix has three rows for each.
     int numMobile;
-    /// The terms of the block: indices into the list of stiff terms.
+    /// The terms of the block: indices into the list of terms.
     std::vector<int> terms;
+
+    /** Where in `particles` a particle of the block stands. */
+    int findPlace(int particle) const {
+        const auto begin = particles.begin(), mobileEnd = begin + numMobile;
+        auto place = std::lower_bound(begin, mobileEnd, particle);
+        if (place == mobileEnd || *place != particle)
+            place = std::lower_bound(mobileEnd, particles.end(), particle);
+        return place - begin;
+    }
 };
 
 /**
- * Divide the stiff terms into blocks. Massless particles never move: they take part in terms as fixed anchors and
- * do not connect what is bound to them.
+ * Divide terms, each of which couples a few particles, into blocks. Massless particles never move: they take part in
+ * terms as fixed anchors and do not connect what is bound to them. Terms without a mobile particle belong to no block.
+ *
+ * @param system      the System
+ * @param particles   for each term, its particles
+ */
+OPENMM_EXPORT_STIFF std::vector<Block> connect(const OpenMM::System& system,
+                                               const std::vector<std::vector<int>>& particles);
+
+/**
+ * Divide the stiff terms into blocks.
  *
  * @param system           the System
  * @param terms            its stiff terms

@@ -1,6 +1,7 @@
 #ifndef STIFFHOST_HOST_BLOCKS_H_
 #define STIFFHOST_HOST_BLOCKS_H_
 
+#include "HostState.h"
 #include "openmm/System.h"
 #include "openmmstiff/internal/Blocks.h"
 #include "openmmstiff/internal/StiffTerms.h"
@@ -10,7 +11,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -94,16 +94,7 @@ public:
 
     /** How error messages call a block. */
     std::string describe(int block) const {
-        const int most = 12;
-        const std::vector<int>& particles = (*blocks)[block].particles;
-        const int count = (*blocks)[block].getNumMobile();
-        std::stringstream list;
-        list << "the molecule with " << (count == 1 ? "particle" : "particles");
-        for (int i = 0; i < std::min(count, most); i++)
-            list << (i > 0 ? ", " : " ") << particles[i];
-        if (count > most)
-            list << ", ... " << particles[count - 1] << " (" << count << " in all)";
-        return list.str();
+        return describeMolecule((*blocks)[block].particles, (*blocks)[block].getNumMobile());
     }
 
 private:

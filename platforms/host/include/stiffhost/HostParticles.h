@@ -16,6 +16,7 @@ namespace stiffhost {
  * The particles of a System, and what steps do to all of them alike: elementary maps, System constraints, noise.
  * The Backend says how loops over particles and blocks run and where random numbers come from:
  *
+ *     Real                          the scalar type for small blocks: double, or one with lanes
  *     Backend(ContextImpl&)
  *     int getNumThreads() const
  *     void forEachPart(int n, f)    calls f(begin, end, thread) for parts of [0, n), a thread's always the same
@@ -84,9 +85,13 @@ public:
 
     /** v <- v + t a */
     void kick(double t, const Vectors& accelerations, HostState& state) {
+        kick(t, accelerations, masses, state);
+    }
+    /** The same, for the particles whose entry in `moving` is not 0. */
+    void kick(double t, const Vectors& accelerations, const std::vector<double>& moving, HostState& state) {
         double* v = components(state.velocities());
         backend.forEachPart(masses.size(), [&](int begin, int end, int) {
-            stiffcore::kick(t, components(accelerations), masses.data(), v, begin, end);
+            stiffcore::kick(t, components(accelerations), moving.data(), v, begin, end);
         });
     }
 
@@ -131,9 +136,13 @@ public:
 
     /** Execute the Ornstein-Uhlenbeck flow with the noise that was drawn. */
     void thermalize(const stiffcore::OrnsteinUhlenbeck& flow, HostState& state) {
+        thermalize(flow, masses, state);
+    }
+    /** The same, for the particles whose entry in `moving` is not 0. */
+    void thermalize(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<double>& moving, HostState& state) {
         double* v = components(state.velocities());
         backend.forEachPart(masses.size(), [&](int begin, int end, int) {
-            flow.apply(components(noise), masses.data(), v, begin, end);
+            flow.apply(components(noise), moving.data(), v, begin, end);
         });
     }
 

@@ -7,7 +7,10 @@
 #include "openmm/Vec3.h"
 #include "openmm/internal/ContextImpl.h"
 #include "stiffcore/Geometry.h"
+#include <algorithm>
 #include <istream>
+#include <sstream>
+#include <string>
 #include <vector>
 
 namespace stiffhost {
@@ -64,6 +67,23 @@ inline double* components(std::vector<OpenMM::Vec3>& vectors) {
 
 inline const double* components(const std::vector<OpenMM::Vec3>& vectors) {
     return reinterpret_cast<const double*>(vectors.data());
+}
+
+/** Throw OpenMM's exception if the positions have not been set. (No force is in no group, so none is computed.) */
+inline void requirePositions(OpenMM::ContextImpl& context) {
+    context.calcForcesAndEnergy(false, false, 0);
+}
+
+/** How error messages call the molecule with some particles. */
+inline std::string describeMolecule(const std::vector<int>& particles, int count) {
+    const int most = 12;
+    std::stringstream list;
+    list << "the molecule with " << (count == 1 ? "particle" : "particles");
+    for (int i = 0; i < std::min(count, most); i++)
+        list << (i > 0 ? ", " : " ") << particles[i];
+    if (count > most)
+        list << ", ... " << particles[count - 1] << " (" << count << " in all)";
+    return list.str();
 }
 
 } // namespace stiffhost

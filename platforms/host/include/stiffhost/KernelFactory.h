@@ -2,6 +2,7 @@
 #define STIFFHOST_KERNEL_FACTORY_H_
 
 #include "ImpulseKernel.h"
+#include "MassPenaltyKernel.h"
 #include "ZhangSkeelKernel.h"
 #include "openmm/KernelFactory.h"
 #include "openmm/OpenMMException.h"
@@ -19,7 +20,8 @@ namespace stiffhost {
 template <class Backend> class KernelFactory : public OpenMM::KernelFactory {
 public:
     static std::vector<std::string> getKernelNames() {
-        return {OpenMMStiff::IntegrateZhangSkeelStepKernel::Name(), OpenMMStiff::IntegrateImpulseStepKernel::Name()};
+        return {OpenMMStiff::IntegrateZhangSkeelStepKernel::Name(), OpenMMStiff::IntegrateImpulseStepKernel::Name(),
+                OpenMMStiff::IntegrateMassPenaltyStepKernel::Name()};
     }
 
     OpenMM::KernelImpl* createKernelImpl(std::string name, const OpenMM::Platform& platform,
@@ -28,6 +30,8 @@ public:
             return new ZhangSkeelKernel<Backend>(name, platform, context);
         if (name == OpenMMStiff::IntegrateImpulseStepKernel::Name())
             return new ImpulseKernel<Backend>(name, platform, context);
+        if (name == OpenMMStiff::IntegrateMassPenaltyStepKernel::Name())
+            return new MassPenaltyKernel<Backend>(name, platform, context);
         throw OpenMM::OpenMMException("Tried to create kernel with illegal kernel name '" + name + "'");
     }
 

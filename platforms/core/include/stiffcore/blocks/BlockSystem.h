@@ -3,7 +3,7 @@
 
 #include "../coordinates/Angle.h"
 #include "../coordinates/Distance.h"
-#include "../solve/DenseLdlt.h"
+#include "../solve/SymmetricSolve.h"
 #include "../terms/Harmonic.h"
 #include "BlockPattern.h"
 #include <algorithm>
@@ -21,15 +21,6 @@
  * Workspace by the place of a particle in its block.
  */
 namespace stiffcore {
-
-/** A large matrix of one block, with its solver. */
-template <class Real> struct SparseMatrix {
-    std::vector<Real> values;
-    std::shared_ptr<SparseLdlt> solver;
-    explicit SparseMatrix(const MatrixLayout& layout)
-            : values(layout.getNumValues() + 1), solver(layout.createSparse()) {
-    }
-};
 
 /** One block: its pattern, and what is its own. Large matrices stay with it; small ones are a thread's. */
 template <class Real> struct BlockInstance {
@@ -81,8 +72,8 @@ public:
                 instance.masses.push_back(masses[block.particles[j]]);
             if (pattern.hessian.isSparse())
                 instance.hessian = std::make_unique<SparseMatrix<Real>>(pattern.hessian);
-            if (pattern.schur.isSparse())
-                instance.schur = std::make_unique<SparseMatrix<Real>>(pattern.schur);
+            if (pattern.schur.layout.isSparse())
+                instance.schur = std::make_unique<SparseMatrix<Real>>(pattern.schur.layout);
             instances.push_back(std::move(instance));
         }
         setParameters(terms);
@@ -132,7 +123,7 @@ public:
     Workspace<Real> createWorkspace() const {
         size_t numValues = 0, numParticles = 0, numTerms = 0;
         for (const auto& pattern : patterns) {
-            for (const MatrixLayout* layout : {&pattern->hessian, &pattern->schur})
+            for (const MatrixLayout* layout : {&pattern->hessian, &pattern->schur.layout})
                 if (!layout->isSparse())
                     numValues = std::max<size_t>(numValues, layout->getNumValues() + 1);
             numParticles = std::max<size_t>(numParticles, pattern->numParticles);
@@ -241,40 +232,6 @@ template <class Visit> void forEachMobile(const PatternTerm& term, int numMobile
     for (int a = 0; a < term.getNumAtoms(); a++)
         if (term.atoms[a] < numMobile)
             visit(a, term.atoms[a]);
-}
-
-/**
- * Factor an assembled matrix in place. Water's sizes are known to the compiler.
- *
- * @return whether it is positive definite
- */
-template <class Real> bool factorMatrix(const SparseMatrix<Real>* sparse, int size, Real* values) {
-    if (sparse != nullptr)
-        return sparse->solver->factor(values);
-    switch (size) {
-    case 3:
-        return DenseLdlt<Real, 3>::factor(values, size);
-    case 9:
-        return DenseLdlt<Real, 9>::factor(values, size);
-    default:
-        return DenseLdlt<Real>::factor(values, size);
-    }
-}
-
-/** Solve with a factored matrix, in place. */
-template <class Real> void solveMatrix(const SparseMatrix<Real>* sparse, int size, const Real* values, Real* rhs) {
-    if (sparse != nullptr) {
-        sparse->solver->solve(rhs);
-        return;
-    }
-    switch (size) {
-    case 3:
-        return DenseLdlt<Real, 3>::solve(values, size, rhs);
-    case 9:
-        return DenseLdlt<Real, 9>::solve(values, size, rhs);
-    default:
-        return DenseLdlt<Real>::solve(values, size, rhs);
-    }
 }
 
 } // namespace stiffcore

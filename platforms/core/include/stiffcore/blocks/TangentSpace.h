@@ -68,12 +68,12 @@ template <class Real> bool factorTangentSpace(const BlockInstance<Real>& block, 
     const BlockPattern& pattern = *block.pattern;
     computeGradients(block, &block.inTangentSpace, box, work);
     Real* values = schurValues(block, work);
-    std::fill(values, values + pattern.schur.getNumValues(), Real(0));
+    std::fill(values, values + pattern.schur.layout.getNumValues(), Real(0));
     for (size_t p = 0; p < pattern.terms.size(); p++)
-        values[pattern.schurDiagonalSlots[p]] = tangentRegularization + (work.scales[p] > 0 ? 1 : 0);
-    for (const Coupling& coupling : pattern.couplings)
+        values[pattern.schur.diagonalSlots[p]] = tangentRegularization + (work.scales[p] > 0 ? 1 : 0);
+    for (const Coupling& coupling : pattern.schur.couplings)
         values[coupling.slot] += coupledGradients(block, coupling, work);
-    return factorMatrix(block.schur.get(), pattern.schur.getSize(), values);
+    return factorMatrix(block.schur.get(), pattern.schur.layout.getSize(), values);
 }
 
 /** The rate of each scaled coordinate under velocities, multipliers <- G v. */
@@ -90,7 +90,7 @@ void computeRates(const BlockInstance<Real>& block, const std::vector<Vector3<Re
 
 /** Solve with the factors of G M^-1 G^T, in place, multipliers <- (G M^-1 G^T)^-1 multipliers. */
 template <class Real> void solveMultipliers(const BlockInstance<Real>& block, Workspace<Real>& work) {
-    solveMatrix(block.schur.get(), block.pattern->schur.getSize(), schurValues(block, work), work.multipliers.data());
+    solveMatrix(block.schur.get(), block.pattern->schur.layout.getSize(), schurValues(block, work), work.multipliers.data());
 }
 
 /** v <- v - M^-1 G^T multipliers */
@@ -141,7 +141,7 @@ int countCoordinates(const BlockInstance<Real>& block, const double* x, const Bo
     factorTangentSpace(block, box, work);
     if (block.schur)
         return block.schur->solver->countPivots(minIndependentPivot);
-    const int size = block.pattern->schur.getSize();
+    const int size = block.pattern->schur.layout.getSize();
     int rank = 0;
     for (int p = 0; p < size; p++)
         rank += (1 / work.values[p * size + p] > minIndependentPivot);
@@ -173,7 +173,7 @@ Real boundFrequency(const BlockInstance<Real>& block, const double* x, const Box
     for (int iteration = 0; iteration < numIterations; iteration++) {
         for (int p = 0; p < numTerms; p++)
             next[p] = work.scales[p] * work.scales[p] * current[p];
-        for (const Coupling& coupling : pattern.couplings) {
+        for (const Coupling& coupling : pattern.schur.couplings) {
             const int p = coupling.p, q = coupling.q;
             const Real entry = work.scales[p] * work.scales[q] * std::abs(coupledGradients(block, coupling, work));
             next[p] += entry * current[q];

@@ -20,7 +20,7 @@ template <class Real, int Size = 0> struct DenseLdlt {
      */
     static Mask factor(Real* A, int size) {
         const int n = (Size > 0 ? Size : size);
-        Mask positive = A[0] > 0;
+        Mask positive = A[0] > Real(0);
         A[0] = 1 / A[0];
         for (int i = 1; i < n; i++) {
             // Row i of L: first (L D)_ij = A_ij - sum_k (L D)_ik L_jk, then divided by D.
@@ -37,7 +37,7 @@ template <class Real, int Size = 0> struct DenseLdlt {
                 pivot -= l * row[j];
                 row[j] = l;
             }
-            positive = positive & (pivot > 0);
+            positive = positive & (pivot > Real(0));
             row[i] = 1 / pivot;
         }
         return positive;
@@ -62,6 +62,22 @@ template <class Real, int Size = 0> struct DenseLdlt {
             const Real x = b[i];
             for (int k = 0; k < i; k++)
                 b[k] -= factors[i * n + k] * x;
+        }
+    }
+
+    /**
+     * Compute A^-1 from the factors.
+     *
+     * @param inverse   an n x n row-major array, written in full
+     */
+    static void invert(const Real* factors, int size, Real* inverse) {
+        const int n = (Size > 0 ? Size : size);
+        for (int column = 0; column < n; column++) {
+            // A column of A^-1 is a row too.
+            Real* x = inverse + column * n;
+            for (int i = 0; i < n; i++)
+                x[i] = (i == column ? 1 : 0);
+            solve(factors, size, x);
         }
     }
 };

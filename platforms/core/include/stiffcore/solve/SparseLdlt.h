@@ -96,6 +96,68 @@ public:
             b[i] = rhs[place[i]];
     }
 
+    /**
+     * Compute the entries of A^-1 on the pattern, from the factors, by Takahashi's recurrence (Takahashi, Fagan and Chin
+     * 1973): with A = L D L^T and Z = A^-1,
+     *
+     *     Z_ij = delta_ij / D_j - sum_{k > j} Z_ik L_kj,    i >= j,
+     *
+     * from the last column to the first. An entry of Z that L has a place for takes only others of this kind. The cost
+     * is about that of two factorizations; the first call takes memory.
+     *
+     * @param inverse   the entries, in the order of the values given to factor(); written
+     */
+    void invertOnPattern(double* inverse) {
+        const Matrix& L = solver.lower();
+        const int *begin = L.outerIndexPtr(), *row = L.innerIndexPtr();
+        const double* l = L.valuePtr();
+        const int n = getSize();
+        inverseLower.resize(L.nonZeros());
+        inverseDiagonal.resize(n);
+        column.assign(n, 0);
+        sum.assign(n, 0);
+        for (int j = n - 1; j >= 0; j--) {
+            const int first = begin[j], last = begin[j + 1];
+            for (int p = first; p < last; p++)
+                column[row[p]] = l[p];
+            // sum_i = sum_k Z_ik L_kj, each entry of Z below the diagonal standing for two.
+            for (int p = first; p < last; p++) {
+                const int i = row[p];
+                double s = inverseDiagonal[i] * l[p];
+                for (int q = begin[i]; q < begin[i + 1]; q++) {
+                    const int k = row[q];
+                    s += inverseLower[q] * column[k];
+                    sum[k] += inverseLower[q] * l[p];
+                }
+                sum[i] += s;
+            }
+            double diagonal = 1 / solver.pivots()[j];
+            for (int p = first; p < last; p++) {
+                inverseLower[p] = -sum[row[p]];
+                diagonal -= inverseLower[p] * l[p];
+            }
+            inverseDiagonal[j] = diagonal;
+            // Row i of L's pattern contains what was added to: every k > i of column i is in column j too, or got 0.
+            for (int p = first; p < last; p++) {
+                column[row[p]] = 0;
+                sum[row[p]] = 0;
+                for (int q = begin[row[p]]; q < begin[row[p] + 1]; q++)
+                    sum[row[q]] = 0;
+            }
+        }
+        // Row and column of the upper triangle that is held are column and row of the lower one.
+        for (int j = 0; j < n; j++)
+            for (int p = matrix.outerIndexPtr()[j]; p < matrix.outerIndexPtr()[j + 1]; p++) {
+                const int i = matrix.innerIndexPtr()[p];
+                if (i == j)
+                    inverse[p] = inverseDiagonal[j];
+                else {
+                    const int* place = std::lower_bound(row + begin[i], row + begin[i + 1], j);
+                    inverse[p] = inverseLower[place - row];
+                }
+            }
+    }
+
 private:
     using Matrix = Eigen::SparseMatrix<double>;
     /**
@@ -113,12 +175,17 @@ private:
         const Eigen::VectorXd& pivots() const {
             return m_diag;
         }
+        const Matrix& lower() const {
+            return m_matrix;
+        }
     };
     /// Where row i of the caller stands in the fill-reducing order.
     std::vector<int> place;
     Matrix matrix;
     Eigen::VectorXd rhs;
     Solver solver;
+    // For invertOnPattern(): A^-1 where L has entries, and a column of L and of the sums.
+    std::vector<double> inverseLower, inverseDiagonal, column, sum;
 };
 
 } // namespace stiffcore

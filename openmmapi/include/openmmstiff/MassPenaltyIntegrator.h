@@ -1,0 +1,137 @@
+#ifndef OPENMM_STIFF_MASS_PENALTY_INTEGRATOR_H_
+#define OPENMM_STIFF_MASS_PENALTY_INTEGRATOR_H_
+
+#include "StiffIntegrator.h"
+#include "internal/PenalizedPairs.h"
+
+namespace OpenMMStiff {
+
+/**
+ * An integrator that slows bonds and angles down instead of constraining them, at constant energy: implicit mass-matrix
+ * penalization (Bennett 1975; Plechac and Rousset 2010). The distances s_p of bonded pairs, and the 1-3
+ * distances of angles, carry an extra inertia kappa_p,
+ *
+ *     T = 1/2 v^T M v + 1/2 sum kappa_p w_p^2,    w = G(x) v,    G = ds/dx,
+ *
+ * so that stiff coordinates vibrate slowly enough for a large step. The potential is what it was: molecules stay
+ * flexible, and averages over positions do not depend on masses, but for a bias that MassPenaltyLangevinIntegrator
+ * removes. With auxiliary variables z tied to the distances, z = s(x), and RATTLE on (x, z), a step is symplectic and
+ * time-reversible,
+ *
+ *     v <- v + h/2 M^-1 F(x),    tied to w = G(x) v
+ *     (x, z) <- (x, z) + h/2 (v, w),    tied to z = s(x) and w = G(x) v,    twice
+ *     v <- v + h/2 M^-1 F(x),    tied to w = G(x) v
+ *
+ * It needs one evaluation of the forces and works with any of them. Constraints of the System take part as pairs of
+ * infinite inertia, in the same solve, so that redundant ones do no harm.
+ *
+ * Dynamics slower than the penalized period is nearly that of the System; vibrations are not. The kinetic energy
+ * counts the penalized motion, and has the same number of degrees of freedom as without it. Velocities of the masses
+ * alone are much too hot for it: draw them with Context::setVelocitiesToTemperature(), after the positions
+ * have been set, and again after a change of the step size, the period or the pairs. An AndersenThermostat draws
+ * such velocities and is refused.
+ */
+class OPENMM_EXPORT_STIFF MassPenaltyIntegrator : public StiffIntegrator {
+public:
+    /**
+     * Create a MassPenaltyIntegrator.
+     *
+     * @param stepSize   the step size with which to integrate the system [ps]
+     */
+    explicit MassPenaltyIntegrator(double stepSize);
+    /**
+     * Get the period to which stiff coordinates are slowed down, as it was set [ps]. See setPenalizedPeriod() for
+     * details.
+     */
+    double getPenalizedPeriod() const {
+        return penalizedPeriod;
+    }
+    /**
+     * Set the period to which stiff coordinates are slowed down. A pair with force constant k and reduced mass mu gets
+     * the inertia kappa = k (period / 2 pi)^2 - mu, if its own period is shorter, and none otherwise. With 0,
+     * the default, the period is 16 steps, whatever their size.
+     *
+     * The error of the stiff coordinates' averages grows as the square of the step size over the period: none can
+     * be seen at 16 steps, 1 % at 8 steps. Motion slower than the period is less disturbed the shorter it is.
+     *
+     * @param period   the period [ps]; an OpenMMException if it is negative
+     */
+    void setPenalizedPeriod(double period);
+    /**
+     * Get whether pairs are taken from the bonded forces of the System. See setUseBondedForces() for details.
+     */
+    bool getUseBondedForces() const {
+        return useBondedForces;
+    }
+    /**
+     * Set whether pairs are taken from the bonded forces of the System, which is the default: the bonds of
+     * every HarmonicBondForce and CustomBondForce, and the 1-3 distances of every HarmonicAngleForce and
+     * CustomAngleForce. Their force constants are those of the harmonic terms at equilibrium, and of custom ones at the
+     * positions of the first step. Angles close to 180 degrees, and bonds to virtual sites, have no part in it.
+     *
+     * @param use   whether to take pairs from the bonded forces, besides those given by addPair()
+     */
+    void setUseBondedForces(bool use) {
+        useBondedForces = use;
+    }
+    /**
+     * Get the number of pairs that have been added with addPair().
+     */
+    int getNumPairs() const {
+        return pairs.size();
+    }
+    /**
+     * Add a pair of particles whose distance is to carry an inertia: for forces that are not recognized as bonded, such
+     * as a machine-learned potential, or in the place of the inertia that a bonded pair would get. Periodic boundary
+     * conditions are not applied to the distance. Particles are checked when a Context is created, or at the next step.
+     *
+     * @param particle1   the index of the first particle
+     * @param particle2   the index of the second particle
+     * @param inertia     the inertia kappa [dalton]; 0 for none; an OpenMMException if it is negative or infinite
+     * @return the index of the pair
+     */
+    int addPair(int particle1, int particle2, double inertia);
+    /**
+     * Get the parameters of a pair that has been added with addPair().
+     *
+     * @param index       the index of the pair
+     * @param particle1   the index of the first particle
+     * @param particle2   the index of the second particle
+     * @param inertia     the inertia kappa [dalton]
+     */
+    void getPairParameters(int index, int& particle1, int& particle2, double& inertia) const;
+    /**
+     * Set the parameters of a pair that has been added with addPair().
+     *
+     * @param index       the index of the pair
+     * @param particle1   the index of the first particle
+     * @param particle2   the index of the second particle
+     * @param inertia     the inertia kappa [dalton]; 0 for none; an OpenMMException if it is negative or infinite
+     */
+    void setPairParameters(int index, int particle1, int particle2, double inertia);
+    /**
+     * Compute how many distances carry an inertia in the present Context, constraints not counted.
+     *
+     * @return the number of pairs, bonded and added ones
+     */
+    int computeNumPenalizedPairs();
+
+protected:
+    const char* getClassName() const override {
+        return "MassPenaltyIntegrator";
+    }
+    std::vector<std::string> getKernelNames() override;
+    void initializeKernel() override;
+    void advance(bool stateModified) override;
+    std::vector<OpenMM::Vec3> getVelocitiesForTemperature(const OpenMM::System& system, double temperature,
+                                                          int randomSeed) const override;
+
+private:
+    double penalizedPeriod;
+    bool useBondedForces;
+    std::vector<ExplicitPair> pairs;
+};
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_MASS_PENALTY_INTEGRATOR_H_ */

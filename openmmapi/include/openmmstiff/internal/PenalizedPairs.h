@@ -1,0 +1,125 @@
+#ifndef OPENMM_STIFF_PENALIZED_PAIRS_H_
+#define OPENMM_STIFF_PENALIZED_PAIRS_H_
+
+#include "windowsExportStiff.h"
+#include "openmm/System.h"
+#include "openmm/Vec3.h"
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace OpenMMStiff {
+
+/**
+ * Two particles whose distance carries an extra inertia, or is constrained.
+ */
+struct PenalizedPair {
+    int particle1, particle2;
+    /// The inertia kappa [dalton]; infinity for a constraint.
+    double inertia;
+    /// The distance that a constraint keeps [nm].
+    double distance;
+    /// Whether displacements follow the minimum image convention.
+    bool periodic;
+
+    bool isConstrained() const {
+        return std::isinf(inertia);
+    }
+};
+
+/**
+ * A pair that a user has given an inertia [dalton].
+ */
+struct ExplicitPair {
+    int particle1, particle2;
+    double inertia;
+
+    bool operator==(const ExplicitPair& other) const {
+        return particle1 == other.particle1 && particle2 == other.particle2 && inertia == other.inertia;
+    }
+};
+
+/**
+ * What is known of the Context where stiffness has to be taken from the present geometry.
+ */
+struct PresentGeometry {
+    /// Positions [nm], box vectors [nm], and the values of the global parameters.
+    std::vector<OpenMM::Vec3> positions;
+    OpenMM::Vec3 box[3];
+    std::map<std::string, double> parameters;
+
+    OpenMM::Vec3 displacement(int from, int to, bool periodic) const;
+};
+
+/**
+ * How stiff the bonded forces of a System make the distances of pairs: those of bonds, and the 1-3 distances of angles.
+ */
+class OPENMM_EXPORT_STIFF BondedStiffness {
+public:
+    /**
+     * Find the pairs in HarmonicBondForce, HarmonicAngleForce, CustomBondForce and CustomAngleForce. Harmonic terms give
+     * their curvature at equilibrium, custom ones that at the present geometry; so do angles whose legs have no
+     * equilibrium length.
+     *
+     * @param system              the System
+     * @param integrationGroups   bit flags of the force groups that are integrated: others exert no force
+     * @param className           the integrator's class, for error messages
+     */
+    BondedStiffness(const OpenMM::System& system, int integrationGroups, const std::string& className);
+    /** Whether anything depends on the present geometry. */
+    bool needsGeometry() const;
+    /** Compute the stiffness of all pairs; the geometry may be empty if it is not needed. */
+    void compute(const OpenMM::System& system, const PresentGeometry& geometry);
+    /** Whether the parameters of two are the same. */
+    bool hasSameParameters(const BondedStiffness& other) const {
+        return parameters == other.parameters;
+    }
+
+    struct Pair {
+        int particle1, particle2;
+        bool periodic;
+    };
+    std::vector<Pair> pairs;
+    /// For each pair, its force constant [kJ/mol/nm^2], once it has been computed.
+    std::vector<double> stiffness;
+
+private:
+    struct Term {
+        /// Index of its pair, of the Force in the System, and of the term in the Force.
+        int pair, force, index;
+        /// The vertex of an angle, or -1 for a bond.
+        int vertex;
+        /// Force constant and equilibrium value of a harmonic term; unused in others.
+        bool harmonic;
+        double k, s0;
+        /// Whether the legs of the angle have equilibrium lengths, and which.
+        bool legsKnown;
+        double leg1, leg2;
+    };
+    void addTerm(int particle1, int particle2, bool periodic, Term term);
+    void findLegs(const OpenMM::System& system);
+
+    std::vector<Term> terms;
+    std::map<std::pair<int, int>, int> indexOfPair;
+    std::vector<double> parameters;
+};
+
+/**
+ * Give each pair its inertia: kappa = k / omega^2 - mu, where mu is the reduced mass and omega = 2 pi / period, if that
+ * is positive; explicit pairs have theirs. Constraints of the System are pairs of infinite inertia, and take the
+ * place of others between the same particles.
+ *
+ * @param bonded          the pairs of the bonded forces, with their stiffness; or null
+ * @param explicitPairs   pairs given by the user, which take the place of bonded ones
+ * @param period          the period [ps]
+ * @throws OpenMMException   if an explicit pair is impossible
+ */
+OPENMM_EXPORT_STIFF std::vector<PenalizedPair> choosePairs(const OpenMM::System& system, const BondedStiffness* bonded,
+                                                           const std::vector<ExplicitPair>& explicitPairs,
+                                                           double period, const std::string& className);
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_PENALIZED_PAIRS_H_ */

@@ -1,0 +1,111 @@
+#include "openmmstiff/MassPenaltyIntegrator.h"
+#include "openmmstiff/StiffKernels.h"
+#include "openmm/AndersenThermostat.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/internal/AssertionUtilities.h"
+#include "openmm/internal/ContextImpl.h"
+#include <cmath>
+#include <sstream>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using std::vector;
+
+namespace {
+void requireInertia(double inertia) {
+    if (!(inertia >= 0) || std::isinf(inertia)) {
+        std::stringstream message;
+        message << "MassPenaltyIntegrator: the inertia of a pair must be a non-negative number, not " << inertia
+                << " dalton. To hold a distance fixed, add a constraint to the System";
+        throw OpenMMException(message.str());
+    }
+}
+} // namespace
+
+MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
+        : StiffIntegrator(stepSize), penalizedPeriod(0), useBondedForces(true) {
+}
+
+void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
+    if (!(period >= 0) || std::isinf(period)) {
+        std::stringstream message;
+        message << "MassPenaltyIntegrator: the penalized period must be a non-negative number, not " << period
+                << " ps; 0 makes it 16 steps";
+        throw OpenMMException(message.str());
+    }
+    penalizedPeriod = period;
+}
+
+int MassPenaltyIntegrator::addPair(int particle1, int particle2, double inertia) {
+    pairs.emplace_back();
+    try {
+        setPairParameters(pairs.size() - 1, particle1, particle2, inertia);
+    }
+    catch (...) {
+        pairs.pop_back();
+        throw;
+    }
+    return pairs.size() - 1;
+}
+
+void MassPenaltyIntegrator::getPairParameters(int index, int& particle1, int& particle2, double& inertia) const {
+    ASSERT_VALID_INDEX(index, pairs);
+    particle1 = pairs[index].particle1;
+    particle2 = pairs[index].particle2;
+    inertia = pairs[index].inertia;
+}
+
+void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int particle2, double inertia) {
+    ASSERT_VALID_INDEX(index, pairs);
+    requireInertia(inertia);
+    if (particle1 == particle2) {
+        std::stringstream message;
+        message << "MassPenaltyIntegrator: a pair needs two different particles, not " << particle1 << " twice";
+        throw OpenMMException(message.str());
+    }
+    pairs[index] = {particle1, particle2, inertia};
+}
+
+int MassPenaltyIntegrator::computeNumPenalizedPairs() {
+    requireContext();
+    int number = 0;
+    for (double inertia : kernel.getAs<IntegrateMassPenaltyStepKernel>().getInertias(*context, *this))
+        number += std::isfinite(inertia);
+    return number;
+}
+
+vector<std::string> MassPenaltyIntegrator::getKernelNames() {
+    return {IntegrateMassPenaltyStepKernel::Name()};
+}
+
+void MassPenaltyIntegrator::initializeKernel() {
+    const System& system = context->getSystem();
+    for (int i = 0; i < system.getNumForces(); i++)
+        if (dynamic_cast<const AndersenThermostat*>(&system.getForce(i)) != nullptr)
+            throw OpenMMException(std::string(getClassName()) +
+                                  ": an AndersenThermostat draws velocities for the masses alone, which are much too "
+                                  "hot with an extra inertia. Remove it from the System, and use"
+                                  " MassPenaltyLangevinIntegrator for a constant temperature");
+    kernel.getAs<IntegrateMassPenaltyStepKernel>().initialize(*context, *this, getClassName());
+}
+
+void MassPenaltyIntegrator::advance(bool stateModified) {
+    kernel.getAs<IntegrateMassPenaltyStepKernel>().execute(*context, *this, stateModified);
+}
+
+vector<Vec3> MassPenaltyIntegrator::getVelocitiesForTemperature(const System& system, double temperature,
+                                                                int randomSeed) const {
+    vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);
+    if (context == nullptr)
+        return velocities;
+    auto& step = const_cast<Kernel&>(kernel).getAs<IntegrateMassPenaltyStepKernel>();
+    // The velocities w are drawn as those of particles whose masses are the inertias; one component of each.
+    System inertias;
+    for (double inertia : step.getInertias(*context, *this))
+        inertias.addParticle(std::isfinite(inertia) ? inertia : 0);
+    vector<double> w;
+    for (const Vec3& drawn : Integrator::getVelocitiesForTemperature(inertias, temperature, randomSeed + 1))
+        w.push_back(drawn[0]);
+    step.tieVelocities(*context, *this, velocities, w);
+    return velocities;
+}

@@ -1,0 +1,247 @@
+#include "openmmstiff/internal/PenalizedPairs.h"
+#include "openmmstiff/internal/StiffTerms.h"
+#include "lepton/CompiledExpression.h"
+#include "lepton/ParsedExpression.h"
+#include "lepton/Parser.h"
+#include "openmm/CustomAngleForce.h"
+#include "openmm/CustomBondForce.h"
+#include "openmm/OpenMMException.h"
+#include <algorithm>
+#include <limits>
+#include <sstream>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using std::string;
+using std::vector;
+
+namespace {
+
+/// Angles as close to 0 or 180 degrees as this (their sine) do not tell from their 1-3 distance how far they are bent.
+const double minSine = 0.3;
+
+std::pair<int, int> ordered(int i, int j) {
+    return {std::min(i, j), std::max(i, j)};
+}
+
+/** The second derivative of a custom force's energy in its coordinate, for each term. */
+template <class ForceType> class Curvature {
+public:
+    Curvature(const ForceType& force, const char* coordinate, int numParameters,
+              const std::map<string, double>& globals)
+            : coordinate(coordinate), values(globals) {
+        for (int i = 0; i < numParameters; i++)
+            names.push_back(getParameterName(force, i));
+        const Lepton::ParsedExpression energy = Lepton::Parser::parse(force.getEnergyFunction());
+        second = energy.differentiate(coordinate).differentiate(coordinate).optimize();
+    }
+    double operator()(double s, const vector<double>& parameters) {
+        values[coordinate] = s;
+        for (size_t i = 0; i < names.size(); i++)
+            values[names[i]] = parameters[i];
+        return second.evaluate(values);
+    }
+
+private:
+    static string getParameterName(const CustomBondForce& force, int i) {
+        return force.getPerBondParameterName(i);
+    }
+    static string getParameterName(const CustomAngleForce& force, int i) {
+        return force.getPerAngleParameterName(i);
+    }
+    string coordinate;
+    vector<string> names;
+    std::map<string, double> values;
+    Lepton::ParsedExpression second;
+};
+
+/** k of the 1-3 distance r of an angle: k_theta / (dr/dtheta)^2, dr/dtheta = r1 r2 sin(theta) / r; 0 if it is flat. */
+double stiffnessOfDistance(double k, double r1, double r2, double theta) {
+    if (!(std::sin(theta) > minSine))
+        return 0;
+    const double slope = r1 * r2 * std::sin(theta);
+    return k * (r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(theta)) / (slope * slope);
+}
+
+double norm(const Vec3& v) {
+    return std::sqrt(v.dot(v));
+}
+
+} // namespace
+
+Vec3 PresentGeometry::displacement(int from, int to, bool periodic) const {
+    Vec3 d = positions[to] - positions[from];
+    if (periodic)
+        for (int i = 2; i >= 0; i--)
+            d -= box[i] * std::floor(d[i] / box[i][i] + 0.5);
+    return d;
+}
+
+BondedStiffness::BondedStiffness(const System& system, int integrationGroups, const string& className) {
+    for (const StiffTerm& term : collectStiffTerms(system, 0, integrationGroups, className)) {
+        const bool bond = (term.coordinate == StiffTerm::Coordinate::Distance);
+        addTerm(term.particles[0], term.particles[bond ? 1 : 2], term.periodic,
+                {-1, term.force, term.index, bond ? -1 : term.particles[1], true, term.k, term.s0, false, 0, 0});
+        parameters.insert(parameters.end(), {term.k, term.s0});
+    }
+    for (int f = 0; f < system.getNumForces(); f++) {
+        const Force& force = system.getForce(f);
+        if ((integrationGroups & (1 << force.getForceGroup())) == 0)
+            continue;
+        vector<double> own;
+        int i, j, k;
+        if (auto bonds = dynamic_cast<const CustomBondForce*>(&force))
+            for (int t = 0; t < bonds->getNumBonds(); t++) {
+                bonds->getBondParameters(t, i, j, own);
+                addTerm(i, j, force.usesPeriodicBoundaryConditions(), {-1, f, t, -1, false, 0, 0, false, 0, 0});
+                parameters.insert(parameters.end(), own.begin(), own.end());
+            }
+        else if (auto angles = dynamic_cast<const CustomAngleForce*>(&force))
+            for (int t = 0; t < angles->getNumAngles(); t++) {
+                angles->getAngleParameters(t, i, j, k, own);
+                addTerm(i, k, force.usesPeriodicBoundaryConditions(), {-1, f, t, j, false, 0, 0, false, 0, 0});
+                parameters.insert(parameters.end(), own.begin(), own.end());
+            }
+    }
+    findLegs(system);
+    stiffness.assign(pairs.size(), 0);
+}
+
+void BondedStiffness::addTerm(int particle1, int particle2, bool periodic, Term term) {
+    if (particle1 == particle2)
+        return;
+    const auto [place, isNew] = indexOfPair.insert({ordered(particle1, particle2), pairs.size()});
+    if (isNew)
+        pairs.push_back({particle1, particle2, periodic});
+    term.pair = place->second;
+    terms.push_back(term);
+}
+
+void BondedStiffness::findLegs(const System& system) {
+    std::map<std::pair<int, int>, double> lengths;
+    for (const Term& term : terms)
+        if (term.harmonic && term.vertex < 0)
+            lengths[ordered(pairs[term.pair].particle1, pairs[term.pair].particle2)] = term.s0;
+    for (int c = 0; c < system.getNumConstraints(); c++) {
+        int i, j;
+        double distance;
+        system.getConstraintParameters(c, i, j, distance);
+        lengths[ordered(i, j)] = distance;
+    }
+    for (Term& term : terms) {
+        if (!term.harmonic || term.vertex < 0)
+            continue;
+        const auto leg1 = lengths.find(ordered(pairs[term.pair].particle1, term.vertex)),
+                   leg2 = lengths.find(ordered(pairs[term.pair].particle2, term.vertex));
+        term.legsKnown = (leg1 != lengths.end() && leg2 != lengths.end());
+        if (term.legsKnown) {
+            term.leg1 = leg1->second;
+            term.leg2 = leg2->second;
+        }
+    }
+}
+
+bool BondedStiffness::needsGeometry() const {
+    return std::any_of(terms.begin(), terms.end(),
+                       [](const Term& term) { return !term.harmonic || (term.vertex >= 0 && !term.legsKnown); });
+}
+
+void BondedStiffness::compute(const System& system, const PresentGeometry& geometry) {
+    std::map<int, Curvature<CustomBondForce>> bondCurvatures;
+    std::map<int, Curvature<CustomAngleForce>> angleCurvatures;
+    stiffness.assign(pairs.size(), 0);
+    vector<double> own;
+    int i, j, k;
+    for (const Term& term : terms) {
+        const Pair& pair = pairs[term.pair];
+        const Force& force = system.getForce(term.force);
+        const bool periodic = force.usesPeriodicBoundaryConditions();
+        double curvature = term.k;
+        if (term.vertex < 0) {
+            if (!term.harmonic) {
+                const auto& bonds = dynamic_cast<const CustomBondForce&>(force);
+                bonds.getBondParameters(term.index, i, j, own);
+                const auto place = bondCurvatures.try_emplace(term.force, bonds, "r", own.size(), geometry.parameters);
+                curvature = place.first->second(norm(geometry.displacement(i, j, periodic)), own);
+            }
+        }
+        else {
+            double r1 = term.leg1, r2 = term.leg2, theta = term.s0;
+            if (!term.legsKnown) {
+                const Vec3 d1 = geometry.displacement(term.vertex, pair.particle1, periodic),
+                           d2 = geometry.displacement(term.vertex, pair.particle2, periodic);
+                r1 = norm(d1);
+                r2 = norm(d2);
+                theta = std::acos(std::max(-1.0, std::min(1.0, d1.dot(d2) / (r1 * r2))));
+            }
+            if (!term.harmonic) {
+                const auto& angles = dynamic_cast<const CustomAngleForce&>(force);
+                angles.getAngleParameters(term.index, i, j, k, own);
+                const auto place =
+                        angleCurvatures.try_emplace(term.force, angles, "theta", own.size(), geometry.parameters);
+                curvature = place.first->second(theta, own);
+            }
+            curvature = stiffnessOfDistance(curvature, r1, r2, theta);
+        }
+        if (std::isfinite(curvature))
+            stiffness[term.pair] += curvature;
+    }
+}
+
+vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const BondedStiffness* bonded,
+                                               const vector<ExplicitPair>& explicitPairs, double period,
+                                               const string& className) {
+    const double infinity = std::numeric_limits<double>::infinity(), pi = 3.14159265358979323846;
+    std::map<std::pair<int, int>, PenalizedPair> chosen;
+    auto inverseMass = [&](int particle) {
+        const double mass = system.getParticleMass(particle);
+        return mass > 0 ? 1 / mass : 0;
+    };
+    if (bonded != nullptr)
+        for (size_t p = 0; p < bonded->pairs.size(); p++) {
+            const BondedStiffness::Pair& pair = bonded->pairs[p];
+            const double inverseReducedMass = inverseMass(pair.particle1) + inverseMass(pair.particle2);
+            const double inertia = bonded->stiffness[p] * period * period / (4 * pi * pi) - 1 / inverseReducedMass;
+            const bool virtualSite = system.isVirtualSite(pair.particle1) || system.isVirtualSite(pair.particle2);
+            if (inverseReducedMass > 0 && inertia > 0 && !virtualSite)
+                chosen[ordered(pair.particle1, pair.particle2)] = {pair.particle1, pair.particle2, inertia, 0,
+                                                                   pair.periodic};
+        }
+    for (size_t p = 0; p < explicitPairs.size(); p++) {
+        const ExplicitPair& pair = explicitPairs[p];
+        auto refuse = [&](const string& why) {
+            std::stringstream message;
+            message << className << ": pair " << p << ", between particles " << pair.particle1 << " and "
+                    << pair.particle2 << ", " << why << ". Change it with setPairParameters(), or leave it out";
+            throw OpenMMException(message.str());
+        };
+        for (int particle : {pair.particle1, pair.particle2}) {
+            if (particle < 0 || particle >= system.getNumParticles())
+                refuse("names a particle that the System, which has " + std::to_string(system.getNumParticles()) +
+                       ", does not have");
+            if (system.isVirtualSite(particle))
+                refuse("acts on a virtual site, which has no motion of its own");
+        }
+        if (inverseMass(pair.particle1) + inverseMass(pair.particle2) == 0)
+            refuse("has two massless particles, which never move");
+        const auto key = ordered(pair.particle1, pair.particle2);
+        if (pair.inertia > 0)
+            chosen[key] = {pair.particle1, pair.particle2, pair.inertia, 0, false};
+        else
+            chosen.erase(key);
+    }
+    for (int c = 0; c < system.getNumConstraints(); c++) {
+        int i, j;
+        double distance;
+        system.getConstraintParameters(c, i, j, distance);
+        // OpenMM allows constraints between massless particles; they have nothing to do.
+        if (inverseMass(i) + inverseMass(j) > 0)
+            chosen[ordered(i, j)] = {i, j, infinity, distance, false};
+        else
+            chosen.erase(ordered(i, j));
+    }
+    vector<PenalizedPair> pairs;
+    for (const auto& entry : chosen)
+        pairs.push_back(entry.second);
+    return pairs;
+}

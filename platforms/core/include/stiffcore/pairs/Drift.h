@@ -1,0 +1,176 @@
+#ifndef STIFFCORE_PAIRS_DRIFT_H_
+#define STIFFCORE_PAIRS_DRIFT_H_
+
+#include "../solve/DenseLu.h"
+#include "ExtendedMass.h"
+#include <Eigen/SparseLU>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+/**
+ * The motion of the extended system without forces, over a time t: with G0 = G(x) before it, find l such that
+ *
+ *     x' = x + t v - M^-1 G0^T l,    z' = z + t w + l / kappa,    s(x') = z',
+ *
+ * where z = s(x), or the length of a constraint; velocities change by these moves over t (RATTLE). The residual
+ * s(x') - z' depends on l with the Jacobian -(G(x') M^-1 G0^T + 1/kappa), close to -A. The iterations make one more
+ * correction after the residual has become small enough: it costs little, and what it leaves is far below the tolerance,
+ * so that energy does not drift.
+ */
+namespace stiffcore {
+
+constexpr int maxDriftIterations = 50;
+/// Lengths are not known better than this (relative): a stricter tolerance means this one.
+constexpr double minDriftTolerance = 1e-14;
+/// With the old factors of a large matrix the residual falls by some factor each time; if it falls by less than this,
+/// Newton's method with a new matrix takes over.
+constexpr double slowConvergence = 0.3;
+
+/** Compute the residual for work.multipliers at work.x, into work.correction; the mask is where it is small enough. */
+template <class Real>
+auto computeResidual(const PairBatch<Real>& batch, double tolerance, const Box& box, PairWorkspace<Real>& work) {
+    using std::abs;
+    computeDirections(batch, box, work);
+    typename DenseLdlt<Real>::Mask converged(true);
+    for (int p = 0; p < batch.size(); p++) {
+        work.correction[p] = work.r[p] - work.z[p] - batch.compliances[p] * work.multipliers[p];
+        converged = converged & (abs(work.correction[p]) <= Real(tolerance) * work.z[p]);
+    }
+    return converged;
+}
+
+/** Move by a correction of the multipliers. */
+template <class Real> void applyCorrection(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
+    for (int p = 0; p < batch.size(); p++)
+        work.multipliers[p] += work.correction[p];
+    subtractImpulses(batch, work.u0, work.correction, work.x);
+}
+
+/** Newton's method for small blocks, all lanes at once. */
+template <class Real>
+auto iterateSmall(const PairBatch<Real>& batch, double tolerance, const Box& box, PairWorkspace<Real>& work) {
+    const SchurPattern& schur = batch.pattern->schur;
+    const int n = batch.size();
+    Real* A = work.newtonMatrix.data();
+    for (int iteration = 0;; iteration++) {
+        const auto converged = computeResidual(batch, tolerance, box, work);
+        const bool last = (iteration == maxDriftIterations || findFalse<Real>(converged, batch.count) < 0);
+        std::fill_n(A, n * n, Real(0));
+        for (int p = 0; p < n; p++)
+            A[p * n + p] = diagonalEntry(batch, p, work.u[p].dot(work.u0[p]));
+        for (size_t i = 0; i < schur.couplings.size(); i++) {
+            const int p = schur.couplings[i].p, q = schur.couplings[i].q;
+            A[p * n + q] += batch.couplings[i] * work.u[p].dot(work.u0[q]);
+            A[q * n + p] += batch.couplings[i] * work.u[q].dot(work.u0[p]);
+        }
+        if (n == 3) {
+            DenseLu<Real, 3>::factor(A, n);
+            DenseLu<Real, 3>::solve(A, n, work.correction.data());
+        }
+        else {
+            DenseLu<Real>::factor(A, n);
+            DenseLu<Real>::solve(A, n, work.correction.data());
+        }
+        applyCorrection(batch, work);
+        if (last)
+            return converged;
+    }
+}
+
+/**
+ * Newton's method for a large block, where the old factors do not do: with pivoting, and with memory, for rare cases.
+ */
+inline bool iterateNewton(const PairBatch<double>& batch, double tolerance, const Box& box,
+                          PairWorkspace<double>& work) {
+    using Matrix = Eigen::SparseMatrix<double>;
+    const SchurPattern& schur = batch.pattern->schur;
+    const int n = batch.size();
+    Eigen::SparseLU<Matrix> solver;
+    std::vector<Eigen::Triplet<double>> entries;
+    Matrix A(n, n);
+    for (int iteration = 0;; iteration++) {
+        const bool converged = computeResidual(batch, tolerance, box, work);
+        entries.clear();
+        for (int p = 0; p < n; p++)
+            entries.emplace_back(p, p, diagonalEntry(batch, p, work.u[p].dot(work.u0[p])));
+        for (size_t i = 0; i < schur.couplings.size(); i++) {
+            const int p = schur.couplings[i].p, q = schur.couplings[i].q;
+            entries.emplace_back(p, q, batch.couplings[i] * work.u[p].dot(work.u0[q]));
+            entries.emplace_back(q, p, batch.couplings[i] * work.u[q].dot(work.u0[p]));
+        }
+        A.setFromTriplets(entries.begin(), entries.end());
+        if (iteration == 0)
+            solver.analyzePattern(A);
+        solver.factorize(A);
+        if (solver.info() != Eigen::Success)
+            return false;
+        Eigen::Map<Eigen::VectorXd> correction(work.correction.data(), n);
+        correction = solver.solve(correction).eval();
+        applyCorrection(batch, work);
+        if (converged || iteration == maxDriftIterations)
+            return converged;
+    }
+}
+
+/** For a large block: with the factors of A from before the motion as long as that converges, else by Newton's method. */
+inline bool iterateLarge(const PairBatch<double>& batch, double tolerance, const Box& box,
+                         PairWorkspace<double>& work) {
+    double last = std::numeric_limits<double>::infinity();
+    for (int iteration = 0; iteration < maxDriftIterations; iteration++) {
+        const bool converged = computeResidual(batch, tolerance, box, work);
+        double largest = 0;
+        for (int p = 0; p < batch.size(); p++)
+            largest = std::max(largest, std::abs(work.correction[p]) / work.z[p]);
+        if (!converged && !(largest < slowConvergence * last))
+            break;
+        last = largest;
+        solve(batch, work, work.correction);
+        applyCorrection(batch, work);
+        if (converged)
+            return true;
+    }
+    // From where it began: the old factors may have led astray.
+    for (int i = 0; i < batch.pattern->numMobile; i++)
+        work.x[i] = work.start[i];
+    std::fill_n(work.multipliers.begin(), batch.size(), 0.0);
+    return iterateNewton(batch, tolerance, box, work);
+}
+
+/**
+ * Execute the motion. Before it, arrive() has been called; after it, at the new positions. Velocities are not tied.
+ *
+ * @param tolerance   how accurately lengths agree with z', relative
+ * @return in which lanes the solve converged
+ */
+template <class Real>
+auto drift(const PairBatch<Real>& batch, double t, double tolerance, const Box& box, PairWorkspace<Real>& work) {
+    const int n = batch.size();
+    tolerance = std::max(tolerance, minDriftTolerance);
+    for (int p = 0; p < n; p++) {
+        work.z[p] = (batch.pattern->pairs[p].constrained ? batch.lengths[p] : Real(work.r[p] + t * work.w[p]));
+        work.multipliers[p] = 0;
+        work.u0[p] = work.u[p];
+    }
+    for (int i = 0; i < batch.pattern->numMobile; i++) {
+        work.x[i] += work.v[i] * Real(t);
+        work.start[i] = work.x[i];
+    }
+    auto converged = [&] {
+        if constexpr (std::is_same_v<Real, double>)
+            if (batch.schur)
+                return iterateLarge(batch, tolerance, box, work);
+        return iterateSmall(batch, tolerance, box, work);
+    }();
+    for (int p = 0; p < n; p++)
+        work.multipliers[p] = work.multipliers[p] * (1 / t);
+    subtractImpulses(batch, work.u0, work.multipliers, work.v);
+    for (int p = 0; p < n; p++)
+        work.w[p] += batch.compliances[p] * work.multipliers[p];
+    arrive(batch, box, work);
+    return converged;
+}
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_PAIRS_DRIFT_H_ */

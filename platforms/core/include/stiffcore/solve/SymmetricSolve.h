@@ -1,0 +1,62 @@
+#ifndef STIFFCORE_SYMMETRIC_SOLVE_H_
+#define STIFFCORE_SYMMETRIC_SOLVE_H_
+
+#include "DenseLdlt.h"
+#include "MatrixLayout.h"
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+/**
+ * Solves with a symmetric positive definite matrix of either MatrixLayout.
+ */
+namespace stiffcore {
+
+/** A large matrix of one block, with its solver. Only double has large matrices. */
+template <class Real> struct SparseMatrix {
+    std::vector<Real> values;
+    std::shared_ptr<SparseLdlt> solver;
+    explicit SparseMatrix(const MatrixLayout& layout)
+            : values(layout.getNumValues() + 1), solver(layout.createSparse()) {
+    }
+};
+
+/**
+ * Factor an assembled matrix in place. Water's sizes are known to the compiler.
+ *
+ * @param sparse   the large matrix that the values are those of, or null if it is small
+ * @return whether it is positive definite
+ */
+template <class Real>
+typename DenseLdlt<Real>::Mask factorMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, Real* values) {
+    if constexpr (std::is_same_v<Real, double>)
+        if (sparse != nullptr)
+            return sparse->solver->factor(values);
+    switch (size) {
+    case 3:
+        return DenseLdlt<Real, 3>::factor(values, size);
+    case 9:
+        return DenseLdlt<Real, 9>::factor(values, size);
+    default:
+        return DenseLdlt<Real>::factor(values, size);
+    }
+}
+
+/** Solve with a factored matrix, in place. */
+template <class Real> void solveMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, const Real* values, Real* rhs) {
+    if constexpr (std::is_same_v<Real, double>)
+        if (sparse != nullptr)
+            return sparse->solver->solve(rhs);
+    switch (size) {
+    case 3:
+        return DenseLdlt<Real, 3>::solve(values, size, rhs);
+    case 9:
+        return DenseLdlt<Real, 9>::solve(values, size, rhs);
+    default:
+        return DenseLdlt<Real>::solve(values, size, rhs);
+    }
+}
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_SYMMETRIC_SOLVE_H_ */

@@ -1,0 +1,252 @@
+#ifndef STIFFHOST_MASS_PENALTY_KERNEL_H_
+#define STIFFHOST_MASS_PENALTY_KERNEL_H_
+
+#include "HostPairs.h"
+#include "HostParticles.h"
+#include "SimTKOpenMMRealType.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/internal/ContextImpl.h"
+#include "openmm/serialization/SerializationNode.h"
+#include "openmmstiff/StiffKernels.h"
+#include "stiffcore/pairs/Drift.h"
+#include "stiffcore/pairs/ExtendedMass.h"
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace stiffhost {
+
+/**
+ * The steps of the mass penalty on a platform that keeps its state in host memory. See HostParticles for the Backend.
+ *
+ * Between steps the auxiliary velocities are w = G(x) v and the auxiliary coordinates z = s(x), so that a step starts
+ * from the positions and velocities of the Context alone.
+ */
+template <class Backend> class MassPenaltyKernel : public OpenMMStiff::IntegrateMassPenaltyStepKernel {
+public:
+    using Integrator = OpenMMStiff::MassPenaltyIntegrator;
+
+    MassPenaltyKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
+            : IntegrateMassPenaltyStepKernel(name, platform), backend(context), particles(backend), pairs(backend) {
+    }
+
+    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::string& className) override {
+        this->className = className;
+        this->integrator = &integrator;
+        particles.initialize(context.getSystem());
+        accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
+        if (!pairs.needsGeometry(context.getSystem(), integrator, className))
+            prepare(context);
+    }
+
+    void initializeRandom(int seed) override {
+        backend.initializeRandom(seed);
+    }
+
+    void adoptPositions(OpenMM::ContextImpl&) override {
+        // execute() compares positions: there is no hidden state that others could leave behind.
+    }
+
+    void execute(OpenMM::ContextImpl& context, const Integrator& integrator, bool stateModified) override {
+        HostState state(context);
+        prepare(context);
+        const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
+        const stiffcore::Box box = state.box();
+        const std::vector<double>& free = pairs.getFreeMasses();
+        const bool known = accelerationsKnown && !stateModified && state.positions() == computedAt &&
+                           box == computedIn && integrator.getIntegrationForceGroups() == computedGroups;
+        accelerationsKnown = false;
+        particles.orRestore(state, [&] {
+            if (!known)
+                computeAccelerations(context, state);
+            particles.kick(0.5 * h, accelerations, free, state);
+            particles.drift(h, free, state);
+            move(state, [&](const auto& batch, auto& work) {
+                gather(batch, components(accelerations), work.a);
+                kick(batch, 0.5 * h, work);
+                auto converged = drift(batch, 0.5 * h, tolerance, box, work);
+                stiffcore::tieVelocities(batch, work);
+                converged = converged & drift(batch, 0.5 * h, tolerance, box, work);
+                stiffcore::tieVelocities(batch, work);
+                return converged;
+            });
+            context.computeVirtualSites();
+            computeAccelerations(context, state);
+            particles.kick(0.5 * h, accelerations, free, state);
+            move(state, [&](const auto& batch, auto& work) {
+                gather(batch, components(accelerations), work.a);
+                kick(batch, 0.5 * h, work);
+                return all(batch);
+            });
+            particles.requireFiniteVelocities(state, className, h);
+        });
+        computedAt = state.positions();
+        computedIn = box;
+        computedGroups = integrator.getIntegrationForceGroups();
+        accelerationsKnown = true;
+        state.advanceTime(h);
+    }
+
+    void executeLangevin(OpenMM::ContextImpl& context,
+                         const OpenMMStiff::MassPenaltyLangevinIntegrator& integrator) override {
+        HostState state(context);
+        prepare(context);
+        const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
+        const double kT = BOLTZ * integrator.getTemperature();
+        const stiffcore::OrnsteinUhlenbeck heatBath(integrator.getFriction(), kT, h);
+        const stiffcore::Box box = state.box();
+        const std::vector<double>& free = pairs.getFreeMasses();
+        particles.orRestore(state, [&] {
+            computeAccelerations(context, state);
+            const double* noise = components(particles.drawNoise(heatBath));
+            const double* pairNoise = pairs.drawNoise(heatBath);
+            particles.kick(h, accelerations, free, state);
+            particles.drift(0.5 * h, free, state);
+            particles.thermalize(heatBath, free, state);
+            particles.drift(0.5 * h, free, state);
+            move(state, [&](const auto& batch, auto& work) {
+                gather(batch, components(accelerations), work.a);
+                if (integrator.getMetricCorrection())
+                    addMetricForces(batch, kT, work);
+                kick(batch, h, work);
+                auto converged = drift(batch, 0.5 * h, tolerance, box, work);
+                gather(batch, noise, work.noise);
+                gatherPairs(batch, pairNoise, work.pairNoise);
+                stiffcore::thermalize(batch, heatBath.damping, work);
+                converged = converged & drift(batch, 0.5 * h, tolerance, box, work);
+                stiffcore::tieVelocities(batch, work);
+                return converged;
+            });
+            context.computeVirtualSites();
+            particles.requireFiniteVelocities(state, className, h);
+        });
+        state.advanceTime(h);
+    }
+
+    std::vector<double> getInertias(OpenMM::ContextImpl& context, const Integrator&) override {
+        prepare(context);
+        std::vector<double> inertias;
+        for (const auto& pair : pairs.getPairs())
+            inertias.push_back(pair.inertia);
+        return inertias;
+    }
+
+    void tieVelocities(OpenMM::ContextImpl& context, const Integrator&, std::vector<OpenMM::Vec3>& velocities,
+                       const std::vector<double>& w) override {
+        requirePositions(context);
+        prepare(context);
+        HostState state(context);
+        const stiffcore::Box box = state.box();
+        pairs.forEach([&](const auto& batch, auto& work) {
+            load(batch, components(state.positions()), components(velocities), box, work);
+            gatherPairs(batch, w.data(), work.w);
+            stiffcore::tieVelocities(batch, work);
+            scatter(batch, work.v, components(velocities));
+            return all(batch);
+        });
+    }
+
+    double computeKineticEnergy(OpenMM::ContextImpl& context) override {
+        HostState state(context);
+        prepare(context);
+        const stiffcore::Box box = state.box();
+        return particles.computeKineticEnergy(state) + pairs.sum([&](const auto& batch, auto& work) {
+            load(batch, components(state.positions()), components(state.velocities()), box, work);
+            return computePenaltyEnergy(batch, work);
+        });
+    }
+
+    void stateChanged(OpenMM::State::DataType changed) override {
+        if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)
+            accelerationsKnown = false;
+        if (changed == OpenMM::State::Energy)
+            pairs.forgetParameters();
+    }
+
+    // Stiffnesses that were taken from positions decide on the inertias, so they have to be those of the run resumed.
+
+    void createCheckpoint(OpenMM::ContextImpl&, std::ostream& stream) const override {
+        const std::vector<double>& stiffness = pairs.getStiffness();
+        const size_t number = stiffness.size();
+        stream.write((const char*) &number, sizeof(number));
+        stream.write((const char*) stiffness.data(), sizeof(double) * number);
+    }
+    void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
+        size_t number;
+        readCheckpoint(stream, &number, 1);
+        std::vector<double> stiffness(number);
+        readCheckpoint(stream, stiffness.data(), number);
+        restore(stiffness);
+    }
+    void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode& node) const override {
+        OpenMM::SerializationNode& child = node.createChildNode("BondedStiffness");
+        for (double k : pairs.getStiffness())
+            child.createChildNode("Pair").setDoubleProperty("k", k);
+    }
+    void deserializeState(OpenMM::ContextImpl&, const OpenMM::SerializationNode& node) override {
+        std::vector<double> stiffness;
+        for (const OpenMM::SerializationNode& child : node.getChildren())
+            if (child.getName() == "BondedStiffness")
+                for (const OpenMM::SerializationNode& pair : child.getChildren())
+                    stiffness.push_back(pair.getDoubleProperty("k"));
+        restore(stiffness);
+    }
+
+private:
+    void prepare(OpenMM::ContextImpl& context) {
+        if (pairs.prepare(context, *integrator, particles.getMasses(), className))
+            accelerationsKnown = false;
+    }
+
+    void restore(const std::vector<double>& stiffness) {
+        pairs.restoreStiffness(stiffness);
+        accelerationsKnown = false;
+    }
+
+    void computeAccelerations(OpenMM::ContextImpl& context, HostState& state) {
+        context.calcForcesAndEnergy(true, false, integrator->getIntegrationForceGroups());
+        particles.divideByMasses(state.forces(), accelerations);
+    }
+
+    /** Load each batch, do the work, and store positions and velocities. */
+    template <class Work> void move(HostState& state, Work&& work) {
+        double *x = components(state.positions()), *v = components(state.velocities());
+        const stiffcore::Box box = state.box();
+        const std::string failed = pairs.forEach([&](const auto& batch, auto& workspace) {
+            load(batch, x, v, box, workspace);
+            const auto succeeded = work(batch, workspace);
+            scatter(batch, workspace.x, x);
+            scatter(batch, workspace.v, v);
+            return succeeded;
+        });
+        if (failed.empty())
+            return;
+        std::stringstream message;
+        message << className << ": the bond lengths and constraints of " << failed
+                << " cannot be solved for after a step of " << integrator->getStepSize()
+                << " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
+                   " before the step";
+        throw OpenMM::OpenMMException(message.str());
+    }
+
+    /** That nothing has failed. */
+    template <class Real> static auto all(const stiffcore::PairBatch<Real>&) {
+        return typename stiffcore::DenseLdlt<Real>::Mask(true);
+    }
+
+    Backend backend;
+    HostParticles<Backend> particles;
+    HostPairs<Backend> pairs;
+    const Integrator* integrator = nullptr;
+    std::string className;
+
+    // The accelerations at the end of the last step, which begin the next unless something has changed.
+    std::vector<OpenMM::Vec3> accelerations, computedAt;
+    stiffcore::Box computedIn = {};
+    int computedGroups = 0;
+    bool accelerationsKnown = false;
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_MASS_PENALTY_KERNEL_H_ */

@@ -1,0 +1,339 @@
+/**
+ * The extended system of a mass penalty against its equations, with dense Eigen: for small blocks, one at a time and in
+ * lanes, and for large ones.
+ */
+
+#include "Claims.h"
+#include "Derivatives.h"
+#include "RandomGeometry.h"
+#include "stiffcore/pairs/Drift.h"
+#include "stiffcore/pairs/ExtendedMass.h"
+#include <limits>
+#include <numeric>
+
+using namespace OpenMM;
+using namespace stiffcore;
+using namespace stifftest;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using OpenMMStiff::Block;
+using OpenMMStiff::PenalizedPair;
+using std::vector;
+
+namespace {
+
+const Box box = {{{1e3, 0, 0}, {0, 1e3, 0}, {0, 0, 1e3}}};
+const double infinity = std::numeric_limits<double>::infinity();
+
+/** Molecules of the same build, each with masses, inertias and positions of its own. */
+struct Molecules {
+    int numAtoms;
+    vector<double> masses, x, v;
+    vector<PenalizedPair> pairs;
+    vector<Block> blocks;
+
+    /**
+     * Zigzag chains with a pair for each bond and each 1-3 distance, 2 numAtoms - 3 in all.
+     *
+     * @param constrainedEvery   of the bonds each so many is constrained to its present length; 0 for none
+     * @param copies             how often each pair is there
+     */
+    Molecules(int count, int numAtoms, int constrainedEvery, unsigned seed, int copies = 1) : numAtoms(numAtoms) {
+        Random random(seed);
+        for (int m = 0; m < count; m++) {
+            Block block = {{}, numAtoms, {}};
+            for (int i = 0; i < numAtoms; i++) {
+                block.particles.push_back(masses.size());
+                masses.push_back(random.uniform(1, 16));
+                const double where[] = {0.12 * i + random.uniform(-0.01, 0.01) + m,
+                                        0.08 * (i % 2) + random.uniform(-0.01, 0.01), random.uniform(-0.02, 0.02)};
+                x.insert(x.end(), where, where + 3);
+                for (int j = 0; j < 3; j++)
+                    v.push_back(random.gaussian());
+            }
+            for (int apart : {1, 2})
+                for (int i = 0; i + apart < numAtoms; i++) {
+                    const bool constrained = apart == 1 && constrainedEvery > 0 && i % constrainedEvery == 0;
+                    PenalizedPair pair = {block.particles[i], block.particles[i + apart],
+                                          constrained ? infinity : random.uniform(1, 200), 0, false};
+                    if (constrained)
+                        pair.distance = length(pair);
+                    for (int copy = 0; copy < copies; copy++) {
+                        block.terms.push_back(pairs.size());
+                        pairs.push_back(pair);
+                    }
+                }
+            blocks.push_back(block);
+        }
+    }
+    double length(const PenalizedPair& pair) const {
+        Eigen::Vector3d d;
+        for (int j = 0; j < 3; j++)
+            d[j] = x[3 * pair.particle2 + j] - x[3 * pair.particle1 + j];
+        return d.norm();
+    }
+    /** Call visit with a batch of each block, in lanes or not, and its workspace. */
+    template <class Real, class Visit> void forEachBatch(Visit&& visit) const {
+        const PairSystem<Real> system(blocks, pairs, masses);
+        auto work = system.createWorkspace(system.batches);
+        for (const auto& batch : system.batches)
+            visit(batch, work);
+        auto largeWork = system.createWorkspace(system.largeBlocks);
+        for (const auto& batch : system.largeBlocks)
+            visit(batch, largeWork);
+    }
+};
+
+/** The extended system of one molecule, written down with dense matrices. */
+struct Dense {
+    MatrixXd inverseMass, compliance;
+    vector<PenalizedPair> pairs;
+    int first;
+
+    Dense(const Molecules& molecules, int m, bool constrainedOnly = false) : first(molecules.blocks[m].particles[0]) {
+        const int n = 3 * molecules.numAtoms;
+        inverseMass = MatrixXd::Zero(n, n);
+        for (int i = 0; i < n; i++)
+            inverseMass(i, i) = 1 / molecules.masses[first + i / 3];
+        for (int t : molecules.blocks[m].terms)
+            if (!constrainedOnly || molecules.pairs[t].isConstrained())
+                pairs.push_back(molecules.pairs[t]);
+        compliance = MatrixXd::Zero(pairs.size(), pairs.size());
+        for (size_t p = 0; p < pairs.size(); p++)
+            compliance(p, p) = 1 / pairs[p].inertia;
+    }
+    VectorXd lengths(const VectorXd& x) const {
+        VectorXd s(pairs.size());
+        for (size_t p = 0; p < pairs.size(); p++)
+            s[p] = (x.segment<3>(3 * (pairs[p].particle2 - first)) - x.segment<3>(3 * (pairs[p].particle1 - first)))
+                           .norm();
+        return s;
+    }
+    MatrixXd jacobian(const VectorXd& x) const {
+        MatrixXd G = MatrixXd::Zero(pairs.size(), x.size());
+        for (size_t p = 0; p < pairs.size(); p++) {
+            const int i = 3 * (pairs[p].particle1 - first), j = 3 * (pairs[p].particle2 - first);
+            const Eigen::Vector3d u = (x.segment<3>(j) - x.segment<3>(i)).normalized();
+            G.row(p).segment<3>(i) = -u.transpose();
+            G.row(p).segment<3>(j) = u.transpose();
+        }
+        return G;
+    }
+    MatrixXd A(const VectorXd& x) const {
+        const MatrixXd G = jacobian(x);
+        MatrixXd A = G * inverseMass * G.transpose() + compliance;
+        for (size_t p = 0; p < pairs.size(); p++)
+            if (pairs[p].isConstrained())
+                A(p, p) *= 1 + pairRegularization;
+        return A;
+    }
+    double logDeterminant(const VectorXd& x) const {
+        return pairs.empty() ? 0 : A(x).ldlt().vectorD().array().log().sum();
+    }
+};
+
+VectorXd segment(const vector<double>& values, const Molecules& molecules, int m) {
+    return Eigen::Map<const VectorXd>(values.data() + 3 * molecules.numAtoms * m, 3 * molecules.numAtoms);
+}
+
+/** What a batch holds in one lane, as one vector. */
+template <class Real> VectorXd lane(const vector<Vector3<Real>>& vectors, int count, int which) {
+    VectorXd result(3 * count);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < 3; j++)
+            result[3 * i + j] = LaneTraits<Real>::lane(vectors[i][j], which);
+    return result;
+}
+
+template <class Real> VectorXd lane(const vector<Real>& values, int count, int which) {
+    VectorXd result(count);
+    for (int i = 0; i < count; i++)
+        result[i] = LaneTraits<Real>::lane(values[i], which);
+    return result;
+}
+
+/** Sizes of chains whose blocks are small, and one that is large; five of them fill a batch of lanes and begin one. */
+const int sizes[] = {2, 3, 6, 25};
+const int numMolecules = 5;
+
+/** Check a claim for chains of all sizes, some constraints or none, each pair once or twice, in lanes and alone. */
+template <class Check> void forAll(Check&& check, bool withCopies = true) {
+    for (int numAtoms : sizes)
+        for (int constrainedEvery : {0, 1, 3, -1}) {
+            const int copies = (constrainedEvery < 0 ? 2 : 1);
+            if (copies > 1 && !withCopies)
+                continue;
+            const Molecules molecules(numMolecules, numAtoms, std::abs(constrainedEvery), 10 * numAtoms + 1, copies);
+            auto checkBatch = [&](const auto& batch, auto& work) {
+                load(batch, molecules.x.data(), molecules.v.data(), box, work);
+                check(molecules, batch, work);
+            };
+            molecules.forEachBatch<double>(checkBatch);
+            molecules.forEachBatch<Lanes>(checkBatch);
+        }
+}
+
+/** Call check(dense, molecule, lane) for each molecule of a batch. */
+template <class Batch, class Check> void forEachLane(const Molecules& molecules, const Batch& batch, Check&& check) {
+    for (int l = 0; l < batch.count; l++) {
+        const int m = batch.particles[l][0] / molecules.numAtoms;
+        check(Dense(molecules, m), m, l);
+    }
+}
+
+void testLargeBlocksAreSparseAndSmallOnesFillLanes() {
+    const Molecules small(5, 6, 0, 1), large(2, 25, 0, 1);
+    const PairSystem<Lanes> ofSmall(small.blocks, small.pairs, small.masses);
+    ASSERT_EQUAL(2, (int) ofSmall.batches.size());
+    ASSERT_EQUAL(1, ofSmall.batches[1].count);
+    ASSERT(ofSmall.largeBlocks.empty());
+    const PairSystem<Lanes> ofLarge(large.blocks, large.pairs, large.masses);
+    ASSERT_EQUAL(2, (int) ofLarge.largeBlocks.size());
+    ASSERT(ofLarge.batches.empty());
+}
+
+/** Between steps w is G v, and 0 for constraints. */
+void testLoadedStateHasRates() {
+    forAll([](const Molecules& molecules, const auto& batch, auto& work) {
+        forEachLane(molecules, batch, [&](const Dense& dense, int m, int l) {
+            const VectorXd rates = dense.jacobian(segment(molecules.x, molecules, m)) * segment(molecules.v, molecules, m);
+            const VectorXd w = lane(work.w, batch.size(), l);
+            for (int p = 0; p < batch.size(); p++)
+                ASSERT_EQUAL_TOL(dense.pairs[p].isConstrained() ? 0 : rates[p], w[p], 1e-12);
+        });
+    });
+}
+
+/** Tied velocities are the closest to what they were, in the metric of the kinetic energy, with w = G v. */
+void testTiedVelocitiesAreTheClosest() {
+    forAll([](const Molecules& molecules, const auto& batch, auto& work) {
+        const auto freeW = work.w;
+        for (int p = 0; p < batch.size(); p++)
+            work.w[p] = freeW[p] + (batch.pattern->pairs[p].constrained ? 0 : 0.3 * (p + 1));
+        const auto untied = work.w;
+        tieVelocities(batch, work);
+        forEachLane(molecules, batch, [&](const Dense& dense, int m, int l) {
+            const VectorXd v0 = segment(molecules.v, molecules, m), w0 = lane(untied, batch.size(), l);
+            const MatrixXd G = dense.jacobian(segment(molecules.x, molecules, m));
+            const VectorXd multipliers = dense.A(segment(molecules.x, molecules, m)).ldlt().solve(G * v0 - w0);
+            const VectorXd v = v0 - dense.inverseMass * G.transpose() * multipliers;
+            // With copies of constraints only the regularization keeps A from being singular.
+            const double tolerance = (batch.size() > 2 * molecules.numAtoms - 3 ? 1e-6 : 1e-9);
+            ASSERT((v - lane(work.v, molecules.numAtoms, l)).norm() < tolerance * v0.norm());
+            ASSERT((w0 + dense.compliance * multipliers - lane(work.w, batch.size(), l)).norm() <
+                   tolerance * (1 + w0.norm()));
+            // The regularization leaves a little of w - G v.
+            ASSERT((G * v - lane(work.w, batch.size(), l)).norm() < 1e-6 * v0.norm());
+        });
+    });
+}
+
+/** The metric force is -kT/2 times the gradient of ln det A, less that of the constraints' own determinant. */
+void testMetricForceIsTheGradient() {
+    const double kT = 2.5;
+    forAll([&](const Molecules& molecules, const auto& batch, auto& work) {
+        for (int i = 0; i < molecules.numAtoms; i++)
+            work.a[i].setZero();
+        addMetricForces(batch, kT, work);
+        forEachLane(molecules, batch, [&](const Dense& dense, int m, int l) {
+            const Dense constrained(molecules, m, true);
+            const VectorXd x = segment(molecules.x, molecules, m);
+            const VectorXd gradient = differentiate(x, 1e-4, [&](const VectorXd& at) {
+                VectorXd value(1);
+                value << dense.logDeterminant(at) - constrained.logDeterminant(at);
+                return value;
+            }).transpose();
+            const VectorXd a = -0.5 * kT * dense.inverseMass * gradient;
+            ASSERT((a - lane(work.a, molecules.numAtoms, l)).norm() < 1e-7 * (1 + a.norm()));
+        });
+    }, false); // differences of the logarithm of a nearly vanishing determinant would be noise
+}
+
+/** The motion solves its equations, over a way of some hundredths of the bond lengths, and keeps constraints. */
+void testDriftSolvesItsEquations() {
+    const double t = 0.005;
+    forAll([&](const Molecules& molecules, const auto& batch, auto& work) {
+        tieVelocities(batch, work);
+        const auto x0 = work.x, v0 = work.v;
+        const auto w0 = work.w, r0 = work.r;
+        ASSERT(findFalse<std::decay_t<decltype(work.r[0])>>(drift(batch, t, 1e-12, box, work), batch.count) < 0);
+        forEachLane(molecules, batch, [&](const Dense& dense, int, int l) {
+            const int n = molecules.numAtoms;
+            const VectorXd before = lane(x0, n, l), after = lane(work.x, n, l), v = lane(work.v, n, l);
+            const VectorXd w = lane(work.w, batch.size(), l);
+            // x' = x + t v' and z' = z + t w' with the new velocities, which differ by M^-1 G0^T l and l / kappa.
+            ASSERT((before + t * v - after).norm() < 1e-12);
+            const MatrixXd G0 = dense.jacobian(before), weighted = dense.inverseMass * G0.transpose();
+            const VectorXd impulse = lane(v0, n, l) - v;
+            const VectorXd multipliers = weighted.colPivHouseholderQr().solve(impulse);
+            ASSERT((weighted * multipliers - impulse).norm() < 1e-9 * impulse.norm());
+            const bool unique = (batch.size() == 2 * n - 3);
+            ASSERT(!unique || (dense.compliance * multipliers - w + lane(w0, batch.size(), l)).norm() <
+                                      1e-8 * (1 + w.norm()));
+            const VectorXd s = dense.lengths(after);
+            for (int p = 0; p < batch.size(); p++) {
+                const bool constrained = dense.pairs[p].isConstrained();
+                ASSERT_EQUAL_TOL(constrained ? dense.pairs[p].distance : lane(r0, batch.size(), l)[p] + t * w[p], s[p],
+                                 1e-11);
+            }
+        });
+    });
+}
+
+/** A molecule that turns by 10 degrees at once, where the old factors of a large matrix lead astray. */
+void testDriftOverLongWays() {
+    int numConverged = 0, numTried = 0;
+    for (int numAtoms : {3, 18}) {
+        const Molecules molecules(4, numAtoms, 1, 3);
+        auto turn = [&](const auto& batch, auto& work) {
+            load(batch, molecules.x.data(), molecules.v.data(), box, work);
+            // A rigid rotation is tied already.
+            for (int i = 0; i < numAtoms; i++)
+                for (int l = 0; l < batch.numLanes; l++) {
+                    using Real = std::decay_t<decltype(work.r[0])>;
+                    auto at = [&](int atom, int j) { return LaneTraits<Real>::lane(work.x[atom][j], l); };
+                    LaneTraits<Real>::lane(work.v[i][0], l) = -(at(i, 1) - at(numAtoms / 2, 1));
+                    LaneTraits<Real>::lane(work.v[i][1], l) = at(i, 0) - at(numAtoms / 2, 0);
+                    LaneTraits<Real>::lane(work.v[i][2], l) = 0;
+                }
+            for (int p = 0; p < batch.size(); p++)
+                work.w[p] = 0;
+            using Real = std::decay_t<decltype(work.r[0])>;
+            numTried++;
+            numConverged += findFalse<Real>(drift(batch, 0.18, 1e-10, box, work), batch.count) < 0;
+            forEachLane(molecules, batch, [&](const Dense& dense, int m, int l) {
+                const VectorXd s = dense.lengths(lane(work.x, numAtoms, l)),
+                               before = dense.lengths(segment(molecules.x, molecules, m));
+                for (int p = 0; p < batch.size(); p++)
+                    if (dense.pairs[p].isConstrained()) {
+                        ASSERT_EQUAL_TOL(before[p], s[p], 1e-9);
+                    }
+            });
+        };
+        molecules.forEachBatch<double>(turn);
+        molecules.forEachBatch<Lanes>(turn);
+    }
+    ASSERT_EQUAL(numTried, numConverged);
+}
+
+/** Where there is no solution, that is said, and for which molecule. */
+void testFailureIsNoticedInItsLane() {
+    const Molecules molecules(4, 3, 1, 5);
+    molecules.forEachBatch<Lanes>([&](const auto& batch, auto& work) {
+        using Real = std::decay_t<decltype(work.r[0])>;
+        load(batch, molecules.x.data(), molecules.v.data(), box, work);
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++)
+                LaneTraits<Real>::lane(work.v[i][j], 2) = 1e3 * (i - 1);
+        ASSERT_EQUAL(2, findFalse<Real>(drift(batch, 0.002, 1e-8, box, work), batch.count));
+    });
+}
+
+} // namespace
+
+int main() {
+    return checkClaims({CLAIM(testLargeBlocksAreSparseAndSmallOnesFillLanes), CLAIM(testLoadedStateHasRates),
+                        CLAIM(testTiedVelocitiesAreTheClosest), CLAIM(testMetricForceIsTheGradient),
+                        CLAIM(testDriftSolvesItsEquations), CLAIM(testDriftOverLongWays),
+                        CLAIM(testFailureIsNoticedInItsLane)});
+}

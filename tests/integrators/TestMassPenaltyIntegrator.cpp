@@ -1,0 +1,577 @@
+#include "OpenMMStiff.h"
+#include "CountAllocations.h"
+#include "Derivatives.h"
+#include "PlatformTest.h"
+#include "Statistics.h"
+#include "Systems.h"
+#include <array>
+#include <memory>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using std::vector;
+
+namespace {
+
+const double hydrogenDistance = 2 * bondLength * std::sin(0.5 * waterAngle);
+
+/** What the period makes of a force constant: kappa = k (period / 2 pi)^2 - mu. */
+double inertia(double k, double mass1, double mass2, double period) {
+    return k * period * period / (4 * M_PI * M_PI) - 1 / (1 / mass1 + 1 / mass2);
+}
+
+/** The extended system of a flexible water, written down for one molecule: pairs 01, 02 and 12. */
+struct ExtendedWater {
+    VectorXd mass;
+    Eigen::Vector3d kappa;
+
+    explicit ExtendedWater(double period) : mass(9) {
+        mass << oxygenMass, oxygenMass, oxygenMass, VectorXd::Constant(6, hydrogenMass);
+        kappa[0] = kappa[1] = inertia(bondConstant, oxygenMass, hydrogenMass, period);
+        // k of the H-H distance, k_theta / (dr/dtheta)^2
+        const double slope = bondLength * std::cos(0.5 * waterAngle);
+        kappa[2] = inertia(angleConstant / (slope * slope), hydrogenMass, hydrogenMass, period);
+    }
+    static VectorXd lengths(const VectorXd& x) {
+        const int pairs[3][2] = {{0, 3}, {0, 6}, {3, 6}};
+        Eigen::Vector3d s;
+        for (int p = 0; p < 3; p++)
+            s[p] = (x.segment<3>(pairs[p][1]) - x.segment<3>(pairs[p][0])).norm();
+        return s;
+    }
+    static MatrixXd jacobian(const VectorXd& x) {
+        return differentiate(x, 2e-5, lengths);
+    }
+    /** M + G^T kappa G */
+    MatrixXd extendedMass(const VectorXd& x) const {
+        const MatrixXd G = jacobian(x);
+        return MatrixXd(mass.asDiagonal()) + G.transpose() * kappa.asDiagonal() * G;
+    }
+};
+
+/** Kick, two motions of half a step, kick, as the equations say, for a water in the field of makeWaterInField(). */
+void testStepIsTheMethod(Platform& platform) {
+    const Model model = makeWaterInField();
+    const double h = 0.004, period = 0.06;
+    MassPenaltyIntegrator integrator(h);
+    integrator.setPenalizedPeriod(period);
+    integrator.setConstraintTolerance(1e-12);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    context.setVelocitiesToTemperature(300, 1);
+    const ExtendedWater water(period);
+    VectorXd x = toVector(getPositions(context)), v = toVector(getVelocities(context));
+    Context forces(model.system, *std::make_unique<VerletIntegrator>(0.001).release(), platform);
+    auto force = [&](const VectorXd& at) {
+        forces.setPositions(toVec3s(at));
+        return toVector(forces.getState(State::Forces).getForces());
+    };
+    // Tied velocities need no w: an impulse p changes them by (M + G^T kappa G)^-1 p.
+    auto kick = [&](double t) { v += t * water.extendedMass(x).ldlt().solve(force(x)); };
+    auto drift = [&](double t) {
+        const MatrixXd G0 = ExtendedWater::jacobian(x);
+        const VectorXd z = ExtendedWater::lengths(x) + t * G0 * v;
+        const VectorXd free = x + t * v;
+        VectorXd l = VectorXd::Zero(3);
+        auto moved = [&] { return VectorXd(free - (G0.transpose() * l).cwiseQuotient(water.mass)); };
+        for (int iteration = 0; iteration < 200; iteration++)
+            l += (G0 * water.mass.cwiseInverse().asDiagonal() * G0.transpose() +
+                  MatrixXd(water.kappa.cwiseInverse().asDiagonal()))
+                         .ldlt()
+                         .solve(ExtendedWater::lengths(moved()) - z - l.cwiseQuotient(water.kappa));
+        const VectorXd w = (z + l.cwiseQuotient(water.kappa) - ExtendedWater::lengths(x)) / t;
+        v = (moved() - x) / t;
+        x = moved();
+        // The closest tied velocities have the same momentum: M v + G^T kappa w.
+        const MatrixXd G = ExtendedWater::jacobian(x);
+        v = water.extendedMass(x).ldlt().solve(water.mass.cwiseProduct(v) +
+                                               G.transpose() * water.kappa.cwiseProduct(w));
+    };
+    integrator.step(3);
+    for (int step = 0; step < 3; step++) {
+        kick(0.5 * h);
+        drift(0.5 * h);
+        drift(0.5 * h);
+        kick(0.5 * h);
+    }
+    ASSERT((x - toVector(getPositions(context))).norm() < 1e-8);
+    ASSERT((v - toVector(getVelocities(context))).norm() < 1e-5);
+    const VectorXd rates = ExtendedWater::jacobian(x) * v;
+    ASSERT_EQUAL_TOL(0.5 * water.mass.dot(v.cwiseProduct(v)) + 0.5 * water.kappa.dot(rates.cwiseProduct(rates)),
+                     context.getState(State::Energy).getKineticEnergy(), 1e-6);
+    ASSERT_EQUAL_TOL(3 * h, context.getTime(), 1e-12);
+    ASSERT_EQUAL(3, context.getStepCount());
+}
+
+/** In x and the tangent momenta (M + G^T kappa G) v a step is symplectic: J^T Omega J = Omega. */
+void testSymplecticity(Platform& platform) {
+    const Model model = makeWaterInField();
+    const double period = 0.06;
+    const ExtendedWater water(period);
+    MassPenaltyIntegrator integrator(0.004);
+    integrator.setPenalizedPeriod(period);
+    integrator.setConstraintTolerance(1e-14);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    context.setVelocitiesToTemperature(300, 2);
+    // Scaled so that entries are of about the same size.
+    VectorXd scale(18);
+    for (int i = 0; i < 9; i++) {
+        scale[i] = 100 * std::sqrt(water.mass[i]);
+        scale[9 + i] = 1 / std::sqrt(water.mass[i]);
+    }
+    const VectorXd x0 = toVector(model.positions), v0 = toVector(getVelocities(context));
+    VectorXd start(18);
+    start << x0, water.extendedMass(x0) * v0;
+    auto step = [&](const VectorXd& scaled) {
+        const VectorXd z = scaled.cwiseQuotient(scale);
+        context.setPositions(toVec3s(z.head(9)));
+        context.setVelocities(toVec3s(water.extendedMass(z.head(9)).ldlt().solve(z.tail(9))));
+        integrator.step(1);
+        const VectorXd x = toVector(getPositions(context));
+        VectorXd end(18);
+        end << x, water.extendedMass(x) * toVector(getVelocities(context));
+        return VectorXd(end.cwiseProduct(scale));
+    };
+    const MatrixXd J = differentiate(start.cwiseProduct(scale), 0.01, step);
+    MatrixXd Omega = MatrixXd::Zero(18, 18);
+    Omega.topRightCorner(9, 9).setIdentity();
+    Omega.bottomLeftCorner(9, 9) = -MatrixXd::Identity(9, 9);
+    const double defect = (J.transpose() * Omega * J - Omega).cwiseAbs().maxCoeff();
+    std::cout << "largest entry of J^T Omega J - Omega " << defect << std::endl;
+    ASSERT(defect < 1e-6);
+}
+
+/** From (x, -v) the same steps lead back. */
+void testReversible(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    const int numSteps = 50;
+    MassPenaltyIntegrator integrator(0.004);
+    integrator.setConstraintTolerance(1e-13);
+    Context context(model.system, integrator, platform, deterministic(platform));
+    context.setPositions(model.positions);
+    context.setVelocitiesToTemperature(300, 6);
+    integrator.step(numSteps);
+    vector<Vec3> reversed = getVelocities(context);
+    for (Vec3& v : reversed)
+        v *= -1;
+    ASSERT(largestDifference(getPositions(context), model.positions) > 0.01);
+    context.setVelocities(reversed);
+    integrator.step(numSteps);
+    const double error = largestDifference(getPositions(context), model.positions);
+    std::cout << numSteps << " steps forth and back: back at the start within " << error << " nm" << std::endl;
+    ASSERT(error < (platform.getName() == "CPU" ? 1e-4 : 1e-10)); // forces in single and in double precision
+}
+
+void testOrderIsTwo(Platform& platform) {
+    const Model model = makeWaterInField();
+    const double time = 0.064;
+    vector<vector<Vec3>> ends;
+    vector<double> steps, errors;
+    for (int numSteps : {1024, 16, 32, 64}) {
+        MassPenaltyIntegrator integrator(time / numSteps);
+        integrator.setPenalizedPeriod(0.06);
+        integrator.setConstraintTolerance(1e-13);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        context.setVelocitiesToTemperature(300, 5);
+        integrator.step(numSteps);
+        ends.push_back(getPositions(context));
+        if (ends.size() > 1) {
+            steps.push_back(time / numSteps);
+            errors.push_back(largestDifference(ends.back(), ends[0]));
+        }
+    }
+    std::cout << "order of the error in x " << logSlope(steps, errors) << std::endl;
+    ASSERT_EQUAL_TOL(2, logSlope(steps, errors), 0.1);
+}
+
+/** Total momentum, and the angular momentum of an isolated molecule, are kept to rounding. */
+void testMomentaAreKept(Platform& platform) {
+    Model model = makeWaterCluster(1);
+    model.system.removeForce(2);
+    MassPenaltyIntegrator integrator(0.006);
+    integrator.setConstraintTolerance(1e-13);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    context.setVelocitiesToTemperature(300, 7);
+    auto momenta = [&] {
+        std::array<Vec3, 2> sums;
+        const vector<Vec3> x = getPositions(context), v = getVelocities(context);
+        for (int i = 0; i < 3; i++) {
+            const Vec3 p = v[i] * model.system.getParticleMass(i);
+            sums[0] += p;
+            sums[1] += x[i].cross(p);
+        }
+        return sums;
+    };
+    const auto before = momenta();
+    integrator.step(1000);
+    for (int which : {0, 1})
+        ASSERT_EQUAL_VEC(before[which], momenta()[which], 1e-9);
+}
+
+/** The energy of a cluster of waters varies less than with Verlet at half the step, and does not drift. */
+void testEnergyIsKeptBetterThanByVerlet(Platform& platform) {
+    if (platform.getName() == "CPU")
+        return; // forces in single precision
+    Model model = makeWaterCluster(2);
+    addWell(model);
+    auto deviation = [&](Integrator& integrator, int numSteps, double& drift) {
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        LocalEnergyMinimizer::minimize(context);
+        context.setVelocitiesToTemperature(250, 4);
+        integrator.step(numSteps / 4);
+        vector<double> energies;
+        for (int i = 0; i < numSteps; i++) {
+            integrator.step(1);
+            const State state = context.getState(State::Energy);
+            energies.push_back(state.getKineticEnergy() + state.getPotentialEnergy());
+        }
+        const size_t half = energies.size() / 2;
+        const BlockedMean first({energies.begin(), energies.begin() + half}, 8),
+                second({energies.begin() + half, energies.end()}, 8);
+        drift = (second.mean - first.mean) / (first.error + second.error);
+        double mean = 0, square = 0;
+        for (double e : energies)
+            mean += e / energies.size();
+        for (double e : energies)
+            square += (e - mean) * (e - mean) / energies.size();
+        return std::sqrt(square);
+    };
+    VerletIntegrator verlet(0.002);
+    MassPenaltyIntegrator penalty(0.004);
+    double drift, verletDrift;
+    const double ofPenalty = deviation(penalty, 10000, drift), ofVerlet = deviation(verlet, 20000, verletDrift);
+    std::cout << "deviation of the energy: 4 fs " << ofPenalty << " kJ/mol, Verlet 2 fs " << ofVerlet
+              << "; drift over its error " << drift << std::endl;
+    ASSERT(ofPenalty < ofVerlet);
+    ASSERT(std::abs(drift) < 3);
+}
+
+/** Pairs come from bonds and angles with periods shorter than the one set; constraints and added pairs replace them. */
+void testPairsAreChosenByPeriod(Platform& platform) {
+    Model model = makeWaterCluster(1);
+    auto count = [&](const System& system, const std::function<void(MassPenaltyIntegrator&)>& set) {
+        MassPenaltyIntegrator integrator(0.004);
+        set(integrator);
+        Context context(system, integrator, platform);
+        return integrator.computeNumPenalizedPairs();
+    };
+    const double bondPeriod = 2 * M_PI / std::sqrt(bondConstant * (1 / oxygenMass + 1 / hydrogenMass));
+    ASSERT_EQUAL(3, count(model.system, [](auto&) {}));
+    ASSERT_EQUAL(0, count(model.system, [](auto& integrator) { integrator.setStepSize(0.0005); }));
+    ASSERT_EQUAL(2, count(model.system, [&](auto& integrator) {
+        // The H-H distance, with two light atoms, has a period of its own close by.
+        integrator.setPenalizedPeriod(0.01);
+        integrator.addPair(1, 2, 0);
+        ASSERT(bondPeriod < 0.01);
+    }));
+    ASSERT_EQUAL(0, count(model.system, [](auto& integrator) { integrator.setUseBondedForces(false); }));
+    ASSERT_EQUAL(1, count(model.system, [](auto& integrator) {
+        integrator.setUseBondedForces(false);
+        integrator.addPair(0, 2, 5);
+    }));
+    ASSERT_EQUAL(0, count(makeWaterCluster(1, true).system, [](auto&) {}));
+    // A flat angle tells nothing by its 1-3 distance; a bond to a virtual site has no motion of its own.
+    auto& angles = dynamic_cast<HarmonicAngleForce&>(model.system.getForce(1));
+    angles.setAngleParameters(0, 1, 0, 2, 3.1, angleConstant);
+    ASSERT_EQUAL(2, count(model.system, [](auto&) {}));
+}
+
+/** Custom forces give the same inertias as harmonic ones of the same curvature, at the positions of the first step. */
+void testCustomForcesAreRecognized(Platform& platform) {
+    const double depth = 500;
+    Model harmonic = makeWaterCluster(1), custom = makeWaterCluster(1);
+    auto* bonds = new CustomBondForce("depth*(1-exp(-sqrt(k/2/depth)*(r-r0)))^2");
+    bonds->addGlobalParameter("depth", depth);
+    bonds->addPerBondParameter("k");
+    bonds->addPerBondParameter("r0");
+    bonds->addBond(0, 1, {bondConstant, bondLength});
+    bonds->addBond(0, 2, {bondConstant, bondLength});
+    auto* angles = new CustomAngleForce("k/2*(theta-theta0)^2");
+    angles->addPerAngleParameter("k");
+    angles->addPerAngleParameter("theta0");
+    angles->addAngle(1, 0, 2, {angleConstant, waterAngle});
+    for (int i : {1, 0})
+        custom.system.removeForce(i);
+    custom.system.addForce(bonds);
+    custom.system.addForce(angles);
+    vector<double> energies;
+    for (const Model* model : {&harmonic, &custom}) {
+        MassPenaltyIntegrator integrator(0.004);
+        Context context(model->system, integrator, platform);
+        if (model == &custom)
+            assertThrows([&] { context.setVelocitiesToTemperature(300, 1); }, {"positions have not been set"});
+        context.setPositions(model->positions);
+        context.setVelocities(makeVelocities(model->system, 300, 3));
+        energies.push_back(context.getState(State::Energy).getKineticEnergy());
+    }
+    ASSERT_EQUAL_TOL(energies[0], energies[1], 1e-9);
+    // What was taken from the positions stays, also over a checkpoint.
+    MassPenaltyIntegrator integrator(0.002), other(0.002);
+    Context context(custom.system, integrator, platform), resumed(custom.system, other, platform);
+    context.setPositions(custom.positions);
+    context.setVelocitiesToTemperature(300, 2);
+    integrator.step(7);
+    std::stringstream checkpoint;
+    context.createCheckpoint(checkpoint);
+    resumed.loadCheckpoint(checkpoint);
+    integrator.step(5);
+    other.step(5);
+    ASSERT(largestDifference(getPositions(context), getPositions(resumed)) == 0);
+}
+
+/** With constraints alone a step is RATTLE: rigid waters move as with OpenMM's Verlet and constraints. */
+void testConstraintsAloneAreRattle(Platform& platform) {
+    const Model model = makeWaterCluster(2, true);
+    const double h = 0.0005;
+    MassPenaltyIntegrator integrator(h);
+    VerletIntegrator verlet(h);
+    vector<vector<Vec3>> ends;
+    for (Integrator* each : {(Integrator*) &integrator, (Integrator*) &verlet}) {
+        each->setConstraintTolerance(1e-8);
+        Context context(model.system, *each, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        // From rest: Verlet's velocities belong to half a step earlier, a difference of second order in h.
+        each->step(100);
+        ends.push_back(getPositions(context));
+    }
+    ASSERT(largestDifference(ends[0], model.positions) > 0.002);
+    ASSERT(largestDifference(ends[0], ends[1]) < 0.01 * largestDifference(ends[0], model.positions));
+}
+
+/** A water with its bonds constrained and the angle free: constraints hold, and the angle moves. */
+void testConstraintsBesidePenalties(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    for (int o = 0; o < model.system.getNumParticles(); o += 3)
+        for (int h : {1, 2})
+            model.system.addConstraint(o, o + h, bondLength);
+    MassPenaltyIntegrator integrator(0.004);
+    integrator.setConstraintTolerance(1e-9);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    context.setVelocitiesToTemperature(300, 3);
+    ASSERT_EQUAL(8, integrator.computeNumPenalizedPairs());
+    integrator.step(200);
+    const vector<Vec3> x = getPositions(context), v = getVelocities(context);
+    double spread = 0;
+    for (int o = 0; o < model.system.getNumParticles(); o += 3) {
+        for (int h : {1, 2}) {
+            const Vec3 d = x[o + h] - x[o], rate = v[o + h] - v[o];
+            ASSERT_EQUAL_TOL(bondLength, std::sqrt(d.dot(d)), 2e-9);
+            ASSERT_EQUAL_TOL(0, d.dot(rate), 1e-7);
+        }
+        const Vec3 d = x[o + 1] - x[o + 2];
+        spread = std::max(spread, std::abs(std::sqrt(d.dot(d)) - hydrogenDistance));
+    }
+    ASSERT(spread > 0.003);
+}
+
+/** Groups of particles whose constraints depend on each other. */
+struct DependentConstraints {
+    const char* name;
+    vector<double> masses;
+    vector<Vec3> positions;
+    vector<std::array<int, 2>> pairs;
+};
+
+vector<DependentConstraints> makeDependentConstraints() {
+    // Cholesterol of Martini 2 (Melo et al. 2015): two triangles with a common edge, nearly in a plane.
+    DependentConstraints cholesterol = {"cholesterol", {77.22, 38.69, 159.65, 39.44}, {}, {}};
+    const double r01 = 0.4904, r02 = 0.6019, r12 = 0.2719, r13 = 0.7237, r23 = 0.5376;
+    const double x0 = (r01 * r01 - r02 * r02 + r12 * r12) / (2 * r12);
+    const double x3 = (r13 * r13 - r23 * r23 + r12 * r12) / (2 * r12);
+    const double fold = 0.02;
+    const double y3 = std::sqrt(r13 * r13 - x3 * x3);
+    cholesterol.positions = {Vec3(x0, std::sqrt(r01 * r01 - x0 * x0), 0), Vec3(), Vec3(r12, 0, 0),
+                             Vec3(x3, -y3 * std::cos(fold), y3 * std::sin(fold))};
+    cholesterol.pairs = {{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}};
+    DependentConstraints four = {"four atoms, six constraints", {12, 12, 12, 12}, {}, {}};
+    four.positions = {Vec3(), Vec3(0.14, 0, 0), Vec3(0.15, 0.13, 0.02), Vec3(-0.01, 0.14, -0.02)};
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < i; j++)
+            four.pairs.push_back({j, i});
+    // A chair of six: bonds and 1-3 distances make it rigid already, 1-4 distances are three too many.
+    DependentConstraints ring = {"ring, 15 constraints on 12 freedoms", vector<double>(6, 12), {}, {}};
+    for (int i = 0; i < 6; i++) {
+        ring.positions.push_back(
+                Vec3(0.145 * std::cos(i * M_PI / 3), 0.145 * std::sin(i * M_PI / 3), i % 2 == 0 ? 0.025 : -0.025));
+        ring.pairs.push_back({i, (i + 1) % 6});
+        ring.pairs.push_back({i, (i + 2) % 6});
+        if (i < 3)
+            ring.pairs.push_back({i, i + 3});
+    }
+    return {cholesterol, four, ring};
+}
+
+/** Dependent constraints stay within tolerance, at a step with which OpenMM's CCMA fails on some of them. */
+void testDependentConstraints(Platform& platform) {
+    for (const DependentConstraints& group : makeDependentConstraints()) {
+        const double tolerance = 1e-6, h = 0.02;
+        const int numSteps = 2000;
+        System system;
+        for (double mass : group.masses)
+            system.addParticle(mass);
+        for (const auto& [i, j] : group.pairs) {
+            const Vec3 d = group.positions[j] - group.positions[i];
+            system.addConstraint(i, j, std::sqrt(d.dot(d)));
+        }
+        auto* field = new CustomExternalForce("20*(x^2+y^2+z^2) + 30*sin(5*x)*z");
+        for (int i = 0; i < system.getNumParticles(); i++)
+            field->addParticle(i);
+        system.addForce(field);
+        auto violation = [&](const Context& context) {
+            const vector<Vec3> x = getPositions(context);
+            double largest = 0;
+            for (int c = 0; c < system.getNumConstraints(); c++) {
+                int i, j;
+                double distance;
+                system.getConstraintParameters(c, i, j, distance);
+                const Vec3 d = x[j] - x[i];
+                const double relative = std::abs(std::sqrt(d.dot(d)) / distance - 1);
+                largest = (relative <= largest ? largest : relative); // NaN counts
+            }
+            return largest;
+        };
+        MassPenaltyLangevinIntegrator integrator(300, 1, h);
+        integrator.setConstraintTolerance(tolerance);
+        integrator.setRandomNumberSeed(4);
+        Context context(system, integrator, platform);
+        context.setPositions(group.positions);
+        context.setVelocitiesToTemperature(300, 1);
+        double largest = 0;
+        for (int i = 0; i < numSteps; i++) {
+            integrator.step(1);
+            largest = std::max(largest, violation(context));
+        }
+        LangevinMiddleIntegrator middle(300, 1, h);
+        middle.setConstraintTolerance(tolerance);
+        middle.setRandomNumberSeed(4);
+        Context other(system, middle, platform);
+        other.setPositions(group.positions);
+        other.setVelocitiesToTemperature(300, 1);
+        int step = 0;
+        std::string end = "holds";
+        try {
+            for (; step < numSteps && end == "holds"; step++) {
+                middle.step(1);
+                if (!(violation(other) < 1e-3))
+                    end = "is off by 1e-3 or more after " + std::to_string(step + 1) + " steps";
+            }
+        }
+        catch (const std::exception&) {
+            end = "fails after " + std::to_string(step) + " steps";
+        }
+        std::cout << group.name << ": violation at most " << largest << "; OpenMM's CCMA " << end << std::endl;
+        ASSERT(largest < tolerance);
+    }
+}
+
+/** Velocities drawn for a temperature have it, in each direction of the extended system; those of the masses are hot. */
+void testVelocitiesStartWarm(Platform& platform) {
+    const Model model = makeWaterCluster(1);
+    const double period = 0.064, kT = boltzmann * 300;
+    MassPenaltyIntegrator integrator(0.004);
+    integrator.setPenalizedPeriod(period);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    const VectorXd x = toVector(model.positions);
+    const MatrixXd mass = ExtendedWater(period).extendedMass(x);
+    // L^T v with mass = L L^T consists of independent numbers of variance kT.
+    const MatrixXd root = mass.llt().matrixL();
+    const int numDraws = 4000;
+    MatrixXd covariance = MatrixXd::Zero(9, 9);
+    double kinetic = 0;
+    for (int draw = 0; draw < numDraws; draw++) {
+        context.setVelocitiesToTemperature(300, draw + 1);
+        const VectorXd scaled = root.transpose() * toVector(getVelocities(context));
+        covariance += scaled * scaled.transpose() / (kT * numDraws);
+        kinetic += context.getState(State::Energy).getKineticEnergy() / numDraws;
+    }
+    // The standard error of a variance is root(2/n) of it, of a covariance root(1/n): five of the largest.
+    ASSERT((covariance - MatrixXd::Identity(9, 9)).cwiseAbs().maxCoeff() < 5 * std::sqrt(2.0 / numDraws));
+    ASSERT_EQUAL_TOL(4.5 * kT, kinetic, 5 * std::sqrt(2.0 / 9 / numDraws));
+    context.setVelocities(makeVelocities(model.system, 300, 1));
+    ASSERT(context.getState(State::Energy).getKineticEnergy() > 3 * 4.5 * kT);
+}
+
+void testErrors(Platform& platform) {
+    MassPenaltyIntegrator integrator(0.004);
+    assertThrows([&] { integrator.setPenalizedPeriod(-1); }, {"MassPenaltyIntegrator", "period", "-1", "16 steps"});
+    assertThrows([&] { integrator.addPair(0, 1, -3); }, {"inertia", "-3", "constraint"});
+    assertThrows([&] { integrator.addPair(0, 1, INFINITY); }, {"inertia", "constraint"});
+    assertThrows([&] { integrator.addPair(2, 2, 1); }, {"different", "2"});
+    ASSERT_EQUAL(0, integrator.getNumPairs());
+    int particle1, particle2;
+    double kappa;
+    assertThrows([&] { integrator.getPairParameters(0, particle1, particle2, kappa); }, {"range"});
+    Model model = makeWaterWithSiteAndAnchor();
+    integrator.addPair(0, 7, 1);
+    auto create = [&] { Context context(model.system, integrator, platform); };
+    assertThrows(create, {"MassPenaltyIntegrator: pair 0", "particles 0 and 7", "has 5"});
+    integrator.setPairParameters(0, 1, 3, 1);
+    assertThrows(create, {"pair 0", "virtual site", "setPairParameters"});
+    integrator.setPairParameters(0, 1, 4, 1);
+    create();
+    Model thermostatted = makeWaterCluster(1);
+    thermostatted.system.addForce(new AndersenThermostat(300, 1));
+    MassPenaltyIntegrator other(0.004);
+    assertThrows([&] { Context context(thermostatted.system, other, platform); },
+                 {"AndersenThermostat", "MassPenaltyLangevinIntegrator"});
+}
+
+/** A step takes no memory beyond that of OpenMM's forces: small blocks and large ones, constraints and added pairs. */
+void testNoMemoryIsAllocated(Platform& platform) {
+    if (!canCountAllocations)
+        return;
+    Model model = makeWaterInField();
+    auto* bonds = new HarmonicBondForce();
+    auto* angles = new HarmonicAngleForce();
+    const int first = model.system.getNumParticles();
+    for (int i = 0; i < 30; i++) {
+        model.system.addParticle(14);
+        model.positions.push_back(Vec3(1 + 0.13 * i, 0.08 * (i % 2), 0.02 * (i % 3)));
+        if (i == 10)
+            model.system.addConstraint(first + i - 1, first + i, 0.155);
+        else if (i > 0)
+            bonds->addBond(first + i - 1, first + i, 0.155, 200000);
+        if (i > 1)
+            angles->addAngle(first + i - 2, first + i - 1, first + i, 2.05, 500);
+    }
+    model.system.addForce(bonds);
+    model.system.addForce(angles);
+    MassPenaltyIntegrator integrator(0.004);
+    MassPenaltyLangevinIntegrator langevin(300, 1, 0.004);
+    for (MassPenaltyIntegrator* tested : {&integrator, (MassPenaltyIntegrator*) &langevin}) {
+        tested->addPair(first, first + 3, 10);
+        Context context(model.system, *tested, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocitiesToTemperature(300, 1);
+        tested->step(2);
+        const long count = countAllocations([&] { tested->step(10); });
+        const long ofForces = countAllocations([&] {
+            for (int i = 0; i < 10; i++)
+                context.getState(State::Forces);
+        });
+        std::cout << "allocations in 10 steps " << count << ", in 10 evaluations of the forces " << ofForces
+                  << std::endl;
+        ASSERT(count <= ofForces);
+    }
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testReversible),
+                            CLAIM(testOrderIsTwo), CLAIM(testMomentaAreKept),
+                            CLAIM(testEnergyIsKeptBetterThanByVerlet), CLAIM(testPairsAreChosenByPeriod),
+                            CLAIM(testCustomForcesAreRecognized), CLAIM(testConstraintsAloneAreRattle),
+                            CLAIM(testConstraintsBesidePenalties), CLAIM(testDependentConstraints),
+                            CLAIM(testVelocitiesStartWarm), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
+}

@@ -1,0 +1,129 @@
+"""What the validations of water share: making runs, keeping them in files, checking claims on them."""
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import openmm as mm
+from openmm import app
+from tqdm import tqdm
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+
+from observables import blocked_error, rdf_p_value  # noqa: E402
+from sampling import Samples, number_of_steps, sample  # noqa: E402
+from tip3p_water import TEMPERATURE, Run  # noqa: E402
+from water import EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate, start_geometry  # noqa: E402
+
+EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then once more with the run's own integrator
+P_VALUE = 0.01            # radial distributions that differ more than by this chance are different
+
+
+def make_run(name: str, run: Run, seed: int, friction: float, options, **recorded) -> Samples:
+    """Equilibrate and sample; `recorded` says what else sampling.sample() is to record."""
+    box = build_box(options.waters)
+    start = start_geometry(run.geometry)
+    geometries = ["rigid"] if start == "rigid" else ["rigid", "flexible"]
+    settling = round(EQUILIBRATION_TIME / run.step)
+    steps = sum(round(EQUILIBRATION_TIME / EQUILIBRATION_STEP[geometry]) for geometry in geometries)
+    steps += settling + number_of_steps(options.time, run.step)
+    with tqdm(total=steps, desc=name, unit="step", mininterval=0.5 if sys.stderr.isatty() else 30) as bar:
+        state = None
+        for geometry in geometries:
+            state = equilibrate(box, geometry, EQUILIBRATION_TIME, temperature=TEMPERATURE,
+                                platform=options.platform, seed=seed, progress=bar.update, start=state)
+        integrator = run.make(TEMPERATURE, friction, run.step)
+        integrator.setRandomNumberSeed(seed)
+        simulation = app.Simulation(box.topology, build_system(box, run.geometry, run.hydrogen_mass), integrator,
+                                    mm.Platform.getPlatform(options.platform))
+        simulation.context.setPositions(state.getPositions())
+        simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
+        advance(integrator, settling, bar.update)
+        return sample(simulation, options.time, bar.update, **recorded)
+
+
+def make_missing(names: Iterable[str], files: dict[str, Path], make: Callable[[str], Samples]) -> bool:
+    """Make the runs whose files are missing, and keep them; True if all are there."""
+    complete = True
+    for name in names:
+        if files[name].exists():
+            print(f"{files[name]}: done before")
+            continue
+        try:
+            make(name).save(files[name])
+        except (FloatingPointError, mm.OpenMMException) as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            complete = False
+    return complete
+
+
+@dataclass
+class Claim:
+    """|value - expected| <= tolerance. With an error of more than half the tolerance it is undecided."""
+    text: str
+    value: float
+    expected: float
+    error: float  # standard error of value - expected
+    tolerance: float
+
+    @property
+    def verdict(self) -> str:
+        if self.error > self.tolerance / 2:
+            return "UNDECIDED, needs a longer --time"
+        return "pass" if abs(self.value - self.expected) <= self.tolerance else "FAIL"
+
+
+def mean_claim(text: str, series: np.ndarray, reference: np.ndarray, tolerance: float) -> Claim:
+    """Two runs have the same mean of a time series."""
+    return Claim(text, series.mean(), reference.mean(), np.hypot(blocked_error(series), blocked_error(reference)),
+                 tolerance)
+
+
+def temperature_claim(text: str, series: np.ndarray, tolerance: float) -> Claim:
+    """The mean of a series is TEMPERATURE, with a relative tolerance."""
+    return Claim(text, series.mean(), TEMPERATURE, blocked_error(series), tolerance * TEMPERATURE)
+
+
+def bond_length_claims(run: Samples, reference: Samples, variance_tolerance: float) -> list[Claim]:
+    """Mean (within 2e-5 nm) and variance (relative tolerance) of the O-H length."""
+    length, reference_length = run.bond_length, reference.bond_length
+    variance, reference_variance = run.bond_variance, reference.bond_variance
+    return [Claim("O-H length, mean, nm", length[0], reference_length[0],
+                  np.hypot(length[1], reference_length[1]), 2e-5),
+            Claim("O-H length, variance, nm^2", variance[0], reference_variance[0],
+                  np.hypot(variance[1], reference_variance[1]), variance_tolerance * reference_variance[0])]
+
+
+class Report:
+    """Prints claims with their verdicts, and counts those."""
+
+    def __init__(self):
+        self.verdicts = []
+
+    def heading(self, name: str, reference: str, results: dict[str, Samples]) -> bool:
+        """Introduce the claims on a run; False if it or its reference is missing."""
+        missing = [needed for needed in (reference, name) if needed not in results]
+        print(f"\n{name} against {reference}" + (f": NOT RUN: {', '.join(missing)}" if missing else ""))
+        self.verdicts.extend("NOT RUN" for _ in missing)
+        return not missing
+
+    def check(self, claims: list[Claim]):
+        for claim in claims:
+            print(f"  {claim.text:35} {claim.value:10.5g} {claim.expected:10.5g}   difference "
+                  f"{claim.value - claim.expected:9.2g} +- {claim.error:7.2g}, "
+                  f"tolerance {claim.tolerance:7.2g}   {claim.verdict}")
+            self.verdicts.append(claim.verdict)
+
+    def check_rdf(self, what: str, kinds: tuple[str, ...], rdf: np.ndarray, reference: np.ndarray):
+        for pair, g, g_ref in zip(kinds, rdf, reference):
+            p = rdf_p_value(g, g_ref)
+            self.verdicts.append("pass" if p > P_VALUE else "FAIL")
+            print(f"  {f'{pair} {what}, chance to differ so':45} {p:10.3g}   at least {P_VALUE:g}   "
+                  f"{self.verdicts[-1]}")
+
+    def finish(self) -> bool:
+        """Print the count; True if all claims hold."""
+        passed = self.verdicts.count("pass")
+        print(f"\n{passed} of {len(self.verdicts)} claims hold")
+        return passed == len(self.verdicts)
