@@ -33,10 +33,11 @@ from .openmmstiff import (  # noqa: E402
     ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
     MassPenaltyLangevinIntegrator, StiffForceSelection, StiffIntegrator, ZhangSkeelIntegrator,
     ZhangSkeelLangevinIntegrator)
+from ._topology import addPairsFromTopology  # noqa: E402
 
 __all__ = ["ImpulseIntegrator", "ImpulseLangevinIntegrator", "LangevinThermostat", "MassPenaltyIntegrator",
            "MassPenaltyLangevinIntegrator", "StiffForceSelection", "StiffIntegrator", "ZhangSkeelIntegrator",
-           "ZhangSkeelLangevinIntegrator"]
+           "ZhangSkeelLangevinIntegrator", "addPairsFromTopology"]
 
 for _name in __all__:
     # The public name: what pickles refer to and what help() shows.

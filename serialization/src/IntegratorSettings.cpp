@@ -85,8 +85,10 @@ void OpenMMStiff::writeMassPenalty(SerializationNode& node, const MassPenaltyInt
         int particle1, particle2;
         double inertia;
         integrator.getPairParameters(i, particle1, particle2, inertia);
-        pairs.createChildNode("Pair").setIntProperty("p1", particle1).setIntProperty("p2", particle2).setDoubleProperty(
-                "inertia", inertia);
+        pairs.createChildNode("Pair")
+                .setIntProperty("p1", particle1)
+                .setIntProperty("p2", particle2)
+                .setDoubleProperty("inertia", inertia);
     }
 }
 

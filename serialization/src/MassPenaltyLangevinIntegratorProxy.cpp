@@ -5,7 +5,8 @@
 using namespace OpenMM;
 using namespace OpenMMStiff;
 
-MassPenaltyLangevinIntegratorProxy::MassPenaltyLangevinIntegratorProxy() : SerializationProxy("MassPenaltyLangevinIntegrator") {
+MassPenaltyLangevinIntegratorProxy::MassPenaltyLangevinIntegratorProxy()
+        : SerializationProxy("MassPenaltyLangevinIntegrator") {
 }
 
 void MassPenaltyLangevinIntegratorProxy::serialize(const void* object, SerializationNode& node) const {

@@ -196,7 +196,8 @@ void testLargeBlocksAreSparseAndSmallOnesFillLanes() {
 void testLoadedStateHasRates() {
     forAll([](const Molecules& molecules, const auto& batch, auto& work) {
         forEachLane(molecules, batch, [&](const Dense& dense, int m, int l) {
-            const VectorXd rates = dense.jacobian(segment(molecules.x, molecules, m)) * segment(molecules.v, molecules, m);
+            const VectorXd rates =
+                    dense.jacobian(segment(molecules.x, molecules, m)) * segment(molecules.v, molecules, m);
             const VectorXd w = lane(work.w, batch.size(), l);
             for (int p = 0; p < batch.size(); p++)
                 ASSERT_EQUAL_TOL(dense.pairs[p].isConstrained() ? 0 : rates[p], w[p], 1e-12);
@@ -231,22 +232,24 @@ void testTiedVelocitiesAreTheClosest() {
 /** The metric force is -kT/2 times the gradient of ln det A, less that of the constraints' own determinant. */
 void testMetricForceIsTheGradient() {
     const double kT = 2.5;
-    forAll([&](const Molecules& molecules, const auto& batch, auto& work) {
-        for (int i = 0; i < molecules.numAtoms; i++)
-            work.a[i].setZero();
-        addMetricForces(batch, kT, work);
-        forEachLane(molecules, batch, [&](const Dense& dense, int m, int l) {
-            const Dense constrained(molecules, m, true);
-            const VectorXd x = segment(molecules.x, molecules, m);
-            const VectorXd gradient = differentiate(x, 1e-4, [&](const VectorXd& at) {
-                VectorXd value(1);
-                value << dense.logDeterminant(at) - constrained.logDeterminant(at);
-                return value;
-            }).transpose();
-            const VectorXd a = -0.5 * kT * dense.inverseMass * gradient;
-            ASSERT((a - lane(work.a, molecules.numAtoms, l)).norm() < 1e-7 * (1 + a.norm()));
-        });
-    }, false); // differences of the logarithm of a nearly vanishing determinant would be noise
+    forAll(
+            [&](const Molecules& molecules, const auto& batch, auto& work) {
+                for (int i = 0; i < molecules.numAtoms; i++)
+                    work.a[i].setZero();
+                addMetricForces(batch, kT, work);
+                forEachLane(molecules, batch, [&](const Dense& dense, int m, int l) {
+                    const Dense constrained(molecules, m, true);
+                    const VectorXd x = segment(molecules.x, molecules, m);
+                    const VectorXd gradient = differentiate(x, 1e-4, [&](const VectorXd& at) {
+                                                  VectorXd value(1);
+                                                  value << dense.logDeterminant(at) - constrained.logDeterminant(at);
+                                                  return value;
+                                              }).transpose();
+                    const VectorXd a = -0.5 * kT * dense.inverseMass * gradient;
+                    ASSERT((a - lane(work.a, molecules.numAtoms, l)).norm() < 1e-7 * (1 + a.norm()));
+                });
+            },
+            false); // differences of the logarithm of a nearly vanishing determinant would be noise
 }
 
 /** The motion solves its equations, over a way of some hundredths of the bond lengths, and keeps constraints. */
@@ -268,8 +271,8 @@ void testDriftSolvesItsEquations() {
             const VectorXd multipliers = weighted.colPivHouseholderQr().solve(impulse);
             ASSERT((weighted * multipliers - impulse).norm() < 1e-9 * impulse.norm());
             const bool unique = (batch.size() == 2 * n - 3);
-            ASSERT(!unique || (dense.compliance * multipliers - w + lane(w0, batch.size(), l)).norm() <
-                                      1e-8 * (1 + w.norm()));
+            ASSERT(!unique ||
+                   (dense.compliance * multipliers - w + lane(w0, batch.size(), l)).norm() < 1e-8 * (1 + w.norm()));
             const VectorXd s = dense.lengths(after);
             for (int p = 0; p < batch.size(); p++) {
                 const bool constrained = dense.pairs[p].isConstrained();

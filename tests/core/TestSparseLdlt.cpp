@@ -242,7 +242,8 @@ void testNoMemoryIsAllocated() {
 
 int main() {
     return checkClaims({
-            CLAIM(testEachEntryHasASlotOfItsOwn), CLAIM(testInverseOnPatternAgreesWithDenseEigen),
+            CLAIM(testEachEntryHasASlotOfItsOwn),
+            CLAIM(testInverseOnPatternAgreesWithDenseEigen),
             CLAIM(testSolutionAgreesWithDenseEigen),
             CLAIM(testAFactorizationDependsOnItsMatrixAlone),
             CLAIM(testDefinitenessIsThatOfTheEigenvalues),

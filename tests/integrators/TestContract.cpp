@@ -497,8 +497,7 @@ int main(int argc, char* argv[]) {
                            {CLAIM(testCheckpointsResumeExactly), CLAIM(testStatesResumeExactly),
                             CLAIM(testReinitializePreservesTheState), CLAIM(testSeeds),
                             CLAIM(testNoFrictionMeansNoNoise), CLAIM(testChangesTakeEffect),
-                            CLAIM(testFailedStepKeepsTheState), CLAIM(testErrors),
-                            CLAIM(testStiffForcesThatCannotBe),
+                            CLAIM(testFailedStepKeepsTheState), CLAIM(testErrors), CLAIM(testStiffForcesThatCannotBe),
                             CLAIM(testConstraintsOutsideTheStiffTerms), CLAIM(testMasslessParticlesAndVirtualSites),
                             CLAIM(testPeriodicTermsInTriclinicBox), CLAIM(testCompoundIntegrator),
                             CLAIM(testKernelIsThePlatformsOwn), CLAIM(testPlatformsAgree)});

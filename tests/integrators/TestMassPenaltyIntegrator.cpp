@@ -266,16 +266,16 @@ void testPairsAreChosenByPeriod(Platform& platform) {
     ASSERT_EQUAL(3, count(model.system, [](auto&) {}));
     ASSERT_EQUAL(0, count(model.system, [](auto& integrator) { integrator.setStepSize(0.0005); }));
     ASSERT_EQUAL(2, count(model.system, [&](auto& integrator) {
-        // The H-H distance, with two light atoms, has a period of its own close by.
-        integrator.setPenalizedPeriod(0.01);
-        integrator.addPair(1, 2, 0);
-        ASSERT(bondPeriod < 0.01);
-    }));
+                     // The H-H distance, with two light atoms, has a period of its own close by.
+                     integrator.setPenalizedPeriod(0.01);
+                     integrator.addPair(1, 2, 0);
+                     ASSERT(bondPeriod < 0.01);
+                 }));
     ASSERT_EQUAL(0, count(model.system, [](auto& integrator) { integrator.setUseBondedForces(false); }));
     ASSERT_EQUAL(1, count(model.system, [](auto& integrator) {
-        integrator.setUseBondedForces(false);
-        integrator.addPair(0, 2, 5);
-    }));
+                     integrator.setUseBondedForces(false);
+                     integrator.addPair(0, 2, 5);
+                 }));
     ASSERT_EQUAL(0, count(makeWaterCluster(1, true).system, [](auto&) {}));
     // A flat angle tells nothing by its 1-3 distance; a bond to a virtual site has no motion of its own.
     auto& angles = dynamic_cast<HarmonicAngleForce&>(model.system.getForce(1));
@@ -569,9 +569,9 @@ void testNoMemoryIsAllocated(Platform& platform) {
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testReversible),
-                            CLAIM(testOrderIsTwo), CLAIM(testMomentaAreKept),
-                            CLAIM(testEnergyIsKeptBetterThanByVerlet), CLAIM(testPairsAreChosenByPeriod),
-                            CLAIM(testCustomForcesAreRecognized), CLAIM(testConstraintsAloneAreRattle),
-                            CLAIM(testConstraintsBesidePenalties), CLAIM(testDependentConstraints),
-                            CLAIM(testVelocitiesStartWarm), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
+                            CLAIM(testOrderIsTwo), CLAIM(testMomentaAreKept), CLAIM(testEnergyIsKeptBetterThanByVerlet),
+                            CLAIM(testPairsAreChosenByPeriod), CLAIM(testCustomForcesAreRecognized),
+                            CLAIM(testConstraintsAloneAreRattle), CLAIM(testConstraintsBesidePenalties),
+                            CLAIM(testDependentConstraints), CLAIM(testVelocitiesStartWarm), CLAIM(testErrors),
+                            CLAIM(testNoMemoryIsAllocated)});
 }

@@ -10,10 +10,12 @@ import openmm
 import pytest
 from conftest import Waters, create, positions_of
 from openmm import app, unit
-from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, StiffForceSelection,
-                         StiffIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
+from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
+                         MassPenaltyLangevinIntegrator, StiffForceSelection, StiffIntegrator, ZhangSkeelIntegrator,
+                         ZhangSkeelLangevinIntegrator)
 
-INTEGRATORS = [ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator]
+INTEGRATORS = [ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator,
+               MassPenaltyIntegrator, MassPenaltyLangevinIntegrator]
 CLASSES = INTEGRATORS + [StiffIntegrator, LangevinThermostat, StiffForceSelection]
 
 
@@ -58,6 +60,15 @@ def test_methods_have_named_arguments(name, arguments):
     ("setStiffForceGroups", ["groups"])])
 def test_methods_of_the_impulse_integrators_have_named_arguments(name, arguments):
     assert list(inspect.signature(getattr(impulse(), name)).parameters) == arguments
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("setPenalizedPeriod", ["period"]), ("setUseBondedForces", ["use"]), ("setMetricCorrection", ["correct"]),
+    ("addPair", ["particle1", "particle2", "inertia"]), ("getNumPairs", []), ("getPairParameters", ["index"]),
+    ("setPairParameters", ["index", "particle1", "particle2", "inertia"]), ("computeNumPenalizedPairs", [])])
+def test_methods_of_the_mass_penalty_integrators_have_named_arguments(name, arguments):
+    integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)
+    assert list(inspect.signature(getattr(integrator, name)).parameters) == arguments
 
 
 def test_arguments_may_be_passed_by_name():
@@ -196,8 +207,11 @@ def test_class_hierarchy():
     assert issubclass(ImpulseIntegrator, StiffIntegrator)
     assert issubclass(ImpulseLangevinIntegrator, ImpulseIntegrator)
     assert issubclass(ImpulseLangevinIntegrator, LangevinThermostat)
+    assert issubclass(MassPenaltyLangevinIntegrator, MassPenaltyIntegrator)
+    assert issubclass(MassPenaltyLangevinIntegrator, LangevinThermostat)
     for cls in INTEGRATORS:
-        assert issubclass(cls, StiffForceSelection)
+        assert issubclass(cls, StiffIntegrator)
+        assert issubclass(cls, StiffForceSelection) == (not issubclass(cls, MassPenaltyIntegrator))
 
 
 @pytest.mark.parametrize("abstract", [StiffIntegrator, LangevinThermostat, StiffForceSelection])

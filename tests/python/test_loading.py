@@ -93,6 +93,7 @@ def test_other_releases_of_the_series_are_accepted(version):
 def test_public_names():
     assert set(openmmstiff.__all__) == {
         "StiffIntegrator", "LangevinThermostat", "StiffForceSelection", "ZhangSkeelIntegrator",
-        "ZhangSkeelLangevinIntegrator", "ImpulseIntegrator", "ImpulseLangevinIntegrator"}
+        "ZhangSkeelLangevinIntegrator", "ImpulseIntegrator", "ImpulseLangevinIntegrator", "MassPenaltyIntegrator",
+        "MassPenaltyLangevinIntegrator", "addPairsFromTopology"}
     for name in openmmstiff.__all__:
         assert getattr(openmmstiff, name).__module__ == "openmmstiff"

@@ -8,28 +8,33 @@ import pytest
 from openmm import XmlSerializer, unit
 
 import conftest
-from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, StiffIntegrator,
-                         ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
+from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
+                         MassPenaltyLangevinIntegrator, StiffIntegrator, ZhangSkeelIntegrator,
+                         ZhangSkeelLangevinIntegrator)
 
 # Getter: a value that is not the default, and which is exact in XML only if all digits are written.
 COMMON = {
     "StepSize": 0.1/3*unit.picoseconds,
     "ConstraintTolerance": 1e-7/3,
     "IntegrationForceGroups": 0b101,
-    "StiffForceGroups": -2**31 + 2,
 }
+STIFF_FORCES = {"StiffForceGroups": -2**31 + 2}
 THERMOSTAT = {
     "Temperature": 1000/3*unit.kelvin,
     "Friction": 2/3/unit.picosecond,
     "RandomNumberSeed": 2**31 - 1,
 }
-ZHANG_SKEEL = {**COMMON, "Beta": 1/3}
-IMPULSE = {**COMMON, "Kick": ImpulseIntegrator.Mollified, "ProjectedPeriod": 0.1/3*unit.picoseconds, "NumMicroSteps": 7}
+ZHANG_SKEEL = {**COMMON, **STIFF_FORCES, "Beta": 1/3}
+IMPULSE = {**COMMON, **STIFF_FORCES, "Kick": ImpulseIntegrator.Mollified,
+           "ProjectedPeriod": 0.1/3*unit.picoseconds, "NumMicroSteps": 7}
+MASS_PENALTY = {**COMMON, "PenalizedPeriod": 0.2/3*unit.picoseconds, "UseBondedForces": False}
 SETTINGS = {
     ZhangSkeelIntegrator: ZHANG_SKEEL,
     ZhangSkeelLangevinIntegrator: {**ZHANG_SKEEL, **THERMOSTAT, "ThermalizeStiffModes": False},
     ImpulseIntegrator: IMPULSE,
     ImpulseLangevinIntegrator: {**IMPULSE, **THERMOSTAT},
+    MassPenaltyIntegrator: MASS_PENALTY,
+    MassPenaltyLangevinIntegrator: {**MASS_PENALTY, **THERMOSTAT, "MetricCorrection": False},
 }
 
 
@@ -53,6 +58,15 @@ def test_every_setting_survives(cls):
         assert getattr(copy, "get" + name)() == value
 
 
+def test_pairs_survive():
+    integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)
+    pairs = [[3, 1, 10/3*unit.dalton], [0, 7, 0*unit.dalton]]
+    for pair in pairs:
+        integrator.addPair(*pair)
+    copy = MassPenaltyLangevinIntegrator.cast(XmlSerializer.clone(integrator))
+    assert [copy.getPairParameters(i) for i in range(copy.getNumPairs())] == pairs
+
+
 def test_an_infinite_period_survives():
     integrator = ImpulseIntegrator(0.002)
     integrator.setProjectedPeriod(float("inf"))
@@ -63,7 +77,7 @@ def test_an_infinite_period_survives():
 def test_every_setter_is_tested(cls):
     """A setting added later must be added above, and so to the XML."""
     setters = {name[3:] for name in dir(cls) if name.startswith("set")}
-    assert setters == set(SETTINGS[cls])
+    assert setters - {"PairParameters"} == set(SETTINGS[cls])  # for pairs see test_pairs_survive
 
 
 def test_clone(cls):
@@ -102,16 +116,26 @@ def test_xml_of_version_1_stays_readable():
     assert integrator.getKick() == ImpulseIntegrator.Mollified
     assert integrator.getNumMicroSteps() == 9
     assert integrator.getFriction() == 2/unit.picosecond
+    integrator = MassPenaltyLangevinIntegrator.cast(XmlSerializer.deserialize("""<?xml version="1.0" ?>
+        <Integrator constraintTolerance="1e-06" friction="2" integrationForceGroups="-1" metricCorrection="0"
+         penalizedPeriod=".1" randomSeed="3" stepSize=".004" temperature="310"
+         type="MassPenaltyLangevinIntegrator" useBondedForces="0" version="1">
+            <Pairs><Pair inertia="5.5" p1="3" p2="4"/></Pairs>
+        </Integrator>"""))
+    assert integrator.getPenalizedPeriod() == 0.1*unit.picoseconds
+    assert integrator.getUseBondedForces() is False
+    assert integrator.getMetricCorrection() is False
+    assert integrator.getPairParameters(0) == [3, 4, 5.5*unit.dalton]
 
 
 @pytest.mark.parametrize("version", [0, 2])
 def test_an_unknown_version_is_refused(cls, version):
-    xml = XmlSerializer.serialize(create(cls)).replace('version="1"/>', f'version="{version}"/>')
+    xml = XmlSerializer.serialize(create(cls)).replace('version="1"', f'version="{version}"')
     with pytest.raises(openmm.OpenMMException, match=f"{cls.__name__}: unsupported version {version}"):
         XmlSerializer.deserialize(xml)
 
 
-@pytest.mark.parametrize("attribute", ["stepSize", "constraintTolerance", "stiffForceGroups"])
+@pytest.mark.parametrize("attribute", ["stepSize", "constraintTolerance", "integrationForceGroups"])
 def test_a_missing_setting_is_refused(cls, attribute):
     element = ElementTree.fromstring(XmlSerializer.serialize(create(cls)))
     del element.attrib[attribute]
@@ -141,7 +165,8 @@ def test_cast_gives_the_class_back(cls):
     assert cls.cast(integrator) is integrator
     assert type(integrator) is cls
     assert integrator.thisown
-    assert integrator.getStiffForceGroups() == SETTINGS[cls]["StiffForceGroups"]
+    for name, value in SETTINGS[cls].items():
+        assert getattr(integrator, "get" + name)() == value
 
 
 @pytest.mark.parametrize("base", [StiffIntegrator, ZhangSkeelIntegrator])

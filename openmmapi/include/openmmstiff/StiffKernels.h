@@ -174,8 +174,7 @@ public:
      *
      * @param stateModified   whether a Force modified the Context's state just before this step
      */
-    virtual void execute(OpenMM::ContextImpl& context, const MassPenaltyIntegrator& integrator,
-                         bool stateModified) = 0;
+    virtual void execute(OpenMM::ContextImpl& context, const MassPenaltyIntegrator& integrator, bool stateModified) = 0;
     /**
      * Execute a step at constant temperature.
      */

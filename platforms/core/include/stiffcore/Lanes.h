@@ -22,8 +22,7 @@ public:
         using Array = Eigen::Array<bool, count, 1>;
         Mask(bool all = false) : values(Array::Constant(all)) {
         }
-        template <class Expression>
-        explicit Mask(const Eigen::ArrayBase<Expression>& expression) : values(expression) {
+        template <class Expression> explicit Mask(const Eigen::ArrayBase<Expression>& expression) : values(expression) {
         }
         bool operator[](int lane) const {
             return values[lane];
@@ -146,7 +145,15 @@ template <> struct NumTraits<stiffcore::Lanes> : GenericNumTraits<double> {
     using NonInteger = stiffcore::Lanes;
     using Nested = stiffcore::Lanes;
     using Literal = stiffcore::Lanes;
-    enum { IsInteger = 0, IsSigned = 1, IsComplex = 0, RequireInitialization = 0, ReadCost = 2, AddCost = 2, MulCost = 2 };
+    enum {
+        IsInteger = 0,
+        IsSigned = 1,
+        IsComplex = 0,
+        RequireInitialization = 0,
+        ReadCost = 2,
+        AddCost = 2,
+        MulCost = 2
+    };
 };
 
 } // namespace Eigen

@@ -185,8 +185,7 @@ private:
     void updateStiffness(OpenMM::ContextImpl& context, const Settings& settings, const std::string& className) {
         const OpenMM::System& all = context.getSystem();
         if (bonded == nullptr || !parametersKnown || settings.integrationGroups != known.integrationGroups) {
-            auto present =
-                    std::make_unique<OpenMMStiff::BondedStiffness>(all, settings.integrationGroups, className);
+            auto present = std::make_unique<OpenMMStiff::BondedStiffness>(all, settings.integrationGroups, className);
             if (bonded == nullptr || settings.integrationGroups != known.integrationGroups ||
                 !present->hasSameParameters(*bonded)) {
                 stiffnessKnown = false;

@@ -90,7 +90,8 @@ void computeRates(const BlockInstance<Real>& block, const std::vector<Vector3<Re
 
 /** Solve with the factors of G M^-1 G^T, in place, multipliers <- (G M^-1 G^T)^-1 multipliers. */
 template <class Real> void solveMultipliers(const BlockInstance<Real>& block, Workspace<Real>& work) {
-    solveMatrix(block.schur.get(), block.pattern->schur.layout.getSize(), schurValues(block, work), work.multipliers.data());
+    solveMatrix(block.schur.get(), block.pattern->schur.layout.getSize(), schurValues(block, work),
+                work.multipliers.data());
 }
 
 /** v <- v - M^-1 G^T multipliers */

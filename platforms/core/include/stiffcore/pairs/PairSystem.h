@@ -149,8 +149,8 @@ public:
             else
                 for (size_t first = 0; first < same.size(); first += LaneTraits<Real>::count) {
                     const size_t last = std::min(same.size(), first + LaneTraits<Real>::count);
-                    batches.push_back(makeBatch<Real>(*patterns[i], {same.begin() + first, same.begin() + last}, pairs,
-                                                      masses));
+                    batches.push_back(
+                            makeBatch<Real>(*patterns[i], {same.begin() + first, same.begin() + last}, pairs, masses));
                 }
         }
         std::sort(largeBlocks.begin(), largeBlocks.end(),
@@ -239,8 +239,7 @@ void scatter(const PairBatch<Real>& batch, const std::vector<Vector3<Real>>& loc
 }
 
 /** Copy numbers of a batch's pairs from an array of all pairs. */
-template <class Real>
-void gatherPairs(const PairBatch<Real>& batch, const double* array, std::vector<Real>& local) {
+template <class Real> void gatherPairs(const PairBatch<Real>& batch, const double* array, std::vector<Real>& local) {
     for (int lane = 0; lane < batch.numLanes; lane++)
         for (int p = 0; p < batch.size(); p++)
             LaneTraits<Real>::lane(local[p], lane) = array[batch.pairs[lane][p]];

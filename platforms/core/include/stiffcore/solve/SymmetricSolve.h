@@ -43,7 +43,8 @@ typename DenseLdlt<Real>::Mask factorMatrix([[maybe_unused]] const SparseMatrix<
 }
 
 /** Solve with a factored matrix, in place. */
-template <class Real> void solveMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, const Real* values, Real* rhs) {
+template <class Real>
+void solveMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, const Real* values, Real* rhs) {
     if constexpr (std::is_same_v<Real, double>)
         if (sparse != nullptr)
             return sparse->solver->solve(rhs);

@@ -1,0 +1,219 @@
+#include "OpenMMStiff.h"
+#include "PlatformTest.h"
+#include "Statistics.h"
+#include "Systems.h"
+#include <functional>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using std::vector;
+
+namespace {
+
+const double kT = boltzmann * 300;
+
+/** Bent molecules ABA with a light atom in the middle, beside each other; none acts on another. */
+struct BentMolecules {
+    static constexpr int count = 64;
+    static constexpr double length = 0.15, bondConstant = 1e5, endMass = 12, middleMass = 2;
+    /// A double well in the angle.
+    static double angleEnergy(double theta) {
+        const double d = (theta - 1.9) * (theta - 1.9) - 0.16;
+        return 60 * d * d;
+    }
+    Model model;
+
+    explicit BentMolecules(bool constrained = false) {
+        auto* bonds = new HarmonicBondForce();
+        auto* angles = new CustomAngleForce("60*((theta-1.9)^2-0.16)^2");
+        for (int m = 0; m < count; m++) {
+            const int first = 3 * m;
+            for (double mass : {endMass, middleMass, endMass})
+                model.system.addParticle(mass);
+            for (int i : {0, 2}) {
+                if (constrained)
+                    model.system.addConstraint(first + 1, first + i, length);
+                else
+                    bonds->addBond(first + 1, first + i, length, bondConstant);
+            }
+            angles->addAngle(first, first + 1, first + 2);
+            model.positions.push_back(Vec3(length, 0, m));
+            model.positions.push_back(Vec3(0, 0, m));
+            model.positions.push_back(Vec3(length * std::cos(1.9), length * std::sin(1.9), m));
+        }
+        model.system.addForce(bonds);
+        model.system.addForce(angles);
+    }
+};
+
+/** Means over molecules and time of the square of cos(angle), of the bond length and of its square, in 32 blocks. */
+struct Averages {
+    BlockedMean cosineSquare, length, lengthSquare;
+};
+
+Averages sample(MassPenaltyLangevinIntegrator& integrator, const BentMolecules& molecules, Platform& platform,
+                int numSteps) {
+    integrator.setRandomNumberSeed(3);
+    Context context(molecules.model.system, integrator, platform, deterministic(platform));
+    context.setPositions(molecules.model.positions);
+    context.setVelocitiesToTemperature(300, 2);
+    integrator.step(2000);
+    const int interval = 10;
+    vector<double> series[3];
+    for (int i = 0; i < numSteps; i += interval) {
+        integrator.step(interval);
+        const vector<Vec3> x = getPositions(context);
+        double sums[3] = {0, 0, 0};
+        for (int m = 0; m < molecules.count; m++) {
+            const Vec3 a = x[3 * m] - x[3 * m + 1], b = x[3 * m + 2] - x[3 * m + 1];
+            const double ra = std::sqrt(a.dot(a)), rb = std::sqrt(b.dot(b)), cosine = a.dot(b) / ra / rb;
+            sums[0] += cosine * cosine / molecules.count;
+            sums[1] += 0.5 * (ra + rb) / molecules.count;
+            sums[2] += 0.5 * (ra * ra + rb * rb) / molecules.count;
+        }
+        for (int k = 0; k < 3; k++)
+            series[k].push_back(sums[k]);
+    }
+    return {BlockedMean(series[0]), BlockedMean(series[1]), BlockedMean(series[2])};
+}
+
+/** The mean of f under a density, both functions of one coordinate, by the midpoint rule. */
+double quadrature(double from, double to, const std::function<double(double)>& density,
+                  const std::function<double(double)>& f) {
+    const int n = 20000;
+    double sum = 0, norm = 0;
+    for (int i = 0; i < n; i++) {
+        const double s = from + (to - from) * (i + 0.5) / n, weight = density(s);
+        sum += weight * f(s);
+        norm += weight;
+    }
+    return sum / norm;
+}
+
+double square(double x) {
+    return x * x;
+}
+
+double cosineSquare(double theta) {
+    return std::cos(theta) * std::cos(theta);
+}
+
+/** Add a large inertia to the bonds; the angle has none. */
+void penalizeBonds(MassPenaltyLangevinIntegrator& integrator, double inertia) {
+    integrator.setUseBondedForces(false);
+    for (int m = 0; m < BentMolecules::count; m++)
+        for (int i : {0, 2})
+            integrator.addPair(3 * m + 1, 3 * m + i, inertia);
+}
+
+/**
+ * With the metric force, stiff and soft coordinates have the distribution exp(-V / kT): the angle's is sin(theta)
+ * exp(-V / kT), a bond's r^2 exp(-V / kT). Without it the angle's has the factor (det A)^1/2, and an average that differs
+ * by many errors, as theory says it does.
+ */
+void testDistributionIsThatOfThePotential(Platform& platform) {
+    const double inertia = 500, h = 0.004; // the bonds' period is 2 pi (kappa / k)^1/2 = 0.44 ps
+    const BentMolecules molecules;
+    const double a = 1 / BentMolecules::endMass + 1 / BentMolecules::middleMass + 1 / inertia;
+    auto boltzmannWeight = [](double theta) {
+        return std::sin(theta) * std::exp(-BentMolecules::angleEnergy(theta) / kT);
+    };
+    auto biasedWeight = [&](double theta) {
+        return boltzmannWeight(theta) * std::sqrt(a * a - square(std::cos(theta) / BentMolecules::middleMass));
+    };
+    auto bondWeight = [](double r) {
+        return r * r * std::exp(-0.5 * BentMolecules::bondConstant * square(r - BentMolecules::length) / kT);
+    };
+    const double expected = quadrature(0, M_PI, boltzmannWeight, cosineSquare);
+    const double biased = quadrature(0, M_PI, biasedWeight, cosineSquare);
+    const double length = quadrature(0.1, 0.2, bondWeight, [](double r) { return r; });
+    const double lengthSquare = quadrature(0.1, 0.2, bondWeight, square);
+    for (bool metric : {true, false}) {
+        MassPenaltyLangevinIntegrator integrator(300, 2, h);
+        penalizeBonds(integrator, inertia);
+        integrator.setMetricCorrection(metric);
+        const Averages found = sample(integrator, molecules, platform, 60000);
+        std::cout << "metric force " << (metric ? "on" : "off") << ": mean of cos^2 " << found.cosineSquare.mean << " +- "
+                  << found.cosineSquare.error << ", expected " << (metric ? expected : biased) << "; bond length "
+                  << found.length.mean << " +- " << found.length.error << ", expected " << length << std::endl;
+        ASSERT(std::abs(found.cosineSquare.mean - (metric ? expected : biased)) < 4 * found.cosineSquare.error);
+        if (!metric) {
+            ASSERT(std::abs(found.cosineSquare.mean - expected) > 6 * found.cosineSquare.error);
+        }
+        else {
+            ASSERT(std::abs(found.length.mean - length) < 4 * found.length.error);
+            ASSERT(std::abs(found.lengthSquare.mean - lengthSquare) < 4 * found.lengthSquare.error);
+        }
+    }
+}
+
+/**
+ * Constraints keep the distribution that they have in constrained dynamics, sin(theta) (det A_cc)^1/2 exp(-V / kT), with
+ * an inertia beside them as well.
+ */
+void testConstraintsKeepTheirDistribution(Platform& platform) {
+    const BentMolecules molecules(true);
+    const double a = 1 / BentMolecules::endMass + 1 / BentMolecules::middleMass;
+    const double expected = quadrature(
+            0, M_PI,
+            [&](double theta) {
+                return std::sin(theta) * std::exp(-BentMolecules::angleEnergy(theta) / kT) *
+                       std::sqrt(a * a - square(std::cos(theta) / BentMolecules::middleMass));
+            },
+            cosineSquare);
+    for (bool penalized : {false, true}) {
+        MassPenaltyLangevinIntegrator integrator(300, 2, 0.004);
+        integrator.setUseBondedForces(false);
+        for (int m = 0; m < BentMolecules::count && penalized; m++)
+            integrator.addPair(3 * m, 3 * m + 2, 20);
+        const Averages found = sample(integrator, molecules, platform, 40000);
+        std::cout << "bonds constrained, " << (penalized ? "with" : "without") << " inertia of the 1-3 distance: cos^2 "
+                  << found.cosineSquare.mean << " +- " << found.cosineSquare.error << ", expected " << expected
+                  << std::endl;
+        ASSERT(std::abs(found.cosineSquare.mean - expected) < 4 * found.cosineSquare.error);
+    }
+}
+
+/** Flexible water at 8 fs has the bath's temperature, and the energy of bonds and angles of a small step. */
+void testWaterAtEightFemtoseconds(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    addWell(model);
+    dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).setForceGroup(1);
+    dynamic_cast<HarmonicAngleForce&>(model.system.getForce(1)).setForceGroup(2);
+    MassPenaltyLangevinIntegrator integrator(300, 5, 0.008);
+    integrator.setRandomNumberSeed(6);
+    LangevinMiddleIntegrator reference(300, 5, 0.0005);
+    reference.setRandomNumberSeed(6);
+    auto run = [&](Integrator& tested, int numSteps, int interval) {
+        Context context(model.system, tested, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        LocalEnergyMinimizer::minimize(context);
+        context.setVelocitiesToTemperature(300, 1);
+        tested.step(numSteps / 10);
+        vector<double> kinetic, bonds, angles;
+        for (int i = 0; i < numSteps; i += interval) {
+            tested.step(interval);
+            kinetic.push_back(context.getState(State::Energy).getKineticEnergy());
+            bonds.push_back(context.getState(State::Energy, false, 1 << 1).getPotentialEnergy());
+            angles.push_back(context.getState(State::Energy, false, 1 << 2).getPotentialEnergy());
+        }
+        return vector<BlockedMean>{BlockedMean(kinetic), BlockedMean(bonds), BlockedMean(angles)};
+    };
+    const vector<BlockedMean> found = run(integrator, 40000, 5), expected = run(reference, 160000, 20);
+    const char* names[] = {"kinetic", "bond", "angle"};
+    for (int k = 0; k < 3; k++) {
+        std::cout << names[k] << " energy " << found[k].mean << " +- " << found[k].error << ", at 0.5 fs "
+                  << expected[k].mean << " +- " << expected[k].error << std::endl;
+        const double error = std::hypot(found[k].error, expected[k].error);
+        ASSERT(std::abs(found[k].mean - expected[k].mean) < 4 * error + 0.01 * expected[k].mean);
+    }
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testDistributionIsThatOfThePotential), CLAIM(testConstraintsKeepTheirDistribution),
+                            CLAIM(testWaterAtEightFemtoseconds)});
+}

@@ -1,0 +1,131 @@
+"""The mass penalty integrators in Python: pairs, velocities, and scripts that need no other change."""
+
+import io
+
+import numpy as np
+import openmm
+import pytest
+from openmm import app, unit
+
+from conftest import FEMTOSECONDS, GAS_CONSTANT, Waters, positions_of, water_box
+from openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, addPairsFromTopology
+
+
+def kinetic_temperature(context):
+    system = context.getSystem()
+    degrees = 3*system.getNumParticles() - system.getNumConstraints()
+    kinetic = context.getState(energy=True).getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)
+    return 2*kinetic/(degrees*GAS_CONSTANT)
+
+
+def test_defaults():
+    integrator = MassPenaltyLangevinIntegrator(300, 1, 0.008)
+    assert integrator.getPenalizedPeriod() == 0*unit.picosecond
+    assert integrator.getUseBondedForces() is True
+    assert integrator.getMetricCorrection() is True
+    assert integrator.getNumPairs() == 0
+
+
+def test_pair_parameters_have_units():
+    integrator = MassPenaltyIntegrator(0.004)
+    assert integrator.addPair(3, 5, 0.01*unit.kilogram/unit.mole) == 0
+    integrator.setPairParameters(0, 5, 3, 2.5)
+    assert integrator.getPairParameters(0) == [5, 3, 2.5*unit.dalton]
+    with pytest.raises(TypeError):
+        integrator.addPair(0, 1, 1*unit.nanometer)
+    with pytest.raises(openmm.OpenMMException, match="non-negative"):
+        integrator.addPair(0, 1, -1*unit.dalton)
+    assert integrator.getNumPairs() == 1
+
+
+def test_velocities_start_warm_at_eight_femtoseconds(platform):
+    """The penalized motion counts: 3N degrees of freedom have the temperature, which they keep."""
+    waters = Waters(64)
+    integrator = MassPenaltyLangevinIntegrator(300, 5, 8*FEMTOSECONDS)
+    integrator.setRandomNumberSeed(1)
+    context = waters.context(integrator, platform)
+    assert integrator.computeNumPenalizedPairs() == 3*64
+    # The standard error of a temperature from 576 degrees of freedom is 6 %.
+    assert kinetic_temperature(context) == pytest.approx(300, rel=0.2)
+    openmm.LocalEnergyMinimizer.minimize(context, maxIterations=100)
+    context.setVelocitiesToTemperature(300, 2)
+    integrator.step(100)
+    temperatures = []
+    for _ in range(50):
+        integrator.step(10)
+        temperatures.append(kinetic_temperature(context))
+    assert np.mean(temperatures) == pytest.approx(300, rel=0.05)
+    # Those of another integrator are far too hot.
+    other = openmm.Context(waters.system, openmm.VerletIntegrator(0.001), platform)
+    other.setPositions(waters.positions)
+    other.setVelocitiesToTemperature(300, 1)
+    context.setVelocities(other.getState(velocities=True).getVelocities())
+    assert kinetic_temperature(context) > 5*300
+
+
+def test_a_script_with_rigid_water_runs_unchanged():
+    """Constraints hold at OpenMM's tolerance, the reporter shows the temperature of the freedoms that are left."""
+    topology, positions, system = water_box(rigid=True)
+    integrator = MassPenaltyLangevinIntegrator(300, 5, 4*FEMTOSECONDS)
+    integrator.setRandomNumberSeed(1)
+    simulation = app.Simulation(topology, system, integrator, openmm.Platform.getPlatform("CPU"))
+    simulation.context.setPositions(positions)
+    simulation.minimizeEnergy(maxIterations=20)
+    simulation.context.setVelocitiesToTemperature(300, 1)
+    assert integrator.computeNumPenalizedPairs() == 0
+    output = io.StringIO()
+    simulation.reporters.append(app.StateDataReporter(output, 20, temperature=True))
+    simulation.step(100)
+    x = positions_of(simulation.context)
+    for i in range(0, system.getNumConstraints(), 50):
+        p1, p2, distance = system.getConstraintParameters(i)
+        assert np.linalg.norm(x[p2] - x[p1]) == pytest.approx(distance.value_in_unit(unit.nanometer), rel=1e-5)
+    assert float(output.getvalue().split()[-1]) == pytest.approx(300, rel=0.1)
+
+
+def test_pairs_from_a_topology():
+    """For a potential that is not recognized: bonds and 1-3 distances, less what is constrained."""
+    waters = Waters(5)
+    integrator = MassPenaltyLangevinIntegrator(300, 1, 4*FEMTOSECONDS)
+    integrator.setUseBondedForces(False)
+    added = addPairsFromTopology(integrator, waters.topology, waters.system, waters.positions)
+    assert added == list(range(15)) and integrator.getNumPairs() == 15
+    pairs = {tuple(sorted(integrator.getPairParameters(i)[:2])) for i in added}
+    assert pairs == {(o + a, o + b) for o in range(0, 15, 3) for a, b in ((0, 1), (0, 2), (1, 2))}
+    # About the inertia that the force field's own constant gives, k (T / 2 pi)^2 - mu.
+    period, reduced_mass = 16*0.004, 1/(1/15.99943 + 1/1.007947)
+    of_force_field = 462750.4*(period/2/np.pi)**2 - reduced_mass
+    assert integrator.getPairParameters(0)[2].value_in_unit(unit.dalton) == pytest.approx(of_force_field, rel=0.02)
+    context = waters.context(integrator, openmm.Platform.getPlatform("Reference"))
+    assert integrator.computeNumPenalizedPairs() == 15
+    integrator.step(100)
+    # A force constant, and a period so long that it changes nothing but the inertia.
+    stiffer = MassPenaltyIntegrator(0.004)
+    stiffer.setPenalizedPeriod(64*FEMTOSECONDS)
+    addPairsFromTopology(stiffer, waters.topology, waters.system,
+                         bondStiffness=5e7*unit.kilojoule_per_mole/unit.angstrom**2/100)
+    assert stiffer.getPairParameters(0)[2].value_in_unit(unit.dalton) == pytest.approx(
+        5e7*(period/2/np.pi)**2, rel=0.001)
+    assert context.getStepCount() == 100
+
+
+def test_pairs_from_a_topology_respect_constraints_and_flat_angles():
+    rigid = Waters(2, rigid=True)
+    integrator = MassPenaltyIntegrator(0.004)
+    assert addPairsFromTopology(integrator, rigid.topology, rigid.system) == []
+    # Acetylene: four atoms in a line have three bonds, and no 1-3 distance that tells of bending.
+    topology, system = app.Topology(), openmm.System()
+    residue = topology.addResidue("ACE", topology.addChain())
+    atoms = [topology.addAtom(name, app.element.hydrogen if name[0] == "H" else app.element.carbon, residue)
+             for name in ("H1", "C1", "C2", "H2")]
+    for atom in atoms:
+        system.addParticle(atom.element.mass)
+    for pair in zip(atoms, atoms[1:]):
+        topology.addBond(*pair)
+    line = np.array([[0, 0, 0], [0.106, 0, 0], [0.226, 0, 0], [0.332, 0, 0]])
+    assert len(addPairsFromTopology(integrator, topology, system, line*unit.nanometer)) == 3
+    assert len(addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system)) == 5
+    with pytest.raises(ValueError, match="4 atoms, but the System only 1"):
+        small = openmm.System()
+        small.addParticle(1)
+        addPairsFromTopology(integrator, topology, small)
