@@ -472,7 +472,7 @@ void testDependentConstraints(Platform& platform) {
     }
 }
 
-/** Velocities drawn for a temperature have it, in each direction of the extended system; those of the masses are hot. */
+/** Velocities drawn for a temperature have it, in each direction; those of the masses alone are hot. */
 void testVelocitiesStartWarm(Platform& platform) {
     const Model model = makeWaterCluster(1);
     const double period = 0.064, kT = boltzmann * 300;

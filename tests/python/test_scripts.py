@@ -20,7 +20,7 @@ def plain_impulse(stepSize):
 
 
 def slow_mass_penalty(stepSize):
-    """A MassPenaltyIntegrator whose error in the energy, of the order (step/period)^2, is a quarter of the default's."""
+    """A MassPenaltyIntegrator whose error in the energy, of the order (step/period)^2, is small."""
     integrator = MassPenaltyIntegrator(stepSize)
     integrator.setPenalizedPeriod(32*integrator.getStepSize())
     return integrator

@@ -59,8 +59,8 @@ struct PresentGeometry {
 class OPENMM_EXPORT_STIFF BondedStiffness {
 public:
     /**
-     * Find the pairs in HarmonicBondForce, HarmonicAngleForce, CustomBondForce and CustomAngleForce. Harmonic terms give
-     * their curvature at equilibrium, custom ones that at the present geometry; so do angles whose legs have no
+     * Find the pairs in HarmonicBondForce, HarmonicAngleForce, CustomBondForce and CustomAngleForce. Harmonic terms
+     * give their curvature at equilibrium, custom ones that at the present geometry; so do angles whose legs have no
      * equilibrium length.
      *
      * @param system              the System

@@ -15,8 +15,8 @@
  *
  * where z = s(x), or the length of a constraint; velocities change by these moves over t (RATTLE). The residual
  * s(x') - z' depends on l with the Jacobian -(G(x') M^-1 G0^T + 1/kappa), close to -A. The iterations make one more
- * correction after the residual has become small enough: it costs little, and what it leaves is far below the tolerance,
- * so that energy does not drift.
+ * correction after the residual has become small enough: it costs little, and what it leaves is far below the
+ * tolerance, so that energy does not drift.
  */
 namespace stiffcore {
 
@@ -113,7 +113,7 @@ inline bool iterateNewton(const PairBatch<double>& batch, double tolerance, cons
     }
 }
 
-/** For a large block: with the factors of A from before the motion as long as that converges, else by Newton's method. */
+/** For a large block: with the factors of A from before the motion while that converges, else by Newton's method. */
 inline bool iterateLarge(const PairBatch<double>& batch, double tolerance, const Box& box,
                          PairWorkspace<double>& work) {
     double last = std::numeric_limits<double>::infinity();

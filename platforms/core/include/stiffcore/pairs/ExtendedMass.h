@@ -6,13 +6,13 @@
 
 /**
  * The extended system of a mass penalty: kinetic energy 1/2 v^T M v + 1/2 sum kappa_p w_p^2, tied by w = G(x) v, where
- * G = ds/dx. With the matrix A = G M^-1 G^T + 1/kappa, the velocities (v, w) closest to given ones, in the metric of the
- * kinetic energy, that are tied are
+ * G = ds/dx. With the matrix A = G M^-1 G^T + 1/kappa, the velocities (v, w) closest to given ones, in the metric of
+ * the kinetic energy, that are tied are
  *
  *     A l = G v - w,    v <- v - M^-1 G^T l,    w <- w + l / kappa.
  *
- * For constraints 1/kappa = 0 and w = 0. A is positive definite whatever the penalized pairs are; constraints may depend
- * on each other thanks to a small regularization of theirs.
+ * For constraints 1/kappa = 0 and w = 0. A is positive definite whatever the penalized pairs are; constraints may
+ * depend on each other thanks to a small regularization of theirs.
  */
 namespace stiffcore {
 
@@ -164,9 +164,9 @@ void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale, bool 
 }
 
 /**
- * Add the force that undoes the bias of the inertia on the positions, -kT/2 grad (ln det A - ln det A_cc), to
- * the accelerations work.a. A_cc is the part of A that belongs to constraints: constrained molecules are sampled as by any other
- * integrator, which is with the bias of their constraints.
+ * Add the force that undoes the bias of the inertia on the positions, -kT/2 grad (ln det A - ln det A_cc), to the
+ * accelerations work.a. A_cc is the part of A that belongs to constraints: constrained molecules are sampled as by any
+ * other integrator, which is with the bias of their constraints.
  */
 template <class Real> void addMetricForces(const PairBatch<Real>& batch, double kT, PairWorkspace<Real>& work) {
     if (!batch.pattern->hasPenalized)

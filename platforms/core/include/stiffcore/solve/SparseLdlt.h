@@ -97,8 +97,8 @@ public:
     }
 
     /**
-     * Compute the entries of A^-1 on the pattern, from the factors, by Takahashi's recurrence (Takahashi, Fagan and Chin
-     * 1973): with A = L D L^T and Z = A^-1,
+     * Compute the entries of A^-1 on the pattern, from the factors, by Takahashi's recurrence (Takahashi, Fagan and
+     * Chin 1973): with A = L D L^T and Z = A^-1,
      *
      *     Z_ij = delta_ij / D_j - sum_{k > j} Z_ik L_kj,    i >= j,
      *
