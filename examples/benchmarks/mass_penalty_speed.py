@@ -49,6 +49,8 @@ RUNS = {
     "middle": Run("LangevinMiddle, flexible", "flexible", 0.0025, mm.LangevinMiddleIntegrator),
     "penalty": Run("MassPenaltyLangevin, flexible", "flexible", 0.008, MassPenaltyLangevinIntegrator),
     "settle": Run("LangevinMiddle + SETTLE", "rigid", 0.004, mm.LangevinMiddleIntegrator),
+    # What a step of 8 fs costs without a penalty: atoms that move further need more frequent neighbour lists.
+    "settle-long": Run("LangevinMiddle + SETTLE", "rigid", 0.008, mm.LangevinMiddleIntegrator),
     "middle-heavy": Run("LangevinMiddle, flexible, heavy H", "flexible", 0.004, mm.LangevinMiddleIntegrator,
                         HEAVY_HYDROGEN),
     "penalty-heavy": Run("MassPenaltyLangevin, flexible, heavy H", "flexible", 0.012, MassPenaltyLangevinIntegrator,
