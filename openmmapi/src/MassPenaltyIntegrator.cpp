@@ -36,6 +36,11 @@ void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
     penalizedPeriod = period;
 }
 
+double MassPenaltyIntegrator::computePenalizedPeriod() const {
+    const int defaultSteps = 16;
+    return penalizedPeriod > 0 ? penalizedPeriod : defaultSteps * getStepSize();
+}
+
 int MassPenaltyIntegrator::addPair(int particle1, int particle2, double inertia) {
     pairs.emplace_back();
     try {
@@ -69,7 +74,7 @@ void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int part
 int MassPenaltyIntegrator::computeNumPenalizedPairs() {
     requireContext();
     int number = 0;
-    for (double inertia : kernel.getAs<IntegrateMassPenaltyStepKernel>().getInertias(*context, *this))
+    for (double inertia : kernel.getAs<IntegrateMassPenaltyStepKernel>().getInertias(*context))
         number += std::isfinite(inertia);
     return number;
 }
@@ -101,11 +106,11 @@ vector<Vec3> MassPenaltyIntegrator::getVelocitiesForTemperature(const System& sy
     auto& step = const_cast<Kernel&>(kernel).getAs<IntegrateMassPenaltyStepKernel>();
     // The velocities w are drawn as those of particles whose masses are the inertias; one component of each.
     System inertias;
-    for (double inertia : step.getInertias(*context, *this))
+    for (double inertia : step.getInertias(*context))
         inertias.addParticle(std::isfinite(inertia) ? inertia : 0);
     vector<double> w;
     for (const Vec3& drawn : Integrator::getVelocitiesForTemperature(inertias, temperature, randomSeed + 1))
         w.push_back(drawn[0]);
-    step.tieVelocities(*context, *this, velocities, w);
+    step.tieVelocities(*context, velocities, w);
     return velocities;
 }

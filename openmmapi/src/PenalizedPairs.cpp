@@ -1,6 +1,5 @@
 #include "openmmstiff/internal/PenalizedPairs.h"
 #include "openmmstiff/internal/StiffTerms.h"
-#include "lepton/CompiledExpression.h"
 #include "lepton/ParsedExpression.h"
 #include "lepton/Parser.h"
 #include "openmm/CustomAngleForce.h"

@@ -11,7 +11,6 @@ STIFFNESS = unit.kilojoule_per_mole/unit.nanometer**2
 BOND_STIFFNESS, ONE_THREE_STIFFNESS = 3.5e5, 1e5
 WATER_BOND_STIFFNESS, WATER_ONE_THREE_STIFFNESS = 4.6e5, 2.4e5
 MIN_SINE = 0.3  # flatter angles are not told by their 1-3 distance
-DEFAULT_STEPS = 16
 
 
 def addPairsFromTopology(integrator, topology, system, positions=None, bondStiffness=None, angleStiffness=None):
@@ -50,9 +49,7 @@ def addPairsFromTopology(integrator, topology, system, positions=None, bondStiff
         if unit.is_quantity(positions):
             positions = positions.value_in_unit(unit.nanometer)
         positions = np.asarray(positions, dtype=float)
-    period = integrator.getPenalizedPeriod().value_in_unit(unit.picosecond)
-    if period == 0:
-        period = DEFAULT_STEPS*integrator.getStepSize().value_in_unit(unit.picosecond)
+    period = integrator.computePenalizedPeriod().value_in_unit(unit.picosecond)
     atoms = list(topology.atoms())
     neighbours = [[] for _ in atoms]
     for bond in topology.bonds():

@@ -121,11 +121,7 @@ double symplecticDefect(Platform& platform, ImpulseIntegrator::KickMethod kick) 
         end << toVector(getPositions(context)), toVector(getVelocities(context));
         return VectorXd(end.cwiseProduct(scale));
     };
-    const MatrixXd J = differentiate(state.cwiseProduct(scale), 0.01, step);
-    MatrixXd Omega = MatrixXd::Zero(18, 18);
-    Omega.topRightCorner(9, 9).setIdentity();
-    Omega.bottomLeftCorner(9, 9) = -MatrixXd::Identity(9, 9);
-    return (J.transpose() * Omega * J - Omega).cwiseAbs().maxCoeff();
+    return stifftest::symplecticDefect(differentiate(state.cwiseProduct(scale), 0.01, step));
 }
 
 /** J^T Omega J = Omega for the plain and the mollified kick; the projected one is not symplectic. */

@@ -21,6 +21,7 @@ def kinetic_temperature(context):
 def test_defaults():
     integrator = MassPenaltyLangevinIntegrator(300, 1, 0.008)
     assert integrator.getPenalizedPeriod() == 0*unit.picosecond
+    assert integrator.computePenalizedPeriod() == 16*integrator.getStepSize()
     assert integrator.getUseBondedForces() is True
     assert integrator.getMetricCorrection() is True
     assert integrator.getNumPairs() == 0

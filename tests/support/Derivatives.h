@@ -26,6 +26,15 @@ template <class Function> Eigen::MatrixXd differentiate(const Eigen::VectorXd& x
     return result;
 }
 
+/** How far a step with the Jacobian J in (q, p) is from symplectic: the largest entry of J^T Omega J - Omega. */
+inline double symplecticDefect(const Eigen::MatrixXd& J) {
+    const int n = J.rows() / 2;
+    Eigen::MatrixXd Omega = Eigen::MatrixXd::Zero(2 * n, 2 * n);
+    Omega.topRightCorner(n, n).setIdentity();
+    Omega.bottomLeftCorner(n, n) = -Eigen::MatrixXd::Identity(n, n);
+    return (J.transpose() * Omega * J - Omega).cwiseAbs().maxCoeff();
+}
+
 inline Eigen::VectorXd toVector(const std::vector<OpenMM::Vec3>& vectors) {
     Eigen::VectorXd result(3 * vectors.size());
     for (size_t i = 0; i < vectors.size(); i++)

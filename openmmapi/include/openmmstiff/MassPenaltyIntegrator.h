@@ -58,6 +58,13 @@ public:
      */
     void setPenalizedPeriod(double period);
     /**
+     * Compute the period to which stiff coordinates are slowed down: the one that was set, or 16 steps of the present
+     * size.
+     *
+     * @return the period [ps]
+     */
+    double computePenalizedPeriod() const;
+    /**
      * Get whether pairs are taken from the bonded forces of the System. See setUseBondedForces() for details.
      */
     bool getUseBondedForces() const {

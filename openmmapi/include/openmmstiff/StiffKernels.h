@@ -182,15 +182,15 @@ public:
     /**
      * Get the inertias of all pairs [dalton]; infinity for constraints.
      */
-    virtual std::vector<double> getInertias(OpenMM::ContextImpl& context, const MassPenaltyIntegrator& integrator) = 0;
+    virtual std::vector<double> getInertias(OpenMM::ContextImpl& context) = 0;
     /**
      * Tie velocities: replace v and w by the closest ones, in the metric of the kinetic energy, with w = G(x) v.
      *
      * @param velocities   v [nm/ps]
      * @param w            the velocities of the auxiliary coordinates, one for each pair [nm/ps]
      */
-    virtual void tieVelocities(OpenMM::ContextImpl& context, const MassPenaltyIntegrator& integrator,
-                               std::vector<OpenMM::Vec3>& velocities, const std::vector<double>& w) = 0;
+    virtual void tieVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities,
+                               const std::vector<double>& w) = 0;
 };
 
 } // namespace OpenMMStiff

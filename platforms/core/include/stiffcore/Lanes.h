@@ -2,7 +2,6 @@
 #define STIFFCORE_LANES_H_
 
 #include <Eigen/Core>
-#include <array>
 #include <cmath>
 
 namespace stiffcore {
@@ -90,9 +89,6 @@ public:
     }
     friend Lanes floor(const Lanes& a) {
         return Lanes(a.values.floor());
-    }
-    friend Lanes select(const Mask& condition, const Lanes& ifTrue, const Lanes& ifFalse) {
-        return Lanes(condition.values.select(ifTrue.values, ifFalse.values));
     }
 
 private:

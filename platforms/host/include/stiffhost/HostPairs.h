@@ -30,6 +30,14 @@ public:
     explicit HostPairs(Backend& backend) : backend(backend) {
     }
 
+    /** Prepare, unless that has to wait for positions. */
+    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::vector<double>& masses,
+                    const std::string& className) {
+        readParameters(context.getSystem(), integrator.getIntegrationForceGroups(), className);
+        if (!integrator.getUseBondedForces() || !bonded->needsGeometry())
+            prepare(context, integrator, masses, className);
+    }
+
     /**
      * Bring the pairs and their blocks up to date.
      *
@@ -41,7 +49,9 @@ public:
         if (system != nullptr && parametersKnown && known.areThoseOf(integrator))
             return false;
         const Settings settings(integrator);
-        updateStiffness(context, settings, className);
+        readParameters(context.getSystem(), settings.integrationGroups, className);
+        if (settings.useBondedForces)
+            updateStiffness(context);
         pairs = OpenMMStiff::choosePairs(context.getSystem(), settings.useBondedForces ? bonded.get() : nullptr,
                                          settings.pairs, settings.period, className);
         std::vector<std::vector<int>> particles;
@@ -58,13 +68,6 @@ public:
                 freeMasses[block.particles[i]] = 0;
         known = settings;
         return true;
-    }
-
-    /** Whether prepare() has to look at the positions. */
-    static bool needsGeometry(const OpenMM::System& system, const Integrator& integrator,
-                              const std::string& className) {
-        return integrator.getUseBondedForces() &&
-               OpenMMStiff::BondedStiffness(system, integrator.getIntegrationForceGroups(), className).needsGeometry();
     }
 
     /** The parameters of the bonded forces may have changed. */
@@ -154,14 +157,15 @@ private:
 
         Settings() = default;
         explicit Settings(const Integrator& integrator)
-                : integrationGroups(integrator.getIntegrationForceGroups()), period(getPeriod(integrator)),
-                  useBondedForces(integrator.getUseBondedForces()) {
+                : integrationGroups(integrator.getIntegrationForceGroups()),
+                  period(integrator.computePenalizedPeriod()), useBondedForces(integrator.getUseBondedForces()) {
             for (int i = 0; i < integrator.getNumPairs(); i++)
                 pairs.push_back(getPair(integrator, i));
         }
         bool areThoseOf(const Integrator& integrator) const {
-            if (integrationGroups != integrator.getIntegrationForceGroups() || period != getPeriod(integrator) ||
-                useBondedForces != integrator.getUseBondedForces() || (int) pairs.size() != integrator.getNumPairs())
+            if (integrationGroups != integrator.getIntegrationForceGroups() ||
+                period != integrator.computePenalizedPeriod() || useBondedForces != integrator.getUseBondedForces() ||
+                (int) pairs.size() != integrator.getNumPairs())
                 return false;
             for (size_t i = 0; i < pairs.size(); i++)
                 if (!(pairs[i] == getPair(integrator, i)))
@@ -170,11 +174,6 @@ private:
         }
 
     private:
-        static double getPeriod(const Integrator& integrator) {
-            const int defaultSteps = 16;
-            const double period = integrator.getPenalizedPeriod();
-            return period > 0 ? period : defaultSteps * integrator.getStepSize();
-        }
         static OpenMMStiff::ExplicitPair getPair(const Integrator& integrator, int index) {
             OpenMMStiff::ExplicitPair pair;
             integrator.getPairParameters(index, pair.particle1, pair.particle2, pair.inertia);
@@ -182,18 +181,20 @@ private:
         }
     };
 
-    void updateStiffness(OpenMM::ContextImpl& context, const Settings& settings, const std::string& className) {
-        const OpenMM::System& all = context.getSystem();
-        if (bonded == nullptr || !parametersKnown || settings.integrationGroups != known.integrationGroups) {
-            auto present = std::make_unique<OpenMMStiff::BondedStiffness>(all, settings.integrationGroups, className);
-            if (bonded == nullptr || settings.integrationGroups != known.integrationGroups ||
-                !present->hasSameParameters(*bonded)) {
-                stiffnessKnown = false;
-                bonded = std::move(present);
-            }
-            parametersKnown = true;
+    void readParameters(const OpenMM::System& all, int integrationGroups, const std::string& className) {
+        if (bonded != nullptr && parametersKnown && integrationGroups == bondedGroups)
+            return;
+        auto present = std::make_unique<OpenMMStiff::BondedStiffness>(all, integrationGroups, className);
+        if (bonded == nullptr || integrationGroups != bondedGroups || !present->hasSameParameters(*bonded)) {
+            stiffnessKnown = false;
+            bonded = std::move(present);
         }
-        if (stiffnessKnown || !settings.useBondedForces)
+        bondedGroups = integrationGroups;
+        parametersKnown = true;
+    }
+
+    void updateStiffness(OpenMM::ContextImpl& context) {
+        if (stiffnessKnown)
             return;
         if (restored.size() == bonded->pairs.size())
             bonded->stiffness = restored;
@@ -206,7 +207,7 @@ private:
                 context.getPeriodicBoxVectors(geometry.box[0], geometry.box[1], geometry.box[2]);
                 geometry.parameters = context.getParameters();
             }
-            bonded->compute(all, geometry);
+            bonded->compute(context.getSystem(), geometry);
         }
         restored.clear();
         stiffnessKnown = true;
@@ -225,6 +226,7 @@ private:
     Backend& backend;
     Settings known;
     std::unique_ptr<OpenMMStiff::BondedStiffness> bonded;
+    int bondedGroups = 0;
     std::vector<double> restored;
     bool parametersKnown = false, stiffnessKnown = false;
     std::vector<OpenMMStiff::PenalizedPair> pairs;

@@ -35,8 +35,7 @@ public:
         this->integrator = &integrator;
         particles.initialize(context.getSystem());
         accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
-        if (!pairs.needsGeometry(context.getSystem(), integrator, className))
-            prepare(context);
+        pairs.initialize(context, integrator, particles.getMasses(), className);
     }
 
     void initializeRandom(int seed) override {
@@ -123,7 +122,7 @@ public:
         state.advanceTime(h);
     }
 
-    std::vector<double> getInertias(OpenMM::ContextImpl& context, const Integrator&) override {
+    std::vector<double> getInertias(OpenMM::ContextImpl& context) override {
         prepare(context);
         std::vector<double> inertias;
         for (const auto& pair : pairs.getPairs())
@@ -131,7 +130,7 @@ public:
         return inertias;
     }
 
-    void tieVelocities(OpenMM::ContextImpl& context, const Integrator&, std::vector<OpenMM::Vec3>& velocities,
+    void tieVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities,
                        const std::vector<double>& w) override {
         requirePositions(context);
         prepare(context);

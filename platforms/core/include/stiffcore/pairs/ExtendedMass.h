@@ -134,14 +134,7 @@ void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale, bool 
     const SchurPattern& schur = batch.pattern->schur;
     const std::vector<PatternPair>& pairs = batch.pattern->pairs;
     const int n = batch.size();
-    if constexpr (std::is_same_v<Real, double>) {
-        if (batch.schur)
-            batch.schur->solver->invertOnPattern(work.inverse.data());
-        else
-            DenseLdlt<Real>::invert(work.values(batch), n, work.inverse.data());
-    }
-    else
-        DenseLdlt<Real>::invert(work.values(batch), n, work.inverse.data());
+    invertMatrix(batch.schur.get(), n, work.values(batch), work.inverse.data());
     for (int p = 0; p < n; p++)
         work.y[p].setZero();
     // d(ln det A) = sum_pq (A^-1)_pq dA_pq = 2 sum_p du_p . y_p

@@ -58,6 +58,19 @@ void solveMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, co
     }
 }
 
+/**
+ * Compute the inverse of a factored matrix: the entries that its layout has a slot for.
+ *
+ * @param inverse   as many values as the matrix has, written
+ */
+template <class Real>
+void invertMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, const Real* values, Real* inverse) {
+    if constexpr (std::is_same_v<Real, double>)
+        if (sparse != nullptr)
+            return sparse->solver->invertOnPattern(inverse);
+    DenseLdlt<Real>::invert(values, size, inverse);
+}
+
 } // namespace stiffcore
 
 #endif /* STIFFCORE_SYMMETRIC_SOLVE_H_ */
