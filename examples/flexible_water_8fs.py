@@ -12,10 +12,9 @@ import openmm as mm
 from matplotlib import pyplot
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
-from tqdm import tqdm
 
 from observables import RDF_PAIRS, RDF_RANGE, blocked_error, first_peak, rdf_distances
-from options import OptionParser, add_box_options, add_run_options, number, run_program
+from options import OptionParser, add_box_options, add_run_options, number, progress_bar, run_program
 from sampling import BOND_BINS, Samples, number_of_steps, sample
 from tip3p_water import TEMPERATURE, with_error
 from water import CUTOFF, EQUILIBRATION_STEP, GROUPS, WaterBox, advance, build_box, equilibrate
@@ -59,7 +58,7 @@ def main():
     box, state = build_box(options.waters), None
     for geometry in ("rigid", "flexible"):
         steps = round(EQUILIBRATION_TIME / EQUILIBRATION_STEP[geometry])
-        with progress_bar(steps, f"equilibration, {geometry}") as bar:
+        with progress_bar(f"equilibration, {geometry}", steps) as bar:
             state = equilibrate(box, geometry, EQUILIBRATION_TIME, temperature=TEMPERATURE,
                                 platform=options.platform, seed=options.seed, progress=bar.update, start=state)
     print(f"{options.waters} flexible TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "
@@ -92,13 +91,9 @@ def main():
 def run(simulation: app.Simulation, step: float, ps: float, label: str) -> Samples:
     """Settle, then sample for `ps`."""
     settling = round(SETTLING_TIME / step)
-    with progress_bar(settling + number_of_steps(ps, step), label) as bar:
+    with progress_bar(label, settling + number_of_steps(ps, step)) as bar:
         advance(simulation.integrator, settling, bar.update)
         return sample(simulation, ps, bar.update)
-
-
-def progress_bar(steps: int, label: str) -> tqdm:
-    return tqdm(total=steps, desc=label, unit="step", leave=False, mininterval=0.5 if sys.stderr.isatty() else 30)
 
 
 def draw(results: dict[tuple[str, float], Samples], path: Path):

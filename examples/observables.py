@@ -1,4 +1,5 @@
-"""Statistics of time series, and radial distribution functions of water."""
+"""Statistics of time series, radial distribution functions of water, and how its molecules move."""
+from collections.abc import Callable
 from functools import cache
 
 import mdtraj
@@ -9,6 +10,9 @@ RDF_PAIRS = ("O-O", "O-H")         # those of every run; a run may ask for H-H t
 RDF_RANGE = (0.12, 0.9)  # nm; the upper end is the cutoff, which is less than half of every box
 RDF_BIN = 0.005          # nm
 FIRST_PEAK_BELOW = {"O-O": 0.35, "O-H": 0.25, "H-H": 0.3}  # nm
+DIFFUSION_LAGS = (2.0, 8.0)      # ps, over which the slope of the mean square displacement is taken
+REORIENTATION_LAGS = (1.0, 4.0)  # ps, between which the correlation falls exponentially
+START_BLOCKS = 10        # of starting points, for the error of what is taken over a lag
 MIN_BLOCKS = 8           # fewer blocks do not tell the error of a time series
 
 
@@ -127,3 +131,37 @@ def first_peak(pair: str, g: np.ndarray) -> tuple[float, float]:
     near = slice(highest - 2, highest + 3)
     c2, c1, c0 = np.polyfit(r[near] - r[highest], g[near], 2)
     return float(r[highest] - c1 / (2 * c2)), float(c0 - c1**2 / (4 * c2))
+
+
+def over_lag(product: Callable[[np.ndarray, np.ndarray], np.ndarray], frames: np.ndarray, lag: int) -> np.ndarray:
+    """Mean of product(frame, frame `lag` later) over molecules, by blocks of starting points: START_BLOCKS values."""
+    means = np.array([product(now, later).mean() for now, later in zip(frames, frames[lag:])])
+    return np.array([block.mean() for block in np.array_split(means, START_BLOCKS)])
+
+
+def mean_and_error(values: np.ndarray) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5)
+
+
+def diffusion(centres: np.ndarray, interval: float) -> tuple[float, float]:
+    """Self-diffusion coefficient and its error, 1e-5 cm^2/s.
+
+    centres: of the molecules, unwrapped, nm; shape (frames, molecules, 3). interval: between frames, ps.
+    """
+    centres = centres - centres.mean(axis=1, keepdims=True)  # without the motion of the box as a whole
+
+    def square(lag: int) -> np.ndarray:
+        return over_lag(lambda now, later: np.sum((later - now) ** 2, axis=1), centres, lag)
+
+    first, last = (round(lag / interval) for lag in DIFFUSION_LAGS)
+    slopes = (square(last) - square(first)) / ((last - first) * interval)
+    return mean_and_error(slopes / 6 * 1000)  # 1 nm^2/ps is 1e-2 cm^2/s
+
+
+def reorientation(dipoles: np.ndarray, interval: float) -> tuple[float, float]:
+    """Reorientation time of unit vectors, shape (frames, molecules, 3), and its error, ps."""
+    def correlation(lag: int) -> np.ndarray:
+        return over_lag(lambda now, later: np.sum(now * later, axis=1), dipoles, lag)
+
+    first, last = (round(lag / interval) for lag in REORIENTATION_LAGS)
+    return mean_and_error((last - first) * interval / np.log(correlation(first) / correlation(last)))

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from tqdm import tqdm
+
 from water import MIN_WATERS
 
 
@@ -68,6 +70,11 @@ def add_run_options(parser: OptionParser, time: float, friction: float = 1.0):
                         help="simulated time of each run, ps (default: %(default)s)")
     parser.add_argument("--friction", type=number(float, 0.01, "1/ps"), default=friction, metavar="GAMMA",
                         help="Langevin friction, 1/ps (default: %(default)s)")
+
+
+def progress_bar(label: str, steps: int, leave: bool = False) -> tqdm:
+    """A bar that counts steps; one that is not looked at writes little."""
+    return tqdm(total=steps, desc=label, unit="step", leave=leave, mininterval=0.5 if sys.stderr.isatty() else 30)
 
 
 def run_program(main: Callable[[], int | None]):

@@ -14,10 +14,9 @@ from matplotlib import pyplot
 from openmm import app
 from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator,
                          ZhangSkeelLangevinIntegrator)
-from tqdm import tqdm
 
 from observables import RDF_PAIRS, RDF_RANGE, blocked_error, rdf_distance, rdf_distances, rdf_noise
-from options import OptionParser, add_box_options, add_run_options, choice, run_program
+from options import OptionParser, add_box_options, add_run_options, choice, progress_bar, run_program
 from sampling import Samples, number_of_steps, sample
 from water import EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate, start_geometry
 
@@ -65,7 +64,7 @@ class Run:
     geometry: str   # of water.build_system
     step: float     # ps
     make: Callable[[float, float, float], mm.Integrator]
-    reference: str  # the run that its radial distributions are compared with
+    reference: str = ""                 # the run that its radial distributions are compared with, if any
     hydrogen_mass: float | None = None  # dalton, if it is not the force field's
 
 
@@ -100,7 +99,7 @@ def main():
              + sum(round(SETTLING_TIME / run.step) + number_of_steps(options.time, run.step)
                    for run in runs.values()))
     states, results = {}, {}
-    with tqdm(total=steps, unit="step", leave=False, mininterval=0.5 if sys.stderr.isatty() else 10) as bar:
+    with progress_bar("", steps) as bar:
         for geometry in equilibrations:
             bar.set_description(f"equilibration, {geometry}")
             states[geometry] = equilibrate(

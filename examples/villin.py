@@ -5,7 +5,6 @@ The villin headpiece of OpenMM's test.pdb in vacuum or in water, with ImpulseLan
 references are LangevinMiddle without constraints at 1 fs, and with constrained bonds to hydrogen at 4 fs.
 Energies are those of the protein's bonds, angles and torsions, and of all other forces, in kT.
 """
-import sys
 from pathlib import Path
 from time import perf_counter
 
@@ -13,10 +12,9 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import ImpulseLangevinIntegrator
-from tqdm import tqdm
 
 from observables import blocked_error
-from options import OptionParser, add_run_options, choice, number, run_program
+from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
 from sampling import GAS_CONSTANT
 from water import advance
 
@@ -121,8 +119,7 @@ def run(context: mm.Context, integrator: mm.Integrator, step: float, ps: float, 
     degrees = 3 * masses - system.getNumConstraints() - 3
     burst = max(1, round(SAMPLE_INTERVAL / step))
     samples, seconds, series = round(ps / (burst * step)), 0.0, []
-    with tqdm(total=round(SETTLING_TIME / step) + samples * burst, desc=f"{label}, {1000 * step:g} fs", unit="step",
-              leave=False, mininterval=0.5 if sys.stderr.isatty() else 30) as bar:
+    with progress_bar(f"{label}, {1000 * step:g} fs", round(SETTLING_TIME / step) + samples * burst) as bar:
         advance(integrator, round(SETTLING_TIME / step), bar.update)
         for _ in range(samples):
             begin = perf_counter()

@@ -18,6 +18,7 @@ MIN_WATERS = ceil(DENSITY * (2 * CUTOFF) ** 3)
 NONBONDED_GROUP, BOND_GROUP, ANGLE_GROUP = 1, 2, 3
 GROUPS = {"NonbondedForce": NONBONDED_GROUP, "HarmonicBondForce": BOND_GROUP, "HarmonicAngleForce": ANGLE_GROUP}
 STIFFENING = 30          # penalty springs are so many times stiffer than the bonds and angles of tip3p.xml
+HEAVY_HYDROGEN = 4.0     # dalton, a usual mass of hydrogens that allows larger steps
 EQUILIBRATION_STEP = {"rigid": 0.004, "flexible": 0.002}  # ps
 EQUILIBRATION_FRICTION = 5.0                              # 1/ps
 

@@ -12,8 +12,6 @@ steps without it, and an upper bound: the rebuilding belongs to the forces.
 """
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
@@ -26,23 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from options import OptionParser, add_box_options, number, run_program  # noqa: E402
 from step_cost import quartiles  # noqa: E402
-from tip3p_water import TEMPERATURE  # noqa: E402
+from tip3p_water import TEMPERATURE, Run  # noqa: E402
 from villin import build_villin, read_villin  # noqa: E402
-from water import build_box, build_system, equilibrate  # noqa: E402
+from water import HEAVY_HYDROGEN, build_box, build_system, equilibrate  # noqa: E402
 
 FRICTION = 1.0        # 1/ps
-HEAVY_HYDROGEN = 4.0  # dalton
 VILLIN_STEP = 0.005   # ps
 WARM_UP_TIME = 0.2    # ps, before anything is timed
-
-
-@dataclass
-class Run:
-    label: str
-    geometry: str  # of water.build_system
-    step: float    # ps
-    make: Callable[[float, float, float], mm.Integrator]
-    hydrogen_mass: float | None = None  # dalton, if it is not the force field's
 
 
 RUNS = {
@@ -52,9 +40,9 @@ RUNS = {
     # What a step of 8 fs costs without a penalty: atoms that move further need more frequent neighbour lists.
     "settle-long": Run("LangevinMiddle + SETTLE", "rigid", 0.008, mm.LangevinMiddleIntegrator),
     "middle-heavy": Run("LangevinMiddle, flexible, heavy H", "flexible", 0.004, mm.LangevinMiddleIntegrator,
-                        HEAVY_HYDROGEN),
+                        hydrogen_mass=HEAVY_HYDROGEN),
     "penalty-heavy": Run("MassPenaltyLangevin, flexible, heavy H", "flexible", 0.012, MassPenaltyLangevinIntegrator,
-                         HEAVY_HYDROGEN),
+                         hydrogen_mass=HEAVY_HYDROGEN),
 }
 GOALS = {("penalty", "middle"): 3.0, ("penalty", "settle"): 1.8, ("penalty-heavy", "middle-heavy"): 2.8}
 

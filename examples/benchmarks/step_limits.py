@@ -12,17 +12,15 @@ from pathlib import Path
 import openmm as mm
 from openmm import app
 from openmmstiff import ImpulseIntegrator, ZhangSkeelLangevinIntegrator
-from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from options import OptionParser, add_box_options, add_run_options, choice, run_program  # noqa: E402
+from options import OptionParser, add_box_options, add_run_options, choice, progress_bar, run_program  # noqa: E402
 from sampling import number_of_steps, sample  # noqa: E402
 from tip3p_water import TEMPERATURE, impulse, mass_penalty, with_error  # noqa: E402
-from water import advance, build_box, build_system, equilibrate  # noqa: E402
+from water import HEAVY_HYDROGEN, advance, build_box, build_system, equilibrate  # noqa: E402
 
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then as long with each run's own integrator
-HEAVY_HYDROGEN = 4.0      # dalton
 
 # Label, geometry and hydrogen mass of water.build_system, integrator, steps in fs.
 SERIES = {
@@ -63,8 +61,7 @@ def main():
             simulation.context.setPositions(states[geometry].getPositions())
             simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
             settling = round(EQUILIBRATION_TIME / step)
-            with tqdm(total=settling + number_of_steps(options.time, step), desc=f"{label} {1000 * step:g} fs",
-                      unit="step", leave=False, mininterval=0.5 if sys.stderr.isatty() else 30) as bar:
+            with progress_bar(f"{label} {1000 * step:g} fs", settling + number_of_steps(options.time, step)) as bar:
                 try:
                     advance(integrator, settling, bar.update)
                     found = sample(simulation, options.time, bar.update)

@@ -63,8 +63,9 @@ def test_methods_of_the_impulse_integrators_have_named_arguments(name, arguments
 
 
 @pytest.mark.parametrize("name, arguments", [
-    ("setPenalizedPeriod", ["period"]), ("computePenalizedPeriod", []), ("setUseBondedForces", ["use"]), ("setMetricCorrection", ["correct"]),
-    ("addPair", ["particle1", "particle2", "inertia"]), ("getNumPairs", []), ("getPairParameters", ["index"]),
+    ("setPenalizedPeriod", ["period"]), ("computePenalizedPeriod", []), ("setUseBondedForces", ["use"]),
+    ("setMetricCorrection", ["correct"]), ("addPair", ["particle1", "particle2", "inertia"]), ("getNumPairs", []),
+    ("getPairParameters", ["index"]),
     ("setPairParameters", ["index", "particle1", "particle2", "inertia"]), ("computeNumPenalizedPairs", [])])
 def test_methods_of_the_mass_penalty_integrators_have_named_arguments(name, arguments):
     integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)

@@ -3,21 +3,32 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 import openmm as mm
 from openmm import app
-from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
 from observables import blocked_error, rdf_p_value  # noqa: E402
+from options import OptionParser, choice, progress_bar  # noqa: E402
 from sampling import Samples, number_of_steps, sample  # noqa: E402
 from tip3p_water import TEMPERATURE, Run  # noqa: E402
 from water import EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate, start_geometry  # noqa: E402
 
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then once more with the run's own integrator
 P_VALUE = 0.01            # radial distributions that differ more than by this chance are different
+
+
+class Saved(Protocol):
+    """A run's result: an interruption leaves no file or the whole of it."""
+
+    def save(self, path: Path):
+        ...
+
+
+Kept = TypeVar("Kept", bound=Saved)
 
 
 def make_run(name: str, run: Run, seed: int, friction: float, options, **recorded) -> Samples:
@@ -28,7 +39,7 @@ def make_run(name: str, run: Run, seed: int, friction: float, options, **recorde
     settling = round(EQUILIBRATION_TIME / run.step)
     steps = sum(round(EQUILIBRATION_TIME / EQUILIBRATION_STEP[geometry]) for geometry in geometries)
     steps += settling + number_of_steps(options.time, run.step)
-    with tqdm(total=steps, desc=name, unit="step", mininterval=0.5 if sys.stderr.isatty() else 30) as bar:
+    with progress_bar(name, steps, leave=True) as bar:
         state = None
         for geometry in geometries:
             state = equilibrate(box, geometry, EQUILIBRATION_TIME, temperature=TEMPERATURE,
@@ -43,19 +54,42 @@ def make_run(name: str, run: Run, seed: int, friction: float, options, **recorde
         return sample(simulation, options.time, bar.update, **recorded)
 
 
-def make_missing(names: Iterable[str], files: dict[str, Path], make: Callable[[str], Samples]) -> bool:
-    """Make the runs whose files are missing, and keep them; True if all are there."""
+def add_file_options(parser: OptionParser, names: Iterable[str]):
+    """What validate() needs: options.run, options.report, options.output."""
+    parser.add_argument("--run", type=choice(names), nargs="+", metavar="NAME",
+                        help=f"make these runs only, without a report: {', '.join(names)}")
+    parser.add_argument("--report", action="store_true", help="check the claims on the runs made so far")
+    parser.add_argument("--output", type=Path, default=Path("validation"), metavar="FOLDER",
+                        help="folder of the results; delete it to begin anew (default: %(default)s)")
+
+
+def validate(parser: OptionParser, options, folder: str, title: str, names: Iterable[str],
+             make: Callable[[str, Path], Kept], load: Callable[[Path], Kept],
+             check: Callable[[dict[str, Kept]], bool]) -> int:
+    """Make the runs that are missing, keep them in files, and check the claims on them; the exit code of the program.
+
+    folder: the files' folder in options.output, the same for the same settings.
+    make, load: a run's result by its name (and the folder), or from its file.
+    """
+    if options.run and options.report:
+        parser.error("--run and --report: give one of them")
+    path = options.output / folder
+    parser.make_folder(path)
+    files = {name: path / f"{name}.npz" for name in names}
     complete = True
-    for name in names:
+    for name in () if options.report else options.run or names:
         if files[name].exists():
             print(f"{files[name]}: done before")
             continue
         try:
-            make(name).save(files[name])
+            make(name, path).save(files[name])
         except (FloatingPointError, mm.OpenMMException) as error:
             print(f"{name}: {error}", file=sys.stderr)
             complete = False
-    return complete
+    if options.run:
+        return 0 if complete else 1
+    print(f"{title}\n")
+    return 0 if check({name: load(file) for name, file in files.items() if file.exists()}) else 1
 
 
 @dataclass
@@ -108,7 +142,7 @@ class Report:
         self.verdicts.extend("NOT RUN" for _ in missing)
         return not missing
 
-    def check(self, claims: list[Claim]):
+    def check(self, claims: Iterable[Claim]):
         for claim in claims:
             print(f"  {claim.text:35} {claim.value:10.5g} {claim.expected:10.5g}   difference "
                   f"{claim.value - claim.expected:9.2g} +- {claim.error:7.2g}, "

@@ -13,12 +13,11 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import ImpulseIntegrator
-from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
-from observables import blocked_error  # noqa: E402
-from options import OptionParser, add_box_options, add_run_options, run_program  # noqa: E402
+from observables import DIFFUSION_LAGS, blocked_error, diffusion  # noqa: E402
+from options import OptionParser, add_box_options, add_run_options, progress_bar, run_program  # noqa: E402
 from sampling import system_temperature  # noqa: E402
 from tip3p_water import TEMPERATURE, Run, impulse, langevin_middle  # noqa: E402
 from water import advance, build_box, build_system, equilibrate  # noqa: E402
@@ -26,8 +25,6 @@ from water import advance, build_box, build_system, equilibrate  # noqa: E402
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then twice as long with the run's own integrator
 SETTLING_FRICTION = 3.0   # 1/ps
 FRAME_INTERVAL = 0.24     # ps
-LAGS = (2.0, 8.0)         # ps, over which the slope of the mean square displacement is taken
-BLOCKS = 10               # for the error of the slope
 MOST_ERROR = 0.05         # of the difference, relative: beyond it the claim is undecided
 TEMPERATURE_TOLERANCE = 0.01
 
@@ -43,12 +40,6 @@ class Diffusion:
     coefficient: float        # 1e-5 cm^2/s
     error: float
     temperature: np.ndarray   # K
-
-
-def mean_square_displacement(centres: np.ndarray, lag: int) -> np.ndarray:
-    """Mean over molecules and starting points, nm^2; shape (blocks,), one for each block of starting points."""
-    squares = np.sum((centres[lag:] - centres[:-lag]) ** 2, axis=2).mean(axis=1)
-    return np.array([block.mean() for block in np.array_split(squares, BLOCKS)])
 
 
 def diffuse(name: str, options) -> Diffusion:
@@ -69,8 +60,7 @@ def diffuse(name: str, options) -> Diffusion:
     steps, settling = round(FRAME_INTERVAL / run.step), round(EQUILIBRATION_TIME / run.step)
     frames = round(options.time / FRAME_INTERVAL)
     centres, temperatures = np.empty((frames, options.waters, 3)), np.empty(frames)
-    with tqdm(total=2 * settling + steps * frames, desc=name, unit="step", leave=False,
-              mininterval=0.5 if sys.stderr.isatty() else 30) as bar:
+    with progress_bar(name, 2 * settling + steps * frames) as bar:
         advance(integrator, settling, bar.update)
         integrator.setFriction(options.friction)
         advance(integrator, settling, bar.update)
@@ -80,12 +70,7 @@ def diffuse(name: str, options) -> Diffusion:
             positions = found.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
             centres[i] = np.einsum("a,maj->mj", masses / masses.sum(), positions.reshape(-1, 3, 3))
             temperatures[i] = system_temperature(context, found)
-    centres -= centres.mean(axis=1, keepdims=True)  # without the motion of the box as a whole
-    first, last = (round(lag / FRAME_INTERVAL) for lag in LAGS)
-    slopes = (mean_square_displacement(centres, last) - mean_square_displacement(centres, first)) / (
-        (last - first) * FRAME_INTERVAL)
-    coefficients = slopes / 6 * 1000  # 1 nm^2/ps is 1e-2 cm^2/s
-    return Diffusion(float(coefficients.mean()), float(coefficients.std(ddof=1) / BLOCKS**0.5), temperatures)
+    return Diffusion(*diffusion(centres, FRAME_INTERVAL), temperatures)
 
 
 def main() -> int:
@@ -93,8 +78,9 @@ def main() -> int:
     add_box_options(parser, waters=216)
     add_run_options(parser, time=400.0)
     options = parser.parse_args()
-    if options.time < 2 * LAGS[1]:
-        parser.error(f"argument --time: {options.time:g} ps: give at least {2 * LAGS[1]:g} ps, twice the longest lag")
+    if options.time < 2 * DIFFUSION_LAGS[1]:
+        parser.error(f"argument --time: {options.time:g} ps: give at least {2 * DIFFUSION_LAGS[1]:g} ps, twice the "
+                     "longest lag")
     print(f"{options.waters} TIP3P waters, friction {options.friction:g}/ps, {options.time:g} ps each, "
           f"{options.platform} platform\n\nintegrator                   step (fs)  D (1e-5 cm^2/s)  T (K)")
     results = {}

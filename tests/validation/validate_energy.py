@@ -15,12 +15,11 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyIntegrator, ZhangSkeelIntegrator
-from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
-from options import OptionParser, add_box_options, number, run_program  # noqa: E402
-from water import MODEL, advance, build_box, build_system, equilibrate  # noqa: E402
+from options import OptionParser, add_box_options, number, progress_bar, run_program  # noqa: E402
+from water import MODEL, Progress, advance, build_box, build_system, equilibrate  # noqa: E402
 
 TEMPERATURE = 300.0      # K
 EQUILIBRATION_TIME = 5.0  # ps, rigid; then twice as long flexible
@@ -61,6 +60,16 @@ class Energy:
         return slope / scale, error / scale
 
 
+def sample(context: mm.Context, samples: int, burst: int, progress: Progress) -> np.ndarray:
+    """Total energies, one every `burst` steps."""
+    energies = np.empty(samples)
+    for i in range(samples):
+        advance(context.getIntegrator(), burst, progress, burst=burst)
+        found = context.getState(energy=True)
+        energies[i] = (found.getPotentialEnergy() + found.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
+    return energies
+
+
 def run(box, state: mm.State, integrator: mm.Integrator, time: float, platform: str, progress) -> Energy:
     system = build_system(box, "flexible")
     simulation = app.Simulation(box.topology, system, integrator, mm.Platform.getPlatform(platform))
@@ -70,11 +79,7 @@ def run(box, state: mm.State, integrator: mm.Integrator, time: float, platform: 
         context.setVelocitiesToTemperature(TEMPERATURE, 1)
     step = integrator.getStepSize().value_in_unit(unit.picosecond)
     advance(integrator, round(0.5 / step), progress)
-    energies = np.empty(round(time / SAMPLE_INTERVAL))
-    for i in range(len(energies)):
-        advance(integrator, round(SAMPLE_INTERVAL / step), progress)
-        found = context.getState(energy=True)
-        energies[i] = (found.getPotentialEnergy() + found.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
+    energies = sample(context, round(time / SAMPLE_INTERVAL), round(SAMPLE_INTERVAL / step), progress)
     return Energy(energies, 3 * system.getNumParticles() - 3)
 
 
@@ -100,11 +105,7 @@ def run_cluster(progress) -> Energy:
     mm.LocalEnergyMinimizer.minimize(context)
     context.setVelocitiesToTemperature(TEMPERATURE, 1)
     advance(integrator, 10000, lambda steps: None, burst=1000)
-    energies = np.empty(CLUSTER_STEPS // CLUSTER_INTERVAL)
-    for i in range(len(energies)):
-        advance(integrator, CLUSTER_INTERVAL, progress, burst=CLUSTER_INTERVAL)
-        found = context.getState(energy=True)
-        energies[i] = (found.getPotentialEnergy() + found.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
+    energies = sample(context, CLUSTER_STEPS // CLUSTER_INTERVAL, CLUSTER_INTERVAL, progress)
     return Energy(energies, 3 * system.getNumParticles(), CLUSTER_INTERVAL * CLUSTER_STEP)
 
 
@@ -126,13 +127,12 @@ def main() -> int:
     for name, make, step in RUNS:
         label = f"{name} {1000 * step:g} fs"
         total = round((options.time + 0.5) / step)
-        with tqdm(total=total, desc=label, unit="step", leave=False,
-                  mininterval=0.5 if sys.stderr.isatty() else 30) as bar:
+        with progress_bar(label, total) as bar:
             energy = run(box, state, make(step), options.time, options.platform, bar.update)
         drift, error = energy.drift()
         print(f"{name:11} {1000 * step:9g}  {energy.deviation:38.2f}  {drift:24.3f} +- {error:.3f}", flush=True)
         results[label] = energy
-    with tqdm(total=CLUSTER_STEPS, desc="cluster", unit="step", leave=False, mininterval=5) as bar:
+    with progress_bar("cluster", CLUSTER_STEPS) as bar:
         cluster = run_cluster(bar.update)
     drift, error = cluster.drift()
     ratio = results["Z&Ss 1 fs"].deviation / results["Verlet 0.5 fs"].deviation
@@ -143,7 +143,8 @@ def main() -> int:
         f"Mass penalty at 4 fs deviates {penalty_ratio:.2f} times as much as Verlet at 2 fs, less than 1":
             penalty_ratio < 1,
         f"Mass penalty, {CLUSTER_WATERS} waters, {CLUSTER_STEPS} steps of {1000 * CLUSTER_STEP:g} fs: deviation "
-        f"{cluster.deviation:.3f} kJ/mol, drift {drift:.5f} +- {error:.5f} kT/ns per degree of freedom, within 3 errors":
+        f"{cluster.deviation:.3f} kJ/mol, drift {drift:.5f} +- {error:.5f} kT/ns per degree of freedom, "
+        "within 3 errors":
             abs(drift) <= 3 * error,
     }
     print()

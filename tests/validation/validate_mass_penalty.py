@@ -5,22 +5,22 @@ Averages, distributions, temperatures of each kind of motion, and dynamics. Make
 output folder, one file each, then checks the claims: an interrupted validation goes on where it was. The exit code
 is 0 if every claim holds and 1 if not.
 """
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import openmm as mm
 from openmmstiff import MassPenaltyLangevinIntegrator
 
-from runs import Claim, Report, bond_length_claims, make_missing, make_run, mean_claim, temperature_claim
-from observables import RDF_PAIRS, blocked_error
-from options import OptionParser, add_box_options, add_run_options, choice, run_program
+from runs import (Claim, Report, add_file_options, bond_length_claims, make_run, mean_claim, temperature_claim,
+                  validate)
+from observables import RDF_PAIRS, blocked_error, diffusion, reorientation
+from options import OptionParser, add_box_options, add_run_options, run_program
 from sampling import SAMPLE_INTERVAL, Samples
 from tip3p_water import TEMPERATURE, Run, langevin_middle
+from water import HEAVY_HYDROGEN
 
 REFERENCE = "middle-0.5fs"
 KINDS = (*RDF_PAIRS, "H-H")
-HEAVY_HYDROGEN = 4.0  # dalton
 
 
 def mass_penalty(periods: float = 16, metric: bool = True) -> Callable[[float, float, float], mm.Integrator]:
@@ -63,41 +63,15 @@ def sampling_claims(run: Samples, reference: Samples) -> list[Claim]:
     ]
 
 
-def diffusion(run: Samples) -> tuple[float, float]:
-    """Self-diffusion coefficient and its error, 1e-5 cm^2/s: the slope of the mean square displacement."""
-    centres = run.centres - run.centres.mean(axis=1, keepdims=True)  # without the motion of the box as a whole
-    first, last = (round(lag / SAMPLE_INTERVAL) for lag in (2.0, 8.0))
-
-    def square(lag: int) -> np.ndarray:
-        """By blocks of starting points."""
-        moved = np.array([np.mean(np.sum((centres[i + lag] - centres[i]) ** 2, axis=1))
-                          for i in range(0, len(centres) - last, 4)])
-        return np.array([block.mean() for block in np.array_split(moved, 10)])
-
-    slopes = (square(last) - square(first)) / ((last - first) * SAMPLE_INTERVAL)
-    found = slopes / 6 * 1000  # 1 nm^2/ps is 1e-2 cm^2/s
-    return float(found.mean()), float(found.std(ddof=1) / len(found) ** 0.5)
+def dynamics(run: Samples) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Label, and value with error."""
+    yield "diffusion, 1e-5 cm^2/s", diffusion(run.centres, SAMPLE_INTERVAL)
+    yield "reorientation time, ps", reorientation(run.dipoles, SAMPLE_INTERVAL)
 
 
-def reorientation(run: Samples) -> tuple[float, float]:
-    """Reorientation time of the dipoles and its error, ps: of the exponential between 1 and 4 ps."""
-    first, last = (round(lag / SAMPLE_INTERVAL) for lag in (1.0, 4.0))
-
-    def correlation(lag: int) -> np.ndarray:
-        both = np.array([np.mean(np.sum(run.dipoles[i + lag] * run.dipoles[i], axis=1))
-                         for i in range(0, len(run.dipoles) - last, 4)])
-        return np.array([block.mean() for block in np.array_split(both, 10)])
-
-    times = (last - first) * SAMPLE_INTERVAL / np.log(correlation(first) / correlation(last))
-    return float(times.mean()), float(times.std(ddof=1) / len(times) ** 0.5)
-
-
-def dynamics_claims(run: Samples, reference: Samples) -> list[Claim]:
-    claims = []
-    for text, observable in (("diffusion, 1e-5 cm^2/s", diffusion), ("reorientation time, ps", reorientation)):
-        (value, error), (expected, reference_error) = observable(run), observable(reference)
-        claims.append(Claim(text, value, expected, np.hypot(error, reference_error), 0.06 * expected))
-    return claims
+def dynamics_claims(run: Samples, reference: Samples) -> Iterator[Claim]:
+    for (text, (value, error)), (_, (expected, reference_error)) in zip(dynamics(run), dynamics(reference)):
+        yield Claim(text, value, expected, np.hypot(error, reference_error), 0.06 * expected)
 
 
 def print_table(results: dict[str, Samples]):
@@ -113,7 +87,7 @@ def print_table(results: dict[str, Samples]):
               for series in (found.nonbonded, found.bond_energy, found.angle_energy)),
             f"{found.bond_length[0]:.5f} {found.bond_variance[0] ** 0.5:.6f}",
             " ".join(f"{series.mean():.1f}" for series in parts),
-            *("{:.2f}+-{:.2f}".format(*observable(found)) for observable in (diffusion, reorientation))).rstrip())
+            *("{:.2f}+-{:.2f}".format(*value) for _, value in dynamics(found))).rstrip())
     print("\nEnergies in kJ/mol per water, lengths in nm, temperatures in K, diffusion in 1e-5 cm^2/s, reorientation "
           "time\nof the dipoles in ps; +-: one standard error by blocking.")
 
@@ -143,29 +117,18 @@ def main() -> int:
     parser = OptionParser(__doc__)
     add_box_options(parser, waters=216)
     add_run_options(parser, time=300.0)
-    parser.add_argument("--run", type=choice(RUNS), nargs="+", metavar="NAME",
-                        help=f"make these runs only, without a report: {', '.join(RUNS)}")
-    parser.add_argument("--report", action="store_true", help="check the claims on the runs made so far")
-    parser.add_argument("--output", type=Path, default=Path("validation"), metavar="FOLDER",
-                        help="folder of the results; delete it to begin anew (default: %(default)s)")
+    add_file_options(parser, RUNS)
     options = parser.parse_args()
-    if options.run and options.report:
-        parser.error("--run and --report: give one of them")
-    folder = options.output / (f"masspenalty_{options.waters}waters_{options.time:g}ps_friction{options.friction:g}_"
-                               f"{options.platform}_seed{options.seed}")
-    parser.make_folder(folder)
-    files = {name: folder / f"{name}.npz" for name in RUNS}
+    folder = (f"masspenalty_{options.waters}waters_{options.time:g}ps_friction{options.friction:g}_"
+              f"{options.platform}_seed{options.seed}")
+    title = (f"{options.waters} flexible TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "
+             f"{options.time:g} ps each")
 
-    def make(name: str) -> Samples:
+    def make(name: str, _) -> Samples:
         return make_run(name, RUNS[name], 1000 * options.seed + list(RUNS).index(name), options.friction, options,
                         motion=True, kinds=KINDS)
 
-    complete = options.report or make_missing(options.run or RUNS, files, make)
-    if options.run:
-        return 0 if complete else 1
-    print(f"{options.waters} flexible TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "
-          f"{options.time:g} ps each\n")
-    return 0 if check_claims({name: Samples.load(file) for name, file in files.items() if file.exists()}) else 1
+    return validate(parser, options, folder, title, RUNS, make, Samples.load, check_claims)
 
 
 if __name__ == "__main__":

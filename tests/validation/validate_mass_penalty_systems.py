@@ -5,7 +5,6 @@ Flexible SPC/E, TIP4P-Ew (which has virtual sites) and TIP3P at constant pressur
 none with constraints. Makes the runs that are missing in the output folder, one file each, then checks the claims:
 an interrupted validation goes on where it was. The exit code is 0 if every claim holds and 1 if not.
 """
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import StringIO
@@ -16,25 +15,23 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
-from tqdm import tqdm
 
-from runs import Claim, Report, make_missing, mean_claim, temperature_claim
+from runs import Claim, Report, add_file_options, mean_claim, temperature_claim, validate
 from observables import blocked_error
-from options import OptionParser, choice, number, run_program
+from options import OptionParser, choice, number, progress_bar, run_program
 from sampling import GAS_CONSTANT, SAMPLE_INTERVAL
 from tip3p_water import TEMPERATURE
 from villin import KT, read_villin
-from water import (ANGLE_GROUP, BOND_GROUP, CUTOFF, EQUILIBRATION_FRICTION, GROUPS, NONBONDED_GROUP, Progress,
-                   advance, build_box, build_system)
+from water import (ANGLE_GROUP, BOND_GROUP, CUTOFF, EQUILIBRATION_FRICTION, GROUPS, HEAVY_HYDROGEN, NONBONDED_GROUP,
+                   Progress, advance, build_box, build_system)
 
 TORSION_GROUP, PROTEIN_BOND_GROUP, PROTEIN_ANGLE_GROUP = 4, 5, 6
 PME = {"nonbondedMethod": app.PME, "nonbondedCutoff": CUTOFF * unit.nanometer, "rigidWater": False}
 PRESSURE = 1.0             # bar
 BAROSTAT_INTERVAL = 0.024  # ps between two attempts to change the volume, with any step
-EQUILIBRATION_STEP = 0.001  # ps, of LangevinMiddle
+EQUILIBRATION_STEP = 0.0025  # ps, of LangevinMiddle with heavy hydrogens, which change no average
 MANY_ERRORS = 3            # means that differ by more combined errors are different
 VILLIN_INTERVAL = 0.12     # ps, a whole number of steps of 0.5, 5, 6 or 8 fs
-HEAVY_HYDROGEN = 4.0       # dalton
 DALTONS_PER_NM3 = 1.66054e-3  # g/cm^3
 
 # OPLS-AA: Jorgensen, Maxwell and Tirado-Rives, J. Am. Chem. Soc. 118, 11225 (1996); units as in OpenMM. Here unlike
@@ -121,6 +118,7 @@ class Run:
     step: float   # ps
     time: float   # ps, sampled
     make: Callable[[float, float, float], mm.Integrator] = MassPenaltyLangevinIntegrator
+    friction: float = 1.0               # 1/ps
     hydrogen_mass: float | None = None  # dalton, if it is not the force field's
 
 
@@ -220,19 +218,19 @@ SUBSTANCES = {
     "villin": Substance("villin in TIP3P-FB water", villin, {
         "nonbonded": NONBONDED_GROUP, "water bonds": BOND_GROUP, "water angles": ANGLE_GROUP,
         "protein bonds": PROTEIN_BOND_GROUP, "protein angles": PROTEIN_ANGLE_GROUP, "torsions": TORSION_GROUP},
-        {}, per_molecule=False, equilibration=5.0, settling=3.0, interval=VILLIN_INTERVAL),
+        {}, per_molecule=False, equilibration=60.0, settling=3.0, interval=VILLIN_INTERVAL),
 }
 LangevinMiddle = mm.LangevinMiddleIntegrator
 RUNS = {  # the first of each substance is the reference
-    "spce-middle-1fs": Run("spce", 0.001, 150.0, LangevinMiddle),
-    "spce-penalty-8fs": Run("spce", 0.008, 150.0),
-    "tip4pew-middle-1fs": Run("tip4pew", 0.001, 150.0, LangevinMiddle),
-    "tip4pew-penalty-8fs": Run("tip4pew", 0.008, 150.0),
-    "methanol-middle-1fs": Run("methanol", 0.001, 100.0, LangevinMiddle),
-    "methanol-penalty-6fs": Run("methanol", 0.006, 100.0),
+    **{name: run for water in ("spce", "tip4pew") for name, run in {
+        f"{water}-middle-1fs": Run(water, 0.001, 400.0, LangevinMiddle),
+        f"{water}-penalty-6fs": Run(water, 0.006, 400.0),
+        f"{water}-penalty-8fs-friction5": Run(water, 0.008, 400.0, friction=5.0)}.items()},
     "tip3p-npt-middle-1fs": Run("tip3p-npt", 0.001, 200.0, LangevinMiddle),
     "tip3p-npt-penalty-8fs": Run("tip3p-npt", 0.008, 200.0),
-    "villin-middle-0.5fs": Run("villin", 0.0005, 16.0, LangevinMiddle),
+    "methanol-middle-1fs": Run("methanol", 0.001, 100.0, LangevinMiddle),
+    "methanol-penalty-6fs": Run("methanol", 0.006, 100.0),
+    "villin-middle-0.5fs": Run("villin", 0.0005, 20.0, LangevinMiddle),
     "villin-penalty-5fs": Run("villin", 0.005, 100.0),
     "villin-penalty-6fs": Run("villin", 0.006, 100.0),
     "villin-penalty-8fs-heavy": Run("villin", 0.008, 100.0, hydrogen_mass=HEAVY_HYDROGEN),
@@ -262,27 +260,34 @@ def build_context(substance: Substance, integrator: mm.Integrator, hydrogen_mass
     return context, model
 
 
-def make_run(name: str, options) -> Series:
-    """Equilibrate with LangevinMiddle, settle with the run's own integrator, and sample."""
+def equilibrate(substance: Substance, options, seed: int) -> mm.State:
+    """Minimize and run LangevinMiddle: the start of all runs of a substance."""
+    steps = round(options.time_scale * substance.equilibration / EQUILIBRATION_STEP)
+    integrator = LangevinMiddle(TEMPERATURE, EQUILIBRATION_FRICTION, EQUILIBRATION_STEP)
+    context, _ = build_context(substance, integrator, HEAVY_HYDROGEN, options.platform, seed)
+    mm.LocalEnergyMinimizer.minimize(context, 10, 200)
+    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    with progress_bar(f"{substance.label}: equilibration", steps) as bar:
+        advance(integrator, steps, bar.update)
+    return context.getState(positions=True)
+
+
+def make_run(name: str, start: Path, options) -> Series:
+    """Settle from the State kept in a file, which is made if it is missing, and sample."""
     run, seed = RUNS[name], 1000 * options.seed + list(RUNS).index(name)
     substance = SUBSTANCES[run.substance]
-    equilibration = round(options.time_scale * substance.equilibration / EQUILIBRATION_STEP)
+    if not start.exists():
+        start.write_text(mm.XmlSerializer.serialize(equilibrate(substance, options, seed)))
+    state = mm.XmlSerializer.deserialize(start.read_text())
     settling = round(options.time_scale * substance.settling / run.step)
     samples = max(2, round(options.time_scale * run.time / substance.interval))
     burst = round(substance.interval / run.step)
-    with tqdm(total=equilibration + settling + samples * burst, desc=name, unit="step",
-              mininterval=0.5 if sys.stderr.isatty() else 30) as bar:
-        middle = LangevinMiddle(TEMPERATURE, EQUILIBRATION_FRICTION, EQUILIBRATION_STEP)
-        context, _ = build_context(substance, middle, None, options.platform, seed)
-        mm.LocalEnergyMinimizer.minimize(context, 10, 200)
-        context.setVelocitiesToTemperature(TEMPERATURE, seed)
-        advance(middle, equilibration, bar.update)
-        state = context.getState(positions=True)
-        integrator = run.make(TEMPERATURE, options.friction, run.step)
-        context, model = build_context(substance, integrator, run.hydrogen_mass, options.platform, seed)
-        context.setPeriodicBoxVectors(*state.getPeriodicBoxVectors())
-        context.setPositions(state.getPositions())
-        context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    integrator = run.make(TEMPERATURE, run.friction, run.step)
+    context, model = build_context(substance, integrator, run.hydrogen_mass, options.platform, seed)
+    context.setPeriodicBoxVectors(*state.getPeriodicBoxVectors())
+    context.setPositions(state.getPositions())
+    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    with progress_bar(name, settling + samples * burst) as bar:
         advance(integrator, settling, bar.update)
         return sample(context, substance, model.molecules, samples, burst, bar.update)
 
@@ -342,10 +347,11 @@ def sampling_claims(substance: Substance, run: Series, reference: Series) -> Ite
 
 
 def check_claims(results: dict[str, Series]) -> bool:
-    row = "{:26}{:28}{:>5}{:>10}{:>10}{:>10}  {}"
-    print(row.format("run", "system", "fs", "ns/day", "steps/s", "T (K)", "distances slowed down"))
+    row = "{:32}{:28}{:>5}{:>9}{:>10}{:>10}{:>10}  {}"
+    print(row.format("run", "system", "fs", "1/ps", "ns/day", "steps/s", "T (K)", "distances slowed down"))
     for name, found in results.items():
-        print(row.format(name, SUBSTANCES[RUNS[name].substance].label, f"{1000 * found.step:g}",
+        run = RUNS[name]
+        print(row.format(name, SUBSTANCES[run.substance].label, f"{1000 * found.step:g}", f"{run.friction:g}",
                          f"{found.ns_per_day:.3f}", f"{found.ns_per_day / found.step / 86.4:.1f}",
                          f"{found.columns['temperature'].mean():.1f}", found.pairs))
     print(f"\nEnergies in kJ/mol per molecule, for villin in kT; +-: one standard error by blocking.\nThe "
@@ -364,27 +370,17 @@ def main() -> int:
                         help="OpenMM platform, CPU or Reference (default: %(default)s)")
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
                         help="random number seed (default: %(default)s)")
-    parser.add_argument("--friction", type=number(float, 0.01, "1/ps"), default=1.0, metavar="GAMMA",
-                        help="Langevin friction, 1/ps (default: %(default)s)")
     parser.add_argument("--time-scale", type=number(float, 0.0001, most=1000), default=1.0, metavar="FACTOR",
                         help="multiplies all times, for trials (default: %(default)s)")
-    parser.add_argument("--run", type=choice(RUNS), nargs="+", metavar="NAME",
-                        help=f"make these runs only, without a report: {', '.join(RUNS)}")
-    parser.add_argument("--report", action="store_true", help="check the claims on the runs made so far")
-    parser.add_argument("--output", type=Path, default=Path("validation"), metavar="FOLDER",
-                        help="folder of the results; delete it to begin anew (default: %(default)s)")
+    add_file_options(parser, RUNS)
     options = parser.parse_args()
-    if options.run and options.report:
-        parser.error("--run and --report: give one of them")
-    folder = options.output / (f"masspenaltysystems_timescale{options.time_scale:g}_friction{options.friction:g}_"
-                               f"{options.platform}_seed{options.seed}")
-    parser.make_folder(folder)
-    files = {name: folder / f"{name}.npz" for name in RUNS}
-    complete = options.report or make_missing(options.run or RUNS, files, lambda name: make_run(name, options))
-    if options.run:
-        return 0 if complete else 1
-    print(f"Flexible molecules, {TEMPERATURE:g} K, friction {options.friction:g}/ps\n")
-    return 0 if check_claims({name: Series.load(file) for name, file in files.items() if file.exists()}) else 1
+    folder = f"masspenaltysystems_timescale{options.time_scale:g}_{options.platform}_seed{options.seed}"
+
+    def make(name: str, files: Path) -> Series:
+        return make_run(name, files / f"{RUNS[name].substance}-start.xml", options)
+
+    return validate(parser, options, folder, f"Flexible molecules, {TEMPERATURE:g} K", RUNS, make, Series.load,
+                    check_claims)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,14 @@
 Makes the runs that are missing in the output folder, one file each, then checks the claims: an interrupted
 validation goes on where it was. The exit code is 0 if every claim holds and 1 if not.
 """
-from pathlib import Path
 
 import numpy as np
 from openmmstiff import ImpulseIntegrator
 
-from runs import Claim, Report, bond_length_claims, make_missing, make_run, mean_claim, temperature_claim
+from runs import (Claim, Report, add_file_options, bond_length_claims, make_run, mean_claim, temperature_claim,
+                  validate)
 from observables import RDF_PAIRS, first_peak
-from options import OptionParser, add_box_options, add_run_options, choice, run_program
+from options import OptionParser, add_box_options, add_run_options, run_program
 from sampling import Samples
 from tip3p_water import TEMPERATURE, Run, impulse, langevin_middle, print_table, zhang_skeel, zhang_skeel_penalty
 
@@ -90,31 +90,19 @@ def main() -> int:
     parser = OptionParser(__doc__)
     add_box_options(parser, waters=216)
     add_run_options(parser, time=150.0, friction=3.0)
-    parser.add_argument("--run", type=choice(RUNS), nargs="+", metavar="NAME",
-                        help=f"make these runs only, without a report: {', '.join(RUNS)}")
-    parser.add_argument("--report", action="store_true", help="check the claims on the runs made so far")
-    parser.add_argument("--output", type=Path, default=Path("validation"), metavar="FOLDER",
-                        help="folder of the results; delete it to begin anew (default: %(default)s)")
+    add_file_options(parser, RUNS)
     options = parser.parse_args()
-    if options.run and options.report:
-        parser.error("--run and --report: give one of them")
+    folder = (f"{options.waters}waters_{options.time:g}ps_friction{options.friction:g}_"
+              f"{options.platform}_seed{options.seed}")
+    title = (f"{options.waters} TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps"
+             + "".join(f" ({name}: {friction:g}/ps)" for name, friction in FRICTION.items())
+             + f", {options.time:g} ps each")
 
-    folder = options.output / (f"{options.waters}waters_{options.time:g}ps_friction{options.friction:g}_"
-                               f"{options.platform}_seed{options.seed}")
-    parser.make_folder(folder)
-    files = {name: folder / f"{name}.npz" for name in RUNS}
-
-    def make(name: str) -> Samples:
+    def make(name: str, _) -> Samples:
         return make_run(name, RUNS[name], 1000 * options.seed + list(RUNS).index(name),
                         FRICTION.get(name, options.friction), options, rest_rdf=is_vibrating(RUNS[name]))
 
-    complete = options.report or make_missing(options.run or RUNS, files, make)
-    if options.run:
-        return 0 if complete else 1
-    print(f"{options.waters} TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps"
-          + "".join(f" ({name}: {friction:g}/ps)" for name, friction in FRICTION.items())
-          + f", {options.time:g} ps each\n")
-    return 0 if check_claims({name: Samples.load(file) for name, file in files.items() if file.exists()}) else 1
+    return validate(parser, options, folder, title, RUNS, make, Samples.load, check_claims)
 
 
 if __name__ == "__main__":
