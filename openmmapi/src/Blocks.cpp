@@ -21,17 +21,17 @@ int findRoot(vector<int>& parent, int particle) {
     return particle;
 }
 
-void refuseVirtualSites(const System& system, const vector<StiffTerm>& terms, const string& className) {
-    for (const StiffTerm& term : terms)
-        for (int a = 0; a < term.getNumParticles(); a++)
-            if (system.isVirtualSite(term.particles[a])) {
-                std::stringstream message;
-                message << className << ": term " << term.index << " of the stiff force '"
-                        << system.getForce(term.force).getName() << "' acts on particle " << term.particles[a]
-                        << ", a virtual site, for which there is no Hessian. Define the term between the particles that"
-                        << " the site depends on, or leave its force out of the stiff force groups";
-                throw OpenMMException(message.str());
-            }
+void refuseVirtualSite(const System& system, const vector<int>& particles, int force, int index,
+                       const string& className) {
+    for (int particle : particles)
+        if (system.isVirtualSite(particle)) {
+            std::stringstream message;
+            message << className << ": term " << index << " of the stiff force '" << system.getForce(force).getName()
+                    << "' acts on particle " << particle
+                    << ", a virtual site, for which there is no Hessian. Define the term between the particles that"
+                    << " the site depends on, or leave its force out of the stiff force groups";
+            throw OpenMMException(message.str());
+        }
 }
 
 void refuseConstraints(const System& system, const vector<int>& blockOf, const string& className) {
@@ -44,7 +44,7 @@ void refuseConstraints(const System& system, const vector<int>& blockOf, const s
         const int inBlock = (blockOf[particle1] >= 0 ? particle1 : particle2);
         std::stringstream message;
         message << className << ": constraint " << i << " of the System, between particles " << particle1 << " and "
-                << particle2 << ", acts on particle " << inBlock << ", which has stiff bonds or angles too."
+                << particle2 << ", acts on particle " << inBlock << ", which has stiff terms too."
                 << " Remove the constraints of this molecule: create the System with constraints=None and"
                 << " rigidWater=False";
         throw OpenMMException(message.str());
@@ -85,7 +85,7 @@ vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int
             continue;
         if (blockOfRoot[root] < 0) {
             blockOfRoot[root] = blocks.size();
-            blocks.push_back({{}, 0, {}});
+            blocks.push_back({{}, 0, {}, {}});
         }
         blocks[blockOfRoot[root]].particles.push_back(i);
         blocks[blockOfRoot[root]].numMobile++;
@@ -110,16 +110,28 @@ vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int
     return blocks;
 }
 
-vector<Block> OpenMMStiff::findBlocks(const System& system, const vector<StiffTerm>& terms, const string& className) {
-    refuseVirtualSites(system, terms, className);
+vector<Block> OpenMMStiff::findBlocks(const System& system, const StiffTerms& terms, const string& className) {
     vector<vector<int>> particles;
-    for (const StiffTerm& term : terms)
+    for (const StiffTerm& term : terms.coordinates) {
         particles.emplace_back(term.particles.begin(), term.particles.begin() + term.getNumParticles());
-    const vector<Block> blocks = connect(system, particles);
+        refuseVirtualSite(system, particles.back(), term.force, term.index, className);
+    }
+    for (const FunctionTerm& term : terms.functionTerms) {
+        particles.push_back(term.getParticles());
+        refuseVirtualSite(system, particles.back(), term.force, term.index, className);
+    }
+    vector<Block> blocks = connect(system, particles);
     vector<int> blockOf(system.getNumParticles(), -1);
-    for (size_t i = 0; i < blocks.size(); i++)
-        for (int j = 0; j < blocks[i].numMobile; j++)
-            blockOf[blocks[i].particles[j]] = i;
+    const int numCoordinates = terms.coordinates.size();
+    for (size_t i = 0; i < blocks.size(); i++) {
+        Block& block = blocks[i];
+        for (int j = 0; j < block.numMobile; j++)
+            blockOf[block.particles[j]] = i;
+        const auto firstFunction = std::lower_bound(block.terms.begin(), block.terms.end(), numCoordinates);
+        for (auto t = firstFunction; t != block.terms.end(); ++t)
+            block.functionTerms.push_back(*t - numCoordinates);
+        block.terms.erase(firstFunction, block.terms.end());
+    }
     refuseConstraints(system, blockOf, className);
     return blocks;
 }

@@ -1,6 +1,8 @@
 #include "openmmstiff/internal/StiffTerms.h"
 #include "openmm/AndersenThermostat.h"
 #include "openmm/CMMotionRemover.h"
+#include "openmm/CustomAngleForce.h"
+#include "openmm/CustomBondForce.h"
 #include "openmm/HarmonicAngleForce.h"
 #include "openmm/HarmonicBondForce.h"
 #include "openmm/MonteCarloAnisotropicBarostat.h"
@@ -33,20 +35,44 @@ void readTerm(const HarmonicAngleForce& force, StiffTerm& term) {
     force.getAngleParameters(term.index, term.particles[0], term.particles[1], term.particles[2], term.s0, term.k);
 }
 
+/** Whether a term has something to do. */
+template <class Particles> bool isFree(const Particles& particles, int count, const std::set<Pair>& constraints) {
+    bool degenerate = false, constrained = count > 1;
+    for (int a = 0; a < count; a++)
+        for (int b = 0; b < a; b++) {
+            degenerate |= particles[a] == particles[b];
+            constrained &= constraints.count(ordered(particles[a], particles[b])) > 0;
+        }
+    return !degenerate && !constrained;
+}
+
 template <class ForceType>
 void appendTerms(const ForceType& force, int forceIndex, int numTerms, StiffTerm::Coordinate coordinate,
                  const std::set<Pair>& constraints, vector<StiffTerm>& terms) {
     for (int i = 0; i < numTerms; i++) {
         StiffTerm term = {coordinate, {-1, -1, -1}, 0, 0, force.usesPeriodicBoundaryConditions(), forceIndex, i};
         readTerm(force, term);
-        bool degenerate = false, constrained = true;
-        for (int a = 0; a < term.getNumParticles(); a++)
-            for (int b = 0; b < a; b++) {
-                degenerate |= term.particles[a] == term.particles[b];
-                constrained &= constraints.count(ordered(term.particles[a], term.particles[b])) > 0;
-            }
-        if (!degenerate && !constrained)
+        if (isFree(term.particles, term.getNumParticles(), constraints))
             terms.push_back(term);
+    }
+}
+
+/** The bonds and angles among function terms are stiff coordinates too. */
+void appendCoordinates(const Force& force, const vector<FunctionTerm>& functionTerms, size_t first,
+                       vector<StiffTerm>& coordinates) {
+    const bool bonds = dynamic_cast<const CustomBondForce*>(&force) != nullptr,
+               angles = dynamic_cast<const CustomAngleForce*>(&force) != nullptr;
+    for (size_t t = first; t < functionTerms.size() && (bonds || angles); t++) {
+        const FunctionTerm& term = functionTerms[t];
+        const std::array<int, 4>& p = term.coordinates[0].particles;
+        coordinates.push_back({bonds ? StiffTerm::Coordinate::Distance : StiffTerm::Coordinate::Angle,
+                               {p[0], p[1], p[2]},
+                               0,
+                               0,
+                               term.periodic,
+                               term.force,
+                               term.index,
+                               false});
     }
 }
 
@@ -62,8 +88,33 @@ bool hasNoPotential(const Force& force) {
 
 } // namespace
 
-vector<StiffTerm> OpenMMStiff::collectStiffTerms(const System& system, int stiffForceGroups, int integrationGroups,
-                                                 const string& className) {
+bool StiffTerms::hasSameStructure(const StiffTerms& other) const {
+    return std::equal(coordinates.begin(), coordinates.end(), other.coordinates.begin(), other.coordinates.end(),
+                      [](const StiffTerm& s, const StiffTerm& t) {
+                          return s.coordinate == t.coordinate && s.particles == t.particles &&
+                                 s.periodic == t.periodic && s.harmonic == t.harmonic;
+                      }) &&
+           std::equal(functionTerms.begin(), functionTerms.end(), other.functionTerms.begin(),
+                      other.functionTerms.end(),
+                      [](const FunctionTerm& s, const FunctionTerm& t) {
+                          return s.function == t.function && s.coordinates == t.coordinates && s.periodic == t.periodic;
+                      }) &&
+           std::equal(functions.begin(), functions.end(), other.functions.begin(), other.functions.end(),
+                      [](const TermFunction& f, const TermFunction& g) {
+                          return f.text == g.text && f.parameters == g.parameters && f.globals == g.globals;
+                      });
+}
+
+bool StiffTerms::hasSameParameters(const StiffTerms& other) const {
+    return std::equal(coordinates.begin(), coordinates.end(), other.coordinates.begin(), other.coordinates.end(),
+                      [](const StiffTerm& s, const StiffTerm& t) { return s.k == t.k && s.s0 == t.s0; }) &&
+           std::equal(functionTerms.begin(), functionTerms.end(), other.functionTerms.begin(),
+                      other.functionTerms.end(),
+                      [](const FunctionTerm& s, const FunctionTerm& t) { return s.parameters == t.parameters; });
+}
+
+StiffTerms OpenMMStiff::collectStiffTerms(const System& system, TermScope scope, int stiffForceGroups,
+                                          int integrationGroups, const string& className) {
     std::set<Pair> constraints;
     for (int i = 0; i < system.getNumConstraints(); i++) {
         int particle1, particle2;
@@ -71,32 +122,59 @@ vector<StiffTerm> OpenMMStiff::collectStiffTerms(const System& system, int stiff
         system.getConstraintParameters(i, particle1, particle2, distance);
         constraints.insert(ordered(particle1, particle2));
     }
-    const bool byKind = (stiffForceGroups == 0);
-    vector<StiffTerm> terms;
+    const bool everything = (scope == TermScope::Everything), byKind = (!everything && stiffForceGroups == 0);
+    StiffTerms terms;
     bool foundForce = false;
     for (int i = 0; i < system.getNumForces(); i++) {
         const Force& force = system.getForce(i);
         const int group = 1 << force.getForceGroup();
-        if ((integrationGroups & group) == 0 || (!byKind && (stiffForceGroups & group) == 0))
+        if ((integrationGroups & group) == 0 || (!byKind && !everything && (stiffForceGroups & group) == 0))
             continue;
         if (auto bonds = dynamic_cast<const HarmonicBondForce*>(&force)) {
-            appendTerms(*bonds, i, bonds->getNumBonds(), StiffTerm::Coordinate::Distance, constraints, terms);
+            appendTerms(*bonds, i, bonds->getNumBonds(), StiffTerm::Coordinate::Distance, constraints,
+                        terms.coordinates);
             foundForce = true;
         }
         else if (auto angles = dynamic_cast<const HarmonicAngleForce*>(&force)) {
-            appendTerms(*angles, i, angles->getNumAngles(), StiffTerm::Coordinate::Angle, constraints, terms);
+            appendTerms(*angles, i, angles->getNumAngles(), StiffTerm::Coordinate::Angle, constraints,
+                        terms.coordinates);
             foundForce = true;
         }
         else if (!byKind && !hasNoPotential(force)) {
             std::stringstream message;
-            message << className << ": the force '" << force.getName() << "' (index " << i
-                    << " in the System) is in stiff force group " << force.getForceGroup()
-                    << ", but there is no Hessian for it; stiff forces can be HarmonicBondForce and HarmonicAngleForce."
-                    << " Move the force to another group with setForceGroup(), or change setStiffForceGroups()";
-            throw OpenMMException(message.str());
+            message << className << ": the force '" << force.getName() << "' (index " << i << " in the System) ";
+            if (scope == TermScope::Harmonic) {
+                message << "is in stiff force group " << force.getForceGroup()
+                        << ", but is neither a HarmonicBondForce nor a HarmonicAngleForce."
+                        << " Move the force to another group with setForceGroup(), or change setStiffForceGroups()";
+                throw OpenMMException(message.str());
+            }
+            const size_t first = terms.functionTerms.size();
+            const string reason = appendFunctionTerms(system, i, terms.functions, terms.functionTerms);
+            if (!reason.empty()) {
+                if (everything)
+                    message << "has no Hessian, which the method needs of the whole potential: " << reason
+                            << ". Use the method SimplifiedStiff or Newmark, which needs that of stiff forces only, or"
+                            << " remove the force";
+                else
+                    message << "is in stiff force group " << force.getForceGroup()
+                            << ", but there is no Hessian for it: " << reason
+                            << ". Move the force to another group with setForceGroup(), or change"
+                            << " setStiffForceGroups()";
+                throw OpenMMException(message.str());
+            }
+            auto isIdle = [&](const FunctionTerm& term) {
+                const vector<int> particles = term.getParticles();
+                return !isFree(particles, particles.size(), constraints);
+            };
+            terms.functionTerms.erase(
+                    std::remove_if(terms.functionTerms.begin() + first, terms.functionTerms.end(), isIdle),
+                    terms.functionTerms.end());
+            appendCoordinates(force, terms.functionTerms, first, terms.coordinates);
+            foundForce = true;
         }
     }
-    if (!byKind && !foundForce) {
+    if (!byKind && !everything && !foundForce) {
         std::stringstream message;
         message << className << ": no force of the System is in the stiff force groups (mask " << stiffForceGroups
                 << ") and integrated (mask " << integrationGroups
@@ -105,18 +183,4 @@ vector<StiffTerm> OpenMMStiff::collectStiffTerms(const System& system, int stiff
         throw OpenMMException(message.str());
     }
     return terms;
-}
-
-bool OpenMMStiff::updateStiffTermParameters(const System& system, vector<StiffTerm>& terms) {
-    bool changed = false;
-    for (StiffTerm& term : terms) {
-        const double k = term.k, s0 = term.s0;
-        const Force& force = system.getForce(term.force);
-        if (term.coordinate == StiffTerm::Coordinate::Distance)
-            readTerm(dynamic_cast<const HarmonicBondForce&>(force), term);
-        else
-            readTerm(dynamic_cast<const HarmonicAngleForce&>(force), term);
-        changed |= term.k != k || term.s0 != s0;
-    }
-    return changed;
 }

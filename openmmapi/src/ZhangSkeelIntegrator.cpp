@@ -10,7 +10,33 @@ using namespace OpenMMStiff;
 using std::string;
 using std::vector;
 
-ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize) : StiffIntegrator(stepSize), beta(0.25) {
+ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)
+        : StiffIntegrator(stepSize), method(SimplifiedStiff), beta(0.25), newtonTolerance(1e-10) {
+}
+
+void ZhangSkeelIntegrator::setMethod(Method method) {
+    if (method < SimplifiedStiff || method > NewmarkOneIteration) {
+        std::stringstream message;
+        message << "ZhangSkeelIntegrator: there is no method " << int(method)
+                << "; give SimplifiedStiff, Simplified, ZhangSkeel, Newmark or NewmarkOneIteration";
+        throw OpenMMException(message.str());
+    }
+    this->method = method;
+}
+
+void ZhangSkeelIntegrator::setNewtonTolerance(double tolerance) {
+    if (!(tolerance > 0) || std::isinf(tolerance)) {
+        std::stringstream message;
+        message << "ZhangSkeelIntegrator: the tolerance of Newton's method must be a positive number, not " << tolerance
+                << "; the default is 1e-10";
+        throw OpenMMException(message.str());
+    }
+    newtonTolerance = tolerance;
+}
+
+int ZhangSkeelIntegrator::getNumNewtonIterations() const {
+    requireContext();
+    return const_cast<Kernel&>(kernel).getAs<IntegrateZhangSkeelStepKernel>().getNumNewtonIterations();
 }
 
 void ZhangSkeelIntegrator::setBeta(double beta) {

@@ -51,13 +51,19 @@ void OpenMMStiff::readThermostat(const SerializationNode& node, LangevinThermost
 void OpenMMStiff::writeZhangSkeel(SerializationNode& node, const ZhangSkeelIntegrator& integrator) {
     writeIntegrator(node, integrator);
     writeStiffForces(node, integrator);
+    node.setIntProperty("method", integrator.getMethod());
     node.setDoubleProperty("beta", integrator.getBeta());
+    node.setDoubleProperty("newtonTolerance", integrator.getNewtonTolerance());
 }
 
 void OpenMMStiff::readZhangSkeel(const SerializationNode& node, ZhangSkeelIntegrator& integrator) {
     readIntegrator(node, integrator);
     readStiffForces(node, integrator);
     integrator.setBeta(node.getDoubleProperty("beta"));
+    // Version 1 has no more.
+    integrator.setMethod(static_cast<ZhangSkeelIntegrator::Method>(
+            node.getIntProperty("method", ZhangSkeelIntegrator::SimplifiedStiff)));
+    integrator.setNewtonTolerance(node.getDoubleProperty("newtonTolerance", integrator.getNewtonTolerance()));
 }
 
 void OpenMMStiff::writeImpulse(SerializationNode& node, const ImpulseIntegrator& integrator) {

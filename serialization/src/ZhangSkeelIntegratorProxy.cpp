@@ -9,12 +9,12 @@ ZhangSkeelIntegratorProxy::ZhangSkeelIntegratorProxy() : SerializationProxy("Zha
 }
 
 void ZhangSkeelIntegratorProxy::serialize(const void* object, SerializationNode& node) const {
-    writeVersion(node, 1);
+    writeVersion(node, 2);
     writeZhangSkeel(node, serializedIntegrator<ZhangSkeelIntegrator>(object));
 }
 
 void* ZhangSkeelIntegratorProxy::deserialize(const SerializationNode& node) const {
-    readVersion(node, getTypeName(), 1);
+    readVersion(node, getTypeName(), 2);
     auto integrator = std::make_unique<ZhangSkeelIntegrator>(node.getDoubleProperty("stepSize"));
     readZhangSkeel(node, *integrator);
     return static_cast<Integrator*>(integrator.release());

@@ -11,14 +11,14 @@ ZhangSkeelLangevinIntegratorProxy::ZhangSkeelLangevinIntegratorProxy()
 
 void ZhangSkeelLangevinIntegratorProxy::serialize(const void* object, SerializationNode& node) const {
     const auto& integrator = serializedIntegrator<ZhangSkeelLangevinIntegrator>(object);
-    writeVersion(node, 1);
+    writeVersion(node, 2);
     writeZhangSkeel(node, integrator);
     writeThermostat(node, integrator);
     node.setBoolProperty("thermalizeStiffModes", integrator.getThermalizeStiffModes());
 }
 
 void* ZhangSkeelLangevinIntegratorProxy::deserialize(const SerializationNode& node) const {
-    readVersion(node, getTypeName(), 1);
+    readVersion(node, getTypeName(), 2);
     auto integrator = createLangevin<ZhangSkeelLangevinIntegrator>(node);
     readZhangSkeel(node, *integrator);
     readThermostat(node, *integrator);

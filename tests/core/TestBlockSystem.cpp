@@ -30,14 +30,14 @@ struct Fixture {
     vector<double> x;
 
     explicit Fixture(const ModelSystem& model)
-            : model(model), blocks(model.getBlocks()), solver(blocks, model.terms, model.masses),
+            : model(model), blocks(model.getBlocks()), solver(blocks, model.getStiffTerms(), model.masses),
               work(solver.createWorkspace()), x(model.getPositions()) {
     }
     int size() const {
         return blocks.size();
     }
     bool solve(int block, const vector<double>& F, double c, vector<double>& a) {
-        return solveAccelerations(solver[block], x.data(), F.data(), c, model.box, work, a.data());
+        return solveAccelerations(solver[block], x.data(), F.data(), c, false, model.box, work, a.data());
     }
     vector<double> project(vector<double> v) {
         for (int block = 0; block < size(); block++)
@@ -491,7 +491,7 @@ void testNewParametersTakeEffect() {
         term.k *= model.random.uniform(0.5, 1);
         term.s0 += model.random.uniform(-0.001, 0.001);
     }
-    fixture.solver.setParameters(model.terms);
+    fixture.solver.setParameters(model.getStiffTerms());
     checkAccelerations(fixture, F, 1e-6);
     for (int block = 0; block < fixture.size(); block++) {
         ASSERT(fixture.solve(block, F, 1e-6, after));
@@ -518,8 +518,8 @@ void testThreadsGiveBitwiseTheSame() {
         vector<double> b(F.size(), untouched), w = v;
         threads.execute([&](ThreadPool&, int thread) {
             for (int block = thread; block < fixture.size(); block += numThreads) {
-                solveAccelerations(fixture.solver[block], fixture.x.data(), F.data(), 1e-6, model.box, works[thread],
-                                   b.data());
+                solveAccelerations(fixture.solver[block], fixture.x.data(), F.data(), 1e-6, false, model.box,
+                                   works[thread], b.data());
                 projectOnTangentSpace(fixture.solver[block], fixture.x.data(), model.box, works[thread], w.data());
             }
         });

@@ -24,7 +24,7 @@ struct Fixture {
     vector<double> x, v;
 
     Fixture(const ModelSystem& original, double speed)
-            : model(original), blocks(model.getBlocks()), system(blocks, model.terms, model.masses),
+            : model(original), blocks(model.getBlocks()), system(blocks, model.getStiffTerms(), model.masses),
               work(system.createWorkspace()), x(model.getPositions()), v(model.randomArray(speed)) {
     }
     void flow(double t, int numMicroSteps) {

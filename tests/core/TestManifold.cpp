@@ -25,7 +25,7 @@ struct Fixture {
     vector<double> q;
 
     explicit Fixture(const ModelSystem& model)
-            : model(model), blocks(model.getBlocks()), system(blocks, model.terms, model.masses),
+            : model(model), blocks(model.getBlocks()), system(blocks, model.getStiffTerms(), model.masses),
               work(system.createWorkspace()), q(model.getPositions()) {
     }
     /** A(q), all blocks. */

@@ -169,20 +169,6 @@ void testReversible(Platform& platform) {
     ASSERT(error < (platform.getName() == "CPU" ? 1e-6 : 1e-10)); // forces in single and in double precision
 }
 
-Vec3 momentum(const System& system, const vector<Vec3>& velocities) {
-    Vec3 sum;
-    for (int i = 0; i < system.getNumParticles(); i++)
-        sum += velocities[i] * system.getParticleMass(i);
-    return sum;
-}
-
-Vec3 angularMomentum(const System& system, const vector<Vec3>& x, const vector<Vec3>& velocities) {
-    Vec3 sum;
-    for (int i = 0; i < system.getNumParticles(); i++)
-        sum += x[i].cross(velocities[i]) * system.getParticleMass(i);
-    return sum;
-}
-
 /** Total momentum is kept to rounding: M + b h^2 H1 maps a common acceleration on the total force. */
 void testMomentumIsKept(Platform& platform) {
     Model model = makeWaterCluster(2);

@@ -35,6 +35,9 @@ public:
     /// How far from the minimum the coordinates of the terms added from now on are at most [nm, rad].
     double stretch = 0.005, bend = 0.1;
 
+    OpenMMStiff::StiffTerms getStiffTerms() const {
+        return {terms, {}, {}};
+    }
     void beginMolecule() {
         numMolecules++;
     }

@@ -193,6 +193,22 @@ inline double largestDifference(const std::vector<OpenMM::Vec3>& a, const std::v
     return largest;
 }
 
+/** The linear momentum [dalton nm/ps]. */
+inline OpenMM::Vec3 momentum(const OpenMM::System& system, const std::vector<OpenMM::Vec3>& velocities) {
+    OpenMM::Vec3 sum;
+    for (int i = 0; i < system.getNumParticles(); i++)
+        sum += velocities[i] * system.getParticleMass(i);
+    return sum;
+}
+
+inline OpenMM::Vec3 angularMomentum(const OpenMM::System& system, const std::vector<OpenMM::Vec3>& x,
+                                    const std::vector<OpenMM::Vec3>& velocities) {
+    OpenMM::Vec3 sum;
+    for (int i = 0; i < system.getNumParticles(); i++)
+        sum += x[i].cross(velocities[i]) * system.getParticleMass(i);
+    return sum;
+}
+
 inline std::vector<OpenMM::Vec3> getPositions(const OpenMM::Context& context) {
     return context.getState(OpenMM::State::Positions).getPositions();
 }

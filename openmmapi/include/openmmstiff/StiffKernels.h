@@ -92,6 +92,10 @@ public:
      */
     virtual void getPropagatedPositions(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& positions) = 0;
     /**
+     * Get the number of iterations of Newton's method that the last step took; 0 for methods without.
+     */
+    virtual int getNumNewtonIterations() const = 0;
+    /**
      * Project velocities on the tangent space of the stiff coordinates, orthogonally in the metric of the masses.
      */
     virtual void projectOnTangentSpace(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator,

@@ -8,9 +8,9 @@
 namespace OpenMMStiff {
 
 /**
- * A linearly implicit integrator for systems with stiff bonds and angles, at constant energy: the simplified
- * Zhang-Skeel method for stiff systems (Tao and Owhadi 2014, Integrator 5). With the potential split as
- * V = V0 + V1, V1 the stiff terms, M the masses, h the step size and b the parameter beta, a step is
+ * A linearly implicit integrator for systems with stiff terms, at constant energy: the family of Zhang and Skeel (Tao
+ * and Owhadi 2014). With the potential split as V = V0 + V1, V1 the stiff terms, M the masses, h the step size and b
+ * the parameter beta, a step of the default method (their Integrator 5) is
  *
  *     v <- v + h/2 a(x)
  *     x <- x + h v
@@ -19,7 +19,7 @@ namespace OpenMMStiff {
  *
  * V1 couples atoms of one molecule only, so that the linear system falls into one small block for each connected
  * group of atoms. There is one force evaluation in a step. The method is of second order, time-reversible, and
- * conserves linear momentum; it is not symplectic.
+ * conserves linear momentum; it is not symplectic. setMethod() chooses its relatives, some of which are.
  *
  * The Context holds q = x + b h^2 a(x), because at b = 1/4 it is q that has the Boltzmann distribution of the
  * stiff coordinates; getPropagatedPositions() returns the papers' x. Particles bound by System constraints
@@ -28,11 +28,77 @@ namespace OpenMMStiff {
 class OPENMM_EXPORT_STIFF ZhangSkeelIntegrator : public StiffIntegrator, public StiffForceSelection {
 public:
     /**
+     * This is an enumeration of the methods. In all but the last, a step is x <- x + h v + h^2/2 f(x) and
+     * v <- v + h/2 (f + f'), with f' at the new positions, and they differ in f. F = -grad V, and Integrator numbers
+     * are those of Tao and Owhadi 2014.
+     */
+    enum Method {
+        /**
+         * f = a, (M + b h^2 H1) a = F, with the Hessian of the stiff forces (Integrator 5). Not symplectic.
+         */
+        SimplifiedStiff = 0,
+        /**
+         * f = a, (M + b h^2 H) a = F, with the Hessian H of the whole potential (Integrator 4). Not symplectic. Every
+         * Force must have a Hessian, which a NonbondedForce has only without a cutoff.
+         */
+        Simplified = 1,
+        /**
+         * f = a - 1/2 b^2 h^4 M^-1 (a . V''' . a), (M + b h^2 H) a = F (Integrator 1). Symplectic: conserves the
+         * angular momentum, and the energy without drift. V is the whole potential if setStiffForceGroups(0) is in
+         * force. Otherwise V is that of the stiff forces, to which alone a belongs, and f has M^-1 F0 added, with
+         * F0 the other forces: that is symplectic too.
+         */
+        ZhangSkeel = 2,
+        /**
+         * f = a, M a = F(x + b h^2 a): the push-forward Newmark method (Integrator 3). Symplectic, to the tolerance of
+         * setNewtonTolerance(). The nonlinear equations are solved by Newton's method with the Hessian of the stiff
+         * forces; each iteration takes an evaluation of all forces.
+         */
+        Newmark = 3,
+        /**
+         * The Newmark method (Integrator 2) with one Newton iteration for the new positions: with a = M^-1 F(x),
+         * x <- x + (M + b h^2 H1)^-1 M (h v + h^2/2 a) and v <- v + h/2 (a + a'). Neither symplectic nor
+         * time-reversible: energy and momenta drift. For comparison only.
+         */
+        NewmarkOneIteration = 4
+    };
+    /**
      * Create a ZhangSkeelIntegrator.
      *
      * @param stepSize   the step size with which to integrate the system [ps]
      */
     explicit ZhangSkeelIntegrator(double stepSize);
+    /**
+     * Get the method. The default is SimplifiedStiff.
+     */
+    Method getMethod() const {
+        return method;
+    }
+    /**
+     * Set the method. If a Context exists, the change takes effect at the next step, and an OpenMMException says then
+     * if the method needs the Hessian of a Force that has none.
+     *
+     * @param method   the method; an OpenMMException if it is none of the enumeration
+     */
+    void setMethod(Method method);
+    /**
+     * Get the tolerance of Newton's method. The default is 1e-10.
+     */
+    double getNewtonTolerance() const {
+        return newtonTolerance;
+    }
+    /**
+     * Set the tolerance of Newton's method, for the method Newmark: iterations end when no acceleration changes by more
+     * than this, relative to the largest acceleration in the System.
+     *
+     * @param tolerance   the tolerance (dimensionless); an OpenMMException if it is not positive
+     */
+    void setNewtonTolerance(double tolerance);
+    /**
+     * Get how many iterations Newton's method took in the last step; 0 if the method has none. Each is an evaluation of
+     * the forces.
+     */
+    int getNumNewtonIterations() const;
     /**
      * Get the parameter b of the method (beta in Tao and Owhadi 2014). The default is 0.25.
      */
@@ -64,7 +130,8 @@ protected:
     void advance(bool stateModified) override;
 
 private:
-    double beta;
+    Method method;
+    double beta, newtonTolerance;
 };
 
 } // namespace OpenMMStiff

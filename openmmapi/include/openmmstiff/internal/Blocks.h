@@ -17,8 +17,10 @@ struct Block {
     std::vector<int> particles;
     /// How many of them are mobile. The block's matrix has three rows for each.
     int numMobile;
-    /// The terms of the block: indices into the list of terms.
+    /// The terms of the block: indices into the list of terms, of a StiffTerms into its coordinates.
     std::vector<int> terms;
+    /// Indices into the function terms of a StiffTerms.
+    std::vector<int> functionTerms;
 
     /** Where in `particles` a particle of the block stands. */
     int findPlace(int particle) const {
@@ -49,7 +51,7 @@ OPENMM_EXPORT_STIFF std::vector<Block> connect(const OpenMM::System& system,
  * @throws OpenMMException if a stiff term acts on a virtual site, or a constraint of the System on a particle of
  *                         a block
  */
-OPENMM_EXPORT_STIFF std::vector<Block> findBlocks(const OpenMM::System& system, const std::vector<StiffTerm>& terms,
+OPENMM_EXPORT_STIFF std::vector<Block> findBlocks(const OpenMM::System& system, const StiffTerms& terms,
                                                   const std::string& className);
 
 } // namespace OpenMMStiff

@@ -1,6 +1,7 @@
 #ifndef OPENMM_STIFF_STIFF_TERMS_H_
 #define OPENMM_STIFF_STIFF_TERMS_H_
 
+#include "FunctionTerms.h"
 #include "windowsExportStiff.h"
 #include "openmm/System.h"
 #include <array>
@@ -10,19 +11,23 @@
 namespace OpenMMStiff {
 
 /**
- * One stiff term of the potential: k/2 (s - s0)^2 in an internal coordinate s(x) of a few particles.
+ * A stiff internal coordinate s(x), the length of a bond or an angle, with its potential: k/2 (s - s0)^2, or one that
+ * is among the FunctionTerms.
  */
 struct StiffTerm {
     enum class Coordinate { Distance, Angle };
     Coordinate coordinate;
     /// The particles, in the order of the Force: two for a distance; three for an angle, its vertex in the middle.
     std::array<int, 3> particles;
-    /// Force constant [kJ/mol/nm^2 or kJ/mol/rad^2] and equilibrium value [nm or rad].
+    /// Force constant [kJ/mol/nm^2 or kJ/mol/rad^2] and equilibrium value [nm or rad]; 0 if the potential is among
+    /// the FunctionTerms.
     double k, s0;
     /// Whether displacements follow the minimum image convention.
     bool periodic;
     /// Where the term comes from: index of the Force in the System, and of the term in the Force.
     int force, index;
+    /// Whether the potential is k/2 (s - s0)^2.
+    bool harmonic = true;
 
     int getNumParticles() const {
         return coordinate == Coordinate::Distance ? 2 : 3;
@@ -30,27 +35,44 @@ struct StiffTerm {
 };
 
 /**
- * Collect the stiff terms of a System. This is the only place that knows OpenMM's bonded Forces.
+ * The terms of the potential whose Hessian an integrator uses.
+ */
+struct StiffTerms {
+    std::vector<StiffTerm> coordinates;
+    std::vector<FunctionTerm> functionTerms;
+    std::vector<TermFunction> functions;
+
+    /** Whether they differ at most in the parameters of terms. */
+    OPENMM_EXPORT_STIFF bool hasSameStructure(const StiffTerms& other) const;
+    OPENMM_EXPORT_STIFF bool hasSameParameters(const StiffTerms& other) const;
+};
+
+/** Which terms are collected. */
+enum class TermScope {
+    /// Those of the stiff force groups; only HarmonicBondForce and HarmonicAngleForce may be there.
+    Harmonic,
+    /// Those of the stiff force groups, where any Force with a Hessian may be.
+    Stiff,
+    /// Those of every Force.
+    Everything
+};
+
+/**
+ * Collect the stiff terms of a System.
  *
  * A term whose particles are held at fixed distances by the System's constraints has nothing left to do and is left out
  * (createSystem() with flexibleConstraints=True makes such terms), as are terms with the same particle twice.
  *
  * @param system              the System
+ * @param scope               which terms are collected
  * @param stiffForceGroups    bit flags of the force groups that are stiff; 0 for every HarmonicBondForce and
  *                            HarmonicAngleForce
  * @param integrationGroups   bit flags of the force groups that are integrated: others exert no force
  * @param className           the integrator's class, for error messages
- * @throws OpenMMException    if a Force in a stiff group has no Hessian, or if the stiff groups hold no Force with one
+ * @throws OpenMMException    if a Force that is asked for has no Hessian, or if there is none in the stiff groups
  */
-OPENMM_EXPORT_STIFF std::vector<StiffTerm> collectStiffTerms(const OpenMM::System& system, int stiffForceGroups,
-                                                             int integrationGroups, const std::string& className);
-
-/**
- * Read the parameters of the terms again, after OpenMM's updateParametersInContext().
- *
- * @return whether any has changed
- */
-OPENMM_EXPORT_STIFF bool updateStiffTermParameters(const OpenMM::System& system, std::vector<StiffTerm>& terms);
+OPENMM_EXPORT_STIFF StiffTerms collectStiffTerms(const OpenMM::System& system, TermScope scope, int stiffForceGroups,
+                                                 int integrationGroups, const std::string& className);
 
 } // namespace OpenMMStiff
 

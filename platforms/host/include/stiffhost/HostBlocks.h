@@ -10,11 +10,27 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace stiffhost {
+
+/**
+ * Which terms an integrator asks for, see collectStiffTerms().
+ */
+struct TermSelection {
+    OpenMMStiff::TermScope scope;
+    int stiffGroups, integrationGroups;
+    /// Whether third derivatives will be asked for.
+    bool thirdDerivatives;
+
+    bool operator==(const TermSelection& other) const {
+        return scope == other.scope && stiffGroups == other.stiffGroups &&
+               integrationGroups == other.integrationGroups && thirdDerivatives == other.thirdDerivatives;
+    }
+};
 
 /**
  * The stiff terms of a Context and their blocks, kept up to date with it. See HostParticles for the Backend.
@@ -31,18 +47,23 @@ public:
      * Bring the stiff terms and their blocks up to date.
      *
      * @param masses        the masses of all particles [dalton]
-     * @param stiffGroups, integrationGroups   bit flags of the force groups that are stiff, and that are integrated
-     * @param tangentPeriod                    see BlockSystem::chooseTangentSpace()
+     * @param tangentPeriod   see BlockSystem::chooseTangentSpace()
      * @return whether anything has changed
      */
-    bool prepare(const OpenMM::System& system, const std::vector<double>& masses, int stiffGroups,
-                 int integrationGroups, const std::string& className,
-                 double tangentPeriod = std::numeric_limits<double>::infinity()) {
-        const bool changed = prepareTerms(system, masses, stiffGroups, integrationGroups, className);
+    bool prepare(const OpenMM::System& system, const std::vector<double>& masses, const TermSelection& selection,
+                 const std::string& className, double tangentPeriod = std::numeric_limits<double>::infinity()) {
+        const bool changed = prepareTerms(system, masses, selection, className);
         if (tangentPeriod == blocks->getTangentPeriod())
             return changed;
         blocks->chooseTangentSpace(tangentPeriod);
         return true;
+    }
+
+    /** Take the values of the Context's parameters. */
+    void setGlobals(const std::map<std::string, double>& parameters) {
+        for (Workspace& work : workspaces)
+            for (stiffcore::Function& function : work.functions)
+                function.setGlobals(parameters);
     }
 
     /** The parameters of the terms may have changed. */
@@ -56,6 +77,10 @@ public:
     /** The masses of the particles that belong to no block; 0 for those that do. */
     const std::vector<double>& getFreeMasses() const {
         return freeMasses;
+    }
+    /** Whether a particle belongs to a block. */
+    bool contains(int particle) const {
+        return inBlock[particle];
     }
 
     /**
@@ -98,37 +123,46 @@ public:
     }
 
 private:
-    bool prepareTerms(const OpenMM::System& system, const std::vector<double>& masses, int stiffGroups,
-                      int integrationGroups, const std::string& className) {
-        if (blocks == nullptr || stiffGroups != knownStiffGroups || integrationGroups != knownIntegrationGroups) {
-            terms = OpenMMStiff::collectStiffTerms(system, stiffGroups, integrationGroups, className);
-            blocks = std::make_unique<stiffcore::BlockSystem<double>>(OpenMMStiff::findBlocks(system, terms, className),
-                                                                      terms, masses);
-            workspaces.assign(backend.getNumThreads(), blocks->createWorkspace());
-            freeMasses = masses;
-            for (int block = 0; block < blocks->getNumBlocks(); block++)
-                for (int i = 0; i < (*blocks)[block].getNumMobile(); i++)
-                    freeMasses[(*blocks)[block].particles[i]] = 0;
-            knownStiffGroups = stiffGroups;
-            knownIntegrationGroups = integrationGroups;
-            parametersKnown = true;
+    bool prepareTerms(const OpenMM::System& system, const std::vector<double>& masses, const TermSelection& selection,
+                      const std::string& className) {
+        const bool sameSelection = (blocks != nullptr && selection == known);
+        if (sameSelection && parametersKnown)
+            return false;
+        OpenMMStiff::StiffTerms present = OpenMMStiff::collectStiffTerms(system, selection.scope, selection.stiffGroups,
+                                                                         selection.integrationGroups, className);
+        parametersKnown = true;
+        if (sameSelection && present.hasSameStructure(terms)) {
+            if (present.hasSameParameters(terms))
+                return false;
+            terms = std::move(present);
+            blocks->setParameters(terms);
             return true;
         }
-        if (parametersKnown)
-            return false;
-        parametersKnown = true;
-        const bool changed = OpenMMStiff::updateStiffTermParameters(system, terms);
-        if (changed)
-            blocks->setParameters(terms);
-        return changed;
+        terms = std::move(present);
+        const double period =
+                (blocks == nullptr ? std::numeric_limits<double>::infinity() : blocks->getTangentPeriod());
+        blocks = std::make_unique<stiffcore::BlockSystem<double>>(OpenMMStiff::findBlocks(system, terms, className),
+                                                                  terms, masses, selection.thirdDerivatives);
+        blocks->chooseTangentSpace(period);
+        workspaces.assign(backend.getNumThreads(), blocks->createWorkspace());
+        freeMasses = masses;
+        inBlock.assign(masses.size(), false);
+        for (int block = 0; block < blocks->getNumBlocks(); block++)
+            for (int i = 0; i < (*blocks)[block].getNumMobile(); i++) {
+                freeMasses[(*blocks)[block].particles[i]] = 0;
+                inBlock[(*blocks)[block].particles[i]] = true;
+            }
+        known = selection;
+        return true;
     }
 
     Backend& backend;
-    std::vector<OpenMMStiff::StiffTerm> terms;
+    TermSelection known = {};
+    OpenMMStiff::StiffTerms terms;
     std::unique_ptr<stiffcore::BlockSystem<double>> blocks;
     std::vector<Workspace> workspaces;
     std::vector<double> freeMasses;
-    int knownStiffGroups = 0, knownIntegrationGroups = 0;
+    std::vector<char> inBlock;
     bool parametersKnown = false;
 };
 

@@ -151,8 +151,10 @@ private:
     };
 
     void prepare(OpenMM::ContextImpl& context, const Integrator& integrator) {
-        if (!blocks.prepare(context.getSystem(), particles.getMasses(), integrator.getStiffForceGroups(),
-                            integrator.getIntegrationForceGroups(), className, integrator.getProjectedPeriod()))
+        const TermSelection selection = {OpenMMStiff::TermScope::Harmonic, integrator.getStiffForceGroups(),
+                                         integrator.getIntegrationForceGroups(), false};
+        if (!blocks.prepare(context.getSystem(), particles.getMasses(), selection, className,
+                            integrator.getProjectedPeriod()))
             return;
         accelerationsKnown = false;
         frequency = unknown;

@@ -11,18 +11,25 @@
 namespace stiffcore {
 
 using OpenMMStiff::Block;
+using OpenMMStiff::FunctionTerm;
+using OpenMMStiff::InternalCoordinate;
 using OpenMMStiff::StiffTerm;
+using OpenMMStiff::StiffTerms;
 
 /**
- * A stiff term by the places of its particles in their block, with the slots of what it adds to the block's matrices.
+ * Where the 3x3 blocks of a term's Hessian go: for its atoms a >= b, [a(a+1)/2 + b][3 row + column].
+ */
+using HessianSlots = std::vector<std::array<int, 9>>;
+
+/**
+ * A stiff coordinate by the places of its particles in their block, with the slots of what it adds to the block's matrices.
  */
 struct PatternTerm {
     StiffTerm::Coordinate coordinate;
     bool periodic;
     /// The places of the term's particles in the block.
     std::array<int, 3> atoms;
-    /// Where the 3x3 Hessian block of the term's atoms a >= b goes, [a(a+1)/2 + b][3 row + column].
-    std::array<std::array<int, 9>, 6> hessianSlots;
+    HessianSlots hessianSlots;
 
     int getNumAtoms() const {
         return coordinate == StiffTerm::Coordinate::Distance ? 2 : 3;
@@ -30,37 +37,55 @@ struct PatternTerm {
 };
 
 /**
+ * A function term by the places of its particles in their block.
+ */
+struct PatternFunction {
+    int function;
+    bool periodic;
+    /// Its coordinates; their particles are indices into `atoms`.
+    std::vector<InternalCoordinate> coordinates;
+    /// The places of the term's particles in the block.
+    std::vector<int> atoms;
+    HessianSlots hessianSlots;
+};
+
+/**
  * What all blocks of the same build (such as all water molecules) have in common.
  */
 class BlockPattern {
 public:
-    BlockPattern(const Block& block, const std::vector<StiffTerm>& allTerms)
-            : numParticles(block.particles.size()), numMobile(block.numMobile), terms(localTerms(block, allTerms)),
-              hessian(3 * numMobile, hessianEntries()), schur(atomsOfTerms(), numMobile) {
+    BlockPattern(const Block& block, const StiffTerms& all)
+            : numParticles(block.particles.size()), numMobile(block.numMobile), terms(localTerms(block, all)),
+              functions(localFunctions(block, all)), hessian(3 * numMobile, hessianEntries()),
+              schur(atomsOfTerms(), numMobile) {
         for (PatternTerm& term : terms)
-            for (int a = 0; a < term.getNumAtoms(); a++)
-                for (int b = 0; b <= a; b++)
-                    for (int row = 0; row < 3; row++)
-                        for (int column = 0; column < 3; column++)
-                            term.hessianSlots[a * (a + 1) / 2 + b][3 * row + column] =
-                                    hessianSlot(term, a, b, row, column);
+            term.hessianSlots = hessianSlots(&term.atoms[0], term.getNumAtoms());
+        for (PatternFunction& term : functions)
+            term.hessianSlots = hessianSlots(term.atoms.data(), term.atoms.size());
         for (int i = 0; i < 3 * numMobile; i++)
             diagonalSlots.push_back(hessian.slot(i, i));
     }
 
     /** Whether a block has this pattern. */
-    bool matches(const Block& block, const std::vector<StiffTerm>& allTerms) const {
+    bool matches(const Block& block, const StiffTerms& all) const {
         if ((int) block.particles.size() != numParticles || block.numMobile != numMobile ||
-            block.terms.size() != terms.size())
+            block.terms.size() != terms.size() || block.functionTerms.size() != functions.size())
             return false;
-        const std::vector<PatternTerm> others = localTerms(block, allTerms);
-        return std::equal(terms.begin(), terms.end(), others.begin(), [](const auto& s, const auto& t) {
-            return s.coordinate == t.coordinate && s.periodic == t.periodic && s.atoms == t.atoms;
-        });
+        const std::vector<PatternTerm> otherTerms = localTerms(block, all);
+        const std::vector<PatternFunction> otherFunctions = localFunctions(block, all);
+        return std::equal(terms.begin(), terms.end(), otherTerms.begin(),
+                          [](const auto& s, const auto& t) {
+                              return s.coordinate == t.coordinate && s.periodic == t.periodic && s.atoms == t.atoms;
+                          }) &&
+               std::equal(functions.begin(), functions.end(), otherFunctions.begin(), [](const auto& s, const auto& t) {
+                   return s.function == t.function && s.periodic == t.periodic && s.coordinates == t.coordinates &&
+                          s.atoms == t.atoms;
+               });
     }
 
     int numParticles, numMobile;
     std::vector<PatternTerm> terms;
+    std::vector<PatternFunction> functions;
     /// The matrix M + c H1, 3 numMobile rows, and where its diagonal is.
     MatrixLayout hessian;
     std::vector<int> diagonalSlots;
@@ -68,10 +93,10 @@ public:
     SchurPattern schur;
 
 private:
-    static std::vector<PatternTerm> localTerms(const Block& block, const std::vector<StiffTerm>& allTerms) {
+    static std::vector<PatternTerm> localTerms(const Block& block, const StiffTerms& all) {
         std::vector<PatternTerm> local;
         for (int t : block.terms) {
-            const StiffTerm& term = allTerms[t];
+            const StiffTerm& term = all.coordinates[t];
             PatternTerm result = {term.coordinate, term.periodic, {-1, -1, -1}, {}};
             for (int a = 0; a < term.getNumParticles(); a++)
                 result.atoms[a] = block.findPlace(term.particles[a]);
@@ -80,24 +105,55 @@ private:
         return local;
     }
 
+    static std::vector<PatternFunction> localFunctions(const Block& block, const StiffTerms& all) {
+        std::vector<PatternFunction> local;
+        for (int t : block.functionTerms) {
+            const FunctionTerm& term = all.functionTerms[t];
+            const std::vector<int> particles = term.getParticles();
+            PatternFunction result = {term.function, term.periodic, term.coordinates, {}, {}};
+            for (int particle : particles)
+                result.atoms.push_back(block.findPlace(particle));
+            for (InternalCoordinate& coordinate : result.coordinates)
+                for (int a = 0; a < coordinate.getNumParticles(); a++)
+                    coordinate.particles[a] =
+                            std::find(particles.begin(), particles.end(), coordinate.particles[a]) - particles.begin();
+            local.push_back(result);
+        }
+        return local;
+    }
+
     std::vector<std::pair<int, int>> hessianEntries() const {
         std::vector<std::pair<int, int>> entries;
-        for (const PatternTerm& term : terms)
-            for (int a = 0; a < term.getNumAtoms(); a++)
+        auto append = [&](const int* atoms, int count) {
+            for (int a = 0; a < count; a++)
                 for (int b = 0; b <= a; b++)
-                    if (term.atoms[a] < numMobile && term.atoms[b] < numMobile)
+                    if (atoms[a] < numMobile && atoms[b] < numMobile)
                         for (int row = 0; row < 3; row++)
                             for (int column = 0; column < 3; column++)
-                                entries.push_back({3 * term.atoms[a] + row, 3 * term.atoms[b] + column});
+                                entries.push_back({3 * atoms[a] + row, 3 * atoms[b] + column});
+        };
+        for (const PatternTerm& term : terms)
+            append(&term.atoms[0], term.getNumAtoms());
+        for (const PatternFunction& term : functions)
+            append(term.atoms.data(), term.atoms.size());
         return entries;
     }
 
-    int hessianSlot(const PatternTerm& term, int a, int b, int row, int column) const {
-        const bool fixed = term.atoms[a] >= numMobile || term.atoms[b] >= numMobile;
-        const bool repeated = (a == b && row < column);
-        if (fixed || repeated)
-            return hessian.unusedSlot();
-        return hessian.slot(3 * term.atoms[a] + row, 3 * term.atoms[b] + column);
+    HessianSlots hessianSlots(const int* atoms, int count) const {
+        HessianSlots slots;
+        for (int a = 0; a < count; a++)
+            for (int b = 0; b <= a; b++) {
+                slots.emplace_back();
+                const bool fixed = atoms[a] >= numMobile || atoms[b] >= numMobile;
+                for (int row = 0; row < 3; row++)
+                    for (int column = 0; column < 3; column++) {
+                        const bool repeated = (a == b && row < column);
+                        slots.back()[3 * row + column] =
+                                (fixed || repeated ? hessian.unusedSlot()
+                                                   : hessian.slot(3 * atoms[a] + row, 3 * atoms[b] + column));
+                    }
+            }
+        return slots;
     }
 
     std::vector<std::vector<int>> atomsOfTerms() const {

@@ -4,7 +4,9 @@
 #include "../coordinates/Angle.h"
 #include "../coordinates/Distance.h"
 #include "../solve/SymmetricSolve.h"
+#include "../terms/Function.h"
 #include "../terms/Harmonic.h"
+#include "../terms/Taylor.h"
 #include "BlockPattern.h"
 #include <algorithm>
 #include <cmath>
@@ -28,8 +30,10 @@ template <class Real> struct BlockInstance {
     std::vector<int> particles;
     /// The masses [dalton] of the mobile particles, which come first.
     std::vector<double> masses;
-    std::vector<int> terms;
+    std::vector<int> terms, functionTerms;
     std::vector<Harmonic<double>> potentials;
+    /// The parameters of each function term.
+    std::vector<std::vector<double>> parameters;
     /// Whether the coordinate of each term is one of those that define the block's tangent space.
     std::vector<char> inTangentSpace;
     std::unique_ptr<SparseMatrix<Real>> hessian, schur;
@@ -51,6 +55,12 @@ template <class Real> struct Workspace {
     /// For each term, its gradient with respect to three atoms, and the 3x3 blocks of its Hessian.
     Vectors gradients;
     std::vector<Matrix3<Real>> hessians;
+    /// The functions of function terms; the gradients of a term's coordinates, four for each.
+    std::vector<Function> functions;
+    Vectors coordinateGradients;
+    /// For third derivatives: positions along a line, and the coordinates of a term, with their gradients.
+    std::vector<Vector3<Taylor>> line, lineGradients;
+    std::vector<Taylor> lineCoordinates, slopes;
 };
 
 /**
@@ -58,8 +68,12 @@ template <class Real> struct Workspace {
  */
 template <class Real> class BlockSystem {
 public:
-    BlockSystem(const std::vector<Block>& blocks, const std::vector<StiffTerm>& terms,
-                const std::vector<double>& masses) {
+    /** @param thirdDerivatives   whether those of function terms will be asked for */
+    BlockSystem(const std::vector<Block>& blocks, const StiffTerms& terms, const std::vector<double>& masses,
+                bool thirdDerivatives = false)
+            : functions(terms.functions), thirdDerivatives(thirdDerivatives) {
+        for (const StiffTerm& term : terms.coordinates)
+            harmonic.push_back(term.harmonic);
         for (const Block& block : blocks) {
             size_t i = 0;
             while (i < patterns.size() && !patterns[i]->matches(block, terms))
@@ -67,7 +81,8 @@ public:
             if (i == patterns.size())
                 patterns.push_back(std::make_unique<BlockPattern>(block, terms));
             const BlockPattern& pattern = *patterns[i];
-            BlockInstance<Real> instance = {&pattern, block.particles, {}, block.terms, {}, {}, nullptr, nullptr};
+            BlockInstance<Real> instance = {&pattern, block.particles, {},     block.terms, block.functionTerms, {}, {},
+                                            {},       nullptr,         nullptr};
             for (int j = 0; j < block.numMobile; j++)
                 instance.masses.push_back(masses[block.particles[j]]);
             if (pattern.hessian.isSparse())
@@ -87,11 +102,14 @@ public:
     }
 
     /** Take the parameters of the terms, the same terms as before. */
-    void setParameters(const std::vector<StiffTerm>& terms) {
+    void setParameters(const StiffTerms& terms) {
         for (BlockInstance<Real>& instance : instances) {
             instance.potentials.clear();
             for (int t : instance.terms)
-                instance.potentials.push_back({terms[t].k, terms[t].s0});
+                instance.potentials.push_back({terms.coordinates[t].k, terms.coordinates[t].s0});
+            instance.parameters.clear();
+            for (int t : instance.functionTerms)
+                instance.parameters.push_back(terms.functionTerms[t].parameters);
         }
         chooseTangentSpace(tangentPeriod);
     }
@@ -104,7 +122,7 @@ public:
     /**
      * Choose the coordinates that define the tangent spaces: those that vibrate with a period shorter than the
      * given one [ps] when all others are held at equilibrium. The default, infinity, chooses all that have a
-     * force constant. Angles have a period if the lengths of their legs are known: those of stiff bonds.
+     * force constant or a function for their potential. Angles have a period if the lengths of their legs are known: those of stiff bonds.
      */
     void chooseTangentSpace(double period) {
         tangentPeriod = period;
@@ -115,19 +133,22 @@ public:
             for (size_t t = 0; t < instance.terms.size(); t++) {
                 const bool chosen =
                         std::isinf(period) || squaredFrequency(instance, t, lengths) * period * period > 4 * pi * pi;
-                instance.inTangentSpace.push_back(instance.potentials[t].k != 0 && chosen);
+                const bool stiff = (instance.potentials[t].k != 0 || !harmonic[instance.terms[t]]);
+                instance.inTangentSpace.push_back(stiff && chosen);
             }
         }
     }
 
     Workspace<Real> createWorkspace() const {
-        size_t numValues = 0, numParticles = 0, numTerms = 0;
+        size_t numValues = 0, numParticles = 0, numTerms = 0, numCoordinates = 0;
         for (const auto& pattern : patterns) {
             for (const MatrixLayout* layout : {&pattern->hessian, &pattern->schur.layout})
                 if (!layout->isSparse())
                     numValues = std::max<size_t>(numValues, layout->getNumValues() + 1);
             numParticles = std::max<size_t>(numParticles, pattern->numParticles);
             numTerms = std::max<size_t>(numTerms, pattern->terms.size());
+            for (const PatternFunction& term : pattern->functions)
+                numCoordinates = std::max<size_t>(numCoordinates, term.coordinates.size());
         }
         Workspace<Real> work;
         work.values.resize(numValues);
@@ -139,6 +160,15 @@ public:
             vectors->resize(numParticles);
         work.gradients.resize(3 * numTerms);
         work.hessians.resize(6 * numTerms);
+        for (const OpenMMStiff::TermFunction& function : functions)
+            work.functions.emplace_back(function, thirdDerivatives);
+        work.coordinateGradients.resize(4 * numCoordinates);
+        if (thirdDerivatives) {
+            work.line.resize(numParticles);
+            work.lineGradients.resize(4 * numCoordinates);
+            work.lineCoordinates.resize(numCoordinates);
+            work.slopes.resize(numCoordinates);
+        }
         return work;
     }
 
@@ -177,6 +207,9 @@ private:
 
     std::vector<std::unique_ptr<BlockPattern>> patterns;
     std::vector<BlockInstance<Real>> instances;
+    std::vector<OpenMMStiff::TermFunction> functions;
+    bool thirdDerivatives;
+    std::vector<char> harmonic; // of each coordinate, whether its potential is
     double tangentPeriod = std::numeric_limits<double>::infinity();
 };
 
@@ -214,17 +247,24 @@ template <class Real> bool areFinite(const BlockInstance<Real>& block, const std
     return std::isfinite(sum[0] + sum[1] + sum[2]);
 }
 
-/** Call visit with the internal coordinate of a term at the gathered positions. */
-template <class Real, class Visit>
-void visitCoordinate(const PatternTerm& term, const Workspace<Real>& work, const Box& box, Visit&& visit) {
+/** Call visit with the internal coordinate of a term, at positions by place in the block. */
+template <class Scalar, class Visit>
+void visitCoordinate(const PatternTerm& term, const std::vector<Vector3<Scalar>>& positions, const Box& box,
+                     Visit&& visit) {
     auto displacement = [&](int from, int to) {
-        const Vector3<Real> d = work.positions[term.atoms[to]] - work.positions[term.atoms[from]];
+        const Vector3<Scalar> d = positions[term.atoms[to]] - positions[term.atoms[from]];
         return term.periodic ? box.minimumImage(d) : d;
     };
     if (term.coordinate == StiffTerm::Coordinate::Distance)
-        visit(Distance<Real>(displacement(0, 1)));
+        visit(Distance<Scalar>(displacement(0, 1)));
     else
-        visit(Angle<Real>(displacement(1, 0), displacement(1, 2)));
+        visit(Angle<Scalar>(displacement(1, 0), displacement(1, 2)));
+}
+
+/** The same at the gathered positions. */
+template <class Real, class Visit>
+void visitCoordinate(const PatternTerm& term, const Workspace<Real>& work, const Box& box, Visit&& visit) {
+    visitCoordinate(term, work.positions, box, visit);
 }
 
 /** Call visit(a, place) for each mobile atom a of a term. */

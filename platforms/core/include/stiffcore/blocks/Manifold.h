@@ -2,7 +2,7 @@
 #define STIFFCORE_BLOCKS_MANIFOLD_H_
 
 #include "../terms/Hessian.h"
-#include "../terms/Linear.h"
+#include "../terms/Expansion.h"
 #include "FastFlow.h"
 #include "TangentSpace.h"
 #include <algorithm>
@@ -31,7 +31,7 @@ constexpr int maxNewtonIterations = 50, maxConjugateGradientIterations = 200;
 template <class Real> void computeCurvature(const BlockInstance<Real>& block, const Box& box, Workspace<Real>& work) {
     const BlockPattern& pattern = *block.pattern;
     for (size_t p = 0; p < pattern.terms.size(); p++) {
-        const Linear<Real> potential = {work.multipliers[p]};
+        const Expansion<Real> potential = {work.multipliers[p], 0};
         visitCoordinate(pattern.terms[p], work, box, [&](const auto& coordinate) {
             addHessian(potential, coordinate,
                        [&](int i, int j, const Matrix3<Real>& h) { work.hessians[6 * p + i * (i + 1) / 2 + j] = h; });

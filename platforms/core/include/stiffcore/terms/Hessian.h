@@ -2,6 +2,8 @@
 #define STIFFCORE_TERMS_HESSIAN_H_
 
 #include "../coordinates/Angle.h"
+#include "../coordinates/Component.h"
+#include "../coordinates/Dihedral.h"
 #include "../coordinates/Distance.h"
 
 /**
@@ -11,9 +13,9 @@
  */
 namespace stiffcore {
 
-template <class Potential, class Real, class Add>
-void addHessian(const Potential& v, const Distance<Real>& r, Add&& add) {
-    r.addHessian(v.first(r.value), v.second(), add);
+template <class Potential, template <class> class Coordinate, class Real, class Add>
+void addHessian(const Potential& v, const Coordinate<Real>& s, Add&& add) {
+    s.addHessian(v.first(s.value), v.second(), add);
 }
 
 template <class Potential, class Real, class Add>

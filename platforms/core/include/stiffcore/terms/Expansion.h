@@ -1,23 +1,23 @@
-#ifndef STIFFCORE_TERMS_LINEAR_H_
-#define STIFFCORE_TERMS_LINEAR_H_
+#ifndef STIFFCORE_TERMS_EXPANSION_H_
+#define STIFFCORE_TERMS_EXPANSION_H_
 
 #include "../coordinates/Angle.h"
 
 namespace stiffcore {
 
 /**
- * The potential V(s) = slope s of an internal coordinate s: a force of constant size along it, such as that of a
- * Lagrange multiplier.
+ * A potential V(s) of an internal coordinate s by its derivatives at the present value. With a second derivative of 0
+ * it is a force of constant size along s, such as that of a Lagrange multiplier.
  */
-template <class Real> struct Linear {
-    Real slope;
+template <class Real> struct Expansion {
+    Real slope, curvature;
 
     Real first(Real) const {
         return slope;
     }
 
     Real second() const {
-        return 0;
+        return curvature;
     }
 
     /** V'(theta) / sin(theta) of an angle, capped by Angle::minSine: at 0 and 180 degrees it has no finite limit. */
@@ -28,4 +28,4 @@ template <class Real> struct Linear {
 
 } // namespace stiffcore
 
-#endif /* STIFFCORE_TERMS_LINEAR_H_ */
+#endif /* STIFFCORE_TERMS_EXPANSION_H_ */

@@ -1,0 +1,164 @@
+#ifndef STIFFCORE_BLOCKS_FUNCTION_TERMS_H_
+#define STIFFCORE_BLOCKS_FUNCTION_TERMS_H_
+
+#include "../terms/Expansion.h"
+#include "../terms/Hessian.h"
+#include "BlockSystem.h"
+#include <algorithm>
+
+/**
+ * Derivatives of V(q1(x), q2(x), ...) by the chain rule, with V_k = dV/dq_k and so on.
+ */
+namespace stiffcore {
+
+/** Call visit with a coordinate of a function term, at positions by place in the block. */
+template <class Scalar, class Visit>
+void visitCoordinate(const PatternFunction& term, const InternalCoordinate& coordinate,
+                     const std::vector<Vector3<Scalar>>& positions, const Box& box, Visit&& visit) {
+    auto position = [&](int a) -> const Vector3<Scalar>& { return positions[term.atoms[coordinate.particles[a]]]; };
+    auto displacement = [&](int from, int to) {
+        const Vector3<Scalar> d = position(to) - position(from);
+        return term.periodic ? box.minimumImage(d) : d;
+    };
+    switch (coordinate.kind) {
+    case InternalCoordinate::Kind::Distance:
+        return visit(Distance<Scalar>(displacement(0, 1)));
+    case InternalCoordinate::Kind::Angle:
+        return visit(Angle<Scalar>(displacement(1, 0), displacement(1, 2)));
+    case InternalCoordinate::Kind::Dihedral:
+        return visit(Dihedral<Scalar>(displacement(1, 0), displacement(2, 1), displacement(2, 3)));
+    default:
+        return visit(Component<Scalar>(position(0), int(coordinate.kind)));
+    }
+}
+
+/**
+ * Add c times the Hessian of a function term at work.positions,
+ *
+ *     Hess V = sum_k V_k Hess q_k + sum_kl V_kl grad q_k grad q_l^T
+ *
+ * @param t     the index of the term in the pattern
+ * @param add   called as add(a, b, h) with the 3x3 block h of the term's atoms a >= b, perhaps several times
+ */
+template <class Add>
+void addHessian(const BlockInstance<double>& block, int t, double c, const Box& box, Workspace<double>& work,
+                Add&& add) {
+    const PatternFunction& term = block.pattern->functions[t];
+    Function& function = work.functions[term.function];
+    const int numCoordinates = term.coordinates.size();
+    double* arguments = function.arguments();
+    std::copy(block.parameters[t].begin(), block.parameters[t].end(), arguments + numCoordinates);
+    for (int k = 0; k < numCoordinates; k++)
+        visitCoordinate(term, term.coordinates[k], work.positions, box, [&](const auto& q) {
+            arguments[k] = q.value;
+            for (int a = 0; a < q.numAtoms; a++)
+                work.coordinateGradients[4 * k + a] = q.gradient(a);
+        });
+    function.first([&](int k, double first) {
+        const InternalCoordinate& coordinate = term.coordinates[k];
+        visitCoordinate(term, coordinate, work.positions, box, [&](const auto& q) {
+            addHessian(Expansion<double>{c * first, 0}, q, [&](int i, int j, const Matrix3<double>& h) {
+                const int a = coordinate.particles[i], b = coordinate.particles[j];
+                if (a >= b)
+                    add(a, b, h);
+                else
+                    add(b, a, h.transpose());
+            });
+        });
+    });
+    function.second([&](int k, int l, double second) {
+        const InternalCoordinate &one = term.coordinates[k], &other = term.coordinates[l];
+        for (int i = 0; i < one.getNumParticles(); i++)
+            for (int j = 0; j < other.getNumParticles(); j++) {
+                const int a = one.particles[i], b = other.particles[j];
+                const Matrix3<double> h = c * second * work.coordinateGradients[4 * k + i] *
+                                          work.coordinateGradients[4 * l + j].transpose();
+                if (a == b)
+                    add(a, a, k == l ? h : h + h.transpose());
+                else if (a > b)
+                    add(a, b, h);
+                else if (k != l)
+                    add(b, a, h.transpose());
+            }
+    });
+}
+
+/**
+ * Add the gradient of a function term along the line work.line, as a polynomial, see Taylor.
+ *
+ * @param add   called as add(place, gradient) with a place in the block, perhaps several times
+ */
+template <class Add>
+void addLineGradient(const BlockInstance<double>& block, int t, const Box& box, Workspace<double>& work, Add&& add) {
+    const PatternFunction& term = block.pattern->functions[t];
+    Function& function = work.functions[term.function];
+    const int numCoordinates = term.coordinates.size();
+    double* arguments = function.arguments();
+    std::copy(block.parameters[t].begin(), block.parameters[t].end(), arguments + numCoordinates);
+    std::vector<Taylor>&q = work.lineCoordinates, &V = work.slopes;
+    for (int k = 0; k < numCoordinates; k++)
+        visitCoordinate(term, term.coordinates[k], work.line, box, [&](const auto& coordinate) {
+            q[k] = coordinate.value;
+            arguments[k] = q[k].c0;
+            for (int a = 0; a < coordinate.numAtoms; a++)
+                work.lineGradients[4 * k + a] = coordinate.gradient(a);
+        });
+    // V_k(q(t)) to the second order in t
+    std::fill_n(V.begin(), numCoordinates, Taylor());
+    function.first([&](int k, double first) { V[k].c0 = first; });
+    function.second([&](int k, int l, double second) {
+        V[k] += Taylor(0, second * q[l].c1, second * q[l].c2);
+        if (k != l)
+            V[l] += Taylor(0, second * q[k].c1, second * q[k].c2);
+    });
+    function.third([&](int k, int l, int m, double third) {
+        // 1/2 V_klm q_l' q_m' of V_k, for each order of the indices
+        int order[3] = {k, l, m};
+        do
+            V[order[0]].c2 += 0.5 * third * q[order[1]].c1 * q[order[2]].c1;
+        while (std::next_permutation(order, order + 3));
+    });
+    for (int k = 0; k < numCoordinates; k++)
+        for (int a = 0; a < term.coordinates[k].getNumParticles(); a++)
+            add(term.atoms[term.coordinates[k].particles[a]], V[k] * work.lineGradients[4 * k + a]);
+}
+
+/**
+ * Compute a . V'''(x) . a of one block.
+ *
+ * @param x   positions [nm]
+ * @param a   the direction, for the mobile particles [nm/ps^2]
+ * @param w   kJ/mol/nm^3 (nm/ps^2)^2, written
+ * @return whether all numbers are finite; if not, w is not written
+ */
+inline bool contractThirdDerivatives(const BlockInstance<double>& block, const double* x, const double* a,
+                                     const Box& box, Workspace<double>& work, double* w) {
+    const BlockPattern& pattern = *block.pattern;
+    gatherPositions(block, x, work);
+    gatherMobile(block, a, work.direction);
+    for (int i = 0; i < pattern.numParticles; i++)
+        for (int j = 0; j < 3; j++)
+            work.line[i][j] = Taylor(work.positions[i][j], i < pattern.numMobile ? work.direction[i][j] : 0);
+    std::fill(work.residual.begin(), work.residual.end(), Vector3<double>::Zero());
+    auto add = [&](int place, const Vector3<Taylor>& gradient) {
+        for (int j = 0; j < 3; j++)
+            work.residual[place][j] += 2 * gradient[j].c2;
+    };
+    for (size_t t = 0; t < pattern.terms.size(); t++)
+        if (block.potentials[t].k != 0)
+            visitCoordinate(pattern.terms[t], work.line, box, [&](const auto& s) {
+                const Taylor slope = block.potentials[t].k * (s.value - block.potentials[t].s0);
+                for (int i = 0; i < s.numAtoms; i++)
+                    add(pattern.terms[t].atoms[i], slope * s.gradient(i));
+            });
+    for (size_t t = 0; t < pattern.functions.size(); t++)
+        addLineGradient(block, t, box, work, add);
+    if (!areFinite(block, work.residual))
+        return false;
+    scatterMobile(block, work.residual, w);
+    return true;
+}
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_BLOCKS_FUNCTION_TERMS_H_ */

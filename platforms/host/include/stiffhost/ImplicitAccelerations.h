@@ -1,0 +1,283 @@
+#ifndef STIFFHOST_IMPLICIT_ACCELERATIONS_H_
+#define STIFFHOST_IMPLICIT_ACCELERATIONS_H_
+
+#include "HostBlocks.h"
+#include "HostParticles.h"
+#include "openmmstiff/ZhangSkeelIntegrator.h"
+#include "stiffcore/blocks/FunctionTerms.h"
+#include "stiffcore/blocks/ImplicitSolve.h"
+#include "openmm/internal/ContextImpl.h"
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace stiffhost {
+
+/**
+ * The accelerations f(x) of the methods of the Zhang-Skeel family, and what depends on them. See HostParticles for the
+ * Backend.
+ */
+template <class Backend> class ImplicitAccelerations {
+public:
+    using Integrator = OpenMMStiff::ZhangSkeelIntegrator;
+    using Vectors = std::vector<OpenMM::Vec3>;
+
+    ImplicitAccelerations(Backend& backend, HostParticles<Backend>& particles)
+            : backend(backend), particles(particles), blocks(backend) {
+    }
+
+    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::string& className) {
+        this->className = className;
+        const int numParticles = context.getSystem().getNumParticles();
+        for (Vectors* vectors : {&implicit, &explicitPart, &contraction, &total, &start})
+            vectors->assign(numParticles, OpenMM::Vec3());
+        prepare(context, integrator);
+    }
+
+    /** Bring the terms up to date. */
+    void prepare(OpenMM::ContextImpl& context, const Integrator& integrator) {
+        const Integrator::Method method = integrator.getMethod();
+        const bool everything = (method == Integrator::Simplified ||
+                                 (method == Integrator::ZhangSkeel && integrator.getStiffForceGroups() == 0));
+        const TermSelection selection = {everything ? OpenMMStiff::TermScope::Everything
+                                                    : OpenMMStiff::TermScope::Stiff,
+                                         integrator.getStiffForceGroups(), integrator.getIntegrationForceGroups(),
+                                         method == Integrator::ZhangSkeel};
+        if (blocks.prepare(context.getSystem(), particles.getMasses(), selection, className))
+            known = false;
+    }
+
+    HostBlocks<Backend>& getBlocks() {
+        return blocks;
+    }
+    /** They have to be computed anew. */
+    void forget() {
+        known = false;
+    }
+    void forgetParameters() {
+        blocks.forgetParameters();
+    }
+    /** The number of Newton iterations that the last computation took. */
+    int getNumIterations() const {
+        return numIterations;
+    }
+
+    /** Compute f for the Context's present positions, unless it is still that of the last step. */
+    void update(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+        const bool current = known && Dependencies(state, integrator) == dependencies;
+        known = false;
+        if (current)
+            return;
+        context.computeVirtualSites();
+        compute(context, state, integrator);
+    }
+    /** The next step begins where f was computed last. */
+    void keep() {
+        known = true;
+    }
+
+    /** f(x) as update() has left it [nm/ps^2]. */
+    const Vectors& get(const Integrator& integrator) const {
+        return integrator.getMethod() == Integrator::ZhangSkeel ? total : implicit;
+    }
+
+    /** Move from x to q = x + b h^2 a; particles bound by constraints stay where these hold. */
+    void show(const Integrator& integrator, Vectors& positions) {
+        if (integrator.getMethod() == Integrator::NewmarkOneIteration)
+            return;
+        shift(factor(integrator), positions);
+    }
+
+    /** The velocities with which NewmarkOneIteration drifts: u <- (M + b h^2 H1(x))^-1 M v. */
+    const Vectors& filterVelocities(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+        const Vectors& velocities = state.velocities();
+        total = velocities;
+        backend.forEachPart(velocities.size(), [&](int begin, int end, int) {
+            for (int i = begin; i < end; i++)
+                contraction[i] = velocities[i] * particles.getMasses()[i];
+        });
+        blocks.setGlobals(context.getParameters());
+        solve(state, contraction, integrator, total);
+        return total;
+    }
+
+private:
+    /** What f depends on beside positions and parameters, and what nobody announces a change of. */
+    struct Dependencies {
+        double stepSize = 0, beta = 0, tolerance = 0;
+        Integrator::Method method = Integrator::SimplifiedStiff;
+        stiffcore::Box box = {};
+        Dependencies() = default;
+        Dependencies(const HostState& state, const Integrator& integrator)
+                : stepSize(integrator.getStepSize()), beta(integrator.getBeta()),
+                  tolerance(integrator.getNewtonTolerance()), method(integrator.getMethod()), box(state.box()) {
+        }
+        bool operator==(const Dependencies& other) const {
+            return stepSize == other.stepSize && beta == other.beta && tolerance == other.tolerance &&
+                   method == other.method && box == other.box;
+        }
+    };
+
+    static double factor(const Integrator& integrator) {
+        const double h = integrator.getStepSize();
+        return integrator.getBeta() * h * h;
+    }
+
+    void compute(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+        dependencies = Dependencies(state, integrator);
+        blocks.setGlobals(context.getParameters());
+        numIterations = 0;
+        switch (integrator.getMethod()) {
+        case Integrator::SimplifiedStiff:
+        case Integrator::Simplified:
+            return computeSimplified(context, state, integrator, integrator.getIntegrationForceGroups());
+        case Integrator::ZhangSkeel:
+            return computeZhangSkeel(context, state, integrator);
+        case Integrator::Newmark:
+            return iterate(context, state, integrator);
+        case Integrator::NewmarkOneIteration:
+            context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
+            return particles.divideByMasses(state.forces(), implicit);
+        }
+    }
+
+    /** (M + b h^2 H1(x)) a = F(x), with the forces of some groups */
+    void computeSimplified(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator, int groups) {
+        context.calcForcesAndEnergy(true, false, groups);
+        particles.divideByMasses(state.forces(), implicit);
+        solve(state, state.forces(), integrator, implicit);
+    }
+
+    /**
+     * f = a - 1/2 b^2 h^4 M^-1 (a . V1''' . a) + M^-1 F0, where a belongs to F1 alone. V1 is everything, unless stiff
+     * groups are chosen.
+     */
+    void computeZhangSkeel(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+        const int all = integrator.getIntegrationForceGroups(), chosen = integrator.getStiffForceGroups();
+        const int slow = (chosen == 0 ? 0 : all & ~chosen), stiff = all & ~slow;
+        if (slow != 0) {
+            context.calcForcesAndEnergy(true, false, slow);
+            particles.divideByMasses(state.forces(), explicitPart);
+        }
+        computeSimplified(context, state, integrator, stiff);
+        const double* positions = components(state.positions());
+        const int failed = blocks.forEach([&](const auto& block, auto& work) {
+            return stiffcore::contractThirdDerivatives(block, positions, components(implicit), dependencies.box, work,
+                                                       components(contraction));
+        });
+        if (failed >= 0)
+            refuse("the third derivatives of the potential of " + blocks.describe(failed) + " are not finite",
+                   integrator);
+        const double c = factor(integrator);
+        backend.forEachPart(total.size(), [&](int begin, int end, int) {
+            for (int i = begin; i < end; i++) {
+                total[i] = implicit[i];
+                if (blocks.contains(i))
+                    total[i] -= contraction[i] * (0.5 * c * c / particles.getMasses()[i]);
+                if (slow != 0)
+                    total[i] += explicitPart[i];
+            }
+        });
+    }
+
+    /** M a = F(x + b h^2 a), by Newton's method with the stiff part of the Hessian. */
+    void iterate(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+        const int maxIterations = 100;
+        const double c = factor(integrator);
+        Vectors& positions = state.positions();
+        start = positions;
+        std::fill(implicit.begin(), implicit.end(), OpenMM::Vec3());
+        while (true) {
+            context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
+            const Vectors& forces = state.forces();
+            backend.forEachPart(total.size(), [&](int begin, int end, int) {
+                for (int i = begin; i < end; i++) {
+                    const double mass = particles.getMasses()[i];
+                    contraction[i] = forces[i] - implicit[i] * mass;
+                    total[i] = (mass > 0 ? contraction[i] / mass : OpenMM::Vec3());
+                }
+            });
+            solve(state, contraction, integrator, total);
+            double change = 0, size = 0;
+            int last = 0;
+            for (size_t i = 0; i < total.size(); i++) {
+                implicit[i] += total[i];
+                const double own = total[i].dot(total[i]);
+                if (!(own <= change)) {
+                    change = own;
+                    last = i;
+                }
+                size = std::max(size, implicit[i].dot(implicit[i]));
+            }
+            numIterations++;
+            if (std::sqrt(change) <= integrator.getNewtonTolerance() * std::sqrt(size))
+                break;
+            if (numIterations == maxIterations || !std::isfinite(change)) {
+                std::stringstream message;
+                message << "Newton's method for a = M^-1 F(x + beta h^2 a) has not converged after " << numIterations
+                        << " iterations: the acceleration of particle " << last << " still changes by "
+                        << std::sqrt(change / size)
+                        << " of the largest (setNewtonTolerance(): " << integrator.getNewtonTolerance() << ")";
+                refuse(message.str(), integrator, " Add the forces that are stiff to setStiffForceGroups(), or use");
+            }
+            positions = start;
+            shift(c, positions);
+            context.computeVirtualSites();
+        }
+        positions = start;
+        context.computeVirtualSites();
+    }
+
+    /** positions <- positions + c a */
+    void shift(double c, Vectors& positions) {
+        backend.forEachPart(positions.size(), [&](int begin, int end, int) {
+            for (int i = begin; i < end; i++)
+                if (particles.getMasses()[i] > 0 && !particles.isConstrained(i))
+                    positions[i] += implicit[i] * c;
+        });
+    }
+
+    /** Solve (M + b h^2 H1) a = F for the particles of blocks, at the Context's positions. */
+    void solve(HostState& state, const Vectors& F, const Integrator& integrator, Vectors& a) {
+        const double c = factor(integrator);
+        const Vectors& positions = state.positions();
+        const stiffcore::Box box = state.box();
+        const bool mayBeIndefinite = (integrator.getMethod() != Integrator::SimplifiedStiff);
+        const int failed = blocks.forEach([&](const auto& block, auto& work) {
+            return stiffcore::solveAccelerations(block, components(positions), components(F), c, mayBeIndefinite, box,
+                                                 work, components(a));
+        });
+        if (failed < 0)
+            return;
+        if (blocks.areFinite(failed, positions) && blocks.areFinite(failed, F))
+            refuse("the matrix M + beta h^2 H1 of " + blocks.describe(failed) + " is " +
+                           (mayBeIndefinite ? "singular" : "not positive definite"),
+                   integrator);
+        refuse("the forces on " + blocks.describe(failed) + " are not finite", integrator);
+    }
+
+    [[noreturn]] void refuse(const std::string& what, const Integrator& integrator,
+                             const std::string& remedy = " Use") const {
+        std::stringstream message;
+        message << className << ": " << what << " (step size h " << integrator.getStepSize() << " ps, beta "
+                << integrator.getBeta() << ")." << remedy
+                << " a smaller step size, softer terms (smaller force constants), or minimize the energy first."
+                << " The positions and velocities are those before the step";
+        throw OpenMM::OpenMMException(message.str());
+    }
+
+    Backend& backend;
+    HostParticles<Backend>& particles;
+    HostBlocks<Backend> blocks;
+    std::string className;
+    Dependencies dependencies;
+    bool known = false;
+    int numIterations = 0;
+    /// a; M^-1 F0; a . V''' . a or another right side; f, or another solution; x during an iteration.
+    Vectors implicit, explicitPart, contraction, total, start;
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_IMPLICIT_ACCELERATIONS_H_ */

@@ -1,0 +1,326 @@
+/**
+ * Terms of any bonded Force: their gradient against OpenMM's own forces, their Hessian by the chain rule against
+ * automatic differentiation and against differences of OpenMM's forces, their third derivatives against differences of
+ * the Hessian.
+ */
+
+#include "Claims.h"
+#include "Derivatives.h"
+#include "RandomGeometry.h"
+#include "Systems.h"
+#include "openmm/Context.h"
+#include "openmm/CustomAngleForce.h"
+#include "openmm/CustomBondForce.h"
+#include "openmm/CustomCompoundBondForce.h"
+#include "openmm/CustomExternalForce.h"
+#include "openmm/CustomTorsionForce.h"
+#include "openmm/HarmonicAngleForce.h"
+#include "openmm/HarmonicBondForce.h"
+#include "openmm/NonbondedForce.h"
+#include "openmm/PeriodicTorsionForce.h"
+#include "openmm/Platform.h"
+#include "openmm/RBTorsionForce.h"
+#include "openmm/VerletIntegrator.h"
+#include "openmm/VirtualSite.h"
+#include "openmmstiff/internal/Blocks.h"
+#include "openmmstiff/internal/StiffTerms.h"
+#include "stiffcore/blocks/ImplicitSolve.h"
+#include <algorithm>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stiffcore;
+using namespace stifftest;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using std::string;
+using std::vector;
+
+const int allGroups = -1;
+
+StiffTerms collectAll(const System& system) {
+    return collectStiffTerms(system, TermScope::Everything, 0, allGroups, "SomeIntegrator");
+}
+
+/** The terms of a System, evaluated at random positions in one block, and the same System in a Context. */
+class Fixture {
+public:
+    Fixture(Force* force, int numParticles, const std::map<string, double>& globals = {}, bool periodic = false)
+            : integrator(0.001) {
+        for (int i = 0; i < numParticles; i++)
+            system.addParticle(1 + i);
+        system.addForce(force);
+        if (periodic)
+            system.setDefaultPeriodicBoxVectors(Vec3(1.1, 0, 0), Vec3(0.2, 1.2, 0), Vec3(-0.1, 0.3, 1.3));
+        context = std::make_unique<Context>(system, integrator, Platform::getPlatformByName("Reference"));
+        for (const auto& global : globals)
+            context->setParameter(global.first, global.second);
+        const StiffTerms terms = collectAll(system);
+        masses.assign(numParticles, 0);
+        for (int i = 0; i < numParticles; i++)
+            masses[i] = system.getParticleMass(i);
+        const vector<Block> blocks = findBlocks(system, terms, "SomeIntegrator");
+        ASSERT_EQUAL(1, (int) blocks.size());
+        solver = std::make_unique<BlockSystem<double>>(blocks, terms, masses, true);
+        work = solver->createWorkspace();
+        for (Function& function : work.functions)
+            function.setGlobals(context->getParameters());
+        Vec3 box[3];
+        system.getDefaultPeriodicBoxVectors(box[0], box[1], box[2]);
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++)
+                this->box.vectors[i][j] = box[i][j];
+        // Far from each other, in no order, and with no three in a line.
+        Random random(7);
+        for (int i = 0; i < numParticles; i++)
+            x.push_back(Vec3(0.15 * i, 0.1 * (i % 3), 0.12 * (i % 2)) +
+                        Vec3(random.uniform(-0.03, 0.03), random.uniform(-0.03, 0.03), random.uniform(-0.03, 0.03)));
+        if (periodic)
+            x[1] += box[0] - box[2];
+    }
+
+    VectorXd gradient(const VectorXd& at) {
+        context->setPositions(toVec3s(at));
+        return -toVector(context->getState(State::Forces).getForces());
+    }
+
+    MatrixXd hessian(const VectorXd& at) {
+        MatrixXd result = MatrixXd::Zero(at.size(), at.size());
+        const auto& block = (*solver)[0];
+        gatherPositions(block, at.data(), work);
+        auto addAt = [&](int i, int j, const Matrix3<double>& h) {
+            result.block<3, 3>(3 * i, 3 * j) += h;
+            if (i != j)
+                result.block<3, 3>(3 * j, 3 * i) += h.transpose();
+        };
+        for (size_t t = 0; t < block.pattern->terms.size(); t++)
+            visitCoordinate(block.pattern->terms[t], work, box, [&](const auto& s) {
+                addHessian(block.potentials[t], s, [&](int i, int j, const Matrix3<double>& h) {
+                    const auto& atoms = block.pattern->terms[t].atoms;
+                    addAt(block.particles[atoms[i]], block.particles[atoms[j]], h);
+                });
+            });
+        for (size_t t = 0; t < block.pattern->functions.size(); t++)
+            addHessian(block, t, 1, box, work, [&](int i, int j, const Matrix3<double>& h) {
+                const auto& atoms = block.pattern->functions[t].atoms;
+                addAt(block.particles[atoms[i]], block.particles[atoms[j]], h);
+            });
+        return result;
+    }
+
+    /** The coefficients of the gradient along the line x + t a, from all function terms. */
+    vector<VectorXd> lineGradient(const VectorXd& at, const VectorXd& a) {
+        const auto& block = (*solver)[0];
+        for (size_t i = 0; i < block.particles.size(); i++)
+            for (int j = 0; j < 3; j++)
+                work.line[i][j] = Taylor(at[3 * block.particles[i] + j], a[3 * block.particles[i] + j]);
+        vector<VectorXd> result(3, VectorXd::Zero(at.size()));
+        for (size_t t = 0; t < block.pattern->functions.size(); t++)
+            addLineGradient(block, t, box, work, [&](int place, const Vector3<Taylor>& gradient) {
+                for (int j = 0; j < 3; j++) {
+                    result[0][3 * block.particles[place] + j] += gradient[j].c0;
+                    result[1][3 * block.particles[place] + j] += gradient[j].c1;
+                    result[2][3 * block.particles[place] + j] += gradient[j].c2;
+                }
+            });
+        return result;
+    }
+
+    /** a . V''' . a, as the step takes it. */
+    VectorXd contraction(const VectorXd& at, const VectorXd& a) {
+        VectorXd result = VectorXd::Zero(at.size());
+        ASSERT(contractThirdDerivatives((*solver)[0], at.data(), a.data(), box, work, result.data()));
+        return result;
+    }
+
+    System system;
+    vector<double> masses;
+    vector<Vec3> x;
+
+private:
+    VerletIntegrator integrator;
+    std::unique_ptr<Context> context;
+    std::unique_ptr<BlockSystem<double>> solver;
+    Workspace<double> work;
+    Box box;
+};
+
+void assertClose(const MatrixXd& expected, const MatrixXd& found, double tolerance) {
+    const double error = (expected - found).norm() / std::max(expected.norm(), 1e-3);
+    if (!(error <= tolerance)) {
+        std::stringstream details;
+        details << "Relative error " << error << " exceeds " << tolerance;
+        throwException(__FILE__, __LINE__, details.str());
+    }
+}
+
+/** Differences of fourth order of forces and Hessians are right to about 1e-9. */
+void check(Fixture& fixture) {
+    const VectorXd x = toVector(fixture.x);
+    VectorXd a(x.size());
+    Random random(3);
+    for (int i = 0; i < a.size(); i++)
+        a[i] = random.uniform(-1, 1);
+    const MatrixXd hessian = fixture.hessian(x);
+    const double d = 1e-4;
+    assertClose(differentiate(x, d, [&](const VectorXd& at) { return fixture.gradient(at); }), hessian, 1e-8);
+    auto along = [&](double t) { return VectorXd(fixture.hessian(x + t * a) * a); };
+    const VectorXd third = (8 * (along(d) - along(-d)) - (along(2 * d) - along(-2 * d))) / (12 * d);
+    assertClose(third, fixture.contraction(x, a), 1e-7);
+    const vector<VectorXd> line = fixture.lineGradient(x, a);
+    if (line[0].norm() > 0) { // harmonic terms are no functions
+        assertClose(fixture.gradient(x), line[0], 1e-12);
+        assertClose(hessian * a, line[1], 1e-12);
+        assertClose(third, 2 * line[2], 1e-7);
+    }
+}
+
+void testHarmonicTerms() {
+    auto* bonds = new HarmonicBondForce();
+    bonds->addBond(0, 1, 0.1, 3e3);
+    bonds->addBond(2, 1, 0.2, 2e3);
+    Fixture bonded(bonds, 3);
+    check(bonded);
+    auto* angles = new HarmonicAngleForce();
+    angles->addAngle(0, 2, 1, 1.2, 300);
+    angles->addAngle(1, 3, 2, 2.2, 200);
+    Fixture bent(angles, 4);
+    check(bent);
+}
+
+void testPeriodicTorsion() {
+    auto* force = new PeriodicTorsionForce();
+    force->addTorsion(0, 1, 2, 3, 3, 0.4, 5);
+    force->addTorsion(1, 0, 3, 4, 2, -1.4, 7);
+    force->addTorsion(2, 4, 1, 0, 1, 0, 3); // improper
+    Fixture fixture(force, 5);
+    check(fixture);
+}
+
+void testRBTorsion() {
+    auto* force = new RBTorsionForce();
+    force->addTorsion(3, 1, 2, 0, 1, 2, 3, 4, 5, 6);
+    Fixture fixture(force, 4);
+    check(fixture);
+}
+
+void testCustomBondWithGlobalAndPeriodicBox() {
+    auto* force = new CustomBondForce("D*(1-exp(-a*(r-r0)))^2 + scale*c/r; c=2*D");
+    force->addGlobalParameter("scale", 1);
+    force->addPerBondParameter("D");
+    force->addPerBondParameter("a");
+    force->addPerBondParameter("r0");
+    force->setUsesPeriodicBoundaryConditions(true);
+    force->addBond(0, 1, {20, 5, 0.2});
+    force->addBond(1, 2, {30, 7, 0.1});
+    Fixture fixture(force, 3, {{"scale", 0.3}}, true);
+    check(fixture);
+}
+
+void testCustomAngle() {
+    auto* force = new CustomAngleForce("k*(cos(theta)-c)^4 + k*theta^3");
+    force->addPerAngleParameter("k");
+    force->addPerAngleParameter("c");
+    force->addAngle(0, 1, 2, {40, -0.3});
+    force->addAngle(1, 3, 2, {20, 0.3});
+    Fixture fixture(force, 4);
+    check(fixture);
+}
+
+void testCustomTorsion() {
+    auto* force = new CustomTorsionForce("k*sin(theta-t0)^3 + select(step(theta), theta^2, 1-cos(theta))");
+    force->addPerTorsionParameter("k");
+    force->addPerTorsionParameter("t0");
+    force->addTorsion(0, 1, 2, 3, {5, 0.3});
+    force->addTorsion(4, 2, 1, 0, {3, 1.3});
+    Fixture fixture(force, 5);
+    check(fixture);
+}
+
+void testCustomExternal() {
+    auto* force = new CustomExternalForce("k*(x^2*y-3*z*x+exp(y*z)) + w*z^4");
+    force->addGlobalParameter("w", 2);
+    force->addPerParticleParameter("k");
+    force->addParticle(0, {3});
+    Fixture fixture(force, 1, {{"w", 5}});
+    check(fixture);
+}
+
+void testCustomCompoundBond() {
+    auto* force = new CustomCompoundBondForce(4, "k*distance(p1,p2)*(angle(p1,p2,p3)-1)^2*cos(dihedral(p1,p2,p3,p4))"
+                                                 " + x1*y2^2*z4 + g*pointdistance(x1,y1,z1,x4,y4,z4)^3"
+                                                 " + g*pointdistance(0,0.1,0.2,x3,y3,z3)");
+    force->addGlobalParameter("g", 1);
+    force->addPerBondParameter("k");
+    force->addBond({0, 1, 2, 3}, {30});
+    force->addBond({3, 0, 4, 1}, {20});
+    Fixture fixture(force, 5, {{"g", 4}});
+    check(fixture);
+}
+
+void testNonbonded() {
+    auto* force = new NonbondedForce();
+    for (int i = 0; i < 5; i++)
+        force->addParticle(0.3 * (i % 2) - 0.1 * i, 0.1 + 0.01 * i, i == 2 ? 0 : 0.3 + 0.1 * i);
+    force->addException(0, 1, 0, 1, 0);
+    force->addException(3, 1, 0.2, 0.13, 0.5);
+    Fixture fixture(force, 5);
+    check(fixture);
+}
+
+/** The derivatives of the function of a dihedral angle are finite at 0 and 180 degrees. */
+void testFlatTorsions() {
+    auto* force = new PeriodicTorsionForce();
+    force->addTorsion(0, 1, 2, 3, 2, 0.3, 5);
+    Fixture fixture(force, 4);
+    for (double side : {1.0, -1.0}) {
+        fixture.x = {Vec3(0.1, 0, 0), Vec3(0, 0, 0), Vec3(0, 0.15, 0), Vec3(0.1 * side, 0.17, 0)};
+        check(fixture);
+    }
+}
+
+void testPartsWithoutHessianAreNamed() {
+    auto refuse = [](Force* force, const vector<string>& words) {
+        System system;
+        for (int i = 0; i < 4; i++)
+            system.addParticle(1);
+        system.addForce(force);
+        assertThrows([&] { collectAll(system); }, words);
+    };
+    auto* cut = new NonbondedForce();
+    cut->setNonbondedMethod(NonbondedForce::CutoffNonPeriodic);
+    refuse(cut, {"SomeIntegrator", "'NonbondedForce' (index 0", "it has a cutoff", "SimplifiedStiff"});
+    auto* offset = new NonbondedForce();
+    offset->addGlobalParameter("s", 1);
+    offset->addParticle(0, 1, 0);
+    offset->addParticleParameterOffset("s", 0, 1, 0, 0);
+    refuse(offset, {"parameter offsets"});
+    refuse(new CustomExternalForce("periodicdistance(x,y,z,0,0,0)^2"), {"'periodicdistance'"});
+    refuse(new CustomCompoundBondForce(3, "pointangle(x1,y1,z1,x2,y2,z2,x3,y3,z3)"), {"'pointangle'"});
+}
+
+/** What no mobile particle feels, and coordinates of one particle with itself, have no terms. */
+void testIdleTermsAreLeftOut() {
+    System system;
+    system.addParticle(0);
+    system.addParticle(0);
+    system.addParticle(1);
+    auto* bonds = new CustomBondForce("r^4");
+    bonds->addBond(0, 1);
+    bonds->addBond(2, 2);
+    bonds->addBond(1, 2);
+    system.addForce(bonds);
+    const StiffTerms terms = collectAll(system);
+    ASSERT_EQUAL(1, (int) terms.functionTerms.size());
+    ASSERT_EQUAL(1, (int) terms.coordinates.size());
+    ASSERT_EQUAL(2, terms.functionTerms[0].index);
+}
+
+int main() {
+    Platform::loadPluginsFromDirectory(OPENMM_PLUGIN_DIR);
+    return checkClaims({CLAIM(testHarmonicTerms), CLAIM(testPeriodicTorsion), CLAIM(testRBTorsion),
+                        CLAIM(testCustomBondWithGlobalAndPeriodicBox), CLAIM(testCustomAngle), CLAIM(testCustomTorsion),
+                        CLAIM(testCustomExternal), CLAIM(testCustomCompoundBond), CLAIM(testNonbonded),
+                        CLAIM(testFlatTorsions), CLAIM(testPartsWithoutHessianAreNamed),
+                        CLAIM(testIdleTermsAreLeftOut)});
+}

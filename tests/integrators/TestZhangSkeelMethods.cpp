@@ -1,0 +1,384 @@
+/**
+ * The methods of the Zhang-Skeel family: what Tao and Owhadi (2014) claim of each, and what they deny.
+ */
+
+#include "Derivatives.h"
+#include "OpenMMStiff.h"
+#include "PlatformTest.h"
+#include "Statistics.h"
+#include "Systems.h"
+#include "openmm/CustomBondForce.h"
+#include <sstream>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using std::vector;
+
+namespace {
+
+using Method = ZhangSkeelIntegrator::Method;
+
+const char* const names[] = {"SimplifiedStiff", "Simplified", "ZhangSkeel", "Newmark", "NewmarkOneIteration"};
+const vector<Method> allMethods = {ZhangSkeelIntegrator::SimplifiedStiff, ZhangSkeelIntegrator::Simplified,
+                                   ZhangSkeelIntegrator::ZhangSkeel, ZhangSkeelIntegrator::Newmark,
+                                   ZhangSkeelIntegrator::NewmarkOneIteration};
+const int stiffGroup = 1;
+
+/** Let an integrator use a method, with the forces of stiffGroup, if it needs only the stiff ones. */
+void choose(ZhangSkeelIntegrator& integrator, Method method) {
+    integrator.setMethod(method);
+    integrator.setStiffForceGroups(method == ZhangSkeelIntegrator::ZhangSkeel ? 0 : 1 << stiffGroup);
+}
+
+/** The paper's double pendulum (section 4.1), pinned to a massless particle: V1 = w^2/2 sum (r^2 - L^2)^2. */
+Model makeDoublePendulum(double w = 20, const char* field = "y") {
+    Model model;
+    model.positions = {Vec3(0, 0, 0), Vec3(0, -1, 0), Vec3(1, -2, 0)};
+    for (double mass : {0.0, 1.0, 1.0})
+        model.system.addParticle(mass);
+    auto* penalty = new CustomBondForce("0.5*w^2*(r^2-L^2)^2");
+    penalty->addGlobalParameter("w", w);
+    penalty->addPerBondParameter("L");
+    penalty->addBond(0, 1, {1});
+    penalty->addBond(1, 2, {std::sqrt(2)});
+    penalty->setForceGroup(stiffGroup);
+    auto* gravity = new CustomExternalForce(field);
+    gravity->addParticle(1);
+    gravity->addParticle(2);
+    model.system.addForce(penalty);
+    model.system.addForce(gravity);
+    return model;
+}
+
+double energy(const Context& context) {
+    const State state = context.getState(State::Energy);
+    return state.getPotentialEnergy() + state.getKineticEnergy();
+}
+
+void testOrderIsTwo(Platform& platform) {
+    const Model model = makeDoublePendulum();
+    const double time = 1;
+    for (Method method : allMethods) {
+        vector<double> steps, errors;
+        vector<Vec3> exact;
+        for (int numSteps : {16384, 200, 400, 800, 1600}) {
+            ZhangSkeelIntegrator integrator(time / numSteps);
+            choose(integrator, method);
+            integrator.setBeta(0.4);
+            Context context(model.system, integrator, platform);
+            context.setPositions(model.positions);
+            integrator.step(numSteps);
+            const vector<Vec3> end = integrator.getPropagatedPositions();
+            if (exact.empty()) {
+                exact = end;
+                continue;
+            }
+            steps.push_back(time / numSteps);
+            errors.push_back(largestDifference(end, exact));
+        }
+        const double order = logSlope(steps, errors);
+        std::cout << names[method] << ": order " << order << ", error " << errors.back() << " at h = " << steps.back()
+                  << std::endl;
+        ASSERT_EQUAL_TOL(2, order, 0.1);
+    }
+}
+
+/** The largest entry of J^T Omega J - Omega of one step in (x, M v), scaled so that entries are of the size of 1. */
+double stepDefect(ZhangSkeelIntegrator& integrator, const Model& model, const vector<Vec3>& velocities, double length,
+                  Platform& platform) {
+    Context context(model.system, integrator, platform);
+    vector<int> mobile;
+    for (int i = 0; i < model.system.getNumParticles(); i++)
+        if (model.system.getParticleMass(i) > 0)
+            for (int j = 0; j < 3; j++)
+                mobile.push_back(3 * i + j);
+    const int n = mobile.size();
+    const VectorXd x0 = toVector(model.positions), v0 = toVector(velocities);
+    VectorXd scale(2 * n), start(2 * n);
+    for (int i = 0; i < n; i++) {
+        const double mass = model.system.getParticleMass(mobile[i] / 3);
+        scale[i] = std::sqrt(mass) / length;
+        scale[n + i] = length / std::sqrt(mass) * mass;
+        start[i] = x0[mobile[i]];
+        start[n + i] = v0[mobile[i]];
+    }
+    auto step = [&](const VectorXd& scaled) {
+        const VectorXd z = scaled.cwiseQuotient(scale);
+        VectorXd x = x0, v = v0;
+        for (int i = 0; i < n; i++) {
+            x[mobile[i]] = z[i];
+            v[mobile[i]] = z[n + i];
+        }
+        context.setPositions(toVec3s(x));
+        context.setVelocities(toVec3s(v));
+        integrator.step(1);
+        x = toVector(integrator.getPropagatedPositions());
+        v = toVector(getVelocities(context));
+        VectorXd end(2 * n);
+        for (int i = 0; i < n; i++) {
+            end[i] = x[mobile[i]];
+            end[n + i] = v[mobile[i]];
+        }
+        return VectorXd(end.cwiseProduct(scale));
+    };
+    return symplecticDefect(differentiate(start.cwiseProduct(scale), 1e-3, step));
+}
+
+/** ZhangSkeel and Newmark are symplectic; the others are not. */
+void testSymplecticity(Platform& platform) {
+    Model pendulum = makeDoublePendulum();
+    pendulum.positions[1] = Vec3(0.02, -0.99, 0.05);
+    const vector<Vec3> pendulumVelocities = {Vec3(), Vec3(0.3, 0.02, -0.1), Vec3(0.2, 0.2, 0.3)};
+    Model water = makeWaterInField();
+    water.system.getForce(0).setForceGroup(stiffGroup);
+    water.system.getForce(1).setForceGroup(stiffGroup);
+    const vector<Vec3> waterVelocities = makeVelocities(water.system, 1000, 3);
+    for (Method method : allMethods) {
+        ZhangSkeelIntegrator slow(0.1), fast(0.004);
+        choose(slow, method);
+        choose(fast, method);
+        slow.setBeta(0.4);
+        slow.setNewtonTolerance(1e-12);
+        fast.setNewtonTolerance(1e-12);
+        const double ofPendulum = stepDefect(slow, pendulum, pendulumVelocities, 1, platform);
+        const double ofWater = stepDefect(fast, water, waterVelocities, 0.03, platform);
+        std::cout << names[method] << ": J^T Omega J - Omega up to " << ofPendulum << " (double pendulum, h = 0.1), "
+                  << ofWater << " (water, 4 fs)" << std::endl;
+        if (method == ZhangSkeelIntegrator::ZhangSkeel || method == ZhangSkeelIntegrator::Newmark) {
+            ASSERT(ofPendulum < 1e-6);
+            ASSERT(ofWater < 1e-6);
+        }
+        else {
+            ASSERT(ofPendulum > 1e-4);
+            ASSERT(ofWater > 1e-4);
+        }
+    }
+}
+
+/** With stiff groups chosen, ZhangSkeel is implicit in their forces alone, and symplectic too. */
+void testSplitZhangSkeelIsSymplectic(Platform& platform) {
+    Model pendulum = makeDoublePendulum(20, "y + 0.7*x^2*y + sin(2*x)*z");
+    pendulum.positions[1] = Vec3(0.02, -0.99, 0.05);
+    ZhangSkeelIntegrator integrator(0.1);
+    integrator.setBeta(0.5);
+    integrator.setMethod(ZhangSkeelIntegrator::ZhangSkeel);
+    integrator.setStiffForceGroups(1 << stiffGroup);
+    const vector<Vec3> velocities = {Vec3(), Vec3(0.3, 0.02, -0.1), Vec3(0.2, 0.2, 0.3)};
+    const double defect = stepDefect(integrator, pendulum, velocities, 1, platform);
+    std::cout << "ZhangSkeel with stiff groups: J^T Omega J - Omega up to " << defect << std::endl;
+    ASSERT(defect < 1e-6);
+}
+
+/** f(x) is a function of x alone: from (x, -v) the same steps lead back, but for the one Newton iteration. */
+void testReversible(Platform& platform) {
+    const Model model = makeDoublePendulum();
+    const int numSteps = 40;
+    for (Method method : allMethods) {
+        ZhangSkeelIntegrator integrator(0.02);
+        choose(integrator, method);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        integrator.step(numSteps);
+        vector<Vec3> reversed = getVelocities(context);
+        for (Vec3& v : reversed)
+            v *= -1;
+        context.setVelocities(reversed);
+        integrator.step(numSteps);
+        const double error = largestDifference(integrator.getPropagatedPositions(), model.positions);
+        std::cout << names[method] << ": " << numSteps << " steps forth and back: error " << error << std::endl;
+        if (method == ZhangSkeelIntegrator::NewmarkOneIteration) {
+            ASSERT(error > 1e-4);
+        }
+        else {
+            ASSERT(error < 1e-9);
+        }
+    }
+}
+
+/** The largest excursion of an oscillator with h^2 k / m = Omega^2, which begins at x = 1. */
+double excursion(Platform& platform, Method method, double beta, double Omega, int numSteps) {
+    System system;
+    system.addParticle(2);
+    auto* spring = new CustomExternalForce("0.5*k*x^2");
+    spring->addPerParticleParameter("k");
+    const double h = 0.01;
+    spring->addParticle(0, {2 * Omega * Omega / (h * h)});
+    spring->setForceGroup(stiffGroup);
+    system.addForce(spring);
+    ZhangSkeelIntegrator integrator(h);
+    choose(integrator, method);
+    integrator.setBeta(beta);
+    Context context(system, integrator, platform);
+    context.setPositions({Vec3(1, 0, 0)});
+    double largest = 0;
+    for (int i = 0; i < numSteps; i++) {
+        integrator.step(1);
+        largest = std::max(largest, std::abs(integrator.getPropagatedPositions()[0][0]));
+    }
+    return largest;
+}
+
+/**
+ * Linear modes are stable at any step size if b >= 1/4, and below for Omega^2 < 1/(1/4 - b). At b = 1/4 and a large
+ * Omega a mode begun at rest turns by nearly half a circle in each step, and errs little beyond its start.
+ */
+void testLinearStability(Platform& platform) {
+    for (Method method : allMethods) {
+        for (double beta : {0.25, 0.4})
+            for (double Omega : {0.1, 1.0, 10.0, 100.0, 1e4})
+                ASSERT(excursion(platform, method, beta, Omega, 3000) < 1.01);
+        ASSERT(excursion(platform, method, 0.2, std::sqrt(19.8), 3000) < 20);
+        ASSERT(excursion(platform, method, 0.2, std::sqrt(20.2), 3000) > 1e3);
+    }
+}
+
+/**
+ * The angular momentum about the origin, in (x, v), is kept by ZhangSkeel and Newmark. The error of the others in one
+ * molecule, where all forces are stiff, is of order 4, see TestZhangSkeelIntegrator.
+ */
+void testAngularMomentum(Platform& platform) {
+    Model model = makeWaterCluster(1);
+    for (int f = 0; f < 2; f++)
+        model.system.getForce(f).setForceGroup(stiffGroup);
+    model.system.removeForce(2);
+    const vector<Vec3> velocities = makeVelocities(model.system, 300, 5);
+    const Vec3 before = angularMomentum(model.system, model.positions, velocities);
+    for (Method method : allMethods) {
+        ZhangSkeelIntegrator integrator(0.002);
+        choose(integrator, method);
+        integrator.setNewtonTolerance(1e-12);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        context.setVelocities(velocities);
+        integrator.step(1000);
+        const Vec3 error =
+                angularMomentum(model.system, integrator.getPropagatedPositions(), getVelocities(context)) - before;
+        const double relative = std::sqrt(error.dot(error) / before.dot(before));
+        std::cout << names[method] << ": angular momentum of a water changed by " << relative
+                  << " of itself in 1000 steps of 2 fs" << std::endl;
+        if (method == ZhangSkeelIntegrator::ZhangSkeel || method == ZhangSkeelIntegrator::Newmark) {
+            ASSERT(relative < 1e-9);
+        }
+        else {
+            ASSERT(relative > 1e-7);
+        }
+    }
+}
+
+/** Over long runs the energy of ZhangSkeel stays, that of the one Newton iteration does not. */
+void testLongRunOfTheDoublePendulum(Platform& platform) {
+    const Model model = makeDoublePendulum();
+    const int numSamples = 1000, numSteps = 100;
+    for (Method method : {ZhangSkeelIntegrator::ZhangSkeel, ZhangSkeelIntegrator::NewmarkOneIteration}) {
+        ZhangSkeelIntegrator integrator(0.05);
+        choose(integrator, method);
+        integrator.setBeta(0.4);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        double early = 0, late = 0;
+        try {
+            for (int i = 0; i < numSamples; i++) {
+                integrator.step(numSteps);
+                (i < numSamples / 2 ? early : late) += energy(context) / (numSamples / 2);
+            }
+        }
+        catch (const OpenMMException& error) {
+            std::cout << error.what() << std::endl;
+            late = INFINITY;
+        }
+        std::cout << names[method] << ": mean energy " << early << " in the first half of " << numSamples * numSteps
+                  << " steps, " << late << " in the second" << std::endl;
+        if (method == ZhangSkeelIntegrator::ZhangSkeel) {
+            ASSERT(std::abs(late - early) < 0.05);
+        }
+        else {
+            ASSERT(!(std::abs(late - early) < 0.5));
+        }
+    }
+}
+
+/** Newton's iterations are counted; the other methods have none. */
+void testNewtonIterationsAreCounted(Platform& platform) {
+    const Model model = makeDoublePendulum();
+    ZhangSkeelIntegrator integrator(0.05);
+    choose(integrator, ZhangSkeelIntegrator::SimplifiedStiff);
+    assertThrows([&] { integrator.getNumNewtonIterations(); }, {"not bound"});
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    integrator.step(1);
+    ASSERT_EQUAL(0, integrator.getNumNewtonIterations());
+    integrator.setMethod(ZhangSkeelIntegrator::Newmark);
+    integrator.setNewtonTolerance(1e-12);
+    integrator.step(5);
+    const int many = integrator.getNumNewtonIterations();
+    integrator.setNewtonTolerance(1e-2);
+    integrator.step(1);
+    const int few = integrator.getNumNewtonIterations();
+    std::cout << "Newton iterations: " << many << " to 1e-12, " << few << " to 1e-2" << std::endl;
+    ASSERT(few >= 1 && few < many && many < 20);
+}
+
+/** Parameters of the Context and of terms may change during a run. */
+void testChangedParametersTakeEffect(Platform& platform) {
+    for (Method method : allMethods) {
+        Model model = makeDoublePendulum(20);
+        ZhangSkeelIntegrator changed(0.02), fresh(0.02);
+        choose(changed, method);
+        choose(fresh, method);
+        Model other = makeDoublePendulum(30);
+        auto& otherPenalty = dynamic_cast<CustomBondForce&>(other.system.getForce(0));
+        otherPenalty.setBondParameters(1, 1, 2, {1.3});
+        Context context(model.system, changed, platform), reference(other.system, fresh, platform);
+        context.setPositions(model.positions);
+        changed.step(1);
+        context.setParameter("w", 30);
+        auto& penalty = dynamic_cast<CustomBondForce&>(model.system.getForce(0));
+        penalty.setBondParameters(1, 1, 2, {1.3});
+        penalty.updateParametersInContext(context);
+        for (Context* each : {&context, &reference}) {
+            each->setPositions(model.positions);
+            each->setVelocities(vector<Vec3>(3));
+        }
+        changed.step(5);
+        fresh.step(5);
+        ASSERT(largestDifference(getPositions(context), getPositions(reference)) < 1e-12);
+    }
+}
+
+void testErrors(Platform& platform) {
+    ZhangSkeelIntegrator integrator(0.001);
+    assertThrows([&] { integrator.setMethod(Method(7)); }, {"ZhangSkeelIntegrator", "no method 7", "Newmark"});
+    assertThrows([&] { integrator.setNewtonTolerance(0); }, {"ZhangSkeelIntegrator", "positive number, not 0"});
+    // A large NonbondedForce has no Hessian.
+    Model water = makeWaterCluster(1);
+    dynamic_cast<NonbondedForce&>(water.system.getForce(2)).setNonbondedMethod(NonbondedForce::CutoffNonPeriodic);
+    for (Method method : {ZhangSkeelIntegrator::Simplified, ZhangSkeelIntegrator::ZhangSkeel}) {
+        integrator.setMethod(method);
+        assertThrows([&] { Context context(water.system, integrator, platform); },
+                     {"ZhangSkeelIntegrator", "'NonbondedForce'", "cutoff", "SimplifiedStiff", "Newmark"});
+    }
+    // Without the penalty's Hessian the iteration does not converge; the state is what it was.
+    const Model pendulum = makeDoublePendulum(200);
+    ZhangSkeelIntegrator newmark(0.1);
+    newmark.setMethod(ZhangSkeelIntegrator::Newmark);
+    Context context(pendulum.system, newmark, platform);
+    context.setPositions(pendulum.positions);
+    context.setVelocities({Vec3(), Vec3(0.1, 0.5, 0), Vec3()});
+    assertThrows([&] { newmark.step(1); }, {"ZhangSkeelIntegrator", "Newton", "setStiffForceGroups()"});
+    ASSERT_EQUAL(0, largestDifference(pendulum.positions, getPositions(context)));
+    newmark.setStiffForceGroups(1 << stiffGroup);
+    newmark.step(1);
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testOrderIsTwo), CLAIM(testSymplecticity), CLAIM(testSplitZhangSkeelIsSymplectic),
+                            CLAIM(testReversible), CLAIM(testLinearStability), CLAIM(testAngularMomentum),
+                            CLAIM(testLongRunOfTheDoublePendulum), CLAIM(testNewtonIterationsAreCounted),
+                            CLAIM(testChangedParametersTakeEffect), CLAIM(testErrors)});
+}
