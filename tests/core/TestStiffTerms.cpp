@@ -179,7 +179,7 @@ void testForceWithoutHessianIsRefused() {
     nonbonded->setName("MyForce");
     nonbonded->setForceGroup(5);
     system.addForce(nonbonded);
-    assertRefused({"'MyForce'", "index 1", "force group 5", "no Hessian", "HarmonicBondForce", "HarmonicAngleForce",
+    assertRefused({"'MyForce'", "index 1", "force group 5", "neither", "HarmonicBondForce", "HarmonicAngleForce",
                    "setForceGroup()", "setStiffForceGroups()"},
                   [&] { collect(system, 1 << 5); });
     ASSERT_EQUAL(1, (int) collect(system).size());

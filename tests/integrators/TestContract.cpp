@@ -331,6 +331,7 @@ void testStiffForcesThatCannotBe(Platform& platform) {
         assertThrows([&] { Context context(constrained.system, *integrator, platform); },
                      {subject.className.c_str(), "constraint 0", "particles 0 and 1", "rigidWater=False"});
         Model model = makeWaterCluster(1);
+        cutOff(model);
         selection->setStiffForceGroups(1);
         assertThrows([&] { Context context(model.system, *integrator, platform); },
                      {subject.className, "NonbondedForce", "group 0", "setForceGroup"});

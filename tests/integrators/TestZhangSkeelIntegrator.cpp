@@ -451,6 +451,7 @@ void testErrors(Platform& platform) {
                  {"ZhangSkeelIntegrator", "constraint 0", "particles 0 and 1", "rigidWater=False"});
     integrator.setStiffForceGroups(1);
     Model model = makeWaterCluster(1);
+    cutOff(model);
     assertThrows([&] { Context context(model.system, integrator, platform); },
                  {"ZhangSkeelIntegrator", "NonbondedForce", "group 0", "setForceGroup"});
     integrator.setStiffForceGroups(1 << 5);

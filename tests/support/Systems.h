@@ -133,6 +133,13 @@ inline Model makeWaterInField() {
     return model;
 }
 
+/** Give the NonbondedForce of a Model a cutoff: it then has no Hessian. */
+inline void cutOff(Model& model) {
+    for (int i = 0; i < model.system.getNumForces(); i++)
+        if (auto* nonbonded = dynamic_cast<OpenMM::NonbondedForce*>(&model.system.getForce(i)))
+            nonbonded->setNonbondedMethod(OpenMM::NonbondedForce::CutoffNonPeriodic);
+}
+
 /** A weak harmonic well, which keeps a cluster together. */
 inline void addWell(Model& model) {
     auto* well = new OpenMM::CustomExternalForce("50*(x^2+y^2+z^2)");
