@@ -19,7 +19,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-VECTORS = "std::vector<OpenMM::Vec3>"
+VECTORS, NUMBERS = "std::vector<OpenMM::Vec3>", "std::vector<double>"
 WIDTH = 100
 
 
@@ -63,6 +63,8 @@ class Argument:
             "enum": f'_conversions.integer("{self.name}", {self.name})',
             "bool": f'_conversions.boolean("{self.name}", {self.name})',
             "const std::string&": self.name,
+            "OpenMM::System&": self.name,
+            "const OpenMM::Context&": self.name,
         }.get(self.type)
 
     def result(self):
@@ -71,6 +73,7 @@ class Argument:
 
     def documentation(self):
         kind = {"double": "float or Quantity" if self.unit else "float", "const std::string&": "str", "enum": "int",
+                "OpenMM::System&": "openmm.System", "const OpenMM::Context&": "openmm.Context",
                 "int&": "int", "double&": "Quantity" if self.unit else "float"}
         kind = "int or set of int" if self.is_groups() else kind.get(self.type, self.type)
         text = self.description
@@ -100,7 +103,7 @@ class Method:
 
     def result_kind(self):
         kinds = {"double": "Quantity" if self.result_unit() else "float", "std::string": "str",
-                 "enum": "int",
+                 "enum": "int", NUMBERS: "array",
                  VECTORS: "Quantity of a list of Vec3, or of an array of shape (particles, 3)"}
         return kinds.get(self.type, self.type)
 
@@ -123,7 +126,8 @@ class Method:
         given = [argument for argument in self.arguments if not argument.is_result()]
         results = [argument for argument in self.arguments if argument.is_result()]
         values = [argument.conversion() for argument in given]
-        if None in values or self.type not in ("", "void", "int", "enum", "bool", "double", "std::string", VECTORS):
+        if None in values or self.type not in ("", "void", "int", "enum", "bool", "double", "std::string", VECTORS,
+                                        NUMBERS):
             return None
         parameters = ["self"] + [argument.signature() for argument in given]
         call = f"$action({', '.join((['self'] if self.type else []) + values)})"
@@ -138,6 +142,8 @@ class Method:
         elif self.type == VECTORS:
             parameters.append("asNumpy=False")
             body = f'return _conversions.vectors({call}, "{self.result_unit()}", asNumpy)'
+        elif self.type == NUMBERS:
+            body = f"return _conversions.array({call})"
         else:
             body = f"return {call}"
         name = self.name if self.type else "__init__"

@@ -70,13 +70,19 @@ void setPythonException(const std::exception& error) {
 // What C++ returns through references comes to Python as a list; bindings.py does the rest.
 %include "typemaps.i"
 %apply int& OUTPUT {int& particle1, int& particle2};
-%apply double& OUTPUT {double& inertia};
+%apply double& OUTPUT {double& inertia, double& distance, double& stiffness};
 
-// Vectors come to Python as their bytes; _conversions.vectors() does the rest.
+// Arrays come to Python as their bytes; _conversions.vectors() and array() do the rest.
 %typemap(out) std::vector<OpenMM::Vec3> {
     std::vector<OpenMM::Vec3>& vectors = $1;
     $result = PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(vectors.data()),
                                             vectors.size() * sizeof(OpenMM::Vec3));
+}
+
+%typemap(out) std::vector<double> {
+    std::vector<double>& values = $1;
+    $result = PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(values.data()),
+                                            values.size() * sizeof(double));
 }
 
 %pythoncode %{
@@ -85,7 +91,7 @@ import copy as _copy
 from . import _conversions
 %}
 
-// The one class of OpenMM that ours build on. Its own methods, such as getStepSize(), are inherited in Python.
+// The classes of OpenMM that ours build on. Integrator's own methods, such as getStepSize(), are inherited in Python.
 %import(module="openmm") "openmm_classes.i"
 
 // Made by bindings.py: docstrings, and methods that convert units.
@@ -186,6 +192,7 @@ from . import _conversions
 %include "openmmstiff/ImpulseLangevinIntegrator.h"
 %include "openmmstiff/MassPenaltyIntegrator.h"
 %include "openmmstiff/MassPenaltyLangevinIntegrator.h"
+%include "openmmstiff/ConstraintPenalties.h"
 
 // The classes that can be created, derived ones before their bases.
 %factory(OpenMM::Integrator* _downcast,

@@ -4,6 +4,7 @@
 /**
  * Everything that a C++ program needs to use OpenMM-Stiff.
  */
+#include "openmmstiff/ConstraintPenalties.h"
 #include "openmmstiff/ImpulseIntegrator.h"
 #include "openmmstiff/ImpulseLangevinIntegrator.h"
 #include "openmmstiff/MassPenaltyIntegrator.h"

@@ -140,13 +140,16 @@ StiffTerms OpenMMStiff::collectStiffTerms(const System& system, TermScope scope,
                         terms.coordinates);
             foundForce = true;
         }
-        else if (!byKind && !hasNoPotential(force)) {
+        else if (byKind ? force.getName() == penaltyForceName : !hasNoPotential(force)) {
             std::stringstream message;
             message << className << ": the force '" << force.getName() << "' (index " << i << " in the System) ";
             if (scope == TermScope::Harmonic) {
-                message << "is in stiff force group " << force.getForceGroup()
-                        << ", but is neither a HarmonicBondForce nor a HarmonicAngleForce."
-                        << " Move the force to another group with setForceGroup(), or change setStiffForceGroups()";
+                if (byKind)
+                    message << "is stiff, but not a HarmonicBondForce. Make the penalties with the form Linear";
+                else
+                    message << "is in stiff force group " << force.getForceGroup()
+                            << ", but is neither a HarmonicBondForce nor a HarmonicAngleForce. Move the force to"
+                            << " another group with setForceGroup(), or change setStiffForceGroups()";
                 throw OpenMMException(message.str());
             }
             const size_t first = terms.functionTerms.size();

@@ -30,14 +30,16 @@ _check_openmm()
 
 from . import _openmmstiff, openmmstiff as _wrapped  # noqa: E402
 from .openmmstiff import (  # noqa: E402
-    ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
+    ConstraintPenalties, ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
     MassPenaltyLangevinIntegrator, StiffForceSelection, StiffIntegrator, ZhangSkeelIntegrator,
     ZhangSkeelLangevinIntegrator)
+from ._penalties import MultiplierReporter, penalizeConstraints  # noqa: E402
 from ._topology import addPairsFromTopology  # noqa: E402
 
-__all__ = ["ImpulseIntegrator", "ImpulseLangevinIntegrator", "LangevinThermostat", "MassPenaltyIntegrator",
-           "MassPenaltyLangevinIntegrator", "StiffForceSelection", "StiffIntegrator", "ZhangSkeelIntegrator",
-           "ZhangSkeelLangevinIntegrator", "addPairsFromTopology"]
+__all__ = ["ConstraintPenalties", "ImpulseIntegrator", "ImpulseLangevinIntegrator", "LangevinThermostat",
+           "MassPenaltyIntegrator", "MassPenaltyLangevinIntegrator", "MultiplierReporter", "StiffForceSelection",
+           "StiffIntegrator", "ZhangSkeelIntegrator", "ZhangSkeelLangevinIntegrator", "addPairsFromTopology",
+           "penalizeConstraints"]
 
 for _name in __all__:
     # The public name: what pickles refer to and what help() shows.

@@ -78,3 +78,8 @@ def vectors(buffer, symbol, asNumpy):
     """The Quantity for the std::vector<Vec3> that C++ returns, which comes as a bytearray of doubles."""
     array = numpy.frombuffer(buffer).reshape(-1, 3)
     return unit.Quantity(array if asNumpy else [Vec3(*row) for row in array.tolist()], UNITS[symbol])
+
+
+def array(buffer):
+    """The array for the std::vector<double> that C++ returns, which comes as a bytearray."""
+    return numpy.frombuffer(buffer)

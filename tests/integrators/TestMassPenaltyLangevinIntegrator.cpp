@@ -109,8 +109,8 @@ void penalizeBonds(MassPenaltyLangevinIntegrator& integrator, double inertia) {
 
 /**
  * With the metric force, stiff and soft coordinates have the distribution exp(-V / kT): the angle's is sin(theta)
- * exp(-V / kT), a bond's r^2 exp(-V / kT). Without it the angle's has the factor (det A)^1/2, and an average that differs
- * by many errors, as theory says it does.
+ * exp(-V / kT), a bond's r^2 exp(-V / kT). Without it the angle's has the factor (det A)^1/2, and an average that
+ * differs by many errors, as theory says it does.
  */
 void testDistributionIsThatOfThePotential(Platform& platform) {
     const double inertia = 500, h = 0.004; // the bonds' period is 2 pi (kappa / k)^1/2 = 0.44 ps
@@ -134,9 +134,10 @@ void testDistributionIsThatOfThePotential(Platform& platform) {
         penalizeBonds(integrator, inertia);
         integrator.setMetricCorrection(metric);
         const Averages found = sample(integrator, molecules, platform, 60000);
-        std::cout << "metric force " << (metric ? "on" : "off") << ": mean of cos^2 " << found.cosineSquare.mean << " +- "
-                  << found.cosineSquare.error << ", expected " << (metric ? expected : biased) << "; bond length "
-                  << found.length.mean << " +- " << found.length.error << ", expected " << length << std::endl;
+        std::cout << "metric force " << (metric ? "on" : "off") << ": mean of cos^2 " << found.cosineSquare.mean
+                  << " +- " << found.cosineSquare.error << ", expected " << (metric ? expected : biased)
+                  << "; bond length " << found.length.mean << " +- " << found.length.error << ", expected " << length
+                  << std::endl;
         ASSERT(std::abs(found.cosineSquare.mean - (metric ? expected : biased)) < 4 * found.cosineSquare.error);
         if (!metric) {
             ASSERT(std::abs(found.cosineSquare.mean - expected) > 6 * found.cosineSquare.error);
@@ -149,8 +150,8 @@ void testDistributionIsThatOfThePotential(Platform& platform) {
 }
 
 /**
- * Constraints keep the distribution that they have in constrained dynamics, sin(theta) (det A_cc)^1/2 exp(-V / kT), with
- * an inertia beside them as well.
+ * Constraints keep the distribution that they have in constrained dynamics, sin(theta) (det A_cc)^1/2 exp(-V / kT),
+ * with an inertia beside them as well.
  */
 void testConstraintsKeepTheirDistribution(Platform& platform) {
     const BentMolecules molecules(true);

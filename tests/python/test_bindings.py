@@ -43,6 +43,9 @@ def test_constructors_have_named_arguments():
 @pytest.mark.parametrize("name, arguments", [
     ("step", ["steps"]),
     ("setBeta", ["beta"]),
+    ("setMethod", ["method"]),
+    ("setNewtonTolerance", ["tolerance"]),
+    ("getNumNewtonIterations", []),
     ("setStiffForceGroups", ["groups"]),
     ("setTemperature", ["temperature"]),
     ("setFriction", ["frictionCoeff"]),

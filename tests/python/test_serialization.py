@@ -24,7 +24,8 @@ THERMOSTAT = {
     "Friction": 2/3/unit.picosecond,
     "RandomNumberSeed": 2**31 - 1,
 }
-ZHANG_SKEEL = {**COMMON, **STIFF_FORCES, "Beta": 1/3}
+ZHANG_SKEEL = {**COMMON, **STIFF_FORCES, "Beta": 1/3, "Method": ZhangSkeelIntegrator.Newmark,
+               "NewtonTolerance": 1e-8/3}
 IMPULSE = {**COMMON, **STIFF_FORCES, "Kick": ImpulseIntegrator.Mollified,
            "ProjectedPeriod": 0.1/3*unit.picoseconds, "NumMicroSteps": 7}
 MASS_PENALTY = {**COMMON, "PenalizedPeriod": 0.2/3*unit.picoseconds, "UseBondedForces": False}
@@ -91,7 +92,7 @@ def test_xml_names_class_and_version(cls):
     element = ElementTree.fromstring(XmlSerializer.serialize(create(cls)))
     assert element.tag == "Integrator"
     assert element.get("type") == cls.__name__
-    assert element.get("version") == "1"
+    assert element.get("version") == ("2" if issubclass(cls, ZhangSkeelIntegrator) else "1")
 
 
 def test_xml_of_version_1_stays_readable():
@@ -108,6 +109,7 @@ def test_xml_of_version_1_stays_readable():
     assert integrator.getStiffForceGroups() == 6
     assert integrator.getIntegrationForceGroups() == -1
     assert integrator.getThermalizeStiffModes() is False
+    assert integrator.getMethod() == ZhangSkeelIntegrator.SimplifiedStiff
     integrator = ImpulseLangevinIntegrator.cast(XmlSerializer.deserialize("""<?xml version="1.0" ?>
         <Integrator constraintTolerance="1e-06" friction="2" integrationForceGroups="-1" kick="1" numMicroSteps="9"
          projectedPeriod=".02" randomSeed="3" stepSize=".004" stiffForceGroups="6" temperature="310"

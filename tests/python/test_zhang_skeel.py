@@ -9,7 +9,7 @@ import pytest
 from openmm import app, unit
 
 from conftest import (FEMTOSECONDS, GAS_CONSTANT, CountingForce, Waters, add_force_with_parameter, positions_of,
-                      total_energy, velocities_of)
+                      total_energy, velocities_of, water_box)
 from openmmstiff import ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator
 
 
@@ -40,6 +40,49 @@ def test_one_force_evaluation_in_a_step(waters, platform):
     assert evaluations(lambda: context.setPeriodicBoxVectors((3, 0, 0), (0, 3, 0), (0, 0, 3))) == 1
     assert evaluations(lambda: integrator.setIntegrationForceGroups({0, 9})) == 1
     assert evaluations(lambda: context.loadCheckpoint(context.createCheckpoint())) == 1
+
+
+def test_force_evaluations_of_each_method(waters, platform):
+    """One a step; Newmark takes one for each iteration."""
+    counter = CountingForce(waters.system)
+    for force in waters.system.getForces():
+        if isinstance(force, (openmm.HarmonicBondForce, openmm.HarmonicAngleForce)):
+            force.setForceGroup(1)
+    for name in ("SimplifiedStiff", "NewmarkOneIteration", "Newmark", "ZhangSkeel"):
+        integrator = ZhangSkeelIntegrator(1*FEMTOSECONDS)
+        integrator.setMethod(getattr(ZhangSkeelIntegrator, name))
+        integrator.setStiffForceGroups({1})
+        integrator.setNewtonTolerance(1e-6)
+        waters.context(integrator, platform)
+        integrator.step(1)
+        before = counter.count
+        integrator.step(1)
+        evaluations = counter.count - before
+        if name == "Newmark":
+            assert evaluations == integrator.getNumNewtonIterations() > 1
+        else:
+            assert evaluations == 1 and integrator.getNumNewtonIterations() == 0
+
+
+def test_method_that_needs_more_than_there_is(platform):
+    topology, positions, system = water_box()
+    integrator = ZhangSkeelIntegrator(1*FEMTOSECONDS)
+    integrator.setMethod(ZhangSkeelIntegrator.Simplified)
+    with pytest.raises(openmm.OpenMMException, match="'NonbondedForce'.*it has a cutoff.*SimplifiedStiff or Newmark"):
+        openmm.Context(system, integrator, platform)
+
+
+def test_newmark_needs_no_hessian_of_the_slow_forces():
+    """A periodic box of water, with the nonbonded forces of the CPU platform in single precision."""
+    topology, positions, system = water_box()
+    integrator = ZhangSkeelLangevinIntegrator(300, 1, 1*FEMTOSECONDS)
+    integrator.setMethod(ZhangSkeelIntegrator.Newmark)
+    integrator.setNewtonTolerance(1e-6)
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"))
+    context.setPositions(positions)
+    context.setVelocitiesToTemperature(300, 1)
+    integrator.step(5)
+    assert 2 <= integrator.getNumNewtonIterations() <= 8
 
 
 def test_centre_of_mass_motion_remover(waters, platform):

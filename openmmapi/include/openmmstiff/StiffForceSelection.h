@@ -19,8 +19,8 @@ public:
     }
     /**
      * Set which force groups are stiff, as a set of bit flags: the forces of group i are stiff if
-     * (groups&(1<<i)) != 0. With 0, the default, forces are stiff by their kind: every HarmonicBondForce and
-     * HarmonicAngleForce, whatever its group.
+     * (groups&(1<<i)) != 0. With 0, the default, forces are stiff by their kind: every HarmonicBondForce,
+     * HarmonicAngleForce and ConstraintPenalties, whatever its group.
      *
      * A Force in a stiff group for which there is no Hessian leads to an OpenMMException that names it, when the
      * Context is created or, if it exists already, at the next step.

@@ -47,6 +47,9 @@ struct StiffTerms {
     OPENMM_EXPORT_STIFF bool hasSameParameters(const StiffTerms& other) const;
 };
 
+/// The name of the Force that ConstraintPenalties add; it is stiff by its kind.
+constexpr const char* penaltyForceName = "ConstraintPenalties";
+
 /** Which terms are collected. */
 enum class TermScope {
     /// Those of the stiff force groups; only HarmonicBondForce and HarmonicAngleForce may be there.
@@ -65,8 +68,8 @@ enum class TermScope {
  *
  * @param system              the System
  * @param scope               which terms are collected
- * @param stiffForceGroups    bit flags of the force groups that are stiff; 0 for every HarmonicBondForce and
- *                            HarmonicAngleForce
+ * @param stiffForceGroups    bit flags of the force groups that are stiff; 0 for every HarmonicBondForce,
+ *                            HarmonicAngleForce and ConstraintPenalties
  * @param integrationGroups   bit flags of the force groups that are integrated: others exert no force
  * @param className           the integrator's class, for error messages
  * @throws OpenMMException    if a Force that is asked for has no Hessian, or if there is none in the stiff groups

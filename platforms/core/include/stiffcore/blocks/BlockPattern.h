@@ -22,7 +22,7 @@ using OpenMMStiff::StiffTerms;
 using HessianSlots = std::vector<std::array<int, 9>>;
 
 /**
- * A stiff coordinate by the places of its particles in their block, with the slots of what it adds to the block's matrices.
+ * A stiff coordinate by the places of its particles in their block, with the slots of what it adds to the matrices.
  */
 struct PatternTerm {
     StiffTerm::Coordinate coordinate;

@@ -122,7 +122,8 @@ public:
     /**
      * Choose the coordinates that define the tangent spaces: those that vibrate with a period shorter than the
      * given one [ps] when all others are held at equilibrium. The default, infinity, chooses all that have a
-     * force constant or a function for their potential. Angles have a period if the lengths of their legs are known: those of stiff bonds.
+     * force constant or a function for their potential. Angles have a period if the lengths of their legs are known:
+     * those of stiff bonds.
      */
     void chooseTangentSpace(double period) {
         tangentPeriod = period;

@@ -12,8 +12,8 @@ namespace stiffcore {
 /**
  * Visit the contributions to c H1(x) at the gathered positions.
  *
- * @param visit   called as visit(slots, atoms, i, j, h) with the 3x3 block h of the atoms i >= j of a term, where it goes
- *                in the matrix, and the places of the term's atoms in the block
+ * @param visit   called as visit(slots, atoms, i, j, h) with the 3x3 block h of the atoms i >= j of a term, where it
+ *                goes in the matrix, and the places of the term's atoms in the block
  */
 template <class Real, class Visit>
 void visitHessian(const BlockInstance<Real>& block, double c, const Box& box, Workspace<Real>& work, Visit&& visit) {

@@ -89,7 +89,7 @@ public:
         return values.data();
     }
 
-    /** Call add(k, V_k), add(k, l, V_kl) or add(k, l, m, V_klm), k <= l <= m, for the derivatives that do not vanish. */
+    /** Call add(k, V_k), add(k, l, V_kl) or add(k, l, m, V_klm), k <= l <= m, for derivatives that do not vanish. */
     template <class Add> void first(Add&& add) {
         for (Derivative& d : derivatives[0])
             add(d.index[0], d.program.evaluate(values));

@@ -1,0 +1,116 @@
+"""What the examples of Tao and Owhadi (2014) share: penalties, SHAKE's anchors, trajectories with their cost.
+
+The numbers are the paper's, in units that it leaves open: 1 stands for OpenMM's nm, ps and dalton.
+"""
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+import openmm as mm
+from openmm import unit
+from openmmstiff import ZhangSkeelIntegrator
+
+STIFF_GROUP = 1       # the force group of penalties
+ANCHOR_MASS = 1e12    # OpenMM refuses constraints to massless particles: a very heavy one hardly moves
+
+
+@dataclass
+class Trajectory:
+    times: np.ndarray       # shape (frames,)
+    positions: np.ndarray   # shape (frames, particles, 3)
+    velocities: np.ndarray  # the same
+    energies: np.ndarray    # total, shape (frames,)
+    seconds: float          # of the steps, without the sampling
+
+
+def penalty_force(pairs: Sequence[tuple[int, int]], lengths: Sequence[float], omega: float) -> mm.CustomBondForce:
+    """V1 = omega^2/2 sum (r^2 - d^2)^2 in STIFF_GROUP; omega is a parameter of the Context."""
+    force = mm.CustomBondForce("0.5*omega^2*(r^2-d^2)^2")
+    force.addGlobalParameter("omega", omega)
+    force.addPerBondParameter("d")
+    for (i, j), length in zip(pairs, lengths):
+        force.addBond(i, j, [length])
+    force.setForceGroup(STIFF_GROUP)
+    return force
+
+
+def zhang_skeel(method: str, step: float, beta: float) -> ZhangSkeelIntegrator:
+    """A method of the family by its name. ZhangSkeel and Simplified use the Hessian of the whole potential."""
+    integrator = ZhangSkeelIntegrator(step)
+    integrator.setMethod(getattr(ZhangSkeelIntegrator, method))
+    integrator.setBeta(beta)
+    if method not in ("ZhangSkeel", "Simplified"):
+        integrator.setStiffForceGroups(1 << STIFF_GROUP)
+    return integrator
+
+
+def simulate(system: mm.System, integrator: mm.Integrator, positions: np.ndarray, steps: int, every: int = 1,
+             velocities: np.ndarray | None = None, progress: Callable[[int], object] = lambda steps: None,
+             platform: str = "Reference") -> Trajectory:
+    """Run, and look at the start and every so many steps. A run that fails ends there."""
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(platform))
+    context.setPositions(positions)
+    context.setVelocities(np.zeros_like(positions) if velocities is None else velocities)
+    frames = []
+    seconds = 0.0
+    for frame in range(steps // every + 1):
+        if frame > 0:
+            begin = perf_counter()
+            try:
+                integrator.step(every)
+            except mm.OpenMMException:
+                break
+            seconds += perf_counter() - begin
+            progress(every)
+        state = context.getState(positions=True, velocities=True, energy=True)
+        energy = (state.getPotentialEnergy() + state.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
+        frames.append((state.getTime().value_in_unit(unit.picosecond),
+                       state.getPositions(asNumpy=True).value_in_unit(unit.nanometer),
+                       state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond), energy))
+    times, x, v, energies = (np.array(column) for column in zip(*frames))
+    return Trajectory(times, x, v, energies, seconds)
+
+
+GRAVITY = 1.0                 # of the pendula, along -y
+CONSTRAINT_TOLERANCE = 1e-10  # of SHAKE, relative
+
+
+def pendulum_system(lengths: Sequence[float], omega: float | None = None) -> mm.System:
+    """Unit masses 1, 2, ..., each on a link to the particle before it; particle 0 is the pin.
+
+    Links are penalties, and the pin has no mass; without omega they are constraints, and its mass is ANCHOR_MASS.
+    """
+    links = [(i, i + 1) for i in range(len(lengths))]
+    system = mm.System()
+    system.addParticle(ANCHOR_MASS if omega is None else 0)
+    gravity = mm.CustomExternalForce(f"{GRAVITY}*y")
+    for _, mass in links:
+        system.addParticle(1)
+        gravity.addParticle(mass)
+    system.addForce(gravity)
+    if omega is None:
+        for link, length in zip(links, lengths):
+            system.addConstraint(*link, length)
+    else:
+        system.addForce(penalty_force(links, lengths, omega))
+    return system
+
+
+def swing(method: str, lengths: Sequence[float], positions: np.ndarray, step: float, steps: int, every: int = 1,
+          omega: float | None = None, beta: float = 0.25,
+          progress: Callable[[int], object] = lambda steps: None) -> Trajectory:
+    """The pendulum from rest at these positions, at which the links have their lengths.
+
+    Methods are SHAKE, and on penalties Verlet and those of zhang_skeel(). OpenMM's Verlet is a leapfrog whose
+    velocities belong to t - h/2: SHAKE and Verlet start with those that the pendulum has half a step before rest.
+    """
+    if method not in ("SHAKE", "Verlet"):
+        return simulate(pendulum_system(lengths, omega), zhang_skeel(method, step, beta), positions, steps, every,
+                        progress=progress)
+    system = pendulum_system(lengths, None if method == "SHAKE" else omega)
+    integrator = mm.VerletIntegrator(step)
+    integrator.setConstraintTolerance(CONSTRAINT_TOLERANCE)
+    velocities = np.zeros_like(positions)
+    velocities[1:, 1] = GRAVITY * step / 2
+    return simulate(system, integrator, positions, steps, every, velocities, progress)

@@ -1,0 +1,643 @@
+#!/usr/bin/env python
+"""Clusters of TIP3P water with penalties in place of constraints: section 4.3 and Figures 4 to 7 of Tao and Owhadi.
+
+Rigid molecules against V1 = 1/2 omega^2 sum (r^2 - d^2)^2 over O-H1, O-H2 and H1-H2 of every molecule, integrated by
+the Zhang-Skeel family with the stiff blocks of V1. In four parts:
+
+histogram7    Fig. 4: O-O distances of 7 waters at constant temperature, by the Langevin form of SimplifiedStiff
+              (their simplified Z&S for stiff systems) and by LangevinMiddle with SETTLE. Two more runs tell apart
+              what the finite omega does and what the step does: penalties by LangevinMiddle at a fifth of the step,
+              and SimplifiedStiff with five times the omega at the same step, its stiff modes without noise: with
+              noise, x swings so far at b = 1/4 that the matrix of the linear system can lose its definiteness.
+histogram100  Fig. 7: the same of 100 waters, over a shorter time.
+multipliers   Fig. 5: at constant energy, the multiplier of the first O-H constraint against window averages of
+              -omega^2 g, g = r^2 - d^2, for several steps.
+conservation  Fig. 6: at constant energy, how well energy and momenta are kept.
+
+The paper leaves its units open; taken are Angstrom, dalton and kcal/mol, which make 48.9 fs the unit of time. Then
+omega = 20 lets O-H vibrate in 8 fs, h = 0.05 is 2.44 fs (Verlet is just unstable on the penalties), T = 10000 is
+489 ps, and the inverse temperature 50 is 10 K: a frozen cluster, whose distribution has clear peaks. The friction of
+the paper, dp = -gamma v dt, is the same for every atom whatever its mass; OpenMM's is a rate. Taken is the mean of
+gamma / m over the atoms, 0.14/ps: heat is exchanged with the bath as fast as in the paper. There, the hydrogens
+(0.20/ps) have a larger part in it than molecules as a whole (3 gamma / m(H2O) = 0.034/ps).
+
+More that differs from the paper. SETTLE is not SHAKE by iterations but a closed formula for rigid water. Nothing is
+said in the paper of the parameter b for water; it is 1/4 here, where stiff modes have the exact variance. Positions
+are the Context's q, not the propagated x, and angular momenta are those of x. The long run is cut into independent
+replicas, because a frozen cluster tells its own errors badly: they all start from one minimum (the lowest of those
+found by cooling the rigid cluster down, refined for each Hamiltonian) and are settled under strong friction before
+they count.
+A molecule of fixed shape has a constant det(G M^-1 G^T), so that no Fixman potential sets penalties and constraints
+apart; a finite omega does. Without noise, penalties start from where they balance the constraint forces: from
+g = 0, at omega = 20, they would swing with a hundred times the thermal energy, as one run does to show it. The
+multipliers, at omega = 500, start from g = 0.
+"""
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import ceil, sin, sqrt
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import openmm as mm
+from matplotlib import pyplot
+from openmm import app, unit
+from openmmstiff import ZhangSkeelLangevinIntegrator
+from scipy.signal import find_peaks
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from observables import blocked_error, rdf_error, rdf_p_value  # noqa: E402
+from options import OptionParser, choice, number, progress_bar, run_program  # noqa: E402
+from penalties import STIFF_GROUP, Trajectory, penalty_force, simulate, zhang_skeel  # noqa: E402
+
+# The paper's units in those of OpenMM
+LENGTH = 0.1                    # nm
+ENERGY = 4.184                  # kJ/mol
+TIME = LENGTH / sqrt(ENERGY)    # ps
+GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole / unit.kelvin)
+
+# The paper's parameters, in its units
+OMEGA, STEP, GAMMA, INVERSE_TEMPERATURE = 20.0, 0.05, 0.01, 50.0
+LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 100.0, 500.0, 0.2
+HISTOGRAM_TIME = {7: 10000.0, 100: 1000.0}
+B = 0.25                        # beta of the method
+
+MULTIPLIER_TIME = 10.0                                     # chaos has not set in
+MULTIPLIER_STEPS = (0.05, 0.025, 0.01, 0.005, 0.0025)      # every one divides WINDOW, and the last divides the others
+CONSERVATION_TIME, DOWNSAMPLING = 1000.0, 20
+BROKEN = 500 / INVERSE_TEMPERATURE                         # a run whose energy is so far off is over
+CONTROL_SUBSTEPS = 5                                       # steps of the control run in one of the others
+
+HOT, STAGES, COOLING_TIME, COOLING_FRICTION = 200.0, 100, 1000.0, 5.0  # K, -, the paper's unit, 1/ps
+COOLINGS = {7: 10, 100: 1}
+SETTLING_TIME, SETTLING_FRICTION = 100.0, 5.0              # the paper's unit, 1/ps
+SAMPLING = 20                                              # steps from one look at the distances to the next
+BARE_SHARE = 10                                            # a bare step is timed for so many others
+BIN = 0.02                                                 # Angstrom, of histograms
+PEAK_WIDTH = 0.24                                          # Angstrom: what counts to a peak is half as far away
+SEED, TOLERANCE = 1, 1e-10
+
+OXYGEN, HYDROGEN = 15.99943, 1.007947                      # dalton; these and the shape are those of tip3p.xml
+OH_LENGTH, HOH_ANGLE = 0.9572, 1.82421813418               # Angstrom, rad
+LENGTHS = (OH_LENGTH, OH_LENGTH, 2 * OH_LENGTH * sin(HOH_ANGLE / 2))
+TEMPERATURE = ENERGY / INVERSE_TEMPERATURE / GAS_CONSTANT  # K
+FRICTION = GAMMA * (1 / OXYGEN + 2 / HYDROGEN) / 3 / TIME  # 1/ps
+
+# Seconds in the paper (MATLAB): total, of which in nonlinear or linear solves
+PAPER_SECONDS = {7: {"SETTLE": "13472 (12284, SHAKE)", "Z&Ss stiff": "1549 (67)"},
+                 100: {"SETTLE": "42234 (14272, SHAKE)", "Z&Ss stiff": "30059 (319)"}}
+PLATFORMS = {7: "Reference", 100: "CPU"}  # the faster one; CPU has forces in single precision
+
+
+class Cluster:
+    """Topology and constraints of a number of waters, and a minimum of the rigid model; lengths are nm here."""
+
+    def __init__(self, waters: int, shorten: float):
+        self.waters, self.platform = waters, PLATFORMS[waters]
+        modeller = app.Modeller(app.Topology(), [] * unit.nanometer)
+        modeller.addSolvent(app.ForceField("tip3p.xml"), model="tip3p", numAdded=waters)
+        self.topology = modeller.topology
+        self.topology.setPeriodicBoxVectors(None)
+        self.pairs = [(3 * a + i, 3 * a + j) for a in range(waters) for i, j in ((0, 1), (0, 2), (1, 2))]
+        self.lengths = LENGTH * np.array(LENGTHS * waters)
+        self.rigid = self.system(rigid=True)
+        self.masses = np.array([self.rigid.getParticleMass(i).value_in_unit(unit.dalton) for i in range(3 * waters)])
+        self.minimum = self.cool(modeller.positions, ceil(round(COOLING_TIME / STEP / STAGES) / shorten))
+        self.observer = mm.Context(self.rigid, mm.VerletIntegrator(STEP * TIME), self.get_platform("Reference"))
+
+    def get_platform(self, name: str = "") -> mm.Platform:
+        return mm.Platform.getPlatform(name or self.platform)
+
+    def system(self, rigid: bool) -> mm.System:
+        """Nonbonded forces without cutoff, with constraints or with neither constraints nor bonds."""
+        system = app.ForceField("tip3p.xml").createSystem(self.topology, nonbondedMethod=app.NoCutoff,
+                                                          rigidWater=rigid, removeCMMotion=False)
+        for i in reversed(range(system.getNumForces())):
+            if not isinstance(system.getForce(i), mm.NonbondedForce):
+                system.removeForce(i)
+        return system
+
+    def penalised(self, omega: float) -> mm.System:
+        system = self.system(rigid=False)
+        system.addForce(penalty_force(self.pairs, self.lengths, omega * sqrt(ENERGY) / LENGTH ** 2))
+        return system
+
+    def cool(self, positions: unit.Quantity, steps: int) -> np.ndarray:
+        """The lowest minimum of COOLINGS, each from HOT in STAGES of so many steps."""
+        found = []
+        with progress_bar("cooling", COOLINGS[self.waters] * STAGES * steps) as bar:
+            for cooling in range(COOLINGS[self.waters]):
+                integrator = mm.LangevinMiddleIntegrator(HOT, COOLING_FRICTION, STEP * TIME)
+                integrator.setRandomNumberSeed(SEED + cooling)
+                context = mm.Context(self.rigid, integrator, self.get_platform())
+                context.setPositions(positions)
+                mm.LocalEnergyMinimizer.minimize(context)
+                for temperature in np.linspace(HOT, TEMPERATURE, STAGES):
+                    integrator.setTemperature(temperature)
+                    integrator.step(steps)
+                    bar.update(steps)
+                found.append(self.minimise(self.rigid, get_positions(context)))
+        self.energy, minimum = min(found, key=lambda each: each[0])
+        return minimum
+
+    def minimise(self, system: mm.System, positions: np.ndarray) -> tuple[float, np.ndarray]:
+        """The nearest minimum: its energy, kcal/mol, and positions."""
+        context = mm.Context(system, mm.VerletIntegrator(STEP * TIME), self.get_platform())
+        context.setPositions(positions)
+        context.applyConstraints(TOLERANCE)
+        mm.LocalEnergyMinimizer.minimize(context, 0.1)
+        energy = context.getState(energy=True).getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole)
+        return energy / ENERGY, get_positions(context)
+
+    def thermal_start(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities of rigid molecules, to within rounding."""
+        self.observer.setPositions(self.minimum)
+        self.observer.applyConstraints(1e-12)
+        self.observer.setVelocitiesToTemperature(TEMPERATURE, SEED)
+        self.observer.applyVelocityConstraints(1e-12)
+        velocities = self.observer.getState(velocities=True).getVelocities(asNumpy=True)
+        return get_positions(self.observer), velocities.value_in_unit(unit.nanometer / unit.picosecond)
+
+    def bonds(self, vectors: np.ndarray) -> np.ndarray:
+        first, second = np.transpose(self.pairs)
+        return vectors[first] - vectors[second]
+
+    def violations(self, positions: np.ndarray) -> np.ndarray:
+        """g = r^2 - d^2, nm^2."""
+        return np.sum(self.bonds(positions) ** 2, axis=1) - self.lengths ** 2
+
+    def jacobian(self, positions: np.ndarray) -> np.ndarray:
+        """G = dg/dx, (constraints, 3 atoms)."""
+        jacobian = np.zeros((len(self.pairs), len(positions), 3))
+        for row, (i, j), bond in zip(jacobian, self.pairs, self.bonds(positions)):
+            row[i], row[j] = 2 * bond, -2 * bond
+        return jacobian.reshape(len(self.pairs), -1)
+
+    def multipliers(self, positions: np.ndarray, velocities: np.ndarray) -> np.ndarray:
+        """lambda of M a = F + G^T lambda, for which G a + dG/dt v = 0; kJ/mol/nm^2."""
+        self.observer.setPositions(positions)
+        forces = self.observer.getState(forces=True).getForces(asNumpy=True)._value.ravel()
+        jacobian = self.jacobian(positions)
+        accelerated = jacobian / np.repeat(self.masses, 3)
+        bend = 2 * np.sum(self.bonds(velocities) ** 2, axis=1)
+        return np.linalg.solve(accelerated @ jacobian.T, -(accelerated @ forces + bend))
+
+    def loaded_start(self, omega: float) -> tuple[np.ndarray, np.ndarray]:
+        """thermal_start() with the penalties at rest under the constraint forces: omega^2 g = -lambda."""
+        positions, velocities = self.thermal_start()
+        violations = -self.multipliers(positions, velocities) / (omega * sqrt(ENERGY) / LENGTH ** 2) ** 2
+        normal = self.jacobian(positions) / np.repeat(self.masses, 3)
+        for _ in range(10):
+            move = np.linalg.solve(self.jacobian(positions) @ normal.T, violations - self.violations(positions))
+            positions = positions + (normal.T @ move).reshape(-1, 3)
+        jacobian = self.jacobian(positions)
+        normal = jacobian / np.repeat(self.masses, 3)
+        rates = np.linalg.solve(jacobian @ normal.T, jacobian @ velocities.ravel())
+        return positions, velocities - (normal.T @ rates).reshape(-1, 3)
+
+    def momenta(self, positions: np.ndarray, velocities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Linear and angular, of frames."""
+        momenta = self.masses[:, None] * velocities
+        return momenta.sum(axis=1), np.cross(positions, momenta).sum(axis=1)
+
+    def oxygen_distances(self, positions: np.ndarray) -> np.ndarray:
+        """Of all pairs, Angstrom."""
+        oxygens = positions[::3] / LENGTH
+        first, second = np.triu_indices(self.waters, k=1)
+        return np.linalg.norm(oxygens[first] - oxygens[second], axis=1)
+
+
+def get_positions(context: mm.Context) -> np.ndarray:
+    return context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+
+
+def rattle(step: float) -> mm.Integrator:
+    """Velocity Verlet with constraints, whose velocities belong to the positions' times, unlike VerletIntegrator's."""
+    integrator = mm.CustomIntegrator(step)
+    integrator.addPerDofVariable("free", 0)
+    integrator.addUpdateContextState()
+    integrator.addComputePerDof("v", "v + 0.5*dt*f/m")
+    integrator.addComputePerDof("x", "x + dt*v")
+    integrator.addComputePerDof("free", "x")
+    integrator.addConstrainPositions()
+    integrator.addComputePerDof("v", "v + 0.5*dt*f/m + (x-free)/dt")
+    integrator.addConstrainVelocities()
+    integrator.setConstraintTolerance(1e-12)
+    return integrator
+
+
+# Histograms
+
+@dataclass
+class Sampled:
+    """Of one integrator; of every replica but for the seconds."""
+    minimum: np.ndarray                                         # distances in the minimum, Angstrom
+    distances: list[np.ndarray] = field(default_factory=list)   # (frames, pairs), Angstrom
+    temperatures: list[np.ndarray] = field(default_factory=list)
+    seconds: float = 0.0                                        # of the steps
+    bare_seconds: float = 0.0                                   # of as many without constraints or linear solves
+
+    def histograms(self, edges: np.ndarray) -> np.ndarray:
+        """Densities, (replicas, bins)."""
+        return np.array([np.histogram(distances, edges, density=True)[0] for distances in self.distances])
+
+    def peak(self, near: float) -> np.ndarray:
+        """The mean distance within a window that has it in its middle; of every replica."""
+        positions = []
+        for distances in self.distances:
+            centre = near
+            for _ in range(10):
+                centre = distances[np.abs(distances - centre) < PEAK_WIDTH / 2].mean()
+            positions.append(centre)
+        return np.array(positions)
+
+
+def stiff_langevin(step: float) -> mm.Integrator:
+    integrator = ZhangSkeelLangevinIntegrator(TEMPERATURE, FRICTION, step * TIME)
+    integrator.setStiffForceGroups(1 << STIFF_GROUP)
+    integrator.setBeta(B)
+    return integrator
+
+
+def cold_langevin(step: float) -> mm.Integrator:
+    """Without noise in the stiff modes, as it is right for stand-ins of constraints."""
+    integrator = stiff_langevin(step)
+    integrator.setThermalizeStiffModes(False)
+    return integrator
+
+
+def middle(step: float) -> mm.Integrator:
+    return mm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, step * TIME)
+
+
+@dataclass
+class Run:
+    omega: float | None  # None: constraints
+    make: Callable[[float], mm.Integrator]
+    substeps: int        # in a step of length STEP
+    style: dict          # of its line in the figure
+
+
+RUNS = {"SETTLE": Run(None, middle, 1, {"color": "k"}),
+        "Z&Ss stiff": Run(OMEGA, stiff_langevin, 1, {"color": "#d62728"}),
+        f"omega {LARGE_OMEGA:g}": Run(LARGE_OMEGA, cold_langevin, 1, {"color": "#ff7f0e", "linestyle": ":"}),
+        "control": Run(OMEGA, middle, CONTROL_SUBSTEPS, {"color": "#1f77b4", "linestyle": "--"})}
+COMPARED = (("Z&Ss stiff", "SETTLE"), ("control", "SETTLE"), ("Z&Ss stiff", "control"),
+            (f"omega {LARGE_OMEGA:g}", "SETTLE"))
+
+
+def timed_steps(integrator: mm.Integrator, steps: int) -> float:
+    begin = perf_counter()
+    integrator.step(steps)
+    return perf_counter() - begin
+
+
+def bare_context(cluster: Cluster, system: mm.System, start: np.ndarray) -> mm.Context:
+    """LangevinMiddle with the same forces and no constraints, with steps so short that nothing moves; warmed up."""
+    system = mm.XmlSerializer.clone(system)
+    for i in reversed(range(system.getNumConstraints())):
+        system.removeConstraint(i)
+    context = mm.Context(system, mm.LangevinMiddleIntegrator(0, FRICTION, 1e-9), cluster.get_platform())
+    context.setPositions(start)
+    context.getIntegrator().step(SAMPLING)
+    return context
+
+
+def sample(cluster: Cluster, system: mm.System, integrator: mm.Integrator, start: np.ndarray, substeps: int,
+           frames: int, seed: int, sampled: Sampled, progress: Callable[[int], object]):
+    """One replica: settle under strong friction, then look every SAMPLING steps of length STEP."""
+    integrator.setRandomNumberSeed(seed)
+    context = mm.Context(system, integrator, cluster.get_platform())
+    context.setPositions(start)
+    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    integrator.setFriction(SETTLING_FRICTION)
+    for _ in range(round(SETTLING_TIME / STEP) // SAMPLING):
+        integrator.step(SAMPLING * substeps)
+        progress(SAMPLING * substeps)
+    integrator.setFriction(FRICTION)
+    cold = isinstance(integrator, ZhangSkeelLangevinIntegrator) and not integrator.getThermalizeStiffModes()
+    freedoms = 3 * system.getNumParticles() - (len(cluster.pairs) if cold else system.getNumConstraints())
+    bare = bare_context(cluster, system, start)
+    distances, energies, bare_seconds = [], [], []
+    for frame in range(frames):
+        if frame % BARE_SHARE == 0:
+            bare_seconds.append(timed_steps(bare.getIntegrator(), SAMPLING))
+        sampled.seconds += timed_steps(integrator, SAMPLING * substeps)
+        progress(SAMPLING * substeps)
+        state = context.getState(positions=True, energy=True)
+        distances.append(cluster.oxygen_distances(
+            state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)))
+        energies.append(state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))
+    sampled.distances.append(np.array(distances))
+    sampled.temperatures.append(2 / freedoms / GAS_CONSTANT * np.array(energies))
+    sampled.bare_seconds += np.mean(bare_seconds) * frames * substeps
+
+
+def run_histogram(cluster: Cluster, time: float, replicas: int) -> dict[str, Sampled]:
+    """The replicas of the integrators take turns, so that the load of the machine is the same for all."""
+    frames = max(2, round(time / STEP / SAMPLING / replicas))
+    systems = {name: cluster.penalised(run.omega) if run.omega else cluster.rigid for name, run in RUNS.items()}
+    starts = {name: cluster.minimise(system, cluster.minimum)[1] for name, system in systems.items()}
+    found = {name: Sampled(cluster.oxygen_distances(start)) for name, start in starts.items()}
+    settling = round(SETTLING_TIME / STEP) // SAMPLING
+    total = replicas * (frames + settling) * SAMPLING * sum(run.substeps for run in RUNS.values())
+    seed = SEED
+    with progress_bar("", total) as bar:
+        for replica in range(replicas):
+            for name, run in RUNS.items():
+                bar.set_description(f"{cluster.waters} waters, {name} {replica + 1}/{replicas}")
+                seed += 1
+                sample(cluster, systems[name], run.make(STEP / run.substeps), starts[name], run.substeps, frames, seed,
+                       found[name], bar.update)
+    return found
+
+
+def histogram_edges(found: dict[str, Sampled]) -> np.ndarray:
+    everything = [distances for sampled in found.values() for distances in sampled.distances]
+    least, most = min(map(np.min, everything)), max(map(np.max, everything))
+    return BIN * np.arange(int(least / BIN), ceil(most / BIN) + 1)
+
+
+def difference(one: np.ndarray, other: np.ndarray) -> str:
+    """Of the means of replicas, with its standard error; or without, if there is one replica."""
+    shift = one.mean() - other.mean()
+    if len(one) == 1:
+        return f"{shift:+.4f}"
+    return f"{shift:+.4f} +- {sqrt((one.var(ddof=1) + other.var(ddof=1)) / len(one)):.4f}"
+
+
+def print_histogram(cluster: Cluster, found: dict[str, Sampled], time: float):
+    edges = histogram_edges(found)
+    blocks = {name: sampled.histograms(edges) for name, sampled in found.items()}
+    replicas = len(blocks["SETTLE"])
+    print(f"\n{cluster.waters} waters, T = {time:g} ({time * TIME:.0f} ps) in {replicas} replicas, "
+          f"{TEMPERATURE:.1f} K, friction {FRICTION:.3f}/ps, {cluster.platform} platform; the minimum of the rigid\n"
+          f"cluster has {cluster.energy:.2f} kcal/mol. Z&Ss stiff: omega = {OMEGA:g}, or {LARGE_OMEGA:g} where it is "
+          f"said. Control: LangevinMiddle at h / {CONTROL_SUBSTEPS}, omega = {OMEGA:g}.\nSeconds: of the steps. "
+          "Solves: of these, what steps of LangevinMiddle with the same forces and no constraints do not take\n"
+          f"(of Z&Ss stiff that is Hessians, too).\n\n{'':14}{'T (K)':>14}{'seconds':>10}{'solves':>9}"
+          f"{'over SETTLE':>13}   the paper's seconds")
+    for name, sampled in found.items():
+        kinetic = np.concatenate(sampled.temperatures)
+        solves = "" if name == "control" else f"{sampled.seconds - sampled.bare_seconds:.2f}"
+        print(f"{name:14}{f'{kinetic.mean():.2f} +- {blocked_error(kinetic):.2f}':>14}{sampled.seconds:10.2f}"
+              f"{solves:>9}{sampled.seconds / found['SETTLE'].seconds:13.2f}"
+              f"   {PAPER_SECONDS[cluster.waters].get(name, '')}".rstrip())
+    print("\nPeaks of the O-O histogram (Angstrom)\n")
+    print("  SETTLE" + "".join(f"{f'{one} - {other}':>22}" for one, other in COMPARED))
+    for near in peaks(edges, blocks["SETTLE"].mean(axis=0)):
+        at = {name: sampled.peak(near) for name, sampled in found.items()}
+        print(f"{at['SETTLE'].mean():8.3f}" + "".join(
+            f"{difference(at[one], at[other]):>22}" for one, other in COMPARED))
+    print()
+    for name, run in RUNS.items():
+        if run.omega and run.substeps == 1:
+            shifts = found[name].minimum - found["SETTLE"].minimum
+            print(f"O-O distances in the minimum, penalties of omega = {run.omega:g} less constraints: "
+                  f"{shifts.mean():+.4f} on average, {sqrt(np.mean(shifts ** 2)):.4f} rms")
+    print("\nHistograms: the part of the area by which two differ, and the probability that chance alone does this")
+    for one, other in COMPARED:
+        apart = np.abs(blocks[one].mean(axis=0) - blocks[other].mean(axis=0)).sum() * BIN / 2
+        chance = f", p = {rdf_p_value(blocks[one], blocks[other]):.4f}" * (replicas > 1)
+        print(f"{one + ' - ' + other:24}{100 * apart:6.1f} %{chance}")
+
+
+def peaks(edges: np.ndarray, density: np.ndarray) -> np.ndarray:
+    """Where a smoothed histogram has tops that stand out."""
+    smooth = np.convolve(np.pad(density, 2), (1, 2, 3, 2, 1), "valid") / 9
+    tops, _ = find_peaks(np.pad(smooth, 1), prominence=0.05 * smooth.max(), distance=round(PEAK_WIDTH / BIN))
+    return (edges[tops - 1] + edges[tops]) / 2
+
+
+def draw_histogram(panel: pyplot.Axes, cluster: Cluster, found: dict[str, Sampled]):
+    edges = histogram_edges(found)
+    centres = (edges[1:] + edges[:-1]) / 2
+    for name, sampled in found.items():
+        blocks = sampled.histograms(edges)
+        mean = blocks.mean(axis=0)
+        error = rdf_error(blocks) if len(blocks) > 1 else 0 * mean
+        label = f"{name}: penalties, h / {CONTROL_SUBSTEPS}" if name == "control" else name
+        panel.plot(centres, mean, linewidth=1, label=label, **RUNS[name].style)
+        panel.fill_between(centres, mean - error, mean + error, color=RUNS[name].style["color"], alpha=0.25,
+                           linewidth=0)
+    panel.set(title=f"O-O distances of {cluster.waters} waters, {TEMPERATURE:.0f} K", xlabel="r (Angstrom)",
+              ylabel="density (1/Angstrom)")
+    panel.legend(frameon=False)
+
+
+# Multipliers
+
+@dataclass
+class Multipliers:
+    """-omega^2 g or lambda of the first O-H bond after every step, kcal/mol/Angstrom^2."""
+    times: np.ndarray
+    constrained: np.ndarray
+    shown: np.ndarray        # of the Context's positions q
+    propagated: np.ndarray   # of x
+
+
+def window_average(values: np.ndarray, step: float) -> np.ndarray:
+    width = round(WINDOW / step)
+    return np.convolve(values, np.full(width, 1 / width), "valid")
+
+
+def relative_rms(values: np.ndarray, exact: np.ndarray) -> float:
+    return sqrt(np.mean((values - exact) ** 2) / np.mean(exact ** 2))
+
+
+def observed(integrator: mm.Integrator, start: np.ndarray, bar) -> tuple[list[np.ndarray], Callable[[int], None]]:
+    """A list of x at the frames of simulate(), and the progress function that fills it."""
+    propagated = [start]
+
+    def look(steps: int):
+        propagated.append(np.array(integrator.getPropagatedPositions().value_in_unit(unit.nanometer)))
+        bar.update(steps)
+
+    return propagated, look
+
+
+def run_multipliers(cluster: Cluster, time: float) -> dict[float, Multipliers]:
+    """For every step; the constrained motion is that of RATTLE at the least one."""
+    start, velocities = cluster.thermal_start()
+    least = MULTIPLIER_STEPS[-1]
+    scale = ENERGY / LENGTH ** 2
+
+    def spring(positions: Sequence[np.ndarray]) -> np.ndarray:
+        """-omega^2 g of the first bond."""
+        squares = np.array([np.sum((frame[0] - frame[1]) ** 2) for frame in positions]) / LENGTH ** 2
+        return -MULTIPLIER_OMEGA ** 2 * (squares - OH_LENGTH ** 2)
+
+    found = {}
+    with progress_bar("", round(time / least) + sum(round(time / step) for step in MULTIPLIER_STEPS)) as bar:
+        bar.set_description("multipliers, constrained")
+        rigid = simulate(cluster.rigid, rattle(least * TIME), start, round(time / least), 1, velocities, bar.update)
+        exact = np.array([cluster.multipliers(x, v)[0] for x, v in zip(rigid.positions, rigid.velocities)]) / scale
+        for step in MULTIPLIER_STEPS:
+            bar.set_description(f"multipliers, h = {step:g}")
+            integrator = zhang_skeel("SimplifiedStiff", step * TIME, B)
+            propagated, look = observed(integrator, start, bar)
+            run = simulate(cluster.penalised(MULTIPLIER_OMEGA), integrator, start, round(time / step), 1,
+                           velocities, look)
+            times = run.times[1:] / TIME
+            found[step] = Multipliers(times, exact[::round(step / least)][1:len(run.times)],
+                                      spring(run.positions[1:]), spring(propagated[1:]))
+    return found
+
+
+def print_multipliers(found: dict[float, Multipliers]):
+    exact = found[MULTIPLIER_STEPS[-1]].constrained
+    print(f"\nMultiplier of the first O-H bond, omega = {MULTIPLIER_OMEGA:g}, over a time of "
+          f"{found[STEP].times[-1]:g}; constrained: mean {exact.mean():.3f}, standard deviation\n{exact.std():.3f} "
+          "kcal/mol/Angstrom^2. Differences from it, rms over rms. x: the propagated positions; q: those of the\n"
+          f"Context. Averages: over windows of {WINDOW:g}, of both.\n\n{'h':8}{'h (fs)':>8}{'q':>10}{'q, averages':>14}"
+          f"{'x':>10}{'x, averages':>14}")
+    for step, each in found.items():
+        row = []
+        for values in (each.shown, each.propagated):
+            row += [relative_rms(values, each.constrained),
+                    relative_rms(window_average(values, step), window_average(each.constrained, step))]
+        print(f"{step:<8g}{1000 * step * TIME:8.3f}" + "".join(
+            f"{value:{width}.2g}" for value, width in zip(row, (10, 14, 10, 14))))
+
+
+def draw_multipliers(panel: pyplot.Axes, found: dict[float, Multipliers]):
+    for step, colour in ((MULTIPLIER_STEPS[-1], "#d62728"), (STEP, "#1f77b4")):
+        each = found[step]
+        times = window_average(each.times, step)
+        if step != STEP:
+            panel.plot(each.times, each.shown, color=colour, alpha=0.25, linewidth=0.4,
+                       label=f"-omega^2 g, h = {step:g}")
+        panel.plot(times, window_average(each.shown, step), color=colour, linewidth=1.2,
+                   label=f"window average, h = {step:g}")
+    panel.plot(each.times, each.constrained, "k--", linewidth=1, label="constrained")
+    panel.set(title=f"Multiplier of the first O-H bond, omega = {MULTIPLIER_OMEGA:g}", xlabel="time",
+              ylabel="kcal/mol/Angstrom^2")
+    panel.legend(frameon=False, fontsize="small")
+
+
+# Conservation
+
+@dataclass
+class Conserved:
+    times: np.ndarray
+    energy: np.ndarray   # less that of the first frame after the start, kcal/mol: the start's q is x
+    linear: np.ndarray   # |P - P(0)| / |P(0)|
+    angular: np.ndarray  # the same of L
+    seconds: float
+    over: bool           # the run broke down
+
+
+def conserved(cluster: Cluster, run: Trajectory, propagated: Sequence[np.ndarray], frames: int) -> Conserved:
+    """Frames up to the one whose energy is BROKEN."""
+    energy = (run.energies - run.energies[1]) / ENERGY
+    off = np.flatnonzero(~(np.abs(energy) < BROKEN))
+    kept = slice(off[0] if len(off) else len(energy))
+    linear, angular = (np.linalg.norm(each - each[0], axis=1) / np.linalg.norm(each[0]) for each in
+                       cluster.momenta(np.array(propagated[kept]), run.velocities[kept]))
+    return Conserved(run.times[kept] / TIME, energy[kept], linear, angular, run.seconds, len(linear) < frames)
+
+
+def run_conservation(cluster: Cluster, time: float) -> dict[str, Conserved]:
+    steps = DOWNSAMPLING * ceil(time / STEP / DOWNSAMPLING)
+    start, loaded = cluster.thermal_start(), cluster.loaded_start(OMEGA)
+    penalised = cluster.penalised(OMEGA)
+    runs = {"RATTLE": (start, cluster.rigid, rattle(STEP * TIME))}
+    for method in ("SimplifiedStiff", "NewmarkOneIteration", "Simplified", "ZhangSkeel"):
+        runs[method] = loaded, penalised, zhang_skeel(method, STEP * TIME, B)
+    runs["SimplifiedStiff, g = 0"] = start, penalised, zhang_skeel("SimplifiedStiff", STEP * TIME, B)
+    found = {}
+    with progress_bar("", steps * len(runs)) as bar:
+        for name, ((positions, velocities), system, integrator) in runs.items():
+            bar.set_description(f"conservation, {name}")
+            propagated, look = observed(integrator, positions, bar)
+            run = simulate(system, integrator, positions, steps, DOWNSAMPLING, velocities,
+                           bar.update if name == "RATTLE" else look)
+            found[name] = conserved(cluster, run, run.positions if name == "RATTLE" else propagated,
+                                    steps // DOWNSAMPLING + 1)
+    return found
+
+
+def print_conservation(found: dict[str, Conserved]):
+    print(f"\n7 waters without noise, h = {STEP:g}, b = {B:g}, T = {found['RATTLE'].times[-1]:g}. Energy in kT "
+          "(0.02 kcal/mol): the standard deviation, and\nthe mean of the last tenth of the run less that of the "
+          "first. Momenta: the largest change, relative. Simplified and\nZhangSkeel take the Hessian of the whole "
+          "potential; RATTLE runs as a CustomIntegrator. g = 0: a start there.\n\n"
+          f"{'':24}{'deviation':>10}{'drift':>10}{'linear':>10}{'angular':>10}{'seconds':>9}")
+    for name, run in found.items():
+        tenth = ceil(len(run.times) / 10)
+        energy = INVERSE_TEMPERATURE * run.energy[1:]
+        print(f"{name:24}{energy.std():10.2g}{energy[-tenth:].mean() - energy[:tenth].mean():10.2g}"
+              f"{run.linear.max():10.1g}{run.angular.max():10.2g}{run.seconds:9.2f}"
+              + f"   breaks down after {run.times[-1]:.0f}" * run.over)
+
+
+def draw_conservation(panels: Sequence[pyplot.Axes], found: dict[str, Conserved]):
+    names = [name for name in found if name != "Simplified"]
+    for name, colour in zip(names, ("k", "#d62728", "#ff7f0e", "#1f77b4", "#e7a1a2")):
+        run = found[name]
+        panels[0].plot(run.times[2:], INVERSE_TEMPERATURE * np.abs(run.energy[2:]), color=colour, linewidth=0.8,
+                       label=name)
+        panels[1].plot(run.times[1:], run.angular[1:], color=colour, linewidth=0.8, label=name)
+    panels[0].set(title=f"Energy, h = {STEP:g}", xlabel="time", ylabel="change / kT", yscale="log")
+    panels[1].set(title=f"Angular momentum, h = {STEP:g}", xlabel="time", ylabel="change, relative",
+                  yscale="log")
+    panels[0].set_ylim(bottom=1e-3)
+    panels[0].legend(frameon=False, fontsize="small")
+
+
+@dataclass
+class Part:
+    waters: int
+    time: float
+    panels: int
+
+
+PARTS = {"histogram7": Part(7, HISTOGRAM_TIME[7], 1), "histogram100": Part(100, HISTOGRAM_TIME[100], 1),
+         "multipliers": Part(7, MULTIPLIER_TIME, 1), "conservation": Part(7, CONSERVATION_TIME, 2)}
+
+
+def main():
+    parser = OptionParser(__doc__)
+    parser.add_argument("--part", type=choice(PARTS), nargs="+", metavar="NAME",
+                        default=[name for name in PARTS if name != "histogram100"],
+                        help=f"the parts to run, of {', '.join(PARTS)} (default: all but histogram100)")
+    parser.add_argument("--shorten", type=number(float, 1, most=100), default=1.0, metavar="FACTOR",
+                        help="divide the times of all runs by this (default: %(default)s)")
+    parser.add_argument("--replicas", type=number(int, 1, most=100), default=8, metavar="N",
+                        help="of every run of the histograms, which share its time (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
+                        help="folder for the figure, water_clusters.png (default: %(default)s)")
+    options = parser.parse_args()
+    parser.make_folder(options.output)
+
+    parts = {name: part for name, part in PARTS.items() if name in options.part}
+    clusters = {waters: Cluster(waters, options.shorten) for waters in {part.waters for part in parts.values()}}
+    count = sum(part.panels for part in parts.values())
+    figure, panels = pyplot.subplots(ceil(count / 2), min(count, 2), figsize=(5.5 * min(count, 2), 4 * ceil(count / 2)),
+                                     squeeze=False, layout="constrained")
+    free = list(panels.flat)
+    for name, part in parts.items():
+        cluster, time = clusters[part.waters], part.time / options.shorten
+        mine, free = free[:part.panels], free[part.panels:]
+        if name == "multipliers":
+            found = run_multipliers(cluster, time)
+            print_multipliers(found)
+            draw_multipliers(mine[0], found)
+        elif name == "conservation":
+            found = run_conservation(cluster, time)
+            print_conservation(found)
+            draw_conservation(mine, found)
+        else:
+            found = run_histogram(cluster, time, options.replicas)
+            print_histogram(cluster, found, time)
+            draw_histogram(mine[0], cluster, found)
+    for panel in free:
+        panel.set_visible(False)
+    figure.savefig(options.output / "water_clusters.png", dpi=150)
+    print(f"\nFigure: {options.output / 'water_clusters.png'}")
+
+
+if __name__ == "__main__":
+    run_program(main)

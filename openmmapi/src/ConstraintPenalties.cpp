@@ -1,0 +1,90 @@
+#include "openmmstiff/ConstraintPenalties.h"
+#include "openmmstiff/internal/StiffTerms.h"
+#include "openmm/CustomBondForce.h"
+#include "openmm/HarmonicBondForce.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/State.h"
+#include <cmath>
+#include <memory>
+#include <sstream>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using std::vector;
+
+ConstraintPenalties::ConstraintPenalties(System& system, double period, Form form) : form(form) {
+    std::stringstream message;
+    message << "ConstraintPenalties: ";
+    if (form != Squared && form != Linear) {
+        message << "there is no form " << int(form) << "; give Squared or Linear";
+        throw OpenMMException(message.str());
+    }
+    if (!(period > 0) || std::isinf(period)) {
+        message << "the period must be a positive number, not " << period
+                << " ps; with a tenth of the period of the fastest motion that counts, the constraints hold well";
+        throw OpenMMException(message.str());
+    }
+    if (system.getNumConstraints() == 0) {
+        message << "the System has no constraints to replace; create it with rigidWater=True or constraints=HBonds";
+        throw OpenMMException(message.str());
+    }
+    const double omega = 2 * 3.14159265358979323846 / period;
+    auto inverseMass = [&](int particle) {
+        const double mass = system.getParticleMass(particle);
+        return mass > 0 ? 1 / mass : 0;
+    };
+    auto linear = std::make_unique<HarmonicBondForce>();
+    auto squared = std::make_unique<CustomBondForce>("0.5*w2*(r^2-d^2)^2");
+    squared->addPerBondParameter("d");
+    squared->addPerBondParameter("w2");
+    for (int i = 0; i < system.getNumConstraints(); i++) {
+        Constraint constraint;
+        system.getConstraintParameters(i, constraint.particle1, constraint.particle2, constraint.distance);
+        const double inverse = inverseMass(constraint.particle1) + inverseMass(constraint.particle2);
+        const double k = (inverse > 0 ? omega * omega / inverse : 0);
+        // The second derivative of 1/2 w^2 (r^2 - d^2)^2 at r = d is 4 w^2 d^2.
+        constraint.stiffness = (form == Linear ? k : k / (4 * constraint.distance * constraint.distance));
+        if (form == Linear)
+            linear->addBond(constraint.particle1, constraint.particle2, constraint.distance, k);
+        else
+            squared->addBond(constraint.particle1, constraint.particle2, {constraint.distance, constraint.stiffness});
+        constraints.push_back(constraint);
+    }
+    Force* force = (form == Linear ? static_cast<Force*>(linear.release()) : squared.release());
+    force->setName(penaltyForceName);
+    forceIndex = system.addForce(force);
+    while (system.getNumConstraints() > 0)
+        system.removeConstraint(system.getNumConstraints() - 1);
+}
+
+void ConstraintPenalties::getConstraintParameters(int index, int& particle1, int& particle2, double& distance,
+                                                  double& stiffness) const {
+    if (index < 0 || index >= getNumConstraints()) {
+        std::stringstream message;
+        message << "ConstraintPenalties: there is no constraint " << index << "; there are " << getNumConstraints();
+        throw OpenMMException(message.str());
+    }
+    particle1 = constraints[index].particle1;
+    particle2 = constraints[index].particle2;
+    distance = constraints[index].distance;
+    stiffness = constraints[index].stiffness;
+}
+
+vector<double> ConstraintPenalties::computeViolations(const Context& context) const {
+    const vector<Vec3> positions = context.getState(State::Positions).getPositions();
+    vector<double> violations;
+    for (const Constraint& constraint : constraints) {
+        const Vec3 d = positions.at(constraint.particle1) - positions.at(constraint.particle2);
+        const double r = std::sqrt(d.dot(d));
+        violations.push_back(form == Linear ? r - constraint.distance
+                                            : (r - constraint.distance) * (r + constraint.distance));
+    }
+    return violations;
+}
+
+vector<double> ConstraintPenalties::computeMultipliers(const Context& context) const {
+    vector<double> multipliers = computeViolations(context);
+    for (size_t i = 0; i < multipliers.size(); i++)
+        multipliers[i] *= -constraints[i].stiffness;
+    return multipliers;
+}

@@ -1,0 +1,112 @@
+"""Penalties in the place of constraints, and their multipliers."""
+
+import numpy
+from openmm import unit
+
+from ._conversions import integer
+from .openmmstiff import ConstraintPenalties
+
+FORMS = {"squared": ConstraintPenalties.Squared, "linear": ConstraintPenalties.Linear}
+
+
+def penalizeConstraints(system, period, form="squared"):
+    """
+    Replace all constraints of a System, those of rigid waters too, by stiff springs.
+
+    The springs are the penalties w^2/2 g^2 of Tao and Owhadi (2014, equation 7), one for each constraint g = 0. The
+    integrators of the Zhang-Skeel family take them as stiff terms by themselves.
+
+    Parameters
+    ----------
+    system : openmm.System
+        the System, before a Context is created: its constraints are removed, and a Force with the penalties is added
+    period : float or Quantity
+        the period with which each pair of particles would vibrate on its own spring [ps]; it fixes the spring from
+        the reduced mass of the pair
+    form : str
+        "squared" for g = r^2 - d^2, as in the paper, a CustomBondForce; "linear" for g = r - d, a HarmonicBondForce,
+        which the impulse integrators take too
+
+    Returns
+    -------
+    ConstraintPenalties
+        what was done: each constraint with its spring, violations and multipliers. An OpenMMException if the System
+        has no constraints
+    """
+    if form not in FORMS:
+        raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, not {form!r}")
+    return ConstraintPenalties(system, period, FORMS[form])
+
+
+class MultiplierReporter:
+    """
+    Reports the Lagrange multipliers of penalized constraints, and how far these are violated.
+
+    A multiplier is the average of -w^2 g over a window of time (Tao and Owhadi 2014, Theorem 1.2), the interval of the
+    reports. It compares with SHAKE's: M a = F + lambda grad g. Append the reporter to `simulation.reporters`.
+
+    Attributes
+    ----------
+    times : list of float
+        the end of each window [ps]
+    multipliers : list of array
+        the averages of -w^2 g, one for each constraint: in kJ/mol/nm^2 for the form "squared", in kJ/mol/nm for
+        "linear"
+    violations : list of array
+        the largest |g| in each window: in nm^2, or in nm
+    """
+
+    def __init__(self, penalties, reportInterval, file=None, sampleInterval=1):
+        """
+        Parameters
+        ----------
+        penalties : ConstraintPenalties
+            what penalizeConstraints() returned for the simulation's System
+        reportInterval : int
+            the length of a window, in time steps: a multiple of sampleInterval
+        file : str or file
+            where to write, besides keeping the values: a line of comma-separated values for each window, with the
+            time, the largest violation, and the multiplier of each constraint
+        sampleInterval : int
+            the interval, in time steps, at which a window is sampled
+        """
+        self._penalties = penalties
+        self._every = integer("sampleInterval", sampleInterval)
+        self._window = integer("reportInterval", reportInterval)
+        if self._every < 1 or self._window < 1 or self._window % self._every != 0:
+            raise ValueError(f"reportInterval, {reportInterval}, must be a multiple of sampleInterval, "
+                             f"{sampleInterval}, and both must be positive")
+        self._opened = isinstance(file, str)
+        self._file = open(file, "w") if self._opened else file
+        if self._file is not None:
+            pairs = (penalties.getConstraintParameters(i)[:2] for i in range(penalties.getNumConstraints()))
+            print("time (ps),largest violation", *(f"lambda {i}-{j}" for i, j in pairs), sep=",", file=self._file)
+        self._start_window()
+        self.times, self.multipliers, self.violations = [], [], []
+
+    def _start_window(self):
+        self._samples, self._sum, self._largest = 0, 0.0, 0.0
+
+    def describeNextReport(self, simulation):
+        """Get when the next sample is due, and that it needs no State. Called by the Simulation."""
+        return {"steps": self._every - simulation.currentStep % self._every, "periodic": None, "include": []}
+
+    def report(self, simulation, state):
+        """Take a sample, and end the window if it is full. Called by the Simulation."""
+        self._sum = self._sum + self._penalties.computeMultipliers(simulation.context)
+        violations = numpy.abs(self._penalties.computeViolations(simulation.context))
+        self._largest = numpy.maximum(self._largest, violations)
+        self._samples += 1
+        if self._samples * self._every < self._window:
+            return
+        self.times.append(simulation.context.getTime().value_in_unit(unit.picosecond))
+        self.multipliers.append(self._sum / self._samples)
+        self.violations.append(self._largest)
+        self._start_window()
+        if self._file is not None:
+            print(f"{self.times[-1]:g}", f"{self.violations[-1].max():.6g}",
+                  *(f"{value:.8g}" for value in self.multipliers[-1]), sep=",", file=self._file, flush=True)
+
+    def __del__(self):
+        if getattr(self, "_opened", False):
+            self._file.close()
