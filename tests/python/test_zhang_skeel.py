@@ -53,7 +53,7 @@ def test_force_evaluations_of_each_method(waters, platform):
         integrator.setMethod(getattr(ZhangSkeelIntegrator, name))
         integrator.setStiffForceGroups({1})
         integrator.setNewtonTolerance(1e-6)
-        waters.context(integrator, platform)
+        context = waters.context(integrator, platform)
         integrator.step(1)
         before = counter.count
         integrator.step(1)
@@ -62,6 +62,7 @@ def test_force_evaluations_of_each_method(waters, platform):
             assert evaluations == integrator.getNumNewtonIterations() > 1
         else:
             assert evaluations == 1 and integrator.getNumNewtonIterations() == 0
+        del context
 
 
 def test_method_that_needs_more_than_there_is(platform):
@@ -77,7 +78,7 @@ def test_newmark_needs_no_hessian_of_the_slow_forces():
     topology, positions, system = water_box()
     integrator = ZhangSkeelLangevinIntegrator(300, 1, 1*FEMTOSECONDS)
     integrator.setMethod(ZhangSkeelIntegrator.Newmark)
-    integrator.setNewtonTolerance(1e-6)
+    integrator.setNewtonTolerance(1e-4)
     context = openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"))
     context.setPositions(positions)
     context.setVelocitiesToTemperature(300, 1)

@@ -58,7 +58,7 @@ public:
         /**
          * The Newmark method (Integrator 2) with one Newton iteration for the new positions: with a = M^-1 F(x),
          * x <- x + (M + b h^2 H1)^-1 M (h v + h^2/2 a) and v <- v + h/2 (a + a'). Neither symplectic nor
-         * time-reversible: energy and momenta drift. For comparison only.
+         * time-reversible: energy and angular momentum drift. For comparison only.
          */
         NewmarkOneIteration = 4
     };
