@@ -7,31 +7,34 @@ the Zhang-Skeel family with the stiff blocks of V1. In four parts:
 histogram7    Fig. 4: O-O distances of 7 waters at constant temperature, by the Langevin form of SimplifiedStiff
               (their simplified Z&S for stiff systems) and by LangevinMiddle with SETTLE. Two more runs tell apart
               what the finite omega does and what the step does: penalties by LangevinMiddle at a fifth of the step,
-              and SimplifiedStiff with five times the omega at the same step, its stiff modes without noise: with
-              noise, x swings so far at b = 1/4 that the matrix of the linear system can lose its definiteness.
+              and SimplifiedStiff with a larger omega at the same step, its stiff modes without noise: with noise,
+              x swings so far at b = 1/4 that the matrix of the linear system is no longer definite, an exception.
 histogram100  Fig. 7: the same of 100 waters, over a shorter time.
 multipliers   Fig. 5: at constant energy, the multiplier of the first O-H constraint against window averages of
               -omega^2 g, g = r^2 - d^2, for several steps.
 conservation  Fig. 6: at constant energy, how well energy and momenta are kept.
 
 The paper leaves its units open; taken are Angstrom, dalton and kcal/mol, which make 48.9 fs the unit of time. Then
-omega = 20 lets O-H vibrate in 8 fs, h = 0.05 is 2.44 fs (Verlet is just unstable on the penalties), T = 10000 is
-489 ps, and the inverse temperature 50 is 10 K: a frozen cluster, whose distribution has clear peaks. The friction of
-the paper, dp = -gamma v dt, is the same for every atom whatever its mass; OpenMM's is a rate. Taken is the mean of
-gamma / m over the atoms, 0.14/ps: heat is exchanged with the bath as fast as in the paper. There, the hydrogens
-(0.20/ps) have a larger part in it than molecules as a whole (3 gamma / m(H2O) = 0.034/ps).
+omega = 20 gives the penalties of a molecule periods of 3.4, 8 and 13 fs, for which Verlet would need h < 0.022;
+h = 0.05 is 2.44 fs, T = 10000 is 489 ps, and the inverse temperature 50 is 10 K: a frozen cluster, whose distribution
+has clear peaks. The friction of the paper, dp = -gamma v dt, is the same for every atom whatever its mass; OpenMM's
+is a rate. Taken is the mean of gamma / m over the atoms, 0.14/ps: heat is exchanged with the bath as fast as in the
+paper. There, the hydrogens (0.20/ps) have a larger part in it than molecules as a whole (3 gamma / m, 0.034/ps).
 
-More that differs from the paper. SETTLE is not SHAKE by iterations but a closed formula for rigid water. Nothing is
-said in the paper of the parameter b for water; it is 1/4 here, where stiff modes have the exact variance.
-(SimplifiedStiff is not symplectic, and gains energy: with b = 0.4 the 7 waters have 11.7 +- 0.2 K.) Positions are the
-Context's q, not the propagated x, and angular momenta are those of x. The long run is cut into independent
-replicas, because a frozen cluster tells its own errors badly: they all start from one minimum (the lowest of those
-found by cooling the rigid cluster down, refined for each Hamiltonian) and are settled under strong friction before
-they count.
-A molecule of fixed shape has a constant det(G M^-1 G^T), so that no Fixman potential sets penalties and constraints
-apart; a finite omega does. Without noise, penalties start from where they balance the constraint forces: from
-g = 0, at omega = 20, they would swing with a hundred times the thermal energy, as one run does to show it. The
-multipliers, at omega = 500, start from g = 0.
+In these units omega = 20 is too soft to stand in for constraints: the forces in the cluster stretch O-H by up to
+0.026 Angstrom and move the peaks of the histogram by many times their errors, with any integrator. The shift falls
+as omega^-2. It is not the work of the Fixman potential: det(G M^-1 G^T), G = dg/dx, is constant for a molecule of
+fixed shape.
+
+More that differs from the paper, besides MATLAB. SETTLE is not SHAKE by iterations but a closed formula for rigid
+water. The paper does not say which parameter b it has for water; it is 1/4 here, where stiff modes have the exact
+variance. SimplifiedStiff is not symplectic and gains energy: with b = 0.4 the 7 waters have 11.7 +- 0.2 K in place of
+10.1; at 1/4, 100 waters have 10.4 +- 0.1. Positions are the Context's q, not the propagated x, and angular momenta
+are those of x. The long run is cut into independent replicas, because a frozen cluster tells its own errors badly:
+they all start from one minimum (the lowest of those found by cooling the rigid cluster down, refined for each
+Hamiltonian) and are settled under strong friction before they count. Without noise, penalties start from where they
+balance the constraint forces: from g = 0, at omega = 20, they swing with a hundred times the thermal energy, as one
+run does to show it. The multipliers, at omega = 500, start from g = 0.
 """
 import sys
 from collections.abc import Callable, Sequence
@@ -61,11 +64,12 @@ GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole /
 
 # The paper's parameters, in its units
 OMEGA, STEP, GAMMA, INVERSE_TEMPERATURE = 20.0, 0.05, 0.01, 50.0
-LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 100.0, 500.0, 0.2
+LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 50.0, 500.0, 0.2
 HISTOGRAM_TIME = {7: 10000.0, 100: 1000.0}
 B = 0.25                        # beta of the method
 
 MULTIPLIER_TIME = 10.0                                     # chaos has not set in
+LEAST_TIME = 5 * WINDOW                                    # of any run, however much it is shortened
 MULTIPLIER_STEPS = (0.05, 0.025, 0.01, 0.005, 0.0025)      # every one divides WINDOW, and the last divides the others
 CONSERVATION_TIME, DOWNSAMPLING = 1000.0, 20
 BROKEN = 500 / INVERSE_TEMPERATURE                         # a run whose energy is so far off is over
@@ -296,20 +300,26 @@ def timed_steps(integrator: mm.Integrator, steps: int) -> float:
     return perf_counter() - begin
 
 
-def bare_context(cluster: Cluster, system: mm.System, start: np.ndarray) -> mm.Context:
-    """LangevinMiddle with the same forces and no constraints, with steps so short that nothing moves; warmed up."""
+def bare_context(cluster: Cluster, system: mm.System, start: np.ndarray, seed: int) -> mm.Context:
+    """LangevinMiddle with the same forces and no constraints, with steps so short that nothing moves; warmed up.
+
+    It has a seed because all Contexts of the Reference platform draw from one stream of random numbers.
+    """
     system = mm.XmlSerializer.clone(system)
     for i in reversed(range(system.getNumConstraints())):
         system.removeConstraint(i)
-    context = mm.Context(system, mm.LangevinMiddleIntegrator(0, FRICTION, 1e-9), cluster.get_platform())
+    integrator = mm.LangevinMiddleIntegrator(0, FRICTION, 1e-9)
+    integrator.setRandomNumberSeed(seed)
+    context = mm.Context(system, integrator, cluster.get_platform())
     context.setPositions(start)
-    context.getIntegrator().step(SAMPLING)
+    integrator.step(SAMPLING)
     return context
 
 
 def sample(cluster: Cluster, system: mm.System, integrator: mm.Integrator, start: np.ndarray, substeps: int,
            frames: int, seed: int, sampled: Sampled, progress: Callable[[int], object]):
     """One replica: settle under strong friction, then look every SAMPLING steps of length STEP."""
+    bare = bare_context(cluster, system, start, seed)
     integrator.setRandomNumberSeed(seed)
     context = mm.Context(system, integrator, cluster.get_platform())
     context.setPositions(start)
@@ -321,7 +331,6 @@ def sample(cluster: Cluster, system: mm.System, integrator: mm.Integrator, start
     integrator.setFriction(FRICTION)
     cold = isinstance(integrator, ZhangSkeelLangevinIntegrator) and not integrator.getThermalizeStiffModes()
     freedoms = 3 * system.getNumParticles() - (len(cluster.pairs) if cold else system.getNumConstraints())
-    bare = bare_context(cluster, system, start)
     distances, energies, bare_seconds = [], [], []
     for frame in range(frames):
         if frame % BARE_SHARE == 0:
@@ -408,7 +417,10 @@ def print_histogram(cluster: Cluster, found: dict[str, Sampled], time: float):
 def chance(blocks: np.ndarray, others: np.ndarray) -> str:
     """Of a difference as large as theirs, from the bins that no replica left empty."""
     full = (blocks > 0).all(axis=0) & (others > 0).all(axis=0)
-    return f"   p = {rdf_p_value(blocks[:, full], others[:, full]):.4f}" if len(blocks) > 1 and full.any() else ""
+    if len(blocks) == 1 or not full.any():
+        return ""
+    with np.errstate(divide="ignore"):  # a bin may have the same count in all of a few short replicas
+        return f"   p = {rdf_p_value(blocks[:, full], others[:, full]):.4f}"
 
 
 def peaks(edges: np.ndarray, density: np.ndarray) -> np.ndarray:
@@ -627,7 +639,7 @@ def main():
                                      squeeze=False, layout="constrained")
     free = list(panels.flat)
     for name, part in parts.items():
-        cluster, time = clusters[part.waters], part.time / options.shorten
+        cluster, time = clusters[part.waters], max(part.time / options.shorten, LEAST_TIME)
         mine, free = free[:part.panels], free[part.panels:]
         if name == "multipliers":
             found = run_multipliers(cluster, time)

@@ -6,6 +6,7 @@
 #include "lepton/Operation.h"
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,41 +14,41 @@ namespace stiffcore {
 
 /**
  * An expression as a program whose variables are numbered. Lepton's compiled expressions are not used: their layout
- * depends on how OpenMM was built.
+ * depends on how OpenMM was built. Copies share the program, which evaluation does not change.
  */
 class Program {
 public:
     Program(const Lepton::ParsedExpression& expression, const std::vector<std::string>& variables)
-            : program(expression.createProgram()), stack(program.getStackSize() + 1) {
-        for (int i = 0; i < program.getNumOperations(); i++) {
-            const Lepton::Operation& operation = program.getOperation(i);
-            variable.push_back(operation.getId() == Lepton::Operation::VARIABLE
-                                       ? std::find(variables.begin(), variables.end(), operation.getName()) -
-                                                 variables.begin()
-                                       : -1);
+            : program(std::make_shared<Lepton::ExpressionProgram>(expression.createProgram())),
+              stack(program->getStackSize() + 1) {
+        for (int i = 0; i < program->getNumOperations(); i++) {
+            const Lepton::Operation& operation = program->getOperation(i);
+            const bool isVariable = (operation.getId() == Lepton::Operation::VARIABLE);
+            const auto place = std::find(variables.begin(), variables.end(), operation.getName());
+            instructions.push_back(
+                    {&operation, operation.getNumArguments(), isVariable ? int(place - variables.begin()) : -1});
         }
     }
 
     double evaluate(const std::vector<double>& values) {
         // Arguments lie in ascending order, the first on top of a stack that grows downwards.
-        int top = stack.size() - 1;
-        for (size_t i = 0; i < variable.size(); i++) {
-            if (variable[i] >= 0) {
-                stack[--top] = values[variable[i]];
-                continue;
-            }
-            const Lepton::Operation& operation = program.getOperation(i);
-            const int numArguments = operation.getNumArguments();
-            const double result = operation.evaluate(&stack[top], noVariables);
-            top += numArguments - 1;
-            stack[top] = result;
+        double* top = &stack.back();
+        for (const Instruction& instruction : instructions) {
+            const double result = (instruction.variable >= 0 ? values[instruction.variable]
+                                                             : instruction.operation->evaluate(top, noVariables));
+            top += instruction.numArguments - 1;
+            *top = result;
         }
-        return stack[top];
+        return *top;
     }
 
 private:
-    Lepton::ExpressionProgram program;
-    std::vector<int> variable; // the number of the variable that an operation is, or -1
+    struct Instruction {
+        const Lepton::Operation* operation;
+        int numArguments, variable; // the number of the variable that it is, or -1
+    };
+    std::shared_ptr<const Lepton::ExpressionProgram> program;
+    std::vector<Instruction> instructions;
     std::vector<double> stack;
     std::map<std::string, double> noVariables;
 };

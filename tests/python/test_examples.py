@@ -1,0 +1,26 @@
+"""The examples of Tao and Owhadi's paper run, and find what they should, at a small size."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2]/"examples"/"tao_owhadi"
+RUNS = {  # options, the figure, and what is printed
+    "double_pendulum": (["--time", "1"], "Largest over smallest, omega from 10 to 1000"),
+    "pendulum_chain": (["--time", "1", "--links", "3"], "Z&S"),
+    "dna": (["--time", "40", "--draws", "1", "--limits", "0"], "Z&S, h = 2"),
+    "magnetised_body": (["--time", "1"], "Z&S, b = 0.2"),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_example_runs_and_draws(name, tmp_path):
+    options, printed = RUNS[name]
+    run = subprocess.run([sys.executable, FOLDER/f"{name}.py", *options, "--output", tmp_path], text=True,
+                         capture_output=True, env={**os.environ, "MPLBACKEND": "Agg", "OPENMM_CPU_THREADS": "1"})
+    assert run.returncode == 0, run.stderr
+    assert printed in run.stdout and "nan" not in run.stdout
+    assert (tmp_path/f"{name}.png").stat().st_size > 10000
