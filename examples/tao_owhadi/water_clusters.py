@@ -29,7 +29,7 @@ fixed shape.
 More that differs from the paper, besides MATLAB. SETTLE is not SHAKE by iterations but a closed formula for rigid
 water. The paper does not say which parameter b it has for water; it is 1/4 here, where stiff modes have the exact
 variance. SimplifiedStiff is not symplectic and gains energy: with b = 0.4 the 7 waters have 11.7 +- 0.2 K in place of
-10.1; at 1/4, 100 waters have 10.4 +- 0.1. Positions are the Context's q, not the propagated x, and angular momenta
+10.1; at 1/4, 100 waters have 10.5 +- 0.1. Positions are the Context's q, not the propagated x, and angular momenta
 are those of x. The long run is cut into independent replicas, because a frozen cluster tells its own errors badly:
 they all start from one minimum (the lowest of those found by cooling the rigid cluster down, refined for each
 Hamiltonian) and are settled under strong friction before they count. Without noise, penalties start from where they
@@ -39,31 +39,26 @@ run does to show it. The multipliers, at omega = 500, start from g = 0.
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import ceil, sin, sqrt
+from math import ceil, sqrt
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 import openmm as mm
 from matplotlib import pyplot
-from openmm import app, unit
+from openmm import unit
 from openmmstiff import ZhangSkeelLangevinIntegrator
 from scipy.signal import find_peaks
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from cluster import (  # noqa: E402
+    ENERGY, FRICTION, GAS_CONSTANT, INVERSE_TEMPERATURE, LENGTH, OH_LENGTH, OMEGA, SEED, STEP,
+    TEMPERATURE, TIME, Cluster, rattle)
 from observables import blocked_error, rdf_error, rdf_p_value  # noqa: E402
 from options import OptionParser, choice, number, progress_bar, run_program  # noqa: E402
-from penalties import STIFF_GROUP, Trajectory, penalty_force, simulate, zhang_skeel  # noqa: E402
+from penalties import STIFF_GROUP, Trajectory, simulate, zhang_skeel  # noqa: E402
 
-# The paper's units in those of OpenMM
-LENGTH = 0.1                    # nm
-ENERGY = 4.184                  # kJ/mol
-TIME = LENGTH / sqrt(ENERGY)    # ps
-GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole / unit.kelvin)
-
-# The paper's parameters, in its units
-OMEGA, STEP, GAMMA, INVERSE_TEMPERATURE = 20.0, 0.05, 0.01, 50.0
 LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 50.0, 500.0, 0.2
 HISTOGRAM_TIME = {7: 10000.0, 100: 1000.0}
 B = 0.25                        # beta of the method
@@ -75,163 +70,16 @@ CONSERVATION_TIME, DOWNSAMPLING = 1000.0, 20
 BROKEN = 500 / INVERSE_TEMPERATURE                         # a run whose energy is so far off is over
 CONTROL_SUBSTEPS = 5                                       # steps of the control run in one of the others
 
-HOT, STAGES, COOLING_TIME, COOLING_FRICTION = 200.0, 100, 1000.0, 5.0  # K, -, the paper's unit, 1/ps
-COOLINGS = {7: 10, 100: 1}
 SETTLING_TIME, SETTLING_FRICTION = 100.0, 5.0              # the paper's unit, 1/ps
 SAMPLING = 20                                              # steps from one look at the distances to the next
 BARE_SHARE = 10                                            # a bare step is timed for so many others
 BIN = 0.02                                                 # Angstrom, of histograms
 PEAK_WIDTH = 0.24                                          # Angstrom: what counts to a peak is half as far away
 PEAKS_BELOW = 6.0                                          # Angstrom: the further ones of 100 waters are flat
-SEED, TOLERANCE = 1, 1e-10
-
-OXYGEN, HYDROGEN = 15.99943, 1.007947                      # dalton; these and the shape are those of tip3p.xml
-OH_LENGTH, HOH_ANGLE = 0.9572, 1.82421813418               # Angstrom, rad
-LENGTHS = (OH_LENGTH, OH_LENGTH, 2 * OH_LENGTH * sin(HOH_ANGLE / 2))
-TEMPERATURE = ENERGY / INVERSE_TEMPERATURE / GAS_CONSTANT  # K
-FRICTION = GAMMA * (1 / OXYGEN + 2 / HYDROGEN) / 3 / TIME  # 1/ps
 
 # Seconds in the paper (MATLAB): total, of which in nonlinear or linear solves
 PAPER_SECONDS = {7: {"SETTLE": "13472 (12284, SHAKE)", "Z&Ss stiff": "1549 (67)"},
                  100: {"SETTLE": "42234 (14272, SHAKE)", "Z&Ss stiff": "30059 (319)"}}
-PLATFORMS = {7: "Reference", 100: "CPU"}  # the faster one; CPU has forces in single precision
-
-
-class Cluster:
-    """Topology and constraints of a number of waters, and a minimum of the rigid model; lengths are nm here."""
-
-    def __init__(self, waters: int, shorten: float):
-        self.waters, self.platform = waters, PLATFORMS[waters]
-        modeller = app.Modeller(app.Topology(), [] * unit.nanometer)
-        modeller.addSolvent(app.ForceField("tip3p.xml"), model="tip3p", numAdded=waters)
-        self.topology = modeller.topology
-        self.topology.setPeriodicBoxVectors(None)
-        self.pairs = [(3 * a + i, 3 * a + j) for a in range(waters) for i, j in ((0, 1), (0, 2), (1, 2))]
-        self.lengths = LENGTH * np.array(LENGTHS * waters)
-        self.rigid = self.system(rigid=True)
-        self.masses = np.array([self.rigid.getParticleMass(i).value_in_unit(unit.dalton) for i in range(3 * waters)])
-        self.minimum = self.cool(modeller.positions, ceil(round(COOLING_TIME / STEP / STAGES) / shorten))
-        self.observer = mm.Context(self.rigid, mm.VerletIntegrator(STEP * TIME), self.get_platform("Reference"))
-
-    def get_platform(self, name: str = "") -> mm.Platform:
-        return mm.Platform.getPlatform(name or self.platform)
-
-    def system(self, rigid: bool) -> mm.System:
-        """Nonbonded forces without cutoff, with constraints or with neither constraints nor bonds."""
-        system = app.ForceField("tip3p.xml").createSystem(self.topology, nonbondedMethod=app.NoCutoff,
-                                                          rigidWater=rigid, removeCMMotion=False)
-        for i in reversed(range(system.getNumForces())):
-            if not isinstance(system.getForce(i), mm.NonbondedForce):
-                system.removeForce(i)
-        return system
-
-    def penalised(self, omega: float) -> mm.System:
-        system = self.system(rigid=False)
-        system.addForce(penalty_force(self.pairs, self.lengths, omega * sqrt(ENERGY) / LENGTH ** 2))
-        return system
-
-    def cool(self, positions: unit.Quantity, steps: int) -> np.ndarray:
-        """The lowest minimum of COOLINGS, each from HOT in STAGES of so many steps."""
-        found = []
-        with progress_bar("cooling", COOLINGS[self.waters] * STAGES * steps) as bar:
-            for cooling in range(COOLINGS[self.waters]):
-                integrator = mm.LangevinMiddleIntegrator(HOT, COOLING_FRICTION, STEP * TIME)
-                integrator.setRandomNumberSeed(SEED + cooling)
-                context = mm.Context(self.rigid, integrator, self.get_platform())
-                context.setPositions(positions)
-                mm.LocalEnergyMinimizer.minimize(context)
-                for temperature in np.linspace(HOT, TEMPERATURE, STAGES):
-                    integrator.setTemperature(temperature)
-                    integrator.step(steps)
-                    bar.update(steps)
-                found.append(self.minimise(self.rigid, get_positions(context)))
-        self.energy, minimum = min(found, key=lambda each: each[0])
-        return minimum
-
-    def minimise(self, system: mm.System, positions: np.ndarray) -> tuple[float, np.ndarray]:
-        """The nearest minimum: its energy, kcal/mol, and positions."""
-        context = mm.Context(system, mm.VerletIntegrator(STEP * TIME), self.get_platform())
-        context.setPositions(positions)
-        context.applyConstraints(TOLERANCE)
-        mm.LocalEnergyMinimizer.minimize(context, 0.1)
-        energy = context.getState(energy=True).getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole)
-        return energy / ENERGY, get_positions(context)
-
-    def thermal_start(self) -> tuple[np.ndarray, np.ndarray]:
-        """Positions and velocities of rigid molecules, to within rounding."""
-        self.observer.setPositions(self.minimum)
-        self.observer.applyConstraints(1e-12)
-        self.observer.setVelocitiesToTemperature(TEMPERATURE, SEED)
-        self.observer.applyVelocityConstraints(1e-12)
-        velocities = self.observer.getState(velocities=True).getVelocities(asNumpy=True)
-        return get_positions(self.observer), velocities.value_in_unit(unit.nanometer / unit.picosecond)
-
-    def bonds(self, vectors: np.ndarray) -> np.ndarray:
-        first, second = np.transpose(self.pairs)
-        return vectors[first] - vectors[second]
-
-    def violations(self, positions: np.ndarray) -> np.ndarray:
-        """g = r^2 - d^2, nm^2."""
-        return np.sum(self.bonds(positions) ** 2, axis=1) - self.lengths ** 2
-
-    def jacobian(self, positions: np.ndarray) -> np.ndarray:
-        """G = dg/dx, (constraints, 3 atoms)."""
-        jacobian = np.zeros((len(self.pairs), len(positions), 3))
-        for row, (i, j), bond in zip(jacobian, self.pairs, self.bonds(positions)):
-            row[i], row[j] = 2 * bond, -2 * bond
-        return jacobian.reshape(len(self.pairs), -1)
-
-    def multipliers(self, positions: np.ndarray, velocities: np.ndarray) -> np.ndarray:
-        """lambda of M a = F + G^T lambda, for which G a + dG/dt v = 0; kJ/mol/nm^2."""
-        self.observer.setPositions(positions)
-        forces = self.observer.getState(forces=True).getForces(asNumpy=True)._value.ravel()
-        jacobian = self.jacobian(positions)
-        accelerated = jacobian / np.repeat(self.masses, 3)
-        bend = 2 * np.sum(self.bonds(velocities) ** 2, axis=1)
-        return np.linalg.solve(accelerated @ jacobian.T, -(accelerated @ forces + bend))
-
-    def loaded_start(self, omega: float) -> tuple[np.ndarray, np.ndarray]:
-        """thermal_start() with the penalties at rest under the constraint forces: omega^2 g = -lambda."""
-        positions, velocities = self.thermal_start()
-        violations = -self.multipliers(positions, velocities) / (omega * sqrt(ENERGY) / LENGTH ** 2) ** 2
-        normal = self.jacobian(positions) / np.repeat(self.masses, 3)
-        for _ in range(10):
-            move = np.linalg.solve(self.jacobian(positions) @ normal.T, violations - self.violations(positions))
-            positions = positions + (normal.T @ move).reshape(-1, 3)
-        jacobian = self.jacobian(positions)
-        normal = jacobian / np.repeat(self.masses, 3)
-        rates = np.linalg.solve(jacobian @ normal.T, jacobian @ velocities.ravel())
-        return positions, velocities - (normal.T @ rates).reshape(-1, 3)
-
-    def momenta(self, positions: np.ndarray, velocities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Linear and angular, of frames."""
-        momenta = self.masses[:, None] * velocities
-        return momenta.sum(axis=1), np.cross(positions, momenta).sum(axis=1)
-
-    def oxygen_distances(self, positions: np.ndarray) -> np.ndarray:
-        """Of all pairs, Angstrom."""
-        oxygens = positions[::3] / LENGTH
-        first, second = np.triu_indices(self.waters, k=1)
-        return np.linalg.norm(oxygens[first] - oxygens[second], axis=1)
-
-
-def get_positions(context: mm.Context) -> np.ndarray:
-    return context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
-
-
-def rattle(step: float) -> mm.Integrator:
-    """Velocity Verlet with constraints, whose velocities belong to the positions' times, unlike VerletIntegrator's."""
-    integrator = mm.CustomIntegrator(step)
-    integrator.addPerDofVariable("free", 0)
-    integrator.addUpdateContextState()
-    integrator.addComputePerDof("v", "v + 0.5*dt*f/m")
-    integrator.addComputePerDof("x", "x + dt*v")
-    integrator.addComputePerDof("free", "x")
-    integrator.addConstrainPositions()
-    integrator.addComputePerDof("v", "v + 0.5*dt*f/m + (x-free)/dt")
-    integrator.addConstrainVelocities()
-    integrator.setConstraintTolerance(1e-12)
-    return integrator
 
 
 # Histograms

@@ -13,6 +13,7 @@ RUNS = {  # options, the figure, and what is printed
     "pendulum_chain": (["--time", "1", "--links", "3"], "Z&S"),
     "dna": (["--time", "40", "--draws", "1", "--limits", "0"], "Z&S, h = 2"),
     "magnetised_body": (["--time", "1"], "Z&S, b = 0.2"),
+    "water_clusters": (["--shorten", "100", "--replicas", "1", "--part", "multipliers"], "q, averages"),
 }
 
 
