@@ -348,6 +348,26 @@ void testChangedParametersTakeEffect(Platform& platform) {
     }
 }
 
+/** A resumed run goes on bit for bit. */
+void testCheckpoint(Platform& platform) {
+    const Model model = makeDoublePendulum();
+    for (Method method : allMethods) {
+        ZhangSkeelIntegrator integrator(0.02);
+        choose(integrator, method);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        integrator.step(10);
+        std::stringstream checkpoint;
+        context.createCheckpoint(checkpoint);
+        integrator.step(10);
+        const vector<Vec3> x = integrator.getPropagatedPositions(), v = getVelocities(context);
+        context.loadCheckpoint(checkpoint);
+        integrator.step(10);
+        ASSERT_EQUAL(0, largestDifference(x, integrator.getPropagatedPositions()));
+        ASSERT_EQUAL(0, largestDifference(v, getVelocities(context)));
+    }
+}
+
 void testErrors(Platform& platform) {
     ZhangSkeelIntegrator integrator(0.001);
     assertThrows([&] { integrator.setMethod(Method(7)); }, {"ZhangSkeelIntegrator", "no method 7", "Newmark"});
@@ -380,5 +400,5 @@ int main(int argc, char* argv[]) {
                            {CLAIM(testOrderIsTwo), CLAIM(testSymplecticity), CLAIM(testSplitZhangSkeelIsSymplectic),
                             CLAIM(testReversible), CLAIM(testLinearStability), CLAIM(testAngularMomentum),
                             CLAIM(testLongRunOfTheDoublePendulum), CLAIM(testNewtonIterationsAreCounted),
-                            CLAIM(testChangedParametersTakeEffect), CLAIM(testErrors)});
+                            CLAIM(testChangedParametersTakeEffect), CLAIM(testCheckpoint), CLAIM(testErrors)});
 }

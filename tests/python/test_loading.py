@@ -94,6 +94,7 @@ def test_public_names():
     assert set(openmmstiff.__all__) == {
         "StiffIntegrator", "LangevinThermostat", "StiffForceSelection", "ZhangSkeelIntegrator",
         "ZhangSkeelLangevinIntegrator", "ImpulseIntegrator", "ImpulseLangevinIntegrator", "MassPenaltyIntegrator",
-        "MassPenaltyLangevinIntegrator", "addPairsFromTopology"}
+        "MassPenaltyLangevinIntegrator", "addPairsFromTopology", "ConstraintPenalties", "MultiplierReporter",
+        "penalizeConstraints"}
     for name in openmmstiff.__all__:
         assert getattr(openmmstiff, name).__module__ == "openmmstiff"
