@@ -126,8 +126,8 @@ class Method:
         given = [argument for argument in self.arguments if not argument.is_result()]
         results = [argument for argument in self.arguments if argument.is_result()]
         values = [argument.conversion() for argument in given]
-        if None in values or self.type not in ("", "void", "int", "enum", "bool", "double", "std::string", VECTORS,
-                                        NUMBERS):
+        known = ("", "void", "int", "enum", "bool", "double", "std::string", VECTORS, NUMBERS)
+        if None in values or self.type not in known:
             return None
         parameters = ["self"] + [argument.signature() for argument in given]
         call = f"$action({', '.join((['self'] if self.type else []) + values)})"

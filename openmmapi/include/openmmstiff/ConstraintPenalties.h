@@ -10,12 +10,12 @@
 namespace OpenMMStiff {
 
 /**
- * Stiff springs in the place of a System's constraints: a penalty 1/2 w^2 g^2 for each constraint g = 0 (Tao and Owhadi
- * 2014, equation 7). The stiffer the springs, the closer the motion is to the constrained one, with an error of order
- * 1/w^2, and the average of -w^2 g over a short time is the Lagrange multiplier of the constraint (Theorem 1.2).
+ * Stiff springs in the place of a System's constraints: a penalty 1/2 w^2 g^2 for each constraint g = 0 (Tao and
+ * Owhadi 2014, equation 7). The stiffer the springs, the closer the motion is to the constrained one, with an error of
+ * order 1/w^2, and the average of -w^2 g over a short time is the Lagrange multiplier of the constraint (Theorem 1.2).
  *
- * The integrators of the Zhang-Skeel family take such springs as stiff terms by themselves; the impulse integrators take
- * those of the form Linear. Start from velocities that setVelocitiesToTemperature() draws, not from those of a
+ * The integrators of the Zhang-Skeel family take such springs as stiff terms by themselves; the impulse integrators
+ * take those of the form Linear. Start from velocities that setVelocitiesToTemperature() draws, not from those of a
  * constrained simulation.
  */
 class OPENMM_EXPORT_STIFF ConstraintPenalties {

@@ -44,9 +44,9 @@ public:
         Simplified = 1,
         /**
          * f = a - 1/2 b^2 h^4 M^-1 (a . V''' . a), (M + b h^2 H) a = F (Integrator 1). Symplectic: conserves the
-         * angular momentum, and the energy without drift at moderate step sizes. V is the whole potential if setStiffForceGroups(0) is in
-         * force. Otherwise V is that of the stiff forces, to which alone a belongs, and f has M^-1 F0 added, with
-         * F0 the other forces: that is symplectic too.
+         * angular momentum, and the energy without drift at moderate step sizes. V is the whole potential if
+         * setStiffForceGroups(0) is in force. Otherwise V is that of the stiff forces, to which alone a belongs, and f
+         * has M^-1 F0 added, with F0 the other forces: that is symplectic too.
          */
         ZhangSkeel = 2,
         /**
