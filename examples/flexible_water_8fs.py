@@ -14,7 +14,7 @@ from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
 
 from observables import RDF_PAIRS, RDF_RANGE, blocked_error, first_peak, rdf_distances
-from options import OptionParser, add_box_options, add_run_options, number, progress_bar, run_program
+from options import OptionParser, add_box_options, add_output_option, add_run_options, number, progress_bar, run_program
 from sampling import BOND_BINS, Samples, number_of_steps, sample
 from tip3p_water import TEMPERATURE, with_error
 from water import CUTOFF, EQUILIBRATION_STEP, GROUPS, WaterBox, advance, build_box, equilibrate
@@ -50,8 +50,7 @@ def main():
     add_run_options(parser, time=20.0)
     parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[4.0, 6.0, 8.0, 9.0, 10.0],
                         metavar="FS", help=f"step sizes of {PENALTY}, fs (default: 4 6 8 9 10)")
-    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
-                        help="folder for the figure, flexible_water.png (default: %(default)s)")
+    add_output_option(parser, "flexible_water.png")
     options = parser.parse_args()
     parser.make_folder(options.output)
 

@@ -72,6 +72,12 @@ def add_run_options(parser: OptionParser, time: float, friction: float = 1.0):
                         help="Langevin friction, 1/ps (default: %(default)s)")
 
 
+def add_output_option(parser: OptionParser, figure: str):
+    """options.output, the folder for a script's figure; make it with parser.make_folder()."""
+    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
+                        help=f"folder for the figure, {figure} (default: %(default)s)")
+
+
 def progress_bar(label: str, steps: int, leave: bool = False) -> tqdm:
     """A bar that counts steps; one that is not looked at writes little."""
     return tqdm(total=steps, desc=label, unit="step", leave=leave, mininterval=0.5 if sys.stderr.isatty() else 30)

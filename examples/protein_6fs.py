@@ -15,7 +15,7 @@ from matplotlib import pyplot
 from openmmstiff import MassPenaltyLangevinIntegrator
 
 from observables import blocked_error
-from options import OptionParser, number, run_program
+from options import OptionParser, add_output_option, number, run_program
 from villin import TEMPERATURE, add_villin_options, build_villin, make_run, print_heading, read_villin
 
 REFERENCE_STEP = 1.0  # fs
@@ -32,8 +32,7 @@ def main():
                         help="mass of heavy hydrogens, taken from the atoms bonded to them (default: %(default)s)")
     parser.add_argument("--heavy-steps", type=number(float, 0.1, "fs"), nargs="*", default=[8.0], metavar="FS",
                         help="step sizes with heavy hydrogens, fs; none: leave these runs out (default: 8)")
-    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
-                        help="folder for the figure, protein.png (default: %(default)s)")
+    add_output_option(parser, "protein.png")
     options = parser.parse_args()
     parser.make_folder(options.output)
 

@@ -28,7 +28,7 @@ from openmmstiff import ImpulseIntegrator
 from scipy.integrate import solve_ivp
 from tqdm import tqdm
 
-from options import OptionParser, number, run_program
+from options import OptionParser, add_output_option, number, run_program
 
 KICKS = {"Plain": ImpulseIntegrator.Plain, "Mollified": ImpulseIntegrator.Mollified,
          "Projected": ImpulseIntegrator.Projected}
@@ -366,8 +366,7 @@ def main():
                         help="steps of each run of the resonance scan, 0 for none (default: %(default)s)")
     parser.add_argument("--long", type=number(int, 0), default=0, metavar="STEPS",
                         help="steps of a long run, 0 for none (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
-                        help="folder for the figure, pendulum.png (default: %(default)s)")
+    add_output_option(parser, "pendulum.png")
     options = parser.parse_args()
     parser.make_folder(options.output)
 

@@ -16,7 +16,7 @@ from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenal
                          ZhangSkeelLangevinIntegrator)
 
 from observables import RDF_PAIRS, RDF_RANGE, blocked_error, rdf_distance, rdf_distances, rdf_noise
-from options import OptionParser, add_box_options, add_run_options, choice, progress_bar, run_program
+from options import OptionParser, add_box_options, add_output_option, add_run_options, choice, progress_bar, run_program
 from sampling import Samples, number_of_steps, sample
 from water import EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate, start_geometry
 
@@ -86,8 +86,7 @@ def main():
     add_run_options(parser, time=3.0)
     parser.add_argument("--integrators", type=choice(RUNS), nargs="+", default=list(RUNS), metavar="NAME",
                         help=f"the runs to make, of {', '.join(RUNS)} (default: all)")
-    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
-                        help="folder for the figure, rdf.png (default: %(default)s)")
+    add_output_option(parser, "rdf.png")
     options = parser.parse_args()
     parser.make_folder(options.output)
 

@@ -46,7 +46,7 @@ from openmm import unit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from options import OptionParser, number, progress_bar, run_program  # noqa: E402
+from options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
 from penalties import STIFF_GROUP, simulate, zhang_skeel  # noqa: E402
 
 ANGLES = 200
@@ -234,8 +234,7 @@ def main():
                         help="draws of the initial angles (default: %(default)s)")
     parser.add_argument("--limits", type=number(float, 0), default=10000.0, metavar="T",
                         help="time up to which larger steps are tried, 0 for none (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
-                        help="folder for the figure, dna.png (default: %(default)s)")
+    add_output_option(parser, "dna.png")
     options = parser.parse_args()
     parser.make_folder(options.output)
 

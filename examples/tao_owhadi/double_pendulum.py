@@ -35,8 +35,8 @@ from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from options import OptionParser, number, progress_bar, run_program  # noqa: E402
-from penalties import GRAVITY, Trajectory, pendulum_system, swing, zhang_skeel  # noqa: E402
+from options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
+from penalties import GRAVITY, Method, Trajectory, pendulum_system, swing, zhang_skeel  # noqa: E402
 
 LENGTHS = np.array((1.0, np.sqrt(2)))
 ANGLES = np.array((0.0, np.pi / 4))                  # at the start, from the downward vertical
@@ -53,15 +53,6 @@ MULTIPLIER_OMEGAS = (20, 50, 100, 200)
 
 LONG_METHODS = ("ZhangSkeel", "Newmark", "NewmarkOneIteration")
 LONG_SAMPLES, BLOCKS = 20000, 10
-
-
-@dataclass
-class Method:
-    label: str
-    name: str                    # of penalties.swing()
-    step: float
-    paper_seconds: float | None
-    color: str
 
 
 BENCHMARK_SECONDS = 91.3  # in the paper, as those of the methods
@@ -337,8 +328,7 @@ def main():
                         help="time of the comparison, and of figure 2 if less than 10 (default: %(default)s)")
     parser.add_argument("--long", type=number(int, 0), default=0, metavar="STEPS",
                         help=f"steps of the long runs, at least {10 * BLOCKS}; 0 for none (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
-                        help="folder for the figure, double_pendulum.png (default: %(default)s)")
+    add_output_option(parser, "double_pendulum.png")
     options = parser.parse_args()
     if 0 < options.long < 10 * BLOCKS:
         parser.error(f"argument --long: '{options.long}': give 0 or at least {10 * BLOCKS}")

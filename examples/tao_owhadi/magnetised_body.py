@@ -44,7 +44,7 @@ from scipy.optimize import fsolve
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from options import OptionParser, number, run_program  # noqa: E402
+from options import OptionParser, add_output_option, number, run_program  # noqa: E402
 from penalties import simulate, zhang_skeel  # noqa: E402
 
 OMEGA, STEP = 10.0, 0.1
@@ -264,8 +264,7 @@ def main():
     parser = OptionParser(__doc__)
     parser.add_argument("--time", type=number(float, 1, most=100), default=20.0, metavar="T",
                         help="simulated time (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
-                        help="folder for the figure, magnetised_body.png (default: %(default)s)")
+    add_output_option(parser, "magnetised_body.png")
     options = parser.parse_args()
     parser.make_folder(options.output)
 

@@ -97,6 +97,16 @@ def pendulum_system(lengths: Sequence[float], omega: float | None = None) -> mm.
     return system
 
 
+@dataclass
+class Method:
+    """A row of the paper's comparisons of pendula."""
+    label: str
+    name: str                    # of swing()
+    step: float
+    paper_seconds: float | None
+    color: str
+
+
 def swing(method: str, lengths: Sequence[float], positions: np.ndarray, step: float, steps: int, every: int = 1,
           omega: float | None = None, beta: float = 0.25,
           progress: Callable[[int], object] = lambda steps: None) -> Trajectory:

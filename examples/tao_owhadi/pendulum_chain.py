@@ -17,7 +17,6 @@ No chaos was met: from this start the chain of 10 swings regularly, and differen
 between SHAKE's two steps up to t = 400). So they are given for the whole time.
 """
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +24,8 @@ from matplotlib import pyplot
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from options import OptionParser, number, progress_bar, run_program  # noqa: E402
-from penalties import Trajectory, swing  # noqa: E402
+from options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
+from penalties import Method, Trajectory, swing  # noqa: E402
 
 LENGTH = np.sqrt(5)
 OMEGA, BETA = 20.0, 0.4
@@ -34,15 +33,6 @@ EARLY = 10.0  # differences are also given up to here
 FRAME = 0.05  # time from one frame to the next
 REPEATS = 10  # of each run, for its cost
 MAX_LINKS = 100
-
-
-@dataclass
-class Method:
-    label: str
-    name: str                    # of penalties.swing()
-    step: float
-    paper_seconds: float | None
-    color: str
 
 
 METHODS = (Method("SHAKE", "SHAKE", 0.05, 8.1, "#fdae6b"),
@@ -127,8 +117,7 @@ def main():
                         help="number of links and masses (default: %(default)s)")
     parser.add_argument("--time", type=number(float, 1), default=100.0, metavar="T",
                         help="time of the runs (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
-                        help="folder for the figure, pendulum_chain.png (default: %(default)s)")
+    add_output_option(parser, "pendulum_chain.png")
     options = parser.parse_args()
     parser.make_folder(options.output)
 

@@ -56,7 +56,7 @@ from cluster import (  # noqa: E402
     ENERGY, FRICTION, GAS_CONSTANT, INVERSE_TEMPERATURE, LENGTH, OH_LENGTH, OMEGA, SEED, STEP,
     TEMPERATURE, TIME, Cluster, rattle)
 from observables import blocked_error, rdf_error, rdf_p_value  # noqa: E402
-from options import OptionParser, choice, number, progress_bar, run_program  # noqa: E402
+from options import OptionParser, add_output_option, choice, number, progress_bar, run_program  # noqa: E402
 from penalties import STIFF_GROUP, Trajectory, simulate, zhang_skeel  # noqa: E402
 
 LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 50.0, 500.0, 0.2
@@ -475,8 +475,7 @@ def main():
                         help="divide the times of all runs by this (default: %(default)s)")
     parser.add_argument("--replicas", type=number(int, 1, most=100), default=8, metavar="N",
                         help="of every run of the histograms, which share its time (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
-                        help="folder for the figure, water_clusters.png (default: %(default)s)")
+    add_output_option(parser, "water_clusters.png")
     options = parser.parse_args()
     parser.make_folder(options.output)
 

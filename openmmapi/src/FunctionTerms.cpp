@@ -358,7 +358,7 @@ void append(const NonbondedForce& force, TermCollector& collector) {
         int i, j;
         double chargeProduct, sigma, epsilon;
         force.getExceptionParameters(t, i, j, chargeProduct, sigma, epsilon);
-        exceptions.insert({std::min(i, j), std::max(i, j)});
+        exceptions.insert(ordered(i, j));
         addPair(i, j, chargeProduct, sigma, epsilon);
     }
     vector<double> charges(force.getNumParticles()), sigmas(charges), epsilons(charges);

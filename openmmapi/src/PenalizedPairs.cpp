@@ -19,10 +19,6 @@ namespace {
 /// Angles as close to 0 or 180 degrees as this (their sine) do not tell from their 1-3 distance how far they are bent.
 const double minSine = 0.3;
 
-std::pair<int, int> ordered(int i, int j) {
-    return {std::min(i, j), std::max(i, j)};
-}
-
 /** The second derivative of a custom force's energy in its coordinate, for each term. */
 template <class ForceType> class Curvature {
 public:

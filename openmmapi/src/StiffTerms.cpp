@@ -23,10 +23,6 @@ namespace {
 
 using Pair = std::pair<int, int>;
 
-Pair ordered(int i, int j) {
-    return {std::min(i, j), std::max(i, j)};
-}
-
 void readTerm(const HarmonicBondForce& force, StiffTerm& term) {
     force.getBondParameters(term.index, term.particles[0], term.particles[1], term.s0, term.k);
 }
@@ -168,7 +164,9 @@ StiffTerms OpenMMStiff::collectStiffTerms(const System& system, TermScope scope,
             }
             auto isIdle = [&](const FunctionTerm& term) {
                 const vector<int> particles = term.getParticles();
-                return !isFree(particles, particles.size(), constraints);
+                const bool cartesian = std::any_of(term.coordinates.begin(), term.coordinates.end(),
+                                                   [](const auto& coordinate) { return coordinate.isCartesian(); });
+                return !cartesian && !isFree(particles, particles.size(), constraints);
             };
             terms.functionTerms.erase(
                     std::remove_if(terms.functionTerms.begin() + first, terms.functionTerms.end(), isIdle),

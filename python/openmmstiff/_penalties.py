@@ -71,6 +71,8 @@ class MultiplierReporter:
             the interval, in time steps, at which a window is sampled
         """
         self._penalties = penalties
+        constraints = [penalties.getConstraintParameters(i) for i in range(penalties.getNumConstraints())]
+        self._stiffness = numpy.array([stiffness for _, _, _, stiffness in constraints])
         self._every = integer("sampleInterval", sampleInterval)
         self._window = integer("reportInterval", reportInterval)
         if self._every < 1 or self._window < 1 or self._window % self._every != 0:
@@ -79,8 +81,8 @@ class MultiplierReporter:
         self._opened = isinstance(file, str)
         self._file = open(file, "w") if self._opened else file
         if self._file is not None:
-            pairs = (penalties.getConstraintParameters(i)[:2] for i in range(penalties.getNumConstraints()))
-            print("time (ps),largest violation", *(f"lambda {i}-{j}" for i, j in pairs), sep=",", file=self._file)
+            print("time (ps),largest violation", *(f"lambda {i}-{j}" for i, j, _, _ in constraints), sep=",",
+                  file=self._file)
         self._start_window()
         self.times, self.multipliers, self.violations = [], [], []
 
@@ -93,14 +95,14 @@ class MultiplierReporter:
 
     def report(self, simulation, state):
         """Take a sample, and end the window if it is full. Called by the Simulation."""
-        self._sum = self._sum + self._penalties.computeMultipliers(simulation.context)
-        violations = numpy.abs(self._penalties.computeViolations(simulation.context))
-        self._largest = numpy.maximum(self._largest, violations)
+        violations = self._penalties.computeViolations(simulation.context)
+        self._sum = self._sum + violations
+        self._largest = numpy.maximum(self._largest, numpy.abs(violations))
         self._samples += 1
         if self._samples * self._every < self._window:
             return
         self.times.append(simulation.context.getTime().value_in_unit(unit.picosecond))
-        self.multipliers.append(self._sum / self._samples)
+        self.multipliers.append(-self._stiffness * self._sum / self._samples)
         self.violations.append(self._largest)
         self._start_window()
         if self._file is not None:

@@ -316,11 +316,28 @@ void testIdleTermsAreLeftOut() {
     ASSERT_EQUAL(2, terms.functionTerms[0].index);
 }
 
+/** Between constrained particles a function of their distance has nothing to do; one of where they are has. */
+void testOnlyInternalTermsOfConstrainedParticlesAreIdle() {
+    System system;
+    system.addParticle(1);
+    system.addParticle(1);
+    system.addConstraint(0, 1, 0.1);
+    auto* stretch = new CustomCompoundBondForce(2, "distance(p1,p2)^4");
+    stretch->addBond({0, 1});
+    auto* place = new CustomCompoundBondForce(2, "x1*y2");
+    place->addBond({0, 1});
+    system.addForce(stretch);
+    system.addForce(place);
+    const StiffTerms terms = collectAll(system);
+    ASSERT_EQUAL(1, (int) terms.functionTerms.size());
+    ASSERT_EQUAL(1, terms.functionTerms[0].force);
+}
+
 int main() {
     Platform::loadPluginsFromDirectory(OPENMM_PLUGIN_DIR);
     return checkClaims({CLAIM(testHarmonicTerms), CLAIM(testPeriodicTorsion), CLAIM(testRBTorsion),
                         CLAIM(testCustomBondWithGlobalAndPeriodicBox), CLAIM(testCustomAngle), CLAIM(testCustomTorsion),
                         CLAIM(testCustomExternal), CLAIM(testCustomCompoundBond), CLAIM(testNonbonded),
-                        CLAIM(testFlatTorsions), CLAIM(testPartsWithoutHessianAreNamed),
-                        CLAIM(testIdleTermsAreLeftOut)});
+                        CLAIM(testFlatTorsions), CLAIM(testPartsWithoutHessianAreNamed), CLAIM(testIdleTermsAreLeftOut),
+                        CLAIM(testOnlyInternalTermsOfConstrainedParticlesAreIdle)});
 }

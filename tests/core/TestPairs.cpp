@@ -41,7 +41,7 @@ struct Molecules {
     Molecules(int count, int numAtoms, int constrainedEvery, unsigned seed, int copies = 1) : numAtoms(numAtoms) {
         Random random(seed);
         for (int m = 0; m < count; m++) {
-            Block block = {{}, numAtoms, {}};
+            Block block = {{}, numAtoms, {}, {}};
             for (int i = 0; i < numAtoms; i++) {
                 block.particles.push_back(masses.size());
                 masses.push_back(random.uniform(1, 16));

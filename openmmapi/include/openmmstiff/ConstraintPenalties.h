@@ -4,7 +4,6 @@
 #include "internal/windowsExportStiff.h"
 #include "openmm/Context.h"
 #include "openmm/System.h"
-#include <string>
 #include <vector>
 
 namespace OpenMMStiff {

@@ -4,8 +4,10 @@
 #include "windowsExportStiff.h"
 #include "lepton/ParsedExpression.h"
 #include "openmm/System.h"
+#include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace OpenMMStiff {
@@ -22,10 +24,18 @@ struct InternalCoordinate {
     int getNumParticles() const {
         return kind == Kind::Dihedral ? 4 : kind == Kind::Angle ? 3 : kind == Kind::Distance ? 2 : 1;
     }
+    bool isCartesian() const {
+        return getNumParticles() == 1;
+    }
     bool operator==(const InternalCoordinate& other) const {
         return kind == other.kind && particles == other.particles;
     }
 };
+
+/** Two particles in ascending order. */
+inline std::pair<int, int> ordered(int particle1, int particle2) {
+    return {std::min(particle1, particle2), std::max(particle1, particle2)};
+}
 
 /**
  * The energy of a few internal coordinates as an expression, which many terms share.

@@ -78,10 +78,6 @@ public:
     const std::vector<double>& getFreeMasses() const {
         return freeMasses;
     }
-    /** Whether a particle belongs to a block. */
-    bool contains(int particle) const {
-        return inBlock[particle];
-    }
 
     /**
      * Work on all blocks, on all threads.
@@ -139,19 +135,13 @@ private:
             return true;
         }
         terms = std::move(present);
-        const double period =
-                (blocks == nullptr ? std::numeric_limits<double>::infinity() : blocks->getTangentPeriod());
         blocks = std::make_unique<stiffcore::BlockSystem<double>>(OpenMMStiff::findBlocks(system, terms, className),
                                                                   terms, masses, selection.thirdDerivatives);
-        blocks->chooseTangentSpace(period);
         workspaces.assign(backend.getNumThreads(), blocks->createWorkspace());
         freeMasses = masses;
-        inBlock.assign(masses.size(), false);
         for (int block = 0; block < blocks->getNumBlocks(); block++)
-            for (int i = 0; i < (*blocks)[block].getNumMobile(); i++) {
+            for (int i = 0; i < (*blocks)[block].getNumMobile(); i++)
                 freeMasses[(*blocks)[block].particles[i]] = 0;
-                inBlock[(*blocks)[block].particles[i]] = true;
-            }
         known = selection;
         return true;
     }
@@ -162,7 +152,6 @@ private:
     std::unique_ptr<stiffcore::BlockSystem<double>> blocks;
     std::vector<Workspace> workspaces;
     std::vector<double> freeMasses;
-    std::vector<char> inBlock;
     bool parametersKnown = false;
 };
 

@@ -29,9 +29,7 @@ public:
 
     void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::string& className) {
         this->className = className;
-        const int numParticles = context.getSystem().getNumParticles();
-        for (Vectors* vectors : {&implicit, &explicitPart, &contraction, &total, &start})
-            vectors->assign(numParticles, OpenMM::Vec3());
+        implicit.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
         prepare(context, integrator);
     }
 
@@ -79,7 +77,7 @@ public:
 
     /** f(x) as update() has left it [nm/ps^2]. */
     const Vectors& get(const Integrator& integrator) const {
-        return integrator.getMethod() == Integrator::ZhangSkeel ? total : implicit;
+        return integrator.getMethod() == Integrator::ZhangSkeel ? corrected : implicit;
     }
 
     /** Move from x to q = x + b h^2 a; particles bound by constraints stay where these hold. */
@@ -92,14 +90,15 @@ public:
     /** The velocities with which NewmarkOneIteration drifts: u <- (M + b h^2 H1(x))^-1 M v. */
     const Vectors& filterVelocities(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
         const Vectors& velocities = state.velocities();
-        total = velocities;
+        solution = velocities;
+        rightSide.resize(velocities.size());
         backend.forEachPart(velocities.size(), [&](int begin, int end, int) {
             for (int i = begin; i < end; i++)
-                contraction[i] = velocities[i] * particles.getMasses()[i];
+                rightSide[i] = velocities[i] * particles.getMasses()[i];
         });
         blocks.setGlobals(context.getParameters());
-        solve(state, contraction, integrator, total);
-        return total;
+        solve(state, rightSide, integrator, solution);
+        return solution;
     }
 
 private:
@@ -156,6 +155,8 @@ private:
     void computeZhangSkeel(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
         const int all = integrator.getIntegrationForceGroups(), chosen = integrator.getStiffForceGroups();
         const int slow = (chosen == 0 ? 0 : all & ~chosen), stiff = all & ~slow;
+        for (Vectors* vectors : {&corrected, &explicitPart, &contraction})
+            vectors->resize(implicit.size());
         if (slow != 0) {
             context.calcForcesAndEnergy(true, false, slow);
             particles.divideByMasses(state.forces(), explicitPart);
@@ -170,13 +171,13 @@ private:
             refuse("the third derivatives of the potential of " + blocks.describe(failed) + " are not finite",
                    integrator);
         const double c = factor(integrator);
-        backend.forEachPart(total.size(), [&](int begin, int end, int) {
+        backend.forEachPart(corrected.size(), [&](int begin, int end, int) {
             for (int i = begin; i < end; i++) {
-                total[i] = implicit[i];
-                if (blocks.contains(i))
-                    total[i] -= contraction[i] * (0.5 * c * c / particles.getMasses()[i]);
+                corrected[i] = implicit[i];
+                if (blocks.getFreeMasses()[i] < particles.getMasses()[i]) // in a block
+                    corrected[i] -= contraction[i] * (0.5 * c * c / particles.getMasses()[i]);
                 if (slow != 0)
-                    total[i] += explicitPart[i];
+                    corrected[i] += explicitPart[i];
             }
         });
     }
@@ -187,23 +188,25 @@ private:
         const double c = factor(integrator);
         Vectors& positions = state.positions();
         start = positions;
+        rightSide.resize(positions.size());
+        solution.resize(positions.size());
         std::fill(implicit.begin(), implicit.end(), OpenMM::Vec3());
         while (true) {
             context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
             const Vectors& forces = state.forces();
-            backend.forEachPart(total.size(), [&](int begin, int end, int) {
+            backend.forEachPart(solution.size(), [&](int begin, int end, int) {
                 for (int i = begin; i < end; i++) {
                     const double mass = particles.getMasses()[i];
-                    contraction[i] = forces[i] - implicit[i] * mass;
-                    total[i] = (mass > 0 ? contraction[i] / mass : OpenMM::Vec3());
+                    rightSide[i] = forces[i] - implicit[i] * mass;
+                    solution[i] = (mass > 0 ? rightSide[i] / mass : OpenMM::Vec3());
                 }
             });
-            solve(state, contraction, integrator, total);
+            solve(state, rightSide, integrator, solution);
             double change = 0, size = 0;
             int last = 0;
-            for (size_t i = 0; i < total.size(); i++) {
-                implicit[i] += total[i];
-                const double own = total[i].dot(total[i]);
+            for (size_t i = 0; i < solution.size(); i++) {
+                implicit[i] += solution[i];
+                const double own = solution[i].dot(solution[i]);
                 if (!(own <= change)) {
                     change = own;
                     last = i;
@@ -274,8 +277,12 @@ private:
     Dependencies dependencies;
     bool known = false;
     int numIterations = 0;
-    /// a; M^-1 F0; a . V''' . a or another right side; f, or another solution; x during an iteration.
-    Vectors implicit, explicitPart, contraction, total, start;
+    /// a at the positions that f belongs to.
+    Vectors implicit;
+    /// Of the method ZhangSkeel: f, M^-1 F0, a . V''' . a. Each method's vectors get their size when it is first used.
+    Vectors corrected, explicitPart, contraction;
+    /// Of the Newmark methods: a linear system's right side and solution, and x while the Context holds q.
+    Vectors rightSide, solution, start;
 };
 
 } // namespace stiffhost

@@ -248,18 +248,25 @@ template <class Real> bool areFinite(const BlockInstance<Real>& block, const std
     return std::isfinite(sum[0] + sum[1] + sum[2]);
 }
 
+/** The displacement from one place in a block to another. */
+template <class Scalar>
+Vector3<Scalar> displacement(const std::vector<Vector3<Scalar>>& positions, int from, int to, bool periodic,
+                             const Box& box) {
+    const Vector3<Scalar> d = positions[to] - positions[from];
+    return periodic ? box.minimumImage(d) : d;
+}
+
 /** Call visit with the internal coordinate of a term, at positions by place in the block. */
 template <class Scalar, class Visit>
 void visitCoordinate(const PatternTerm& term, const std::vector<Vector3<Scalar>>& positions, const Box& box,
                      Visit&& visit) {
-    auto displacement = [&](int from, int to) {
-        const Vector3<Scalar> d = positions[term.atoms[to]] - positions[term.atoms[from]];
-        return term.periodic ? box.minimumImage(d) : d;
+    auto leg = [&](int from, int to) {
+        return displacement(positions, term.atoms[from], term.atoms[to], term.periodic, box);
     };
     if (term.coordinate == StiffTerm::Coordinate::Distance)
-        visit(Distance<Scalar>(displacement(0, 1)));
+        visit(Distance<Scalar>(leg(0, 1)));
     else
-        visit(Angle<Scalar>(displacement(1, 0), displacement(1, 2)));
+        visit(Angle<Scalar>(leg(1, 0), leg(1, 2)));
 }
 
 /** The same at the gathered positions. */

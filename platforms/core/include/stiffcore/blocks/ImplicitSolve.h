@@ -19,6 +19,8 @@ template <class Real, class Visit>
 void visitHessian(const BlockInstance<Real>& block, double c, const Box& box, Workspace<Real>& work, Visit&& visit) {
     const BlockPattern& pattern = *block.pattern;
     for (size_t t = 0; t < pattern.terms.size(); t++) {
+        if (block.potentials[t].k == 0)
+            continue; // among the functions, or nothing
         const PatternTerm& term = pattern.terms[t];
         const Harmonic<Real> scaled = {c * block.potentials[t].k, block.potentials[t].s0};
         visitCoordinate(term, work, box, [&](const auto& coordinate) {
