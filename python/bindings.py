@@ -8,7 +8,7 @@ For each class and public method of the headers that stiff.i includes, bindings.
 - if all types are known (below), the method in Python, with the arguments' names, and with conversions: a `double` has
   the unit that its comment names in brackets, such as [ps], or is a plain number if there is none; an `int` named
   `groups` holds the bit flags of force groups, for which Python takes a set, too; enumerations are integers, their
-  values attributes of the class; what C++ returns through an `int&` or a `double&` comes back in a list.
+  values attributes of the class; what C++ returns through arguments, such as an `int&`, comes back in a list.
 
 Other methods stay as SWIG makes them; stiff.i may then say more with %extend or %feature.
 """
@@ -19,7 +19,10 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-VECTORS, NUMBERS = "std::vector<OpenMM::Vec3>", "std::vector<double>"
+VECTORS, NUMBERS, INTEGERS = "std::vector<OpenMM::Vec3>", "std::vector<double>", "std::vector<int>"
+# What C++ returns through arguments of these types comes back in a list; the values are the types in Python.
+RESULTS = {"int&": "int", "double&": "float", "std::string&": "str", "OpenMM::Vec3&": "Vec3",
+           "std::vector<int>&": "list of int", "std::vector<std::string>&": "list of str"}
 WIDTH = 100
 
 
@@ -44,7 +47,7 @@ class Argument:
         return unit_in(self.description)
 
     def is_result(self):
-        return self.type in ("int&", "double&")
+        return self.type in RESULTS
 
     def is_groups(self):
         return self.type == "int" and self.name == "groups"
@@ -62,20 +65,31 @@ class Argument:
             "int": f'_conversions.integer("{self.name}", {self.name})',
             "enum": f'_conversions.integer("{self.name}", {self.name})',
             "bool": f'_conversions.boolean("{self.name}", {self.name})',
-            "const std::string&": self.name,
+            "const std::string&": f'_conversions.string("{self.name}", {self.name})',
+            "const std::vector<int>&": f'_conversions.integers("{self.name}", {self.name})',
+            "const std::vector<std::string>&": f'_conversions.strings("{self.name}", {self.name})',
+            "const OpenMM::Vec3&": f'_conversions.vector("{self.name}", {self.name}, "{self.unit}")',
             "OpenMM::System&": self.name,
             "const OpenMM::Context&": self.name,
         }.get(self.type)
 
     def result(self):
         """The Python expression for what C++ returned through this argument."""
+        if self.type == "OpenMM::Vec3&":
+            return f'_conversions.quantity(openmm.Vec3(*{self.name}), "{self.unit}")'
+        if self.type.startswith("std::vector"):
+            return f"list({self.name})"
         return f'_conversions.quantity({self.name}, "{self.unit}")' if self.unit else self.name
 
     def documentation(self):
         kind = {"double": "float or Quantity" if self.unit else "float", "const std::string&": "str", "enum": "int",
                 "OpenMM::System&": "openmm.System", "const OpenMM::Context&": "openmm.Context",
-                "int&": "int", "double&": "Quantity" if self.unit else "float"}
-        kind = "int or set of int" if self.is_groups() else kind.get(self.type, self.type)
+                "const std::vector<int>&": "sequence of int", "const OpenMM::Vec3&": "Vec3 or Quantity",
+                "const std::vector<std::string>&": "sequence of str"}
+        if self.is_result():
+            kind = "Quantity" if self.unit else RESULTS[self.type]
+        else:
+            kind = "int or set of int" if self.is_groups() else kind.get(self.type, self.type)
         text = self.description
         if self.is_groups():
             text += "; or the set of the groups' indices, from 0 to 31"
@@ -103,7 +117,7 @@ class Method:
 
     def result_kind(self):
         kinds = {"double": "Quantity" if self.result_unit() else "float", "std::string": "str",
-                 "enum": "int", NUMBERS: "array",
+                 "enum": "int", NUMBERS: "array", INTEGERS: "list of int",
                  VECTORS: "Quantity of a list of Vec3, or of an array of shape (particles, 3)"}
         return kinds.get(self.type, self.type)
 
@@ -126,7 +140,7 @@ class Method:
         given = [argument for argument in self.arguments if not argument.is_result()]
         results = [argument for argument in self.arguments if argument.is_result()]
         values = [argument.conversion() for argument in given]
-        known = ("", "void", "int", "enum", "bool", "double", "std::string", VECTORS, NUMBERS)
+        known = ("", "void", "int", "enum", "bool", "double", "std::string", VECTORS, NUMBERS, INTEGERS)
         if None in values or self.type not in known:
             return None
         parameters = ["self"] + [argument.signature() for argument in given]
@@ -144,6 +158,8 @@ class Method:
             body = f'return _conversions.vectors({call}, "{self.result_unit()}", asNumpy)'
         elif self.type == NUMBERS:
             body = f"return _conversions.array({call})"
+        elif self.type == INTEGERS:
+            body = f"return list({call})"
         else:
             body = f"return {call}"
         name = self.name if self.type else "__init__"

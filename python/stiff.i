@@ -26,6 +26,41 @@ private:
     PyThreadState* state;
 };
 
+// Between C++ and Python: what bindings.py has made lists of, and tuples. (To a list SWIG would append further results.)
+PyObject* toPython(int value) {
+    return PyLong_FromLong(value);
+}
+PyObject* toPython(double value) {
+    return PyFloat_FromDouble(value);
+}
+PyObject* toPython(const std::string& value) {
+    return PyUnicode_FromStringAndSize(value.data(), value.size());
+}
+template <class Elements> PyObject* tupleOf(const Elements& elements, int size) {
+    PyObject* tuple = PyTuple_New(size);
+    for (int i = 0; i < size; i++)
+        PyTuple_SET_ITEM(tuple, i, toPython(elements[i]));
+    return tuple;
+}
+PyObject* toPython(const OpenMM::Vec3& value) {
+    return tupleOf(value, 3);
+}
+template <class Element> PyObject* toPython(const std::vector<Element>& value) {
+    return tupleOf(value, value.size());
+}
+void fromPython(PyObject* list, OpenMM::Vec3& value) {
+    for (int i = 0; i < 3; i++)
+        value[i] = PyFloat_AsDouble(PyList_GET_ITEM(list, i));
+}
+void fromPython(PyObject* list, std::vector<int>& value) {
+    for (int i = 0; i < PyList_GET_SIZE(list); i++)
+        value.push_back(PyLong_AsLong(PyList_GET_ITEM(list, i)));
+}
+void fromPython(PyObject* list, std::vector<std::string>& value) {
+    for (int i = 0; i < PyList_GET_SIZE(list); i++)
+        value.push_back(PyUnicode_AsUTF8(PyList_GET_ITEM(list, i)));
+}
+
 /** Raises openmm.OpenMMException, as OpenMM's own methods do. */
 void setPythonException(const std::exception& error) {
     PyObject* openmm = PyImport_ImportModule("openmm");
@@ -66,11 +101,34 @@ void setPythonException(const std::exception& error) {
 %without_gil(*::computeSystemTemperature)
 %without_gil(*::computeNumMicroSteps)
 %without_gil(*::computeNumPenalizedPairs)
+%without_gil(*::computeViolations)
 
 // What C++ returns through references comes to Python as a list; bindings.py does the rest.
 %include "typemaps.i"
-%apply int& OUTPUT {int& particle1, int& particle2};
-%apply double& OUTPUT {double& inertia, double& distance, double& stiffness};
+%apply int& OUTPUT {int& particle, int& particle1, int& particle2};
+%apply double& OUTPUT {double& inertia, double& distance, double& stiffness, double& compliance, double& damping};
+%typemap(in, numinputs=0) std::string& (std::string value), OpenMM::Vec3& (OpenMM::Vec3 value),
+                          std::vector<int>& (std::vector<int> value),
+                          std::vector<std::string>& (std::vector<std::string> value) {
+    $1 = &value;
+}
+%typemap(argout) std::string&, OpenMM::Vec3&, std::vector<int>&, std::vector<std::string>& {
+    %append_output(toPython(*$1));
+}
+%typemap(argout) const std::string&, const OpenMM::Vec3&, const std::vector<int>&, const std::vector<std::string>& "";
+
+// Lists, which bindings.py has checked.
+%typemap(in) const OpenMM::Vec3& (OpenMM::Vec3 value), const std::vector<int>& (std::vector<int> value),
+             const std::vector<std::string>& (std::vector<std::string> value) {
+    fromPython($input, value);
+    $1 = &value;
+}
+%typecheck(SWIG_TYPECHECK_POINTER) const OpenMM::Vec3&, const std::vector<int>&, const std::vector<std::string>& {
+    $1 = PyList_Check($input);
+}
+%typemap(out) std::vector<int> {
+    $result = toPython($1);
+}
 
 // Arrays come to Python as their bytes; _conversions.vectors() and array() do the rest.
 %typemap(out) std::vector<OpenMM::Vec3> {
@@ -192,6 +250,7 @@ from . import _conversions
 %include "openmmstiff/ImpulseLangevinIntegrator.h"
 %include "openmmstiff/MassPenaltyIntegrator.h"
 %include "openmmstiff/MassPenaltyLangevinIntegrator.h"
+%include "openmmstiff/SpookIntegrator.h"
 %include "openmmstiff/ConstraintPenalties.h"
 
 // The classes that can be created, derived ones before their bases.
@@ -201,7 +260,8 @@ from . import _conversions
          OpenMMStiff::ImpulseLangevinIntegrator,
          OpenMMStiff::ImpulseIntegrator,
          OpenMMStiff::MassPenaltyLangevinIntegrator,
-         OpenMMStiff::MassPenaltyIntegrator);
+         OpenMMStiff::MassPenaltyIntegrator,
+         OpenMMStiff::SpookIntegrator);
 %inline %{
 /** The same integrator; in Python, an object of the most derived class known to this module. */
 OpenMM::Integrator* _downcast(OpenMM::Integrator* integrator) {

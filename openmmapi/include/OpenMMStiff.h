@@ -10,6 +10,7 @@
 #include "openmmstiff/MassPenaltyIntegrator.h"
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "openmmstiff/LangevinThermostat.h"
+#include "openmmstiff/SpookIntegrator.h"
 #include "openmmstiff/StiffForceSelection.h"
 #include "openmmstiff/StiffIntegrator.h"
 #include "openmmstiff/ZhangSkeelIntegrator.h"

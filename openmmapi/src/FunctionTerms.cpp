@@ -31,18 +31,6 @@ namespace {
 
 using Kind = InternalCoordinate::Kind;
 
-/** A coordinate of the particles of a term, by their numbers in the term. */
-struct LocalCoordinate {
-    Kind kind;
-    vector<int> places;
-};
-
-/** A function with the coordinates that its variables stand for. */
-struct ParsedFunction {
-    TermFunction function;
-    vector<LocalCoordinate> coordinates;
-};
-
 /** A part of the potential has no Hessian. What it says follows the name of the Force. */
 struct NoHessian {
     string reason;
@@ -73,7 +61,7 @@ public:
                 return particleFunction(node, Kind::Dihedral);
             if (name == "pointdistance")
                 return pointDistance(node);
-            throw NoHessian{"its energy has the function '" + name + "'"};
+            throw NoHessian{"its expression has the function '" + name + "'"};
         }
         return ExpressionTreeNode(operation.clone(), replaceAll(node.getChildren()));
     }
@@ -143,10 +131,10 @@ void findVariables(const ExpressionTreeNode& node, std::set<string>& names) {
 }
 
 /** A function of one coordinate, or of those that are named; with a parameter list. */
-ParsedFunction makeFunction(const ParsedExpression& energy, const string& text, const vector<string>& names,
-                            const vector<LocalCoordinate>& coordinates, const vector<string>& parameters,
-                            const vector<string>& globals) {
-    ParsedFunction result = {{energy.optimize(), {}, parameters, {}, text}, {}};
+ParticleFunction makeFunction(const ParsedExpression& energy, const string& text, const vector<string>& names,
+                              const vector<LocalCoordinate>& coordinates, const vector<string>& parameters,
+                              const vector<string>& globals) {
+    ParticleFunction result = {{energy.optimize(), {}, parameters, {}, text}, {}};
     std::set<string> used;
     findVariables(result.function.energy.getRootNode(), used);
     for (size_t k = 0; k < names.size(); k++)
@@ -160,8 +148,8 @@ ParsedFunction makeFunction(const ParsedExpression& energy, const string& text, 
     return result;
 }
 
-ParsedFunction makeFunction(const string& text, const string& variable, const LocalCoordinate& coordinate,
-                            const vector<string>& parameters, const vector<string>& globals = {}) {
+ParticleFunction makeFunction(const string& text, const string& variable, const LocalCoordinate& coordinate,
+                              const vector<string>& parameters, const vector<string>& globals = {}) {
     return makeFunction(Lepton::Parser::parse(text), text, {variable}, {coordinate}, parameters, globals);
 }
 
@@ -181,7 +169,7 @@ public:
     }
 
     /** Add a function, and return its index. */
-    int addFunction(const ParsedFunction& function) {
+    int addFunction(const ParticleFunction& function) {
         functions.push_back(function.function);
         coordinates.push_back(function.coordinates);
         return functions.size() - 1;
@@ -191,9 +179,7 @@ public:
     void addTerm(int function, int index, const vector<int>& particles, const vector<double>& parameters) {
         FunctionTerm term = {function, {}, parameters, periodic, forceIndex, index};
         for (const LocalCoordinate& local : coordinates[function - firstFunction]) {
-            InternalCoordinate coordinate = {local.kind, {-1, -1, -1, -1}};
-            for (size_t a = 0; a < local.places.size(); a++)
-                coordinate.particles[a] = particles[local.places[a]];
+            const InternalCoordinate coordinate = local.place(particles);
             for (size_t a = 0; a < local.places.size(); a++)
                 for (size_t b = 0; b < a; b++)
                     if (coordinate.particles[a] == coordinate.particles[b])
@@ -286,7 +272,7 @@ void append(const CustomTorsionForce& force, TermCollector& collector) {
 
 void append(const CustomExternalForce& force, TermCollector& collector) {
     if (force.usesPeriodicBoundaryConditions())
-        throw NoHessian{"its energy has the function 'periodicdistance'"};
+        throw NoHessian{"its expression has the function 'periodicdistance'"};
     const ParsedExpression energy = Lepton::Parser::parse(force.getEnergyFunction());
     const vector<string> names = {"x", "y", "z"};
     const vector<LocalCoordinate> coordinates = {{Kind::X, {0}}, {Kind::Y, {0}}, {Kind::Z, {0}}};
@@ -303,20 +289,17 @@ void append(const CustomExternalForce& force, TermCollector& collector) {
     }
 }
 
-void append(const CustomCompoundBondForce& force, TermCollector& collector) {
-    if (force.getNumTabulatedFunctions() > 0)
-        throw NoHessian{"it has tabulated functions"};
+/** Parse an expression in the coordinates of a few particles, see parseParticleFunction(). */
+ParticleFunction parse(const string& text, int numParticles, const vector<string>& parameters,
+                       const vector<string>& globals) {
     PlaceholderFunctions placeholders({{"distance", 2},
                                        {"angle", 3},
                                        {"dihedral", 4},
                                        {"pointdistance", 6},
                                        {"pointangle", 9},
                                        {"pointdihedral", 12}});
-    ParsedExpression energy = Lepton::Parser::parse(force.getEnergyFunction(), placeholders.functions);
-    if (force.usesPeriodicBoundaryConditions() && force.getEnergyFunction().find("pointdistance") != string::npos)
-        throw NoHessian{"its energy has the function 'pointdistance' with periodic boundary conditions"};
-    const int numParticles = force.getNumParticlesPerBond();
-    vector<string> names, parameters;
+    ParsedExpression energy = Lepton::Parser::parse(text, placeholders.functions);
+    vector<string> names;
     vector<LocalCoordinate> coordinates;
     for (int p = 0; p < numParticles; p++)
         for (Kind kind : {Kind::X, Kind::Y, Kind::Z}) {
@@ -324,10 +307,19 @@ void append(const CustomCompoundBondForce& force, TermCollector& collector) {
             coordinates.push_back({kind, {p}});
         }
     energy = ParsedExpression(FunctionReplacer(numParticles, coordinates, names).replace(energy.getRootNode()));
+    return makeFunction(energy, text, names, coordinates, parameters, globals);
+}
+
+void append(const CustomCompoundBondForce& force, TermCollector& collector) {
+    if (force.getNumTabulatedFunctions() > 0)
+        throw NoHessian{"it has tabulated functions"};
+    if (force.usesPeriodicBoundaryConditions() && force.getEnergyFunction().find("pointdistance") != string::npos)
+        throw NoHessian{"its expression has the function 'pointdistance' with periodic boundary conditions"};
+    vector<string> parameters;
     for (int p = 0; p < force.getNumPerBondParameters(); p++)
         parameters.push_back(force.getPerBondParameterName(p));
     const int function = collector.addFunction(
-            makeFunction(energy, force.getEnergyFunction(), names, coordinates, parameters, globalNames(force)));
+            parse(force.getEnergyFunction(), force.getNumParticlesPerBond(), parameters, globalNames(force)));
     vector<int> particles;
     vector<double> values;
     for (int t = 0; t < force.getNumBonds(); t++) {
@@ -388,6 +380,40 @@ vector<int> FunctionTerm::getParticles() const {
             if (std::find(all.begin(), all.end(), coordinate.particles[a]) == all.end())
                 all.push_back(coordinate.particles[a]);
     return all;
+}
+
+InternalCoordinate LocalCoordinate::place(const vector<int>& particles) const {
+    InternalCoordinate coordinate = {kind, {-1, -1, -1, -1}};
+    for (size_t a = 0; a < places.size(); a++)
+        coordinate.particles[a] = particles[places[a]];
+    return coordinate;
+}
+
+ParticleFunction OpenMMStiff::parseParticleFunction(const string& text, int numParticles,
+                                                    const vector<string>& parameters) {
+    ParticleFunction result;
+    try {
+        result = parse(text, numParticles, parameters, {});
+    }
+    catch (const NoHessian& none) {
+        throw OpenMMException(none.reason);
+    }
+    std::set<string> used;
+    findVariables(result.function.energy.getRootNode(), used);
+    for (const vector<string>& known : {result.function.coordinates, parameters})
+        for (const string& name : known)
+            used.erase(name);
+    if (!used.empty())
+        throw OpenMMException("there is no variable '" + *used.begin() + "'");
+    return result;
+}
+
+vector<InternalCoordinate> OpenMMStiff::placeCoordinates(const ParticleFunction& function,
+                                                         const vector<int>& particles) {
+    vector<InternalCoordinate> coordinates;
+    for (const LocalCoordinate& local : function.coordinates)
+        coordinates.push_back(local.place(particles));
+    return coordinates;
 }
 
 string OpenMMStiff::appendFunctionTerms(const System& system, int force, vector<TermFunction>& functions,

@@ -31,15 +31,15 @@ _check_openmm()
 from . import _openmmstiff, openmmstiff as _wrapped  # noqa: E402
 from .openmmstiff import (  # noqa: E402
     ConstraintPenalties, ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
-    MassPenaltyLangevinIntegrator, StiffForceSelection, StiffIntegrator, ZhangSkeelIntegrator,
+    MassPenaltyLangevinIntegrator, SpookIntegrator, StiffForceSelection, StiffIntegrator, ZhangSkeelIntegrator,
     ZhangSkeelLangevinIntegrator)
 from ._penalties import MultiplierReporter, penalizeConstraints  # noqa: E402
 from ._topology import addPairsFromTopology  # noqa: E402
 
 __all__ = ["ConstraintPenalties", "ImpulseIntegrator", "ImpulseLangevinIntegrator", "LangevinThermostat",
-           "MassPenaltyIntegrator", "MassPenaltyLangevinIntegrator", "MultiplierReporter", "StiffForceSelection",
-           "StiffIntegrator", "ZhangSkeelIntegrator", "ZhangSkeelLangevinIntegrator", "addPairsFromTopology",
-           "penalizeConstraints"]
+           "MassPenaltyIntegrator", "MassPenaltyLangevinIntegrator", "MultiplierReporter", "SpookIntegrator",
+           "StiffForceSelection", "StiffIntegrator", "ZhangSkeelIntegrator", "ZhangSkeelLangevinIntegrator",
+           "addPairsFromTopology", "penalizeConstraints"]
 
 for _name in __all__:
     # The public name: what pickles refer to and what help() shows.

@@ -16,6 +16,8 @@ UNITS = {
     "nm": unit.nanometer,
     "kJ/mol": unit.kilojoule_per_mole,
     "dalton": unit.dalton,
+    "nm^2*mol/kJ": unit.nanometer**2/unit.kilojoule_per_mole,
+    "nm^2*mol/(kJ*ps)": unit.nanometer**2/(unit.kilojoule_per_mole*unit.picosecond),
 }
 
 
@@ -40,6 +42,38 @@ def integer(argument, value):
     if not -2**31 <= value < 2**31:
         raise ValueError(f"{argument} must fit into 32 bits, but is {value}")
     return value
+
+
+def integers(argument, values):
+    """The list of int that C++ takes for a sequence of whole numbers."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{argument} must be a sequence of integers, not {values!r}")
+    return [integer(f"an element of {argument}", value) for value in values]
+
+
+def string(argument, value):
+    """The str that C++ takes."""
+    if not isinstance(value, str):
+        raise TypeError(f"{argument} must be a string, not {value!r}")
+    return value
+
+
+def strings(argument, values):
+    """The list of str that C++ takes."""
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{argument} must be a sequence of strings, not {values!r}")
+    return [string(f"an element of {argument}", value) for value in values]
+
+
+def vector(argument, value, symbol):
+    """The three floats that C++ takes for a Vec3, an array or a Quantity of these."""
+    if unit.is_quantity(value):
+        if not value.unit.is_compatible(UNITS[symbol]):
+            raise TypeError(f"{argument} must be a vector in {UNITS[symbol]}, not in {value.unit}")
+        value = value.value_in_unit(UNITS[symbol])
+    if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != 3:
+        raise TypeError(f"{argument} must have three components, not be {value!r}")
+    return [number(f"a component of {argument}", component, symbol) for component in value]
 
 
 def boolean(argument, value):

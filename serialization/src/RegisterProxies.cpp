@@ -3,6 +3,7 @@
 #include "openmmstiff/ImpulseLangevinIntegrator.h"
 #include "openmmstiff/MassPenaltyIntegrator.h"
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
+#include "openmmstiff/SpookIntegrator.h"
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/internal/Version.h"
@@ -10,6 +11,7 @@
 #include "openmmstiff/serialization/ImpulseLangevinIntegratorProxy.h"
 #include "openmmstiff/serialization/MassPenaltyIntegratorProxy.h"
 #include "openmmstiff/serialization/MassPenaltyLangevinIntegratorProxy.h"
+#include "openmmstiff/serialization/SpookIntegratorProxy.h"
 #include "openmmstiff/serialization/ZhangSkeelIntegratorProxy.h"
 #include "openmmstiff/serialization/ZhangSkeelLangevinIntegratorProxy.h"
 
@@ -26,6 +28,7 @@ bool registerProxies() {
     SerializationProxy::registerProxy(typeid(ImpulseLangevinIntegrator), new ImpulseLangevinIntegratorProxy());
     SerializationProxy::registerProxy(typeid(MassPenaltyIntegrator), new MassPenaltyIntegratorProxy());
     SerializationProxy::registerProxy(typeid(MassPenaltyLangevinIntegrator), new MassPenaltyLangevinIntegratorProxy());
+    SerializationProxy::registerProxy(typeid(SpookIntegrator), new SpookIntegratorProxy());
     return true;
 }
 } // namespace

@@ -75,10 +75,10 @@ struct Molecules {
     /** Call visit with a batch of each block, in lanes or not, and its workspace. */
     template <class Real, class Visit> void forEachBatch(Visit&& visit) const {
         const PairSystem<Real> system(blocks, pairs, masses);
-        auto work = system.createWorkspace(system.batches);
+        PairWorkspace<Real> work(system.batches, pairs);
         for (const auto& batch : system.batches)
             visit(batch, work);
-        auto largeWork = system.createWorkspace(system.largeBlocks);
+        PairWorkspace<double> largeWork(system.largeBlocks, pairs);
         for (const auto& batch : system.largeBlocks)
             visit(batch, largeWork);
     }

@@ -3,6 +3,7 @@
 
 #include "ImpulseLangevinIntegrator.h"
 #include "MassPenaltyLangevinIntegrator.h"
+#include "SpookIntegrator.h"
 #include "ZhangSkeelLangevinIntegrator.h"
 #include "openmm/KernelImpl.h"
 #include "openmm/Platform.h"
@@ -195,6 +196,40 @@ public:
      */
     virtual void tieVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities,
                                const std::vector<double>& w) = 0;
+};
+
+/**
+ * This kernel is invoked by SpookIntegrator to take one time step.
+ */
+class OPENMM_EXPORT_STIFF IntegrateSpookStepKernel : public StiffStepKernel {
+public:
+    static std::string Name() {
+        return "IntegrateSpookStep";
+    }
+    IntegrateSpookStepKernel(const std::string& name, const OpenMM::Platform& platform)
+            : StiffStepKernel(name, platform) {
+    }
+    /**
+     * Initialize the kernel.
+     *
+     * @param context      the Context that the integrator is bound to
+     * @param integrator   the SpookIntegrator this kernel will be used for, and no other
+     * @param className    the name of the integrator's class, for error messages
+     */
+    virtual void initialize(OpenMM::ContextImpl& context, const SpookIntegrator& integrator,
+                            const std::string& className) = 0;
+    /**
+     * Execute a step.
+     */
+    virtual void execute(OpenMM::ContextImpl& context) = 0;
+    /**
+     * Compute by how much each constraint is violated at the present positions and velocities.
+     */
+    virtual std::vector<double> computeViolations(OpenMM::ContextImpl& context) = 0;
+    /**
+     * Get the multiplier of each constraint in the last step, the force along its gradient.
+     */
+    virtual std::vector<double> getMultipliers() const = 0;
 };
 
 } // namespace OpenMMStiff

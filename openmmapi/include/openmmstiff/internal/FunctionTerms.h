@@ -65,6 +65,35 @@ struct FunctionTerm {
     OPENMM_EXPORT_STIFF std::vector<int> getParticles() const;
 };
 
+/** A coordinate of the particles of a term, by their numbers in the term. */
+struct LocalCoordinate {
+    InternalCoordinate::Kind kind;
+    std::vector<int> places;
+
+    InternalCoordinate place(const std::vector<int>& particles) const;
+};
+
+/** A function with the coordinates that its variables stand for. */
+struct ParticleFunction {
+    TermFunction function;
+    std::vector<LocalCoordinate> coordinates;
+};
+
+/**
+ * Parse an expression in the coordinates x1, y1, z1, x2, ... of a few particles p1, p2, ... and in the functions
+ * distance(p1, p2), angle(p1, p2, p3) and dihedral(p1, p2, p3, p4) of them, as that of a CustomCompoundBondForce.
+ *
+ * @param text           the expression
+ * @param numParticles   the number of particles
+ * @param parameters     the names of other variables
+ * @throws OpenMMException   if it cannot be parsed, or has unknown functions or variables
+ */
+ParticleFunction parseParticleFunction(const std::string& text, int numParticles,
+                                       const std::vector<std::string>& parameters);
+
+/** The coordinates of a function for certain particles. */
+std::vector<InternalCoordinate> placeCoordinates(const ParticleFunction& function, const std::vector<int>& particles);
+
 /**
  * Append the terms of a Force that has a Hessian: one of the bonded forces (other than the harmonic ones), a
  * CustomExternalForce, or a NonbondedForce without a cutoff.

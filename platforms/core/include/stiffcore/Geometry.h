@@ -4,6 +4,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 /**
  * The numerics of this plugin are templates over the scalar type Real: double, or later an array with one molecule
@@ -40,6 +41,14 @@ struct Box {
         return delta;
     }
 };
+
+/** The displacement from one of some positions to another. */
+template <class Scalar>
+Vector3<Scalar> displacement(const std::vector<Vector3<Scalar>>& positions, int from, int to, bool periodic,
+                             const Box& box) {
+    const Vector3<Scalar> d = positions[to] - positions[from];
+    return periodic ? box.minimumImage(d) : d;
+}
 
 } // namespace stiffcore
 

@@ -1,6 +1,7 @@
 #ifndef STIFFHOST_HOST_PAIRS_H_
 #define STIFFHOST_HOST_PAIRS_H_
 
+#include "HostBatches.h"
 #include "HostState.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmmstiff/MassPenaltyIntegrator.h"
@@ -8,9 +9,7 @@
 #include "openmmstiff/internal/PenalizedPairs.h"
 #include "stiffcore/pairs/PairSystem.h"
 #include "stiffcore/steps/Elementary.h"
-#include <atomic>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -22,12 +21,11 @@ namespace stiffhost {
  * The penalized and constrained pairs of a Context and their blocks, kept up to date with it. See HostParticles for the
  * Backend.
  */
-template <class Backend> class HostPairs {
+template <class Backend> class HostPairs : public HostBatches<Backend, stiffcore::PairBatch> {
 public:
     using Integrator = OpenMMStiff::MassPenaltyIntegrator;
-    using Real = typename Backend::Real;
 
-    explicit HostPairs(Backend& backend) : backend(backend) {
+    explicit HostPairs(Backend& backend) : HostBatches<Backend, stiffcore::PairBatch>(backend) {
     }
 
     /** Prepare, unless that has to wait for positions. */
@@ -46,7 +44,7 @@ public:
      */
     bool prepare(OpenMM::ContextImpl& context, const Integrator& integrator, const std::vector<double>& masses,
                  const std::string& className) {
-        if (system != nullptr && parametersKnown && known.areThoseOf(integrator))
+        if (this->areArranged() && parametersKnown && known.areThoseOf(integrator))
             return false;
         const Settings settings(integrator);
         readParameters(context.getSystem(), settings.integrationGroups, className);
@@ -57,15 +55,8 @@ public:
         std::vector<std::vector<int>> particles;
         for (const auto& pair : pairs)
             particles.push_back({pair.particle1, pair.particle2});
-        const std::vector<OpenMMStiff::Block> blocks = OpenMMStiff::connect(context.getSystem(), particles);
-        system = std::make_unique<stiffcore::PairSystem<Real>>(blocks, pairs, masses);
-        workspaces.assign(backend.getNumThreads(), system->createWorkspace(system->batches));
-        largeWorkspaces.assign(backend.getNumThreads(), system->createWorkspace(system->largeBlocks));
+        this->arrange(OpenMMStiff::connect(context.getSystem(), particles), pairs, masses);
         noise.resize(pairs.size());
-        freeMasses = masses;
-        for (const auto& block : blocks)
-            for (int i = 0; i < block.numMobile; i++)
-                freeMasses[block.particles[i]] = 0;
         known = settings;
         return true;
     }
@@ -78,13 +69,10 @@ public:
     const std::vector<OpenMMStiff::PenalizedPair>& getPairs() const {
         return pairs;
     }
-    /** The masses of the particles that belong to no pair; 0 for those that do. */
-    const std::vector<double>& getFreeMasses() const {
-        return freeMasses;
-    }
 
     /** Draw the noise of the auxiliary velocities w. */
     const double* drawNoise(const stiffcore::OrnsteinUhlenbeck& flow) {
+        Backend& backend = this->backend;
         backend.forEachPart(pairs.size(), [&](int begin, int end, int thread) {
             for (int p = begin; p < end; p++) {
                 const double scale = flow.amplitude / std::sqrt(pairs[p].inertia);
@@ -92,45 +80,6 @@ public:
             }
         });
         return noise.data();
-    }
-
-    /**
-     * Work on all blocks, on all threads.
-     *
-     * @param work   called as work(batch, workspace); returns in which lanes it succeeded
-     * @return a description of a block for which it did not, or an empty string
-     */
-    template <class Work> std::string forEach(Work&& work) {
-        const int numLarge = system->largeBlocks.size(), number = numLarge + system->batches.size();
-        // The first failure, as (index, lane) in one number.
-        const int maxLanes = stiffcore::LaneTraits<Real>::count;
-        std::atomic<int> failed(number * maxLanes);
-        backend.forEachBlock(number, [&](int index, int thread) {
-            const int lane = (index < numLarge)
-                                     ? failedLane(system->largeBlocks[index], largeWorkspaces[thread], work)
-                                     : failedLane(system->batches[index - numLarge], workspaces[thread], work);
-            if (lane < 0)
-                return;
-            const int failure = index * maxLanes + lane;
-            int first = failed;
-            while (failure < first && !failed.compare_exchange_weak(first, failure)) {
-            }
-        });
-        const int index = failed / maxLanes, lane = failed % maxLanes;
-        if (index == number)
-            return "";
-        return index < numLarge ? describe(system->largeBlocks[index], lane)
-                                : describe(system->batches[index - numLarge], lane);
-    }
-
-    /** Add up a number of each batch, in a fixed order, with compute(batch, workspace). */
-    template <class Compute> double sum(Compute&& compute) {
-        double result = 0;
-        for (const auto& block : system->largeBlocks)
-            result += compute(block, largeWorkspaces[0]);
-        for (const auto& batch : system->batches)
-            result += compute(batch, workspaces[0]);
-        return result;
     }
 
     /** What has been taken from the positions at some time and is not to change: for checkpoints. May be empty. */
@@ -144,7 +93,7 @@ public:
             return;
         restored = stiffness;
         stiffnessKnown = false;
-        system.reset();
+        this->forget();
     }
 
 private:
@@ -213,27 +162,13 @@ private:
         stiffnessKnown = true;
     }
 
-    template <class Batch, class Workspace, class Work>
-    static int failedLane(const Batch& batch, Workspace& workspace, Work&& work) {
-        using Scalar = std::decay_t<decltype(batch.inverseMasses[0])>;
-        return stiffcore::findFalse<Scalar>(work(batch, workspace), batch.count);
-    }
-
-    template <class Batch> static std::string describe(const Batch& batch, int lane) {
-        return describeMolecule(batch.particles[lane], batch.pattern->numMobile);
-    }
-
-    Backend& backend;
     Settings known;
     std::unique_ptr<OpenMMStiff::BondedStiffness> bonded;
     int bondedGroups = 0;
     std::vector<double> restored;
     bool parametersKnown = false, stiffnessKnown = false;
     std::vector<OpenMMStiff::PenalizedPair> pairs;
-    std::unique_ptr<stiffcore::PairSystem<Real>> system;
-    std::vector<stiffcore::PairWorkspace<Real>> workspaces;
-    std::vector<stiffcore::PairWorkspace<double>> largeWorkspaces;
-    std::vector<double> freeMasses, noise;
+    std::vector<double> noise;
 };
 
 } // namespace stiffhost

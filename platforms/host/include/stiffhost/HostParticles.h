@@ -154,16 +154,16 @@ public:
         return energy;
     }
 
-    /** Throw an exception if a velocity is not finite after a step. */
+    /** Throw an exception if a velocity, or its square, is not finite after a step. */
     void requireFiniteVelocities(HostState& state, const std::string& className, double stepSize) const {
         const Vectors& velocities = state.velocities();
-        OpenMM::Vec3 sum;
+        double sum = 0;
         for (const OpenMM::Vec3& v : velocities)
-            sum += v;
-        if (std::isfinite(sum[0] + sum[1] + sum[2]))
+            sum += v.dot(v);
+        if (std::isfinite(sum))
             return;
         for (size_t i = 0; i < velocities.size(); i++)
-            if (!std::isfinite(velocities[i][0] + velocities[i][1] + velocities[i][2])) {
+            if (!std::isfinite(velocities[i].dot(velocities[i]))) {
                 std::stringstream message;
                 message << className << ": the velocity of particle " << i << " is not finite after a step of "
                         << stepSize << " ps. Use a smaller step size, or minimize the energy first."

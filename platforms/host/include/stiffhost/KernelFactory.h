@@ -3,6 +3,7 @@
 
 #include "ImpulseKernel.h"
 #include "MassPenaltyKernel.h"
+#include "SpookKernel.h"
 #include "ZhangSkeelKernel.h"
 #include "openmm/KernelFactory.h"
 #include "openmm/OpenMMException.h"
@@ -21,7 +22,7 @@ template <class Backend> class KernelFactory : public OpenMM::KernelFactory {
 public:
     static std::vector<std::string> getKernelNames() {
         return {OpenMMStiff::IntegrateZhangSkeelStepKernel::Name(), OpenMMStiff::IntegrateImpulseStepKernel::Name(),
-                OpenMMStiff::IntegrateMassPenaltyStepKernel::Name()};
+                OpenMMStiff::IntegrateMassPenaltyStepKernel::Name(), OpenMMStiff::IntegrateSpookStepKernel::Name()};
     }
 
     OpenMM::KernelImpl* createKernelImpl(std::string name, const OpenMM::Platform& platform,
@@ -32,6 +33,8 @@ public:
             return new ImpulseKernel<Backend>(name, platform, context);
         if (name == OpenMMStiff::IntegrateMassPenaltyStepKernel::Name())
             return new MassPenaltyKernel<Backend>(name, platform, context);
+        if (name == OpenMMStiff::IntegrateSpookStepKernel::Name())
+            return new SpookKernel<Backend>(name, platform, context);
         throw OpenMM::OpenMMException("Tried to create kernel with illegal kernel name '" + name + "'");
     }
 

@@ -110,7 +110,7 @@ public:
                 kick(batch, h, work);
                 auto converged = drift(batch, 0.5 * h, tolerance, box, work);
                 gather(batch, noise, work.noise);
-                gatherPairs(batch, pairNoise, work.pairNoise);
+                gatherTerms(batch, pairNoise, work.pairNoise);
                 stiffcore::thermalize(batch, heatBath.damping, work);
                 converged = converged & drift(batch, 0.5 * h, tolerance, box, work);
                 stiffcore::tieVelocities(batch, work);
@@ -138,7 +138,7 @@ public:
         const stiffcore::Box box = state.box();
         pairs.forEach([&](const auto& batch, auto& work) {
             load(batch, components(state.positions()), components(velocities), box, work);
-            gatherPairs(batch, w.data(), work.w);
+            gatherTerms(batch, w.data(), work.w);
             stiffcore::tieVelocities(batch, work);
             scatter(batch, work.v, components(velocities));
             return all(batch);

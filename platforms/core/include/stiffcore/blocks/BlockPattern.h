@@ -3,6 +3,7 @@
 
 #include "openmmstiff/internal/Blocks.h"
 #include "../solve/SchurPattern.h"
+#include "../terms/LocalFunction.h"
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -10,9 +11,6 @@
 
 namespace stiffcore {
 
-using OpenMMStiff::Block;
-using OpenMMStiff::FunctionTerm;
-using OpenMMStiff::InternalCoordinate;
 using OpenMMStiff::StiffTerm;
 using OpenMMStiff::StiffTerms;
 
@@ -37,15 +35,10 @@ struct PatternTerm {
 };
 
 /**
- * A function term by the places of its particles in their block.
+ * A function term by the places of its particles in their block, likewise.
  */
-struct PatternFunction {
-    int function;
-    bool periodic;
-    /// Its coordinates; their particles are indices into `atoms`.
-    std::vector<InternalCoordinate> coordinates;
-    /// The places of the term's particles in the block.
-    std::vector<int> atoms;
+struct PatternFunction : LocalFunction {
+    using LocalFunction::LocalFunction;
     HessianSlots hessianSlots;
 };
 
@@ -77,10 +70,7 @@ public:
                           [](const auto& s, const auto& t) {
                               return s.coordinate == t.coordinate && s.periodic == t.periodic && s.atoms == t.atoms;
                           }) &&
-               std::equal(functions.begin(), functions.end(), otherFunctions.begin(), [](const auto& s, const auto& t) {
-                   return s.function == t.function && s.periodic == t.periodic && s.coordinates == t.coordinates &&
-                          s.atoms == t.atoms;
-               });
+               std::equal(functions.begin(), functions.end(), otherFunctions.begin());
     }
 
     int numParticles, numMobile;
@@ -109,15 +99,7 @@ private:
         std::vector<PatternFunction> local;
         for (int t : block.functionTerms) {
             const FunctionTerm& term = all.functionTerms[t];
-            const std::vector<int> particles = term.getParticles();
-            PatternFunction result = {term.function, term.periodic, term.coordinates, {}, {}};
-            for (int particle : particles)
-                result.atoms.push_back(block.findPlace(particle));
-            for (InternalCoordinate& coordinate : result.coordinates)
-                for (int a = 0; a < coordinate.getNumParticles(); a++)
-                    coordinate.particles[a] =
-                            std::find(particles.begin(), particles.end(), coordinate.particles[a]) - particles.begin();
-            local.push_back(result);
+            local.emplace_back(term, term.getParticles(), block);
         }
         return local;
     }

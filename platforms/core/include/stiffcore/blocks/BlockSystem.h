@@ -162,7 +162,7 @@ public:
         work.gradients.resize(3 * numTerms);
         work.hessians.resize(6 * numTerms);
         for (const OpenMMStiff::TermFunction& function : functions)
-            work.functions.emplace_back(function, thirdDerivatives);
+            work.functions.emplace_back(function, thirdDerivatives ? 3 : 2);
         work.coordinateGradients.resize(4 * numCoordinates);
         if (thirdDerivatives) {
             work.line.resize(numParticles);
@@ -246,14 +246,6 @@ template <class Real> bool areFinite(const BlockInstance<Real>& block, const std
     for (int i = 0; i < block.getNumMobile(); i++)
         sum += local[i];
     return std::isfinite(sum[0] + sum[1] + sum[2]);
-}
-
-/** The displacement from one place in a block to another. */
-template <class Scalar>
-Vector3<Scalar> displacement(const std::vector<Vector3<Scalar>>& positions, int from, int to, bool periodic,
-                             const Box& box) {
-    const Vector3<Scalar> d = positions[to] - positions[from];
-    return periodic ? box.minimumImage(d) : d;
 }
 
 /** Call visit with the internal coordinate of a term, at positions by place in the block. */

@@ -11,43 +11,6 @@
  */
 namespace stiffcore {
 
-/** Call visit with a coordinate of a function term, at positions by place in the block. */
-template <class Scalar, class Visit>
-void visitCoordinate(const PatternFunction& term, const InternalCoordinate& coordinate,
-                     const std::vector<Vector3<Scalar>>& positions, const Box& box, Visit&& visit) {
-    auto place = [&](int a) { return term.atoms[coordinate.particles[a]]; };
-    auto leg = [&](int from, int to) { return displacement(positions, place(from), place(to), term.periodic, box); };
-    switch (coordinate.kind) {
-    case InternalCoordinate::Kind::Distance:
-        return visit(Distance<Scalar>(leg(0, 1)));
-    case InternalCoordinate::Kind::Angle:
-        return visit(Angle<Scalar>(leg(1, 0), leg(1, 2)));
-    case InternalCoordinate::Kind::Dihedral:
-        return visit(Dihedral<Scalar>(leg(1, 0), leg(2, 1), leg(2, 3)));
-    default:
-        return visit(Component<Scalar>(positions[place(0)], int(coordinate.kind)));
-    }
-}
-
-/**
- * Evaluate the coordinates of a function term.
- *
- * @param t           the index of the term in the pattern
- * @param values      the coordinates, written
- * @param gradients   their gradients, four for each, written
- */
-template <class Scalar>
-void evaluateCoordinates(const BlockInstance<double>& block, int t, const std::vector<Vector3<Scalar>>& positions,
-                         const Box& box, Scalar* values, std::vector<Vector3<Scalar>>& gradients) {
-    const PatternFunction& term = block.pattern->functions[t];
-    for (size_t k = 0; k < term.coordinates.size(); k++)
-        visitCoordinate(term, term.coordinates[k], positions, box, [&](const auto& q) {
-            values[k] = q.value;
-            for (int a = 0; a < q.numAtoms; a++)
-                gradients[4 * k + a] = q.gradient(a);
-        });
-}
-
 /** The function of a function term, which has been given the term's parameters. */
 inline Function& functionOf(const BlockInstance<double>& block, int t, Workspace<double>& work) {
     const PatternFunction& term = block.pattern->functions[t];
@@ -69,7 +32,7 @@ void addHessian(const BlockInstance<double>& block, int t, double c, const Box& 
                 Add&& add) {
     const PatternFunction& term = block.pattern->functions[t];
     Function& function = functionOf(block, t, work);
-    evaluateCoordinates(block, t, work.positions, box, function.arguments(), work.coordinateGradients);
+    evaluateCoordinates(term, work.positions, box, function.arguments(), work.coordinateGradients);
     function.first([&](int k, double first) {
         const InternalCoordinate& coordinate = term.coordinates[k];
         visitCoordinate(term, coordinate, work.positions, box, [&](const auto& q) {
@@ -110,7 +73,7 @@ void addLineGradient(const BlockInstance<double>& block, int t, const Box& box, 
     const int numCoordinates = term.coordinates.size();
     Function& function = functionOf(block, t, work);
     std::vector<Taylor>&q = work.lineCoordinates, &V = work.slopes;
-    evaluateCoordinates(block, t, work.line, box, q.data(), work.lineGradients);
+    evaluateCoordinates(term, work.line, box, q.data(), work.lineGradients);
     for (int k = 0; k < numCoordinates; k++)
         function.arguments()[k] = q[k].c0;
     // V_k(q(t)) to the second order in t

@@ -58,22 +58,23 @@ private:
  */
 class Function {
 public:
-    Function(const OpenMMStiff::TermFunction& function, bool thirdDerivatives)
-            : numCoordinates(function.coordinates.size()) {
+    /** @param order   up to which order derivatives will be asked for, 1 to 3 */
+    Function(const OpenMMStiff::TermFunction& function, int order) : numCoordinates(function.coordinates.size()) {
         names = function.coordinates;
         names.insert(names.end(), function.parameters.begin(), function.parameters.end());
         firstGlobal = names.size();
         globals = function.globals;
         names.insert(names.end(), globals.begin(), globals.end());
         values.resize(names.size());
+        keep(function.energy, {});
         // Of mixed derivatives that with ascending indices is kept; those that vanish are not.
         for (int k = 0; k < numCoordinates; k++) {
             const Lepton::ParsedExpression Vk = differentiate(function.energy, k);
             keep(Vk, {k});
-            for (int l = k; l < numCoordinates; l++) {
+            for (int l = k; l < numCoordinates && order > 1; l++) {
                 const Lepton::ParsedExpression Vkl = differentiate(Vk, l);
                 keep(Vkl, {k, l});
-                for (int m = l; m < numCoordinates && thirdDerivatives; m++)
+                for (int m = l; m < numCoordinates && order > 2; m++)
                     keep(differentiate(Vkl, m), {k, l, m});
             }
         }
@@ -90,17 +91,20 @@ public:
         return values.data();
     }
 
+    double value() {
+        return derivatives[0].empty() ? 0 : derivatives[0][0].program.evaluate(values);
+    }
     /** Call add(k, V_k), add(k, l, V_kl) or add(k, l, m, V_klm), k <= l <= m, for derivatives that do not vanish. */
     template <class Add> void first(Add&& add) {
-        for (Derivative& d : derivatives[0])
+        for (Derivative& d : derivatives[1])
             add(d.index[0], d.program.evaluate(values));
     }
     template <class Add> void second(Add&& add) {
-        for (Derivative& d : derivatives[1])
+        for (Derivative& d : derivatives[2])
             add(d.index[0], d.index[1], d.program.evaluate(values));
     }
     template <class Add> void third(Add&& add) {
-        for (Derivative& d : derivatives[2])
+        for (Derivative& d : derivatives[3])
             add(d.index[0], d.index[1], d.index[2], d.program.evaluate(values));
     }
 
@@ -117,13 +121,13 @@ private:
     void keep(const Lepton::ParsedExpression& derivative, const std::vector<int>& index) {
         const Lepton::Operation& root = derivative.getRootNode().getOperation();
         if (root.getId() != Lepton::Operation::CONSTANT || derivative.evaluate() != 0)
-            derivatives[index.size() - 1].push_back({index, Program(derivative, names)});
+            derivatives[index.size()].push_back({index, Program(derivative, names)});
     }
 
     int numCoordinates, firstGlobal;
     std::vector<std::string> names, globals;
     std::vector<double> values;
-    std::vector<Derivative> derivatives[3];
+    std::vector<Derivative> derivatives[4]; // by their order; of order 0 is the function itself
 };
 
 } // namespace stiffcore

@@ -1,0 +1,347 @@
+#ifndef OPENMM_STIFF_SPOOK_INTEGRATOR_H_
+#define OPENMM_STIFF_SPOOK_INTEGRATOR_H_
+
+#include "StiffIntegrator.h"
+#include "openmm/Vec3.h"
+#include <map>
+#include <string>
+#include <vector>
+
+namespace OpenMMStiff {
+
+/**
+ * An integrator for constrained systems with one linear solve a step: SPOOK, the regularized and stabilized variational
+ * stepper of Lacoursiere (2007, equations 27 to 29). A holonomic constraint g(x) = 0 with the gradient G has a
+ * compliance epsilon and a damping time tau, a velocity constraint A(x, t) v = w(t) a compliance gamma. With
+ * Upsilon = 1/(1 + 4 tau/h), a step is
+ *
+ *     M v' = M v + h F + G^T lambda + A^T alpha,    x' = x + h v',
+ *     G v' + 4 epsilon Upsilon/h^2 lambda = Upsilon (G v - 4/h g(x)),    A v' + gamma/h alpha = w(t + h/2).
+ *
+ * No iteration is made: a violation is not removed but decays with the time constant tau, and in motion one of order
+ * h^2 is always there. In return a step never fails because of its constraints: they may depend on each other,
+ * contradict each other, or be violated at the start; linear ones are stable whatever epsilon > 0, tau > 0
+ * and h are (Theorem 5.1). For well-posed constraints that are to hold exactly use SHAKE: OpenMM's own integrators.
+ *
+ * The constraints of the System take part, those of rigid waters too, and more can be added here: distances, positions,
+ * functions of the coordinates of a few particles, and constraints on velocities. Where a compliance or damping of 0
+ * is given for one of them, it has the integrator's.
+ *
+ * As in OpenMM's VerletIntegrator, velocities belong to the time half a step before that of the positions; the kinetic
+ * energy is computed from the mean of those before and after the present time. The method is dissipative: the
+ * motion of constraints is damped. For a constant temperature add an AndersenThermostat to the System.
+ */
+class OPENMM_EXPORT_STIFF SpookIntegrator : public StiffIntegrator {
+public:
+    /**
+     * Create a SpookIntegrator.
+     *
+     * @param stepSize   the step size with which to integrate the system [ps]
+     */
+    explicit SpookIntegrator(double stepSize);
+    /**
+     * Get the compliance epsilon of holonomic constraints [nm^2*mol/kJ]. See setCompliance() for details.
+     */
+    double getCompliance() const {
+        return compliance;
+    }
+    /**
+     * Set the compliance epsilon of holonomic constraints: the inverse of the force constant of the spring that a
+     * constraint stands for. The default is the paper's number, 1e-8, in these units. It decides by how much
+     * constraints give way to forces, g = -epsilon lambda, and to each other where they are contradictory; the smaller
+     * it is, the closer to singular the linear system of dependent constraints becomes.
+     *
+     * @param compliance   the compliance [nm^2*mol/kJ]; an OpenMMException if it is not positive
+     */
+    void setCompliance(double compliance);
+    /**
+     * Get the compliance gamma of velocity constraints [nm^2*mol/(kJ*ps)]. See setVelocityCompliance() for details.
+     */
+    double getVelocityCompliance() const {
+        return velocityCompliance;
+    }
+    /**
+     * Set the compliance gamma of velocity constraints: the inverse of the friction coefficient of the dashpot that
+     * such a constraint stands for. The default is 1e-8. It decides by how much velocities give way to forces.
+     *
+     * @param compliance   the compliance [nm^2*mol/(kJ*ps)]; an OpenMMException if it is not positive
+     */
+    void setVelocityCompliance(double compliance);
+    /**
+     * Get the damping time tau of holonomic constraints, as it was set [ps]. See setDamping() for details.
+     */
+    double getDamping() const {
+        return damping;
+    }
+    /**
+     * Set the damping time tau of holonomic constraints, with which violations decay. With 0, the default, it is two
+     * steps, whatever their size, as in the paper. The longer it is, the larger are the violations in motion,
+     * (h^2/4 + h tau/2) v^T (Hess g) v, and the energy lost.
+     *
+     * @param damping   the damping time [ps]; an OpenMMException if it is negative
+     */
+    void setDamping(double damping);
+    /**
+     * Compute the damping time tau of holonomic constraints: the one that was set, or two steps of the present size.
+     *
+     * @return the damping time [ps]
+     */
+    double computeDamping() const;
+    /**
+     * Set the compliance and damping of one of the System's constraints. A change takes effect at the next step.
+     *
+     * @param constraint   the index of the constraint in the System
+     * @param compliance   its compliance [nm^2*mol/kJ], or 0 for that of the integrator
+     * @param damping      its damping time [ps], or 0 for that of the integrator
+     */
+    void setSystemConstraintParameters(int constraint, double compliance, double damping);
+    /**
+     * Get the compliance and damping that have been set for one of the System's constraints, 0 if none have.
+     *
+     * @param constraint   the index of the constraint in the System
+     * @param compliance   its compliance [nm^2*mol/kJ], or 0 for that of the integrator
+     * @param damping      its damping time [ps], or 0 for that of the integrator
+     */
+    void getSystemConstraintParameters(int constraint, double& compliance, double& damping) const;
+    /**
+     * Get the indices of the System's constraints whose compliance and damping have been set.
+     */
+    std::vector<int> getSystemConstraintsWithParameters() const;
+    /**
+     * Get the number of distance constraints that have been added.
+     */
+    int getNumDistanceConstraints() const {
+        return distances.size();
+    }
+    /**
+     * Add a constraint on the distance between two particles, g = |x1 - x2| - d. One of them may be massless, and is
+     * then a fixed point.
+     *
+     * @param particle1    the index of one particle
+     * @param particle2    the index of the other particle
+     * @param distance     the distance d [nm]; an OpenMMException if it is not positive
+     * @param compliance   its compliance [nm^2*mol/kJ], or 0 for that of the integrator
+     * @param damping      its damping time [ps], or 0 for that of the integrator
+     * @return the index of the distance constraint that was added
+     */
+    int addDistanceConstraint(int particle1, int particle2, double distance, double compliance = 0, double damping = 0);
+    /**
+     * Get the parameters of a distance constraint.
+     *
+     * @param index        the index of the distance constraint
+     * @param particle1    the index of one particle
+     * @param particle2    the index of the other particle
+     * @param distance     the distance d [nm]
+     * @param compliance   its compliance [nm^2*mol/kJ], or 0 for that of the integrator
+     * @param damping      its damping time [ps], or 0 for that of the integrator
+     */
+    void getDistanceConstraintParameters(int index, int& particle1, int& particle2, double& distance,
+                                         double& compliance, double& damping) const;
+    /**
+     * Set the parameters of a distance constraint. A change takes effect at the next step.
+     *
+     * @param index        the index of the distance constraint
+     * @param particle1    the index of one particle
+     * @param particle2    the index of the other particle
+     * @param distance     the distance d [nm]; an OpenMMException if it is not positive
+     * @param compliance   its compliance [nm^2*mol/kJ], or 0 for that of the integrator
+     * @param damping      its damping time [ps], or 0 for that of the integrator
+     */
+    void setDistanceConstraintParameters(int index, int particle1, int particle2, double distance,
+                                         double compliance = 0, double damping = 0);
+    /**
+     * Get the number of position constraints that have been added.
+     */
+    int getNumPositionConstraints() const {
+        return places.size();
+    }
+    /**
+     * Add a constraint that holds a particle at a position. It counts as three constraints, one for each component,
+     * g = x - x0 and so on.
+     *
+     * @param particle     the index of the particle
+     * @param position     the position [nm]
+     * @param compliance   its compliance [nm^2*mol/kJ], or 0 for that of the integrator
+     * @param damping      its damping time [ps], or 0 for that of the integrator
+     * @return the index of the position constraint that was added
+     */
+    int addPositionConstraint(int particle, const OpenMM::Vec3& position, double compliance = 0, double damping = 0);
+    /**
+     * Get the parameters of a position constraint.
+     *
+     * @param index        the index of the position constraint
+     * @param particle     the index of the particle
+     * @param position     the position [nm]
+     * @param compliance   its compliance [nm^2*mol/kJ], or 0 for that of the integrator
+     * @param damping      its damping time [ps], or 0 for that of the integrator
+     */
+    void getPositionConstraintParameters(int index, int& particle, OpenMM::Vec3& position, double& compliance,
+                                         double& damping) const;
+    /**
+     * Set the parameters of a position constraint. A change takes effect at the next step.
+     *
+     * @param index        the index of the position constraint
+     * @param particle     the index of the particle
+     * @param position     the position [nm]
+     * @param compliance   its compliance [nm^2*mol/kJ], or 0 for that of the integrator
+     * @param damping      its damping time [ps], or 0 for that of the integrator
+     */
+    void setPositionConstraintParameters(int index, int particle, const OpenMM::Vec3& position, double compliance = 0,
+                                         double damping = 0);
+    /**
+     * Get the number of holonomic constraints given as expressions that have been added.
+     */
+    int getNumHolonomicConstraints() const {
+        return holonomic.size();
+    }
+    /**
+     * Add a holonomic constraint g(x) = 0 between a few particles, given as an expression in their coordinates x1, y1,
+     * z1, x2, ... in nm and the functions distance(p1, p2), angle(p1, p2, p3) and dihedral(p1, p2, p3, p4), as for a
+     * CustomCompoundBondForce. Mistakes in it are reported when a Context is created.
+     *
+     * @param particles    the indices of the particles p1, p2, ...
+     * @param expression   g
+     * @param compliance   its compliance, in the square of the units of g times mol/kJ, or 0 for that of the integrator
+     * @param damping      its damping time [ps], or 0 for that of the integrator
+     * @return the index of the holonomic constraint that was added
+     */
+    int addHolonomicConstraint(const std::vector<int>& particles, const std::string& expression, double compliance = 0,
+                               double damping = 0);
+    /**
+     * Get the parameters of a holonomic constraint.
+     *
+     * @param index        the index of the holonomic constraint
+     * @param particles    the indices of the particles p1, p2, ...
+     * @param expression   g
+     * @param compliance   its compliance, in the square of the units of g times mol/kJ, or 0 for that of the integrator
+     * @param damping      its damping time [ps], or 0 for that of the integrator
+     */
+    void getHolonomicConstraintParameters(int index, std::vector<int>& particles, std::string& expression,
+                                          double& compliance, double& damping) const;
+    /**
+     * Set the parameters of a holonomic constraint. A change takes effect at the next step.
+     *
+     * @param index        the index of the holonomic constraint
+     * @param particles    the indices of the particles p1, p2, ...
+     * @param expression   g
+     * @param compliance   its compliance, in the square of the units of g times mol/kJ, or 0 for that of the integrator
+     * @param damping      its damping time [ps], or 0 for that of the integrator
+     */
+    void setHolonomicConstraintParameters(int index, const std::vector<int>& particles, const std::string& expression,
+                                          double compliance = 0, double damping = 0);
+    /**
+     * Get the number of velocity constraints that have been added.
+     */
+    int getNumVelocityConstraints() const {
+        return onVelocities.size();
+    }
+    /**
+     * Add a constraint on the velocities of a few particles, sum_k c_k . v_k = w: a rolling contact, a driven joint.
+     * The coefficients and w are expressions, see addHolonomicConstraint(), and may depend on the time t in ps too.
+     * Mistakes in them are reported when a Context is created.
+     *
+     * @param particles      the indices of the particles p1, p2, ...
+     * @param coefficients   the x, y and z components of c_1, then those of c_2, ...
+     * @param rate           w, in nm/ps if the coefficients are numbers
+     * @param compliance     its compliance [nm^2*mol/(kJ*ps)], or 0 for that of the integrator
+     * @return the index of the velocity constraint that was added
+     */
+    int addVelocityConstraint(const std::vector<int>& particles, const std::vector<std::string>& coefficients,
+                              const std::string& rate = "0", double compliance = 0);
+    /**
+     * Get the parameters of a velocity constraint.
+     *
+     * @param index          the index of the velocity constraint
+     * @param particles      the indices of the particles p1, p2, ...
+     * @param coefficients   the x, y and z components of c_1, then those of c_2, ...
+     * @param rate           w, in nm/ps if the coefficients are numbers
+     * @param compliance     its compliance [nm^2*mol/(kJ*ps)], or 0 for that of the integrator
+     */
+    void getVelocityConstraintParameters(int index, std::vector<int>& particles, std::vector<std::string>& coefficients,
+                                         std::string& rate, double& compliance) const;
+    /**
+     * Set the parameters of a velocity constraint. A change takes effect at the next step.
+     *
+     * @param index          the index of the velocity constraint
+     * @param particles      the indices of the particles p1, p2, ...
+     * @param coefficients   the x, y and z components of c_1, then those of c_2, ...
+     * @param rate           w, in nm/ps if the coefficients are numbers
+     * @param compliance     its compliance [nm^2*mol/(kJ*ps)], or 0 for that of the integrator
+     */
+    void setVelocityConstraintParameters(int index, const std::vector<int>& particles,
+                                         const std::vector<std::string>& coefficients, const std::string& rate = "0",
+                                         double compliance = 0);
+    /**
+     * Compute by how much each constraint is violated now: g, and A v - w for velocity constraints. The constraints are
+     * those of the System, then distances, three for each position constraint, holonomic ones, and those of
+     * velocities, each kind in the order of their indices.
+     *
+     * @return the violations, in nm for distances and positions, in nm/ps or the units of their expressions for others;
+     *         0 where no particle can move
+     */
+    std::vector<double> computeViolations();
+    /**
+     * Get the Lagrange multiplier of each constraint in the last step, the force that it exerted along the gradient,
+     * M a = F + lambda grad g, in the order of computeViolations(). (The lambda of the paper is h times as much.)
+     *
+     * @return the multipliers, in kJ/mol/nm for distances and positions; an OpenMMException if no step has been made
+     */
+    std::vector<double> getMultipliers();
+    /**
+     * Get a number that is another one after each change of the constraints and their parameters, for kernels.
+     */
+    int getConstraintRevision() const {
+        return revision;
+    }
+
+protected:
+    std::vector<std::string> getKernelNames() override;
+    const char* getClassName() const override {
+        return "SpookIntegrator";
+    }
+    void initializeKernel() override;
+    void advance(bool stateModified) override;
+    bool kineticEnergyRequiresForce() const override {
+        return true;
+    }
+    double getVelocityTimeOffset() const override {
+        return getStepSize() / 2;
+    }
+
+private:
+    struct Softness {
+        double compliance, damping;
+    };
+    struct DistanceConstraint {
+        int particle1, particle2;
+        double distance;
+        Softness softness;
+    };
+    struct PositionConstraint {
+        int particle;
+        OpenMM::Vec3 position;
+        Softness softness;
+    };
+    struct HolonomicConstraint {
+        std::vector<int> particles;
+        std::string expression;
+        Softness softness;
+    };
+    struct VelocityConstraint {
+        std::vector<int> particles;
+        std::vector<std::string> coefficients;
+        std::string rate;
+        double compliance;
+    };
+    double compliance, velocityCompliance, damping;
+    std::map<int, Softness> ofSystem;
+    std::vector<DistanceConstraint> distances;
+    std::vector<PositionConstraint> places;
+    std::vector<HolonomicConstraint> holonomic;
+    std::vector<VelocityConstraint> onVelocities;
+    int revision;
+};
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_SPOOK_INTEGRATOR_H_ */

@@ -1,0 +1,63 @@
+#ifndef OPENMM_STIFF_CONSTRAINTS_H_
+#define OPENMM_STIFF_CONSTRAINTS_H_
+
+#include "../SpookIntegrator.h"
+#include "FunctionTerms.h"
+#include "windowsExportStiff.h"
+#include "openmm/System.h"
+#include <string>
+#include <vector>
+
+namespace OpenMMStiff {
+
+/**
+ * A scalar constraint on a few particles: g(x) = 0, or A(x, t) v = w(x, t).
+ */
+struct Constraint {
+    enum class Kind {
+        /// g = |x2 - x1| - value
+        Distance,
+        /// g = x - value, a component of one particle
+        Component,
+        /// g is functions[0]
+        Holonomic,
+        /// w is functions[0]; component `components[i]` of A, numbered [3 particle + axis], is functions[1 + i]
+        Velocity
+    };
+    Kind kind;
+    /// Each once.
+    std::vector<int> particles;
+    /// The axis of a component.
+    int axis = 0;
+    /// A distance or a component of a position [nm].
+    double value = 0;
+    /// epsilon, or gamma of a velocity constraint; tau [ps].
+    double compliance = 0, damping = 0;
+    std::vector<FunctionTerm> functions = {};
+    std::vector<int> components = {};
+};
+
+/**
+ * Constraints, and the functions that they share.
+ */
+struct ConstraintSet {
+    std::vector<TermFunction> functions;
+    std::vector<Constraint> constraints;
+};
+
+/// The time [ps], the parameter of the functions of velocity constraints.
+constexpr const char* timeVariable = "t";
+
+/**
+ * Collect the constraints of a System and those of an integrator, in the order of
+ * SpookIntegrator::computeViolations(), with their compliance and damping.
+ *
+ * @param className          the integrator's class, for error messages
+ * @throws OpenMMException   if a constraint is impossible, or an expression has mistakes
+ */
+OPENMM_EXPORT_STIFF ConstraintSet collectConstraints(const OpenMM::System& system, const SpookIntegrator& integrator,
+                                                     const std::string& className);
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_CONSTRAINTS_H_ */

@@ -1,0 +1,178 @@
+#include "openmmstiff/internal/Constraints.h"
+#include "lepton/Operation.h"
+#include "openmm/OpenMMException.h"
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using std::string;
+using std::vector;
+
+namespace {
+
+/** Turns what a user has given into Constraints. */
+class ConstraintCollector {
+public:
+    ConstraintCollector(const System& system, const SpookIntegrator& integrator, const string& className)
+            : system(system), integrator(integrator), className(className) {
+    }
+
+    void addSystemConstraints() {
+        const int number = system.getNumConstraints();
+        for (int index : integrator.getSystemConstraintsWithParameters())
+            if (index >= number) {
+                std::stringstream message;
+                message << className << ": parameters have been set for constraint " << index
+                        << " of the System, which has only " << number;
+                throw OpenMMException(message.str());
+            }
+        for (int i = 0; i < number; i++) {
+            Constraint constraint = {Constraint::Kind::Distance, {0, 0}};
+            system.getConstraintParameters(i, constraint.particles[0], constraint.particles[1], constraint.value);
+            integrator.getSystemConstraintParameters(i, constraint.compliance, constraint.damping);
+            add(constraint);
+        }
+    }
+
+    void addDistanceConstraints() {
+        for (int i = 0; i < integrator.getNumDistanceConstraints(); i++) {
+            Constraint constraint = {Constraint::Kind::Distance, {0, 0}};
+            integrator.getDistanceConstraintParameters(i, constraint.particles[0], constraint.particles[1],
+                                                       constraint.value, constraint.compliance, constraint.damping);
+            requireParticles("distance", i, constraint.particles);
+            add(constraint);
+        }
+    }
+
+    void addPositionConstraints() {
+        for (int i = 0; i < integrator.getNumPositionConstraints(); i++) {
+            Constraint constraint = {Constraint::Kind::Component, {0}};
+            Vec3 position;
+            integrator.getPositionConstraintParameters(i, constraint.particles[0], position, constraint.compliance,
+                                                       constraint.damping);
+            requireParticles("position", i, constraint.particles);
+            for (int axis = 0; axis < 3; axis++) {
+                constraint.axis = axis;
+                constraint.value = position[axis];
+                add(constraint);
+            }
+        }
+    }
+
+    void addHolonomicConstraints() {
+        for (int i = 0; i < integrator.getNumHolonomicConstraints(); i++) {
+            Constraint constraint = {Constraint::Kind::Holonomic, {}};
+            string expression;
+            integrator.getHolonomicConstraintParameters(i, constraint.particles, expression, constraint.compliance,
+                                                        constraint.damping);
+            requireParticles("holonomic", i, constraint.particles);
+            constraint.functions.push_back(makeTerm("holonomic", i, expression, constraint.particles, {}));
+            add(constraint);
+        }
+    }
+
+    void addVelocityConstraints() {
+        for (int i = 0; i < integrator.getNumVelocityConstraints(); i++) {
+            Constraint constraint = {Constraint::Kind::Velocity, {}};
+            vector<string> coefficients;
+            string rate;
+            integrator.getVelocityConstraintParameters(i, constraint.particles, coefficients, rate,
+                                                       constraint.compliance);
+            requireParticles("velocity", i, constraint.particles);
+            constraint.functions.push_back(makeTerm("velocity", i, rate, constraint.particles, {timeVariable}));
+            for (size_t k = 0; k < coefficients.size(); k++) {
+                FunctionTerm term = makeTerm("velocity", i, coefficients[k], constraint.particles, {timeVariable});
+                if (isZero(set.functions[term.function]))
+                    continue;
+                constraint.functions.push_back(std::move(term));
+                constraint.components.push_back(k);
+            }
+            add(constraint);
+        }
+    }
+
+    ConstraintSet set;
+
+private:
+    /** Add a constraint; what has not been given is the integrator's. */
+    void add(Constraint constraint) {
+        const bool onVelocities = (constraint.kind == Constraint::Kind::Velocity);
+        if (constraint.compliance == 0)
+            constraint.compliance = (onVelocities ? integrator.getVelocityCompliance() : integrator.getCompliance());
+        if (constraint.damping == 0 && !onVelocities)
+            constraint.damping = integrator.computeDamping();
+        set.constraints.push_back(std::move(constraint));
+    }
+
+    [[noreturn]] void refuse(const char* kind, int index, const string& reason) const {
+        std::stringstream message;
+        message << className << ": " << kind << " constraint " << index << " " << reason;
+        throw OpenMMException(message.str());
+    }
+
+    void requireParticles(const char* kind, int index, const vector<int>& particles) const {
+        bool mobile = false;
+        for (int particle : particles) {
+            const string name = "particle " + std::to_string(particle);
+            if (particle < 0 || particle >= system.getNumParticles())
+                refuse(kind, index,
+                       "acts on " + name + ", but the System has " + std::to_string(system.getNumParticles()) +
+                               " particles, from 0 on");
+            if (system.isVirtualSite(particle))
+                refuse(kind, index,
+                       "acts on " + name + ", a virtual site. Constrain the particles that the site depends on");
+            mobile |= system.getParticleMass(particle) > 0;
+        }
+        if (!mobile)
+            refuse(kind, index,
+                   "acts on massless particles only, which never move, such as particle " +
+                           std::to_string(particles[0]) + ". Remove it, or give the particle a mass");
+    }
+
+    FunctionTerm makeTerm(const char* kind, int index, const string& expression, const vector<int>& particles,
+                          const vector<string>& parameters) {
+        const int numParticles = particles.size();
+        const auto [place, isNew] =
+                known.try_emplace({expression, numParticles, parameters.size()}, set.functions.size());
+        if (isNew)
+            try {
+                parsed.push_back(parseParticleFunction(expression, numParticles, parameters));
+                set.functions.push_back(parsed.back().function);
+            }
+            catch (const std::exception& e) {
+                refuse(kind, index, "has the expression '" + expression + "': " + e.what());
+            }
+        const int function = place->second;
+        return {function, placeCoordinates(parsed[function], particles), {}, false, -1, index};
+    }
+
+    static bool isZero(const TermFunction& function) {
+        const Lepton::Operation& root = function.energy.getRootNode().getOperation();
+        return root.getId() == Lepton::Operation::CONSTANT && function.energy.evaluate() == 0;
+    }
+
+    const System& system;
+    const SpookIntegrator& integrator;
+    string className;
+    // Expressions by their text, number of particles and number of other variables.
+    std::map<std::tuple<string, int, int>, int> known;
+    vector<ParticleFunction> parsed;
+};
+
+} // namespace
+
+ConstraintSet OpenMMStiff::collectConstraints(const System& system, const SpookIntegrator& integrator,
+                                              const string& className) {
+    ConstraintCollector collector(system, integrator, className);
+    collector.addSystemConstraints();
+    collector.addDistanceConstraints();
+    collector.addPositionConstraints();
+    collector.addHolonomicConstraints();
+    collector.addVelocityConstraints();
+    return std::move(collector.set);
+}

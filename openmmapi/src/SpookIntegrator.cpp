@@ -1,0 +1,257 @@
+#include "openmmstiff/SpookIntegrator.h"
+#include "openmmstiff/StiffKernels.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/internal/AssertionUtilities.h"
+#include "openmm/internal/ContextImpl.h"
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using std::string;
+using std::vector;
+
+namespace {
+
+void requireNumber(bool valid, const string& what, double value, const string& remedy) {
+    if (valid && std::isfinite(value))
+        return;
+    std::stringstream message;
+    message << "SpookIntegrator: " << what << ", not " << value << ". " << remedy;
+    throw OpenMMException(message.str());
+}
+
+void requireCompliance(double compliance) {
+    requireNumber(compliance >= 0, "the compliance of a constraint must be a positive number", compliance,
+                  "Give 0 for the compliance of the integrator");
+}
+
+void requireDamping(double damping) {
+    requireNumber(damping >= 0, "the damping time of a constraint must be a positive number", damping,
+                  "Give 0 for the damping of the integrator");
+}
+
+void requireDifferent(const vector<int>& particles) {
+    if (particles.empty())
+        throw OpenMMException("SpookIntegrator: a constraint needs at least one particle");
+    vector<int> sorted = particles;
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice == sorted.end())
+        return;
+    std::stringstream message;
+    message << "SpookIntegrator: a constraint needs different particles, but has particle " << *twice
+            << " twice. Give each particle once, and use its coordinates as often as needed";
+    throw OpenMMException(message.str());
+}
+
+/** Append an element and set its parameters; it is not there if they are refused. */
+template <class Element, class Set> int append(vector<Element>& elements, Set&& set) {
+    elements.emplace_back();
+    try {
+        set(elements.size() - 1);
+    }
+    catch (...) {
+        elements.pop_back();
+        throw;
+    }
+    return elements.size() - 1;
+}
+
+} // namespace
+
+SpookIntegrator::SpookIntegrator(double stepSize)
+        : StiffIntegrator(stepSize), compliance(1e-8), velocityCompliance(1e-8), damping(0), revision(0) {
+}
+
+void SpookIntegrator::setCompliance(double compliance) {
+    requireNumber(compliance > 0, "the compliance must be a positive number", compliance,
+                  "The default is 1e-8 nm^2*mol/kJ");
+    this->compliance = compliance;
+    revision++;
+}
+
+void SpookIntegrator::setVelocityCompliance(double compliance) {
+    requireNumber(compliance > 0, "the compliance of velocity constraints must be a positive number", compliance,
+                  "The default is 1e-8 nm^2*mol/(kJ*ps)");
+    velocityCompliance = compliance;
+    revision++;
+}
+
+void SpookIntegrator::setDamping(double damping) {
+    requireNumber(damping >= 0, "the damping time must be a positive number", damping, "With 0 it is two steps");
+    this->damping = damping;
+    revision++;
+}
+
+double SpookIntegrator::computeDamping() const {
+    const int defaultSteps = 2;
+    return damping > 0 ? damping : defaultSteps * getStepSize();
+}
+
+void SpookIntegrator::setSystemConstraintParameters(int constraint, double compliance, double damping) {
+    if (constraint < 0) {
+        std::stringstream message;
+        message << "SpookIntegrator: the System has no constraint " << constraint << ". Indices begin with 0";
+        throw OpenMMException(message.str());
+    }
+    requireCompliance(compliance);
+    requireDamping(damping);
+    if (compliance == 0 && damping == 0)
+        ofSystem.erase(constraint);
+    else
+        ofSystem[constraint] = {compliance, damping};
+    revision++;
+}
+
+void SpookIntegrator::getSystemConstraintParameters(int constraint, double& compliance, double& damping) const {
+    const auto found = ofSystem.find(constraint);
+    const Softness softness = (found == ofSystem.end() ? Softness{0, 0} : found->second);
+    compliance = softness.compliance;
+    damping = softness.damping;
+}
+
+vector<int> SpookIntegrator::getSystemConstraintsWithParameters() const {
+    vector<int> indices;
+    for (const auto& entry : ofSystem)
+        indices.push_back(entry.first);
+    return indices;
+}
+
+int SpookIntegrator::addDistanceConstraint(int particle1, int particle2, double distance, double compliance,
+                                           double damping) {
+    return append(distances, [&](int index) {
+        setDistanceConstraintParameters(index, particle1, particle2, distance, compliance, damping);
+    });
+}
+
+void SpookIntegrator::getDistanceConstraintParameters(int index, int& particle1, int& particle2, double& distance,
+                                                      double& compliance, double& damping) const {
+    ASSERT_VALID_INDEX(index, distances);
+    const DistanceConstraint& constraint = distances[index];
+    particle1 = constraint.particle1;
+    particle2 = constraint.particle2;
+    distance = constraint.distance;
+    compliance = constraint.softness.compliance;
+    damping = constraint.softness.damping;
+}
+
+void SpookIntegrator::setDistanceConstraintParameters(int index, int particle1, int particle2, double distance,
+                                                      double compliance, double damping) {
+    ASSERT_VALID_INDEX(index, distances);
+    requireDifferent({particle1, particle2});
+    requireNumber(distance > 0, "the distance of a constraint must be a positive number", distance,
+                  "For particles in one place use holonomic constraints, such as x1-x2");
+    requireCompliance(compliance);
+    requireDamping(damping);
+    distances[index] = {particle1, particle2, distance, {compliance, damping}};
+    revision++;
+}
+
+int SpookIntegrator::addPositionConstraint(int particle, const Vec3& position, double compliance, double damping) {
+    return append(places,
+                  [&](int index) { setPositionConstraintParameters(index, particle, position, compliance, damping); });
+}
+
+void SpookIntegrator::getPositionConstraintParameters(int index, int& particle, Vec3& position, double& compliance,
+                                                      double& damping) const {
+    ASSERT_VALID_INDEX(index, places);
+    particle = places[index].particle;
+    position = places[index].position;
+    compliance = places[index].softness.compliance;
+    damping = places[index].softness.damping;
+}
+
+void SpookIntegrator::setPositionConstraintParameters(int index, int particle, const Vec3& position, double compliance,
+                                                      double damping) {
+    ASSERT_VALID_INDEX(index, places);
+    for (int axis = 0; axis < 3; axis++)
+        requireNumber(true, "the position of a constraint must be finite", position[axis],
+                      "To leave a component free use a holonomic constraint, such as x1-0.5");
+    requireCompliance(compliance);
+    requireDamping(damping);
+    places[index] = {particle, position, {compliance, damping}};
+    revision++;
+}
+
+int SpookIntegrator::addHolonomicConstraint(const vector<int>& particles, const string& expression, double compliance,
+                                            double damping) {
+    return append(holonomic, [&](int index) {
+        setHolonomicConstraintParameters(index, particles, expression, compliance, damping);
+    });
+}
+
+void SpookIntegrator::getHolonomicConstraintParameters(int index, vector<int>& particles, string& expression,
+                                                       double& compliance, double& damping) const {
+    ASSERT_VALID_INDEX(index, holonomic);
+    particles = holonomic[index].particles;
+    expression = holonomic[index].expression;
+    compliance = holonomic[index].softness.compliance;
+    damping = holonomic[index].softness.damping;
+}
+
+void SpookIntegrator::setHolonomicConstraintParameters(int index, const vector<int>& particles,
+                                                       const string& expression, double compliance, double damping) {
+    ASSERT_VALID_INDEX(index, holonomic);
+    requireDifferent(particles);
+    requireCompliance(compliance);
+    requireDamping(damping);
+    holonomic[index] = {particles, expression, {compliance, damping}};
+    revision++;
+}
+
+int SpookIntegrator::addVelocityConstraint(const vector<int>& particles, const vector<string>& coefficients,
+                                           const string& rate, double compliance) {
+    return append(onVelocities, [&](int index) {
+        setVelocityConstraintParameters(index, particles, coefficients, rate, compliance);
+    });
+}
+
+void SpookIntegrator::getVelocityConstraintParameters(int index, vector<int>& particles, vector<string>& coefficients,
+                                                      string& rate, double& compliance) const {
+    ASSERT_VALID_INDEX(index, onVelocities);
+    particles = onVelocities[index].particles;
+    coefficients = onVelocities[index].coefficients;
+    rate = onVelocities[index].rate;
+    compliance = onVelocities[index].compliance;
+}
+
+void SpookIntegrator::setVelocityConstraintParameters(int index, const vector<int>& particles,
+                                                      const vector<string>& coefficients, const string& rate,
+                                                      double compliance) {
+    ASSERT_VALID_INDEX(index, onVelocities);
+    requireDifferent(particles);
+    if (coefficients.size() != 3 * particles.size()) {
+        std::stringstream message;
+        message << "SpookIntegrator: a velocity constraint on " << particles.size() << " particles needs "
+                << 3 * particles.size() << " coefficients, not " << coefficients.size()
+                << ": the x, y and z components for each particle";
+        throw OpenMMException(message.str());
+    }
+    requireCompliance(compliance);
+    onVelocities[index] = {particles, coefficients, rate, compliance};
+    revision++;
+}
+
+vector<double> SpookIntegrator::computeViolations() {
+    requireContext();
+    return kernel.getAs<IntegrateSpookStepKernel>().computeViolations(*context);
+}
+
+vector<double> SpookIntegrator::getMultipliers() {
+    requireContext();
+    return kernel.getAs<IntegrateSpookStepKernel>().getMultipliers();
+}
+
+vector<string> SpookIntegrator::getKernelNames() {
+    return {IntegrateSpookStepKernel::Name()};
+}
+
+void SpookIntegrator::initializeKernel() {
+    kernel.getAs<IntegrateSpookStepKernel>().initialize(*context, *this, getClassName());
+}
+
+void SpookIntegrator::advance(bool) {
+    kernel.getAs<IntegrateSpookStepKernel>().execute(*context);
+}

@@ -1,0 +1,252 @@
+#ifndef STIFFCORE_CONSTRAINT_SYSTEM_H_
+#define STIFFCORE_CONSTRAINT_SYSTEM_H_
+
+#include "../Batches.h"
+#include "../terms/Function.h"
+#include "../terms/LocalFunction.h"
+#include "openmmstiff/internal/Constraints.h"
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+/**
+ * Constraints as rows of a Jacobian: connected ones form blocks, and what the headers of this folder compute, they
+ * compute for a batch of blocks of the same build. Functions take the Workspace of the calling thread, and no memory.
+ */
+namespace stiffcore {
+
+using OpenMMStiff::Constraint;
+using OpenMMStiff::ConstraintSet;
+
+/** A constraint by the places of its particles in their block. */
+struct PatternConstraint {
+    Constraint::Kind kind;
+    int axis;
+    std::vector<int> atoms;
+    /// See Constraint.
+    std::vector<LocalFunction> functions;
+    std::vector<int> components;
+    /// Where the gradients with respect to its atoms stand in the workspace.
+    int firstGradient;
+
+    bool operator==(const PatternConstraint& other) const {
+        return kind == other.kind && axis == other.axis && atoms == other.atoms && functions == other.functions &&
+               components == other.components;
+    }
+};
+
+/** What all blocks of the same build have in common. */
+struct ConstraintPattern {
+    int numParticles, numMobile;
+    std::vector<PatternConstraint> constraints;
+    bool hasFunctions;
+    /// All gradients.
+    int numGradients;
+    /// The matrix G M^-1 G^T, one row a constraint.
+    SchurPattern schur;
+
+    ConstraintPattern(const Block& block, const ConstraintSet& all)
+            : numParticles(block.particles.size()), numMobile(block.numMobile),
+              constraints(localConstraints(block, all)), hasFunctions(false), numGradients(0),
+              schur(atomsOfConstraints(), numMobile) {
+        for (const PatternConstraint& constraint : constraints) {
+            hasFunctions |= !constraint.functions.empty();
+            numGradients += constraint.atoms.size();
+        }
+    }
+
+    /** Whether a block has this pattern. */
+    bool matches(const Block& block, const ConstraintSet& all) const {
+        return (int) block.particles.size() == numParticles && block.numMobile == numMobile &&
+               block.terms.size() == constraints.size() && localConstraints(block, all) == constraints;
+    }
+
+private:
+    static std::vector<PatternConstraint> localConstraints(const Block& block, const ConstraintSet& all) {
+        std::vector<PatternConstraint> local;
+        int numGradients = 0;
+        for (int t : block.terms) {
+            const Constraint& constraint = all.constraints[t];
+            local.push_back({constraint.kind, constraint.axis, {}, {}, constraint.components, numGradients});
+            for (int particle : constraint.particles)
+                local.back().atoms.push_back(block.findPlace(particle));
+            for (const OpenMMStiff::FunctionTerm& term : constraint.functions)
+                local.back().functions.emplace_back(term, constraint.particles, block);
+            numGradients += constraint.particles.size();
+        }
+        return local;
+    }
+
+    std::vector<std::vector<int>> atomsOfConstraints() const {
+        std::vector<std::vector<int>> atoms;
+        for (const PatternConstraint& constraint : constraints)
+            atoms.push_back(constraint.atoms);
+        return atoms;
+    }
+};
+
+template <class Real> struct ConstraintWorkspace;
+
+/** Some blocks with the same pattern, one a lane. */
+template <class Real> struct ConstraintBatch : BlockBatch<Real> {
+    using Pattern = ConstraintPattern;
+    using Terms = ConstraintSet;
+    using Workspace = ConstraintWorkspace<Real>;
+    const ConstraintPattern* pattern;
+    /// For each constraint its value, compliance and damping time, see Constraint.
+    std::vector<Real> values, compliances, dampings;
+    /// For each coupling of two constraints the 1/m of their common atom.
+    std::vector<Real> couplings;
+
+    ConstraintBatch(const ConstraintPattern& pattern, const std::vector<const Block*>& blocks, const ConstraintSet& all,
+                    const std::vector<double>& masses)
+            : BlockBatch<Real>(pattern, blocks, masses), pattern(&pattern), values(size()), compliances(size()),
+              dampings(size()) {
+        for (int lane = 0; lane < this->numLanes; lane++)
+            for (int p = 0; p < size(); p++) {
+                const Constraint& constraint = all.constraints[this->terms[lane][p]];
+                LaneTraits<Real>::lane(values[p], lane) = constraint.value;
+                LaneTraits<Real>::lane(compliances[p], lane) = constraint.compliance;
+                LaneTraits<Real>::lane(dampings[p], lane) = constraint.damping;
+            }
+        for (const Coupling& coupling : pattern.schur.couplings)
+            couplings.push_back(this->inverseMasses[pattern.constraints[coupling.p].atoms[coupling.a]]);
+    }
+
+    int size() const {
+        return pattern->constraints.size();
+    }
+};
+
+/** The scratch memory of one thread: the state of a batch, and what is computed from it. */
+template <class Real> struct ConstraintWorkspace {
+    /// For each particle: positions, velocities and accelerations.
+    std::vector<Vector3<Real>> x, v, a;
+    /// For each constraint: g, or w of those on velocities; and multipliers.
+    std::vector<Real> values, multipliers;
+    /// For each atom of each constraint, the gradient: a part of the row of G, or A.
+    std::vector<Vector3<Real>> gradients;
+    /// A small matrix.
+    std::vector<Real> matrix;
+    /// The functions; positions in one lane, and the gradients of a function's coordinates, four for each.
+    std::vector<Function> functions;
+    std::vector<Vector3<double>> laneOfX, coordinateGradients;
+
+    ConstraintWorkspace(const std::vector<ConstraintBatch<Real>>& all, const ConstraintSet& set) {
+        size_t numParticles = 0, numRows = 0, numValues = 0, numGradients = 0, numCoordinates = 0;
+        for (const auto& batch : all) {
+            numParticles = std::max<size_t>(numParticles, batch.pattern->numParticles);
+            numRows = std::max<size_t>(numRows, batch.size());
+            numGradients = std::max<size_t>(numGradients, batch.pattern->numGradients);
+            if (!batch.schur)
+                numValues = std::max<size_t>(numValues, batch.size() * batch.size());
+        }
+        for (const OpenMMStiff::TermFunction& function : set.functions) {
+            numCoordinates = std::max(numCoordinates, function.coordinates.size());
+            functions.emplace_back(function, 1);
+        }
+        for (auto* vectors : {&x, &v, &a})
+            vectors->resize(numParticles);
+        for (auto* numbers : {&values, &multipliers})
+            numbers->resize(numRows);
+        gradients.resize(numGradients);
+        matrix.resize(numValues);
+        laneOfX.resize(numParticles);
+        coordinateGradients.resize(4 * numCoordinates);
+    }
+
+    Real* matrixOf(const ConstraintBatch<Real>& batch) {
+        return batch.schur ? batch.schur->values.data() : matrix.data();
+    }
+};
+
+template <class Real> using ConstraintSystem = BatchSystem<ConstraintBatch, Real>;
+
+/** Evaluate a constraint given by expressions, in one lane. */
+template <class Real>
+void evaluateFunctions(const PatternConstraint& constraint, int p, int lane, double time, const Box& box,
+                       ConstraintWorkspace<Real>& work) {
+    const bool onVelocities = (constraint.kind == Constraint::Kind::Velocity);
+    auto prepare = [&](const LocalFunction& term) -> Function& {
+        Function& function = work.functions[term.function];
+        evaluateCoordinates(term, work.laneOfX, box, function.arguments(), work.coordinateGradients);
+        if (onVelocities)
+            function.arguments()[term.coordinates.size()] = time;
+        return function;
+    };
+    auto component = [&](int k) -> double& {
+        return LaneTraits<Real>::lane(work.gradients[constraint.firstGradient + k / 3][k % 3], lane);
+    };
+    for (size_t k = 0; k < 3 * constraint.atoms.size(); k++)
+        component(k) = 0;
+    Function& function = prepare(constraint.functions[0]);
+    LaneTraits<Real>::lane(work.values[p], lane) = function.value();
+    if (onVelocities)
+        for (size_t i = 0; i < constraint.components.size(); i++)
+            component(constraint.components[i]) = prepare(constraint.functions[1 + i]).value();
+    else
+        function.first([&](int k, double first) {
+            const InternalCoordinate& coordinate = constraint.functions[0].coordinates[k];
+            for (int a = 0; a < coordinate.getNumParticles(); a++)
+                for (int j = 0; j < 3; j++)
+                    component(3 * coordinate.particles[a] + j) += first * work.coordinateGradients[4 * k + a][j];
+        });
+}
+
+/** Evaluate all constraints at work.x and a time [ps]: their values, and their gradients. */
+template <class Real>
+void evaluateConstraints(const ConstraintBatch<Real>& batch, double time, const Box& box,
+                         ConstraintWorkspace<Real>& work) {
+    using std::sqrt;
+    const double tiny = 1e-200; // two particles in one place have no direction: 0
+    const ConstraintPattern& pattern = *batch.pattern;
+    for (int p = 0; p < batch.size(); p++) {
+        const PatternConstraint& constraint = pattern.constraints[p];
+        Vector3<Real>* gradient = &work.gradients[constraint.firstGradient];
+        if (constraint.kind == Constraint::Kind::Distance) {
+            const Vector3<Real> d = work.x[constraint.atoms[1]] - work.x[constraint.atoms[0]];
+            const Real r = sqrt(d.squaredNorm() + tiny);
+            work.values[p] = r - batch.values[p];
+            gradient[1] = d * Real(1 / r);
+            gradient[0] = -gradient[1];
+        }
+        else if (constraint.kind == Constraint::Kind::Component) {
+            work.values[p] = work.x[constraint.atoms[0]][constraint.axis] - batch.values[p];
+            gradient[0].setZero();
+            gradient[0][constraint.axis] = 1;
+        }
+    }
+    if (!pattern.hasFunctions)
+        return;
+    for (int lane = 0; lane < batch.numLanes; lane++) {
+        for (int i = 0; i < pattern.numParticles; i++)
+            for (int j = 0; j < 3; j++)
+                work.laneOfX[i][j] = LaneTraits<Real>::lane(work.x[i][j], lane);
+        for (int p = 0; p < batch.size(); p++)
+            if (!pattern.constraints[p].functions.empty())
+                evaluateFunctions(pattern.constraints[p], p, lane, time, box, work);
+    }
+}
+
+/** The rate of a constraint under velocities, G v. */
+template <class Real>
+Real computeRate(const ConstraintBatch<Real>& batch, int p, const std::vector<Vector3<Real>>& v,
+                 const ConstraintWorkspace<Real>& work) {
+    const PatternConstraint& constraint = batch.pattern->constraints[p];
+    Real rate = 0;
+    for (size_t a = 0; a < constraint.atoms.size(); a++)
+        rate += work.gradients[constraint.firstGradient + a].dot(v[constraint.atoms[a]]);
+    return rate;
+}
+
+/** Compute by how much constraints are violated, g or A v - w, into work.multipliers. */
+template <class Real> void computeViolations(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
+    for (int p = 0; p < batch.size(); p++)
+        work.multipliers[p] = batch.pattern->constraints[p].kind == Constraint::Kind::Velocity
+                                      ? Real(computeRate(batch, p, work.v, work) - work.values[p])
+                                      : work.values[p];
+}
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_CONSTRAINT_SYSTEM_H_ */

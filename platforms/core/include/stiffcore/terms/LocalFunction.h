@@ -1,0 +1,86 @@
+#ifndef STIFFCORE_LOCAL_FUNCTION_H_
+#define STIFFCORE_LOCAL_FUNCTION_H_
+
+#include "../coordinates/Angle.h"
+#include "../coordinates/Component.h"
+#include "../coordinates/Dihedral.h"
+#include "../coordinates/Distance.h"
+#include "openmmstiff/internal/Blocks.h"
+#include "openmmstiff/internal/FunctionTerms.h"
+#include <algorithm>
+#include <vector>
+
+namespace stiffcore {
+
+using OpenMMStiff::Block;
+using OpenMMStiff::FunctionTerm;
+using OpenMMStiff::InternalCoordinate;
+
+/**
+ * A function of internal coordinates by the places of its particles in their block.
+ */
+struct LocalFunction {
+    int function;
+    bool periodic;
+    /// Its coordinates; their particles are indices into `atoms`.
+    std::vector<InternalCoordinate> coordinates;
+    /// The places of the particles in the block.
+    std::vector<int> atoms;
+
+    LocalFunction() = default;
+    /**
+     * @param particles   those of the term, each once, in the order that `atoms` is to have
+     */
+    LocalFunction(const FunctionTerm& term, const std::vector<int>& particles, const Block& block)
+            : function(term.function), periodic(term.periodic), coordinates(term.coordinates) {
+        for (int particle : particles)
+            atoms.push_back(block.findPlace(particle));
+        for (InternalCoordinate& coordinate : coordinates)
+            for (int a = 0; a < coordinate.getNumParticles(); a++)
+                coordinate.particles[a] =
+                        std::find(particles.begin(), particles.end(), coordinate.particles[a]) - particles.begin();
+    }
+    bool operator==(const LocalFunction& other) const {
+        return function == other.function && periodic == other.periodic && coordinates == other.coordinates &&
+               atoms == other.atoms;
+    }
+};
+
+/** Call visit with a coordinate of a function, at positions by place in the block. */
+template <class Scalar, class Visit>
+void visitCoordinate(const LocalFunction& term, const InternalCoordinate& coordinate,
+                     const std::vector<Vector3<Scalar>>& positions, const Box& box, Visit&& visit) {
+    auto place = [&](int a) { return term.atoms[coordinate.particles[a]]; };
+    auto leg = [&](int from, int to) { return displacement(positions, place(from), place(to), term.periodic, box); };
+    switch (coordinate.kind) {
+    case InternalCoordinate::Kind::Distance:
+        return visit(Distance<Scalar>(leg(0, 1)));
+    case InternalCoordinate::Kind::Angle:
+        return visit(Angle<Scalar>(leg(1, 0), leg(1, 2)));
+    case InternalCoordinate::Kind::Dihedral:
+        return visit(Dihedral<Scalar>(leg(1, 0), leg(2, 1), leg(2, 3)));
+    default:
+        return visit(Component<Scalar>(positions[place(0)], int(coordinate.kind)));
+    }
+}
+
+/**
+ * Evaluate the coordinates of a function.
+ *
+ * @param values      the coordinates, written
+ * @param gradients   their gradients, four for each, written
+ */
+template <class Scalar>
+void evaluateCoordinates(const LocalFunction& term, const std::vector<Vector3<Scalar>>& positions, const Box& box,
+                         Scalar* values, std::vector<Vector3<Scalar>>& gradients) {
+    for (size_t k = 0; k < term.coordinates.size(); k++)
+        visitCoordinate(term, term.coordinates[k], positions, box, [&](const auto& q) {
+            values[k] = q.value;
+            for (int a = 0; a < q.numAtoms; a++)
+                gradients[4 * k + a] = q.gradient(a);
+        });
+}
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_LOCAL_FUNCTION_H_ */

@@ -1,0 +1,113 @@
+#ifndef STIFFHOST_HOST_BATCHES_H_
+#define STIFFHOST_HOST_BATCHES_H_
+
+#include "HostState.h"
+#include "openmmstiff/internal/Blocks.h"
+#include "stiffcore/Batches.h"
+#include <atomic>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace stiffhost {
+
+/**
+ * The blocks of a Context as batches of a kind, with the work on them on all threads. See HostParticles for the
+ * Backend, and BlockBatch for the kinds.
+ */
+template <class Backend, template <class> class Batch> class HostBatches {
+public:
+    using Real = typename Backend::Real;
+    using Terms = typename Batch<Real>::Terms;
+
+    /** The masses of the particles that belong to no block; 0 for those that do. */
+    const std::vector<double>& getFreeMasses() const {
+        return freeMasses;
+    }
+
+    /**
+     * Work on all blocks, on all threads.
+     *
+     * @param work   called as work(batch, workspace); returns in which lanes it succeeded
+     * @return a description of a block for which it did not, or an empty string
+     */
+    template <class Work> std::string forEach(Work&& work) {
+        const int numLarge = system->largeBlocks.size(), number = numLarge + system->batches.size();
+        // The first failure, as (index, lane) in one number.
+        const int maxLanes = stiffcore::LaneTraits<Real>::count;
+        std::atomic<int> failed(number * maxLanes);
+        backend.forEachBlock(number, [&](int index, int thread) {
+            const int lane = (index < numLarge)
+                                     ? failedLane(system->largeBlocks[index], largeWorkspaces[thread], work)
+                                     : failedLane(system->batches[index - numLarge], workspaces[thread], work);
+            if (lane < 0)
+                return;
+            const int failure = index * maxLanes + lane;
+            int first = failed;
+            while (failure < first && !failed.compare_exchange_weak(first, failure)) {
+            }
+        });
+        const int index = failed / maxLanes, lane = failed % maxLanes;
+        if (index == number)
+            return "";
+        return index < numLarge ? describe(system->largeBlocks[index], lane)
+                                : describe(system->batches[index - numLarge], lane);
+    }
+
+    /** Add up a number of each batch, in a fixed order, with compute(batch, workspace). */
+    template <class Compute> double sum(Compute&& compute) {
+        double result = 0;
+        for (const auto& block : system->largeBlocks)
+            result += compute(block, largeWorkspaces[0]);
+        for (const auto& batch : system->batches)
+            result += compute(batch, workspaces[0]);
+        return result;
+    }
+
+protected:
+    explicit HostBatches(Backend& backend) : backend(backend) {
+    }
+    /**
+     * Put blocks into batches.
+     *
+     * @param masses   the masses of all particles [dalton]
+     */
+    void arrange(const std::vector<OpenMMStiff::Block>& blocks, const Terms& terms, const std::vector<double>& masses) {
+        system = std::make_unique<stiffcore::BatchSystem<Batch, Real>>(blocks, terms, masses);
+        workspaces.assign(backend.getNumThreads(), {system->batches, terms});
+        largeWorkspaces.assign(backend.getNumThreads(), {system->largeBlocks, terms});
+        freeMasses = masses;
+        for (const auto& block : blocks)
+            for (int i = 0; i < block.numMobile; i++)
+                freeMasses[block.particles[i]] = 0;
+    }
+    bool areArranged() const {
+        return system != nullptr;
+    }
+    void forget() {
+        system.reset();
+    }
+
+    Backend& backend;
+
+private:
+    template <class Work, class BatchOf, class Workspace>
+    static int failedLane(const BatchOf& batch, Workspace& workspace, Work&& work) {
+        using Scalar = std::decay_t<decltype(batch.inverseMasses[0])>;
+        return stiffcore::findFalse<Scalar>(work(batch, workspace), batch.count);
+    }
+
+    template <class BatchOf> static std::string describe(const BatchOf& batch, int lane) {
+        return describeMolecule(batch.particles[lane], batch.numMobile);
+    }
+
+    std::unique_ptr<stiffcore::BatchSystem<Batch, Real>> system;
+    std::vector<typename Batch<Real>::Workspace> workspaces;
+    std::vector<typename Batch<double>::Workspace> largeWorkspaces;
+    std::vector<double> freeMasses;
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_HOST_BATCHES_H_ */
