@@ -255,3 +255,12 @@ void SpookIntegrator::initializeKernel() {
 void SpookIntegrator::advance(bool) {
     kernel.getAs<IntegrateSpookStepKernel>().execute(*context);
 }
+
+vector<Vec3> SpookIntegrator::getVelocitiesForTemperature(const System& system, double temperature,
+                                                          int randomSeed) const {
+    // All is done here, the offset in time included: OpenMM's CCMA, which comes afterwards, may diverge otherwise.
+    vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);
+    if (context != nullptr)
+        const_cast<Kernel&>(kernel).getAs<IntegrateSpookStepKernel>().prepareVelocities(*context, velocities);
+    return velocities;
+}

@@ -4,6 +4,7 @@
 #include "OpenMM.h"
 #include "sfmt/SFMT.h"
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <string>
@@ -159,6 +160,60 @@ inline double centreTemperature(const std::vector<OpenMM::Vec3>& velocities) {
     return 2 * energy / (velocities.size() * boltzmann);
 }
 
+/** Groups of particles whose constraints depend on each other. */
+struct DependentConstraints {
+    const char* name;
+    std::vector<double> masses;
+    std::vector<OpenMM::Vec3> positions;
+    std::vector<std::array<int, 2>> pairs;
+
+    /** The particles with the constraints, in a field. */
+    OpenMM::System makeSystem() const {
+        OpenMM::System system;
+        for (double mass : masses)
+            system.addParticle(mass);
+        for (const auto& [i, j] : pairs) {
+            const OpenMM::Vec3 d = positions[j] - positions[i];
+            system.addConstraint(i, j, std::sqrt(d.dot(d)));
+        }
+        auto* field = new OpenMM::CustomExternalForce("20*(x^2+y^2+z^2) + 30*sin(5*x)*z");
+        for (int i = 0; i < system.getNumParticles(); i++)
+            field->addParticle(i);
+        system.addForce(field);
+        return system;
+    }
+};
+
+inline std::vector<DependentConstraints> makeDependentConstraints() {
+    // Cholesterol of Martini 2 (Melo et al. 2015): two triangles with a common edge, nearly in a plane.
+    DependentConstraints cholesterol = {"cholesterol", {77.22, 38.69, 159.65, 39.44}, {}, {}};
+    const double r01 = 0.4904, r02 = 0.6019, r12 = 0.2719, r13 = 0.7237, r23 = 0.5376;
+    const double x0 = (r01 * r01 - r02 * r02 + r12 * r12) / (2 * r12);
+    const double x3 = (r13 * r13 - r23 * r23 + r12 * r12) / (2 * r12);
+    const double fold = 0.02;
+    const double y3 = std::sqrt(r13 * r13 - x3 * x3);
+    cholesterol.positions = {OpenMM::Vec3(x0, std::sqrt(r01 * r01 - x0 * x0), 0), OpenMM::Vec3(),
+                             OpenMM::Vec3(r12, 0, 0), OpenMM::Vec3(x3, -y3 * std::cos(fold), y3 * std::sin(fold))};
+    cholesterol.pairs = {{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}};
+    DependentConstraints four = {"four atoms, six constraints", {12, 12, 12, 12}, {}, {}};
+    four.positions = {OpenMM::Vec3(), OpenMM::Vec3(0.14, 0, 0), OpenMM::Vec3(0.15, 0.13, 0.02),
+                      OpenMM::Vec3(-0.01, 0.14, -0.02)};
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < i; j++)
+            four.pairs.push_back({j, i});
+    // A chair of six: bonds and 1-3 distances make it rigid already, 1-4 distances are three too many.
+    DependentConstraints ring = {"ring, 15 constraints on 12 freedoms", std::vector<double>(6, 12), {}, {}};
+    for (int i = 0; i < 6; i++) {
+        ring.positions.push_back(OpenMM::Vec3(0.145 * std::cos(i * M_PI / 3), 0.145 * std::sin(i * M_PI / 3),
+                                              i % 2 == 0 ? 0.025 : -0.025));
+        ring.pairs.push_back({i, (i + 1) % 6});
+        ring.pairs.push_back({i, (i + 2) % 6});
+        if (i < 3)
+            ring.pairs.push_back({i, i + 3});
+    }
+    return {cholesterol, four, ring};
+}
+
 /** Normally distributed numbers from a seed of their own. */
 class Gaussian {
 public:
@@ -222,6 +277,22 @@ inline std::vector<OpenMM::Vec3> getPositions(const OpenMM::Context& context) {
 
 inline std::vector<OpenMM::Vec3> getVelocities(const OpenMM::Context& context) {
     return context.getState(OpenMM::State::Velocities).getVelocities();
+}
+
+/** By how much the constraints of a System are violated at most, relative to their distances; NaN if that is. */
+inline double largestViolation(const OpenMM::Context& context) {
+    const OpenMM::System& system = context.getSystem();
+    const std::vector<OpenMM::Vec3> x = getPositions(context);
+    double largest = 0;
+    for (int c = 0; c < system.getNumConstraints(); c++) {
+        int i, j;
+        double distance;
+        system.getConstraintParameters(c, i, j, distance);
+        const OpenMM::Vec3 d = x[j] - x[i];
+        const double relative = std::abs(std::sqrt(d.dot(d)) / distance - 1);
+        largest = (relative <= largest ? largest : relative);
+    }
+    return largest;
 }
 
 /**

@@ -304,9 +304,8 @@ protected:
     bool kineticEnergyRequiresForce() const override {
         return true;
     }
-    double getVelocityTimeOffset() const override {
-        return getStepSize() / 2;
-    }
+    std::vector<OpenMM::Vec3> getVelocitiesForTemperature(const OpenMM::System& system, double temperature,
+                                                          int randomSeed) const override;
 
 private:
     struct Softness {

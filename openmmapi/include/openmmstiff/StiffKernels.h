@@ -223,6 +223,10 @@ public:
      */
     virtual void execute(OpenMM::ContextImpl& context) = 0;
     /**
+     * Make velocities of the present time those of half a step earlier that the constraints allow.
+     */
+    virtual void prepareVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities) = 0;
+    /**
      * Compute by how much each constraint is violated at the present positions and velocities.
      */
     virtual std::vector<double> computeViolations(OpenMM::ContextImpl& context) = 0;

@@ -81,6 +81,9 @@ public:
     friend Mask operator<=(const Lanes& a, const Lanes& b) {
         return Mask(a.values <= b.values);
     }
+    friend Lanes select(const Mask& condition, const Lanes& ifTrue, const Lanes& ifFalse) {
+        return Lanes(condition.values.select(ifTrue.values, ifFalse.values));
+    }
     friend Lanes sqrt(const Lanes& a) {
         return Lanes(a.values.sqrt());
     }

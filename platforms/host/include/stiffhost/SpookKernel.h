@@ -78,6 +78,27 @@ public:
         return multipliers;
     }
 
+    void prepareVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities) override {
+        HostState state(context);
+        prepare(context);
+        const double h = integrator->getStepSize(), time = context.getTime() - 0.5 * h;
+        const stiffcore::Box box = state.box();
+        particles.orRestore(state, [&] {
+            context.calcForcesAndEnergy(true, false, integrator->getIntegrationForceGroups());
+            particles.divideByMasses(state.forces(), accelerations);
+            state.velocities().swap(velocities);
+            particles.kick(-0.5 * h, accelerations, state);
+            requireSolution(constraints.forEach([&](const auto& batch, auto& work) {
+                load(batch, state, work);
+                evaluateConstraints(batch, time, box, work);
+                const auto succeeded = projectVelocities(batch, work);
+                scatter(batch, work.v, components(state.velocities()));
+                return succeeded;
+            }));
+        });
+        state.velocities().swap(velocities);
+    }
+
     /** That of the mean of the velocities before and after the present time. */
     double computeKineticEnergy(OpenMM::ContextImpl& context) override {
         HostState state(context);
@@ -141,7 +162,7 @@ private:
         lambda.assign(constraints.size(), 0.0);
         particles.divideByMasses(state.forces(), accelerations);
         particles.kick(h, accelerations, constraints.getFreeMasses(), state);
-        const std::string failed = constraints.forEach([&](const auto& batch, auto& work) {
+        requireSolution(constraints.forEach([&](const auto& batch, auto& work) {
             load(batch, state, work);
             gather(batch, components(accelerations), work.a);
             evaluateConstraints(batch, time, box, work);
@@ -149,11 +170,15 @@ private:
             scatter(batch, work.v, components(state.velocities()));
             scatterTerms(batch, work.multipliers, lambda.data());
             return succeeded;
-        });
+        }));
+    }
+
+    void requireSolution(const std::string& failed) const {
         if (failed.empty())
             return;
         std::stringstream message;
-        message << className << ": the constraints of " << failed << " cannot be solved for in a step of " << h
+        message << className << ": the constraints of " << failed << " cannot be solved for in a step of "
+                << integrator->getStepSize()
                 << " ps: they depend on each other more than their compliance can bear, or are not finite."
                 << " Use setCompliance() with a larger value, or a smaller step size. The positions and velocities are"
                    " those before the step";

@@ -122,8 +122,8 @@ template <class Real> struct ConstraintBatch : BlockBatch<Real> {
 template <class Real> struct ConstraintWorkspace {
     /// For each particle: positions, velocities and accelerations.
     std::vector<Vector3<Real>> x, v, a;
-    /// For each constraint: g, or w of those on velocities; and multipliers.
-    std::vector<Real> values, multipliers;
+    /// For each constraint: g, or w of those on velocities; multipliers; what is added to the diagonal of the matrix.
+    std::vector<Real> values, multipliers, diagonal;
     /// For each atom of each constraint, the gradient: a part of the row of G, or A.
     std::vector<Vector3<Real>> gradients;
     /// A small matrix.
@@ -147,7 +147,7 @@ template <class Real> struct ConstraintWorkspace {
         }
         for (auto* vectors : {&x, &v, &a})
             vectors->resize(numParticles);
-        for (auto* numbers : {&values, &multipliers})
+        for (auto* numbers : {&values, &multipliers, &diagonal})
             numbers->resize(numRows);
         gradients.resize(numGradients);
         matrix.resize(numValues);
@@ -237,6 +237,16 @@ Real computeRate(const ConstraintBatch<Real>& batch, int p, const std::vector<Ve
     for (size_t a = 0; a < constraint.atoms.size(); a++)
         rate += work.gradients[constraint.firstGradient + a].dot(v[constraint.atoms[a]]);
     return rate;
+}
+
+/** The diagonal entry of G M^-1 G^T for a constraint. */
+template <class Real>
+Real computeInverseMass(const ConstraintBatch<Real>& batch, int p, const ConstraintWorkspace<Real>& work) {
+    const PatternConstraint& constraint = batch.pattern->constraints[p];
+    Real sum = 0;
+    for (size_t a = 0; a < constraint.atoms.size(); a++)
+        sum += batch.inverseMasses[constraint.atoms[a]] * work.gradients[constraint.firstGradient + a].squaredNorm();
+    return sum;
 }
 
 /** Compute by how much constraints are violated, g or A v - w, into work.multipliers. */

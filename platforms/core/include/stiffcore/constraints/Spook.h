@@ -19,41 +19,33 @@
  */
 namespace stiffcore {
 
-/** v <- v', and work.multipliers <- lambda, for constraints that have been evaluated at work.x; in which lanes it succeeded. */
-template <class Real> auto kickSpook(const ConstraintBatch<Real>& batch, double h, ConstraintWorkspace<Real>& work) {
+/**
+ * Change velocities along the gradients until constraints move at given rates: with D from work.diagonal and the
+ * targets from work.multipliers, solve
+ *
+ *     (J M^-1 J^T + D) lambda = target - J v,    v <- v + M^-1 J^T lambda,
+ *
+ * for constraints that have been evaluated at work.x. The multipliers lambda come in the place of the targets.
+ *
+ * @return in which lanes there was a solution
+ */
+template <class Real> auto imposeRates(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
     const ConstraintPattern& pattern = *batch.pattern;
     const SchurPattern& schur = pattern.schur;
     Real* matrix = work.matrixOf(batch);
     std::fill_n(matrix, schur.layout.getNumValues(), Real(0));
     for (int p = 0; p < batch.size(); p++) {
-        const PatternConstraint& constraint = pattern.constraints[p];
-        const Real rate = computeRate(batch, p, work.v, work);
-        Real &lambda = work.multipliers[p], &diagonal = matrix[schur.diagonalSlots[p]];
-        if (constraint.kind == Constraint::Kind::Velocity) {
-            lambda = work.values[p];
-            diagonal = batch.compliances[p] * (1 / h);
-        }
-        else {
-            const Real upsilon = 1 / (1 + batch.dampings[p] * (4 / h));
-            lambda = upsilon * (rate - work.values[p] * (4 / h));
-            diagonal = batch.compliances[p] * upsilon * (4 / (h * h));
-        }
-        lambda -= rate + h * computeRate(batch, p, work.a, work);
-        for (size_t a = 0; a < constraint.atoms.size(); a++)
-            diagonal += batch.inverseMasses[constraint.atoms[a]] *
-                        work.gradients[constraint.firstGradient + a].squaredNorm();
+        work.multipliers[p] -= computeRate(batch, p, work.v, work);
+        matrix[schur.diagonalSlots[p]] = work.diagonal[p] + computeInverseMass(batch, p, work);
     }
     for (size_t i = 0; i < schur.couplings.size(); i++) {
         const Coupling& coupling = schur.couplings[i];
-        const int first = pattern.constraints[coupling.p].firstGradient,
-                  second = pattern.constraints[coupling.q].firstGradient;
-        matrix[coupling.slot] +=
-                batch.couplings[i] * work.gradients[first + coupling.a].dot(work.gradients[second + coupling.b]);
+        const Vector3<Real>&first = work.gradients[pattern.constraints[coupling.p].firstGradient + coupling.a],
+              &second = work.gradients[pattern.constraints[coupling.q].firstGradient + coupling.b];
+        matrix[coupling.slot] += batch.couplings[i] * first.dot(second);
     }
     const auto positive = factorMatrix(batch.schur.get(), batch.size(), matrix);
     solveMatrix(batch.schur.get(), batch.size(), matrix, work.multipliers.data());
-    for (int i = 0; i < batch.numMobile; i++)
-        work.v[i] += work.a[i] * Real(h);
     for (int p = 0; p < batch.size(); p++) {
         const PatternConstraint& constraint = pattern.constraints[p];
         for (size_t a = 0; a < constraint.atoms.size(); a++)
@@ -61,6 +53,37 @@ template <class Real> auto kickSpook(const ConstraintBatch<Real>& batch, double 
                                            Real(work.multipliers[p] * batch.inverseMasses[constraint.atoms[a]]);
     }
     return positive;
+}
+
+/** v <- v', and work.multipliers <- lambda; in which lanes there was a solution. */
+template <class Real> auto kickSpook(const ConstraintBatch<Real>& batch, double h, ConstraintWorkspace<Real>& work) {
+    for (int p = 0; p < batch.size(); p++) {
+        if (batch.pattern->constraints[p].kind == Constraint::Kind::Velocity) {
+            work.multipliers[p] = work.values[p];
+            work.diagonal[p] = batch.compliances[p] * (1 / h);
+        }
+        else {
+            const Real upsilon = 1 / (1 + batch.dampings[p] * (4 / h));
+            work.multipliers[p] = upsilon * (computeRate(batch, p, work.v, work) - work.values[p] * (4 / h));
+            work.diagonal[p] = batch.compliances[p] * upsilon * (4 / (h * h));
+        }
+    }
+    for (int i = 0; i < batch.numMobile; i++)
+        work.v[i] += work.a[i] * Real(h);
+    return imposeRates(batch, work);
+}
+
+/** v <- the closest velocities, in the metric of the masses, that the constraints allow. */
+template <class Real> auto projectVelocities(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
+    const double regularization = 1e-9; // relative; for constraints that depend on each other
+    for (int p = 0; p < batch.size(); p++) {
+        const bool onVelocities = (batch.pattern->constraints[p].kind == Constraint::Kind::Velocity);
+        work.multipliers[p] = (onVelocities ? work.values[p] : Real(0));
+        // A constraint without a gradient is a row of its own that does nothing.
+        const Real inverseMass = computeInverseMass(batch, p, work);
+        work.diagonal[p] = regularization * select(inverseMass > Real(0), inverseMass, Real(1));
+    }
+    return imposeRates(batch, work);
 }
 
 } // namespace stiffcore
