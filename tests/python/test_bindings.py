@@ -11,11 +11,11 @@ import pytest
 from conftest import Waters, create, positions_of
 from openmm import app, unit
 from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
-                         MassPenaltyLangevinIntegrator, StiffForceSelection, StiffIntegrator, ZhangSkeelIntegrator,
-                         ZhangSkeelLangevinIntegrator)
+                         MassPenaltyLangevinIntegrator, SpookIntegrator, StiffForceSelection, StiffIntegrator,
+                         ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
 
 INTEGRATORS = [ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator,
-               MassPenaltyIntegrator, MassPenaltyLangevinIntegrator]
+               MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator]
 CLASSES = INTEGRATORS + [StiffIntegrator, LangevinThermostat, StiffForceSelection]
 
 
@@ -73,6 +73,25 @@ def test_methods_of_the_impulse_integrators_have_named_arguments(name, arguments
 def test_methods_of_the_mass_penalty_integrators_have_named_arguments(name, arguments):
     integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)
     assert list(inspect.signature(getattr(integrator, name)).parameters) == arguments
+
+
+SOFTNESS = ["compliance", "damping"]
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("setCompliance", ["compliance"]), ("setVelocityCompliance", ["compliance"]), ("setDamping", ["damping"]),
+    ("setSystemConstraintParameters", ["constraint", *SOFTNESS]), ("getSystemConstraintParameters", ["constraint"]),
+    ("addDistanceConstraint", ["particle1", "particle2", "distance", *SOFTNESS]),
+    ("setDistanceConstraintParameters", ["index", "particle1", "particle2", "distance", *SOFTNESS]),
+    ("addPositionConstraint", ["particle", "position", *SOFTNESS]),
+    ("setPositionConstraintParameters", ["index", "particle", "position", *SOFTNESS]),
+    ("addHolonomicConstraint", ["particles", "expression", *SOFTNESS]),
+    ("setHolonomicConstraintParameters", ["index", "particles", "expression", *SOFTNESS]),
+    ("addVelocityConstraint", ["particles", "coefficients", "rate", "compliance"]),
+    ("setVelocityConstraintParameters", ["index", "particles", "coefficients", "rate", "compliance"]),
+    ("computeViolations", []), ("getMultipliers", [])])
+def test_methods_of_the_spook_integrator_have_named_arguments(name, arguments):
+    assert list(inspect.signature(getattr(SpookIntegrator(0.002), name)).parameters) == arguments
 
 
 def test_arguments_may_be_passed_by_name():
@@ -215,7 +234,8 @@ def test_class_hierarchy():
     assert issubclass(MassPenaltyLangevinIntegrator, LangevinThermostat)
     for cls in INTEGRATORS:
         assert issubclass(cls, StiffIntegrator)
-        assert issubclass(cls, StiffForceSelection) == (not issubclass(cls, MassPenaltyIntegrator))
+        splits_forces = not issubclass(cls, (MassPenaltyIntegrator, SpookIntegrator))
+        assert issubclass(cls, StiffForceSelection) == splits_forces
 
 
 @pytest.mark.parametrize("abstract", [StiffIntegrator, LangevinThermostat, StiffForceSelection])

@@ -9,7 +9,7 @@ from openmm import XmlSerializer, unit
 
 import conftest
 from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
-                         MassPenaltyLangevinIntegrator, StiffIntegrator, ZhangSkeelIntegrator,
+                         MassPenaltyLangevinIntegrator, SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
 
 # Getter: a value that is not the default, and which is exact in XML only if all digits are written.
@@ -28,6 +28,7 @@ ZHANG_SKEEL = {**COMMON, **STIFF_FORCES, "Beta": 1/3, "Method": ZhangSkeelIntegr
                "NewtonTolerance": 1e-8/3}
 IMPULSE = {**COMMON, **STIFF_FORCES, "Kick": ImpulseIntegrator.Mollified,
            "ProjectedPeriod": 0.1/3*unit.picoseconds, "NumMicroSteps": 7}
+PICOSECONDS, COMPLIANCE = unit.picoseconds, unit.nanometer**2/unit.kilojoule_per_mole
 MASS_PENALTY = {**COMMON, "PenalizedPeriod": 0.2/3*unit.picoseconds, "UseBondedForces": False}
 SETTINGS = {
     ZhangSkeelIntegrator: ZHANG_SKEEL,
@@ -36,6 +37,8 @@ SETTINGS = {
     ImpulseLangevinIntegrator: {**IMPULSE, **THERMOSTAT},
     MassPenaltyIntegrator: MASS_PENALTY,
     MassPenaltyLangevinIntegrator: {**MASS_PENALTY, **THERMOSTAT, "MetricCorrection": False},
+    SpookIntegrator: {**COMMON, "Compliance": 1e-7/3*COMPLIANCE, "VelocityCompliance": 1e-6/3*COMPLIANCE/PICOSECONDS,
+                      "Damping": 0.02/3*PICOSECONDS},
 }
 
 
@@ -68,6 +71,40 @@ def test_pairs_survive():
     assert [copy.getPairParameters(i) for i in range(copy.getNumPairs())] == pairs
 
 
+CONSTRAINTS = {  # kind: the arguments of constraints, none of them a default
+    "Distance": [[3, 1, 0.1/3*unit.nanometer, 1e-6/3*COMPLIANCE, 0.1/3*PICOSECONDS],
+                 [0, 7, 2*unit.nanometer, 0*COMPLIANCE, 0*PICOSECONDS]],
+    "Position": [[4, openmm.Vec3(1/3, -2/3, 0)*unit.nanometer, 1e-6/3*COMPLIANCE, 0.1/3*PICOSECONDS]],
+    "Holonomic": [[[2, 0], "x1*y2-0.3", 2e-6/3, 0.1/3*PICOSECONDS], [[5], "z1<2", 0, 0*PICOSECONDS]],
+    "Velocity": [[[1, 0], ["1", "0", "x2", "0", "-y1", "0"], "sin(t)", 1e-5/3*COMPLIANCE/PICOSECONDS],
+                 [[6], ["0", "0", "1"], "0", 0*COMPLIANCE/PICOSECONDS]],
+}
+SYSTEM_CONSTRAINT = [1e-5/3*COMPLIANCE, 0.4/3*PICOSECONDS]
+
+
+def constraints_of(integrator):
+    return {kind: [getattr(integrator, f"get{kind}ConstraintParameters")(i)
+                   for i in range(getattr(integrator, f"getNum{kind}Constraints")())] for kind in CONSTRAINTS}
+
+
+@pytest.mark.parametrize("how", ["add", "set"])
+def test_constraints_survive(how):
+    integrator = SpookIntegrator(0.002)
+    for kind, constraints in CONSTRAINTS.items():
+        for index, arguments in enumerate(constraints):
+            if how == "add":
+                assert getattr(integrator, f"add{kind}Constraint")(*arguments) == index
+            else:
+                getattr(integrator, f"add{kind}Constraint")(*constraints[-1])
+                getattr(integrator, f"set{kind}ConstraintParameters")(index, *arguments)
+    integrator.setSystemConstraintParameters(5, *SYSTEM_CONSTRAINT)
+    copy = SpookIntegrator.cast(XmlSerializer.clone(integrator))
+    for each in (integrator, copy):
+        assert constraints_of(each) == CONSTRAINTS
+        assert each.getSystemConstraintsWithParameters() == [5]
+        assert each.getSystemConstraintParameters(5) == SYSTEM_CONSTRAINT
+
+
 def test_an_infinite_period_survives():
     integrator = ImpulseIntegrator(0.002)
     integrator.setProjectedPeriod(float("inf"))
@@ -78,7 +115,9 @@ def test_an_infinite_period_survives():
 def test_every_setter_is_tested(cls):
     """A setting added later must be added above, and so to the XML."""
     setters = {name[3:] for name in dir(cls) if name.startswith("set")}
-    assert setters - {"PairParameters"} == set(SETTINGS[cls])  # for pairs see test_pairs_survive
+    # For pairs and constraints see test_pairs_survive and test_constraints_survive.
+    others = {"PairParameters", *(f"{kind}ConstraintParameters" for kind in (*CONSTRAINTS, "System"))}
+    assert setters - others == set(SETTINGS[cls])
 
 
 def test_clone(cls):
@@ -128,6 +167,25 @@ def test_xml_of_version_1_stays_readable():
     assert integrator.getUseBondedForces() is False
     assert integrator.getMetricCorrection() is False
     assert integrator.getPairParameters(0) == [3, 4, 5.5*unit.dalton]
+    integrator = SpookIntegrator.cast(XmlSerializer.deserialize("""<?xml version="1.0" ?>
+        <Integrator compliance="1e-07" constraintTolerance="1e-06" damping=".01" integrationForceGroups="-1"
+         stepSize=".004" type="SpookIntegrator" velocityCompliance="2e-08" version="1">
+            <SystemConstraints><Constraint compliance="1e-06" damping="0" index="2"/></SystemConstraints>
+            <DistanceConstraints><Constraint compliance="0" d=".1" damping="0" p1="3" p2="4"/></DistanceConstraints>
+            <PositionConstraints><Constraint compliance="0" damping="0" p="3" x="1" y="2" z="3"/></PositionConstraints>
+            <HolonomicConstraints><Constraint compliance="0" damping="0" g="x1"><Particle index="7"/></Constraint>
+            </HolonomicConstraints>
+            <VelocityConstraints><Constraint compliance="0" w="t"><Particle index="7"/>
+                <Coefficient c="1"/><Coefficient c="0"/><Coefficient c="z1"/></Constraint></VelocityConstraints>
+        </Integrator>"""))
+    assert integrator.getCompliance() == 1e-7*COMPLIANCE
+    assert integrator.getVelocityCompliance() == 2e-8*COMPLIANCE/PICOSECONDS
+    assert integrator.getDamping() == 0.01*PICOSECONDS
+    assert integrator.getSystemConstraintParameters(2)[0] == 1e-6*COMPLIANCE
+    assert integrator.getDistanceConstraintParameters(0)[:3] == [3, 4, 0.1*unit.nanometer]
+    assert integrator.getPositionConstraintParameters(0)[:2] == [3, openmm.Vec3(1, 2, 3)*unit.nanometer]
+    assert integrator.getHolonomicConstraintParameters(0)[:2] == [[7], "x1"]
+    assert integrator.getVelocityConstraintParameters(0)[:3] == [[7], ["1", "0", "z1"], "t"]
 
 
 def newest_version(cls):
