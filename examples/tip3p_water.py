@@ -13,12 +13,12 @@ import openmm as mm
 from matplotlib import pyplot
 from openmm import app
 from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator,
-                         ZhangSkeelLangevinIntegrator)
+                         SpookIntegrator, ZhangSkeelLangevinIntegrator)
 
 from observables import RDF_PAIRS, RDF_RANGE, blocked_error, rdf_distance, rdf_distances, rdf_noise
 from options import OptionParser, add_box_options, add_output_option, add_run_options, choice, progress_bar, run_program
 from sampling import Samples, number_of_steps, sample
-from water import EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate, start_geometry
+from water import EQUILIBRATION_STEP, WaterBox, advance, build_box, build_system, equilibrate, start_geometry
 
 TEMPERATURE = 300.0  # K
 EQUILIBRATION_TIME = {"rigid": 1.5, "flexible": 3.0}  # ps, the flexible box starting from the rigid one
@@ -58,6 +58,15 @@ def mass_penalty(temperature: float, friction: float, step: float) -> mm.Integra
     return MassPenaltyLangevinIntegrator(temperature, friction, step)
 
 
+def spook(damping: float) -> Callable[[float, float, float], mm.Integrator]:
+    """Constraints with one linear solve a step, and a damping time of so many steps; it has no heat bath."""
+    def make(temperature: float, friction: float, step: float) -> mm.Integrator:
+        integrator = SpookIntegrator(step)
+        integrator.setDamping(damping * step)
+        return integrator
+    return make
+
+
 @dataclass
 class Run:
     label: str
@@ -77,7 +86,27 @@ RUNS = {
     "penalty-2fs": Run("Z&Ss-Langevin, penalty springs", "penalty", 0.002, zhang_skeel_penalty, "settle-4fs"),
     "projected-4fs": Run("Projected impulse, flexible", "flexible", 0.004,
                          impulse(ImpulseIntegrator.Projected), "settle-4fs"),
+    "spook-2fs": Run("SPOOK, rigid, Andersen", "rigid", 0.002, spook(0.25), "settle-4fs"),
 }
+
+
+def make_simulation(box: WaterBox, run: Run, friction: float, seed: int, platform: str) -> app.Simulation:
+    """For a run, without positions. Where the integrator has no heat bath, an AndersenThermostat takes its place."""
+    integrator = bath = run.make(TEMPERATURE, friction, run.step)
+    system = build_system(box, run.geometry, run.hydrogen_mass)
+    if not hasattr(integrator, "setFriction"):
+        bath = mm.AndersenThermostat(TEMPERATURE, friction)
+        system.addForce(bath)
+    bath.setRandomNumberSeed(seed)
+    return app.Simulation(box.topology, system, integrator, mm.Platform.getPlatform(platform))
+
+
+def set_friction(simulation: app.Simulation, friction: float):
+    """1/ps; of an AndersenThermostat the frequency of collisions."""
+    if hasattr(simulation.integrator, "setFriction"):
+        simulation.integrator.setFriction(friction)
+    else:
+        simulation.context.setParameter(mm.AndersenThermostat.CollisionFrequency(), friction)
 
 
 def main():
@@ -106,15 +135,12 @@ def main():
                 platform=options.platform, progress=bar.update, start=states.get("rigid"))
         for name, run in runs.items():
             bar.set_description(name)
-            integrator = run.make(TEMPERATURE, SETTLING_FRICTION, run.step)
-            integrator.setRandomNumberSeed(options.seed)
-            simulation = app.Simulation(box.topology, build_system(box, run.geometry), integrator,
-                                        mm.Platform.getPlatform(options.platform))
+            simulation = make_simulation(box, run, SETTLING_FRICTION, options.seed, options.platform)
             simulation.context.setPositions(states[start_geometry(run.geometry)].getPositions())
             simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
             try:
-                advance(integrator, round(SETTLING_TIME / run.step), bar.update)
-                integrator.setFriction(options.friction)
+                advance(simulation.integrator, round(SETTLING_TIME / run.step), bar.update)
+                set_friction(simulation, options.friction)
                 results[name] = sample(simulation, options.time, bar.update)
             except (FloatingPointError, mm.OpenMMException) as error:
                 sys.exit(f"\n{name}: {error}")
@@ -158,7 +184,7 @@ def with_error(series: np.ndarray, digits: int) -> str:
 def draw(results: dict[str, Samples], path: Path):
     """O-O and O-H functions: rigid physics in blues, flexible in reds, the references pale and wide."""
     styles = {"settle-4fs": ("#9ecae1", "-", 4), "penalty-2fs": ("#08519c", "--", 1.4),
-              "projected-4fs": ("#3f007d", ":", 1.8),
+              "projected-4fs": ("#3f007d", ":", 1.8), "spook-2fs": ("#41ab5d", "-.", 1.4),
               "middle-1fs": ("#fcbba1", "-", 4), "middle-2fs": ("#fb6a4a", ":", 1.8),
               "zhangskeel-3fs": ("#99000d", "--", 1.4), "masspenalty-8fs": ("#e6550d", "-.", 1.8)}
     figure, panels = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")

@@ -7,15 +7,14 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 import openmm as mm
-from openmm import app
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
 from observables import blocked_error, rdf_p_value  # noqa: E402
 from options import OptionParser, choice, progress_bar  # noqa: E402
 from sampling import Samples, number_of_steps, sample  # noqa: E402
-from tip3p_water import TEMPERATURE, Run  # noqa: E402
-from water import EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate, start_geometry  # noqa: E402
+from tip3p_water import TEMPERATURE, Run, make_simulation  # noqa: E402
+from water import EQUILIBRATION_STEP, advance, build_box, equilibrate, start_geometry  # noqa: E402
 
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then once more with the run's own integrator
 P_VALUE = 0.01            # radial distributions that differ more than by this chance are different
@@ -44,13 +43,10 @@ def make_run(name: str, run: Run, seed: int, friction: float, options, **recorde
         for geometry in geometries:
             state = equilibrate(box, geometry, EQUILIBRATION_TIME, temperature=TEMPERATURE,
                                 platform=options.platform, seed=seed, progress=bar.update, start=state)
-        integrator = run.make(TEMPERATURE, friction, run.step)
-        integrator.setRandomNumberSeed(seed)
-        simulation = app.Simulation(box.topology, build_system(box, run.geometry, run.hydrogen_mass), integrator,
-                                    mm.Platform.getPlatform(options.platform))
+        simulation = make_simulation(box, run, friction, seed, options.platform)
         simulation.context.setPositions(state.getPositions())
         simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
-        advance(integrator, settling, bar.update)
+        advance(simulation.integrator, settling, bar.update)
         return sample(simulation, options.time, bar.update, **recorded)
 
 

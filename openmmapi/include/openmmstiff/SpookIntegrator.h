@@ -28,8 +28,12 @@ namespace OpenMMStiff {
  * is given for one of them, it has the integrator's.
  *
  * As in OpenMM's VerletIntegrator, velocities belong to the time half a step before that of the positions; the kinetic
- * energy is computed from the mean of those before and after the present time. The method is dissipative: the
- * motion of constraints is damped. For a constant temperature add an AndersenThermostat to the System.
+ * energy is computed from the mean of those before and after the present time. Then positions are of second order in h.
+ *
+ * The method is dissipative: violations follow the motion with a lag of tau, and the constraint forces do work on them;
+ * energy is lost at the mean rate of h tau^2/2 <lambda' c'>, c = v^T (Hess g) v. Velocity constraints whose direction
+ * turns at a rate omega slow down by omega^2 h/2 of the velocity. For a constant temperature add an AndersenThermostat
+ * to the System.
  */
 class OPENMM_EXPORT_STIFF SpookIntegrator : public StiffIntegrator {
 public:
@@ -76,7 +80,7 @@ public:
     /**
      * Set the damping time tau of holonomic constraints, with which violations decay. With 0, the default, it is two
      * steps, whatever their size, as in the paper. The longer it is, the larger are the violations in motion,
-     * (h^2/4 + h tau/2) v^T (Hess g) v, and the energy lost.
+     * (h^2/4 + h tau/2) v^T (Hess g) v, and the energy lost. With less than a tenth of a step molecules blow up.
      *
      * @param damping   the damping time [ps]; an OpenMMException if it is negative
      */
@@ -272,9 +276,9 @@ public:
                                          const std::vector<std::string>& coefficients, const std::string& rate = "0",
                                          double compliance = 0);
     /**
-     * Compute by how much each constraint is violated now: g, and A v - w for velocity constraints. The constraints are
-     * those of the System, then distances, three for each position constraint, holonomic ones, and those of
-     * velocities, each kind in the order of their indices.
+     * Compute by how much each constraint is violated now: g, and A v - w for velocity constraints, with w at the time
+     * of the velocities, half a step ago. The constraints are those of the System, then distances, three for each
+     * position constraint, holonomic ones, and those of velocities, each kind in the order of their indices.
      *
      * @return the violations, in nm for distances and positions, in nm/ps or the units of their expressions for others;
      *         0 where no particle can move
