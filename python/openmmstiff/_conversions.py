@@ -46,9 +46,7 @@ def integer(argument, value):
 
 def integers(argument, values):
     """The list of int that C++ takes for a sequence of whole numbers."""
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise TypeError(f"{argument} must be a sequence of integers, not {values!r}")
-    return [integer(f"an element of {argument}", value) for value in values]
+    return _elements(argument, values, "integers", integer)
 
 
 def string(argument, value):
@@ -60,9 +58,13 @@ def string(argument, value):
 
 def strings(argument, values):
     """The list of str that C++ takes."""
+    return _elements(argument, values, "strings", string)
+
+
+def _elements(argument, values, kind, convert):
     if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise TypeError(f"{argument} must be a sequence of strings, not {values!r}")
-    return [string(f"an element of {argument}", value) for value in values]
+        raise TypeError(f"{argument} must be a sequence of {kind}, not {values!r}")
+    return [convert(f"an element of {argument}", value) for value in values]
 
 
 def vector(argument, value, symbol):

@@ -388,21 +388,7 @@ void testDependentConstraints(Platform& platform) {
         LangevinMiddleIntegrator middle(300, 1, h);
         middle.setConstraintTolerance(tolerance);
         middle.setRandomNumberSeed(4);
-        Context other(system, middle, platform);
-        other.setPositions(group.positions);
-        other.setVelocitiesToTemperature(300, 1);
-        int step = 0;
-        std::string end = "holds";
-        try {
-            for (; step < numSteps && end == "holds"; step++) {
-                middle.step(1);
-                if (!(largestViolation(other) < 1e-3))
-                    end = "is off by 1e-3 or more after " + std::to_string(step + 1) + " steps";
-            }
-        }
-        catch (const std::exception&) {
-            end = "fails after " + std::to_string(step) + " steps";
-        }
+        const std::string end = watchConstraints(middle, system, group.positions, numSteps, platform);
         std::cout << group.name << ": violation at most " << largest << "; OpenMM's CCMA " << end << std::endl;
         ASSERT(largest < tolerance);
     }

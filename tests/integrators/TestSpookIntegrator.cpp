@@ -468,21 +468,7 @@ void testDependentConstraints(Platform& platform) {
             }
         }
         VerletIntegrator verlet(h);
-        Context other(system, verlet, platform);
-        other.setPositions(group.positions);
-        other.setVelocitiesToTemperature(300, 1);
-        int step = 0;
-        std::string end = "holds";
-        try {
-            for (; step < numSteps && end == "holds"; step++) {
-                verlet.step(1);
-                if (!(largestViolation(other) < 1e-3))
-                    end = "is off by 1e-3 or more after " + std::to_string(step + 1) + " steps";
-            }
-        }
-        catch (const std::exception&) {
-            end = "fails after " + std::to_string(step) + " steps";
-        }
+        const std::string end = watchConstraints(verlet, system, group.positions, numSteps, platform);
         const double ratio = std::sqrt(squares / expected);
         std::cout << group.name << ": rms violation " << ratio << " times the expected, relative violation at most "
                   << largest << "; OpenMM's CCMA " << end << std::endl;

@@ -295,6 +295,25 @@ inline double largestViolation(const OpenMM::Context& context) {
     return largest;
 }
 
+/** What becomes of a System's constraints at 300 K: whether they hold, are violated by 1e-3, or the integrator fails. */
+inline std::string watchConstraints(OpenMM::Integrator& integrator, const OpenMM::System& system,
+                                    const std::vector<OpenMM::Vec3>& positions, int numSteps,
+                                    OpenMM::Platform& platform) {
+    OpenMM::Context context(system, integrator, platform);
+    context.setPositions(positions);
+    context.setVelocitiesToTemperature(300, 1);
+    for (int step = 1; step <= numSteps; step++)
+        try {
+            integrator.step(1);
+            if (!(largestViolation(context) < 1e-3))
+                return "is off by 1e-3 or more after " + std::to_string(step) + " steps";
+        }
+        catch (const std::exception&) {
+            return "fails after " + std::to_string(step) + " steps";
+        }
+    return "holds";
+}
+
 /**
  * Platform properties with which two runs repeat each other bit for bit. The CPU platform's nonbonded forces depend
  * on the timing of its threads, even with DeterministicForces, unless there is only one.
