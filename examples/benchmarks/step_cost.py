@@ -1,17 +1,19 @@
 #!/usr/bin/env python
-"""Cost of a step of this package's integrators relative to one of LangevinMiddleIntegrator.
+"""Cost of a step of this package's integrators relative to one of OpenMM's.
 
-Flexible TIP3P water with PME. All integrators start from the same equilibrated state and step in turn, in short
-bursts, so that other load on the machine meets all alike; only the steps are timed. The cost of the impulse methods'
-motion under the stiff terms is that of additional micro-steps, which take nothing else.
+Flexible TIP3P water with PME; and rigid water without any forces, which shows what constraints cost. All integrators
+start from the same equilibrated state and step in turn, in short bursts, so that other load on the machine meets all
+alike; only the steps are timed. The cost of the impulse methods' motion under the stiff terms is that of additional
+micro-steps, which take nothing else.
 """
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 import openmm as mm
-from openmmstiff import ImpulseIntegrator, ZhangSkeelLangevinIntegrator
+from openmmstiff import ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelLangevinIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -22,7 +24,7 @@ from water import build_box, build_system, equilibrate  # noqa: E402
 FRICTION = 1.0       # 1/ps
 STEP = 0.001         # ps
 MICRO_STEPS, MORE_MICRO_STEPS = 8, 48
-REFERENCE, FEW, MANY = "LangevinMiddle", f"Impulse, projected, {MICRO_STEPS} micro-steps", "Impulse, projected, more"
+FEW, MANY = f"Impulse, projected, {MICRO_STEPS} micro-steps", "Impulse, projected, more"
 
 
 def impulse_with(kick: int, micro_steps: int) -> mm.Integrator:
@@ -32,13 +34,19 @@ def impulse_with(kick: int, micro_steps: int) -> mm.Integrator:
 
 
 INTEGRATORS = {
-    REFERENCE: lambda: mm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, STEP),
+    "LangevinMiddle": lambda: mm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, STEP),
     "Z&Ss-Langevin": lambda: ZhangSkeelLangevinIntegrator(TEMPERATURE, FRICTION, STEP),
     "Impulse, plain": lambda: impulse_with(ImpulseIntegrator.Plain, MICRO_STEPS),
     FEW: lambda: impulse_with(ImpulseIntegrator.Projected, MICRO_STEPS),
     MANY: lambda: impulse_with(ImpulseIntegrator.Projected, MORE_MICRO_STEPS),
     "Impulse, mollified": lambda: impulse_with(ImpulseIntegrator.Mollified, MICRO_STEPS),
 }
+CONSTRAINED = {
+    "Verlet + SETTLE": lambda: mm.VerletIntegrator(STEP),
+    "SPOOK": lambda: SpookIntegrator(STEP),
+    "Mass penalty's RATTLE": lambda: MassPenaltyIntegrator(STEP),
+}
+Times = dict[str, np.ndarray]
 
 
 def main():
@@ -54,16 +62,35 @@ def main():
 
     box = build_box(options.waters)
     settings = {"temperature": TEMPERATURE, "platform": options.platform, "seed": options.seed}
-    state = equilibrate(box, "rigid", 0.5, **settings)
-    state = equilibrate(box, "flexible", 0.5, **settings, start=state)
-    system = build_system(box, "flexible")
+    rigid = equilibrate(box, "rigid", 0.5, **settings)
+    flexible = equilibrate(box, "flexible", 0.5, **settings, start=rigid)
+    without_forces = build_system(box, "rigid")
+    while without_forces.getNumForces():
+        without_forces.removeForce(0)
+    where = f"{options.platform} platform" + (f", {options.threads} threads" if options.platform == "CPU" else "")
+    print(f"{options.waters} waters, {where}, {1000 * STEP:g} fs, {options.rounds} rounds of {options.steps} steps: "
+          "median (quartiles)")
+    seconds = measure(INTEGRATORS, build_system(box, "flexible"), flexible, options)
+    print_times("flexible", seconds)
+    # The motion is divided into two halves, each of which begins with one more evaluation of the stiff forces.
+    micro_step = (seconds[MANY] - seconds[FEW]) / (MORE_MICRO_STEPS - MICRO_STEPS)
+    print(f"\nmotion under the stiff terms, {MICRO_STEPS} micro-steps, of the whole step: "
+          f"{quartiles((MICRO_STEPS + 2) * micro_step / seconds[FEW])}")
+    print_times("rigid, no forces", measure(CONSTRAINED, without_forces, rigid, options))
+
+
+def measure(makers: dict[str, Callable[[], mm.Integrator]], system: mm.System, state: mm.State, options) -> Times:
+    """Seconds of a step in each round."""
     properties = {"Threads": str(options.threads)} if options.platform == "CPU" else {}
-    integrators = {name: make() for name, make in INTEGRATORS.items()}
+    integrators = {name: make() for name, make in makers.items()}
     contexts = []  # keeps the Contexts alive
     for integrator in integrators.values():
-        integrator.setRandomNumberSeed(options.seed)
+        if hasattr(integrator, "setRandomNumberSeed"):
+            integrator.setRandomNumberSeed(options.seed)
         contexts.append(mm.Context(system, integrator, mm.Platform.getPlatform(options.platform), properties))
-        contexts[-1].setState(state)
+        contexts[-1].setPeriodicBoxVectors(*state.getPeriodicBoxVectors())
+        contexts[-1].setPositions(state.getPositions())
+        contexts[-1].setVelocitiesToTemperature(TEMPERATURE, options.seed)
         integrator.step(2 * options.steps)  # warm-up
 
     seconds = {name: np.empty(options.rounds) for name in integrators}
@@ -72,18 +99,16 @@ def main():
             begin = perf_counter()
             integrators[name].step(options.steps)
             seconds[name][i] = (perf_counter() - begin) / options.steps
+    return seconds
 
-    where = f"{options.platform} platform" + (f", {options.threads} threads" if properties else "")
-    print(f"{options.waters} flexible waters, {where}, {1000 * STEP:g} fs, "
-          f"{options.rounds} rounds of {options.steps} steps: median (quartiles)\n")
-    print(f"{'integrator':36}{'ms/step':26}ratio to {REFERENCE}")
+
+def print_times(waters: str, seconds: Times):
+    """Each beside the first."""
+    reference = next(iter(seconds))
+    print(f"\n{waters:36}{'ms/step':26}ratio to {reference}")
     for name, times in seconds.items():
         label = f"{name} ({MORE_MICRO_STEPS})" if name == MANY else name
-        print(f"{label:36}{quartiles(1000 * times):26}{quartiles(times / seconds[REFERENCE])}")
-    # The motion is divided into two halves, each of which begins with one more evaluation of the stiff forces.
-    micro_step = (seconds[MANY] - seconds[FEW]) / (MORE_MICRO_STEPS - MICRO_STEPS)
-    print(f"\nmotion under the stiff terms, {MICRO_STEPS} micro-steps, of the whole step: "
-          f"{quartiles((MICRO_STEPS + 2) * micro_step / seconds[FEW])}")
+        print(f"{label:36}{quartiles(1000 * times):26}{quartiles(times / seconds[reference])}")
 
 
 def quartiles(values: np.ndarray) -> str:
