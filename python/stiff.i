@@ -58,7 +58,7 @@ void fromPython(PyObject* list, std::vector<int>& value) {
 }
 void fromPython(PyObject* list, std::vector<std::string>& value) {
     for (int i = 0; i < PyList_GET_SIZE(list); i++)
-        value.push_back(PyUnicode_AsUTF8(PyList_GET_ITEM(list, i)));
+        value.push_back(PyUnicode_AsUTF8(PyList_GET_ITEM(list, i))); // which can be encoded
 }
 
 /** Raises openmm.OpenMMException, as OpenMM's own methods do. */

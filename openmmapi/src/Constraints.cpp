@@ -72,6 +72,8 @@ public:
                                                         constraint.damping);
             requireParticles("holonomic", i, constraint.particles);
             constraint.functions.push_back(makeTerm("holonomic", i, expression, constraint.particles, {}));
+            const vector<int> used = constraint.functions[0].getParticles();
+            requireEffect("holonomic", i, std::any_of(used.begin(), used.end(), [&](int p) { return isMobile(p); }));
             add(constraint);
         }
     }
@@ -92,6 +94,9 @@ public:
                 constraint.functions.push_back(std::move(term));
                 constraint.components.push_back(k);
             }
+            requireEffect("velocity", i,
+                          std::any_of(constraint.components.begin(), constraint.components.end(),
+                                      [&](int k) { return isMobile(constraint.particles[k / 3]); }));
             add(constraint);
         }
     }
@@ -104,9 +109,16 @@ private:
         const bool onVelocities = (constraint.kind == Constraint::Kind::Velocity);
         if (constraint.compliance == 0)
             constraint.compliance = (onVelocities ? integrator.getVelocityCompliance() : integrator.getCompliance());
-        if (constraint.damping == 0 && !onVelocities)
-            constraint.damping = integrator.computeDamping();
         set.constraints.push_back(std::move(constraint));
+    }
+
+    bool isMobile(int particle) const {
+        return system.getParticleMass(particle) > 0;
+    }
+
+    void requireEffect(const char* kind, int index, bool hasEffect) const {
+        if (!hasEffect)
+            refuse(kind, index, "depends on no particle that can move. Check its expressions");
     }
 
     [[noreturn]] void refuse(const char* kind, int index, const string& reason) const {
@@ -126,7 +138,7 @@ private:
             if (system.isVirtualSite(particle))
                 refuse(kind, index,
                        "acts on " + name + ", a virtual site. Constrain the particles that the site depends on");
-            mobile |= system.getParticleMass(particle) > 0;
+            mobile |= isMobile(particle);
         }
         if (!mobile)
             refuse(kind, index,
@@ -148,6 +160,13 @@ private:
                 refuse(kind, index, "has the expression '" + expression + "': " + e.what());
             }
         const int function = place->second;
+        for (const LocalCoordinate& coordinate : parsed[function].coordinates) {
+            vector<int> places = coordinate.places;
+            std::sort(places.begin(), places.end());
+            if (std::adjacent_find(places.begin(), places.end()) != places.end())
+                refuse(kind, index,
+                       "has the expression '" + expression + "', with a function of the same particle twice");
+        }
         return {function, placeCoordinates(parsed[function], particles), {}, false, -1, index};
     }
 
@@ -165,6 +184,27 @@ private:
 };
 
 } // namespace
+
+string OpenMMStiff::describeConstraint(const System& system, const SpookIntegrator& integrator, int index) {
+    auto describe = [&](const char* kind) { return string(kind) + " " + std::to_string(index); };
+    // Of each kind, how many rows it has and how many rows a constraint.
+    struct {
+        const char* name;
+        int number, rows;
+    } kinds[] = {{"constraint of the System", system.getNumConstraints(), 1},
+                 {"distance constraint", integrator.getNumDistanceConstraints(), 1},
+                 {"position constraint", integrator.getNumPositionConstraints(), 3},
+                 {"holonomic constraint", integrator.getNumHolonomicConstraints(), 1},
+                 {"velocity constraint", integrator.getNumVelocityConstraints(), 1}};
+    for (const auto& kind : kinds) {
+        if (index < kind.number * kind.rows) {
+            index /= kind.rows;
+            return describe(kind.name);
+        }
+        index -= kind.number * kind.rows;
+    }
+    return describe("constraint");
+}
 
 ConstraintSet OpenMMStiff::collectConstraints(const System& system, const SpookIntegrator& integrator,
                                               const string& className) {

@@ -61,7 +61,7 @@ public:
                 return particleFunction(node, Kind::Dihedral);
             if (name == "pointdistance")
                 return pointDistance(node);
-            throw NoHessian{"its expression has the function '" + name + "'"};
+            throw NoHessian{"the function '" + name + "' in its expression is not supported"};
         }
         return ExpressionTreeNode(operation.clone(), replaceAll(node.getChildren()));
     }
@@ -80,7 +80,8 @@ private:
         for (const ExpressionTreeNode& child : node.getChildren()) {
             const auto place = places.find(child.getOperation().getName());
             if (place == places.end())
-                throw OpenMMException("Unknown particle '" + child.getOperation().getName() + "' in " + name + "()");
+                throw OpenMMException("Unknown particle '" + child.getOperation().getName() + "' in " +
+                                      node.getOperation().getName() + "()");
             coordinate.places.push_back(place->second);
             name += "_" + place->first;
         }
@@ -128,6 +129,23 @@ void findVariables(const ExpressionTreeNode& node, std::set<string>& names) {
         names.insert(node.getOperation().getName());
     for (const ExpressionTreeNode& child : node.getChildren())
         findVariables(child, names);
+}
+
+/**
+ * Throw an exception if a part of an expression without variables is not finite: Lepton does not return from optimizing
+ * one that is not a number.
+ */
+void requireFiniteConstants(const ExpressionTreeNode& node) {
+    std::set<string> variables;
+    findVariables(node, variables);
+    if (variables.empty() && node.getOperation().getId() != Operation::CUSTOM) {
+        const double value = ParsedExpression(node).evaluate();
+        if (!std::isfinite(value))
+            throw OpenMMException("a part of it is " + std::to_string(value));
+        return;
+    }
+    for (const ExpressionTreeNode& child : node.getChildren())
+        requireFiniteConstants(child);
 }
 
 /** A function of one coordinate, or of those that are named; with a parameter list. */
@@ -272,7 +290,7 @@ void append(const CustomTorsionForce& force, TermCollector& collector) {
 
 void append(const CustomExternalForce& force, TermCollector& collector) {
     if (force.usesPeriodicBoundaryConditions())
-        throw NoHessian{"its expression has the function 'periodicdistance'"};
+        throw NoHessian{"the function 'periodicdistance' in its expression is not supported"};
     const ParsedExpression energy = Lepton::Parser::parse(force.getEnergyFunction());
     const vector<string> names = {"x", "y", "z"};
     const vector<LocalCoordinate> coordinates = {{Kind::X, {0}}, {Kind::Y, {0}}, {Kind::Z, {0}}};
@@ -307,6 +325,7 @@ ParticleFunction parse(const string& text, int numParticles, const vector<string
             coordinates.push_back({kind, {p}});
         }
     energy = ParsedExpression(FunctionReplacer(numParticles, coordinates, names).replace(energy.getRootNode()));
+    requireFiniteConstants(energy.getRootNode());
     return makeFunction(energy, text, names, coordinates, parameters, globals);
 }
 
@@ -314,7 +333,8 @@ void append(const CustomCompoundBondForce& force, TermCollector& collector) {
     if (force.getNumTabulatedFunctions() > 0)
         throw NoHessian{"it has tabulated functions"};
     if (force.usesPeriodicBoundaryConditions() && force.getEnergyFunction().find("pointdistance") != string::npos)
-        throw NoHessian{"its expression has the function 'pointdistance' with periodic boundary conditions"};
+        throw NoHessian{"the function 'pointdistance' in its expression is not supported with periodic boundary "
+                        "conditions"};
     vector<string> parameters;
     for (int p = 0; p < force.getNumPerBondParameters(); p++)
         parameters.push_back(force.getPerBondParameterName(p));

@@ -14,21 +14,21 @@ using std::vector;
 
 namespace {
 
-void requireNumber(bool valid, const string& what, double value, const string& remedy) {
+void requireNumber(bool valid, const char* what, double value, const char* remedy) {
     if (valid && std::isfinite(value))
         return;
     std::stringstream message;
-    message << "SpookIntegrator: " << what << ", not " << value << ". " << remedy;
+    message << "SpookIntegrator: " << what << ", but is " << value << ". " << remedy;
     throw OpenMMException(message.str());
 }
 
 void requireCompliance(double compliance) {
-    requireNumber(compliance >= 0, "the compliance of a constraint must be a positive number", compliance,
+    requireNumber(compliance >= 0, "the compliance of a constraint must not be negative", compliance,
                   "Give 0 for the compliance of the integrator");
 }
 
 void requireDamping(double damping) {
-    requireNumber(damping >= 0, "the damping time of a constraint must be a positive number", damping,
+    requireNumber(damping >= 0, "the damping time of a constraint must not be negative", damping,
                   "Give 0 for the damping of the integrator");
 }
 
@@ -43,6 +43,14 @@ void requireDifferent(const vector<int>& particles) {
     std::stringstream message;
     message << "SpookIntegrator: a constraint needs different particles, but has particle " << *twice
             << " twice. Give each particle once, and use its coordinates as often as needed";
+    throw OpenMMException(message.str());
+}
+
+void requireIndex(int constraint) {
+    if (constraint >= 0)
+        return;
+    std::stringstream message;
+    message << "SpookIntegrator: the System has no constraint " << constraint << ". Indices begin with 0";
     throw OpenMMException(message.str());
 }
 
@@ -80,7 +88,7 @@ void SpookIntegrator::setVelocityCompliance(double compliance) {
 }
 
 void SpookIntegrator::setDamping(double damping) {
-    requireNumber(damping >= 0, "the damping time must be a positive number", damping, "With 0 it is two steps");
+    requireNumber(damping >= 0, "the damping time must not be negative", damping, "With 0 it is two steps");
     this->damping = damping;
     revision++;
 }
@@ -91,11 +99,7 @@ double SpookIntegrator::computeDamping() const {
 }
 
 void SpookIntegrator::setSystemConstraintParameters(int constraint, double compliance, double damping) {
-    if (constraint < 0) {
-        std::stringstream message;
-        message << "SpookIntegrator: the System has no constraint " << constraint << ". Indices begin with 0";
-        throw OpenMMException(message.str());
-    }
+    requireIndex(constraint);
     requireCompliance(compliance);
     requireDamping(damping);
     if (compliance == 0 && damping == 0)
@@ -106,6 +110,7 @@ void SpookIntegrator::setSystemConstraintParameters(int constraint, double compl
 }
 
 void SpookIntegrator::getSystemConstraintParameters(int constraint, double& compliance, double& damping) const {
+    requireIndex(constraint);
     const auto found = ofSystem.find(constraint);
     const Softness softness = (found == ofSystem.end() ? Softness{0, 0} : found->second);
     compliance = softness.compliance;
@@ -253,6 +258,7 @@ void SpookIntegrator::initializeKernel() {
 }
 
 void SpookIntegrator::advance(bool) {
+    requireNumber(getStepSize() > 0, "the step size must be positive", getStepSize(), "Use setStepSize()");
     kernel.getAs<IntegrateSpookStepKernel>().execute(*context);
 }
 

@@ -4,6 +4,7 @@ A unit goes by the symbol that the comments in the C++ headers put in brackets.
 """
 
 import operator
+from collections.abc import Mapping, Set
 
 import numpy
 from openmm import Vec3, unit
@@ -28,9 +29,12 @@ def number(argument, value, symbol):
             expected = f"a quantity in {UNITS[symbol]}" if symbol else "a plain number"
             raise TypeError(f"{argument} must be {expected}, not in {value.unit}")
         value = value.value_in_unit(UNITS[symbol])
-    if not hasattr(value, "__float__"):
-        raise TypeError(f"{argument} must be a number{f' [{symbol}] or a Quantity' if symbol else ''}, not {value!r}")
-    return float(value)
+    try:
+        if hasattr(value, "__float__"):
+            return float(value)
+    except TypeError:       # an array of several numbers
+        pass
+    raise TypeError(f"{argument} must be a number{f' [{symbol}] or a Quantity' if symbol else ''}, not {value!r}")
 
 
 def integer(argument, value):
@@ -53,6 +57,12 @@ def string(argument, value):
     """The str that C++ takes."""
     if not isinstance(value, str):
         raise TypeError(f"{argument} must be a string, not {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{argument} cannot be encoded: {value!r}") from None
+    if "\0" in value:
+        raise ValueError(f"{argument} contains a null character: {value!r}")
     return value
 
 
@@ -61,8 +71,13 @@ def strings(argument, values):
     return _elements(argument, values, "strings", string)
 
 
+def _is_sequence(values):
+    """Whether it has elements in an order; arrays have."""
+    return hasattr(values, "__iter__") and not isinstance(values, (str, bytes, bytearray, Mapping, Set))
+
+
 def _elements(argument, values, kind, convert):
-    if isinstance(values, str) or not hasattr(values, "__iter__"):
+    if not _is_sequence(values):
         raise TypeError(f"{argument} must be a sequence of {kind}, not {values!r}")
     return [convert(f"an element of {argument}", value) for value in values]
 
@@ -73,7 +88,7 @@ def vector(argument, value, symbol):
         if not value.unit.is_compatible(UNITS[symbol]):
             raise TypeError(f"{argument} must be a vector in {UNITS[symbol]}, not in {value.unit}")
         value = value.value_in_unit(UNITS[symbol])
-    if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != 3:
+    if not _is_sequence(value) or not hasattr(value, "__len__") or len(value) != 3:
         raise TypeError(f"{argument} must have three components, not be {value!r}")
     return [number(f"a component of {argument}", component, symbol) for component in value]
 

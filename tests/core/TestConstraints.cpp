@@ -151,7 +151,9 @@ void testLargeBlocksAreSparseAndSmallOnesFillLanes() {
 void testKickIsThePapersEquation() {
     forAll([](const Chains& chains, const auto& batch, auto& work) {
         const auto values = work.values;
-        const auto positive = kickSpook(batch, h, work);
+        computeViolations(batch, work);
+        const auto violations = work.multipliers;
+        const auto positive = kickSpook(batch, h, 2 * h, work);
         for (int l = 0; l < batch.count; l++) {
             ASSERT(LaneTraits<std::decay_t<decltype(work.values[0])>>::lane(positive, l));
             const int m = batch.particles[l].back() / chains.numAtoms, first = m * chains.numAtoms;
@@ -168,11 +170,13 @@ void testKickIsThePapersEquation() {
                 if (onVelocities) {
                     ASSERT_EQUAL_TOL(dense.multipliers[0], lane(work.multipliers[p], l), 1e-6);
                     ASSERT_EQUAL_TOL(dense.onVelocities[0].w, lane(values[p], l), 1e-12);
+                    const double rate = dense.onVelocities[0].A(x).dot(v);
+                    ASSERT_EQUAL_TOL(rate - dense.onVelocities[0].w, lane(violations[p], l), 1e-12);
                 }
                 else {
                     ASSERT((int) p < numHolonomic);
                     ASSERT_EQUAL_TOL(dense.multipliers[1 + p], lane(work.multipliers[p], l), 1e-6);
-                    ASSERT_EQUAL_TOL(dense.holonomic[p].g(x), lane(values[p], l), 1e-12);
+                    ASSERT_EQUAL_TOL(dense.holonomic[p].g(x), lane(violations[p], l), 1e-12);
                 }
             }
         }
@@ -185,7 +189,7 @@ void testFailureIsNoticedInItsLane() {
     chains.forEachBatch<Lanes>([&](const auto& batch, auto& work) {
         using Real = std::decay_t<decltype(work.values[0])>;
         LaneTraits<Real>::lane(work.gradients[0][1], 2) = std::nan("");
-        ASSERT_EQUAL(2, findFalse<Real>(kickSpook(batch, h, work), batch.count));
+        ASSERT_EQUAL(2, findFalse<Real>(kickSpook(batch, h, 2 * h, work), batch.count));
     });
 }
 

@@ -663,6 +663,60 @@ void testMultipliersAreInCheckpoints(Platform& platform) {
     ASSERT(integrator.getMultipliers() == resumed.getMultipliers());
     context.reinitialize();
     assertThrows([&] { integrator.getMultipliers(); }, {"first step"});
+    SpookIntegrator another(0.01);
+    another.addDistanceConstraint(0, 1, 1);
+    Context different(pendulum.system, another, platform);
+    checkpoint.clear();
+    checkpoint.seekg(0);
+    assertThrows([&] { different.loadCheckpoint(checkpoint); }, {"SpookIntegrator", "2 constraints", "1"});
+}
+
+/** Of a constraint that is not finite the error says which, before and after the first step, small block or large. */
+void testConstraintsThatAreNotFinite(Platform& platform) {
+    for (int numParticles : {3, 60}) {
+        System system = makeParticles(vector<double>(numParticles, 12));
+        vector<Vec3> positions;
+        for (int i = 0; i < numParticles; i++) {
+            positions.push_back(Vec3(0.1 * i, 0, 0));
+            if (i > 0)
+                system.addConstraint(i - 1, i, 0.1);
+        }
+        for (const char* expression : {"log(x1-50)", "sqrt(x1-0.1)", "1/(x1-0.1)"}) {
+            SpookIntegrator integrator(0.001);
+            integrator.addHolonomicConstraint({0}, "y1");
+            integrator.addHolonomicConstraint({1}, expression);
+            Context context(system, integrator, platform);
+            context.setPositions(positions);
+            const vector<Vec3> velocities = makeVelocities(system, 300, 1);
+            context.setVelocities(velocities);
+            const vector<std::string> words = {"SpookIntegrator: holonomic constraint 1", "not finite"};
+            assertThrows([&] { integrator.step(1); }, words);
+            assertThrows([&] { context.getState(State::Energy); }, words);
+            ASSERT(getVelocities(context) == velocities && getPositions(context) == positions);
+        }
+    }
+    // The time of velocities is half a step before the present.
+    System system = makeParticles({1});
+    SpookIntegrator integrator(0.001);
+    integrator.addVelocityConstraint({0}, {"1", "0", "0"}, "sqrt(t)");
+    Context context(system, integrator, platform);
+    context.setPositions({Vec3()});
+    assertThrows([&] { context.setVelocitiesToTemperature(300, 1); }, {"SpookIntegrator", "not finite"});
+    ASSERT_EQUAL_VEC(Vec3(), getVelocities(context)[0], 0);
+    integrator.step(1);
+    ASSERT_EQUAL_TOL(std::sqrt(0.0005), getVelocities(context)[0][0], 1e-6);
+}
+
+/** Two particles in one place have no direction: their constraint exerts no force, and moves nothing. */
+void testConstraintWithoutDirection(Platform& platform) {
+    System system = makeParticles({1, 2});
+    SpookIntegrator integrator(0.001);
+    integrator.addDistanceConstraint(0, 1, 0.1);
+    Context context(system, integrator, platform);
+    context.setPositions({Vec3(), Vec3()});
+    integrator.step(1);
+    ASSERT_EQUAL(0, integrator.getMultipliers()[0]);
+    ASSERT_EQUAL_VEC(Vec3(), getPositions(context)[1], 0);
 }
 
 /** What cannot be is refused, with an error that says what and what to do. */
@@ -683,7 +737,9 @@ void testErrors(Platform& platform) {
                 integrator.addVelocityConstraint({0, 1}, {"1", "0", "0"});
             },
             {"SpookIntegrator", "2 particles", "6 coefficients, not 3"});
+    double softness[2];
     assertThrows([&] { integrator.setSystemConstraintParameters(-1, 1, 1); }, {"SpookIntegrator", "constraint -1"});
+    assertThrows([&] { integrator.getSystemConstraintParameters(-1, softness[0], softness[1]); }, {"constraint -1"});
     ASSERT_EQUAL(0, integrator.getNumDistanceConstraints());
     assertThrows([&] { integrator.computeViolations(); }, {"not bound"});
 
@@ -702,9 +758,40 @@ void testErrors(Platform& platform) {
     refused([](auto& i) { i.addHolonomicConstraint({0}, "x1+"); }, {"holonomic constraint 0", "'x1+'"});
     refused([](auto& i) { i.addHolonomicConstraint({0}, "x2"); }, {"holonomic constraint 0", "no variable 'x2'"});
     refused([](auto& i) { i.addHolonomicConstraint({0}, "x1-t"); }, {"holonomic constraint 0", "no variable 't'"});
-    refused([](auto& i) { i.addHolonomicConstraint({0, 1}, "distance(p1,p3)"); }, {"holonomic constraint 0", "p3"});
+    refused(
+            [](auto& i) {
+                i.addHolonomicConstraint({0, 1}, "distance(p1,p3)");
+            },
+            {"holonomic constraint 0", "particle 'p3' in distance()"});
+    refused(
+            [](auto& i) {
+                i.addHolonomicConstraint({0, 1, 2}, "pointangle(x1,y1,z1,x2,y2,z2,x3,y3,z3)");
+            },
+            {"holonomic constraint 0", "'pointangle'", "not supported"});
+    refused([](auto& i) { i.addHolonomicConstraint({0}, "x1-log(-1)"); }, {"holonomic constraint 0", "nan"});
+    refused([](auto& i) { i.addHolonomicConstraint({0}, "3"); }, {"holonomic constraint 0", "no particle"});
+    refused([](auto& i) { i.addHolonomicConstraint({0, 4}, "x2"); }, {"holonomic constraint 0", "no particle"});
+    refused([](auto& i) { i.addHolonomicConstraint({0, 1}, "angle(p1,p2,p1)"); }, {"holonomic constraint 0", "twice"});
+    refused([](auto& i) { i.addVelocityConstraint({0}, {"0", "0", "0"}); }, {"velocity constraint 0", "no particle"});
+    refused(
+            [](auto& i) {
+                i.addVelocityConstraint({4, 0}, {"1", "0", "0", "0", "0", "0"});
+            },
+            {"velocity constraint 0", "no particle"});
     refused([](auto& i) { i.addVelocityConstraint({0}, {"1", "0", "q"}); }, {"velocity constraint 0", "'q'"});
     refused([](auto& i) { i.setSystemConstraintParameters(1, 1, 1); }, {"constraint 1", "has only 1"});
+
+    // Compliances that are lost to rounding, and no step.
+    System pair = makeParticles({1, 1});
+    SpookIntegrator twice(0.001);
+    for (int copy = 0; copy < 2; copy++)
+        twice.addDistanceConstraint(0, 1, 0.1, 1e-30);
+    Context apart(pair, twice, platform);
+    apart.setPositions({Vec3(), Vec3(0.1, 0, 0)});
+    assertThrows([&] { twice.step(1); },
+                 {"SpookIntegrator", "particles 0, 1", "depend on each other", "setCompliance"});
+    twice.setStepSize(0);
+    assertThrows([&] { twice.step(1); }, {"SpookIntegrator", "step size", "positive"});
 
     // A massless particle, as an anchor or a pin, is welcome, and a change to something impossible can be undone.
     integrator.addDistanceConstraint(0, 4, 0.1);
@@ -750,13 +837,26 @@ void testNoMemoryIsAllocated(Platform& platform) {
 } // namespace
 
 int main(int argc, char* argv[]) {
-    return checkOnPlatform(
-            argc, argv,
-            {CLAIM(testStepIsTheMethod), CLAIM(testLinearConstraintsAreStable),
-             CLAIM(testDependentLinearConstraintsAreStable), CLAIM(testViolationsDecayWithTheDampingTime),
-             CLAIM(testViolationInMotion), CLAIM(testOrder), CLAIM(testEnergyLossIsAsTheorySays),
-             CLAIM(testMomentaAreKept), CLAIM(testRigidWatersFollowSettle), CLAIM(testMultipliersAreForces),
-             CLAIM(testDependentConstraints), CLAIM(testContradictoryConstraints), CLAIM(testPrescribedPulling),
-             CLAIM(testSkateOnASlope), CLAIM(testEnergiesAreOfThePresentTime), CLAIM(testChangesTakeEffect),
-             CLAIM(testMultipliersAreInCheckpoints), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testStepIsTheMethod),
+                            CLAIM(testLinearConstraintsAreStable),
+                            CLAIM(testDependentLinearConstraintsAreStable),
+                            CLAIM(testViolationsDecayWithTheDampingTime),
+                            CLAIM(testViolationInMotion),
+                            CLAIM(testOrder),
+                            CLAIM(testEnergyLossIsAsTheorySays),
+                            CLAIM(testMomentaAreKept),
+                            CLAIM(testRigidWatersFollowSettle),
+                            CLAIM(testMultipliersAreForces),
+                            CLAIM(testDependentConstraints),
+                            CLAIM(testContradictoryConstraints),
+                            CLAIM(testPrescribedPulling),
+                            CLAIM(testSkateOnASlope),
+                            CLAIM(testEnergiesAreOfThePresentTime),
+                            CLAIM(testChangesTakeEffect),
+                            CLAIM(testMultipliersAreInCheckpoints),
+                            CLAIM(testConstraintsThatAreNotFinite),
+                            CLAIM(testConstraintWithoutDirection),
+                            CLAIM(testErrors),
+                            CLAIM(testNoMemoryIsAllocated)});
 }

@@ -116,10 +116,22 @@ def test_drawn_velocities_are_allowed_by_all_constraints(platform):
     (lambda spook: spook.addHolonomicConstraint([0], 3), "expression must be a string"),
     (lambda spook: spook.addVelocityConstraint([0], "100"), "coefficients must be a sequence of strings"),
     (lambda spook: spook.addVelocityConstraint([0], [1, 0, 0]), "an element of coefficients must be a string"),
+    (lambda spook: spook.addPositionConstraint(0, {3, 1, 2}), "position must have three components"),
+    (lambda spook: spook.addPositionConstraint(0, np.zeros((3, 2))), "a component of position must be a number"),
+    (lambda spook: spook.addHolonomicConstraint(b"01", "x1"), "particles must be a sequence of integers"),
+    (lambda spook: spook.addHolonomicConstraint({0, 1}, "x1"), "particles must be a sequence of integers"),
 ])
 def test_wrong_arguments_are_type_errors(call, message):
     with pytest.raises(TypeError, match=message):
         call(SpookIntegrator(0.001))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "1\0x"])
+def test_strings_that_cpp_cannot_take(text):
+    for call in (lambda spook: spook.addVelocityConstraint([0], [text, "0", "0"]),
+                 lambda spook: spook.addHolonomicConstraint([0], text)):
+        with pytest.raises(ValueError, match="encoded|null character"):
+            call(SpookIntegrator(0.001))
 
 
 def test_mistakes_in_expressions_are_found_with_the_context(platform):

@@ -16,12 +16,16 @@ namespace OpenMMStiff {
  * Upsilon = 1/(1 + 4 tau/h), a step is
  *
  *     M v' = M v + h F + G^T lambda + A^T alpha,    x' = x + h v',
- *     G v' + 4 epsilon Upsilon/h^2 lambda = Upsilon (G v - 4/h g(x)),    A v' + gamma/h alpha = w(t + h/2).
+ *     G v' + 4 epsilon Upsilon/h^2 lambda = Upsilon (G v - 4/h g(x)),    A v' + gamma/h alpha = w,
+ *
+ * where A and w are those of the positions x and the time in the middle of the step.
  *
  * No iteration is made: a violation is not removed but decays with the time constant tau, and in motion one of order
- * h^2 is always there. In return a step never fails because of its constraints: they may depend on each other,
- * contradict each other, or be violated at the start; linear ones are stable whatever epsilon > 0, tau > 0
- * and h are (Theorem 5.1). For well-posed constraints that are to hold exactly use SHAKE: OpenMM's own integrators.
+ * h^2 is always there. In return there is a solution whatever the constraints are, unless compliances are so small that
+ * they are lost to rounding: constraints may depend on each other, contradict each other, or be violated at the start.
+ * Linear ones with the same epsilon and tau are stable whatever epsilon > 0, tau > 0 and h are (Theorem 5.1); in
+ * experiments so are those with values of their own. For well-posed constraints that are to hold exactly use
+ * SHAKE: OpenMM's own integrators.
  *
  * The constraints of the System take part, those of rigid waters too, and more can be added here: distances, positions,
  * functions of the coordinates of a few particles, and constraints on velocities. Where a compliance or damping of 0
@@ -31,9 +35,9 @@ namespace OpenMMStiff {
  * energy is computed from the mean of those before and after the present time. Then positions are of second order in h.
  *
  * The method is dissipative: violations follow the motion with a lag of tau, and the constraint forces do work on them;
- * energy is lost at the mean rate of h tau^2/2 <lambda' c'>, c = v^T (Hess g) v. Velocity constraints whose direction
- * turns at a rate omega slow down by omega^2 h/2 of the velocity. For a constant temperature add an AndersenThermostat
- * to the System.
+ * the energy changes at a mean rate of h tau^2/2 <lambda' c'> - epsilon tau <lambda'^2>, which is negative, with
+ * c = v^T (Hess g) v. Velocity constraints whose direction turns at a rate omega take omega^2 h/2 of the velocity in
+ * a unit of time. For a constant temperature add an AndersenThermostat to the System.
  */
 class OPENMM_EXPORT_STIFF SpookIntegrator : public StiffIntegrator {
 public:
@@ -80,7 +84,8 @@ public:
     /**
      * Set the damping time tau of holonomic constraints, with which violations decay. With 0, the default, it is two
      * steps, whatever their size, as in the paper. The longer it is, the larger are the violations in motion,
-     * (h^2/4 + h tau/2) v^T (Hess g) v, and the energy lost. With less than a tenth of a step molecules blow up.
+     * (h^2/4 + h tau/2) v^T (Hess g) v, and the energy lost. With much less than a quarter of a step molecules may blow
+     * up.
      *
      * @param damping   the damping time [ps]; an OpenMMException if it is negative
      */
@@ -119,7 +124,7 @@ public:
     }
     /**
      * Add a constraint on the distance between two particles, g = |x1 - x2| - d. One of them may be massless, and is
-     * then a fixed point.
+     * then a fixed point. While they are in one place they have no direction, and the constraint exerts no force.
      *
      * @param particle1    the index of one particle
      * @param particle2    the index of the other particle
@@ -241,8 +246,9 @@ public:
     }
     /**
      * Add a constraint on the velocities of a few particles, sum_k c_k . v_k = w: a rolling contact, a driven joint.
-     * The coefficients and w are expressions, see addHolonomicConstraint(), and may depend on the time t in ps too.
-     * Mistakes in them are reported when a Context is created.
+     * The coefficients and w are expressions, see addHolonomicConstraint(), and may depend on the time t in ps too:
+     * that in the middle of a step, or, where velocities are drawn, half a step before the present. Mistakes in them
+     * are reported when a Context is created.
      *
      * @param particles      the indices of the particles p1, p2, ...
      * @param coefficients   the x, y and z components of c_1, then those of c_2, ...

@@ -31,7 +31,7 @@ struct Constraint {
     int axis = 0;
     /// A distance or a component of a position [nm].
     double value = 0;
-    /// epsilon, or gamma of a velocity constraint; tau [ps].
+    /// epsilon, or gamma of a velocity constraint; tau [ps], 0 for the integrator's.
     double compliance = 0, damping = 0;
     std::vector<FunctionTerm> functions = {};
     std::vector<int> components = {};
@@ -57,6 +57,10 @@ constexpr const char* timeVariable = "t";
  */
 OPENMM_EXPORT_STIFF ConstraintSet collectConstraints(const OpenMM::System& system, const SpookIntegrator& integrator,
                                                      const std::string& className);
+
+/** How error messages call a constraint, by its index among those that are collected. */
+OPENMM_EXPORT_STIFF std::string describeConstraint(const OpenMM::System& system, const SpookIntegrator& integrator,
+                                                   int index);
 
 } // namespace OpenMMStiff
 

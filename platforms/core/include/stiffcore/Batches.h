@@ -8,6 +8,7 @@
 #include "openmmstiff/internal/Blocks.h"
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -25,8 +26,9 @@ using OpenMMStiff::Block;
  * What batches have in common whatever their terms are. A kind of batch is a template Batch<Real> derived from it, with
  *
  *     Pattern, Terms, Workspace         types: what blocks of the same build share (with numParticles, numMobile and
- *                                       schur), what describes the terms of a System, and the scratch memory of a
- *                                       thread, made from (batches, terms)
+ *                                       schur; describe(block, terms) are numbers that tell builds apart), what
+ *                                       describes the terms of a System, and the scratch memory of a thread, made
+ *                                       from (batches, terms)
  *     const Pattern* pattern
  *     Batch(pattern, blocks, terms, masses)
  */
@@ -68,16 +70,15 @@ public:
     std::vector<Batch<double>> largeBlocks;
 
     BatchSystem(const std::vector<Block>& blocks, const Terms& terms, const std::vector<double>& masses) {
+        std::map<std::vector<int>, int> patternOfBuild;
         std::vector<std::vector<const Block*>> blocksOfPattern;
         for (const Block& block : blocks) {
-            size_t i = 0;
-            while (i < patterns.size() && !patterns[i]->matches(block, terms))
-                i++;
-            if (i == patterns.size()) {
+            const auto [place, isNew] = patternOfBuild.try_emplace(Pattern::describe(block, terms), patterns.size());
+            if (isNew) {
                 patterns.push_back(std::make_unique<Pattern>(block, terms));
                 blocksOfPattern.emplace_back();
             }
-            blocksOfPattern[i].push_back(&block);
+            blocksOfPattern[place->second].push_back(&block);
         }
         for (size_t i = 0; i < patterns.size(); i++) {
             const std::vector<const Block*>& same = blocksOfPattern[i];
@@ -100,6 +101,11 @@ private:
     using Pattern = typename Batch<Real>::Pattern;
     std::vector<std::unique_ptr<Pattern>> patterns;
 };
+
+/** All lanes of a batch. */
+template <class Real> auto allLanes(const BlockBatch<Real>&) {
+    return typename DenseLdlt<Real>::Mask(true);
+}
 
 /** Copy vectors of a batch's particles from an array of the whole System, indexed [3 particle + component]. */
 template <class Real>

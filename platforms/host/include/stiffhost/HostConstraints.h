@@ -26,8 +26,7 @@ public:
      */
     void prepare(const OpenMM::System& system, const OpenMMStiff::SpookIntegrator& integrator,
                  const std::vector<double>& masses, const std::string& className) {
-        if (this->areArranged() && knownRevision == integrator.getConstraintRevision() &&
-            knownDamping == integrator.computeDamping())
+        if (this->areArranged() && knownRevision == integrator.getConstraintRevision())
             return;
         this->forget(); // what is impossible stays so until it is mended
         const OpenMMStiff::ConstraintSet set = OpenMMStiff::collectConstraints(system, integrator, className);
@@ -37,7 +36,6 @@ public:
         this->arrange(OpenMMStiff::connect(system, particles), set, masses);
         numConstraints = set.constraints.size();
         knownRevision = integrator.getConstraintRevision();
-        knownDamping = integrator.computeDamping();
     }
 
     int size() const {
@@ -46,7 +44,6 @@ public:
 
 private:
     int numConstraints = 0, knownRevision = 0;
-    double knownDamping = 0;
 };
 
 } // namespace stiffhost

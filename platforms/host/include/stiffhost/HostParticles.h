@@ -165,8 +165,9 @@ public:
         for (size_t i = 0; i < velocities.size(); i++)
             if (!std::isfinite(velocities[i].dot(velocities[i]))) {
                 std::stringstream message;
-                message << className << ": the velocity of particle " << i << " is not finite after a step of "
-                        << stepSize << " ps. Use a smaller step size, or minimize the energy first."
+                message << className << ": the velocity of particle " << i
+                        << " is not finite, or its square is not, after a step of " << stepSize
+                        << " ps. Use a smaller step size, or minimize the energy first."
                         << " The positions and velocities are those before the step";
                 throw OpenMM::OpenMMException(message.str());
             }

@@ -75,7 +75,7 @@ public:
             move(state, [&](const auto& batch, auto& work) {
                 gather(batch, components(accelerations), work.a);
                 kick(batch, 0.5 * h, work);
-                return all(batch);
+                return allLanes(batch);
             });
             particles.requireFiniteVelocities(state, className, h);
         });
@@ -141,7 +141,7 @@ public:
             gatherTerms(batch, w.data(), work.w);
             stiffcore::tieVelocities(batch, work);
             scatter(batch, work.v, components(velocities));
-            return all(batch);
+            return allLanes(batch);
         });
     }
 
@@ -226,11 +226,6 @@ private:
                 << " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
                    " before the step";
         throw OpenMM::OpenMMException(message.str());
-    }
-
-    /** That nothing has failed. */
-    template <class Real> static auto all(const stiffcore::PairBatch<Real>&) {
-        return typename stiffcore::DenseLdlt<Real>::Mask(true);
     }
 
     Backend backend;

@@ -7,8 +7,11 @@
 #include "openmm/internal/ContextImpl.h"
 #include "openmmstiff/StiffKernels.h"
 #include "stiffcore/constraints/Spook.h"
+#include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace stiffhost {
@@ -43,14 +46,14 @@ public:
         const double h = integrator->getStepSize();
         particles.orRestore(state, [&] {
             context.calcForcesAndEnergy(true, false, integrator->getIntegrationForceGroups());
-            kick(context, state, lastLambda);
+            kick(context, state);
             particles.drift(h, particles.getMasses(), state);
             context.computeVirtualSites();
             particles.requireFiniteVelocities(state, className, h);
         });
-        multipliers.swap(lastLambda);
-        for (double& lambda : multipliers)
-            lambda /= h;
+        multipliers.swap(lambda);
+        for (double& multiplier : multipliers)
+            multiplier /= h;
         state.advanceTime(h);
     }
 
@@ -67,7 +70,7 @@ public:
             evaluateConstraints(batch, time, box, work);
             stiffcore::computeViolations(batch, work);
             scatterTerms(batch, work.multipliers, violations.data());
-            return all(batch);
+            return allLanes(batch);
         });
         return violations;
     }
@@ -94,7 +97,9 @@ public:
                 const auto succeeded = projectVelocities(batch, work);
                 scatter(batch, work.v, components(state.velocities()));
                 return succeeded;
-            }));
+            }),
+                            context, time);
+            particles.requireFiniteVelocities(state, className, h);
         });
         state.velocities().swap(velocities);
     }
@@ -105,12 +110,13 @@ public:
         prepare(context);
         // The forces that are there have just been computed, but maybe for other groups, which are then to come back.
         const int groups = integrator->getIntegrationForceGroups(), present = context.getLastForceGroups();
-        const std::vector<OpenMM::Vec3> before = state.velocities();
+        before = state.velocities();
         double energy;
         particles.orRestore(state, [&] {
             if (groups != present)
                 context.calcForcesAndEnergy(true, false, groups);
-            kick(context, state, lastLambda);
+            kick(context, state);
+            particles.requireFiniteVelocities(state, className, integrator->getStepSize());
             for (size_t i = 0; i < before.size(); i++)
                 state.velocities()[i] = (before[i] + state.velocities()[i]) * 0.5;
             energy = particles.computeKineticEnergy(state);
@@ -134,8 +140,15 @@ public:
     void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
         size_t number;
         readCheckpoint(stream, &number, 1);
-        multipliers.resize(number);
-        readCheckpoint(stream, multipliers.data(), number);
+        if (number != 0 && number != (size_t) constraints.size()) {
+            std::stringstream message;
+            message << className << ": the checkpoint has multipliers of " << number << " constraints, but there are "
+                    << constraints.size() << ". It was written with other constraints";
+            throw OpenMM::OpenMMException(message.str());
+        }
+        std::vector<double> read(number);
+        readCheckpoint(stream, read.data(), number);
+        multipliers.swap(read);
     }
     void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode&) const override {
     }
@@ -155,9 +168,10 @@ private:
             work.v[i].setZero();
     }
 
-    /** Advance the velocities by a step under the forces that are there; lambda is written, h times the multipliers. */
-    void kick(OpenMM::ContextImpl& context, HostState& state, std::vector<double>& lambda) {
+    /** Advance the velocities by a step under the forces that are there; `lambda` is written. */
+    void kick(OpenMM::ContextImpl& context, HostState& state) {
         const double h = integrator->getStepSize(), time = context.getTime() + 0.5 * h;
+        const double damping = integrator->computeDamping();
         const stiffcore::Box box = state.box();
         lambda.assign(constraints.size(), 0.0);
         particles.divideByMasses(state.forces(), accelerations);
@@ -166,28 +180,52 @@ private:
             load(batch, state, work);
             gather(batch, components(accelerations), work.a);
             evaluateConstraints(batch, time, box, work);
-            const auto succeeded = kickSpook(batch, h, work);
+            const auto succeeded = kickSpook(batch, h, damping, work);
             scatter(batch, work.v, components(state.velocities()));
             scatterTerms(batch, work.multipliers, lambda.data());
             return succeeded;
-        }));
+        }),
+                        context, time);
+        for (double multiplier : lambda)
+            if (!std::isfinite(multiplier))
+                requireFiniteConstraints(context, time);
     }
 
-    void requireSolution(const std::string& failed) const {
+    void requireSolution(const std::string& failed, OpenMM::ContextImpl& context, double time) {
         if (failed.empty())
             return;
+        requireFiniteConstraints(context, time);
         std::stringstream message;
         message << className << ": the constraints of " << failed << " cannot be solved for in a step of "
                 << integrator->getStepSize()
-                << " ps: they depend on each other more than their compliance can bear, or are not finite."
-                << " Use setCompliance() with a larger value, or a smaller step size. The positions and velocities are"
-                   " those before the step";
+                << " ps: they depend on each other more than their compliance can bear. Use setCompliance() with a"
+                   " larger value. The positions and velocities are those before the step";
         throw OpenMM::OpenMMException(message.str());
     }
 
-    /** That nothing has failed. */
-    template <class Real> static auto all(const stiffcore::ConstraintBatch<Real>&) {
-        return typename stiffcore::DenseLdlt<Real>::Mask(true);
+    /** If a constraint or its gradient is not finite at the present positions, say which. */
+    void requireFiniteConstraints(OpenMM::ContextImpl& context, double time) {
+        HostState state(context);
+        const stiffcore::Box box = state.box();
+        std::vector<double> finite(constraints.size(), 1.0);
+        constraints.forEach([&](const auto& batch, auto& work) {
+            load(batch, state, work);
+            evaluateConstraints(batch, time, box, work);
+            using stiffcore::select;
+            using Scalar = std::decay_t<decltype(work.values[0])>;
+            for (int p = 0; p < batch.size(); p++)
+                work.multipliers[p] = select(isFinite(batch, p, work), Scalar(1), Scalar(0));
+            scatterTerms(batch, work.multipliers, finite.data());
+            return allLanes(batch);
+        });
+        const auto place = std::find(finite.begin(), finite.end(), 0.0);
+        if (place == finite.end())
+            return;
+        throw OpenMM::OpenMMException(
+                className + ": " +
+                OpenMMStiff::describeConstraint(context.getSystem(), *integrator, place - finite.begin()) +
+                ", or its gradient, is not finite at the present positions. Change the expression, or the positions."
+                " The positions and velocities are those before the step");
     }
 
     Backend backend;
@@ -196,8 +234,9 @@ private:
     const Integrator* integrator = nullptr;
     std::string className;
     std::vector<OpenMM::Vec3> accelerations;
-    // Of the last step, empty before it; and scratch.
-    std::vector<double> multipliers, lastLambda;
+    // Of the last step, empty before it; and h times those of a kick.
+    std::vector<double> multipliers, lambda;
+    std::vector<OpenMM::Vec3> before; // velocities
 };
 
 } // namespace stiffhost

@@ -28,11 +28,6 @@ struct PatternConstraint {
     std::vector<int> components;
     /// Where the gradients with respect to its atoms stand in the workspace.
     int firstGradient;
-
-    bool operator==(const PatternConstraint& other) const {
-        return kind == other.kind && axis == other.axis && atoms == other.atoms && functions == other.functions &&
-               components == other.components;
-    }
 };
 
 /** What all blocks of the same build have in common. */
@@ -55,10 +50,22 @@ struct ConstraintPattern {
         }
     }
 
-    /** Whether a block has this pattern. */
-    bool matches(const Block& block, const ConstraintSet& all) const {
-        return (int) block.particles.size() == numParticles && block.numMobile == numMobile &&
-               block.terms.size() == constraints.size() && localConstraints(block, all) == constraints;
+    /** The build of a block. */
+    static std::vector<int> describe(const Block& block, const ConstraintSet& all) {
+        std::vector<int> build = {(int) block.particles.size(), block.numMobile};
+        auto append = [&](const std::vector<int>& numbers) {
+            build.push_back(numbers.size());
+            build.insert(build.end(), numbers.begin(), numbers.end());
+        };
+        for (const PatternConstraint& constraint : localConstraints(block, all)) {
+            build.insert(build.end(), {int(constraint.kind), constraint.axis});
+            append(constraint.atoms);
+            append(constraint.components);
+            // The coordinates of a function differ at most in their particles, which it takes from the constraint.
+            for (const LocalFunction& function : constraint.functions)
+                build.push_back(function.function);
+        }
+        return build;
     }
 
 private:
@@ -93,7 +100,7 @@ template <class Real> struct ConstraintBatch : BlockBatch<Real> {
     using Terms = ConstraintSet;
     using Workspace = ConstraintWorkspace<Real>;
     const ConstraintPattern* pattern;
-    /// For each constraint its value, compliance and damping time, see Constraint.
+    /// For each constraint its value, compliance and damping time, see Constraint; damping 0 is the default.
     std::vector<Real> values, compliances, dampings;
     /// For each coupling of two constraints the 1/m of their common atom.
     std::vector<Real> couplings;
@@ -247,6 +254,14 @@ Real computeInverseMass(const ConstraintBatch<Real>& batch, int p, const Constra
     for (size_t a = 0; a < constraint.atoms.size(); a++)
         sum += batch.inverseMasses[constraint.atoms[a]] * work.gradients[constraint.firstGradient + a].squaredNorm();
     return sum;
+}
+
+/** Whether a constraint's value and gradient are finite, in which lanes. */
+template <class Real> auto isFinite(const ConstraintBatch<Real>& batch, int p, const ConstraintWorkspace<Real>& work) {
+    using std::abs;
+    // Of what is finite the difference with itself is 0.
+    const Real sum = work.values[p] + computeInverseMass(batch, p, work), difference = sum - sum;
+    return abs(difference) <= Real(0);
 }
 
 /** Compute by how much constraints are violated, g or A v - w, into work.multipliers. */

@@ -35,8 +35,11 @@ template <class Real> auto imposeRates(const ConstraintBatch<Real>& batch, Const
     Real* matrix = work.matrixOf(batch);
     std::fill_n(matrix, schur.layout.getNumValues(), Real(0));
     for (int p = 0; p < batch.size(); p++) {
-        work.multipliers[p] -= computeRate(batch, p, work.v, work);
-        matrix[schur.diagonalSlots[p]] = work.diagonal[p] + computeInverseMass(batch, p, work);
+        const Real inverseMass = computeInverseMass(batch, p, work);
+        matrix[schur.diagonalSlots[p]] = work.diagonal[p] + inverseMass;
+        // Particles in one place have no direction: a constraint without a gradient exerts no force.
+        const Real missing = work.multipliers[p] - computeRate(batch, p, work.v, work);
+        work.multipliers[p] = select(inverseMass > Real(0), missing, Real(0));
     }
     for (size_t i = 0; i < schur.couplings.size(); i++) {
         const Coupling& coupling = schur.couplings[i];
@@ -55,15 +58,22 @@ template <class Real> auto imposeRates(const ConstraintBatch<Real>& batch, Const
     return positive;
 }
 
-/** v <- v', and work.multipliers <- lambda; in which lanes there was a solution. */
-template <class Real> auto kickSpook(const ConstraintBatch<Real>& batch, double h, ConstraintWorkspace<Real>& work) {
+/**
+ * v <- v', and work.multipliers <- lambda.
+ *
+ * @param damping   tau of constraints that have none of their own [ps]
+ * @return in which lanes there was a solution
+ */
+template <class Real>
+auto kickSpook(const ConstraintBatch<Real>& batch, double h, double damping, ConstraintWorkspace<Real>& work) {
     for (int p = 0; p < batch.size(); p++) {
         if (batch.pattern->constraints[p].kind == Constraint::Kind::Velocity) {
             work.multipliers[p] = work.values[p];
             work.diagonal[p] = batch.compliances[p] * (1 / h);
         }
         else {
-            const Real upsilon = 1 / (1 + batch.dampings[p] * (4 / h));
+            const Real tau = select(batch.dampings[p] > Real(0), batch.dampings[p], Real(damping));
+            const Real upsilon = 1 / (1 + tau * (4 / h));
             work.multipliers[p] = upsilon * (computeRate(batch, p, work.v, work) - work.values[p] * (4 / h));
             work.diagonal[p] = batch.compliances[p] * upsilon * (4 / (h * h));
         }

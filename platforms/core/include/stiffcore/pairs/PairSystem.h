@@ -22,10 +22,6 @@ using OpenMMStiff::PenalizedPair;
 struct PatternPair {
     std::array<int, 2> atoms;
     bool periodic, constrained;
-
-    bool operator==(const PatternPair& other) const {
-        return atoms == other.atoms && periodic == other.periodic && constrained == other.constrained;
-    }
 };
 
 /** What all blocks of the same build have in common. */
@@ -46,10 +42,12 @@ struct PairPattern {
         }
     }
 
-    /** Whether a block has this pattern. */
-    bool matches(const Block& block, const std::vector<PenalizedPair>& allPairs) const {
-        return (int) block.particles.size() == numParticles && block.numMobile == numMobile &&
-               block.terms.size() == pairs.size() && localPairs(block, allPairs) == pairs;
+    /** The build of a block. */
+    static std::vector<int> describe(const Block& block, const std::vector<PenalizedPair>& allPairs) {
+        std::vector<int> build = {(int) block.particles.size(), block.numMobile};
+        for (const PatternPair& pair : localPairs(block, allPairs))
+            build.insert(build.end(), {pair.atoms[0], pair.atoms[1], pair.periodic, pair.constrained});
+        return build;
     }
 
 private:
