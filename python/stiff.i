@@ -251,6 +251,7 @@ from . import _conversions
 %include "openmmstiff/MassPenaltyIntegrator.h"
 %include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 %include "openmmstiff/SpookIntegrator.h"
+%include "openmmstiff/HMMIntegrator.h"
 %include "openmmstiff/ConstraintPenalties.h"
 
 // The classes that can be created, derived ones before their bases.
@@ -261,7 +262,8 @@ from . import _conversions
          OpenMMStiff::ImpulseIntegrator,
          OpenMMStiff::MassPenaltyLangevinIntegrator,
          OpenMMStiff::MassPenaltyIntegrator,
-         OpenMMStiff::SpookIntegrator);
+         OpenMMStiff::SpookIntegrator,
+         OpenMMStiff::HMMIntegrator);
 %inline %{
 /** The same integrator; in Python, an object of the most derived class known to this module. */
 OpenMM::Integrator* _downcast(OpenMM::Integrator* integrator) {

@@ -5,6 +5,7 @@
  * Everything that a C++ program needs to use OpenMM-Stiff.
  */
 #include "openmmstiff/ConstraintPenalties.h"
+#include "openmmstiff/HMMIntegrator.h"
 #include "openmmstiff/ImpulseIntegrator.h"
 #include "openmmstiff/ImpulseLangevinIntegrator.h"
 #include "openmmstiff/MassPenaltyIntegrator.h"

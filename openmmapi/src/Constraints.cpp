@@ -31,9 +31,9 @@ public:
                         << " of the System, which has only " << number;
                 throw OpenMMException(message.str());
             }
+        const ConstraintSet ofSystem = collectSystemConstraints(system);
         for (int i = 0; i < number; i++) {
-            Constraint constraint = {Constraint::Kind::Distance, {0, 0}};
-            system.getConstraintParameters(i, constraint.particles[0], constraint.particles[1], constraint.value);
+            Constraint constraint = ofSystem.constraints[i];
             integrator.getSystemConstraintParameters(i, constraint.compliance, constraint.damping);
             add(constraint);
         }
@@ -204,6 +204,16 @@ string OpenMMStiff::describeConstraint(const System& system, const SpookIntegrat
         index -= kind.number * kind.rows;
     }
     return describe("constraint");
+}
+
+ConstraintSet OpenMMStiff::collectSystemConstraints(const System& system) {
+    ConstraintSet set;
+    for (int i = 0; i < system.getNumConstraints(); i++) {
+        Constraint constraint = {Constraint::Kind::Distance, {0, 0}};
+        system.getConstraintParameters(i, constraint.particles[0], constraint.particles[1], constraint.value);
+        set.constraints.push_back(constraint);
+    }
+    return set;
 }
 
 ConstraintSet OpenMMStiff::collectConstraints(const System& system, const SpookIntegrator& integrator,

@@ -30,14 +30,14 @@ _check_openmm()
 
 from . import _openmmstiff, openmmstiff as _wrapped  # noqa: E402
 from .openmmstiff import (  # noqa: E402
-    ConstraintPenalties, ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
-    MassPenaltyLangevinIntegrator, SpookIntegrator, StiffForceSelection, StiffIntegrator, ZhangSkeelIntegrator,
-    ZhangSkeelLangevinIntegrator)
+    ConstraintPenalties, HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat,
+    MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator, StiffForceSelection, StiffIntegrator,
+    ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
 from ._penalties import MultiplierReporter, penalizeConstraints  # noqa: E402
 from ._topology import addPairsFromTopology  # noqa: E402
 
-__all__ = ["ConstraintPenalties", "ImpulseIntegrator", "ImpulseLangevinIntegrator", "LangevinThermostat",
-           "MassPenaltyIntegrator", "MassPenaltyLangevinIntegrator", "MultiplierReporter", "SpookIntegrator",
+__all__ = ["ConstraintPenalties", "HMMIntegrator", "ImpulseIntegrator", "ImpulseLangevinIntegrator",
+           "LangevinThermostat", "MassPenaltyIntegrator", "MassPenaltyLangevinIntegrator", "MultiplierReporter", "SpookIntegrator",
            "StiffForceSelection", "StiffIntegrator", "ZhangSkeelIntegrator", "ZhangSkeelLangevinIntegrator",
            "addPairsFromTopology", "penalizeConstraints"]
 

@@ -1,4 +1,5 @@
 #include "openmmstiff/serialization/RegisterProxies.h"
+#include "openmmstiff/HMMIntegrator.h"
 #include "openmmstiff/ImpulseIntegrator.h"
 #include "openmmstiff/ImpulseLangevinIntegrator.h"
 #include "openmmstiff/MassPenaltyIntegrator.h"
@@ -7,6 +8,7 @@
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/internal/Version.h"
+#include "openmmstiff/serialization/HMMIntegratorProxy.h"
 #include "openmmstiff/serialization/ImpulseIntegratorProxy.h"
 #include "openmmstiff/serialization/ImpulseLangevinIntegratorProxy.h"
 #include "openmmstiff/serialization/MassPenaltyIntegratorProxy.h"
@@ -29,6 +31,7 @@ bool registerProxies() {
     SerializationProxy::registerProxy(typeid(MassPenaltyIntegrator), new MassPenaltyIntegratorProxy());
     SerializationProxy::registerProxy(typeid(MassPenaltyLangevinIntegrator), new MassPenaltyLangevinIntegratorProxy());
     SerializationProxy::registerProxy(typeid(SpookIntegrator), new SpookIntegratorProxy());
+    SerializationProxy::registerProxy(typeid(HMMIntegrator), new HMMIntegratorProxy());
     return true;
 }
 } // namespace

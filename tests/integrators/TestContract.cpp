@@ -18,6 +18,20 @@ using std::vector;
 
 namespace {
 
+/** Add a force that depends on a phase, as HMMIntegrator needs it; at the phase's default there is none. */
+void vibrate(Model& model) {
+    auto* force = new CustomExternalForce("50*cos(theta)*x");
+    force->addGlobalParameter("theta", M_PI / 2);
+    force->addParticle(0);
+    model.system.addForce(force);
+}
+
+Model makeCluster(int numSide, bool rigid = false) {
+    Model model = makeWaterCluster(numSide, rigid);
+    vibrate(model);
+    return model;
+}
+
 /** Shows where the code of an integrator's kernel comes from. */
 template <class Base> struct Probe : Base {
     using Base::Base;
@@ -26,6 +40,14 @@ template <class Base> struct Probe : Base {
         Dl_info info;
         ASSERT(dladdr(*static_cast<void* const*>(object), &info) != 0); // its table of virtual functions
         return info.dli_fname;
+    }
+};
+
+/** An HMMIntegrator for forces with a certain frequency. */
+struct Vibrating : HMMIntegrator {
+    explicit Vibrating(double stepSize) : HMMIntegrator(stepSize, 1e5) {
+        setFilter(Simple);
+        setNumMicroSteps(8);
     }
 };
 
@@ -95,6 +117,7 @@ vector<Subject> makeSubjects() {
         return integrator;
     };
     subjects.push_back(spook);
+    subjects.push_back(makeSubject<Vibrating>("HMMIntegrator", ""));
     return subjects;
 }
 
@@ -142,7 +165,7 @@ double difference(const Run& a, const Run& b) {
 
 /** A run resumed from a checkpoint, in the same or a new Context, is bit for bit the run that went on. */
 void testCheckpointsResumeExactly(Platform& platform) {
-    const Model model = makeWaterCluster(2);
+    const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         Run run(subject, model.system, platform, 0.002), same(subject, model.system, platform, 0.002);
         run.start(model.positions, 1);
@@ -159,7 +182,7 @@ void testCheckpointsResumeExactly(Platform& platform) {
 
 /** So is one resumed from a State that carries the integrator's parameters, if there is no noise. */
 void testStatesResumeExactly(Platform& platform) {
-    const Model model = makeWaterCluster(2);
+    const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         if (subject.hasHeatBath)
             return;
@@ -179,7 +202,7 @@ void testStatesResumeExactly(Platform& platform) {
 
 /** reinitialize(true) goes on from the same state. */
 void testReinitializePreservesTheState(Platform& platform) {
-    const Model model = makeWaterCluster(2);
+    const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         if (subject.hasHeatBath)
             return; // it starts the random numbers again, as it should
@@ -197,7 +220,7 @@ void testReinitializePreservesTheState(Platform& platform) {
 
 /** With a seed that was set, a run repeats itself after reinitialize(); with seed 0 each Context has its own. */
 void testSeeds(Platform& platform) {
-    const Model model = makeWaterCluster(2);
+    const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         Run run(subject, model.system, platform, 0.002), other(subject, model.system, platform, 0.002);
         other.start(model.positions, 4);
@@ -220,7 +243,7 @@ void testSeeds(Platform& platform) {
 
 /** Without friction, a Langevin form is a deterministic integrator: it does not use up random numbers that matter. */
 void testNoFrictionMeansNoNoise(Platform& platform) {
-    const Model model = makeWaterCluster(2);
+    const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         if (!subject.hasHeatBath)
             return;
@@ -246,7 +269,7 @@ void testNoFrictionMeansNoNoise(Platform& platform) {
 void testChangesTakeEffect(Platform& platform) {
     const int group = 7;
     auto makeModel = [&](bool stiffer) {
-        Model model = makeWaterCluster(2);
+        Model model = makeCluster(2);
         auto* external = new CustomExternalForce("scale*x^2");
         external->addGlobalParameter("scale", 0);
         external->addParticle(0);
@@ -307,7 +330,7 @@ void testChangesTakeEffect(Platform& platform) {
 
 /** A failed step throws an error that names class and molecule, and leaves the state as it was; then it goes on. */
 void testFailedStepKeepsTheState(Platform& platform) {
-    const Model model = makeWaterCluster(2);
+    const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         Run run(subject, model.system, platform, 0.002);
         run.start(model.positions, 8);
@@ -332,7 +355,7 @@ void testErrors(Platform& platform) {
         const auto integrator = subject.make(0.001);
         assertThrows([&] { integrator->step(1); }, {"not bound"});
         assertThrows([&] { subject.make(-0.001); }, {"negative"});
-        Model model = makeWaterCluster(1);
+        Model model = makeCluster(1);
         Context context(model.system, *integrator, platform);
         assertThrows([&] { integrator->step(1); }, {"positions have not been set"});
         assertThrows([&] { Context second(model.system, *integrator, platform); }, {"already bound"});
@@ -349,11 +372,11 @@ void testStiffForcesThatCannotBe(Platform& platform) {
         auto* selection = dynamic_cast<StiffForceSelection*>(integrator.get());
         if (selection == nullptr)
             return;
-        Model constrained = makeWaterCluster(1);
+        Model constrained = makeCluster(1);
         constrained.system.addConstraint(0, 1, bondLength);
         assertThrows([&] { Context context(constrained.system, *integrator, platform); },
                      {subject.className.c_str(), "constraint 0", "particles 0 and 1", "rigidWater=False"});
-        Model model = makeWaterCluster(1);
+        Model model = makeCluster(1);
         cutOff(model);
         selection->setStiffForceGroups(1);
         assertThrows([&] { Context context(model.system, *integrator, platform); },
@@ -375,7 +398,8 @@ void testStiffForcesThatCannotBe(Platform& platform) {
 
 /** Rigid waters beside a flexible solute keep their constraints, in positions and in the velocities of a full step. */
 void testConstraintsOutsideTheStiffTerms(Platform& platform) {
-    const Model model = makeSoluteInRigidWater();
+    Model model = makeSoluteInRigidWater();
+    vibrate(model);
     forEachSubject([&](const Subject& subject) {
         Run run(subject, model.system, platform, 0.0005);
         run.integrator->setConstraintTolerance(1e-8);
@@ -406,7 +430,8 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
 
 /** Massless particles stay, whatever their velocity; virtual sites follow their molecules. */
 void testMasslessParticlesAndVirtualSites(Platform& platform) {
-    const Model model = makeWaterWithSiteAndAnchor();
+    Model model = makeWaterWithSiteAndAnchor();
+    vibrate(model);
     const int site = 3, anchor = 4;
     forEachSubject([&](const Subject& subject) {
         Run run(subject, model.system, platform, 0.002);
@@ -424,7 +449,7 @@ void testMasslessParticlesAndVirtualSites(Platform& platform) {
 
 /** Stiff bonds across the faces of a triclinic box are the same as inside it. */
 void testPeriodicTermsInTriclinicBox(Platform& platform) {
-    Model model = makeWaterCluster(1), wrapped = makeWaterCluster(1);
+    Model model = makeCluster(1), wrapped = makeCluster(1);
     const Vec3 a(1, 0, 0), b(0.3, 1.1, 0), c(-0.2, 0.4, 1.2);
     for (Model* m : {&model, &wrapped}) {
         m->system.setDefaultPeriodicBoxVectors(a, b, c);
@@ -450,7 +475,7 @@ void testPeriodicTermsInTriclinicBox(Platform& platform) {
 
 /** In a CompoundIntegrator another integrator moves the positions: they are adopted as they are. */
 void testCompoundIntegrator(Platform& platform) {
-    const Model model = makeWaterCluster(2);
+    const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         if (subject.hasHeatBath)
             return;
@@ -478,7 +503,7 @@ void testCompoundIntegrator(Platform& platform) {
 
 /** Each platform got its own kernel, although CpuPlatform is a ReferencePlatform too. */
 void testKernelIsThePlatformsOwn(Platform& platform) {
-    const Model model = makeWaterCluster(1);
+    const Model model = makeCluster(1);
     forEachSubject([&](const Subject& subject) {
         const std::string library = subject.findKernelLibrary(model, platform);
         ASSERT(library.find("libOpenMMStiff" + platform.getName() + ".so") != std::string::npos);
@@ -487,7 +512,7 @@ void testKernelIsThePlatformsOwn(Platform& platform) {
 
 /** Both platforms compute the same, dense and sparse. */
 void testPlatformsAgree(Platform& platform) {
-    Model model = makeWaterCluster(2);
+    Model model = makeCluster(2);
     // A chain long enough for the sparse solver.
     auto* bonds = new HarmonicBondForce();
     auto* angles = new HarmonicAngleForce();

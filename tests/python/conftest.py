@@ -10,7 +10,7 @@ import numpy as np
 import openmm
 import pytest
 from openmm import app, unit
-from openmmstiff import LangevinThermostat
+from openmmstiff import HMMIntegrator, LangevinThermostat
 
 FORCE_FIELD = app.ForceField("tip3p.xml")
 PLATFORMS = ["Reference", "CPU"]
@@ -50,7 +50,12 @@ class Waters:
         self.system = FORCE_FIELD.createSystem(self.topology, nonbondedMethod=app.NoCutoff, rigidWater=rigid)
 
     def context(self, integrator, platform):
-        """A Context at 300 K."""
+        """A Context at 300 K. An HMMIntegrator gets a force that depends on a phase, which it is for."""
+        if isinstance(integrator, HMMIntegrator):
+            force = openmm.CustomExternalForce("50*cos(theta)*x")
+            force.addGlobalParameter("theta", np.pi/2)
+            force.addParticle(0)
+            self.system.addForce(force)
         context = openmm.Context(self.system, integrator, platform)
         context.setPositions(self.positions)
         context.setVelocitiesToTemperature(300, 1)
@@ -122,8 +127,15 @@ def add_force_with_parameter(system):
 
 
 def create(cls, stepSize=0.002):
-    """An integrator of a class: those with a heat bath at 300 K with a friction of 1/ps."""
-    return cls(300, 1, stepSize) if issubclass(cls, LangevinThermostat) else cls(stepSize)
+    """An integrator of a class: with a heat bath at 300 K with a friction of 1/ps, for vibrations few micro-steps."""
+    if issubclass(cls, LangevinThermostat):
+        return cls(300, 1, stepSize)
+    if not issubclass(cls, HMMIntegrator):
+        return cls(stepSize)
+    integrator = cls(stepSize, 1e5)
+    integrator.setFilter(HMMIntegrator.Simple)
+    integrator.setNumMicroSteps(8)
+    return integrator
 
 
 def run_python(code, **environment):

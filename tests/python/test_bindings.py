@@ -10,12 +10,12 @@ import openmm
 import pytest
 from conftest import Waters, create, positions_of
 from openmm import app, unit
-from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
+from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
                          MassPenaltyLangevinIntegrator, SpookIntegrator, StiffForceSelection, StiffIntegrator,
                          ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
 
 INTEGRATORS = [ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator,
-               MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator]
+               MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator, HMMIntegrator]
 CLASSES = INTEGRATORS + [StiffIntegrator, LangevinThermostat, StiffForceSelection]
 
 
@@ -37,7 +37,8 @@ def integrator(request):
 def test_constructors_have_named_arguments():
     for cls in INTEGRATORS:
         assert list(inspect.signature(cls).parameters) == (
-            ["temperature", "frictionCoeff", "stepSize"] if issubclass(cls, LangevinThermostat) else ["stepSize"])
+            ["temperature", "frictionCoeff", "stepSize"] if issubclass(cls, LangevinThermostat) else
+            ["macroStepSize", "frequency"] if cls is HMMIntegrator else ["stepSize"])
 
 
 @pytest.mark.parametrize("name, arguments", [
@@ -73,6 +74,14 @@ def test_methods_of_the_impulse_integrators_have_named_arguments(name, arguments
 def test_methods_of_the_mass_penalty_integrators_have_named_arguments(name, arguments):
     integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)
     assert list(inspect.signature(getattr(integrator, name)).parameters) == arguments
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("setFrequency", ["frequency"]), ("setPhaseParameter", ["name"]), ("setFilter", ["filter"]),
+    ("setMacroMethod", ["method"]), ("setNumMicroSteps", ["number"]), ("setNumPeriods", ["number"]),
+    ("setVibratedForceGroups", ["groups"]), ("computeNumMicroEvaluations", [])])
+def test_methods_of_the_hmm_integrator_have_named_arguments(name, arguments):
+    assert list(inspect.signature(getattr(HMMIntegrator(0.01, 1e4), name)).parameters) == arguments
 
 
 SOFTNESS = ["compliance", "damping"]
@@ -234,7 +243,7 @@ def test_class_hierarchy():
     assert issubclass(MassPenaltyLangevinIntegrator, LangevinThermostat)
     for cls in INTEGRATORS:
         assert issubclass(cls, StiffIntegrator)
-        splits_forces = not issubclass(cls, (MassPenaltyIntegrator, SpookIntegrator))
+        splits_forces = not issubclass(cls, (MassPenaltyIntegrator, SpookIntegrator, HMMIntegrator))
         assert issubclass(cls, StiffForceSelection) == splits_forces
 
 

@@ -16,6 +16,8 @@ RUNS = {  # options, the figure, and what is printed
     "tao_owhadi/water_clusters": (["--shorten", "100", "--replicas", "1", "--part", "multipliers"], "q, averages"),
     "rod_ladder": (["--time", "0.5", "--links", "3", "--largest", "20"], "Slope in logarithms"),
     "velocity_constraints": (["--halvings", "1"], "Lowest point of the skate"),
+    "inverted_pendulum": (["--steps", "10", "20"], "Largest differences of an angle"),
+    "paul_trap": (["--halvings", "1"], "Mathieu"),
 }
 
 

@@ -95,6 +95,6 @@ def test_public_names():
         "StiffIntegrator", "LangevinThermostat", "StiffForceSelection", "ZhangSkeelIntegrator",
         "ZhangSkeelLangevinIntegrator", "ImpulseIntegrator", "ImpulseLangevinIntegrator", "MassPenaltyIntegrator",
         "MassPenaltyLangevinIntegrator", "addPairsFromTopology", "ConstraintPenalties", "MultiplierReporter",
-        "penalizeConstraints", "SpookIntegrator"}
+        "penalizeConstraints", "SpookIntegrator", "HMMIntegrator"}
     for name in openmmstiff.__all__:
         assert getattr(openmmstiff, name).__module__ == "openmmstiff"

@@ -8,7 +8,7 @@ import pytest
 from openmm import XmlSerializer, unit
 
 import conftest
-from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
+from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
                          MassPenaltyLangevinIntegrator, SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
 
@@ -39,6 +39,9 @@ SETTINGS = {
     MassPenaltyLangevinIntegrator: {**MASS_PENALTY, **THERMOSTAT, "MetricCorrection": False},
     SpookIntegrator: {**COMMON, "Compliance": 1e-7/3*COMPLIANCE, "VelocityCompliance": 1e-6/3*COMPLIANCE/PICOSECONDS,
                       "Damping": 0.02/3*PICOSECONDS},
+    HMMIntegrator: {**COMMON, "Frequency": 1e7/3/PICOSECONDS, "PhaseParameter": "phi & psi",
+                    "Filter": HMMIntegrator.HalfBump, "MacroMethod": HMMIntegrator.SHAKE, "NumMicroSteps": 22,
+                    "NumPeriods": 12, "VibratedForceGroups": -2**31 + 2},
 }
 
 
@@ -186,6 +189,15 @@ def test_xml_of_version_1_stays_readable():
     assert integrator.getPositionConstraintParameters(0)[:2] == [3, openmm.Vec3(1, 2, 3)*unit.nanometer]
     assert integrator.getHolonomicConstraintParameters(0)[:2] == [[7], "x1"]
     assert integrator.getVelocityConstraintParameters(0)[:3] == [[7], ["1", "0", "z1"], "t"]
+    integrator = HMMIntegrator.cast(XmlSerializer.deserialize("""<?xml version="1.0" ?>
+        <Integrator constraintTolerance="1e-06" filter="2" frequency="1e5" integrationForceGroups="-1" macroMethod="0"
+         numMicroSteps="10" numPeriods="20" phaseParameter="phi" stepSize=".004" type="HMMIntegrator" version="1"
+         vibratedForceGroups="4"/>"""))
+    assert integrator.getFrequency() == 1e5/PICOSECONDS
+    assert integrator.getFilter() == HMMIntegrator.Simple
+    assert integrator.getMacroMethod() == HMMIntegrator.SHAKE
+    assert integrator.getPhaseParameter() == "phi"
+    assert integrator.getVibratedForceGroups() == 4
 
 
 def newest_version(cls):

@@ -1,6 +1,7 @@
 #ifndef OPENMM_STIFF_KERNELS_H_
 #define OPENMM_STIFF_KERNELS_H_
 
+#include "HMMIntegrator.h"
 #include "ImpulseLangevinIntegrator.h"
 #include "MassPenaltyLangevinIntegrator.h"
 #include "SpookIntegrator.h"
@@ -234,6 +235,34 @@ public:
      * Get the multiplier of each constraint in the last step, the force along its gradient.
      */
     virtual std::vector<double> getMultipliers() const = 0;
+};
+
+/**
+ * This kernel is invoked by HMMIntegrator to take one macro-step.
+ */
+class OPENMM_EXPORT_STIFF IntegrateHMMStepKernel : public StiffStepKernel {
+public:
+    static std::string Name() {
+        return "IntegrateHMMStep";
+    }
+    IntegrateHMMStepKernel(const std::string& name, const OpenMM::Platform& platform)
+            : StiffStepKernel(name, platform) {
+    }
+    /**
+     * Initialize the kernel.
+     *
+     * @param context      the Context that the integrator is bound to
+     * @param integrator   the HMMIntegrator this kernel will be used for
+     * @param className    the name of the integrator's class, for error messages
+     */
+    virtual void initialize(OpenMM::ContextImpl& context, const HMMIntegrator& integrator,
+                            const std::string& className) = 0;
+    /**
+     * Execute a macro-step.
+     *
+     * @param stateModified   whether a Force modified the Context's state just before this step
+     */
+    virtual void execute(OpenMM::ContextImpl& context, const HMMIntegrator& integrator, bool stateModified) = 0;
 };
 
 } // namespace OpenMMStiff

@@ -48,6 +48,9 @@ struct ConstraintSet {
 /// The time [ps], the parameter of the functions of velocity constraints.
 constexpr const char* timeVariable = "t";
 
+/** The constraints of a System, without compliance and damping. */
+OPENMM_EXPORT_STIFF ConstraintSet collectSystemConstraints(const OpenMM::System& system);
+
 /**
  * Collect the constraints of a System and those of an integrator, in the order of
  * SpookIntegrator::computeViolations(), with their compliance and damping.

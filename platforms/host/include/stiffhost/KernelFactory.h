@@ -1,6 +1,7 @@
 #ifndef STIFFHOST_KERNEL_FACTORY_H_
 #define STIFFHOST_KERNEL_FACTORY_H_
 
+#include "HMMKernel.h"
 #include "ImpulseKernel.h"
 #include "MassPenaltyKernel.h"
 #include "SpookKernel.h"
@@ -22,7 +23,8 @@ template <class Backend> class KernelFactory : public OpenMM::KernelFactory {
 public:
     static std::vector<std::string> getKernelNames() {
         return {OpenMMStiff::IntegrateZhangSkeelStepKernel::Name(), OpenMMStiff::IntegrateImpulseStepKernel::Name(),
-                OpenMMStiff::IntegrateMassPenaltyStepKernel::Name(), OpenMMStiff::IntegrateSpookStepKernel::Name()};
+                OpenMMStiff::IntegrateMassPenaltyStepKernel::Name(), OpenMMStiff::IntegrateSpookStepKernel::Name(),
+                OpenMMStiff::IntegrateHMMStepKernel::Name()};
     }
 
     OpenMM::KernelImpl* createKernelImpl(std::string name, const OpenMM::Platform& platform,
@@ -35,6 +37,8 @@ public:
             return new MassPenaltyKernel<Backend>(name, platform, context);
         if (name == OpenMMStiff::IntegrateSpookStepKernel::Name())
             return new SpookKernel<Backend>(name, platform, context);
+        if (name == OpenMMStiff::IntegrateHMMStepKernel::Name())
+            return new HMMKernel<Backend>(name, platform, context);
         throw OpenMM::OpenMMException("Tried to create kernel with illegal kernel name '" + name + "'");
     }
 

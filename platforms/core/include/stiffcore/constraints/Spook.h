@@ -83,16 +83,23 @@ auto kickSpook(const ConstraintBatch<Real>& batch, double h, double damping, Con
     return imposeRates(batch, work);
 }
 
-/** v <- the closest velocities, in the metric of the masses, that the constraints allow. */
-template <class Real> auto projectVelocities(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
-    const double regularization = 1e-9; // relative; for constraints that depend on each other
+/** work.diagonal <- just what keeps the matrix of constraints that depend on each other from being singular. */
+template <class Real> void useSmallRegularization(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
+    const double regularization = 1e-9; // relative
     for (int p = 0; p < batch.size(); p++) {
-        const bool onVelocities = (batch.pattern->constraints[p].kind == Constraint::Kind::Velocity);
-        work.multipliers[p] = (onVelocities ? work.values[p] : Real(0));
         // A constraint without a gradient is a row of its own that does nothing.
         const Real inverseMass = computeInverseMass(batch, p, work);
         work.diagonal[p] = regularization * select(inverseMass > Real(0), inverseMass, Real(1));
     }
+}
+
+/** v <- the closest velocities, in the metric of the masses, that the constraints allow. */
+template <class Real> auto projectVelocities(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
+    for (int p = 0; p < batch.size(); p++) {
+        const bool onVelocities = (batch.pattern->constraints[p].kind == Constraint::Kind::Velocity);
+        work.multipliers[p] = (onVelocities ? work.values[p] : Real(0));
+    }
+    useSmallRegularization(batch, work);
     return imposeRates(batch, work);
 }
 

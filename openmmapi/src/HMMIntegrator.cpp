@@ -1,0 +1,84 @@
+#include "openmmstiff/HMMIntegrator.h"
+#include "openmmstiff/StiffKernels.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/internal/ContextImpl.h"
+#include <cmath>
+#include <sstream>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using std::string;
+using std::vector;
+
+namespace {
+void requireEven(const char* what, int number, int least) {
+    if (number >= least && number % 2 == 0)
+        return;
+    std::stringstream message;
+    message << "HMMIntegrator: the number of " << what << " must be even and at least " << least << ", not " << number;
+    throw OpenMMException(message.str());
+}
+} // namespace
+
+HMMIntegrator::HMMIntegrator(double macroStepSize, double frequency)
+        : StiffIntegrator(macroStepSize), phaseParameter("theta"), filter(Bump), macroMethod(RATTLE), numMicroSteps(40),
+          numPeriods(40), vibratedForceGroups(0) {
+    setFrequency(frequency);
+}
+
+void HMMIntegrator::setFrequency(double frequency) {
+    if (!(frequency > 0) || std::isinf(frequency)) {
+        std::stringstream message;
+        message << "HMMIntegrator: the angular frequency of the vibration must be a positive number, not " << frequency
+                << "/ps";
+        throw OpenMMException(message.str());
+    }
+    this->frequency = frequency;
+}
+
+void HMMIntegrator::setFilter(Filter filter) {
+    if (filter != Bump && filter != HalfBump && filter != Simple) {
+        std::stringstream message;
+        message << "HMMIntegrator: there is no filter number " << int(filter) << "; give Bump, HalfBump or Simple";
+        throw OpenMMException(message.str());
+    }
+    this->filter = filter;
+}
+
+void HMMIntegrator::setMacroMethod(MacroMethod method) {
+    if (method != SHAKE && method != RATTLE) {
+        std::stringstream message;
+        message << "HMMIntegrator: there is no macro method number " << int(method) << "; give SHAKE or RATTLE";
+        throw OpenMMException(message.str());
+    }
+    macroMethod = method;
+}
+
+void HMMIntegrator::setNumMicroSteps(int number) {
+    requireEven("micro-steps in a period", number, 4);
+    numMicroSteps = number;
+}
+
+void HMMIntegrator::setNumPeriods(int number) {
+    requireEven("periods in the window", number, 2);
+    numPeriods = number;
+}
+
+int HMMIntegrator::computeNumMicroEvaluations() const {
+    if (filter == Simple)
+        return numMicroSteps / 2 + 1;
+    const int inHalf = numPeriods / 2 * numMicroSteps; // the weight at the end of the window is 0
+    return filter == HalfBump ? inHalf : 2 * inHalf - 1;
+}
+
+vector<string> HMMIntegrator::getKernelNames() {
+    return {IntegrateHMMStepKernel::Name()};
+}
+
+void HMMIntegrator::initializeKernel() {
+    kernel.getAs<IntegrateHMMStepKernel>().initialize(*context, *this, getClassName());
+}
+
+void HMMIntegrator::advance(bool stateModified) {
+    kernel.getAs<IntegrateHMMStepKernel>().execute(*context, *this, stateModified);
+}

@@ -1,0 +1,283 @@
+#ifndef STIFFHOST_MICRO_INTEGRATION_H_
+#define STIFFHOST_MICRO_INTEGRATION_H_
+
+#include "HostBatches.h"
+#include "HostParticles.h"
+#include "openmm/Force.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/internal/ContextImpl.h"
+#include "openmm/internal/ForceImpl.h"
+#include "openmmstiff/HMMIntegrator.h"
+#include "openmmstiff/internal/Blocks.h"
+#include "openmmstiff/internal/Constraints.h"
+#include "stiffcore/constraints/MicroShake.h"
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace stiffhost {
+
+/** What the averaged force depends on beside positions and parameters, and what nobody announces a change of. */
+struct MicroSettings {
+    double frequency = 0;
+    int filter = 0, numMicroSteps = 0, numPeriods = 0, vibratedGroups = 0, integrationGroups = 0;
+    std::string phaseParameter;
+    stiffcore::Box box = {};
+
+    MicroSettings() = default;
+    MicroSettings(const OpenMMStiff::HMMIntegrator& integrator, const HostState& state)
+            : frequency(integrator.getFrequency()), filter(integrator.getFilter()),
+              numMicroSteps(integrator.getNumMicroSteps()), numPeriods(integrator.getNumPeriods()),
+              vibratedGroups(integrator.getVibratedForceGroups()),
+              integrationGroups(integrator.getIntegrationForceGroups()), phaseParameter(integrator.getPhaseParameter()),
+              box(state.box()) {
+    }
+    bool operator==(const MicroSettings& other) const {
+        return frequency == other.frequency && filter == other.filter && numMicroSteps == other.numMicroSteps &&
+               numPeriods == other.numPeriods && vibratedGroups == other.vibratedGroups &&
+               integrationGroups == other.integrationGroups && phaseParameter == other.phaseParameter &&
+               box == other.box;
+    }
+};
+
+/** The constraints of a System in batches. */
+template <class Backend> class SystemConstraints : public HostBatches<Backend, stiffcore::ConstraintBatch> {
+public:
+    explicit SystemConstraints(Backend& backend) : HostBatches<Backend, stiffcore::ConstraintBatch>(backend) {
+    }
+    void initialize(const OpenMM::System& system, const std::vector<double>& masses) {
+        const OpenMMStiff::ConstraintSet set = OpenMMStiff::collectSystemConstraints(system);
+        std::vector<std::vector<int>> particles;
+        for (const OpenMMStiff::Constraint& constraint : set.constraints)
+            particles.push_back(constraint.particles);
+        this->arrange(OpenMMStiff::connect(system, particles), set, masses);
+    }
+};
+
+/**
+ * The averaged force of the asynchronous heterogeneous multiscale method (Calvo and Sanz-Serna, Algorithm 2): from
+ * x = X at rest and theta = 0, M x'' = f(x, theta) with SHAKE over half a window, to one side or to both,
+ *
+ *     v_{k+1/2} = v_{k-1/2} + h a_k,    y_{k+1} = y_k + h v_{k+1/2},    x_k = X + y_k,
+ *
+ * and the weighted mean of the a_k, those by constraints included. Forces that are not vibrated have their value at X.
+ */
+template <class Backend> class MicroIntegration {
+public:
+    using Integrator = OpenMMStiff::HMMIntegrator;
+    using Vectors = std::vector<OpenMM::Vec3>;
+
+    MicroIntegration(Backend& backend, HostParticles<Backend>& particles) : particles(particles), constraints(backend) {
+    }
+
+    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::string& className) {
+        this->className = className;
+        const int numParticles = context.getSystem().getNumParticles();
+        for (Vectors* vectors : {&start, &slow, &first, &a, &v, &before, &y, &sum})
+            vectors->assign(numParticles, OpenMM::Vec3());
+        constraints.initialize(context.getSystem(), particles.getMasses());
+        findGroups(context, integrator);
+    }
+
+    /** Whether the present change of a parameter is one of the phase, here. */
+    bool isRunning() const {
+        return running;
+    }
+
+    /**
+     * Compute the averaged accelerations at the Context's positions.
+     *
+     * @param check   whether to look if the forces are even in theta, where the filter requires that
+     */
+    void average(OpenMM::ContextImpl& context, const Integrator& integrator, bool check, Vectors& accelerations) {
+        HostState state(context);
+        const Groups groups = findGroups(context, integrator);
+        const PhaseGuard guard(*this, context, integrator.getPhaseParameter());
+        start = state.positions();
+        if (groups.slow != 0) {
+            context.calcForcesAndEnergy(true, false, groups.slow);
+            particles.divideByMasses(state.forces(), slow);
+        }
+        else
+            std::fill(slow.begin(), slow.end(), OpenMM::Vec3());
+        const bool even = (integrator.getFilter() != Integrator::Bump);
+        if (even && check)
+            requireEvenForces(context, state, integrator, groups.vibrated);
+        std::fill(sum.begin(), sum.end(), OpenMM::Vec3());
+        chooseWeights(integrator);
+        const double share = (even ? 1 : 0.5);
+        integrate(context, state, integrator, groups.vibrated, 1, share);
+        if (!even)
+            integrate(context, state, integrator, groups.vibrated, -1, share);
+        state.positions() = start;
+        accelerations = sum;
+    }
+
+private:
+    struct Groups {
+        int vibrated, slow;
+    };
+
+    /** Gives the phase back the value that it had. */
+    class PhaseGuard {
+    public:
+        PhaseGuard(MicroIntegration& micro, OpenMM::ContextImpl& context, const std::string& name)
+                : micro(micro), context(context), name(name), value(context.getParameter(name)) {
+            micro.running = true;
+        }
+        ~PhaseGuard() {
+            context.setParameter(name, value);
+            micro.running = false;
+        }
+
+    private:
+        MicroIntegration& micro;
+        OpenMM::ContextImpl& context;
+        std::string name;
+        double value;
+    };
+
+    Groups findGroups(OpenMM::ContextImpl& context, const Integrator& integrator) const {
+        const std::string name = integrator.getPhaseParameter();
+        const int integrated = integrator.getIntegrationForceGroups();
+        int withPhase = 0;
+        std::string looked;
+        for (OpenMM::ForceImpl* impl : context.getForceImpls()) {
+            const int group = 1 << impl->getOwner().getForceGroup();
+            if ((integrated & group) == 0)
+                continue;
+            looked += (looked.empty() ? "'" : ", '") + impl->getOwner().getName() + "'";
+            if (impl->getDefaultParameters().count(name))
+                withPhase |= group;
+        }
+        if (withPhase == 0)
+            throw OpenMM::OpenMMException(className + ": no force that is integrated depends on the phase '" + name +
+                                          "', of " + (looked.empty() ? "none" : looked) +
+                                          ". Give the oscillating force a global parameter of this name, or call"
+                                          " setPhaseParameter()");
+        const int asked = integrator.getVibratedForceGroups(), vibrated = (asked == 0 ? withPhase : asked & integrated);
+        if ((withPhase & ~vibrated) != 0) {
+            std::stringstream message;
+            message << className << ": forces that depend on the phase '" << name << "' are in groups (mask "
+                    << withPhase << ") that are not vibrated (mask " << asked
+                    << "). Change setVibratedForceGroups(), or call it with"
+                    << " 0 to choose the groups by the phase";
+            throw OpenMM::OpenMMException(message.str());
+        }
+        return {vibrated, integrated & ~vibrated};
+    }
+
+    /** The accelerations by the vibrated forces at the present positions, with those by the slow ones. */
+    void accelerate(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator, int groups,
+                    double theta, Vectors& result) {
+        context.setParameter(integrator.getPhaseParameter(), theta);
+        context.calcForcesAndEnergy(true, false, groups);
+        particles.divideByMasses(state.forces(), result);
+        for (size_t i = 0; i < result.size(); i++)
+            result[i] += slow[i];
+    }
+
+    void requireEvenForces(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator, int groups) {
+        const double theta = 1, tolerance = 1e-5; // an angle like any other; forces may be in single precision
+        accelerate(context, state, integrator, groups, theta, a);
+        accelerate(context, state, integrator, groups, -theta, v);
+        double largest = 0;
+        for (size_t i = 0; i < a.size(); i++)
+            largest = std::max(largest, std::sqrt(a[i].dot(a[i])));
+        for (size_t i = 0; i < a.size(); i++) {
+            const OpenMM::Vec3 difference = a[i] - v[i];
+            if (!(std::sqrt(difference.dot(difference)) <= tolerance * largest)) {
+                std::stringstream message;
+                message << className << ": the filter is for forces that are even in the phase, but on particle " << i
+                        << " they differ at " << theta << " and " << -theta
+                        << ". Use setFilter() with Bump, or shift the phase";
+                throw OpenMM::OpenMMException(message.str());
+            }
+        }
+    }
+
+    /** The weights of the a_k, k >= 0, whose sum is 1; half a window. That of k = 0 is half a weight. */
+    void chooseWeights(const Integrator& integrator) {
+        const bool simple = (integrator.getFilter() == Integrator::Simple);
+        const int n = integrator.getNumMicroSteps(), count = (simple ? n / 2 + 1 : integrator.getNumPeriods() / 2 * n);
+        weights.resize(count);
+        double total = 0;
+        for (int k = 0; k < count; k++) {
+            const double s = double(k) / count;
+            weights[k] = (simple ? 1 : std::exp(5 / (s * s - 1)));
+            if (k == 0 || (simple && k == count - 1))
+                weights[k] *= 0.5;
+            total += weights[k];
+        }
+        for (double& weight : weights)
+            weight /= total;
+    }
+
+    /** Integrate over half the window, to one side, and add the share of it to the sum. */
+    void integrate(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator, int groups, int side,
+                   double share) {
+        const int n = integrator.getNumMicroSteps();
+        const double pi = 3.14159265358979323846, h = 2 * pi / (n * integrator.getFrequency());
+        const std::vector<double>& masses = particles.getMasses();
+        std::fill(v.begin(), v.end(), OpenMM::Vec3());
+        std::fill(y.begin(), y.end(), OpenMM::Vec3());
+        state.positions() = start;
+        for (size_t k = 0; k < weights.size(); k++) {
+            if (k == 0 && side < 0)
+                a = first;
+            else
+                accelerate(context, state, integrator, groups, side * 2 * pi * (k % n) / n, a);
+            if (k == 0)
+                first = a;
+            // At rest at k = 0, where the mean of the velocities before and after is 0.
+            const double t = (k == 0 ? 0.5 * h : h);
+            before = v;
+            for (size_t i = 0; i < masses.size(); i++)
+                v[i] += a[i] * t;
+            constrain(context, state, h);
+            for (size_t i = 0; i < masses.size(); i++) {
+                sum[i] += (v[i] - before[i]) * (share * weights[k] / t);
+                y[i] += v[i] * h;
+                if (masses[i] > 0)
+                    state.positions()[i] = start[i] + y[i];
+            }
+            context.computeVirtualSites();
+        }
+    }
+
+    void constrain(OpenMM::ContextImpl& context, HostState& state, double h) {
+        if (context.getSystem().getNumConstraints() == 0)
+            return;
+        const stiffcore::Box box = state.box();
+        const std::string failed = constraints.forEach([&](const auto& batch, auto& work) {
+            gather(batch, components(state.positions()), work.x);
+            gather(batch, components(y), work.a);
+            gather(batch, components(v), work.v);
+            const auto converged = microShake(batch, h, box, work);
+            scatter(batch, work.v, components(v));
+            return converged;
+        });
+        if (failed.empty())
+            return;
+        std::stringstream message;
+        message << className << ": the constraints of " << failed << " cannot be solved for in a micro-step of " << h
+                << " ps. Use setNumMicroSteps() with a larger number. The positions and velocities are those before the"
+                   " step";
+        throw OpenMM::OpenMMException(message.str());
+    }
+
+    HostParticles<Backend>& particles;
+    SystemConstraints<Backend> constraints;
+    std::string className;
+    bool running = false;
+    std::vector<double> weights;
+    // X; accelerations by slow forces and at the start; those at present, velocities, those before, displacements; the
+    // weighted sum of accelerations.
+    Vectors start, slow, first, a, v, before, y, sum;
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_MICRO_INTEGRATION_H_ */

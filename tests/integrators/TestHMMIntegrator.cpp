@@ -1,0 +1,381 @@
+/**
+ * HMMIntegrator: the method, on each platform.
+ */
+
+#include "CountAllocations.h"
+#include "Derivatives.h"
+#include "OpenMMStiff.h"
+#include "PlatformTest.h"
+#include "Statistics.h"
+#include "Systems.h"
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using std::vector;
+
+namespace {
+
+const double gravity = 9.8, length = 0.2, speed = 4;
+
+/**
+ * The paper's inverted pendulum (equation 2.2): the coordinate x of a particle is the angle from the upward vertical,
+ * q'' = (g + v_max omega cos(theta)) sin(q) / l.
+ */
+System makePendulum(double omega, int numParticles = 1) {
+    System system;
+    auto* force = new CustomExternalForce("(g+vw*cos(theta))/l*cos(x)+k*y*y*x");
+    force->addGlobalParameter("theta", 0.3);
+    force->addGlobalParameter("g", gravity);
+    force->addGlobalParameter("vw", speed * omega);
+    force->addGlobalParameter("l", length);
+    force->addGlobalParameter("k", 0);
+    for (int i = 0; i < numParticles; i++) {
+        system.addParticle(1);
+        force->addParticle(i);
+    }
+    system.addForce(force);
+    return system;
+}
+
+/** The averaged angle at times of a step size, by the method of Runge and Kutta (equations 2.5 and 2.6). */
+vector<double> averagedAngles(double start, double H, int numSteps) {
+    auto F = [](double q) {
+        return (gravity / length - speed * speed / (2 * length * length) * std::cos(q)) * std::sin(q);
+    };
+    const int parts = 200;
+    const double h = H / parts;
+    double q = start, p = 0;
+    vector<double> angles;
+    for (int i = 0; i < numSteps; i++) {
+        for (int j = 0; j < parts; j++) {
+            const double k1 = p, l1 = F(q), k2 = p + h / 2 * l1, l2 = F(q + h / 2 * k1), k3 = p + h / 2 * l2,
+                         l3 = F(q + h / 2 * k2), k4 = p + h * l3, l4 = F(q + h * k3);
+            q += h / 6 * (k1 + 2 * k2 + 2 * k3 + k4);
+            p += h / 6 * (l1 + 2 * l2 + 2 * l3 + l4);
+        }
+        angles.push_back(q);
+    }
+    return angles;
+}
+
+/** The largest error of the angle in 1 s, with as many micro-steps in a period as macro-steps in that time. */
+double pendulumError(Platform& platform, int numSteps, double omega, HMMIntegrator::Filter filter) {
+    const System system = makePendulum(omega);
+    HMMIntegrator integrator(1.0 / numSteps, omega);
+    integrator.setFilter(filter);
+    integrator.setNumMicroSteps(numSteps);
+    Context context(system, integrator, platform);
+    context.setPositions({Vec3(0.5, 0, 0)});
+    double largest = 0;
+    for (double expected : averagedAngles(0.5, 1.0 / numSteps, numSteps)) {
+        integrator.step(1);
+        largest = std::max(largest, std::abs(getPositions(context)[0][0] - expected));
+    }
+    return largest;
+}
+
+/** The paper's table 2.3, simple filtering, and the HalfBump of table 2.2 where it is not too long. */
+void testErrorsAreThePapers(Platform& platform) {
+    struct {
+        double omega;
+        HMMIntegrator::Filter filter;
+        vector<double> errors; // H = 1/10, 1/20, 1/40, 1/80
+    } table[] = {{1e4, HMMIntegrator::Simple, {4.05e-1, 1.05e-1, 2.55e-2, 5.20e-3}},
+                 {1e6, HMMIntegrator::Simple, {4.07e-1, 1.07e-1, 2.70e-2, 6.70e-3}},
+                 {1e8, HMMIntegrator::Simple, {4.07e-1, 1.07e-1, 2.70e-2, 6.71e-3}},
+                 {1e4, HMMIntegrator::HalfBump, {4.10e-1, 1.10e-1}},
+                 {1e6, HMMIntegrator::HalfBump, {4.08e-1, 1.07e-1}},
+                 {1e8, HMMIntegrator::HalfBump, {4.05e-1, 1.05e-1}}};
+    for (const auto& row : table)
+        for (size_t i = 0; i < row.errors.size(); i++) {
+            const double error = pendulumError(platform, 10 << i, row.omega, row.filter);
+            std::cout << "omega " << row.omega << ", H 1/" << (10 << i) << ": error " << error << ", paper "
+                      << row.errors[i] << std::endl;
+            ASSERT_EQUAL_TOL(1, error / row.errors[i], 0.015);
+        }
+}
+
+/** The error is of second order in H, and the filters agree. */
+void testOrderIsTwo(Platform& platform) {
+    vector<double> steps, errors;
+    for (int numSteps : {40, 80, 160, 320}) {
+        steps.push_back(1.0 / numSteps);
+        errors.push_back(pendulumError(platform, numSteps, 1e7, HMMIntegrator::Simple));
+    }
+    const double slope = logSlope(steps, errors);
+    std::cout << "slope " << slope << std::endl;
+    ASSERT_EQUAL_TOL(2, slope, 0.05);
+    const double half = pendulumError(platform, 20, 1e7, HMMIntegrator::HalfBump),
+                 whole = pendulumError(platform, 20, 1e7, HMMIntegrator::Bump);
+    ASSERT_EQUAL_TOL(half, whole, 1e-5); // even forces: both halves of the window are alike
+}
+
+/** A field in two dimensions with a force that is the gradient of a potential, of two particles. */
+struct Field {
+    System system = makeSystem();
+    HMMIntegrator integrator;
+    Context context;
+    VectorXd x, v;
+
+    explicit Field(Platform& platform) : integrator(0.02, 1e4), context(system, integrator, platform) {
+        integrator.setFilter(HMMIntegrator::Simple);
+        integrator.setNumMicroSteps(20);
+        context.setParameter("k", 3);
+        x = VectorXd(6), v = VectorXd(6);
+        x << 0.5, 0.2, -0.1, -0.3, 0.6, 0.2;
+        v << 0.3, -0.4, 0.1, 0.2, 0.5, -0.2;
+    }
+    VectorXd step(const VectorXd& state, int steps) {
+        context.setPositions(toVec3s(state.head(6)));
+        context.setVelocities(toVec3s(state.tail(6)));
+        integrator.step(steps);
+        VectorXd result(12);
+        result << toVector(getPositions(context)), toVector(getVelocities(context));
+        return result;
+    }
+
+private:
+    static System makeSystem() {
+        System system = makePendulum(1e4, 2);
+        auto* bond = new CustomBondForce("(20+5000*cos(theta))*(r-0.8)^2");
+        bond->addGlobalParameter("theta", 0.3);
+        bond->addBond(0, 1);
+        system.addForce(bond);
+        return system;
+    }
+};
+
+/** The Jacobian of a step is symplectic: the averaged forces are a gradient. */
+void testSymplecticity(Platform& platform) {
+    Field field(platform);
+    VectorXd state(12);
+    state << field.x, field.v;
+    const MatrixXd J = differentiate(state, 1e-3, [&](const VectorXd& s) { return field.step(s, 1); });
+    const double defect = symplecticDefect(J);
+    std::cout << "largest entry of J^T Omega J - Omega " << defect << std::endl;
+    // The map of X alone is an average of gradients along a motion that starts at rest: symplectic up to O(1/omega).
+    ASSERT(defect < 2e-3);
+}
+
+/** Forth and back with reversed velocities leads to where it began. */
+void testReversible(Platform& platform) {
+    Field field(platform);
+    VectorXd state(12);
+    state << field.x, field.v;
+    VectorXd there = field.step(state, 50);
+    there.tail(6) *= -1;
+    VectorXd back = field.step(there, 50);
+    back.tail(6) *= -1;
+    ASSERT((there.head(6) - field.x).norm() > 0.1);
+    ASSERT((back - state).norm() < 1e-9);
+}
+
+/** The vibrated double pendulum of section 4.2, its pivot a huge mass. */
+struct DoublePendulum {
+    System system;
+    vector<Vec3> positions;
+
+    explicit DoublePendulum(double omega) {
+        const double masses[] = {0.01, 0.005};
+        auto* force = new CustomExternalForce("m*(g+vw*cos(theta))*y");
+        force->addGlobalParameter("theta", 1.5);
+        force->addGlobalParameter("g", gravity);
+        force->addGlobalParameter("vw", speed * omega);
+        force->addPerParticleParameter("m");
+        system.addParticle(1e9);
+        for (int i = 0; i < 2; i++)
+            force->addParticle(system.addParticle(masses[i]), {masses[i]});
+        system.addForce(force);
+        system.addConstraint(0, 1, 0.2);
+        system.addConstraint(1, 2, 0.1);
+        positions = {Vec3(), Vec3(0.2 * std::sin(0.5), 0.2 * std::cos(0.5), 0)};
+        positions.push_back(positions[1] + Vec3(0, 0.1, 0));
+    }
+    /** Both angles from the upward vertical at the end. */
+    Eigen::Vector2d run(Platform& platform, double omega, int numSteps, HMMIntegrator::MacroMethod method) const {
+        HMMIntegrator integrator(1.0 / numSteps, omega);
+        integrator.setFilter(HMMIntegrator::Simple);
+        integrator.setNumMicroSteps(2 * std::lround(0.2 * numSteps)); // T_macro / H with T_macro = 0.4
+        integrator.setMacroMethod(method);
+        integrator.setConstraintTolerance(1e-10);
+        Context context(system, integrator, platform);
+        context.setPositions(positions);
+        integrator.step(numSteps);
+        const vector<Vec3> x = getPositions(context);
+        ASSERT(largestViolation(context) < 1e-9);
+        if (method == HMMIntegrator::RATTLE) {
+            const vector<Vec3> v = getVelocities(context);
+            ASSERT_EQUAL_TOL(0, (x[2] - x[1]).dot(v[2] - v[1]), 1e-6);
+        }
+        const Vec3 rod1 = x[1] - x[0], rod2 = x[2] - x[1];
+        return {std::atan2(rod1[0], rod1[1]), std::atan2(rod2[0], rod2[1])};
+    }
+};
+
+/** With constraints the order is two as well, SHAKE and RATTLE agree, and the frequency does not matter. */
+void testVibratedDoublePendulum(Platform& platform) {
+    const double omega = 1e6;
+    const DoublePendulum pendulum(omega);
+    const Eigen::Vector2d fine = pendulum.run(platform, omega, 1280, HMMIntegrator::SHAKE);
+    vector<double> steps, errors;
+    for (int numSteps : {160, 320}) {
+        const Eigen::Vector2d shake = pendulum.run(platform, omega, numSteps, HMMIntegrator::SHAKE),
+                              rattle = pendulum.run(platform, omega, numSteps, HMMIntegrator::RATTLE);
+        ASSERT((shake - rattle).norm() < 1e-6);
+        steps.push_back(1.0 / numSteps);
+        errors.push_back((shake - fine).norm());
+    }
+    const double slope = logSlope(steps, errors);
+    std::cout << "double pendulum: slope " << slope << std::endl;
+    ASSERT_EQUAL_TOL(2, slope, 0.15);
+    const double faster = 1e8;
+    const Eigen::Vector2d other = DoublePendulum(faster).run(platform, faster, 160, HMMIntegrator::RATTLE);
+    ASSERT((other - pendulum.run(platform, omega, 160, HMMIntegrator::RATTLE)).norm() < 1e-2);
+}
+
+/** Small micro-steps, where the way of a rod is nothing but rounding once in a while, are no reason to give up. */
+void testManyMicroSteps(Platform& platform) {
+    const DoublePendulum pendulum(1e4);
+    HMMIntegrator integrator(1.0 / 1280, 1e4);
+    integrator.setFilter(HMMIntegrator::Simple);
+    integrator.setNumMicroSteps(1024);
+    integrator.setConstraintTolerance(1e-10);
+    Context context(pendulum.system, integrator, platform);
+    context.setPositions(pendulum.positions);
+    integrator.step(120);
+    ASSERT(largestViolation(context) < 1e-9);
+}
+
+/** After a step the Context has its own positions and phase; forces that are not vibrated act as in Verlet's method. */
+void testContextIsLeftAsItWas(Platform& platform) {
+    System system = makePendulum(1e5);
+    auto* slow = new CustomExternalForce("30*z^2");
+    slow->setForceGroup(3);
+    slow->addParticle(0);
+    system.addForce(slow);
+    HMMIntegrator integrator(0.01, 1e5);
+    integrator.setFilter(HMMIntegrator::Simple);
+    Context context(system, integrator, platform);
+    context.setPositions({Vec3(0.5, 0, 0.3)});
+    integrator.step(100);
+    ASSERT_EQUAL(0.3, context.getParameter("theta"));
+    // z'' = -60 z by velocity Verlet
+    double z = 0.3, w = 0;
+    for (int i = 0; i < 100; i++) {
+        w -= 0.005 * 60 * z;
+        z += 0.01 * w;
+        w -= 0.005 * 60 * z;
+    }
+    ASSERT_EQUAL_TOL(z, getPositions(context)[0][2], 1e-12);
+    ASSERT_EQUAL_TOL(w, getVelocities(context)[0][2], 1e-12);
+}
+
+/** Nothing between steps is overlooked: parameters, settings, and the phase itself, which does not count. */
+void testChangesTakeEffect(Platform& platform) {
+    using Change = std::function<void(HMMIntegrator&, Context&)>;
+    const vector<Change> changes = {
+            [](HMMIntegrator&, Context& context) { context.setParameter("g", 20); },
+            [](HMMIntegrator& integrator, Context&) { integrator.setFrequency(2e4); },
+            [](HMMIntegrator& integrator, Context&) { integrator.setFilter(HMMIntegrator::HalfBump); },
+            [](HMMIntegrator& integrator, Context&) { integrator.setNumMicroSteps(6); },
+            [](HMMIntegrator& integrator, Context&) { integrator.setStepSize(0.005); },
+            [](HMMIntegrator&, Context& context) { context.setPositions({Vec3(0.7, 0, 0)}); },
+    };
+    for (const Change& change : changes) {
+        const System system = makePendulum(1e4);
+        auto prepare = [](HMMIntegrator& integrator) {
+            integrator.setFilter(HMMIntegrator::Simple);
+            integrator.setNumMicroSteps(10);
+        };
+        HMMIntegrator integrator(0.01, 1e4), fresh(0.01, 1e4);
+        prepare(integrator);
+        prepare(fresh);
+        Context context(system, integrator, platform), other(system, fresh, platform);
+        context.setPositions({Vec3(0.5, 0, 0)});
+        integrator.step(3);
+        context.setParameter("theta", 1);
+        other.setPositions(getPositions(context));
+        other.setVelocities(getVelocities(context));
+        change(integrator, context);
+        change(fresh, other);
+        integrator.step(1);
+        fresh.step(1);
+        ASSERT(largestDifference(getPositions(context), getPositions(other)) == 0);
+        ASSERT(largestDifference(getVelocities(context), getVelocities(other)) == 0);
+    }
+}
+
+/** What cannot be is refused, with an error that says what and what to do. */
+void testErrors(Platform& platform) {
+    assertThrows([] { HMMIntegrator(0.01, 0); }, {"HMMIntegrator", "frequency", "0/ps"});
+    HMMIntegrator integrator(0.01, 1e4);
+    assertThrows([&] { integrator.setNumMicroSteps(7); }, {"HMMIntegrator", "micro-steps", "even", "7"});
+    assertThrows([&] { integrator.setNumPeriods(0); }, {"HMMIntegrator", "periods", "0"});
+    assertThrows([&] { integrator.setFilter(HMMIntegrator::Filter(5)); }, {"no filter number 5"});
+    assertThrows([&] { integrator.setMacroMethod(HMMIntegrator::MacroMethod(5)); }, {"no macro method number 5"});
+    ASSERT_EQUAL(2 * 20 * 40 - 1, integrator.computeNumMicroEvaluations());
+    const System system = makePendulum(1e4);
+    integrator.setPhaseParameter("phi");
+    assertThrows([&] { Context context(system, integrator, platform); },
+                 {"HMMIntegrator", "'phi'", "CustomExternalForce", "setPhaseParameter"});
+    integrator.setPhaseParameter("theta");
+    integrator.setVibratedForceGroups(1 << 4);
+    assertThrows([&] { Context context(system, integrator, platform); },
+                 {"HMMIntegrator", "'theta'", "not vibrated", "setVibratedForceGroups"});
+    integrator.setVibratedForceGroups(0);
+    // A force that is odd in theta.
+    System odd;
+    odd.addParticle(1);
+    auto* force = new CustomExternalForce("1000*sin(theta)*x");
+    force->addGlobalParameter("theta", 0);
+    force->addParticle(0);
+    odd.addForce(force);
+    for (auto filter : {HMMIntegrator::Simple, HMMIntegrator::HalfBump}) {
+        HMMIntegrator simple(0.01, 1e4);
+        simple.setFilter(filter);
+        Context context(odd, simple, platform);
+        context.setPositions({Vec3(0.1, 0, 0)});
+        assertThrows([&] { simple.step(1); }, {"HMMIntegrator", "even", "particle 0", "Bump"});
+        ASSERT_EQUAL_VEC(Vec3(0.1, 0, 0), getPositions(context)[0], 0);
+        ASSERT_EQUAL(0, context.getParameter("theta"));
+        simple.setFilter(HMMIntegrator::Bump);
+        simple.step(1);
+    }
+}
+
+/** A step takes no memory beyond what the forces take. */
+void testNoMemoryIsAllocated(Platform& platform) {
+    if (!canCountAllocations)
+        return;
+    const DoublePendulum pendulum(1e5);
+    HMMIntegrator integrator(0.005, 1e5);
+    integrator.setFilter(HMMIntegrator::Simple);
+    integrator.setNumMicroSteps(20);
+    Context context(pendulum.system, integrator, platform, deterministic(platform));
+    context.setPositions(pendulum.positions);
+    integrator.step(2);
+    const long count = countAllocations([&] { integrator.step(10); });
+    const int evaluations = 10 * integrator.computeNumMicroEvaluations();
+    const long ofForces = countAllocations([&] {
+        for (int i = 0; i < evaluations; i++) {
+            context.setParameter("theta", 0.1 * i);
+            context.getState(State::Forces);
+        }
+    });
+    std::cout << "allocations in 10 steps " << count << ", in " << evaluations << " evaluations of the forces "
+              << ofForces << std::endl;
+    ASSERT(count <= ofForces);
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testErrorsAreThePapers), CLAIM(testOrderIsTwo), CLAIM(testSymplecticity),
+                            CLAIM(testReversible), CLAIM(testVibratedDoublePendulum), CLAIM(testManyMicroSteps),
+                            CLAIM(testContextIsLeftAsItWas), CLAIM(testChangesTakeEffect), CLAIM(testErrors),
+                            CLAIM(testNoMemoryIsAllocated)});
+}
