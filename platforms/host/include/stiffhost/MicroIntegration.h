@@ -75,6 +75,7 @@ public:
     void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::string& className) {
         this->className = className;
         const int numParticles = context.getSystem().getNumParticles();
+        groups = {};
         for (Vectors* vectors : {&start, &slow, &first, &a, &v, &before, &y, &sum})
             vectors->assign(numParticles, OpenMM::Vec3());
         constraints.initialize(context.getSystem(), particles.getMasses());
@@ -93,7 +94,7 @@ public:
      */
     void average(OpenMM::ContextImpl& context, const Integrator& integrator, bool check, Vectors& accelerations) {
         HostState state(context);
-        const Groups groups = findGroups(context, integrator);
+        findGroups(context, integrator);
         const PhaseGuard guard(*this, context, integrator.getPhaseParameter());
         start = state.positions();
         if (groups.slow != 0) {
@@ -116,8 +117,13 @@ public:
     }
 
 private:
+    /** What is asked for, and the groups that follow. */
     struct Groups {
-        int vibrated, slow;
+        std::string phase;
+        int asked, integrated, vibrated, slow;
+        bool operator==(const Groups& other) const {
+            return phase == other.phase && asked == other.asked && integrated == other.integrated;
+        }
     };
 
     /** Gives the phase back the value that it had. */
@@ -139,9 +145,12 @@ private:
         double value;
     };
 
-    Groups findGroups(OpenMM::ContextImpl& context, const Integrator& integrator) const {
+    /** Which force groups are vibrated and which are slow, if that is not known already. */
+    void findGroups(OpenMM::ContextImpl& context, const Integrator& integrator) {
         const std::string name = integrator.getPhaseParameter();
         const int integrated = integrator.getIntegrationForceGroups();
+        if (groups == Groups{name, integrator.getVibratedForceGroups(), integrated, 0, 0})
+            return; // the groups themselves do not count in the comparison
         int withPhase = 0;
         std::string looked;
         for (OpenMM::ForceImpl* impl : context.getForceImpls()) {
@@ -166,7 +175,7 @@ private:
                     << " 0 to choose the groups by the phase";
             throw OpenMM::OpenMMException(message.str());
         }
-        return {vibrated, integrated & ~vibrated};
+        groups = {name, asked, integrated, vibrated, integrated & ~vibrated};
     }
 
     /** The accelerations by the vibrated forces at the present positions, with those by the slow ones. */
@@ -272,6 +281,7 @@ private:
     SystemConstraints<Backend> constraints;
     std::string className;
     bool running = false;
+    Groups groups = {};
     std::vector<double> weights;
     // X; accelerations by slow forces and at the start; those at present, velocities, those before, displacements; the
     // weighted sum of accelerations.
