@@ -112,7 +112,7 @@ def set_friction(simulation: app.Simulation, friction: float):
 def main():
     parser = OptionParser(__doc__)
     add_box_options(parser, waters=895)
-    add_run_options(parser, time=3.0)
+    add_run_options(parser, time=2.5)
     parser.add_argument("--integrators", type=choice(RUNS), nargs="+", default=list(RUNS), metavar="NAME",
                         help=f"the runs to make, of {', '.join(RUNS)} (default: all)")
     add_output_option(parser, "rdf.png")
