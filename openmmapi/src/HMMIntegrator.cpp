@@ -12,10 +12,12 @@ using std::vector;
 
 namespace {
 void requireEven(const char* what, int number, int least) {
-    if (number >= least && number % 2 == 0)
+    const int most = 10000; // so that their product, the micro-steps in a window, is a number still
+    if (number >= least && number <= most && number % 2 == 0)
         return;
     std::stringstream message;
-    message << "HMMIntegrator: the number of " << what << " must be even and at least " << least << ", not " << number;
+    message << "HMMIntegrator: the number of " << what << " must be even, at least " << least << " and at most " << most
+            << ", not " << number;
     throw OpenMMException(message.str());
 }
 } // namespace

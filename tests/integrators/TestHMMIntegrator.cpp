@@ -40,6 +40,17 @@ System makePendulum(double omega, int numParticles = 1) {
     return system;
 }
 
+/** Two particles in a field that depends on the phase. */
+System makeParticlesIn(const char* energy) {
+    System system;
+    auto* force = new CustomExternalForce(energy);
+    force->addGlobalParameter("theta", 0);
+    for (int i = 0; i < 2; i++)
+        force->addParticle(system.addParticle(1));
+    system.addForce(force);
+    return system;
+}
+
 /** The averaged angle at times of a step size, by the method of Runge and Kutta (equations 2.5 and 2.6). */
 vector<double> averagedAngles(double start, double H, int numSteps) {
     auto F = [](double q) {
@@ -249,6 +260,30 @@ void testManyMicroSteps(Platform& platform) {
     ASSERT(largestViolation(context) < 1e-9);
 }
 
+/** A rigid molecule that is shaken as one moves freely, however little its parts move against each other. */
+void testShakenAsOne(Platform& platform) {
+    Model model = makeWaterCluster(1, true);
+    model.system.removeForce(2);
+    auto* force = new CustomExternalForce("m*a*cos(theta)*y");
+    force->addGlobalParameter("theta", 0);
+    force->addGlobalParameter("a", 4e5);
+    force->addPerParticleParameter("m");
+    for (int i = 0; i < 3; i++)
+        force->addParticle(i, {model.system.getParticleMass(i)});
+    model.system.addForce(force);
+    for (auto filter : {HMMIntegrator::Simple, HMMIntegrator::HalfBump, HMMIntegrator::Bump})
+        for (int numMicroSteps : {20, 40, 320}) {
+            HMMIntegrator integrator(0.002, 1e5);
+            integrator.setFilter(filter);
+            integrator.setNumMicroSteps(numMicroSteps);
+            Context context(model.system, integrator, platform);
+            context.setPositions(model.positions);
+            integrator.step(2);
+            // The mean of the force is 0.
+            ASSERT(largestDifference(getPositions(context), model.positions) < 1e-6);
+        }
+}
+
 /** After a step the Context has its own positions and phase; forces that are not vibrated act as in Verlet's method. */
 void testContextIsLeftAsItWas(Platform& platform) {
     System system = makePendulum(1e5);
@@ -333,16 +368,36 @@ void testErrors(Platform& platform) {
     force->addGlobalParameter("theta", 0);
     force->addParticle(0);
     odd.addForce(force);
+    // A much larger slow force on another particle hides nothing.
+    odd.addParticle(1);
+    auto* large = new CustomExternalForce("1e9*x");
+    large->setForceGroup(1);
+    large->addParticle(1);
+    odd.addForce(large);
     for (auto filter : {HMMIntegrator::Simple, HMMIntegrator::HalfBump}) {
         HMMIntegrator simple(0.01, 1e4);
         simple.setFilter(filter);
         Context context(odd, simple, platform);
-        context.setPositions({Vec3(0.1, 0, 0)});
+        context.setPositions({Vec3(0.1, 0, 0), Vec3()});
         assertThrows([&] { simple.step(1); }, {"HMMIntegrator", "even", "particle 0", "Bump"});
         ASSERT_EQUAL_VEC(Vec3(0.1, 0, 0), getPositions(context)[0], 0);
         ASSERT_EQUAL(0, context.getParameter("theta"));
         simple.setFilter(HMMIntegrator::Bump);
         simple.step(1);
+    }
+}
+
+/** Of a vibrated force that is not finite the error says on which particle. */
+void testForcesThatAreNotFinite(Platform& platform) {
+    System system = makeParticlesIn("sqrt(x)*cos(theta)");
+    for (auto filter : {HMMIntegrator::Simple, HMMIntegrator::Bump}) {
+        HMMIntegrator integrator(0.01, 1e4);
+        integrator.setFilter(filter);
+        Context context(system, integrator, platform);
+        context.setPositions({Vec3(1, 0, 0), Vec3(-1, 0, 0)});
+        assertThrows([&] { integrator.step(1); }, {"HMMIntegrator", "particle 1", "not finite"});
+        ASSERT_EQUAL_VEC(Vec3(-1, 0, 0), getPositions(context)[1], 0);
+        ASSERT_EQUAL(0, context.getParameter("theta"));
     }
 }
 
@@ -376,6 +431,6 @@ int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testErrorsAreThePapers), CLAIM(testOrderIsTwo), CLAIM(testSymplecticity),
                             CLAIM(testReversible), CLAIM(testVibratedDoublePendulum), CLAIM(testManyMicroSteps),
-                            CLAIM(testContextIsLeftAsItWas), CLAIM(testChangesTakeEffect), CLAIM(testErrors),
-                            CLAIM(testNoMemoryIsAllocated)});
+                            CLAIM(testShakenAsOne), CLAIM(testContextIsLeftAsItWas), CLAIM(testChangesTakeEffect),
+                            CLAIM(testForcesThatAreNotFinite), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
 }

@@ -17,7 +17,7 @@ RUNS = {  # options, the figure, and what is printed
     "rod_ladder": (["--time", "0.5", "--links", "3", "--largest", "20"], "Slope in logarithms"),
     "velocity_constraints": (["--halvings", "1"], "Lowest point of the skate"),
     "inverted_pendulum": (["--steps", "10", "20"], "Largest differences of an angle"),
-    "paul_trap": (["--halvings", "1"], "Mathieu"),
+    "paul_trap": (["--halvings", "1"], "breathing"),
 }
 
 

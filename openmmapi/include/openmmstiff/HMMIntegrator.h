@@ -18,7 +18,7 @@ namespace OpenMMStiff {
  * and F(X) is found by a micro-integration of M x'' = f(x, theta) that starts afresh from x = X at rest, at theta = 0:
  * the forces along it are averaged over a window of some periods. Constraints of the System are those of SHAKE in both;
  * averaged then are forces and constraint forces. What the step takes does not depend on omega. It is
- * time-reversible, and symplectic if the forces are gradients.
+ * time-reversible, and symplectic up to O(1/omega) if the forces are gradients.
  *
  * The oscillating force is any Force that depends on a global parameter, the phase theta in radians, with a period of
  * 2 pi and an average over it that is of the order of 1. After a step, the Context is at the macro-state, and the
@@ -99,7 +99,7 @@ public:
     }
     /**
      * Set the filter by which forces are averaged. The default is Bump. If a filter for even forces is given, and the
-     * forces at theta and -theta differ, the next step is an error.
+     * forces at theta and -theta differ at the positions where a run starts, its first step is an error.
      *
      * @param filter   the filter
      */
@@ -126,7 +126,8 @@ public:
      * Set the number of micro-steps in a period of the vibration. The default is 40. The error of the averaged force
      * goes as its inverse square, so that it should grow with the inverse of the macro-step.
      *
-     * @param number   the number; an OpenMMException if it is less than 4, or odd
+     * @param number   the number; an OpenMMException if it is odd, less than 4 or more than
+     *                 10000
      */
     void setNumMicroSteps(int number);
     /**
@@ -139,7 +140,8 @@ public:
      * Set the length of the window of the filters Bump and HalfBump, in periods of the vibration. The default is 40.
      * (With HalfBump only half of it is integrated over.)
      *
-     * @param number   the number; an OpenMMException if it is less than 2, or odd
+     * @param number   the number; an OpenMMException if it is odd, less than 2 or more than
+     *                 10000
      */
     void setNumPeriods(int number);
     /**

@@ -13,6 +13,7 @@
 #include "stiffcore/constraints/MicroShake.h"
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -79,7 +80,12 @@ public:
         for (Vectors* vectors : {&start, &slow, &first, &a, &v, &before, &y, &sum})
             vectors->assign(numParticles, OpenMM::Vec3());
         constraints.initialize(context.getSystem(), particles.getMasses());
-        findGroups(context, integrator);
+        // OpenMM evaluates a force with the group that it has now, whatever it is given later.
+        forces.clear();
+        for (OpenMM::ForceImpl* impl : context.getForceImpls())
+            forces.push_back(
+                    {impl->getOwner().getName(), 1 << impl->getOwner().getForceGroup(), impl->getDefaultParameters()});
+        findGroups(integrator);
     }
 
     /** Whether the present change of a parameter is one of the phase, here. */
@@ -94,7 +100,7 @@ public:
      */
     void average(OpenMM::ContextImpl& context, const Integrator& integrator, bool check, Vectors& accelerations) {
         HostState state(context);
-        findGroups(context, integrator);
+        findGroups(integrator);
         const PhaseGuard guard(*this, context, integrator.getPhaseParameter());
         start = state.positions();
         if (groups.slow != 0) {
@@ -105,18 +111,24 @@ public:
             std::fill(slow.begin(), slow.end(), OpenMM::Vec3());
         const bool even = (integrator.getFilter() != Integrator::Bump);
         if (even && check)
-            requireEvenForces(context, state, integrator, groups.vibrated);
+            requireEvenForces(context, state);
         std::fill(sum.begin(), sum.end(), OpenMM::Vec3());
         chooseWeights(integrator);
         const double share = (even ? 1 : 0.5);
-        integrate(context, state, integrator, groups.vibrated, 1, share);
+        integrate(context, state, integrator, 1, share);
         if (!even)
-            integrate(context, state, integrator, groups.vibrated, -1, share);
+            integrate(context, state, integrator, -1, share);
         state.positions() = start;
         accelerations = sum;
     }
 
 private:
+    struct ForceInfo {
+        std::string name;
+        int group;
+        std::map<std::string, double> parameters;
+    };
+
     /** What is asked for, and the groups that follow. */
     struct Groups {
         std::string phase;
@@ -146,20 +158,19 @@ private:
     };
 
     /** Which force groups are vibrated and which are slow, if that is not known already. */
-    void findGroups(OpenMM::ContextImpl& context, const Integrator& integrator) {
+    void findGroups(const Integrator& integrator) {
         const std::string name = integrator.getPhaseParameter();
         const int integrated = integrator.getIntegrationForceGroups();
         if (groups == Groups{name, integrator.getVibratedForceGroups(), integrated, 0, 0})
             return; // the groups themselves do not count in the comparison
         int withPhase = 0;
         std::string looked;
-        for (OpenMM::ForceImpl* impl : context.getForceImpls()) {
-            const int group = 1 << impl->getOwner().getForceGroup();
-            if ((integrated & group) == 0)
+        for (const ForceInfo& force : forces) {
+            if ((integrated & force.group) == 0)
                 continue;
-            looked += (looked.empty() ? "'" : ", '") + impl->getOwner().getName() + "'";
-            if (impl->getDefaultParameters().count(name))
-                withPhase |= group;
+            looked += (looked.empty() ? "'" : ", '") + force.name + "'";
+            if (force.parameters.count(name))
+                withPhase |= force.group;
         }
         if (withPhase == 0)
             throw OpenMM::OpenMMException(className + ": no force that is integrated depends on the phase '" + name +
@@ -178,33 +189,42 @@ private:
         groups = {name, asked, integrated, vibrated, integrated & ~vibrated};
     }
 
-    /** The accelerations by the vibrated forces at the present positions, with those by the slow ones. */
-    void accelerate(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator, int groups,
-                    double theta, Vectors& result) {
-        context.setParameter(integrator.getPhaseParameter(), theta);
-        context.calcForcesAndEnergy(true, false, groups);
+    /** The accelerations by the vibrated forces at the present positions. */
+    void accelerate(OpenMM::ContextImpl& context, HostState& state, double theta, Vectors& result) {
+        context.setParameter(groups.phase, theta);
+        context.calcForcesAndEnergy(true, false, groups.vibrated);
         particles.divideByMasses(state.forces(), result);
-        for (size_t i = 0; i < result.size(); i++)
-            result[i] += slow[i];
     }
 
-    void requireEvenForces(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator, int groups) {
-        const double theta = 1, tolerance = 1e-5; // an angle like any other; forces may be in single precision
-        accelerate(context, state, integrator, groups, theta, a);
-        accelerate(context, state, integrator, groups, -theta, v);
+    void requireFinite(const Vectors& accelerations) const {
+        for (size_t i = 0; i < accelerations.size(); i++)
+            if (!std::isfinite(accelerations[i].dot(accelerations[i]))) {
+                std::stringstream message;
+                message << className << ": the vibrated force on particle " << i << " is not finite. Change its"
+                        << " expression, or the positions";
+                throw OpenMM::OpenMMException(message.str());
+            }
+    }
+
+    void requireEvenForces(OpenMM::ContextImpl& context, HostState& state) {
+        const double theta = 1; // an angle like any other
+        // Forces may be in single precision, and the sum of others that cancel.
+        const double tolerance = 1e-5, rounding = 1e-7;
+        accelerate(context, state, theta, a);
+        accelerate(context, state, -theta, v);
+        requireFinite(a);
+        auto norm = [](const OpenMM::Vec3& vector) { return std::sqrt(vector.dot(vector)); };
         double largest = 0;
+        for (const OpenMM::Vec3& each : a)
+            largest = std::max(largest, norm(each));
         for (size_t i = 0; i < a.size(); i++)
-            largest = std::max(largest, std::sqrt(a[i].dot(a[i])));
-        for (size_t i = 0; i < a.size(); i++) {
-            const OpenMM::Vec3 difference = a[i] - v[i];
-            if (!(std::sqrt(difference.dot(difference)) <= tolerance * largest)) {
+            if (!(norm(a[i] - v[i]) <= tolerance * (norm(a[i]) + norm(v[i])) + rounding * largest)) {
                 std::stringstream message;
                 message << className << ": the filter is for forces that are even in the phase, but on particle " << i
                         << " they differ at " << theta << " and " << -theta
                         << ". Use setFilter() with Bump, or shift the phase";
                 throw OpenMM::OpenMMException(message.str());
             }
-        }
     }
 
     /** The weights of the a_k, k >= 0, whose sum is 1; half a window. That of k = 0 is half a weight. */
@@ -225,7 +245,7 @@ private:
     }
 
     /** Integrate over half the window, to one side, and add the share of it to the sum. */
-    void integrate(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator, int groups, int side,
+    void integrate(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator, int side,
                    double share) {
         const int n = integrator.getNumMicroSteps();
         const double pi = 3.14159265358979323846, h = 2 * pi / (n * integrator.getFrequency());
@@ -237,14 +257,16 @@ private:
             if (k == 0 && side < 0)
                 a = first;
             else
-                accelerate(context, state, integrator, groups, side * 2 * pi * (k % n) / n, a);
-            if (k == 0)
+                accelerate(context, state, side * 2 * pi * (k % n) / n, a);
+            if (k == 0) {
+                requireFinite(a);
                 first = a;
+            }
             // At rest at k = 0, where the mean of the velocities before and after is 0.
             const double t = (k == 0 ? 0.5 * h : h);
             before = v;
             for (size_t i = 0; i < masses.size(); i++)
-                v[i] += a[i] * t;
+                v[i] += (a[i] + slow[i]) * t;
             constrain(context, state, h);
             for (size_t i = 0; i < masses.size(); i++) {
                 sum[i] += (v[i] - before[i]) * (share * weights[k] / t);
@@ -272,7 +294,8 @@ private:
             return;
         std::stringstream message;
         message << className << ": the constraints of " << failed << " cannot be solved for in a micro-step of " << h
-                << " ps. Use setNumMicroSteps() with a larger number. The positions and velocities are those before the"
+                << " ps: they depend on each other, or the vibration takes large ways in a micro-step, for which"
+                   " setNumMicroSteps() wants a larger number. The positions and velocities are those before the"
                    " step";
         throw OpenMM::OpenMMException(message.str());
     }
@@ -281,6 +304,7 @@ private:
     SystemConstraints<Backend> constraints;
     std::string className;
     bool running = false;
+    std::vector<ForceInfo> forces;
     Groups groups = {};
     std::vector<double> weights;
     // X; accelerations by slow forces and at the start; those at present, velocities, those before, displacements; the
