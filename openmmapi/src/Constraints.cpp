@@ -41,21 +41,21 @@ public:
 
     void addDistanceConstraints() {
         for (int i = 0; i < integrator.getNumDistanceConstraints(); i++) {
-            Constraint constraint = {Constraint::Kind::Distance, {0, 0}};
+            Constraint constraint = {Constraint::Kind::Distance, "distance", i, {0, 0}};
             integrator.getDistanceConstraintParameters(i, constraint.particles[0], constraint.particles[1],
                                                        constraint.value, constraint.compliance, constraint.damping);
-            requireParticles("distance", i, constraint.particles);
+            requireParticles(constraint);
             add(constraint);
         }
     }
 
     void addPositionConstraints() {
         for (int i = 0; i < integrator.getNumPositionConstraints(); i++) {
-            Constraint constraint = {Constraint::Kind::Component, {0}};
+            Constraint constraint = {Constraint::Kind::Component, "position", i, {0}};
             Vec3 position;
             integrator.getPositionConstraintParameters(i, constraint.particles[0], position, constraint.compliance,
                                                        constraint.damping);
-            requireParticles("position", i, constraint.particles);
+            requireParticles(constraint);
             for (int axis = 0; axis < 3; axis++) {
                 constraint.axis = axis;
                 constraint.value = position[axis];
@@ -66,37 +66,36 @@ public:
 
     void addHolonomicConstraints() {
         for (int i = 0; i < integrator.getNumHolonomicConstraints(); i++) {
-            Constraint constraint = {Constraint::Kind::Holonomic, {}};
+            Constraint constraint = {Constraint::Kind::Holonomic, "holonomic", i, {}};
             string expression;
             integrator.getHolonomicConstraintParameters(i, constraint.particles, expression, constraint.compliance,
                                                         constraint.damping);
-            requireParticles("holonomic", i, constraint.particles);
-            constraint.functions.push_back(makeTerm("holonomic", i, expression, constraint.particles, {}));
+            requireParticles(constraint);
+            constraint.functions.push_back(makeTerm(constraint, expression, {}));
             const vector<int> used = constraint.functions[0].getParticles();
-            requireEffect("holonomic", i, std::any_of(used.begin(), used.end(), [&](int p) { return isMobile(p); }));
+            requireEffect(constraint, std::any_of(used.begin(), used.end(), [&](int p) { return isMobile(p); }));
             add(constraint);
         }
     }
 
     void addVelocityConstraints() {
         for (int i = 0; i < integrator.getNumVelocityConstraints(); i++) {
-            Constraint constraint = {Constraint::Kind::Velocity, {}};
+            Constraint constraint = {Constraint::Kind::Velocity, "velocity", i, {}};
             vector<string> coefficients;
             string rate;
             integrator.getVelocityConstraintParameters(i, constraint.particles, coefficients, rate,
                                                        constraint.compliance);
-            requireParticles("velocity", i, constraint.particles);
-            constraint.functions.push_back(makeTerm("velocity", i, rate, constraint.particles, {timeVariable}));
+            requireParticles(constraint);
+            constraint.functions.push_back(makeTerm(constraint, rate, {timeVariable}));
             for (size_t k = 0; k < coefficients.size(); k++) {
-                FunctionTerm term = makeTerm("velocity", i, coefficients[k], constraint.particles, {timeVariable});
+                FunctionTerm term = makeTerm(constraint, coefficients[k], {timeVariable});
                 if (isZero(set.functions[term.function]))
                     continue;
                 constraint.functions.push_back(std::move(term));
                 constraint.components.push_back(k);
             }
-            requireEffect("velocity", i,
-                          std::any_of(constraint.components.begin(), constraint.components.end(),
-                                      [&](int k) { return isMobile(constraint.particles[k / 3]); }));
+            requireEffect(constraint, std::any_of(constraint.components.begin(), constraint.components.end(),
+                                                  [&](int k) { return isMobile(constraint.particles[k / 3]); }));
             add(constraint);
         }
     }
@@ -116,39 +115,35 @@ private:
         return system.getParticleMass(particle) > 0;
     }
 
-    void requireEffect(const char* kind, int index, bool hasEffect) const {
+    void requireEffect(const Constraint& constraint, bool hasEffect) const {
         if (!hasEffect)
-            refuse(kind, index, "depends on no particle that can move. Check its expressions");
+            refuse(constraint, "depends on no particle that can move. Check its expressions");
     }
 
-    [[noreturn]] void refuse(const char* kind, int index, const string& reason) const {
-        std::stringstream message;
-        message << className << ": " << kind << " constraint " << index << " " << reason;
-        throw OpenMMException(message.str());
+    [[noreturn]] void refuse(const Constraint& constraint, const string& reason) const {
+        throw OpenMMException(className + ": " + constraint.describe() + " " + reason);
     }
 
-    void requireParticles(const char* kind, int index, const vector<int>& particles) const {
+    void requireParticles(const Constraint& constraint) const {
         bool mobile = false;
-        for (int particle : particles) {
+        for (int particle : constraint.particles) {
             const string name = "particle " + std::to_string(particle);
             if (particle < 0 || particle >= system.getNumParticles())
-                refuse(kind, index,
-                       "acts on " + name + ", but the System has " + std::to_string(system.getNumParticles()) +
-                               " particles, from 0 on");
+                refuse(constraint, "acts on " + name + ", but the System has " +
+                                           std::to_string(system.getNumParticles()) + " particles, from 0 on");
             if (system.isVirtualSite(particle))
-                refuse(kind, index,
+                refuse(constraint,
                        "acts on " + name + ", a virtual site. Constrain the particles that the site depends on");
             mobile |= isMobile(particle);
         }
         if (!mobile)
-            refuse(kind, index,
-                   "acts on massless particles only, which never move, such as particle " +
-                           std::to_string(particles[0]) + ". Remove it, or give the particle a mass");
+            refuse(constraint, "acts on massless particles only, which never move, such as particle " +
+                                       std::to_string(constraint.particles[0]) +
+                                       ". Remove it, or give the particle a mass");
     }
 
-    FunctionTerm makeTerm(const char* kind, int index, const string& expression, const vector<int>& particles,
-                          const vector<string>& parameters) {
-        const int numParticles = particles.size();
+    FunctionTerm makeTerm(const Constraint& constraint, const string& expression, const vector<string>& parameters) {
+        const int numParticles = constraint.particles.size();
         const auto [place, isNew] =
                 known.try_emplace({expression, numParticles, parameters.size()}, set.functions.size());
         if (isNew)
@@ -157,17 +152,17 @@ private:
                 set.functions.push_back(parsed.back().function);
             }
             catch (const std::exception& e) {
-                refuse(kind, index, "has the expression '" + expression + "': " + e.what());
+                refuse(constraint, "has the expression '" + expression + "': " + e.what());
             }
         const int function = place->second;
         for (const LocalCoordinate& coordinate : parsed[function].coordinates) {
             vector<int> places = coordinate.places;
             std::sort(places.begin(), places.end());
             if (std::adjacent_find(places.begin(), places.end()) != places.end())
-                refuse(kind, index,
+                refuse(constraint,
                        "has the expression '" + expression + "', with a function of the same particle twice");
         }
-        return {function, placeCoordinates(parsed[function], particles), {}, false, -1, index};
+        return {function, placeCoordinates(parsed[function], constraint.particles), {}, false, -1, constraint.index};
     }
 
     static bool isZero(const TermFunction& function) {
@@ -185,31 +180,10 @@ private:
 
 } // namespace
 
-string OpenMMStiff::describeConstraint(const System& system, const SpookIntegrator& integrator, int index) {
-    auto describe = [&](const char* kind) { return string(kind) + " " + std::to_string(index); };
-    // Of each kind, how many rows it has and how many rows a constraint.
-    struct {
-        const char* name;
-        int number, rows;
-    } kinds[] = {{"constraint of the System", system.getNumConstraints(), 1},
-                 {"distance constraint", integrator.getNumDistanceConstraints(), 1},
-                 {"position constraint", integrator.getNumPositionConstraints(), 3},
-                 {"holonomic constraint", integrator.getNumHolonomicConstraints(), 1},
-                 {"velocity constraint", integrator.getNumVelocityConstraints(), 1}};
-    for (const auto& kind : kinds) {
-        if (index < kind.number * kind.rows) {
-            index /= kind.rows;
-            return describe(kind.name);
-        }
-        index -= kind.number * kind.rows;
-    }
-    return describe("constraint");
-}
-
 ConstraintSet OpenMMStiff::collectSystemConstraints(const System& system) {
     ConstraintSet set;
     for (int i = 0; i < system.getNumConstraints(); i++) {
-        Constraint constraint = {Constraint::Kind::Distance, {0, 0}};
+        Constraint constraint = {Constraint::Kind::Distance, "System", i, {0, 0}};
         system.getConstraintParameters(i, constraint.particles[0], constraint.particles[1], constraint.value);
         set.constraints.push_back(constraint);
     }

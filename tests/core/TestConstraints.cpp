@@ -188,7 +188,7 @@ void testFailureIsNoticedInItsLane() {
     const Chains chains(4, 3);
     chains.forEachBatch<Lanes>([&](const auto& batch, auto& work) {
         using Real = std::decay_t<decltype(work.values[0])>;
-        LaneTraits<Real>::lane(work.gradients[0][1], 2) = std::nan("");
+        LaneTraits<Real>::lane(work.inverseMasses[0], 2) = std::nan(""); // an entry of the diagonal
         ASSERT_EQUAL(2, findFalse<Real>(kickSpook(batch, h, 2 * h, work), batch.count));
     });
 }

@@ -1,8 +1,11 @@
 #ifndef STIFF_TEST_COUNT_ALLOCATIONS_H_
 #define STIFF_TEST_COUNT_ALLOCATIONS_H_
 
+#include "openmm/internal/AssertionUtilities.h"
 #include <cstddef>
 #include <cstdlib>
+#include <iostream>
+#include <string>
 
 /*
  * Counts the requests for heap memory, by any library: malloc() and its kind are replaced for the whole program,
@@ -27,6 +30,16 @@ template <class Function> long countAllocations(Function&& function) {
     const long before = numAllocations;
     function();
     return numAllocations - before;
+}
+
+/** Assert that some steps take no memory beyond what evaluations of the forces take, as many as they need. */
+template <class Steps, class Evaluations>
+void assertTakesNoMemory(const std::string& what, Steps&& steps, Evaluations&& evaluations) {
+    const long count = countAllocations(steps), ofForces = countAllocations(evaluations);
+    std::cout << "allocations in " << what << " " << count << ", in their evaluations of the forces " << ofForces
+              << std::endl;
+    if (count > ofForces)
+        OpenMM::throwException(__FILE__, __LINE__, "There are more allocations in " + what + " than by the forces");
 }
 
 /** Whether an allocation that the compiler cannot leave out is counted, as it has to be. */

@@ -279,6 +279,12 @@ inline std::vector<OpenMM::Vec3> getVelocities(const OpenMM::Context& context) {
     return context.getState(OpenMM::State::Velocities).getVelocities();
 }
 
+/** Evaluate the forces some times. */
+inline void evaluateForces(const OpenMM::Context& context, int number) {
+    for (int i = 0; i < number; i++)
+        context.getState(OpenMM::State::Forces);
+}
+
 /** By how much the constraints of a System are violated at most, relative to their distances; NaN if that is. */
 inline double largestViolation(const OpenMM::Context& context) {
     const OpenMM::System& system = context.getSystem();
@@ -295,7 +301,7 @@ inline double largestViolation(const OpenMM::Context& context) {
     return largest;
 }
 
-/** What becomes of a System's constraints at 300 K: whether they hold, are violated by 1e-3, or the integrator fails. */
+/** What becomes of a System's constraints at 300 K: they hold, are violated by 1e-3, or the integrator fails. */
 inline std::string watchConstraints(OpenMM::Integrator& integrator, const OpenMM::System& system,
                                     const std::vector<OpenMM::Vec3>& positions, int numSteps,
                                     OpenMM::Platform& platform) {

@@ -25,6 +25,9 @@ struct Constraint {
         Velocity
     };
     Kind kind;
+    /// How error messages call it: what it is among, and its index there.
+    const char* name;
+    int index;
     /// Each once.
     std::vector<int> particles;
     /// The axis of a component.
@@ -35,6 +38,10 @@ struct Constraint {
     double compliance = 0, damping = 0;
     std::vector<FunctionTerm> functions = {};
     std::vector<int> components = {};
+
+    std::string describe() const {
+        return std::string(name) + " constraint " + std::to_string(index);
+    }
 };
 
 /**
@@ -60,10 +67,6 @@ OPENMM_EXPORT_STIFF ConstraintSet collectSystemConstraints(const OpenMM::System&
  */
 OPENMM_EXPORT_STIFF ConstraintSet collectConstraints(const OpenMM::System& system, const SpookIntegrator& integrator,
                                                      const std::string& className);
-
-/** How error messages call a constraint, by its index among those that are collected. */
-OPENMM_EXPORT_STIFF std::string describeConstraint(const OpenMM::System& system, const SpookIntegrator& integrator,
-                                                   int index);
 
 } // namespace OpenMMStiff
 

@@ -59,6 +59,41 @@ template <class Real> struct BlockBatch {
             if (pattern.schur.layout.isSparse())
                 schur = std::make_unique<SparseMatrix<double>>(pattern.schur.layout);
     }
+
+    /** The number of terms of a block: rows of its Jacobian. */
+    int size() const {
+        return terms[0].size();
+    }
+};
+
+/** The scratch memory of a thread that all kinds of batches have. */
+template <class Real> struct BatchWorkspace {
+    /// For each particle: positions, velocities and accelerations.
+    std::vector<Vector3<Real>> x, v, a;
+    /// A small matrix.
+    std::vector<Real> matrix;
+
+    /** The values of the matrix of a batch, small or large. */
+    Real* matrixValues(const BlockBatch<Real>& batch) {
+        return batch.schur ? batch.schur->values.data() : matrix.data();
+    }
+
+protected:
+    /// The most terms that a block has, and the values of the largest small matrix.
+    size_t numRows = 0, numValues = 0;
+
+    template <class Batches> explicit BatchWorkspace(const Batches& all) {
+        size_t numParticles = 0;
+        for (const auto& batch : all) {
+            numParticles = std::max(numParticles, batch.inverseMasses.size());
+            numRows = std::max<size_t>(numRows, batch.size());
+            if (!batch.schur)
+                numValues = std::max<size_t>(numValues, batch.size() * batch.size());
+        }
+        for (auto* vectors : {&x, &v, &a})
+            vectors->resize(numParticles);
+        matrix.resize(numValues);
+    }
 };
 
 /** The batches of a System. Real has the lanes of small blocks. */
@@ -94,7 +129,7 @@ public:
                 }
         }
         std::sort(largeBlocks.begin(), largeBlocks.end(),
-                  [](const auto& a, const auto& b) { return a.terms[0].size() > b.terms[0].size(); });
+                  [](const auto& a, const auto& b) { return a.size() > b.size(); });
     }
 
 private:

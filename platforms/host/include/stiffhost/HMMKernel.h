@@ -2,6 +2,7 @@
 #define STIFFHOST_HMM_KERNEL_H_
 
 #include "HostParticles.h"
+#include "LastStep.h"
 #include "MicroIntegration.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmmstiff/StiffKernels.h"
@@ -27,7 +28,7 @@ public:
         particles.initialize(context.getSystem());
         accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
         micro.initialize(context, integrator, className);
-        accelerationsKnown = false;
+        lastStep.forget();
     }
 
     void adoptPositions(OpenMM::ContextImpl&) override {
@@ -37,9 +38,8 @@ public:
     void execute(OpenMM::ContextImpl& context, const Integrator& integrator, bool stateModified) override {
         HostState state(context);
         const double H = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
-        const bool known = accelerationsKnown && !stateModified && state.positions() == computedAt &&
-                           MicroSettings(integrator, state) == settings;
-        accelerationsKnown = false;
+        const MicroSettings settings(integrator, state);
+        const bool known = lastStep.isContinuedBy(state, settings) && !stateModified;
         particles.orRestore(state, [&] {
             if (!known)
                 micro.average(context, integrator, true, accelerations);
@@ -53,9 +53,7 @@ public:
                 particles.constrainVelocities(tolerance, state);
             particles.requireFiniteVelocities(state, className, H);
         });
-        computedAt = state.positions();
-        settings = MicroSettings(integrator, state);
-        accelerationsKnown = true;
+        lastStep.endsAt(state, settings);
         state.advanceTime(H);
     }
 
@@ -67,18 +65,18 @@ public:
     void stateChanged(OpenMM::State::DataType changed) override {
         // The phase is a parameter that the micro-integration changes itself.
         if (!micro.isRunning() && (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy))
-            accelerationsKnown = false;
+            lastStep.forget();
     }
 
     void createCheckpoint(OpenMM::ContextImpl&, std::ostream&) const override {
     }
     void loadCheckpoint(OpenMM::ContextImpl&, std::istream&) override {
-        accelerationsKnown = false;
+        lastStep.forget();
     }
     void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode&) const override {
     }
     void deserializeState(OpenMM::ContextImpl&, const OpenMM::SerializationNode&) override {
-        accelerationsKnown = false;
+        lastStep.forget();
     }
 
 private:
@@ -86,10 +84,8 @@ private:
     HostParticles<Backend> particles;
     MicroIntegration<Backend> micro;
     std::string className;
-    // The averaged accelerations at the end of the last step, which begin the next unless something has changed.
-    std::vector<OpenMM::Vec3> accelerations, computedAt;
-    MicroSettings settings;
-    bool accelerationsKnown = false;
+    std::vector<OpenMM::Vec3> accelerations; // averaged
+    LastStep<MicroSettings> lastStep;
 };
 
 } // namespace stiffhost

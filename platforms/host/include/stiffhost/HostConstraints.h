@@ -12,12 +12,29 @@
 namespace stiffhost {
 
 /**
+ * Constraints and their blocks, arranged once.
+ */
+template <class Backend> class FixedConstraints : public HostBatches<Backend, stiffcore::ConstraintBatch> {
+public:
+    explicit FixedConstraints(Backend& backend) : HostBatches<Backend, stiffcore::ConstraintBatch>(backend) {
+    }
+
+    /** @param masses   the masses of all particles [dalton] */
+    void initialize(const OpenMM::System& system, const OpenMMStiff::ConstraintSet& set,
+                    const std::vector<double>& masses) {
+        std::vector<std::vector<int>> particles;
+        for (const OpenMMStiff::Constraint& constraint : set.constraints)
+            particles.push_back(constraint.particles);
+        this->arrange(OpenMMStiff::connect(system, particles), set, masses);
+    }
+};
+
+/**
  * The constraints of a Context and their blocks, kept up to date with the integrator.
  */
-template <class Backend> class HostConstraints : public HostBatches<Backend, stiffcore::ConstraintBatch> {
+template <class Backend> class HostConstraints : public FixedConstraints<Backend> {
 public:
-    explicit HostConstraints(Backend& backend) : HostBatches<Backend, stiffcore::ConstraintBatch>(backend) {
-    }
+    using FixedConstraints<Backend>::FixedConstraints;
 
     /**
      * Bring the constraints and their blocks up to date.
@@ -29,21 +46,21 @@ public:
         if (this->areArranged() && knownRevision == integrator.getConstraintRevision())
             return;
         this->forget(); // what is impossible stays so until it is mended
-        const OpenMMStiff::ConstraintSet set = OpenMMStiff::collectConstraints(system, integrator, className);
-        std::vector<std::vector<int>> particles;
-        for (const OpenMMStiff::Constraint& constraint : set.constraints)
-            particles.push_back(constraint.particles);
-        this->arrange(OpenMMStiff::connect(system, particles), set, masses);
-        numConstraints = set.constraints.size();
+        set = OpenMMStiff::collectConstraints(system, integrator, className);
+        this->initialize(system, set, masses);
         knownRevision = integrator.getConstraintRevision();
     }
 
     int size() const {
-        return numConstraints;
+        return set.constraints.size();
+    }
+    std::string describe(int constraint) const {
+        return set.constraints[constraint].describe();
     }
 
 private:
-    int numConstraints = 0, knownRevision = 0;
+    OpenMMStiff::ConstraintSet set;
+    int knownRevision = 0;
 };
 
 } // namespace stiffhost

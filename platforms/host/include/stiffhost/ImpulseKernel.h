@@ -3,6 +3,7 @@
 
 #include "HostBlocks.h"
 #include "HostParticles.h"
+#include "LastStep.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
@@ -49,9 +50,7 @@ public:
         prepare(context, integrator);
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         const int numMicroSteps = chooseNumMicroSteps(state, integrator, 1);
-        const bool known = accelerationsKnown && !stateModified && state.positions() == kickedFrom &&
-                           Dependencies(state, integrator) == dependencies;
-        accelerationsKnown = false;
+        const bool known = lastStep.isContinuedBy(state, Dependencies(state, integrator)) && !stateModified;
         particles.orRestore(state, [&] {
             if (!known)
                 computeAccelerations(context, state, integrator);
@@ -63,8 +62,7 @@ public:
             particles.constrainVelocities(tolerance, state);
             particles.requireFiniteVelocities(state, className, h);
         });
-        kickedFrom = state.positions();
-        accelerationsKnown = true;
+        lastStep.endsAt(state, dependencies);
         state.advanceTime(h);
     }
 
@@ -107,7 +105,7 @@ public:
         if (changed == OpenMM::State::Positions)
             frequency = unknown;
         if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)
-            accelerationsKnown = false;
+            lastStep.forget();
         if (changed == OpenMM::State::Energy)
             blocks.forgetParameters();
     }
@@ -119,7 +117,7 @@ public:
     }
     void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
         readCheckpoint(stream, &frequency, 1);
-        accelerationsKnown = false;
+        lastStep.forget();
     }
     void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode& node) const override {
         node.createChildNode("FastMotion").setDoubleProperty("frequency", frequency);
@@ -128,7 +126,7 @@ public:
         for (const OpenMM::SerializationNode& child : node.getChildren())
             if (child.getName() == "FastMotion")
                 frequency = child.getDoubleProperty("frequency");
-        accelerationsKnown = false;
+        lastStep.forget();
     }
 
 private:
@@ -156,7 +154,7 @@ private:
         if (!blocks.prepare(context.getSystem(), particles.getMasses(), selection, className,
                             integrator.getProjectedPeriod()))
             return;
-        accelerationsKnown = false;
+        lastStep.forget();
         frequency = unknown;
     }
 
@@ -275,9 +273,9 @@ private:
     double frequency = unknown;
 
     // The kick at the end of the last step, which is that at the beginning of the next unless something has changed.
-    std::vector<OpenMM::Vec3> accelerations, kickedFrom;
+    std::vector<OpenMM::Vec3> accelerations;
     Dependencies dependencies;
-    bool accelerationsKnown = false;
+    LastStep<Dependencies> lastStep;
 
     // Scratch: positions, and those with the stiff coordinates at their equilibrium values.
     std::vector<OpenMM::Vec3> actual, nearest;

@@ -3,6 +3,7 @@
 
 #include "HostPairs.h"
 #include "HostParticles.h"
+#include "LastStep.h"
 #include "SimTKOpenMMRealType.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
@@ -52,9 +53,8 @@ public:
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         const stiffcore::Box box = state.box();
         const std::vector<double>& free = pairs.getFreeMasses();
-        const bool known = accelerationsKnown && !stateModified && state.positions() == computedAt &&
-                           box == computedIn && integrator.getIntegrationForceGroups() == computedGroups;
-        accelerationsKnown = false;
+        const Dependencies dependencies = {box, integrator.getIntegrationForceGroups()};
+        const bool known = lastStep.isContinuedBy(state, dependencies) && !stateModified;
         particles.orRestore(state, [&] {
             if (!known)
                 computeAccelerations(context, state);
@@ -79,10 +79,7 @@ public:
             });
             particles.requireFiniteVelocities(state, className, h);
         });
-        computedAt = state.positions();
-        computedIn = box;
-        computedGroups = integrator.getIntegrationForceGroups();
-        accelerationsKnown = true;
+        lastStep.endsAt(state, dependencies);
         state.advanceTime(h);
     }
 
@@ -157,7 +154,7 @@ public:
 
     void stateChanged(OpenMM::State::DataType changed) override {
         if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)
-            accelerationsKnown = false;
+            lastStep.forget();
         if (changed == OpenMM::State::Energy)
             pairs.forgetParameters();
     }
@@ -192,14 +189,22 @@ public:
     }
 
 private:
+    struct Dependencies {
+        stiffcore::Box box;
+        int integrationGroups;
+        bool operator==(const Dependencies& other) const {
+            return box == other.box && integrationGroups == other.integrationGroups;
+        }
+    };
+
     void prepare(OpenMM::ContextImpl& context) {
         if (pairs.prepare(context, *integrator, particles.getMasses(), className))
-            accelerationsKnown = false;
+            lastStep.forget();
     }
 
     void restore(const std::vector<double>& stiffness) {
         pairs.restoreStiffness(stiffness);
-        accelerationsKnown = false;
+        lastStep.forget();
     }
 
     void computeAccelerations(OpenMM::ContextImpl& context, HostState& state) {
@@ -234,11 +239,8 @@ private:
     const Integrator* integrator = nullptr;
     std::string className;
 
-    // The accelerations at the end of the last step, which begin the next unless something has changed.
-    std::vector<OpenMM::Vec3> accelerations, computedAt;
-    stiffcore::Box computedIn = {};
-    int computedGroups = 0;
-    bool accelerationsKnown = false;
+    std::vector<OpenMM::Vec3> accelerations;
+    LastStep<Dependencies> lastStep;
 };
 
 } // namespace stiffhost

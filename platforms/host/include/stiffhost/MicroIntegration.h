@@ -1,7 +1,7 @@
 #ifndef STIFFHOST_MICRO_INTEGRATION_H_
 #define STIFFHOST_MICRO_INTEGRATION_H_
 
-#include "HostBatches.h"
+#include "HostConstraints.h"
 #include "HostParticles.h"
 #include "openmm/Force.h"
 #include "openmm/OpenMMException.h"
@@ -43,20 +43,6 @@ struct MicroSettings {
     }
 };
 
-/** The constraints of a System in batches. */
-template <class Backend> class SystemConstraints : public HostBatches<Backend, stiffcore::ConstraintBatch> {
-public:
-    explicit SystemConstraints(Backend& backend) : HostBatches<Backend, stiffcore::ConstraintBatch>(backend) {
-    }
-    void initialize(const OpenMM::System& system, const std::vector<double>& masses) {
-        const OpenMMStiff::ConstraintSet set = OpenMMStiff::collectSystemConstraints(system);
-        std::vector<std::vector<int>> particles;
-        for (const OpenMMStiff::Constraint& constraint : set.constraints)
-            particles.push_back(constraint.particles);
-        this->arrange(OpenMMStiff::connect(system, particles), set, masses);
-    }
-};
-
 /**
  * The averaged force of the asynchronous heterogeneous multiscale method (Calvo and Sanz-Serna, Algorithm 2): from
  * x = X at rest and theta = 0, M x'' = f(x, theta) with SHAKE over half a window, to one side or to both,
@@ -79,7 +65,8 @@ public:
         groups = {};
         for (Vectors* vectors : {&start, &slow, &first, &a, &v, &before, &y, &sum})
             vectors->assign(numParticles, OpenMM::Vec3());
-        constraints.initialize(context.getSystem(), particles.getMasses());
+        const OpenMM::System& system = context.getSystem();
+        constraints.initialize(system, OpenMMStiff::collectSystemConstraints(system), particles.getMasses());
         // OpenMM evaluates a force with the group that it has now, whatever it is given later.
         forces.clear();
         for (OpenMM::ForceImpl* impl : context.getForceImpls())
@@ -301,7 +288,7 @@ private:
     }
 
     HostParticles<Backend>& particles;
-    SystemConstraints<Backend> constraints;
+    FixedConstraints<Backend> constraints;
     std::string className;
     bool running = false;
     std::vector<ForceInfo> forces;

@@ -91,14 +91,14 @@ public:
             particles.divideByMasses(state.forces(), accelerations);
             state.velocities().swap(velocities);
             particles.kick(-0.5 * h, accelerations, state);
-            requireSolution(constraints.forEach([&](const auto& batch, auto& work) {
+            const std::string failed = constraints.forEach([&](const auto& batch, auto& work) {
                 load(batch, state, work);
                 evaluateConstraints(batch, time, box, work);
                 const auto succeeded = projectVelocities(batch, work);
                 scatter(batch, work.v, components(state.velocities()));
                 return succeeded;
-            }),
-                            context, time);
+            });
+            requireSolution(failed, context, time);
             particles.requireFiniteVelocities(state, className, h);
         });
         state.velocities().swap(velocities);
@@ -176,7 +176,7 @@ private:
         lambda.assign(constraints.size(), 0.0);
         particles.divideByMasses(state.forces(), accelerations);
         particles.kick(h, accelerations, constraints.getFreeMasses(), state);
-        requireSolution(constraints.forEach([&](const auto& batch, auto& work) {
+        const std::string failed = constraints.forEach([&](const auto& batch, auto& work) {
             load(batch, state, work);
             gather(batch, components(accelerations), work.a);
             evaluateConstraints(batch, time, box, work);
@@ -184,8 +184,8 @@ private:
             scatter(batch, work.v, components(state.velocities()));
             scatterTerms(batch, work.multipliers, lambda.data());
             return succeeded;
-        }),
-                        context, time);
+        });
+        requireSolution(failed, context, time);
         for (double multiplier : lambda)
             if (!std::isfinite(multiplier))
                 requireFiniteConstraints(context, time);
@@ -214,7 +214,7 @@ private:
             using stiffcore::select;
             using Scalar = std::decay_t<decltype(work.values[0])>;
             for (int p = 0; p < batch.size(); p++)
-                work.multipliers[p] = select(isFinite(batch, p, work), Scalar(1), Scalar(0));
+                work.multipliers[p] = select(isFinite(p, work), Scalar(1), Scalar(0));
             scatterTerms(batch, work.multipliers, finite.data());
             return allLanes(batch);
         });
@@ -222,8 +222,7 @@ private:
         if (place == finite.end())
             return;
         throw OpenMM::OpenMMException(
-                className + ": " +
-                OpenMMStiff::describeConstraint(context.getSystem(), *integrator, place - finite.begin()) +
+                className + ": " + constraints.describe(place - finite.begin()) +
                 ", or its gradient, is not finite at the present positions. Change the expression, or the positions."
                 " The positions and velocities are those before the step");
     }

@@ -107,10 +107,10 @@ template <class Real> struct ConstraintBatch : BlockBatch<Real> {
 
     ConstraintBatch(const ConstraintPattern& pattern, const std::vector<const Block*>& blocks, const ConstraintSet& all,
                     const std::vector<double>& masses)
-            : BlockBatch<Real>(pattern, blocks, masses), pattern(&pattern), values(size()), compliances(size()),
-              dampings(size()) {
+            : BlockBatch<Real>(pattern, blocks, masses), pattern(&pattern), values(this->size()),
+              compliances(this->size()), dampings(this->size()) {
         for (int lane = 0; lane < this->numLanes; lane++)
-            for (int p = 0; p < size(); p++) {
+            for (int p = 0; p < this->size(); p++) {
                 const Constraint& constraint = all.constraints[this->terms[lane][p]];
                 LaneTraits<Real>::lane(values[p], lane) = constraint.value;
                 LaneTraits<Real>::lane(compliances[p], lane) = constraint.compliance;
@@ -119,51 +119,33 @@ template <class Real> struct ConstraintBatch : BlockBatch<Real> {
         for (const Coupling& coupling : pattern.schur.couplings)
             couplings.push_back(this->inverseMasses[pattern.constraints[coupling.p].atoms[coupling.a]]);
     }
-
-    int size() const {
-        return pattern->constraints.size();
-    }
 };
 
 /** The scratch memory of one thread: the state of a batch, and what is computed from it. */
-template <class Real> struct ConstraintWorkspace {
-    /// For each particle: positions, velocities and accelerations.
-    std::vector<Vector3<Real>> x, v, a;
-    /// For each constraint: g, or w of those on velocities; multipliers; what is added to the diagonal of the matrix.
-    std::vector<Real> values, multipliers, diagonal;
+template <class Real> struct ConstraintWorkspace : BatchWorkspace<Real> {
+    /// For each constraint: g, or w of those on velocities; the diagonal of G M^-1 G^T, and what is added to it; and
+    /// multipliers.
+    std::vector<Real> values, inverseMasses, diagonal, multipliers;
     /// For each atom of each constraint, the gradient: a part of the row of G, or A.
     std::vector<Vector3<Real>> gradients;
-    /// A small matrix.
-    std::vector<Real> matrix;
     /// The functions; positions in one lane, and the gradients of a function's coordinates, four for each.
     std::vector<Function> functions;
     std::vector<Vector3<double>> laneOfX, coordinateGradients;
 
-    ConstraintWorkspace(const std::vector<ConstraintBatch<Real>>& all, const ConstraintSet& set) {
-        size_t numParticles = 0, numRows = 0, numValues = 0, numGradients = 0, numCoordinates = 0;
-        for (const auto& batch : all) {
-            numParticles = std::max<size_t>(numParticles, batch.pattern->numParticles);
-            numRows = std::max<size_t>(numRows, batch.size());
+    ConstraintWorkspace(const std::vector<ConstraintBatch<Real>>& all, const ConstraintSet& set)
+            : BatchWorkspace<Real>(all) {
+        size_t numGradients = 0, numCoordinates = 0;
+        for (const auto& batch : all)
             numGradients = std::max<size_t>(numGradients, batch.pattern->numGradients);
-            if (!batch.schur)
-                numValues = std::max<size_t>(numValues, batch.size() * batch.size());
-        }
         for (const OpenMMStiff::TermFunction& function : set.functions) {
             numCoordinates = std::max(numCoordinates, function.coordinates.size());
             functions.emplace_back(function, 1);
         }
-        for (auto* vectors : {&x, &v, &a})
-            vectors->resize(numParticles);
-        for (auto* numbers : {&values, &multipliers, &diagonal})
-            numbers->resize(numRows);
+        for (auto* numbers : {&values, &inverseMasses, &diagonal, &multipliers})
+            numbers->resize(this->numRows);
         gradients.resize(numGradients);
-        matrix.resize(numValues);
-        laneOfX.resize(numParticles);
+        laneOfX.resize(this->x.size());
         coordinateGradients.resize(4 * numCoordinates);
-    }
-
-    Real* matrixOf(const ConstraintBatch<Real>& batch) {
-        return batch.schur ? batch.schur->values.data() : matrix.data();
     }
 };
 
@@ -200,7 +182,17 @@ void evaluateFunctions(const PatternConstraint& constraint, int p, int lane, dou
         });
 }
 
-/** Evaluate all constraints at work.x and a time [ps]: their values, and their gradients. */
+/** The diagonal entry of G M^-1 G^T for a constraint. */
+template <class Real>
+Real computeInverseMass(const ConstraintBatch<Real>& batch, int p, const ConstraintWorkspace<Real>& work) {
+    const PatternConstraint& constraint = batch.pattern->constraints[p];
+    Real sum = 0;
+    for (size_t a = 0; a < constraint.atoms.size(); a++)
+        sum += batch.inverseMasses[constraint.atoms[a]] * work.gradients[constraint.firstGradient + a].squaredNorm();
+    return sum;
+}
+
+/** Evaluate all constraints at work.x and a time [ps]: values, gradients, and the diagonal of G M^-1 G^T. */
 template <class Real>
 void evaluateConstraints(const ConstraintBatch<Real>& batch, double time, const Box& box,
                          ConstraintWorkspace<Real>& work) {
@@ -223,9 +215,7 @@ void evaluateConstraints(const ConstraintBatch<Real>& batch, double time, const 
             gradient[0][constraint.axis] = 1;
         }
     }
-    if (!pattern.hasFunctions)
-        return;
-    for (int lane = 0; lane < batch.numLanes; lane++) {
+    for (int lane = 0; lane < batch.numLanes && pattern.hasFunctions; lane++) {
         for (int i = 0; i < pattern.numParticles; i++)
             for (int j = 0; j < 3; j++)
                 work.laneOfX[i][j] = LaneTraits<Real>::lane(work.x[i][j], lane);
@@ -233,6 +223,8 @@ void evaluateConstraints(const ConstraintBatch<Real>& batch, double time, const 
             if (!pattern.constraints[p].functions.empty())
                 evaluateFunctions(pattern.constraints[p], p, lane, time, box, work);
     }
+    for (int p = 0; p < batch.size(); p++)
+        work.inverseMasses[p] = computeInverseMass(batch, p, work);
 }
 
 /** The rate of a constraint under velocities, G v. */
@@ -246,21 +238,11 @@ Real computeRate(const ConstraintBatch<Real>& batch, int p, const std::vector<Ve
     return rate;
 }
 
-/** The diagonal entry of G M^-1 G^T for a constraint. */
-template <class Real>
-Real computeInverseMass(const ConstraintBatch<Real>& batch, int p, const ConstraintWorkspace<Real>& work) {
-    const PatternConstraint& constraint = batch.pattern->constraints[p];
-    Real sum = 0;
-    for (size_t a = 0; a < constraint.atoms.size(); a++)
-        sum += batch.inverseMasses[constraint.atoms[a]] * work.gradients[constraint.firstGradient + a].squaredNorm();
-    return sum;
-}
-
 /** Whether a constraint's value and gradient are finite, in which lanes. */
-template <class Real> auto isFinite(const ConstraintBatch<Real>& batch, int p, const ConstraintWorkspace<Real>& work) {
+template <class Real> auto isFinite(int p, const ConstraintWorkspace<Real>& work) {
     using std::abs;
     // Of what is finite the difference with itself is 0.
-    const Real sum = work.values[p] + computeInverseMass(batch, p, work), difference = sum - sum;
+    const Real sum = work.values[p] + work.inverseMasses[p], difference = sum - sum;
     return abs(difference) <= Real(0);
 }
 

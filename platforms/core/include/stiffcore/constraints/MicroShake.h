@@ -29,6 +29,7 @@ auto microShake(const ConstraintBatch<Real>& batch, double h, const Box& box, Co
     const double tolerance = 1e-9, rounding = 1e-14, roundingOfEach = 1e-15;
     auto norm = [](const Vector3<Real>& vector) { return Real(sqrt(vector.squaredNorm())); };
     evaluateConstraints(batch, 0, box, work);
+    factorRigidly(batch, work);
     for (int iteration = 0;; iteration++) {
         typename DenseLdlt<Real>::Mask converged(true);
         for (int p = 0; p < batch.size(); p++) {
@@ -46,7 +47,6 @@ auto microShake(const ConstraintBatch<Real>& batch, double h, const Box& box, Co
         }
         if (iteration == maxMicroShakeIterations || findFalse<Real>(converged, batch.count) < 0)
             return converged;
-        useSmallRegularization(batch, work);
         imposeRates(batch, work);
     }
 }

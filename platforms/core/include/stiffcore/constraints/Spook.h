@@ -20,42 +20,47 @@
 namespace stiffcore {
 
 /**
- * Change velocities along the gradients until constraints move at given rates: with D from work.diagonal and the
- * targets from work.multipliers, solve
+ * Factor J M^-1 J^T + D, with D from work.diagonal, for constraints that have been evaluated.
  *
- *     (J M^-1 J^T + D) lambda = target - J v,    v <- v + M^-1 J^T lambda,
- *
- * for constraints that have been evaluated at work.x. The multipliers lambda come in the place of the targets.
- *
- * @return in which lanes there was a solution
+ * @return in which lanes it is positive definite
  */
-template <class Real> auto imposeRates(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
+template <class Real> auto factorConstraints(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
     const ConstraintPattern& pattern = *batch.pattern;
     const SchurPattern& schur = pattern.schur;
-    Real* matrix = work.matrixOf(batch);
+    Real* matrix = work.matrixValues(batch);
     std::fill_n(matrix, schur.layout.getNumValues(), Real(0));
-    for (int p = 0; p < batch.size(); p++) {
-        const Real inverseMass = computeInverseMass(batch, p, work);
-        matrix[schur.diagonalSlots[p]] = work.diagonal[p] + inverseMass;
-        // Particles in one place have no direction: a constraint without a gradient exerts no force.
-        const Real missing = work.multipliers[p] - computeRate(batch, p, work.v, work);
-        work.multipliers[p] = select(inverseMass > Real(0), missing, Real(0));
-    }
+    for (int p = 0; p < batch.size(); p++)
+        matrix[schur.diagonalSlots[p]] = work.diagonal[p] + work.inverseMasses[p];
     for (size_t i = 0; i < schur.couplings.size(); i++) {
         const Coupling& coupling = schur.couplings[i];
         const Vector3<Real>&first = work.gradients[pattern.constraints[coupling.p].firstGradient + coupling.a],
               &second = work.gradients[pattern.constraints[coupling.q].firstGradient + coupling.b];
         matrix[coupling.slot] += batch.couplings[i] * first.dot(second);
     }
-    const auto positive = factorMatrix(batch.schur.get(), batch.size(), matrix);
-    solveMatrix(batch.schur.get(), batch.size(), matrix, work.multipliers.data());
+    return factorMatrix(batch.schur.get(), batch.size(), matrix);
+}
+
+/**
+ * Change velocities along the gradients until constraints move at given rates: with the targets from work.multipliers
+ * and the factors, solve
+ *
+ *     (J M^-1 J^T + D) lambda = target - J v,    v <- v + M^-1 J^T lambda.
+ *
+ * The multipliers lambda come in the place of the targets.
+ */
+template <class Real> void imposeRates(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
     for (int p = 0; p < batch.size(); p++) {
-        const PatternConstraint& constraint = pattern.constraints[p];
+        // Particles in one place have no direction: a constraint without a gradient exerts no force.
+        const Real missing = work.multipliers[p] - computeRate(batch, p, work.v, work);
+        work.multipliers[p] = select(work.inverseMasses[p] > Real(0), missing, Real(0));
+    }
+    solveMatrix(batch.schur.get(), batch.size(), work.matrixValues(batch), work.multipliers.data());
+    for (int p = 0; p < batch.size(); p++) {
+        const PatternConstraint& constraint = batch.pattern->constraints[p];
         for (size_t a = 0; a < constraint.atoms.size(); a++)
             work.v[constraint.atoms[a]] += work.gradients[constraint.firstGradient + a] *
                                            Real(work.multipliers[p] * batch.inverseMasses[constraint.atoms[a]]);
     }
-    return positive;
 }
 
 /**
@@ -80,17 +85,23 @@ auto kickSpook(const ConstraintBatch<Real>& batch, double h, double damping, Con
     }
     for (int i = 0; i < batch.numMobile; i++)
         work.v[i] += work.a[i] * Real(h);
-    return imposeRates(batch, work);
+    const auto positive = factorConstraints(batch, work);
+    imposeRates(batch, work);
+    return positive;
 }
 
-/** work.diagonal <- just what keeps the matrix of constraints that depend on each other from being singular. */
-template <class Real> void useSmallRegularization(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
+/**
+ * Factor J M^-1 J^T, with as much on the diagonal as keeps the matrix of constraints that depend on each other from
+ * being singular; in which lanes that was possible.
+ */
+template <class Real> auto factorRigidly(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
     const double regularization = 1e-9; // relative
     for (int p = 0; p < batch.size(); p++) {
         // A constraint without a gradient is a row of its own that does nothing.
-        const Real inverseMass = computeInverseMass(batch, p, work);
+        const Real inverseMass = work.inverseMasses[p];
         work.diagonal[p] = regularization * select(inverseMass > Real(0), inverseMass, Real(1));
     }
+    return factorConstraints(batch, work);
 }
 
 /** v <- the closest velocities, in the metric of the masses, that the constraints allow. */
@@ -99,8 +110,9 @@ template <class Real> auto projectVelocities(const ConstraintBatch<Real>& batch,
         const bool onVelocities = (batch.pattern->constraints[p].kind == Constraint::Kind::Velocity);
         work.multipliers[p] = (onVelocities ? work.values[p] : Real(0));
     }
-    useSmallRegularization(batch, work);
-    return imposeRates(batch, work);
+    const auto positive = factorRigidly(batch, work);
+    imposeRates(batch, work);
+    return positive;
 }
 
 } // namespace stiffcore

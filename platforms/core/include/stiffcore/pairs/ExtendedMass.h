@@ -67,7 +67,7 @@ template <class Real> Real diagonalEntry(const PairBatch<Real>& batch, int p, co
 template <class Real> void assemble(const PairBatch<Real>& batch, bool constrainedOnly, PairWorkspace<Real>& work) {
     const SchurPattern& schur = batch.pattern->schur;
     const std::vector<PatternPair>& pairs = batch.pattern->pairs;
-    Real* A = work.values(batch);
+    Real* A = work.matrixValues(batch);
     std::fill_n(A, schur.layout.getNumValues(), Real(0));
     for (int p = 0; p < batch.size(); p++)
         A[schur.diagonalSlots[p]] =
@@ -80,13 +80,13 @@ template <class Real> void assemble(const PairBatch<Real>& batch, bool constrain
 }
 
 template <class Real> auto factor(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
-    return factorMatrix(batch.schur.get(), batch.size(), work.values(batch));
+    return factorMatrix(batch.schur.get(), batch.size(), work.matrixValues(batch));
 }
 
 /** multipliers <- A^-1 multipliers, with the factors of A. */
 template <class Real>
 void solve(const PairBatch<Real>& batch, PairWorkspace<Real>& work, std::vector<Real>& multipliers) {
-    solveMatrix(batch.schur.get(), batch.size(), work.values(batch), multipliers.data());
+    solveMatrix(batch.schur.get(), batch.size(), work.matrixValues(batch), multipliers.data());
 }
 
 /** Get ready for what takes place at work.x: compute the directions, and factor A. */
@@ -134,7 +134,7 @@ void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale, bool 
     const SchurPattern& schur = batch.pattern->schur;
     const std::vector<PatternPair>& pairs = batch.pattern->pairs;
     const int n = batch.size();
-    invertMatrix(batch.schur.get(), n, work.values(batch), work.inverse.data());
+    invertMatrix(batch.schur.get(), n, work.matrixValues(batch), work.inverse.data());
     for (int p = 0; p < n; p++)
         work.y[p].setZero();
     // d(ln det A) = sum_pq (A^-1)_pq dA_pq = 2 sum_p du_p . y_p

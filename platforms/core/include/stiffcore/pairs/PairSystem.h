@@ -90,7 +90,7 @@ template <class Real> struct PairBatch : BlockBatch<Real> {
             : BlockBatch<Real>(pattern, blocks, masses), pattern(&pattern), compliances(pattern.pairs.size()),
               lengths(pattern.pairs.size()) {
         for (int lane = 0; lane < this->numLanes; lane++)
-            for (int p = 0; p < size(); p++) {
+            for (int p = 0; p < this->size(); p++) {
                 const PenalizedPair& pair = pairs[this->terms[lane][p]];
                 LaneTraits<Real>::lane(compliances[p], lane) = 1 / pair.inertia;
                 LaneTraits<Real>::lane(lengths[p], lane) = pair.distance;
@@ -104,48 +104,34 @@ template <class Real> struct PairBatch : BlockBatch<Real> {
             factoredAt->reserve(pattern.numParticles);
         }
     }
-
-    int size() const {
-        return pattern->pairs.size();
-    }
 };
 
 /** The scratch memory of one thread: the state of a batch, and what is computed from it. */
-template <class Real> struct PairWorkspace {
+template <class Real> struct PairWorkspace : BatchWorkspace<Real> {
     using Vectors = std::vector<Vector3<Real>>;
-    /// For each particle: positions, velocities, accelerations, random numbers, and positions where a solve starts.
-    Vectors x, v, a, noise, start;
+    /// For each particle: random numbers, and positions where a solve starts.
+    Vectors noise, start;
     /// For each pair: its direction, the one before a motion, and a sum of neighbours' directions.
     Vectors u, u0, y;
     /// For each pair: its length, the auxiliary coordinate z and its velocity w, noise, and Lagrange multipliers.
     std::vector<Real> r, z, w, pairNoise, multipliers, correction;
-    /// Small matrices A, one that is not symmetric, and the inverse.
-    std::vector<Real> matrix, newtonMatrix, inverse;
+    /// A small matrix that is not symmetric, and the inverse of A.
+    std::vector<Real> newtonMatrix, inverse;
 
-    PairWorkspace(const std::vector<PairBatch<Real>>& all, const std::vector<PenalizedPair>&) {
-        size_t numParticles = 0, numRows = 0, numValues = 0;
-        for (const auto& batch : all) {
-            numParticles = std::max<size_t>(numParticles, batch.pattern->numParticles);
-            numRows = std::max<size_t>(numRows, batch.size());
-            if (!batch.schur)
-                numValues = std::max<size_t>(numValues, batch.size() * batch.size());
-        }
-        for (auto* vectors : {&x, &v, &a, &noise, &start})
-            vectors->resize(numParticles);
+    PairWorkspace(const std::vector<PairBatch<Real>>& all, const std::vector<PenalizedPair>&)
+            : BatchWorkspace<Real>(all) {
+        for (auto* vectors : {&noise, &start})
+            vectors->resize(this->x.size());
         for (auto* vectors : {&u, &u0, &y})
-            vectors->resize(numRows);
+            vectors->resize(this->numRows);
         for (auto* values : {&r, &z, &w, &pairNoise, &multipliers, &correction})
-            values->resize(numRows);
-        for (auto* values : {&matrix, &newtonMatrix, &inverse})
-            values->resize(numValues);
+            values->resize(this->numRows);
+        for (auto* values : {&newtonMatrix, &inverse})
+            values->resize(this->numValues);
         // The entries of the inverse of a large matrix are as many as its own.
         for (const auto& batch : all)
             if (batch.schur && batch.schur->values.size() > inverse.size())
                 inverse.resize(batch.schur->values.size());
-    }
-
-    Real* values(const PairBatch<Real>& batch) {
-        return batch.schur ? batch.schur->values.data() : matrix.data();
     }
 };
 

@@ -1,0 +1,32 @@
+#ifndef OPENMM_STIFF_CHECKS_H_
+#define OPENMM_STIFF_CHECKS_H_
+
+#include "openmm/OpenMMException.h"
+#include <sstream>
+#include <string>
+
+namespace OpenMMStiff {
+
+/**
+ * Require that a list has an element of an index.
+ *
+ * @param className   the class, for error messages
+ * @param what        what an element is, such as "pair"
+ * @param adder       the method that adds one, such as "addPair()"
+ */
+inline void requireIndex(const std::string& className, const std::string& what, const std::string& adder, int index,
+                         int size) {
+    if (index >= 0 && index < size)
+        return;
+    std::stringstream message;
+    message << className << ": there is no " << what << " " << index << ". ";
+    if (size == 0)
+        message << "None has been added yet; use " << adder;
+    else
+        message << "There are " << size << ", from 0 to " << size - 1 << "; add more with " << adder;
+    throw OpenMM::OpenMMException(message.str());
+}
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_CHECKS_H_ */
