@@ -1,8 +1,7 @@
 #include "openmmstiff/MassPenaltyIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
-#include "openmm/AndersenThermostat.h"
+#include "openmmstiff/internal/Checks.h"
 #include "openmm/OpenMMException.h"
-#include "openmm/internal/AssertionUtilities.h"
 #include "openmm/internal/ContextImpl.h"
 #include <cmath>
 #include <sstream>
@@ -54,14 +53,14 @@ int MassPenaltyIntegrator::addPair(int particle1, int particle2, double inertia)
 }
 
 void MassPenaltyIntegrator::getPairParameters(int index, int& particle1, int& particle2, double& inertia) const {
-    ASSERT_VALID_INDEX(index, pairs);
+    requireIndex("MassPenaltyIntegrator", "pair", "addPair()", index, pairs.size());
     particle1 = pairs[index].particle1;
     particle2 = pairs[index].particle2;
     inertia = pairs[index].inertia;
 }
 
 void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int particle2, double inertia) {
-    ASSERT_VALID_INDEX(index, pairs);
+    requireIndex("MassPenaltyIntegrator", "pair", "addPair()", index, pairs.size());
     requireInertia(inertia);
     if (particle1 == particle2) {
         std::stringstream message;
@@ -73,10 +72,7 @@ void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int part
 
 int MassPenaltyIntegrator::computeNumPenalizedPairs() {
     requireContext();
-    int number = 0;
-    for (double inertia : kernel.getAs<IntegrateMassPenaltyStepKernel>().getInertias(*context))
-        number += std::isfinite(inertia);
-    return number;
+    return kernel.getAs<IntegrateMassPenaltyStepKernel>().countPenalizedPairs(*context);
 }
 
 vector<std::string> MassPenaltyIntegrator::getKernelNames() {
@@ -84,13 +80,6 @@ vector<std::string> MassPenaltyIntegrator::getKernelNames() {
 }
 
 void MassPenaltyIntegrator::initializeKernel() {
-    const System& system = context->getSystem();
-    for (int i = 0; i < system.getNumForces(); i++)
-        if (dynamic_cast<const AndersenThermostat*>(&system.getForce(i)) != nullptr)
-            throw OpenMMException(std::string(getClassName()) +
-                                  ": an AndersenThermostat draws velocities for the masses alone, which are much too "
-                                  "hot with an extra inertia. Remove it from the System, and use"
-                                  " MassPenaltyLangevinIntegrator for a constant temperature");
     kernel.getAs<IntegrateMassPenaltyStepKernel>().initialize(*context, *this, getClassName());
 }
 
@@ -103,14 +92,7 @@ vector<Vec3> MassPenaltyIntegrator::getVelocitiesForTemperature(const System& sy
     vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);
     if (context == nullptr)
         return velocities;
-    auto& step = const_cast<Kernel&>(kernel).getAs<IntegrateMassPenaltyStepKernel>();
-    // The velocities w are drawn as those of particles whose masses are the inertias; one component of each.
-    System inertias;
-    for (double inertia : step.getInertias(*context))
-        inertias.addParticle(std::isfinite(inertia) ? inertia : 0);
-    vector<double> w;
-    for (const Vec3& drawn : Integrator::getVelocitiesForTemperature(inertias, temperature, randomSeed + 1))
-        w.push_back(drawn[0]);
-    step.tieVelocities(*context, velocities, w);
+    const_cast<Kernel&>(kernel).getAs<IntegrateMassPenaltyStepKernel>().prepareVelocities(*context, velocities,
+                                                                                          temperature);
     return velocities;
 }

@@ -18,6 +18,11 @@ namespace {
 
 /// Angles as close to 0 or 180 degrees as this (their sine) do not tell from their 1-3 distance how far they are bent.
 const double minSine = 0.3;
+/// A bond with less energy than this at length 0 (k r^2 / 2, some 20 kT) lets its particles pass through each other: its
+/// length turns around there, and no inertia can follow [kJ/mol].
+const double minBarrier = 50;
+/// An inertia smaller than this, relative to the reduced mass, is none: its reciprocal would drown the others.
+const double minInertia = 1e-9;
 
 /** The second derivative of a custom force's energy in its coordinate, for each term. */
 template <class ForceType> class Curvature {
@@ -154,12 +159,16 @@ void BondedStiffness::compute(const System& system, const PresentGeometry& geome
         const bool periodic = force.usesPeriodicBoundaryConditions();
         double curvature = term.k;
         if (term.vertex < 0) {
+            double length = term.s0;
             if (!term.harmonic) {
                 const auto& bonds = dynamic_cast<const CustomBondForce&>(force);
                 bonds.getBondParameters(term.index, i, j, own);
                 const auto place = bondCurvatures.try_emplace(term.force, bonds, "r", own.size(), geometry.parameters);
-                curvature = place.first->second(norm(geometry.displacement(i, j, periodic)), own);
+                length = norm(geometry.displacement(i, j, periodic));
+                curvature = place.first->second(length, own);
             }
+            if (!(0.5 * curvature * length * length > minBarrier))
+                curvature = 0;
         }
         else {
             double r1 = term.leg1, r2 = term.leg2, theta = term.s0;
@@ -199,7 +208,7 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
             const double inverseReducedMass = inverseMass(pair.particle1) + inverseMass(pair.particle2);
             const double inertia = bonded->stiffness[p] * period * period / (4 * pi * pi) - 1 / inverseReducedMass;
             const bool virtualSite = system.isVirtualSite(pair.particle1) || system.isVirtualSite(pair.particle2);
-            if (inverseReducedMass > 0 && inertia > 0 && !virtualSite)
+            if (inverseReducedMass > 0 && inertia * inverseReducedMass > minInertia && !virtualSite)
                 chosen[ordered(pair.particle1, pair.particle2)] = {pair.particle1, pair.particle2, inertia, 0,
                                                                    pair.periodic};
         }
@@ -218,10 +227,11 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
             if (system.isVirtualSite(particle))
                 refuse("acts on a virtual site, which has no motion of its own");
         }
-        if (inverseMass(pair.particle1) + inverseMass(pair.particle2) == 0)
+        const double inverseReducedMass = inverseMass(pair.particle1) + inverseMass(pair.particle2);
+        if (inverseReducedMass == 0)
             refuse("has two massless particles, which never move");
         const auto key = ordered(pair.particle1, pair.particle2);
-        if (pair.inertia > 0)
+        if (pair.inertia * inverseReducedMass > minInertia)
             chosen[key] = {pair.particle1, pair.particle2, pair.inertia, 0, false};
         else
             chosen.erase(key);

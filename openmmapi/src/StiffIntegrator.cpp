@@ -1,15 +1,53 @@
 #include "openmmstiff/StiffIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/CheckpointTag.h"
+#include "openmm/AndersenThermostat.h"
 #include "openmm/Context.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
+#include "openmm/internal/ForceImpl.h"
+#include "openmm/internal/OSRngSeed.h"
+#include <cmath>
+#include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
 
-StiffIntegrator::StiffIntegrator(double stepSize) : loadingCheckpoint(false) {
-    setStepSize(stepSize);
-    setConstraintTolerance(1e-5);
+namespace {
+
+/** A value that is wrong for any class, even while one is being constructed. */
+[[noreturn]] void refuse(const char* what, double value, const char* unit, const char* remedy) {
+    std::stringstream message;
+    message << what << ", not " << value << unit << remedy;
+    throw OpenMMException(message.str());
+}
+
+} // namespace
+
+StiffIntegrator::StiffIntegrator(double stepSize) : stepping(false), loadingCheckpoint(false), bringingBack(false) {
+    StiffIntegrator::setStepSize(stepSize);
+    StiffIntegrator::setConstraintTolerance(1e-5);
+}
+
+void StiffIntegrator::setStepSize(double size) {
+    if (!(size >= 0) || std::isinf(size))
+        refuse("Step size must be a non-negative number", size, " ps", "");
+    Integrator::setStepSize(size);
+}
+
+void StiffIntegrator::setConstraintTolerance(double tol) {
+    if (!(tol > 0) || std::isinf(tol))
+        refuse("Constraint tolerance must be a positive number", tol, "", "; the default is 1e-5");
+    Integrator::setConstraintTolerance(tol);
+}
+
+void StiffIntegrator::setVelocitiesToTemperature(double temperature, int randomSeed) {
+    requireContext();
+    if (!(temperature >= 0) || std::isinf(temperature))
+        refuse("Temperature must be a non-negative number", temperature, " K", "");
+    owner->setVelocities(getVelocitiesForTemperature(context->getSystem(), temperature,
+                                                     randomSeed == 0 ? osrngseed() : randomSeed));
+    owner->applyVelocityConstraints(1e-5);
 }
 
 void StiffIntegrator::initialize(ContextImpl& contextRef) {
@@ -18,6 +56,7 @@ void StiffIntegrator::initialize(ContextImpl& contextRef) {
     Context* previousOwner = owner;
     context = &contextRef;
     owner = &contextRef.getOwner();
+    remembered = Remembered();
     try {
         kernel = context->getPlatform().createKernel(getKernelNames()[0], contextRef);
         initializeKernel();
@@ -42,22 +81,78 @@ void StiffIntegrator::requireContext() const {
 
 void StiffIntegrator::step(int steps) {
     requireContext();
-    for (int i = 0; i < steps; ++i) {
-        kernel.getAs<StiffStepKernel>().adoptPositions(*context);
-        bool stateModified = context->updateContextState();
-        advance(stateModified);
+    if (steps > 0 && !(getStepSize() > 0))
+        throw OpenMMException(std::string(getClassName()) +
+                              ": the step size must be positive to take a step, but is 0 ps. Set it with setStepSize()");
+    stepping = true;
+    try {
+        for (int i = 0; i < steps; ++i) {
+            kernel.getAs<StiffStepKernel>().adoptState(*context);
+            bool stateModified = updateContextState();
+            advance(stateModified);
+        }
     }
+    catch (...) {
+        stepping = false;
+        remember();
+        throw;
+    }
+    stepping = false;
+    remember();
+}
+
+/** What ContextImpl::updateContextState() does; the kernel learns of collisions. */
+bool StiffIntegrator::updateContextState() {
+    bool stateModified = false;
+    for (ForceImpl* force : context->getForceImpls()) {
+        const bool collides = dynamic_cast<const AndersenThermostat*>(&force->getOwner()) != nullptr;
+        if (collides)
+            kernel.getAs<StiffStepKernel>().beginCollisions(*context);
+        force->updateContextState(*context, stateModified);
+        if (collides)
+            kernel.getAs<StiffStepKernel>().endCollisions(*context);
+    }
+    return stateModified;
 }
 
 void StiffIntegrator::stateChanged(State::DataType changed) {
-    // After a checkpoint has been loaded, ContextImpl announces everything as changed, Energy last. Only then
-    // do new positions not mean that the hidden state is void: it came with them.
-    if (loadingCheckpoint && changed == State::Positions)
+    if (bringingBack)
         return;
+    // After a checkpoint has been loaded, ContextImpl announces everything as changed, Energy last. Only then
+    // do new positions and velocities not mean that the hidden state is void: it came with them.
+    const bool came = loadingCheckpoint && (changed == State::Positions || changed == State::Velocities);
     if (changed == State::Energy)
         loadingCheckpoint = false;
-    if (context != nullptr)
+    if (context == nullptr)
+        return;
+    if (!came)
         kernel.getAs<StiffStepKernel>().stateChanged(changed);
+    if (!stepping)
+        remember();
+}
+
+/** Remember the state of the Context, for the case that a checkpoint is refused after OpenMM has loaded its part. */
+void StiffIntegrator::remember() {
+    context->getPositions(remembered.positions);
+    context->getVelocities(remembered.velocities);
+    context->getPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
+    remembered.parameters = context->getParameters();
+    remembered.time = context->getTime();
+    remembered.stepCount = context->getStepCount();
+}
+
+void StiffIntegrator::bringBack() {
+    bringingBack = true; // these are not changes
+    if (!remembered.positions.empty()) {
+        context->setPositions(remembered.positions);
+        context->setVelocities(remembered.velocities);
+        context->setPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
+        for (const auto& parameter : remembered.parameters)
+            context->setParameter(parameter.first, parameter.second);
+    }
+    context->setTime(remembered.time);
+    context->setStepCount(remembered.stepCount);
+    bringingBack = false;
 }
 
 double StiffIntegrator::computeKineticEnergy() {
@@ -70,11 +165,20 @@ bool StiffIntegrator::kineticEnergyRequiresForce() const {
 }
 
 void StiffIntegrator::createCheckpoint(std::ostream& stream) const {
-    kernel.getAs<const StiffStepKernel>().createCheckpoint(*context, stream);
+    std::stringstream data;
+    kernel.getAs<const StiffStepKernel>().createCheckpoint(*context, data);
+    writeTagged(stream, getClassName(), data.str(), *context);
 }
 
 void StiffIntegrator::loadCheckpoint(std::istream& stream) {
-    kernel.getAs<StiffStepKernel>().loadCheckpoint(*context, stream);
+    try {
+        std::stringstream data(readTagged(stream, getClassName(), *context));
+        kernel.getAs<StiffStepKernel>().loadCheckpoint(*context, data);
+    }
+    catch (...) {
+        bringBack();
+        throw;
+    }
     loadingCheckpoint = true;
 }
 

@@ -142,7 +142,7 @@ struct Run {
     }
     void start(const vector<Vec3>& positions, int seed) {
         context.setPositions(positions);
-        context.setVelocities(makeVelocities(context.getSystem(), 300, seed));
+        context.setVelocitiesToTemperature(300, seed);
     }
     void step(int steps) {
         integrator->step(steps);
@@ -403,7 +403,8 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
     forEachSubject([&](const Subject& subject) {
         Run run(subject, model.system, platform, 0.0005);
         run.integrator->setConstraintTolerance(1e-8);
-        run.start(model.positions, 9);
+        run.context.setPositions(model.positions);
+        run.context.setVelocities(makeVelocities(model.system, 300, 9));
         run.context.applyVelocityConstraints(1e-8);
         const State before = run.context.getState(State::Energy);
         run.step(400);
@@ -473,24 +474,34 @@ void testPeriodicTermsInTriclinicBox(Platform& platform) {
     });
 }
 
-/** In a CompoundIntegrator another integrator moves the positions: they are adopted as they are. */
+/**
+ * In a CompoundIntegrator another integrator moves the positions: they are adopted as they are, and so are velocities,
+ * unless they are too hot for an inertia and there is no heat bath.
+ */
 void testCompoundIntegrator(Platform& platform) {
     const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         if (subject.hasHeatBath)
             return;
         CompoundIntegrator compound;
-        compound.addIntegrator(subject.make(0.002).release());
+        auto* own = subject.make(0.002).release();
+        compound.addIntegrator(own);
         compound.addIntegrator(new VerletIntegrator(0.0005));
         Context context(model.system, compound, platform, deterministic(platform));
         context.setPositions(model.positions);
-        context.setVelocities(makeVelocities(model.system, 30, 18)); // cold: an inertia makes others' velocities hot
+        own->setVelocitiesToTemperature(300, 18);
         compound.step(5);
         compound.setCurrentIntegrator(1);
+        context.setVelocitiesToTemperature(300, 18); // for the masses alone
         compound.step(5);
         const vector<Vec3> q = getPositions(context), v = getVelocities(context);
         const double time = context.getTime();
         compound.setCurrentIntegrator(0);
+        if (subject.className == "MassPenaltyIntegrator") {
+            assertThrows([&] { compound.step(1); }, {"MassPenaltyIntegrator:", "setVelocitiesToTemperature()"});
+            ASSERT(q == getPositions(context) && v == getVelocities(context));
+            return;
+        }
         compound.step(3);
         Run alone(subject, model.system, platform, 0.002);
         alone.context.setTime(time);
@@ -498,6 +509,106 @@ void testCompoundIntegrator(Platform& platform) {
         alone.context.setVelocities(v);
         alone.step(3);
         ASSERT(largestDifference(getPositions(alone.context), getPositions(context)) == 0);
+    });
+}
+
+/** Drawn by the integrator itself, velocities in a CompoundIntegrator are those that its own Context would get. */
+void testVelocitiesInCompoundIntegrator(Platform& platform) {
+    const Model model = makeCluster(2);
+    forEachSubject([&](const Subject& subject) {
+        CompoundIntegrator compound;
+        compound.addIntegrator(new VerletIntegrator(0.0005));
+        auto* own = subject.make(0.002).release();
+        compound.addIntegrator(own);
+        Context context(model.system, compound, platform, deterministic(platform));
+        Run alone(subject, model.system, platform, 0.002);
+        alone.start(model.positions, 21);
+        context.setPositions(model.positions);
+        own->setVelocitiesToTemperature(300, 21);
+        ASSERT(largestDifference(getVelocities(alone.context), getVelocities(context)) < 1e-12);
+        assertThrows([&] { own->setVelocitiesToTemperature(-1); }, {"Temperature", "-1 K"});
+    });
+}
+
+/**
+ * A checkpoint that was written by another class, or is cut or damaged, is refused with an error that says so, and
+ * the run goes on as if nothing had happened.
+ */
+void testCheckpointsOfOthersAreRefused(Platform& platform) {
+    const Model model = makeCluster(2);
+    vector<std::pair<std::string, std::string>> checkpoints; // by class
+    const vector<Subject> subjects = makeSubjects();
+    for (const Subject& subject : subjects) {
+        Run run(subject, model.system, platform, 0.001);
+        run.start(model.positions, 22);
+        run.step(3);
+        checkpoints.push_back({subject.className, run.save()});
+    }
+    LangevinMiddleIntegrator middle(300, 1, 0.001);
+    Context native(model.system, middle, platform);
+    native.setPositions(model.positions);
+    std::stringstream stream;
+    native.createCheckpoint(stream);
+    checkpoints.push_back({"LangevinMiddleIntegrator", stream.str()});
+    for (size_t s = 0; s < subjects.size(); s++) {
+        const Subject& subject = subjects[s];
+        Run run(subject, model.system, platform, 0.001), same(subject, model.system, platform, 0.001);
+        for (Run* each : {&run, &same}) {
+            each->start(model.positions, 23);
+            each->step(4);
+        }
+        vector<std::pair<std::string, vector<std::string>>> bad;
+        for (const auto& [className, checkpoint] : checkpoints)
+            if (className != subject.className)
+                bad.push_back({checkpoint, {subject.className + ":", "checkpoint", "written with"}});
+        const std::string& good = checkpoints[s].second;
+        for (int missing : {1, 9, 20, 40})
+            bad.push_back({good.substr(0, good.size() - missing), {subject.className + ":", "ends too early"}});
+        const size_t tag = good.find("OpenMM-Stiff/");
+        ASSERT(tag != std::string::npos);
+        for (size_t place = tag; place < good.size(); place += (place < tag + 60 ? 1 : 97)) {
+            bad.push_back({good, {subject.className + ":", "checkpoint"}});
+            bad.back().first[place] ^= 0x10;
+        }
+        const vector<Vec3> x = getPositions(run.context), v = getVelocities(run.context);
+        for (const auto& [checkpoint, words] : bad) {
+            assertThrows([&] { run.load(checkpoint); }, words);
+            ASSERT(x == getPositions(run.context) && v == getVelocities(run.context));
+            ASSERT_EQUAL_TOL(0.004, run.context.getTime(), 1e-15);
+            ASSERT_EQUAL(4, run.context.getStepCount());
+        }
+        if (subject.hasHeatBath)
+            continue; // OpenMM's random numbers were in its part
+        run.step(3);
+        same.step(3);
+        ASSERT(difference(run, same) == 0);
+    }
+}
+
+/** What is no step size, and a step of none, is refused, and so are velocities that are no numbers. */
+void testStepSizes(Platform& platform) {
+    const Model model = makeCluster(1);
+    forEachSubject([&](const Subject& subject) {
+        for (double bad : {-0.001, std::nan(""), double(INFINITY)}) {
+            assertThrows([&] { subject.make(bad); }, {"Step size", "non-negative"});
+            const auto integrator = subject.make(0.001);
+            assertThrows([&] { integrator->setStepSize(bad); }, {"Step size", "ps"});
+            assertThrows([&] { integrator->setConstraintTolerance(bad); }, {"Constraint tolerance", "positive"});
+            ASSERT_EQUAL(0.001, integrator->getStepSize());
+        }
+        Run run(subject, model.system, platform, 0.001);
+        run.start(model.positions, 24);
+        run.integrator->setStepSize(0);
+        assertThrows([&] { run.step(1); }, {subject.className + ":", "step size must be positive", "setStepSize()"});
+        run.integrator->setStepSize(0.001);
+        const vector<Vec3> good = getVelocities(run.context);
+        vector<Vec3> v = good;
+        v[2] = Vec3(0, std::nan(""), 0);
+        run.context.setVelocities(v);
+        assertThrows([&] { run.step(1); }, {subject.className + ":", "velocity of particle 2 is nan before the step"});
+        run.context.setVelocities(good);
+        run.step(1);
+        ASSERT_EQUAL(1, run.context.getStepCount());
     });
 }
 
@@ -553,5 +664,7 @@ int main(int argc, char* argv[]) {
                             CLAIM(testFailedStepKeepsTheState), CLAIM(testErrors), CLAIM(testStiffForcesThatCannotBe),
                             CLAIM(testConstraintsOutsideTheStiffTerms), CLAIM(testMasslessParticlesAndVirtualSites),
                             CLAIM(testPeriodicTermsInTriclinicBox), CLAIM(testCompoundIntegrator),
+                            CLAIM(testVelocitiesInCompoundIntegrator), CLAIM(testCheckpointsOfOthersAreRefused),
+                            CLAIM(testStepSizes),
                             CLAIM(testKernelIsThePlatformsOwn), CLAIM(testPlatformsAgree)});
 }

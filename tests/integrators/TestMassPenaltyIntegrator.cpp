@@ -1,6 +1,7 @@
 #include "OpenMMStiff.h"
 #include "CountAllocations.h"
 #include "Derivatives.h"
+#include "ExtendedWater.h"
 #include "PlatformTest.h"
 #include "Statistics.h"
 #include "Systems.h"
@@ -17,40 +18,6 @@ using std::vector;
 namespace {
 
 const double hydrogenDistance = 2 * bondLength * std::sin(0.5 * waterAngle);
-
-/** What the period makes of a force constant: kappa = k (period / 2 pi)^2 - mu. */
-double inertia(double k, double mass1, double mass2, double period) {
-    return k * period * period / (4 * M_PI * M_PI) - 1 / (1 / mass1 + 1 / mass2);
-}
-
-/** The extended system of a flexible water, written down for one molecule: pairs 01, 02 and 12. */
-struct ExtendedWater {
-    VectorXd mass;
-    Eigen::Vector3d kappa;
-
-    explicit ExtendedWater(double period) : mass(9) {
-        mass << oxygenMass, oxygenMass, oxygenMass, VectorXd::Constant(6, hydrogenMass);
-        kappa[0] = kappa[1] = inertia(bondConstant, oxygenMass, hydrogenMass, period);
-        // k of the H-H distance, k_theta / (dr/dtheta)^2
-        const double slope = bondLength * std::cos(0.5 * waterAngle);
-        kappa[2] = inertia(angleConstant / (slope * slope), hydrogenMass, hydrogenMass, period);
-    }
-    static VectorXd lengths(const VectorXd& x) {
-        const int pairs[3][2] = {{0, 3}, {0, 6}, {3, 6}};
-        Eigen::Vector3d s;
-        for (int p = 0; p < 3; p++)
-            s[p] = (x.segment<3>(pairs[p][1]) - x.segment<3>(pairs[p][0])).norm();
-        return s;
-    }
-    static MatrixXd jacobian(const VectorXd& x) {
-        return differentiate(x, 2e-5, lengths);
-    }
-    /** M + G^T kappa G */
-    MatrixXd extendedMass(const VectorXd& x) const {
-        const MatrixXd G = jacobian(x);
-        return MatrixXd(mass.asDiagonal()) + G.transpose() * kappa.asDiagonal() * G;
-    }
-};
 
 /** Kick, two motions of half a step, kick, as the equations say, for a water in the field of makeWaterInField(). */
 void testStepIsTheMethod(Platform& platform) {
@@ -279,6 +246,31 @@ void testPairsAreChosenByPeriod(Platform& platform) {
     ASSERT_EQUAL(2, count(model.system, [](auto&) {}));
 }
 
+/** Bonds of length 0, through which particles pass, carry no inertia, and energy is kept; nor does a pair with 1e-308. */
+void testPairsWithoutDirectionAreLeftOut(Platform& platform) {
+    Model model = makeWaterCluster(1);
+    auto* bonds = new HarmonicBondForce();
+    for (int i : {0, 1}) {
+        model.system.addParticle(12);
+        model.positions.push_back(Vec3(1 + 0.001 * i, 1, 1));
+    }
+    bonds->addBond(3, 4, 0, 1e5); // a period of 0.05 ps
+    model.system.addForce(bonds);
+    model.system.removeForce(2);
+    MassPenaltyIntegrator integrator(0.004);
+    integrator.addPair(0, 3, 1e-308);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    ASSERT_EQUAL(3, integrator.computeNumPenalizedPairs());
+    context.setVelocitiesToTemperature(300, 1);
+    const double before = context.getState(State::Energy).getPotentialEnergy() +
+                          context.getState(State::Energy).getKineticEnergy();
+    integrator.step(2000);
+    const double after = context.getState(State::Energy).getPotentialEnergy() +
+                         context.getState(State::Energy).getKineticEnergy();
+    ASSERT_EQUAL_TOL(before, after, 0.1);
+}
+
 /** Custom forces give the same inertias as harmonic ones of the same curvature, at the positions of the first step. */
 void testCustomForcesAreRecognized(Platform& platform) {
     const double depth = 500;
@@ -304,7 +296,8 @@ void testCustomForcesAreRecognized(Platform& platform) {
         if (model == &custom)
             assertThrows([&] { context.setVelocitiesToTemperature(300, 1); }, {"positions have not been set"});
         context.setPositions(model->positions);
-        context.setVelocities(makeVelocities(model->system, 300, 3));
+        // A tied velocity has the energy of the inertias too.
+        context.setVelocitiesToTemperature(300, 3);
         energies.push_back(context.getState(State::Energy).getKineticEnergy());
     }
     ASSERT_EQUAL_TOL(energies[0], energies[1], 1e-9);
@@ -394,7 +387,7 @@ void testDependentConstraints(Platform& platform) {
     }
 }
 
-/** Velocities drawn for a temperature have it, in each direction; those of the masses alone are hot. */
+/** Velocities drawn for a temperature have it, in each direction. */
 void testVelocitiesStartWarm(Platform& platform) {
     const Model model = makeWaterCluster(1);
     const double period = 0.064, kT = boltzmann * 300;
@@ -418,8 +411,6 @@ void testVelocitiesStartWarm(Platform& platform) {
     // The standard error of a variance is root(2/n) of it, of a covariance root(1/n): five of the largest.
     ASSERT((covariance - MatrixXd::Identity(9, 9)).cwiseAbs().maxCoeff() < 5 * std::sqrt(2.0 / numDraws));
     ASSERT_EQUAL_TOL(4.5 * kT, kinetic, 5 * std::sqrt(2.0 / 9 / numDraws));
-    context.setVelocities(makeVelocities(model.system, 300, 1));
-    ASSERT(context.getState(State::Energy).getKineticEnergy() > 3 * 4.5 * kT);
 }
 
 void testErrors(Platform& platform) {
@@ -431,7 +422,8 @@ void testErrors(Platform& platform) {
     ASSERT_EQUAL(0, integrator.getNumPairs());
     int particle1, particle2;
     double kappa;
-    assertThrows([&] { integrator.getPairParameters(0, particle1, particle2, kappa); }, {"range"});
+    assertThrows([&] { integrator.getPairParameters(0, particle1, particle2, kappa); },
+                 {"MassPenaltyIntegrator", "no pair 0", "addPair()"});
     Model model = makeWaterWithSiteAndAnchor();
     integrator.addPair(0, 7, 1);
     auto create = [&] { Context context(model.system, integrator, platform); };
@@ -440,11 +432,6 @@ void testErrors(Platform& platform) {
     assertThrows(create, {"pair 0", "virtual site", "setPairParameters"});
     integrator.setPairParameters(0, 1, 4, 1);
     create();
-    Model thermostatted = makeWaterCluster(1);
-    thermostatted.system.addForce(new AndersenThermostat(300, 1));
-    MassPenaltyIntegrator other(0.004);
-    assertThrows([&] { Context context(thermostatted.system, other, platform); },
-                 {"AndersenThermostat", "MassPenaltyLangevinIntegrator"});
 }
 
 /** A step takes no memory beyond that of OpenMM's forces: small blocks and large ones, constraints and added pairs. */
@@ -486,7 +473,7 @@ int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testReversible),
                             CLAIM(testOrderIsTwo), CLAIM(testMomentaAreKept), CLAIM(testEnergyIsKeptBetterThanByVerlet),
-                            CLAIM(testPairsAreChosenByPeriod), CLAIM(testCustomForcesAreRecognized),
+                            CLAIM(testPairsAreChosenByPeriod), CLAIM(testPairsWithoutDirectionAreLeftOut), CLAIM(testCustomForcesAreRecognized),
                             CLAIM(testConstraintsAloneAreRattle), CLAIM(testConstraintsBesidePenalties),
                             CLAIM(testDependentConstraints), CLAIM(testVelocitiesStartWarm), CLAIM(testErrors),
                             CLAIM(testNoMemoryIsAllocated)});

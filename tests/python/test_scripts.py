@@ -100,8 +100,6 @@ def test_barostat(langevin):
 
 def test_andersen_thermostat(nve, platform):
     """The deterministic integrator with OpenMM's thermostat samples the temperature."""
-    if nve is slow_mass_penalty:
-        pytest.skip("refused, since it draws velocities for the masses alone")
     waters = Waters(8)
     well = openmm.CustomExternalForce("100*((x-1.5)^2+(y-1.5)^2+(z-1.5)^2)")
     for i in range(waters.system.getNumParticles()):

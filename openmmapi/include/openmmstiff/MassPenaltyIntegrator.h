@@ -26,10 +26,14 @@ namespace OpenMMStiff {
  * infinite inertia, in the same solve, so that redundant ones do no harm.
  *
  * Dynamics slower than the penalized period is nearly that of the System; vibrations are not. The kinetic energy
- * counts the penalized motion, and has the same number of degrees of freedom as without it. Velocities of the masses
- * alone are much too hot for it: draw them with Context::setVelocitiesToTemperature(), after the positions
- * have been set, and again after a change of the step size, the period or the pairs. An AndersenThermostat draws
- * such velocities and is refused.
+ * counts the penalized motion, and has the same number of degrees of freedom as without it.
+ *
+ * Velocities of the masses alone are much too hot for it: draw them with Context::setVelocitiesToTemperature() or, in a
+ * CompoundIntegrator, with setVelocitiesToTemperature(). When the step size, the period, the pairs or the positions are
+ * changed afterwards, velocities keep their temperature. Those of another integrator are recognized, in a saved State
+ * or by the energy that they would have; with a heat bath (MassPenaltyLangevinIntegrator, or an AndersenThermostat in
+ * the System) they are made this integrator's at the next step, with the kinetic energy that they had; without one
+ * that step is an OpenMMException.
  */
 class OPENMM_EXPORT_STIFF MassPenaltyIntegrator : public StiffIntegrator {
 public:
@@ -74,7 +78,8 @@ public:
      * Set whether pairs are taken from the bonded forces of the System, which is the default: the bonds of
      * every HarmonicBondForce and CustomBondForce, and the 1-3 distances of every HarmonicAngleForce and
      * CustomAngleForce. Their force constants are those of the harmonic terms at equilibrium, and of custom ones at the
-     * positions of the first step. Angles close to 180 degrees, and bonds to virtual sites, have no part in it.
+     * positions of the first step. Angles close to 180 degrees, bonds to virtual sites, and bonds so short or so soft that
+     * their particles pass through each other (as those of length 0), have no part in it.
      *
      * @param use   whether to take pairs from the bonded forces, besides those given by addPair()
      */
@@ -94,7 +99,8 @@ public:
      *
      * @param particle1   the index of the first particle
      * @param particle2   the index of the second particle
-     * @param inertia     the inertia kappa [dalton]; 0 for none; an OpenMMException if it is negative or infinite
+     * @param inertia     the inertia kappa [dalton]; 0, or next to nothing beside the masses, for none; an
+     *                    OpenMMException if it is negative or infinite
      * @return the index of the pair
      */
     int addPair(int particle1, int particle2, double inertia);

@@ -4,7 +4,9 @@
 #include "internal/windowsExportStiff.h"
 #include "openmm/Integrator.h"
 #include "openmm/Kernel.h"
+#include "openmm/Vec3.h"
 #include <iosfwd>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,27 @@ public:
      * @param steps   the number of time steps to take
      */
     void step(int steps) override;
+    /**
+     * Set the size of each time step.
+     *
+     * @param size   the step size [ps]; an OpenMMException if it is negative, infinite or not a number
+     */
+    void setStepSize(double size) override;
+    /**
+     * Set the distance tolerance within which constraints are maintained, as a fraction of the constrained distance.
+     *
+     * @param tol   the tolerance (dimensionless); an OpenMMException if it is not positive, or infinite
+     */
+    void setConstraintTolerance(double tol) override;
+    /**
+     * Draw velocities for a temperature as this integrator needs them, and set them in the Context. That is what
+     * Context::setVelocitiesToTemperature() does, except in a CompoundIntegrator, whose Context draws velocities for
+     * the masses alone, whatever integrator is current.
+     *
+     * @param temperature   the temperature [K]; an OpenMMException if it is negative, infinite or not a number
+     * @param randomSeed    the random number seed; 0 for one that is chosen
+     */
+    void setVelocitiesToTemperature(double temperature, int randomSeed = 0);
 
 protected:
     /**
@@ -64,7 +87,20 @@ protected:
     OpenMM::Kernel kernel;
 
 private:
-    bool loadingCheckpoint;
+    /** What a checkpoint brings back, as far as others can set it. */
+    struct Remembered {
+        std::vector<OpenMM::Vec3> positions, velocities;
+        std::map<std::string, double> parameters;
+        OpenMM::Vec3 box[3];
+        double time = 0;
+        long long stepCount = 0;
+    };
+    bool updateContextState();
+    void remember();
+    void bringBack();
+
+    Remembered remembered;
+    bool stepping, loadingCheckpoint, bringingBack;
 };
 
 } // namespace OpenMMStiff

@@ -25,10 +25,17 @@ public:
     StiffStepKernel(const std::string& name, const OpenMM::Platform& platform) : KernelImpl(name, platform) {
     }
     /**
-     * Called at the start of each step: notice positions that somebody else has set since the last one, such as
-     * another integrator of a CompoundIntegrator.
+     * Called at the start of each step: notice positions and velocities that somebody else has set since the last one,
+     * such as another integrator of a CompoundIntegrator.
      */
-    virtual void adoptPositions(OpenMM::ContextImpl& context) = 0;
+    virtual void adoptState(OpenMM::ContextImpl& context) = 0;
+    /**
+     * Called before and after an AndersenThermostat draws velocities of some particles.
+     */
+    virtual void beginCollisions(OpenMM::ContextImpl&) {
+    }
+    virtual void endCollisions(OpenMM::ContextImpl&) {
+    }
     /**
      * The user has changed the Context: see OpenMM::Integrator::stateChanged().
      */
@@ -42,7 +49,8 @@ public:
      */
     virtual void createCheckpoint(OpenMM::ContextImpl& context, std::ostream& stream) const = 0;
     /**
-     * Restore the hidden state from a checkpoint. The positions are those of the checkpoint already.
+     * Restore the hidden state from a checkpoint. The positions are those of the checkpoint already. If that is not
+     * possible, throw an exception and leave the hidden state as it was.
      */
     virtual void loadCheckpoint(OpenMM::ContextImpl& context, std::istream& stream) = 0;
     /**
@@ -186,17 +194,17 @@ public:
      */
     virtual void executeLangevin(OpenMM::ContextImpl& context, const MassPenaltyLangevinIntegrator& integrator) = 0;
     /**
-     * Get the inertias of all pairs [dalton]; infinity for constraints.
+     * Count the pairs that carry an inertia, constraints not counted.
      */
-    virtual std::vector<double> getInertias(OpenMM::ContextImpl& context) = 0;
+    virtual int countPenalizedPairs(OpenMM::ContextImpl& context) = 0;
     /**
-     * Tie velocities: replace v and w by the closest ones, in the metric of the kinetic energy, with w = G(x) v.
+     * Make velocities that have been drawn for the masses alone those of this method. They are about to be set.
      *
-     * @param velocities   v [nm/ps]
-     * @param w            the velocities of the auxiliary coordinates, one for each pair [nm/ps]
+     * @param velocities    the velocities [nm/ps]
+     * @param temperature   the temperature that they have been drawn for [K]
      */
-    virtual void tieVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities,
-                               const std::vector<double>& w) = 0;
+    virtual void prepareVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities,
+                                   double temperature) = 0;
 };
 
 /**

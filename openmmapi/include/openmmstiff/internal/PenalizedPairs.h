@@ -27,6 +27,10 @@ struct PenalizedPair {
     bool isConstrained() const {
         return std::isinf(inertia);
     }
+    bool operator==(const PenalizedPair& other) const {
+        return particle1 == other.particle1 && particle2 == other.particle2 && inertia == other.inertia &&
+               distance == other.distance && periodic == other.periodic;
+    }
 };
 
 /**

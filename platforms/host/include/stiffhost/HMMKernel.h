@@ -31,7 +31,7 @@ public:
         lastStep.forget();
     }
 
-    void adoptPositions(OpenMM::ContextImpl&) override {
+    void adoptState(OpenMM::ContextImpl&) override {
         // execute() compares positions: there is no hidden state that others could leave behind.
     }
 
@@ -40,7 +40,7 @@ public:
         const double H = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         const MicroSettings settings(integrator, state);
         const bool known = lastStep.isContinuedBy(state, settings) && !stateModified;
-        particles.orRestore(state, [&] {
+        particles.orRestore(state, className, [&] {
             if (!known)
                 micro.average(context, integrator, true, accelerations);
             particles.kick(0.5 * H, accelerations, state);

@@ -29,30 +29,36 @@ public:
     /**
      * Work on all blocks, on all threads.
      *
-     * @param work   called as work(batch, workspace); returns in which lanes it succeeded
-     * @return a description of a block for which it did not, or an empty string
+     * @param work   called as work(batch, workspace); returns in which lanes it succeeded, or nothing if it cannot fail
+     * @return a description of a block for which it did not, or an empty string; nothing if it cannot fail
      */
-    template <class Work> std::string forEach(Work&& work) {
+    template <class Work> [[nodiscard]] auto forEach(Work&& work) {
         const int numLarge = system->largeBlocks.size(), number = numLarge + system->batches.size();
-        // The first failure, as (index, lane) in one number.
-        const int maxLanes = stiffcore::LaneTraits<Real>::count;
-        std::atomic<int> failed(number * maxLanes);
-        backend.forEachBlock(number, [&](int index, int thread) {
-            const int lane = (index < numLarge)
-                                     ? failedLane(system->largeBlocks[index], largeWorkspaces[thread], work)
-                                     : failedLane(system->batches[index - numLarge], workspaces[thread], work);
-            if (lane < 0)
-                return;
-            const int failure = index * maxLanes + lane;
-            int first = failed;
-            while (failure < first && !failed.compare_exchange_weak(first, failure)) {
-            }
-        });
-        const int index = failed / maxLanes, lane = failed % maxLanes;
-        if (index == number)
-            return "";
-        return index < numLarge ? describe(system->largeBlocks[index], lane)
-                                : describe(system->batches[index - numLarge], lane);
+        auto onBatch = [&](int index, int thread) {
+            return index < numLarge ? failedLane(system->largeBlocks[index], largeWorkspaces[thread], work)
+                                    : failedLane(system->batches[index - numLarge], workspaces[thread], work);
+        };
+        if constexpr (std::is_void_v<decltype(work(system->batches[0], workspaces[0]))>)
+            backend.forEachBlock(number, [&](int index, int thread) { onBatch(index, thread); });
+        else {
+            // The first failure, as (index, lane) in one number.
+            const int maxLanes = stiffcore::LaneTraits<Real>::count;
+            std::atomic<int> failed(number * maxLanes);
+            backend.forEachBlock(number, [&](int index, int thread) {
+                const int lane = onBatch(index, thread);
+                if (lane < 0)
+                    return;
+                const int failure = index * maxLanes + lane;
+                int first = failed;
+                while (failure < first && !failed.compare_exchange_weak(first, failure)) {
+                }
+            });
+            const int index = failed / maxLanes, lane = failed % maxLanes;
+            if (index == number)
+                return std::string();
+            return index < numLarge ? describe(system->largeBlocks[index], lane)
+                                    : describe(system->batches[index - numLarge], lane);
+        }
     }
 
     /** Add up a number of each batch, in a fixed order, with compute(batch, workspace). */
@@ -63,6 +69,17 @@ public:
         for (const auto& batch : system->batches)
             result += compute(batch, workspaces[0]);
         return result;
+    }
+
+    /** Call visit(particles, number of mobile ones) for each block. */
+    template <class Visit> void visitParticles(Visit&& visit) const {
+        auto visitBatches = [&](const auto& batches) {
+            for (const auto& batch : batches)
+                for (int lane = 0; lane < batch.count; lane++)
+                    visit(batch.particles[lane], batch.numMobile);
+        };
+        visitBatches(system->largeBlocks);
+        visitBatches(system->batches);
     }
 
 protected:
@@ -94,8 +111,14 @@ protected:
 private:
     template <class Work, class BatchOf, class Workspace>
     static int failedLane(const BatchOf& batch, Workspace& workspace, Work&& work) {
-        using Scalar = std::decay_t<decltype(batch.inverseMasses[0])>;
-        return stiffcore::findFalse<Scalar>(work(batch, workspace), batch.count);
+        if constexpr (std::is_void_v<decltype(work(batch, workspace))>) {
+            work(batch, workspace);
+            return -1;
+        }
+        else {
+            using Scalar = std::decay_t<decltype(batch.inverseMasses[0])>;
+            return stiffcore::findFalse<Scalar>(work(batch, workspace), batch.count);
+        }
     }
 
     template <class BatchOf> static std::string describe(const BatchOf& batch, int lane) {

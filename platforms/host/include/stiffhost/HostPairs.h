@@ -24,6 +24,7 @@ namespace stiffhost {
 template <class Backend> class HostPairs : public HostBatches<Backend, stiffcore::PairBatch> {
 public:
     using Integrator = OpenMMStiff::MassPenaltyIntegrator;
+    using Pairs = std::vector<OpenMMStiff::PenalizedPair>;
 
     explicit HostPairs(Backend& backend) : HostBatches<Backend, stiffcore::PairBatch>(backend) {
     }
@@ -31,33 +32,36 @@ public:
     /** Prepare, unless that has to wait for positions. */
     void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::vector<double>& masses,
                     const std::string& className) {
-        readParameters(context.getSystem(), integrator.getIntegrationForceGroups(), className);
+        this->masses = masses;
+        this->className = className;
+        readParameters(context.getSystem(), integrator.getIntegrationForceGroups());
         if (!integrator.getUseBondedForces() || !bonded->needsGeometry())
-            prepare(context, integrator, masses, className);
+            prepare(context, integrator, [] {});
     }
 
     /**
      * Bring the pairs and their blocks up to date.
      *
-     * @param masses   the masses of all particles [dalton]
-     * @return whether anything has changed
+     * @param beforeChange   called before the pairs become others
+     * @return whether they have
      */
-    bool prepare(OpenMM::ContextImpl& context, const Integrator& integrator, const std::vector<double>& masses,
-                 const std::string& className) {
+    template <class BeforeChange>
+    bool prepare(OpenMM::ContextImpl& context, const Integrator& integrator, BeforeChange&& beforeChange) {
         if (this->areArranged() && parametersKnown && known.areThoseOf(integrator))
             return false;
         const Settings settings(integrator);
-        readParameters(context.getSystem(), settings.integrationGroups, className);
+        readParameters(context.getSystem(), settings.integrationGroups);
         if (settings.useBondedForces)
             updateStiffness(context);
-        pairs = OpenMMStiff::choosePairs(context.getSystem(), settings.useBondedForces ? bonded.get() : nullptr,
-                                         settings.pairs, settings.period, className);
-        std::vector<std::vector<int>> particles;
-        for (const auto& pair : pairs)
-            particles.push_back({pair.particle1, pair.particle2});
-        this->arrange(OpenMMStiff::connect(context.getSystem(), particles), pairs, masses);
-        noise.resize(pairs.size());
+        Pairs chosen = OpenMMStiff::choosePairs(context.getSystem(), settings.useBondedForces ? bonded.get() : nullptr,
+                                                settings.pairs, settings.period, className);
         known = settings;
+        if (this->areArranged()) {
+            if (chosen == pairs)
+                return false;
+            beforeChange();
+        }
+        arrange(context.getSystem(), std::move(chosen));
         return true;
     }
 
@@ -66,7 +70,7 @@ public:
         parametersKnown = false;
     }
 
-    const std::vector<OpenMMStiff::PenalizedPair>& getPairs() const {
+    const Pairs& getPairs() const {
         return pairs;
     }
 
@@ -87,13 +91,18 @@ public:
         static const std::vector<double> none;
         return stiffnessKnown && bonded->needsGeometry() ? bonded->stiffness : none;
     }
-    /** Use stiffnesses that getStiffness() has given, as soon as they are needed. */
-    void restoreStiffness(const std::vector<double>& stiffness) {
-        if (stiffness.empty())
-            return;
-        restored = stiffness;
-        stiffnessKnown = false;
-        this->forget();
+    /**
+     * Go back to what a run that is resumed had: stiffnesses that getStiffness() has given, and pairs, until the next
+     * prepare(). Stiffnesses may be empty, pairs null, if there is nothing to go back to.
+     */
+    void restore(const OpenMM::System& system, const std::vector<double>& stiffness, const Pairs* tied) {
+        parametersKnown = false;
+        if (!stiffness.empty()) {
+            restored = stiffness;
+            stiffnessKnown = false;
+        }
+        if (tied != nullptr)
+            arrange(system, *tied);
     }
 
 private:
@@ -130,7 +139,16 @@ private:
         }
     };
 
-    void readParameters(const OpenMM::System& all, int integrationGroups, const std::string& className) {
+    void arrange(const OpenMM::System& system, Pairs next) {
+        pairs = std::move(next);
+        std::vector<std::vector<int>> particles;
+        for (const auto& pair : pairs)
+            particles.push_back({pair.particle1, pair.particle2});
+        HostBatches<Backend, stiffcore::PairBatch>::arrange(OpenMMStiff::connect(system, particles), pairs, masses);
+        noise.resize(pairs.size());
+    }
+
+    void readParameters(const OpenMM::System& all, int integrationGroups) {
         if (bonded != nullptr && parametersKnown && integrationGroups == bondedGroups)
             return;
         auto present = std::make_unique<OpenMMStiff::BondedStiffness>(all, integrationGroups, className);
@@ -162,12 +180,14 @@ private:
         stiffnessKnown = true;
     }
 
+    std::vector<double> masses;
+    std::string className;
     Settings known;
     std::unique_ptr<OpenMMStiff::BondedStiffness> bonded;
     int bondedGroups = 0;
     std::vector<double> restored;
     bool parametersKnown = false, stiffnessKnown = false;
-    std::vector<OpenMMStiff::PenalizedPair> pairs;
+    Pairs pairs;
     std::vector<double> noise;
 };
 

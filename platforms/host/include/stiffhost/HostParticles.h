@@ -61,8 +61,11 @@ public:
         return constrained[particle];
     }
 
-    /** Execute a step. If it throws, the positions and velocities are those from before. */
-    template <class Step> void orRestore(HostState& state, Step&& step) {
+    /**
+     * Execute a step. If it throws, the positions and velocities are those from before, and if these were not finite
+     * they are to blame.
+     */
+    template <class Step> void orRestore(HostState& state, const std::string& className, Step&& step) {
         savedPositions = state.positions();
         savedVelocities = state.velocities();
         try {
@@ -71,6 +74,8 @@ public:
         catch (...) {
             state.positions() = savedPositions;
             state.velocities() = savedVelocities;
+            requireFinite(savedPositions, "position", "setPositions()", className);
+            requireFinite(savedVelocities, "velocity", "setVelocities()", className);
             throw;
         }
     }
@@ -147,7 +152,9 @@ public:
     }
 
     double computeKineticEnergy(HostState& state) const {
-        const Vectors& velocities = state.velocities();
+        return computeKineticEnergy(state.velocities());
+    }
+    double computeKineticEnergy(const Vectors& velocities) const {
         double energy = 0;
         for (size_t i = 0; i < masses.size(); i++)
             energy += 0.5 * masses[i] * velocities[i].dot(velocities[i]);
@@ -174,6 +181,19 @@ public:
     }
 
 private:
+    /** Throw an exception if a vector that a step began with is not finite. */
+    void requireFinite(const Vectors& vectors, const char* what, const char* setter,
+                       const std::string& className) const {
+        for (size_t i = 0; i < vectors.size(); i++)
+            for (int j = 0; j < 3; j++)
+                if (!std::isfinite(vectors[i][j])) {
+                    std::stringstream message;
+                    message << className << ": the " << what << " of particle " << i << " is " << vectors[i][j]
+                            << " before the step. Set it with " << setter << " of the Context";
+                    throw OpenMM::OpenMMException(message.str());
+                }
+    }
+
     Backend& backend;
     std::vector<double> masses, inverseMasses;
     std::vector<char> constrained;

@@ -27,7 +27,13 @@ public:
     std::vector<OpenMM::Vec3>& positions() {
         return *data.positions;
     }
+    const std::vector<OpenMM::Vec3>& positions() const {
+        return *data.positions;
+    }
     std::vector<OpenMM::Vec3>& velocities() {
+        return *data.velocities;
+    }
+    const std::vector<OpenMM::Vec3>& velocities() const {
         return *data.velocities;
     }
     const std::vector<OpenMM::Vec3>& forces() const {
@@ -58,6 +64,21 @@ template <class T> void readCheckpoint(std::istream& stream, T* data, size_t cou
     if (!stream)
         throw OpenMM::OpenMMException("loadCheckpoint: the checkpoint ends before the integrator's data; it was written"
                                       " with another integrator");
+}
+
+/** A number, and arrays whose length goes before them, in a checkpoint. */
+template <class T> void writeCheckpoint(std::ostream& stream, const T& value) {
+    stream.write((const char*) &value, sizeof(T));
+}
+template <class T> void writeCheckpoint(std::ostream& stream, const std::vector<T>& values) {
+    writeCheckpoint(stream, values.size());
+    stream.write((const char*) values.data(), sizeof(T) * values.size());
+}
+template <class T> void readCheckpoint(std::istream& stream, std::vector<T>& values) {
+    size_t number;
+    readCheckpoint(stream, &number, 1);
+    values.resize(number);
+    readCheckpoint(stream, values.data(), number);
 }
 
 /** The components of an array of vectors, one after the other. */

@@ -41,7 +41,7 @@ public:
         backend.initializeRandom(seed);
     }
 
-    void adoptPositions(OpenMM::ContextImpl&) override {
+    void adoptState(OpenMM::ContextImpl&) override {
         // execute() compares positions: there is no hidden state that others could leave behind.
     }
 
@@ -51,7 +51,7 @@ public:
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         const int numMicroSteps = chooseNumMicroSteps(state, integrator, 1);
         const bool known = lastStep.isContinuedBy(state, Dependencies(state, integrator)) && !stateModified;
-        particles.orRestore(state, [&] {
+        particles.orRestore(state, className, [&] {
             if (!known)
                 computeAccelerations(context, state, integrator);
             particles.kick(0.5 * h, accelerations, state);
@@ -74,7 +74,7 @@ public:
         const double kT = BOLTZ * integrator.getTemperature();
         const stiffcore::OrnsteinUhlenbeck heatBath(integrator.getFriction(), kT, h);
         const int numMicroSteps = chooseNumMicroSteps(state, integrator, 2);
-        particles.orRestore(state, [&] {
+        particles.orRestore(state, className, [&] {
             computeAccelerations(context, state, integrator);
             particles.kick(h, accelerations, state);
             particles.constrainVelocities(tolerance, state);

@@ -37,14 +37,14 @@ public:
         prepare(context);
     }
 
-    void adoptPositions(OpenMM::ContextImpl&) override {
+    void adoptState(OpenMM::ContextImpl&) override {
     }
 
     void execute(OpenMM::ContextImpl& context) override {
         HostState state(context);
         prepare(context);
         const double h = integrator->getStepSize();
-        particles.orRestore(state, [&] {
+        particles.orRestore(state, className, [&] {
             context.calcForcesAndEnergy(true, false, integrator->getIntegrationForceGroups());
             kick(context, state);
             particles.drift(h, particles.getMasses(), state);
@@ -70,7 +70,6 @@ public:
             evaluateConstraints(batch, time, box, work);
             stiffcore::computeViolations(batch, work);
             scatterTerms(batch, work.multipliers, violations.data());
-            return allLanes(batch);
         });
         return violations;
     }
@@ -86,7 +85,7 @@ public:
         prepare(context);
         const double h = integrator->getStepSize(), time = context.getTime() - 0.5 * h;
         const stiffcore::Box box = state.box();
-        particles.orRestore(state, [&] {
+        particles.orRestore(state, className, [&] {
             context.calcForcesAndEnergy(true, false, integrator->getIntegrationForceGroups());
             particles.divideByMasses(state.forces(), accelerations);
             state.velocities().swap(velocities);
@@ -112,7 +111,7 @@ public:
         const int groups = integrator->getIntegrationForceGroups(), present = context.getLastForceGroups();
         before = state.velocities();
         double energy;
-        particles.orRestore(state, [&] {
+        particles.orRestore(state, className, [&] {
             if (groups != present)
                 context.calcForcesAndEnergy(true, false, groups);
             kick(context, state);
@@ -216,7 +215,6 @@ private:
             for (int p = 0; p < batch.size(); p++)
                 work.multipliers[p] = select(isFinite(p, work), Scalar(1), Scalar(0));
             scatterTerms(batch, work.multipliers, finite.data());
-            return allLanes(batch);
         });
         const auto place = std::find(finite.begin(), finite.end(), 0.0);
         if (place == finite.end())

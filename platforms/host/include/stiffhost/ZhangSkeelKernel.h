@@ -34,7 +34,7 @@ public:
         backend.initializeRandom(seed);
     }
 
-    void adoptPositions(OpenMM::ContextImpl& context) override {
+    void adoptState(OpenMM::ContextImpl& context) override {
         if (x.adopt(HostState(context).positions()))
             accelerations.forget();
     }
@@ -47,7 +47,7 @@ public:
         accelerations.prepare(context, integrator);
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         std::vector<OpenMM::Vec3>& positions = state.positions();
-        particles.orRestore(state, [&] {
+        particles.orRestore(state, className, [&] {
             positions = x.get(positions);
             accelerations.update(context, state, integrator);
             particles.kick(0.5 * h, accelerations.get(integrator), state);

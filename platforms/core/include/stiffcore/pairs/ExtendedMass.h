@@ -115,16 +115,24 @@ template <class Real> void tieVelocities(const PairBatch<Real>& batch, PairWorks
         work.w[p] += batch.compliances[p] * work.multipliers[p];
 }
 
-/** Take positions and velocities of a batch from those of the whole System. */
+/** Take positions and velocities of a batch from those of the whole System, with the rates w = G v. */
 template <class Real>
-void load(const PairBatch<Real>& batch, const double* x, const double* v, const Box& box, PairWorkspace<Real>& work) {
+void loadTied(const PairBatch<Real>& batch, const double* x, const double* v, const Box& box,
+              PairWorkspace<Real>& work) {
     gather(batch, x, work.x);
     gather(batch, v, work.v);
     for (int i = batch.pattern->numMobile; i < batch.pattern->numParticles; i++)
         work.v[i].setZero();
-    arrive(batch, box, work);
+    computeDirections(batch, box, work);
     for (int p = 0; p < batch.size(); p++)
         work.w[p] = (batch.pattern->pairs[p].constrained ? Real(0) : computeRate(batch, p, work));
+}
+
+/** The same, and factor A. */
+template <class Real>
+void load(const PairBatch<Real>& batch, const double* x, const double* v, const Box& box, PairWorkspace<Real>& work) {
+    loadTied(batch, x, v, box, work);
+    arrive(batch, box, work);
 }
 
 /** work.a += -scale M^-1 grad ln det A / 2, with the factors that are at hand. */
@@ -188,6 +196,31 @@ template <class Real> void thermalize(const PairBatch<Real>& batch, double dampi
     for (int p = 0; p < batch.size(); p++)
         work.w[p] = work.w[p] * damping + work.pairNoise[p];
     tieVelocities(batch, work);
+}
+
+/**
+ * By how much the inertias raise the logarithm of the determinant of the masses on the tangent space of the
+ * constraints, ln det(M + G^T kappa G) - ln det M = ln det A - ln det A_cc + sum ln kappa_p, of all blocks.
+ */
+template <class Real> double computeLogMassRatio(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
+    double sum = 0;
+    auto addDeterminant = [&](double sign) {
+        for (int lane = 0; lane < batch.count; lane++)
+            sum += sign * logDeterminant(batch.schur.get(), batch.size(), work.matrixValues(batch), lane);
+    };
+    if (batch.pattern->hasConstrained) {
+        assemble(batch, true, work);
+        factor(batch, work);
+        addDeterminant(-1);
+    }
+    assemble(batch, false, work);
+    factor(batch, work);
+    addDeterminant(1);
+    for (int lane = 0; lane < batch.count; lane++)
+        for (int p = 0; p < batch.size(); p++)
+            if (!batch.pattern->pairs[p].constrained)
+                sum -= std::log(LaneTraits<Real>::lane(batch.compliances[p], lane));
+    return sum;
 }
 
 /** The kinetic energy of the penalized motion, 1/2 sum kappa_p w_p^2, of all blocks [kJ/mol]. */

@@ -81,6 +81,10 @@ public:
     int countPivots(double threshold) const {
         return (solver.pivots().array() > threshold).count();
     }
+    /** The logarithm of the determinant, from the factors of a positive definite matrix. */
+    double logDeterminant() const {
+        return solver.pivots().array().log().sum();
+    }
     /**
      * Solve A x = b with the factors.
      *

@@ -1,8 +1,10 @@
 #ifndef STIFFCORE_SYMMETRIC_SOLVE_H_
 #define STIFFCORE_SYMMETRIC_SOLVE_H_
 
+#include "../Lanes.h"
 #include "DenseLdlt.h"
 #include "MatrixLayout.h"
+#include <cmath>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -56,6 +58,18 @@ void solveMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, co
     default:
         return DenseLdlt<Real>::solve(values, size, rhs);
     }
+}
+
+/** The logarithm of the determinant of a factored matrix that is positive definite, in one lane. */
+template <class Real>
+double logDeterminant([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, const Real* factors, int lane) {
+    if constexpr (std::is_same_v<Real, double>)
+        if (sparse != nullptr)
+            return sparse->solver->logDeterminant();
+    double sum = 0;
+    for (int i = 0; i < size; i++)
+        sum -= std::log(LaneTraits<Real>::lane(factors[i * size + i], lane)); // 1/D
+    return sum;
 }
 
 /**

@@ -1,0 +1,101 @@
+#include "openmmstiff/internal/CheckpointTag.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/Vec3.h"
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <vector>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using std::string;
+using std::vector;
+
+namespace {
+
+const string magic = "OpenMM-Stiff/";
+const int32_t version = 2; // 1 had no tag
+
+[[noreturn]] void refuse(const string& className, const string& reason) {
+    throw OpenMMException(className + ": the checkpoint cannot be loaded: " + reason +
+                          ". Positions, velocities and time of the Context are as before");
+}
+
+/** The checksum FNV-1a, which goes on from one piece of data to the next. */
+class Checksum {
+public:
+    void add(const void* data, size_t length) {
+        for (size_t i = 0; i < length; i++)
+            value = (value ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3;
+    }
+    uint64_t value = 0xcbf29ce484222325;
+};
+
+uint64_t computeChecksum(const string& data, ContextImpl& context) {
+    Checksum checksum;
+    checksum.add(data.data(), data.size());
+    vector<Vec3> vectors;
+    context.getPositions(vectors);
+    checksum.add(vectors.data(), sizeof(Vec3) * vectors.size());
+    context.getVelocities(vectors);
+    checksum.add(vectors.data(), sizeof(Vec3) * vectors.size());
+    return checksum.value;
+}
+
+template <class T> void write(std::ostream& stream, T value) {
+    stream.write(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+/** Read as many bytes, or as many as there are: a damaged length must not be taken for memory that is needed. */
+string readBytes(std::istream& stream, uint64_t length) {
+    string bytes;
+    char piece[4096];
+    while (bytes.size() < length && stream) {
+        stream.read(piece, std::min<uint64_t>(sizeof(piece), length - bytes.size()));
+        bytes.append(piece, stream.gcount());
+    }
+    return bytes;
+}
+
+} // namespace
+
+void OpenMMStiff::writeTagged(std::ostream& stream, const string& className, const string& data,
+                              ContextImpl& context) {
+    stream << magic << className << '\n';
+    write<int32_t>(stream, version);
+    write<uint64_t>(stream, data.size());
+    stream.write(data.data(), data.size());
+    write<uint64_t>(stream, computeChecksum(data, context));
+}
+
+string OpenMMStiff::readTagged(std::istream& stream, const string& className, ContextImpl& context) {
+    if (readBytes(stream, magic.size()) != magic)
+        refuse(className, "it was written with an integrator that is not OpenMM-Stiff's, or ends too early");
+    string writer;
+    const size_t longest = 100;
+    for (char c; writer.size() < longest && stream.get(c) && c != '\n';)
+        writer += c;
+    if (!stream)
+        refuse(className, "it ends too early");
+    if (writer != className)
+        refuse(className, "it was written with " + writer + ", another class");
+    auto read = [&](auto& value) {
+        const string bytes = readBytes(stream, sizeof(value));
+        if (bytes.size() < sizeof(value))
+            refuse(className, "it ends too early");
+        std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(&value));
+    };
+    int32_t itsVersion;
+    uint64_t length, checksum;
+    read(itsVersion);
+    if (itsVersion != version)
+        refuse(className, "it was written with another version of OpenMM-Stiff, or is damaged");
+    read(length);
+    const string data = readBytes(stream, length);
+    if (data.size() < length)
+        refuse(className, "it ends too early");
+    read(checksum);
+    if (checksum != computeChecksum(data, context))
+        refuse(className, "it is damaged");
+    return data;
+}

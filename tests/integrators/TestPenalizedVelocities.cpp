@@ -1,0 +1,307 @@
+/**
+ * Whose velocities a Context of a mass penalty has, and what becomes of those of others: drawn for the masses alone,
+ * brought along by a change of the pairs or of the positions, or drawn by an AndersenThermostat.
+ */
+
+#include "OpenMMStiff.h"
+#include "ExtendedWater.h"
+#include "PlatformTest.h"
+#include "Statistics.h"
+#include "Systems.h"
+#include "openmm/serialization/XmlSerializer.h"
+#include <functional>
+#include <memory>
+#include <sstream>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using std::vector;
+
+namespace {
+
+const double kT = boltzmann * 300;
+/// A step in which nothing moves, and a period that is not that of its pairs.
+const double instant = 1e-9, period = 0.064;
+
+/** Waters that do not act on each other. */
+Model makeLoneWaters(int numSide = 2) {
+    Model model = makeWaterCluster(numSide);
+    model.system.removeForce(2);
+    return model;
+}
+
+/**
+ * Assert that velocities have the distribution of a penalized water at 300 K: with M + G^T kappa G = L L^T, L^T v
+ * consists of independent numbers of variance kT.
+ *
+ * @param sample   called with the number of a draw; afterwards the Context has the positions and velocities
+ */
+void assertTiedDistribution(Context& context, double period, int numDraws, const std::function<void(int)>& sample) {
+    MatrixXd covariance = MatrixXd::Zero(9, 9);
+    int number = 0;
+    for (int draw = 0; draw < numDraws; draw++) {
+        sample(draw);
+        const VectorXd x = toVector(getPositions(context)), v = toVector(getVelocities(context));
+        for (int first = 0; first < x.size(); first += 9, number++) {
+            const MatrixXd root = ExtendedWater(period).extendedMass(x.segment<9>(first)).llt().matrixL();
+            const VectorXd scaled = root.transpose() * v.segment<9>(first);
+            covariance += scaled * scaled.transpose() / kT;
+        }
+    }
+    covariance /= number;
+    const double error = (covariance - MatrixXd::Identity(9, 9)).cwiseAbs().maxCoeff();
+    std::cout << "covariance of " << number << " velocities: off by " << error << ", a standard error is "
+              << std::sqrt(2.0 / number) << std::endl;
+    // The standard error of a variance is root(2/n) of it, of a covariance root(1/n): five of the largest.
+    ASSERT(error < 5 * std::sqrt(2.0 / number));
+}
+
+double kineticEnergy(const Context& context) {
+    return context.getState(State::Energy).getKineticEnergy();
+}
+
+/** Velocities of the masses alone become those of the inertias, with the energy that they had. */
+void testForeignVelocitiesAreAdopted(Platform& platform) {
+    const Model model = makeLoneWaters();
+    MassPenaltyLangevinIntegrator integrator(300, 0, instant);
+    integrator.setPenalizedPeriod(period);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    assertTiedDistribution(context, period, 400, [&](int draw) {
+        context.setVelocities(makeVelocities(model.system, 300, draw + 1));
+        const double before = kineticEnergy(context);
+        integrator.step(1);
+        ASSERT_EQUAL_TOL(before, kineticEnergy(context), 1e-6);
+    });
+}
+
+/** Own velocities stay as they are when they are set by hand: it is seen from their distribution whose they are. */
+void testOwnVelocitiesAreRecognized(Platform& platform) {
+    const Model model = makeLoneWaters();
+    MassPenaltyLangevinIntegrator langevin(300, 0, instant);
+    MassPenaltyIntegrator constant(instant);
+    for (MassPenaltyIntegrator* integrator : {(MassPenaltyIntegrator*) &langevin, &constant}) {
+        integrator->setPenalizedPeriod(period);
+        Context context(model.system, *integrator, platform);
+        context.setPositions(model.positions);
+        for (int seed = 1; seed <= 20; seed++) {
+            context.setVelocitiesToTemperature(seed * 50, seed);
+            const vector<Vec3> v = getVelocities(context);
+            context.setVelocities(v);
+            integrator->step(1);
+            ASSERT(largestDifference(v, getVelocities(context)) < 1e-6);
+        }
+    }
+}
+
+/** With a change of the step size, which is one of the inertias, velocities keep their temperature, and their energy. */
+void testVelocitiesFollowThePairs(Platform& platform) {
+    const Model model = makeLoneWaters();
+    MassPenaltyLangevinIntegrator langevin(300, 0, instant);
+    MassPenaltyIntegrator constant(instant);
+    for (MassPenaltyIntegrator* integrator : {(MassPenaltyIntegrator*) &langevin, &constant}) {
+        integrator->setPenalizedPeriod(period);
+        Context context(model.system, *integrator, platform);
+        context.setPositions(model.positions);
+        for (double next : {2 * period, 0.5 * period})
+            assertTiedDistribution(context, next, 400, [&](int draw) {
+                integrator->setPenalizedPeriod(period);
+                context.setVelocitiesToTemperature(300, draw + 1);
+                const double before = kineticEnergy(context);
+                integrator->setPenalizedPeriod(next);
+                ASSERT_EQUAL_TOL(before, kineticEnergy(context), 1e-9); // still that of before
+                integrator->step(1);
+                ASSERT_EQUAL_TOL(before, kineticEnergy(context), 1e-6);
+            });
+    }
+}
+
+/** Molecules that are turned by hand have the velocities of turned molecules. */
+void testVelocitiesFollowThePositions(Platform& platform) {
+    const Model model = makeLoneWaters();
+    vector<Vec3> turned = model.positions;
+    for (Vec3& x : turned)
+        x = Vec3(x[1], x[2], x[0]);
+    MassPenaltyIntegrator integrator(instant);
+    integrator.setPenalizedPeriod(period);
+    Context context(model.system, integrator, platform);
+    assertTiedDistribution(context, period, 400, [&](int draw) {
+        context.setPositions(model.positions);
+        context.setVelocitiesToTemperature(300, draw + 1);
+        const double before = kineticEnergy(context);
+        context.setPositions(turned);
+        ASSERT_EQUAL_TOL(before, kineticEnergy(context), 1e-9);
+        integrator.step(1);
+        ASSERT_EQUAL_TOL(before, kineticEnergy(context), 1e-6);
+    });
+}
+
+/** Molecules that are moved to another periodic copy go on as before. */
+void testPeriodicCopiesDoNotMatter(Platform& platform) {
+    Model model = makeLoneWaters();
+    MassPenaltyIntegrator integrator(0.004), other(0.004);
+    vector<vector<Vec3>> ends;
+    for (bool wrapped : {false, true}) {
+        MassPenaltyIntegrator& tested = (wrapped ? other : integrator);
+        Context context(model.system, tested, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocitiesToTemperature(300, 5);
+        tested.step(10);
+        vector<Vec3> x = getPositions(context);
+        for (size_t i = 0; i < x.size() && wrapped; i++)
+            x[i] += Vec3(2, 0, 0) * int(i / 3 % 3);
+        context.setPositions(x);
+        tested.step(10);
+        ends.push_back(getVelocities(context));
+    }
+    ASSERT(largestDifference(ends[0], ends[1]) < 1e-6);
+}
+
+/** One collision of an AndersenThermostat with some particles leaves the distribution as it is. */
+void testCollisionsKeepTheDistribution(Platform& platform) {
+    Model model = makeLoneWaters();
+    auto* thermostat = new AndersenThermostat(300, 0.7 / instant); // half of the particles
+    thermostat->setRandomNumberSeed(3);
+    model.system.addForce(thermostat);
+    MassPenaltyIntegrator integrator(instant);
+    integrator.setPenalizedPeriod(period);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    assertTiedDistribution(context, period, 400, [&](int draw) {
+        context.setVelocitiesToTemperature(300, draw + 1);
+        const vector<Vec3> before = getVelocities(context);
+        integrator.step(1);
+        ASSERT(largestDifference(before, getVelocities(context)) > 0.1);
+    });
+}
+
+/** An AndersenThermostat keeps the temperature of water at 4 fs, and that of its bonds. */
+void testAndersenThermostat(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    addWell(model);
+    auto* thermostat = new AndersenThermostat(300, 5);
+    thermostat->setRandomNumberSeed(4);
+    model.system.addForce(thermostat);
+    model.system.addForce(new CMMotionRemover(10));
+    dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).setForceGroup(1);
+    MassPenaltyIntegrator integrator(0.004);
+    Context context(model.system, integrator, platform, deterministic(platform));
+    context.setPositions(model.positions);
+    LocalEnergyMinimizer::minimize(context);
+    context.setVelocitiesToTemperature(300, 1);
+    integrator.step(2000);
+    vector<double> temperatures, bonds;
+    for (int i = 0; i < 8000; i++) {
+        integrator.step(5);
+        temperatures.push_back(2 * kineticEnergy(context) / (boltzmann * (3 * 24 - 3)));
+        bonds.push_back(context.getState(State::Energy, false, 1 << 1).getPotentialEnergy() / 16 / kT);
+    }
+    const BlockedMean T(temperatures), bond(bonds);
+    std::cout << "AndersenThermostat: T " << T.mean << " +- " << T.error << " K, a bond " << bond.mean << " +- "
+              << bond.error << " kT" << std::endl;
+    ASSERT(std::abs(T.mean - 300) < 4 * T.error + 3);
+    // The force field's own value: half a kT, and the stretch by the slow forces.
+    ASSERT(bond.mean > 0.5 - 4 * bond.error && bond.mean < 0.9);
+}
+
+/** What users do: draw velocities in a CompoundIntegrator, minimize after drawing, load another integrator's State. */
+void testStartsAreWarmWhateverTheOrder(Platform& platform) {
+    Model model = makeWaterCluster(3);
+    addWell(model);
+    const double freedoms = 3 * 81;
+    const std::map<std::string, std::string> properties = deterministic(platform);
+    // The relative standard error of a temperature is root(2/f).
+    const double tolerance = 4 * std::sqrt(2 / freedoms);
+    auto temperature = [&](Context& context) { return 2 * kineticEnergy(context) / (boltzmann * freedoms); };
+    auto assertWarm = [&](const char* how, Context& context, Integrator& integrator) {
+        const double first = temperature(context);
+        integrator.step(2);
+        const double second = temperature(context);
+        std::cout << how << ": " << first << " K, after two steps " << second << " K" << std::endl;
+        ASSERT(std::abs(first - 300) < 300 * tolerance);
+        // Vibrations that begin at rest take some of it.
+        ASSERT(second < first + 30);
+        ASSERT(second > 0.4 * first);
+    };
+    // A relaxed start, which forces do not heat.
+    VerletIntegrator verlet(0.001);
+    Context minimized(model.system, verlet, platform);
+    minimized.setPositions(model.positions);
+    LocalEnergyMinimizer::minimize(minimized, 1);
+    const vector<Vec3> relaxed = getPositions(minimized);
+    for (double h : {0.004, 0.008}) {
+        CompoundIntegrator compound;
+        compound.addIntegrator(new MassPenaltyLangevinIntegrator(300, 1, h));
+        compound.addIntegrator(new VerletIntegrator(0.0005));
+        Context inCompound(model.system, compound, platform, properties);
+        inCompound.setPositions(relaxed);
+        inCompound.setVelocitiesToTemperature(300, 2);
+        assertWarm("compound", inCompound, compound);
+        LangevinMiddleIntegrator middle(300, 1, 0.001);
+        Context other(model.system, middle, platform, properties);
+        other.setPositions(relaxed);
+        other.setVelocitiesToTemperature(300, 3);
+        std::stringstream xml;
+        const State saved = other.getState(State::Positions | State::Velocities | State::IntegratorParameters);
+        XmlSerializer::serialize(&saved, "State", xml);
+        const std::unique_ptr<State> state(XmlSerializer::deserialize<State>(xml));
+        MassPenaltyLangevinIntegrator langevin(300, 1, h);
+        Context context(model.system, langevin, platform, properties);
+        context.setState(*state);
+        assertWarm("State of LangevinMiddle", context, langevin);
+        // Without a heat bath it is an error, which leaves everything as it was; new velocities are a remedy.
+        MassPenaltyIntegrator constant(h);
+        Context ofConstant(model.system, constant, platform, properties);
+        ofConstant.setState(*state);
+        assertThrows([&] { constant.step(1); }, {"MassPenaltyIntegrator:", "setVelocitiesToTemperature()",
+                                                 "MassPenaltyLangevinIntegrator"});
+        ASSERT(getVelocities(ofConstant) == state->getVelocities());
+        ofConstant.setVelocitiesToTemperature(300, 4);
+        assertWarm("drawn anew", ofConstant, constant);
+        for (MassPenaltyIntegrator* integrator : {(MassPenaltyIntegrator*) &langevin, &constant}) {
+            Context& own = (integrator == &langevin ? context : ofConstant);
+            own.setPositions(model.positions);
+            own.setVelocitiesToTemperature(300, 6);
+            LocalEnergyMinimizer::minimize(own, 1);
+            assertWarm("velocities, then minimized", own, *integrator);
+        }
+    }
+}
+
+/** A State knows to which pairs its velocities belong: at another step size they keep their temperature. */
+void testStatesCarryTheirPairs(Platform& platform) {
+    const Model model = makeLoneWaters();
+    MassPenaltyIntegrator saving(0.004), resumed(0.008);
+    Context context(model.system, saving, platform), other(model.system, resumed, platform);
+    context.setPositions(model.positions);
+    context.setVelocitiesToTemperature(300, 7);
+    saving.step(3);
+    std::stringstream xml, checkpoint;
+    const State saved = context.getState(State::Positions | State::Velocities | State::IntegratorParameters);
+    XmlSerializer::serialize(&saved, "State", xml);
+    context.createCheckpoint(checkpoint);
+    const double kinetic = kineticEnergy(context);
+    other.setState(*std::unique_ptr<State>(XmlSerializer::deserialize<State>(xml)));
+    ASSERT_EQUAL_TOL(kinetic, kineticEnergy(other), 1e-9);
+    ASSERT_EQUAL(24, resumed.computeNumPenalizedPairs());
+    ASSERT_EQUAL_TOL(kinetic, kineticEnergy(other), 1e-9);
+    ASSERT(largestDifference(saved.getVelocities(), getVelocities(other)) > 0.01); // they are others now
+    other.loadCheckpoint(checkpoint);
+    ASSERT_EQUAL_TOL(kinetic, kineticEnergy(other), 1e-9);
+    resumed.step(1);
+    ASSERT_EQUAL(4, other.getStepCount());
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testForeignVelocitiesAreAdopted), CLAIM(testOwnVelocitiesAreRecognized),
+                            CLAIM(testVelocitiesFollowThePairs), CLAIM(testVelocitiesFollowThePositions),
+                            CLAIM(testPeriodicCopiesDoNotMatter), CLAIM(testCollisionsKeepTheDistribution),
+                            CLAIM(testAndersenThermostat), CLAIM(testStartsAreWarmWhateverTheOrder),
+                            CLAIM(testStatesCarryTheirPairs)});
+}
