@@ -7,8 +7,9 @@ For each class and public method of the headers that stiff.i includes, bindings.
 - a docstring in NumPy's style, from the comment in the header;
 - if all types are known (below), the method in Python, with the arguments' names, and with conversions: a `double` has
   the unit that its comment names in brackets, such as [ps], or is a plain number if there is none; an `int` named
-  `groups` holds the bit flags of force groups, for which Python takes a set, too; enumerations are integers, their
-  values attributes of the class; what C++ returns through arguments, such as an `int&`, comes back in a list.
+  `groups` holds the bit flags of force groups, for which Python takes a set, too, and one named `steps` is not
+  negative; enumerations are integers, their values attributes of the class; what C++ returns through arguments, such
+  as an `int&`, comes back in a list.
 
 Other methods stay as SWIG makes them; stiff.i may then say more with %extend or %feature.
 """
@@ -60,6 +61,8 @@ class Argument:
         """The Python expression for what C++ is passed."""
         if self.is_groups():
             return f'_conversions.group_mask("{self.name}", {self.name})'
+        if self.type == "int" and self.name == "steps":
+            return f'_conversions.count("{self.name}", {self.name})'
         return {
             "double": f'_conversions.number("{self.name}", {self.name}, "{self.unit}")',
             "int": f'_conversions.integer("{self.name}", {self.name})',
@@ -69,8 +72,8 @@ class Argument:
             "const std::vector<int>&": f'_conversions.integers("{self.name}", {self.name})',
             "const std::vector<std::string>&": f'_conversions.strings("{self.name}", {self.name})',
             "const OpenMM::Vec3&": f'_conversions.vector("{self.name}", {self.name}, "{self.unit}")',
-            "OpenMM::System&": self.name,
-            "const OpenMM::Context&": self.name,
+            "OpenMM::System&": f'_conversions.instance("{self.name}", {self.name}, openmm.System)',
+            "const OpenMM::Context&": f'_conversions.instance("{self.name}", {self.name}, openmm.Context)',
         }.get(self.type)
 
     def result(self):

@@ -157,6 +157,42 @@ from . import _conversions
 
 %extend OpenMMStiff::StiffIntegrator {
 %pythoncode %{
+    # OpenMM's own setters, with the checks of ours.
+
+    def setStepSize(self, size):
+        """
+        Set the size of each time step.
+
+        Parameters
+        ----------
+        size : float or Quantity
+            the step size [ps]
+        """
+        super().setStepSize(_conversions.number("size", size, "ps"))
+
+    def setConstraintTolerance(self, tol):
+        """
+        Set the distance tolerance within which constraints are maintained.
+
+        Parameters
+        ----------
+        tol : float
+            the tolerance, as a fraction of the constrained distance
+        """
+        super().setConstraintTolerance(_conversions.number("tol", tol, ""))
+
+    def setIntegrationForceGroups(self, groups):
+        """
+        Set which force groups act. By default all do.
+
+        Parameters
+        ----------
+        groups : int or set of int
+            bit flags: the forces of group i act if (groups&(1<<i)) != 0; or the set of the groups' indices, from 0 to
+            31
+        """
+        super().setIntegrationForceGroups(_conversions.group_mask("groups", groups, "leave out all forces"))
+
     @staticmethod
     def _retype(integrator):
         """Give a Python object the C++ pointer of its integrator's own class, in place of that of a base class."""
@@ -171,7 +207,7 @@ from . import _conversions
     def isinstance(cls, integrator):
         """
         Get whether an integrator is of this class, or of one derived from it, even if its Python object is merely an
-        openmm.Integrator: as those that XmlSerializer.deserialize() and CompoundIntegrator.getIntegrator() return.
+        openmm.Integrator: as those that OpenMM made before openmmstiff was imported.
 
         Parameters
         ----------
@@ -190,7 +226,7 @@ from . import _conversions
     def cast(cls, integrator):
         """
         Give an integrator of this class its own methods, if its Python object is merely an openmm.Integrator: as
-        those that XmlSerializer.deserialize() and CompoundIntegrator.getIntegrator() return.
+        those that OpenMM made before openmmstiff was imported.
 
         Parameters
         ----------

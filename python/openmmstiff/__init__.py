@@ -6,8 +6,9 @@ The integrators are used as OpenMM's own::
     integrator = ZhangSkeelLangevinIntegrator(300*kelvin, 1/picosecond, 3*femtoseconds)
     simulation = Simulation(topology, system, integrator)
 
-What XmlSerializer.deserialize() and CompoundIntegrator.getIntegrator() return is an openmm.Integrator without the
-methods of its class; `ZhangSkeelIntegrator.cast(integrator)` brings them back.
+XmlSerializer and CompoundIntegrator.getIntegrator() return them with their classes, too. An object that was made before
+openmmstiff was imported is an openmm.Integrator without the methods of its class; `StiffIntegrator.cast(integrator)`
+brings them back.
 """
 
 import os
@@ -33,6 +34,7 @@ from .openmmstiff import (  # noqa: E402
     ConstraintPenalties, HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat,
     MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator, StiffForceSelection, StiffIntegrator,
     ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
+from . import _classes  # noqa: E402
 from ._penalties import MultiplierReporter, penalizeConstraints  # noqa: E402
 from ._topology import addPairsFromTopology  # noqa: E402
 
@@ -44,6 +46,7 @@ __all__ = ["ConstraintPenalties", "HMMIntegrator", "ImpulseIntegrator", "Impulse
 for _name in __all__:
     # The public name: what pickles refer to and what help() shows.
     globals()[_name].__module__ = __name__
+_classes.install()
 
 
 def _load_plugins():

@@ -17,6 +17,7 @@ UNITS = {
     "nm": unit.nanometer,
     "kJ/mol": unit.kilojoule_per_mole,
     "dalton": unit.dalton,
+    "kJ/mol/nm^2": unit.kilojoule_per_mole/unit.nanometer**2,
     "nm^2*mol/kJ": unit.nanometer**2/unit.kilojoule_per_mole,
     "nm^2*mol/(kJ*ps)": unit.nanometer**2/(unit.kilojoule_per_mole*unit.picosecond),
 }
@@ -30,9 +31,11 @@ def number(argument, value, symbol):
             raise TypeError(f"{argument} must be {expected}, not in {value.unit}")
         value = value.value_in_unit(UNITS[symbol])
     try:
-        if hasattr(value, "__float__"):
+        if hasattr(value, "__float__") and not isinstance(value, str) and not numpy.iscomplexobj(value):
             return float(value)
-    except TypeError:       # an array of several numbers
+    except OverflowError:
+        raise ValueError(f"{argument} is too large for a number of double precision") from None
+    except (TypeError, ValueError):     # an array of several numbers, or of strings
         pass
     raise TypeError(f"{argument} must be a number{f' [{symbol}] or a Quantity' if symbol else ''}, not {value!r}")
 
@@ -45,6 +48,14 @@ def integer(argument, value):
         raise TypeError(f"{argument} must be an integer, not {value!r}") from None
     if not -2**31 <= value < 2**31:
         raise ValueError(f"{argument} must fit into 32 bits, but is {value}")
+    return value
+
+
+def count(argument, value):
+    """The int that C++ takes for how many times something is done."""
+    value = integer(argument, value)
+    if value < 0:
+        raise ValueError(f"{argument} must not be negative, but is {value}")
     return value
 
 
@@ -71,15 +82,21 @@ def strings(argument, values):
     return _elements(argument, values, "strings", string)
 
 
-def _is_sequence(values):
-    """Whether it has elements in an order; arrays have."""
-    return hasattr(values, "__iter__") and not isinstance(values, (str, bytes, bytearray, Mapping, Set))
+def _sequence(values):
+    """The list of its elements, if it has them in an order, as arrays do; or None."""
+    if isinstance(values, (str, bytes, bytearray, Mapping, Set)):
+        return None
+    try:
+        return list(values)
+    except TypeError:       # a Quantity of a number and an array without dimensions can only be told by trying
+        return None
 
 
 def _elements(argument, values, kind, convert):
-    if not _is_sequence(values):
+    elements = _sequence(values)
+    if elements is None:
         raise TypeError(f"{argument} must be a sequence of {kind}, not {values!r}")
-    return [convert(f"an element of {argument}", value) for value in values]
+    return [convert(f"an element of {argument}", element) for element in elements]
 
 
 def vector(argument, value, symbol):
@@ -88,9 +105,10 @@ def vector(argument, value, symbol):
         if not value.unit.is_compatible(UNITS[symbol]):
             raise TypeError(f"{argument} must be a vector in {UNITS[symbol]}, not in {value.unit}")
         value = value.value_in_unit(UNITS[symbol])
-    if not _is_sequence(value) or not hasattr(value, "__len__") or len(value) != 3:
+    components = _sequence(value)
+    if components is None or len(components) != 3:
         raise TypeError(f"{argument} must have three components, not be {value!r}")
-    return [number(f"a component of {argument}", component, symbol) for component in value]
+    return [number(f"a component of {argument}", component, symbol) for component in components]
 
 
 def boolean(argument, value):
@@ -100,11 +118,21 @@ def boolean(argument, value):
     return bool(value)
 
 
-def group_mask(argument, groups):
-    """The bit flags, as a signed 32-bit integer, for a set of force group indices or for the flags themselves."""
+def instance(argument, value, cls):
+    """The object of a class of OpenMM that C++ takes."""
+    if not isinstance(value, cls):
+        raise TypeError(f"{argument} must be an object of class {cls.__name__}, not {value!r}")
+    return value
+
+
+def group_mask(argument, groups, zero="restore the default"):
+    """
+    The bit flags, as a signed 32-bit integer, for a set of force group indices or for the flags themselves; zero says
+    what a 0 does.
+    """
     if isinstance(groups, (set, frozenset)):
         if not groups:
-            raise ValueError(f"{argument} is an empty set; pass 0 to restore the default")
+            raise ValueError(f"{argument} is an empty set; pass 0 to {zero}")
         indices = [integer("a force group", group) for group in groups]
         for group in indices:
             if not 0 <= group < 32:

@@ -1,9 +1,11 @@
 """Penalties in the place of constraints, and their multipliers."""
 
+import os
+
 import numpy
 from openmm import unit
 
-from ._conversions import integer
+from ._conversions import boolean, instance, integer
 from .openmmstiff import ConstraintPenalties
 
 FORMS = {"squared": ConstraintPenalties.Squared, "linear": ConstraintPenalties.Linear}
@@ -33,7 +35,7 @@ def penalizeConstraints(system, period, form="squared"):
         what was done: each constraint with its spring, violations and multipliers. An OpenMMException if the System
         has no constraints
     """
-    if form not in FORMS:
+    if not isinstance(form, str) or form not in FORMS:
         raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, not {form!r}")
     return ConstraintPenalties(system, period, FORMS[form])
 
@@ -56,7 +58,7 @@ class MultiplierReporter:
         the largest |g| in each window: in nm^2, or in nm
     """
 
-    def __init__(self, penalties, reportInterval, file=None, sampleInterval=1):
+    def __init__(self, penalties, reportInterval, file=None, sampleInterval=1, append=False):
         """
         Parameters
         ----------
@@ -64,13 +66,16 @@ class MultiplierReporter:
             what penalizeConstraints() returned for the simulation's System
         reportInterval : int
             the length of a window, in time steps: a multiple of sampleInterval
-        file : str or file
+        file : str, path or file
             where to write, besides keeping the values: a line of comma-separated values for each window, with the
             time, the largest violation, and the multiplier of each constraint
         sampleInterval : int
             the interval, in time steps, at which a window is sampled
+        append : bool
+            whether the file goes on from an earlier run: what it holds is kept, and the line with the names of the
+            columns, which begins a new file, is left out
         """
-        self._penalties = penalties
+        self._penalties = instance("penalties", penalties, ConstraintPenalties)
         constraints = [penalties.getConstraintParameters(i) for i in range(penalties.getNumConstraints())]
         self._stiffness = numpy.array([stiffness for _, _, _, stiffness in constraints])
         self._every = integer("sampleInterval", sampleInterval)
@@ -78,9 +83,12 @@ class MultiplierReporter:
         if self._every < 1 or self._window < 1 or self._window % self._every != 0:
             raise ValueError(f"reportInterval, {reportInterval}, must be a multiple of sampleInterval, "
                              f"{sampleInterval}, and both must be positive")
-        self._opened = isinstance(file, str)
-        self._file = open(file, "w") if self._opened else file
-        if self._file is not None:
+        append = boolean("append", append)
+        self._opened = isinstance(file, (str, os.PathLike))
+        if not self._opened and file is not None and not hasattr(file, "write"):
+            raise TypeError(f"file must be a path or an open file, not {file!r}")
+        self._file = open(file, "a" if append else "w") if self._opened else file
+        if self._file is not None and not append:
             print("time (ps),largest violation", *(f"lambda {i}-{j}" for i, j, _, _ in constraints), sep=",",
                   file=self._file)
         self._start_window()

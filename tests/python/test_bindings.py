@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import itertools
 import threading
 import time
 
@@ -199,6 +200,70 @@ def test_what_is_no_number_is_a_type_error(value):
 def test_other_arguments_are_checked(call):
     with pytest.raises(TypeError, match="must be"):
         call(langevin())
+
+
+# An argument of each name that does no harm.
+GOOD = {"frictionCoeff": 1, "stepSize": 0.001, "macroStepSize": 0.001, "frequency": 1e5, "steps": 0, "size": 0.001,
+        "tol": 1e-5, "beta": 0.25, "method": 0, "tolerance": 1e-5, "groups": 1, "seed": 1, "thermalize": True, "kick": 0,
+        "period": 0.02, "number": 8, "use": True, "correct": True, "index": 0, "particle1": 0, "particle2": 1,
+        "inertia": 1, "compliance": 0, "damping": 0, "constraint": 0, "distance": 0.1, "particle": 0,
+        "position": [0, 0, 0], "particles": [0], "expression": "x1", "coefficients": ["1", "0", "0"], "rate": "0",
+        "filter": 0, "name": "theta", "temperature": 300}
+# What no argument can be.
+WRONG = [None, object(), {}, b"1", [None, None, None], 5*unit.second**2, 1j, np.complex128(1), np.array("a"),
+         lambda: None]
+
+
+@pytest.mark.parametrize("cls", INTEGRATORS, ids=lambda cls: cls.__name__)
+def test_wrong_arguments_are_named(cls):
+    """Each argument of each method, the constructor's and those of OpenMM's Integrator included."""
+    integrator = create(cls)
+    calls = [cls] + [getattr(integrator, name) for name in dir(cls)
+                     if name.startswith(("set", "get", "add", "compute", "step"))]
+    for call in calls:
+        names = [name for name in inspect.signature(call).parameters if name != "asNumpy"]
+        for wrong, name in itertools.product(WRONG, names):
+            arguments = [wrong if each == name else GOOD[each] for each in names]
+            with pytest.raises((TypeError, ValueError), match=name):
+                call(*arguments)
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda: langevin().setTemperature(10**400), "temperature is too large"),
+    (lambda: langevin().setTemperature(np.str_("300")), "temperature must be a number"),
+    (lambda: SpookIntegrator(0.002).addHolonomicConstraint(5*unit.kelvin, "x1", 0, 0), "particles must be a sequence"),
+    (lambda: SpookIntegrator(0.002).addHolonomicConstraint(np.array(5), "x1", 0, 0), "particles must be a sequence"),
+    (lambda: SpookIntegrator(0.002).addPositionConstraint(0, np.array(5), 0, 0), "position must have three components"),
+    (lambda: langevin().step(2.5), "steps must be an integer, not 2.5"),
+    (lambda: langevin().step(-1), "steps must not be negative, but is -1"),
+    (lambda: langevin().step(2**40), "steps must fit into 32 bits"),
+    (lambda: langevin().setStepSize("4"), r"size must be a number \[ps\] or a Quantity, not '4'"),
+    (lambda: langevin().setStepSize(4*unit.nanometer), "size must be a quantity in picosecond, not in nanometer"),
+    (lambda: langevin().setConstraintTolerance([1e-5]), r"tol must be a number, not \[1e-05\]"),
+    (lambda: langevin().setConstraintTolerance(1*unit.nanometer), "tol must be a plain number"),
+    (lambda: langevin().setIntegrationForceGroups([1]), "groups must be a set of force groups or an int"),
+    (lambda: langevin().setIntegrationForceGroups({32}), "there is no force group 32; they go from 0 to 31"),
+    (lambda: langevin().setIntegrationForceGroups(2**32), "groups must be the bit flags of 32 force groups"),
+    (lambda: langevin().setIntegrationForceGroups(set()), "groups is an empty set; pass 0 to leave out all forces"),
+    (lambda: langevin().setStiffForceGroups(set()), "groups is an empty set; pass 0 to restore the default"),
+])
+def test_errors_say_which_argument_and_why(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+def test_setters_of_openmm_do_what_they_did():
+    integrator, native = langevin(), openmm.VerletIntegrator(0.002)
+    for each in (integrator, native):
+        each.setStepSize(4*unit.femtoseconds)
+        each.setConstraintTolerance(np.float64(1e-7))
+        each.setIntegrationForceGroups({0, 31})
+    for getter in ("getStepSize", "getConstraintTolerance", "getIntegrationForceGroups"):
+        assert getattr(integrator, getter)() == getattr(native, getter)()
+    integrator.setStepSize(0.003)
+    assert integrator.getStepSize() == 0.003*unit.picoseconds
+    integrator.setIntegrationForceGroups(0)
+    assert integrator.getIntegrationForceGroups() == 0
 
 
 # ---- Force groups ----

@@ -148,3 +148,96 @@ def test_pairs_from_a_topology_respect_constraints_and_flat_angles():
         small = openmm.System()
         small.addParticle(1)
         addPairsFromTopology(integrator, topology, small)
+
+
+def methanol_and_water(order=("MOH", "HOH"), bonds=True, hydrogen_mass=None):
+    """The (topology, System) of a methanol and a water, in an order of theirs."""
+    topology, system = app.Topology(), openmm.System()
+    chain = topology.addChain()
+    molecules = {"MOH": ("C H1 H2 H3 O HO", [(0, 1), (0, 2), (0, 3), (0, 4), (4, 5)]),
+                 "HOH": ("O H1 H2", [(0, 1), (0, 2)])}
+    for name in order:
+        names, bonded = molecules[name]
+        residue = topology.addResidue(name, chain)
+        atoms = [topology.addAtom(each, app.Element.getBySymbol(each[0]), residue) for each in names.split()]
+        masses = [atom.element.mass.value_in_unit(unit.dalton) for atom in atoms]
+        for i, j in bonded:
+            if bonds is True or name in (bonds or ()):
+                topology.addBond(atoms[i], atoms[j])
+            if hydrogen_mass is not None and atoms[j].name[0] == "H":
+                masses[i] -= hydrogen_mass - masses[j]
+                masses[j] = hydrogen_mass
+        for mass in masses:
+            system.addParticle(mass)
+    return topology, system
+
+
+def test_pairs_need_a_mass_penalty_integrator():
+    topology, system = methanol_and_water()
+    compound = openmm.CompoundIntegrator()
+    compound.addIntegrator(MassPenaltyIntegrator(0.004))
+    assert len(addPairsFromTopology(compound.getIntegrator(0), topology, system)) == 15
+    for wrong, name in ((openmm.LangevinMiddleIntegrator(300, 1, 0.004), "LangevinMiddleIntegrator"),
+                        (compound, "CompoundIntegrator"), (0.004, "float")):
+        with pytest.raises(TypeError, match=f"must be a MassPenaltyIntegrator or .*, but is of class {name}"):
+            addPairsFromTopology(wrong, topology, system)
+    with pytest.raises(ValueError, match="the penalized period is 0.0 ps. Choose the step size first"):
+        addPairsFromTopology(MassPenaltyIntegrator(0), topology, system)
+
+
+@pytest.mark.parametrize("name, value, message", [
+    ("topology", None, "topology must be an object of class Topology"),
+    ("system", None, "system must be an object of class System"),
+    ("bondStiffness", float("nan"), "bondStiffness must be a finite number that is not negative, but is nan"),
+    ("bondStiffness", -1, "bondStiffness must be .* but is -1"),
+    ("angleStiffness", float("inf"), "angleStiffness must be .* but is inf"),
+    ("angleStiffness", 1*unit.kelvin, "angleStiffness must be a quantity in .*, not in kelvin"),
+    ("angleStiffness", "stiff", "angleStiffness must be a number"),
+    ("positions", "here", "positions must be an array of shape"),
+    ("positions", np.zeros((9, 3))*unit.kelvin, "positions must be a quantity in nanometer, not in kelvin"),
+    ("positions", np.zeros((8, 3)), r"each of 9 particles, but are of shape \(8, 3\)"),
+    ("positions", np.arange(27), r"each of 9 particles, but are of shape \(27,\)"),
+    ("positions", np.where(np.arange(27) == 13, np.nan, np.arange(27.)).reshape(9, 3), "particle 4 are .*nan"),
+    ("positions", np.ones((9, 3)), "atoms 2 and 0 are in the same place"),
+    ("positions", np.outer([0, 1, 1, 3, 4, 5, 6, 7, 8], [1., 2, 3]), "atoms 2 and 1 are in the same place"),
+])
+def test_what_would_lose_pairs_is_an_error(name, value, message):
+    topology, system = methanol_and_water()
+    arguments = {"topology": topology, "system": system, name: value}
+    integrator = MassPenaltyIntegrator(0.004)
+    with pytest.raises((TypeError, ValueError), match=message):
+        addPairsFromTopology(integrator, **arguments)
+    assert integrator.getNumPairs() == 0
+
+
+def test_a_stiffness_of_zero_leaves_pairs_out():
+    topology, system = methanol_and_water()
+    assert len(addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system, angleStiffness=0)) == 7
+
+
+def test_a_topology_without_bonds_is_an_error_and_one_with_some_a_warning():
+    topology, system = methanol_and_water(bonds=False)
+    with pytest.raises(ValueError, match="the Topology has no bonds; call topology.createStandardBonds"):
+        addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system)
+    topology.createStandardBonds()
+    with pytest.warns(UserWarning, match=r"atom 0 \(MOH 1, C\) has no bonds \(nor have 5 more\).*addBond"):
+        assert len(addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system)) == 3
+    # Atoms that are alone have none.
+    argon, system = app.Topology(), openmm.System()
+    for _ in range(2):
+        argon.addAtom("Ar", app.element.argon, argon.addResidue("AR", argon.addChain()))
+        system.addParticle(40)
+    assert addPairsFromTopology(MassPenaltyIntegrator(0.004), argon, system) == []
+
+
+@pytest.mark.parametrize("hydrogen_mass", [None, 2, 4])
+def test_a_topology_in_another_order_is_an_error(hydrogen_mass):
+    """Heavy hydrogens in the right order are none, nor are other masses of the System's own."""
+    topology, system = methanol_and_water(hydrogen_mass=hydrogen_mass)
+    assert len(addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system)) == 15
+    with pytest.raises(ValueError, match=r"atom \d+ .* the order of the atoms is another one"):
+        addPairsFromTopology(MassPenaltyIntegrator(0.004), methanol_and_water(("HOH", "MOH"))[0], system)
+    for own in (12, 0.1):
+        for i in range(9):
+            system.setParticleMass(i, own)
+        assert len(addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system)) > 0

@@ -1,6 +1,7 @@
 """Penalties in the place of constraints: springs, violations, multipliers."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import openmm
@@ -121,6 +122,69 @@ def test_window_averages_are_the_multipliers():
     found = np.array(reporter.multipliers)[:, 0]
     assert np.abs(found/expected - 1).max() < 0.05
     assert all(0 < violation.max() < 0.01 for violation in reporter.violations)
+
+
+def run_pendulum(reporter, penalties, system, steps, checkpoint=None):
+    topology = app.Topology()
+    residue = topology.addResidue("PEN", topology.addChain())
+    for name in ("A", "B"):
+        topology.addAtom(name, app.element.carbon, residue)
+    simulation = app.Simulation(topology, system, ZhangSkeelIntegrator(0.005),
+                                openmm.Platform.getPlatform("Reference"))
+    simulation.context.setPositions([[0, 0, 0], [np.sin(1), -np.cos(1), 0]])
+    if checkpoint is not None:
+        simulation.context.loadCheckpoint(checkpoint)
+    simulation.reporters.append(reporter)
+    simulation.step(steps)
+    return simulation.context.createCheckpoint()
+
+
+@pytest.mark.parametrize("kind", [str, Path, open], ids=["str", "Path", "file"])
+def test_a_resumed_run_appends_to_its_file(kind, tmp_path):
+    """With append=True what the file holds is kept, and the table has one head; without it a file begins anew."""
+    path = tmp_path/"multipliers.csv"
+    system, penalties = pendulum(0.05)
+
+    def reporter(append):
+        file = path.open("a" if append else "w") if kind is open else kind(path)
+        return MultiplierReporter(penalties, 40, file, append=append)
+
+    checkpoint = run_pendulum(reporter(False), penalties, system, 80)
+    run_pendulum(reporter(True), penalties, system, 80, checkpoint)
+    head, *lines = path.read_text().splitlines()
+    assert head.startswith("time (ps),")
+    assert [float(line.split(",")[0]) for line in lines] == pytest.approx([0.2, 0.4, 0.6, 0.8])
+    run_pendulum(reporter(False), penalties, system, 40)
+    assert len(path.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("name, value, error, message", [
+    ("penalties", None, TypeError, "penalties must be an object of class ConstraintPenalties, not None"),
+    ("reportInterval", 2.5, TypeError, "reportInterval must be an integer, not 2.5"),
+    ("sampleInterval", "2", TypeError, "sampleInterval must be an integer, not '2'"),
+    ("sampleInterval", 0, ValueError, "both must be positive"),
+    ("file", 3, TypeError, "file must be a path or an open file, not 3"),
+    ("append", "a", TypeError, "append must be True or False, not 'a'")])
+def test_arguments_of_the_reporter_are_checked(name, value, error, message):
+    arguments = {"penalties": penalizeConstraints(rigid_waters().system, PERIOD), "reportInterval": 10, name: value}
+    with pytest.raises(error, match=message):
+        MultiplierReporter(**arguments)
+
+
+@pytest.mark.parametrize("system, form, message", [
+    (None, "squared", "system must be an object of class System, not None"),
+    ("system", "squared", "system must be an object of class System"),
+    (openmm.System(), ["squared"], "form must be one of 'squared', 'linear'"),
+    (openmm.System(), 3*unit.kelvin, "form must be one of 'squared', 'linear'")])
+def test_arguments_are_checked(system, form, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        penalizeConstraints(system, PERIOD, form)
+
+
+def test_violations_need_a_context():
+    penalties = penalizeConstraints(rigid_waters().system, PERIOD)
+    with pytest.raises(TypeError, match="context must be an object of class Context, not None"):
+        penalties.computeViolations(None)
 
 
 def test_errors_say_what_to_do():
