@@ -157,29 +157,7 @@ from . import _conversions
 
 %extend OpenMMStiff::StiffIntegrator {
 %pythoncode %{
-    # OpenMM's own setters, with the checks of ours.
-
-    def setStepSize(self, size):
-        """
-        Set the size of each time step.
-
-        Parameters
-        ----------
-        size : float or Quantity
-            the step size [ps]
-        """
-        super().setStepSize(_conversions.number("size", size, "ps"))
-
-    def setConstraintTolerance(self, tol):
-        """
-        Set the distance tolerance within which constraints are maintained.
-
-        Parameters
-        ----------
-        tol : float
-            the tolerance, as a fraction of the constrained distance
-        """
-        super().setConstraintTolerance(_conversions.number("tol", tol, ""))
+    # OpenMM's own setter, with the checks of ours.
 
     def setIntegrationForceGroups(self, groups):
         """

@@ -208,7 +208,7 @@ GOOD = {"frictionCoeff": 1, "stepSize": 0.001, "macroStepSize": 0.001, "frequenc
         "period": 0.02, "number": 8, "use": True, "correct": True, "index": 0, "particle1": 0, "particle2": 1,
         "inertia": 1, "compliance": 0, "damping": 0, "constraint": 0, "distance": 0.1, "particle": 0,
         "position": [0, 0, 0], "particles": [0], "expression": "x1", "coefficients": ["1", "0", "0"], "rate": "0",
-        "filter": 0, "name": "theta", "temperature": 300}
+        "filter": 0, "name": "theta", "temperature": 300, "randomSeed": 1}
 # What no argument can be.
 WRONG = [None, object(), {}, b"1", [None, None, None], 5*unit.second**2, 1j, np.complex128(1), np.array("a"),
          lambda: None]
