@@ -8,7 +8,7 @@ For each class and public method of the headers that stiff.i includes, bindings.
 - if all types are known (below), the method in Python, with the arguments' names, and with conversions: a `double` has
   the unit that its comment names in brackets, such as [ps], or is a plain number if there is none; an `int` named
   `groups` holds the bit flags of force groups, for which Python takes a set, too, and one named `steps` is not
-  negative; enumerations are integers, their values attributes of the class; what C++ returns through arguments, such
+  negative; step() issues the warning that it has left; enumerations are integers, their values attributes of the class; what C++ returns through arguments, such
   as an `int&`, comes back in a list.
 
 Other methods stay as SWIG makes them; stiff.i may then say more with %extend or %feature.
@@ -163,6 +163,8 @@ class Method:
             body = f"return _conversions.array({call})"
         elif self.type == INTEGERS:
             body = f"return list({call})"
+        elif self.name == "step":
+            body = f"{call}\n    _conversions.warn(self.takeWarning())"
         else:
             body = f"return {call}"
         name = self.name if self.type else "__init__"

@@ -1,5 +1,6 @@
 #include "openmmstiff/ImpulseIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/StiffMotion.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include <sstream>
@@ -44,6 +45,14 @@ void ImpulseIntegrator::setNumMicroSteps(int number) {
 int ImpulseIntegrator::computeNumMicroSteps() {
     requireContext();
     return kernel.getAs<IntegrateImpulseStepKernel>().computeNumMicroSteps(*context, *this, 1);
+}
+
+std::unique_ptr<StiffMotion> ImpulseIntegrator::findStiffMotion() {
+    auto motion = std::make_unique<StiffMotion>(context->getSystem(), "stiff terms",
+                                                "Choose the forces that are stiff with setStiffForceGroups()");
+    motion->addStiffTerms(collectStiffTerms(context->getSystem(), TermScope::Harmonic, getStiffForceGroups(),
+                                            getIntegrationForceGroups(), getClassName()));
+    return motion;
 }
 
 std::vector<std::string> ImpulseIntegrator::getKernelNames() {

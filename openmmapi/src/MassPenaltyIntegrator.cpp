@@ -1,6 +1,7 @@
 #include "openmmstiff/MassPenaltyIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Checks.h"
+#include "openmmstiff/internal/StiffMotion.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include <cmath>
@@ -72,7 +73,19 @@ void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int part
 
 int MassPenaltyIntegrator::computeNumPenalizedPairs() {
     requireContext();
-    return kernel.getAs<IntegrateMassPenaltyStepKernel>().countPenalizedPairs(*context);
+    int number = 0;
+    for (const PenalizedPair& pair : kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context))
+        number += !pair.isConstrained();
+    return number;
+}
+
+std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {
+    const System& system = context->getSystem();
+    auto motion = std::make_unique<StiffMotion>(system, "pairs with an inertia",
+                                                "Add pairs with addPair(), or addPairsFromTopology() in Python");
+    motion->addPairs(kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context),
+                     BondedStiffness(system, getIntegrationForceGroups(), getClassName()));
+    return motion;
 }
 
 vector<std::string> MassPenaltyIntegrator::getKernelNames() {

@@ -113,7 +113,7 @@ void BondedStiffness::addTerm(int particle1, int particle2, bool periodic, Term 
         return;
     const auto [place, isNew] = indexOfPair.insert({ordered(particle1, particle2), pairs.size()});
     if (isNew)
-        pairs.push_back({particle1, particle2, periodic});
+        pairs.push_back({particle1, particle2, periodic, term.force, false});
     term.pair = place->second;
     terms.push_back(term);
 }
@@ -154,7 +154,7 @@ void BondedStiffness::compute(const System& system, const PresentGeometry& geome
     vector<double> own;
     int i, j, k;
     for (const Term& term : terms) {
-        const Pair& pair = pairs[term.pair];
+        Pair& pair = pairs[term.pair];
         const Force& force = system.getForce(term.force);
         const bool periodic = force.usesPeriodicBoundaryConditions();
         double curvature = term.k;
@@ -167,8 +167,7 @@ void BondedStiffness::compute(const System& system, const PresentGeometry& geome
                 length = norm(geometry.displacement(i, j, periodic));
                 curvature = place.first->second(length, own);
             }
-            if (!(0.5 * curvature * length * length > minBarrier))
-                curvature = 0;
+            pair.passable = !(0.5 * curvature * length * length > minBarrier);
         }
         else {
             double r1 = term.leg1, r2 = term.leg2, theta = term.s0;
@@ -208,7 +207,7 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
             const double inverseReducedMass = inverseMass(pair.particle1) + inverseMass(pair.particle2);
             const double inertia = bonded->stiffness[p] * period * period / (4 * pi * pi) - 1 / inverseReducedMass;
             const bool virtualSite = system.isVirtualSite(pair.particle1) || system.isVirtualSite(pair.particle2);
-            if (inverseReducedMass > 0 && inertia * inverseReducedMass > minInertia && !virtualSite)
+            if (inverseReducedMass > 0 && inertia * inverseReducedMass > minInertia && !pair.passable && !virtualSite)
                 chosen[ordered(pair.particle1, pair.particle2)] = {pair.particle1, pair.particle2, inertia, 0,
                                                                    pair.periodic};
         }

@@ -1,6 +1,8 @@
 #include "openmmstiff/StiffIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/CheckpointTag.h"
+#include "openmmstiff/internal/StepFailure.h"
+#include "openmmstiff/internal/StiffMotion.h"
 #include "openmm/AndersenThermostat.h"
 #include "openmm/Context.h"
 #include "openmm/OpenMMException.h"
@@ -24,7 +26,8 @@ namespace {
 
 } // namespace
 
-StiffIntegrator::StiffIntegrator(double stepSize) : stepping(false), loadingCheckpoint(false), bringingBack(false) {
+StiffIntegrator::StiffIntegrator(double stepSize)
+        : examinedStep(0), stepping(false), loadingCheckpoint(false), bringingBack(false) {
     StiffIntegrator::setStepSize(stepSize);
     StiffIntegrator::setConstraintTolerance(1e-5);
 }
@@ -57,6 +60,8 @@ void StiffIntegrator::initialize(ContextImpl& contextRef) {
     context = &contextRef;
     owner = &contextRef.getOwner();
     remembered = Remembered();
+    examinedStep = 0;
+    warning.clear();
     try {
         kernel = context->getPlatform().createKernel(getKernelNames()[0], contextRef);
         initializeKernel();
@@ -87,10 +92,18 @@ void StiffIntegrator::step(int steps) {
     stepping = true;
     try {
         for (int i = 0; i < steps; ++i) {
+            if (getStepSize() != examinedStep)
+                examineStep();
             kernel.getAs<StiffStepKernel>().adoptState(*context);
             bool stateModified = updateContextState();
             advance(stateModified);
         }
+    }
+    catch (const StepFailure& failure) {
+        stepping = false;
+        remember();
+        const std::string known = describeStiffMotion();
+        throw OpenMMException(failure.what() + (known.empty() ? "" : ". There are " + known));
     }
     catch (...) {
         stepping = false;
@@ -99,6 +112,55 @@ void StiffIntegrator::step(int steps) {
     }
     stepping = false;
     remember();
+}
+
+std::unique_ptr<StiffMotion> StiffIntegrator::findStiffMotion() {
+    return nullptr;
+}
+
+std::unique_ptr<StiffMotion> StiffIntegrator::examineStiffMotion() {
+    std::unique_ptr<StiffMotion> motion = findStiffMotion();
+    if (motion == nullptr)
+        return nullptr;
+    PresentGeometry geometry;
+    context->getPositions(geometry.positions);
+    context->getPeriodicBoxVectors(geometry.box[0], geometry.box[1], geometry.box[2]);
+    geometry.parameters = context->getParameters();
+    motion->findFastest(geometry, getIntegrationForceGroups(), getClassName());
+    return motion;
+}
+
+std::string StiffIntegrator::describeStiffMotion() {
+    requireContext();
+    const std::unique_ptr<StiffMotion> motion = examineStiffMotion();
+    return motion == nullptr ? "" : motion->describe();
+}
+
+std::string StiffIntegrator::takeWarning() {
+    std::string taken;
+    taken.swap(warning);
+    return taken;
+}
+
+/** Before the first step of some size: is it one that somebody may want, and will it do what he thinks? */
+void StiffIntegrator::examineStep() {
+    const double h = getStepSize();
+    const std::unique_ptr<StiffMotion> motion = examineStiffMotion();
+    if (motion != nullptr) {
+        // Femtoseconds taken for picoseconds. Other worlds have other units, but not so many periods in a step.
+        const double suspicious = 0.1, absurd = 10;
+        if (isLimitedByStiffMotion() && h >= suspicious && motion->countPeriods(h) > absurd) {
+            std::stringstream message;
+            message << getClassName() << ": a step of " << h << " ps holds " << motion->countPeriods(h)
+                    << " periods of the fastest bonded motion. Were femtoseconds meant? That is setStepSize(" << h * 1e-3
+                    << "), or a Quantity in Python";
+            throw OpenMMException(message.str());
+        }
+        const std::string text = motion->warn(h);
+        if (!text.empty())
+            warning = std::string(getClassName()) + ": " + text;
+    }
+    examinedStep = h;
 }
 
 /** What ContextImpl::updateContextState() does; the kernel learns of collisions. */

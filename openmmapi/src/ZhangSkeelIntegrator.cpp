@@ -1,5 +1,6 @@
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/StiffMotion.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include <cmath>
@@ -47,6 +48,15 @@ void ZhangSkeelIntegrator::setBeta(double beta) {
         throw OpenMMException(message.str());
     }
     this->beta = beta;
+}
+
+std::unique_ptr<StiffMotion> ZhangSkeelIntegrator::findStiffMotion() {
+    auto motion = std::make_unique<StiffMotion>(context->getSystem(), "stiff terms",
+                                                "Choose the forces that are stiff with setStiffForceGroups()");
+    const bool everything = (method == Simplified || (method == ZhangSkeel && getStiffForceGroups() == 0));
+    motion->addStiffTerms(collectStiffTerms(context->getSystem(), everything ? TermScope::Everything : TermScope::Stiff,
+                                            getStiffForceGroups(), getIntegrationForceGroups(), getClassName()));
+    return motion;
 }
 
 vector<string> ZhangSkeelIntegrator::getKernelNames() {

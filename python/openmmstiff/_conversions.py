@@ -4,6 +4,7 @@ A unit goes by the symbol that the comments in the C++ headers put in brackets.
 """
 
 import operator
+import warnings
 from collections.abc import Mapping, Set
 
 import numpy
@@ -162,3 +163,9 @@ def vectors(buffer, symbol, asNumpy):
 def array(buffer):
     """The array for the std::vector<double> that C++ returns, which comes as a bytearray."""
     return numpy.frombuffer(buffer)
+
+
+def warn(text):
+    """Issue a warning that C++ has left, if there is one, at the line that called step()."""
+    if text:
+        warnings.warn(text, stacklevel=3)

@@ -112,6 +112,7 @@ protected:
     std::vector<std::string> getKernelNames() override;
     void initializeKernel() override;
     void advance(bool stateModified) override;
+    std::unique_ptr<StiffMotion> findStiffMotion() override;
 
 private:
     KickMethod kick;

@@ -136,6 +136,10 @@ protected:
     std::vector<std::string> getKernelNames() override;
     void initializeKernel() override;
     void advance(bool stateModified) override;
+    std::unique_ptr<StiffMotion> findStiffMotion() override;
+    bool isLimitedByStiffMotion() const override {
+        return true;
+    }
     std::vector<OpenMM::Vec3> getVelocitiesForTemperature(const OpenMM::System& system, double temperature,
                                                           int randomSeed) const override;
 

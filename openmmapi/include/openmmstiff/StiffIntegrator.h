@@ -7,10 +7,13 @@
 #include "openmm/Vec3.h"
 #include <iosfwd>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace OpenMMStiff {
+
+class StiffMotion;
 
 /**
  * The common base of this plugin's integrators. It does for each of them what an OpenMM Integrator owes to its
@@ -49,6 +52,20 @@ public:
      * @param randomSeed    the random number seed; 0 for one that is chosen
      */
     void setVelocitiesToTemperature(double temperature, int randomSeed = 0);
+    /**
+     * Describe what this integrator treats as stiff in the present Context: how many terms (pairs, constraints), of
+     * which forces, in how many molecules, and the fastest bonded motion that is not among them.
+     *
+     * @return the description; empty if the method has no such terms
+     */
+    std::string describeStiffMotion();
+    /**
+     * Take the warning that the first step in a Context, or the first of another size, has left: that nothing was found
+     * to be stiff, or that a motion which is not treated is too fast for the step. In Python it is issued by itself.
+     *
+     * @return the warning; empty if there is none, or if it has been taken
+     */
+    std::string takeWarning();
 
 protected:
     /**
@@ -69,6 +86,17 @@ protected:
      * @param stateModified   whether a Force modified the Context's state (positions or box vectors) just before
      */
     virtual void advance(bool stateModified) = 0;
+
+    /**
+     * Find what is treated as stiff in the present Context; null if the method has no such terms.
+     */
+    virtual std::unique_ptr<StiffMotion> findStiffMotion();
+    /**
+     * Whether a step of many periods of the stiffest motion must be a mistake.
+     */
+    virtual bool isLimitedByStiffMotion() const {
+        return false;
+    }
 
     void initialize(OpenMM::ContextImpl& context) override;
     void cleanup() override;
@@ -95,11 +123,15 @@ private:
         double time = 0;
         long long stepCount = 0;
     };
+    std::unique_ptr<StiffMotion> examineStiffMotion();
+    void examineStep();
     bool updateContextState();
     void remember();
     void bringBack();
 
     Remembered remembered;
+    double examinedStep; // the step size that has been examined; 0 if none has
+    std::string warning;
     bool stepping, loadingCheckpoint, bringingBack;
 };
 

@@ -6,6 +6,7 @@
 #include "MassPenaltyLangevinIntegrator.h"
 #include "SpookIntegrator.h"
 #include "ZhangSkeelLangevinIntegrator.h"
+#include "internal/PenalizedPairs.h"
 #include "openmm/KernelImpl.h"
 #include "openmm/Platform.h"
 #include "openmm/State.h"
@@ -194,9 +195,9 @@ public:
      */
     virtual void executeLangevin(OpenMM::ContextImpl& context, const MassPenaltyLangevinIntegrator& integrator) = 0;
     /**
-     * Count the pairs that carry an inertia, constraints not counted.
+     * Get the pairs that carry an inertia, and constraints.
      */
-    virtual int countPenalizedPairs(OpenMM::ContextImpl& context) = 0;
+    virtual std::vector<PenalizedPair> getPairs(OpenMM::ContextImpl& context) = 0;
     /**
      * Make velocities that have been drawn for the masses alone those of this method. They are about to be set.
      *

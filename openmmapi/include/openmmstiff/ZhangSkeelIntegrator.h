@@ -128,6 +128,10 @@ protected:
     std::vector<std::string> getKernelNames() override;
     void initializeKernel() override;
     void advance(bool stateModified) override;
+    std::unique_ptr<StiffMotion> findStiffMotion() override;
+    bool isLimitedByStiffMotion() const override {
+        return true;
+    }
 
 private:
     Method method;

@@ -84,6 +84,10 @@ public:
     struct Pair {
         int particle1, particle2;
         bool periodic;
+        /// The index in the System of the first of its forces.
+        int force;
+        /// Whether its particles can pass through each other, as it is once its force constant has been computed.
+        bool passable;
     };
     std::vector<Pair> pairs;
     /// For each pair, its force constant [kJ/mol/nm^2], once it has been computed.

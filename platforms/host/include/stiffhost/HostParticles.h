@@ -4,6 +4,7 @@
 #include "HostState.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/System.h"
+#include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/steps/Elementary.h"
 #include <cmath>
 #include <sstream>
@@ -176,7 +177,7 @@ public:
                         << " is not finite, or its square is not, after a step of " << stepSize
                         << " ps. Use a smaller step size, or minimize the energy first."
                         << " The positions and velocities are those before the step";
-                throw OpenMM::OpenMMException(message.str());
+                throw OpenMMStiff::StepFailure(message.str());
             }
     }
 

@@ -11,6 +11,7 @@
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/pairs/Drift.h"
 #include "stiffcore/pairs/ExtendedMass.h"
 #include <cmath>
@@ -172,15 +173,12 @@ public:
         state.advanceTime(h);
     }
 
-    int countPenalizedPairs(OpenMM::ContextImpl& context) override {
+    std::vector<OpenMMStiff::PenalizedPair> getPairs(OpenMM::ContextImpl& context) override {
         if (velocities.areOwn(HostState(context)))
             adoptState(context);
         else
             prepare(context, [] {});
-        int number = 0;
-        for (const auto& pair : pairs.getPairs())
-            number += !pair.isConstrained();
-        return number;
+        return pairs.getPairs();
     }
 
     void prepareVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& drawn,
@@ -366,7 +364,7 @@ private:
                 << " cannot be solved for after a step of " << integrator->getStepSize()
                 << " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
                    " before the step";
-        throw OpenMM::OpenMMException(message.str());
+        throw OpenMMStiff::StepFailure(message.str());
     }
 
     Backend backend;

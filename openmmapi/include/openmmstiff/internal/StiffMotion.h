@@ -1,0 +1,69 @@
+#ifndef OPENMM_STIFF_STIFF_MOTION_H_
+#define OPENMM_STIFF_STIFF_MOTION_H_
+
+#include "PenalizedPairs.h"
+#include "StiffTerms.h"
+#include "openmm/System.h"
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace OpenMMStiff {
+
+/**
+ * What an integrator treats as stiff in a System, and the fastest bonded motion that it leaves to the step: so that a
+ * user learns what was not recognized.
+ */
+class StiffMotion {
+public:
+    /**
+     * @param what   what the integrator treats, such as "stiff terms"
+     * @param how    how it is told of others, such as "Call setStiffForceGroups()"
+     */
+    StiffMotion(const OpenMM::System& system, const std::string& what, const std::string& how);
+
+    /**
+     * @param source      where it comes from, such as the name of a Force
+     * @param particles   its particles; the distance between the first and the last is treated
+     */
+    void addTerm(const std::string& source, const std::vector<int>& particles);
+    void addStiffTerms(const StiffTerms& terms);
+    /** @param bonded   the pairs that come from bonded forces */
+    void addPairs(const std::vector<PenalizedPair>& pairs, const BondedStiffness& bonded);
+    /** Find the fastest motion that is not treated, after all that is has been added. */
+    void findFastest(const PresentGeometry& geometry, int integrationGroups, const std::string& className);
+
+    /** "12 stiff terms in 4 molecules: 8 of 'HarmonicBondForce', ...", and what is not among them. */
+    std::string describe() const;
+    /**
+     * What a user has to be told before the first step of some size: that nothing was found, or that a motion is too
+     * fast for it. Empty if there is nothing to be told.
+     */
+    std::string warn(double stepSize) const;
+    /** How many periods of the fastest motion, treated or not, a step holds. */
+    double countPeriods(double stepSize) const;
+
+private:
+    struct Motion {
+        int particle1, particle2;
+        std::string force;
+        double period;
+    };
+    std::string describe(const Motion& motion) const;
+
+    const OpenMM::System& system;
+    std::string what, how;
+    int numTerms = 0;
+    std::map<std::string, int> termsOf; // by their source
+    std::vector<std::vector<int>> members;
+    std::set<std::pair<int, int>> treated;
+    // The fastest motion that is not treated, and the period of the fastest at all; infinite if there is none.
+    Motion fastest;
+    double shortestPeriod;
+};
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_STIFF_MOTION_H_ */
