@@ -29,7 +29,7 @@ void refuseVirtualSite(const System& system, const vector<int>& particles, int f
             message << className << ": term " << index << " of the stiff force '" << system.getForce(force).getName()
                     << "' acts on particle " << particle
                     << ", a virtual site, for which there is no Hessian. Define the term between the particles that"
-                    << " the site depends on, or leave its force out of the stiff force groups";
+                    << " the site depends on, or use the method SimplifiedStiff or Newmark, for which it is slow";
             throw OpenMMException(message.str());
         }
 }

@@ -42,6 +42,12 @@ template <class Particles> bool isFree(const Particles& particles, int count, co
     return !degenerate && !constrained;
 }
 
+/** Whether a term acts on a virtual site. */
+template <class Particles> bool hasVirtualSite(const System& system, const Particles& particles, int count) {
+    return std::any_of(particles.begin(), particles.begin() + count,
+                       [&](int particle) { return system.isVirtualSite(particle); });
+}
+
 template <class ForceType>
 void appendTerms(const ForceType& force, int forceIndex, int numTerms, StiffTerm::Coordinate coordinate,
                  const std::set<Pair>& constraints, vector<StiffTerm>& terms) {
@@ -88,7 +94,8 @@ bool StiffTerms::hasSameStructure(const StiffTerms& other) const {
     return std::equal(coordinates.begin(), coordinates.end(), other.coordinates.begin(), other.coordinates.end(),
                       [](const StiffTerm& s, const StiffTerm& t) {
                           return s.coordinate == t.coordinate && s.particles == t.particles &&
-                                 s.periodic == t.periodic && s.harmonic == t.harmonic;
+                                 s.periodic == t.periodic && s.harmonic == t.harmonic &&
+                                 s.isStraight() == t.isStraight();
                       }) &&
            std::equal(functionTerms.begin(), functionTerms.end(), other.functionTerms.begin(),
                       other.functionTerms.end(),
@@ -174,6 +181,20 @@ StiffTerms OpenMMStiff::collectStiffTerms(const System& system, TermScope scope,
             appendCoordinates(force, terms.functionTerms, first, terms.coordinates);
             foundForce = true;
         }
+    }
+    if (scope == TermScope::Harmonic || scope == TermScope::Stiff) {
+        auto onSite = [&](const StiffTerm& term) {
+            return hasVirtualSite(system, term.particles, term.getNumParticles());
+        };
+        auto functionOnSite = [&](const FunctionTerm& term) {
+            const vector<int> particles = term.getParticles();
+            return hasVirtualSite(system, particles, particles.size());
+        };
+        vector<StiffTerm>& coordinates = terms.coordinates;
+        vector<FunctionTerm>& functionTerms = terms.functionTerms;
+        coordinates.erase(std::remove_if(coordinates.begin(), coordinates.end(), onSite), coordinates.end());
+        functionTerms.erase(std::remove_if(functionTerms.begin(), functionTerms.end(), functionOnSite),
+                            functionTerms.end());
     }
     if (!byKind && !everything && !foundForce) {
         std::stringstream message;

@@ -11,8 +11,17 @@ using namespace OpenMMStiff;
 using std::string;
 using std::vector;
 
+TermScope OpenMMStiff::findTermScope(const ZhangSkeelIntegrator& integrator) {
+    const bool zhangSkeel = (integrator.getMethod() == ZhangSkeelIntegrator::ZhangSkeel);
+    if (integrator.getMethod() == ZhangSkeelIntegrator::Simplified ||
+        (zhangSkeel && integrator.getStiffForceGroups() == 0))
+        return TermScope::Everything;
+    // ZhangSkeel takes F1 from the force groups: it has to be the force of the terms with a Hessian.
+    return zhangSkeel ? TermScope::WholeStiffForces : TermScope::Stiff;
+}
+
 ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)
-        : StiffIntegrator(stepSize), method(SimplifiedStiff), beta(0.25), newtonTolerance(1e-10) {
+        : StiffIntegrator(stepSize), method(SimplifiedStiff), beta(0.25), newtonTolerance(0) {
 }
 
 void ZhangSkeelIntegrator::setMethod(Method method) {
@@ -26,10 +35,10 @@ void ZhangSkeelIntegrator::setMethod(Method method) {
 }
 
 void ZhangSkeelIntegrator::setNewtonTolerance(double tolerance) {
-    if (!(tolerance > 0) || std::isinf(tolerance)) {
+    if (!(tolerance >= 0) || std::isinf(tolerance)) {
         std::stringstream message;
-        message << "ZhangSkeelIntegrator: the tolerance of Newton's method must be a positive number, not " << tolerance
-                << "; the default is 1e-10";
+        message << "ZhangSkeelIntegrator: the tolerance of Newton's method must not be negative, but is " << tolerance
+                << "; the default, 0, takes what the platform's forces allow";
         throw OpenMMException(message.str());
     }
     newtonTolerance = tolerance;
@@ -53,9 +62,8 @@ void ZhangSkeelIntegrator::setBeta(double beta) {
 std::unique_ptr<StiffMotion> ZhangSkeelIntegrator::findStiffMotion() {
     auto motion = std::make_unique<StiffMotion>(context->getSystem(), "stiff terms",
                                                 "Choose the forces that are stiff with setStiffForceGroups()");
-    const bool everything = (method == Simplified || (method == ZhangSkeel && getStiffForceGroups() == 0));
-    motion->addStiffTerms(collectStiffTerms(context->getSystem(), everything ? TermScope::Everything : TermScope::Stiff,
-                                            getStiffForceGroups(), getIntegrationForceGroups(), getClassName()));
+    motion->addStiffTerms(collectStiffTerms(context->getSystem(), findTermScope(*this), getStiffForceGroups(),
+                                            getIntegrationForceGroups(), getClassName()));
     return motion;
 }
 

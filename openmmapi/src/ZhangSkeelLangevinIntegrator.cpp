@@ -19,8 +19,7 @@ void ZhangSkeelLangevinIntegrator::initializeKernel() {
 }
 
 void ZhangSkeelLangevinIntegrator::advance(bool stateModified) {
-    ZhangSkeelIntegrator::advance(stateModified);
-    kernel.getAs<IntegrateZhangSkeelStepKernel>().thermalize(*context, *this);
+    kernel.getAs<IntegrateZhangSkeelStepKernel>().executeLangevin(*context, *this, stateModified);
 }
 
 vector<Vec3> ZhangSkeelLangevinIntegrator::getVelocitiesForTemperature(const System& system, double temperature,

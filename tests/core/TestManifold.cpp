@@ -162,6 +162,115 @@ void testPullBackIsTheProjectionOnTheManifold() {
         ASSERT(std::abs(a[i] - projected[i]) < 1e-6 * 1000);
 }
 
+/** A chain whose angles are all 180 degrees at equilibrium, with what is known of it. */
+struct StraightChain {
+    ModelSystem model;
+    /// The places of the atoms along the line, from their centre of mass.
+    vector<double> places;
+    double mass = 0;
+
+    /** @param bend   by how much the chain is bent and stretched; none leaves it straight to the bit along an axis */
+    StraightChain(int seed, int numAtoms, double bend) : model(seed) {
+        model.beginMolecule();
+        model.stretch = model.bend = 0;
+        double place = 0, centre = 0;
+        for (int i = 0; i < numAtoms; i++) {
+            const double m = model.random.uniform(1, 16);
+            place += 0.125 * (1 + i % 2);
+            places.push_back(place);
+            centre += m * place;
+            mass += m;
+            model.addAtom(m, Eigen::Vector3d(place, 0, 0));
+            if (i > 0)
+                model.addBond(i - 1, i);
+        }
+        for (double& p : places)
+            p -= centre / mass;
+        for (int i = 2; i < numAtoms; i++) {
+            model.addAngle(i - 2, i - 1, i);
+            model.terms.back().s0 = M_PI;
+        }
+        if (bend == 0)
+            return;
+        const Eigen::Vector3d e = model.random.direction();
+        const Eigen::Quaterniond turn = Eigen::Quaterniond::FromTwoVectors(Eigen::Vector3d::UnitX(), e);
+        for (Eigen::Vector3d& x : model.positions)
+            x = turn * x + model.random.vector(bend);
+    }
+    /** sum of m_i t_i q_i: its direction is that of the nearest line. */
+    Eigen::Vector3d moment(const vector<double>& q) const {
+        Eigen::Vector3d sum = Eigen::Vector3d::Zero();
+        for (size_t i = 0; i < places.size(); i++)
+            sum += model.masses[i] * places[i] * Eigen::Vector3d(q[3 * i], q[3 * i + 1], q[3 * i + 2]);
+        return sum;
+    }
+    /**
+     * The nearest straight chain: of c + t_i e the sum of m_i |q_i - c - t_i e|^2 is least for the centre of mass c and
+     * e along the moment, with the sign of the latter.
+     */
+    vector<double> nearest(const vector<double>& q) const {
+        const Eigen::Vector3d e = moment(q).normalized();
+        Eigen::Vector3d c = Eigen::Vector3d::Zero();
+        for (size_t i = 0; i < places.size(); i++)
+            c += model.masses[i] / mass * Eigen::Vector3d(q[3 * i], q[3 * i + 1], q[3 * i + 2]);
+        vector<double> A;
+        for (double place : places)
+            for (int j = 0; j < 3; j++)
+                A.push_back(c[j] + place * e[j]);
+        return A;
+    }
+    /** M^-1 A'(q)^T F, by differentiating that. */
+    vector<double> pull(const vector<double>& q, const vector<double>& F) const {
+        const Eigen::Vector3d S = moment(q), e = S.normalized();
+        Eigen::Vector3d force = Eigen::Vector3d::Zero(), turning = force;
+        for (size_t i = 0; i < places.size(); i++) {
+            const Eigen::Vector3d own(F[3 * i], F[3 * i + 1], F[3 * i + 2]);
+            force += own;
+            turning += places[i] * own;
+        }
+        turning -= e * e.dot(turning);
+        vector<double> a;
+        for (double place : places)
+            for (int j = 0; j < 3; j++)
+                a.push_back(force[j] / mass + place * turning[j] / S.norm());
+        return a;
+    }
+};
+
+/** At 180 degrees both bends vanish: the nearest point and the pulled-back forces are those of a rod. */
+void testStraightMoleculesAreRods() {
+    for (int numAtoms : {3, 4, 5, 12})
+        for (double bend : {0.0, 1e-12, 1e-7, 1e-3, 0.01}) {
+            const StraightChain chain(20, numAtoms, bend);
+            Fixture fixture(chain.model);
+            const vector<double> A = fixture.nearest(fixture.q), expected = chain.nearest(fixture.q);
+            for (size_t i = 0; i < A.size(); i++)
+                ASSERT(std::abs(A[i] - expected[i]) < 1e-8); // what the regularization leaves
+            ModelSystem model = chain.model;
+            const vector<double> F = model.randomArray(1000);
+            vector<double> a(F.size(), untouched);
+            // At A the stiff terms exert no force.
+            ASSERT(pullBack(fixture.system[0], fixture.q.data(), A.data(), F.data(), model.box, fixture.work,
+                            a.data()));
+            const vector<double> pulled = chain.pull(fixture.q, F);
+            for (size_t i = 0; i < a.size(); i++)
+                ASSERT(std::abs(a[i] - pulled[i]) < 1e-5 * 1000);
+        }
+}
+
+/** A molecule folded by more than 90 degrees is not taken for straight. */
+void testFoldedIsNotStraight() {
+    StraightChain chain(21, 3, 0);
+    for (double fold : {0.0, 0.001}) {
+        chain.model.positions[2] = Eigen::Vector3d(chain.model.positions[0][0], fold, 0);
+        Fixture fixture(chain.model);
+        vector<double> A = fixture.q;
+        if (findNearestPoint(fixture.system[0], fixture.q.data(), chain.model.box, fixture.work, A.data())) {
+            ASSERT((A[0] - A[3]) * (A[6] - A[3]) + (A[1] - A[4]) * (A[7] - A[4]) < 0);
+        }
+    }
+}
+
 /** Equilibrium values that contradict each other, as six angles at one atom do, are reported; nothing is written. */
 void testContradictionsAreReported() {
     ModelSystem model(11);
@@ -215,6 +324,8 @@ int main() {
             CLAIM(testPointsOfTheManifoldStay),
             CLAIM(testPullBackIsTheTransposedJacobian),
             CLAIM(testPullBackIsTheProjectionOnTheManifold),
+            CLAIM(testStraightMoleculesAreRods),
+            CLAIM(testFoldedIsNotStraight),
             CLAIM(testContradictionsAreReported),
             CLAIM(testImpossiblePositionsAreReported),
             CLAIM(testNoMemoryIsAllocated),

@@ -5,6 +5,7 @@
 #include "Claims.h"
 #include "openmm/AndersenThermostat.h"
 #include "openmm/CMMotionRemover.h"
+#include "openmm/CustomBondForce.h"
 #include "openmm/HarmonicAngleForce.h"
 #include "openmm/HarmonicBondForce.h"
 #include "openmm/MonteCarloAnisotropicBarostat.h"
@@ -17,6 +18,7 @@
 #include "openmm/System.h"
 #include "openmm/VirtualSite.h"
 #include "openmmstiff/internal/Blocks.h"
+#include "openmmstiff/internal/StiffSummary.h"
 #include "openmmstiff/internal/StiffTerms.h"
 #include <algorithm>
 
@@ -407,17 +409,71 @@ void testConstraintOnABlockIsRefused() {
     }
 }
 
-void testTermOnAVirtualSiteIsRefused() {
+void testTermsOnVirtualSitesAreSlow() {
+    // Unless forces may not be divided.
     System system;
     addParticles(system, {1, 1, 0, 1});
     system.setVirtualSite(2, new TwoParticleAverageSite(0, 1, 0.5, 0.5));
     auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, 0.1, 1);
-    system.addForce(bonds);
-    ASSERT_EQUAL(1, (int) find(system).size());
     bonds->addBond(3, 2, 0.1, 1);
+    bonds->addBond(0, 1, 0.1, 1);
     bonds->setName("MyBonds");
-    assertRefused({"term 1", "'MyBonds'", "particle 2", "virtual site"}, [&] { find(system); });
+    system.addForce(bonds);
+    auto* functions = new CustomBondForce("r^4");
+    functions->addBond(2, 3);
+    functions->addBond(0, 3);
+    system.addForce(functions);
+    for (int groups : {0, 1}) {
+        functions->setForceGroup(1);
+        const vector<StiffTerm> terms = collect(system, groups);
+        ASSERT_EQUAL(1, (int) terms.size());
+        ASSERT_EQUAL(1, terms[0].index);
+        ASSERT_EQUAL(1, (int) find(system).size());
+    }
+    const StiffTerms stiff = collectStiffTerms(system, TermScope::Stiff, 3, allGroups, className);
+    ASSERT_EQUAL(2, (int) stiff.coordinates.size());
+    ASSERT_EQUAL(1, (int) stiff.functionTerms.size());
+    ASSERT_EQUAL(1, stiff.functionTerms[0].index);
+    for (TermScope scope : {TermScope::WholeStiffForces, TermScope::Everything})
+        assertRefused({"term 0", "'MyBonds'", "particle 2", "virtual site", "SimplifiedStiff"}, [&] {
+            findBlocks(system, collectStiffTerms(system, scope, 3, allGroups, className), className);
+        });
+}
+
+void testConstraintsBetweenMasslessParticlesAreAccepted() {
+    System system;
+    addParticles(system, {0, 0, 1});
+    auto* bonds = new HarmonicBondForce();
+    bonds->addBond(0, 1, 0.1, 1);
+    bonds->addBond(1, 2, 0.1, 1);
+    system.addForce(bonds);
+    system.addConstraint(0, 1, 0.1);
+    ASSERT_EQUAL(1, (int) find(system).size());
+}
+
+void testSummary() {
+    System system;
+    auto* bonds = new HarmonicBondForce();
+    auto* angles = new HarmonicAngleForce();
+    for (int i = 0; i < 3; i++)
+        addWater(system, *bonds, *angles, i);
+    addParticles(system, {0, 0, 4});
+    bonds->addBond(9, 10, 0.1, 1e9); // moves nothing
+    auto* functions = new CustomBondForce("r^4");
+    functions->addBond(9, 11);
+    for (Force* force : {(Force*) bonds, (Force*) angles, (Force*) functions})
+        system.addForce(force);
+    const StiffTerms terms = collectStiffTerms(system, TermScope::Stiff, 1, allGroups, className);
+    const StiffSummary summary = summarize(system, terms, findBlocks(system, terms, className));
+    ASSERT_EQUAL(10, summary.numTerms);
+    ASSERT_EQUAL(4, summary.numBlocks);
+    ASSERT((summary.termsOfForce ==
+            std::map<string, int>{{"HarmonicBondForce", 6}, {"HarmonicAngleForce", 3}, {"CustomBondForce", 1}}));
+    ASSERT_EQUAL_TOL(2 * M_PI / std::sqrt(2002 * (1 / 15.999 + 1 / 1.008)), summary.shortestPeriod, 1e-12);
+    System empty;
+    const StiffSummary none = summarize(empty, {}, {});
+    ASSERT_EQUAL(0, none.numTerms);
+    ASSERT(std::isinf(none.shortestPeriod));
 }
 
 void testBlocksAreInTheOrderOfTheirFirstParticles() {
@@ -468,7 +524,9 @@ int main() {
             CLAIM(testMasslessAnchorsDoNotConnectBlocks),
             CLAIM(testTermsBetweenMasslessParticlesMakeNoBlock),
             CLAIM(testConstraintOnABlockIsRefused),
-            CLAIM(testTermOnAVirtualSiteIsRefused),
+            CLAIM(testTermsOnVirtualSitesAreSlow),
+            CLAIM(testConstraintsBetweenMasslessParticlesAreAccepted),
+            CLAIM(testSummary),
             CLAIM(testBlocksAreInTheOrderOfTheirFirstParticles),
     });
 }

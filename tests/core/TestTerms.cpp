@@ -8,6 +8,7 @@
 #include "RandomGeometry.h"
 #include "stiffcore/terms/Harmonic.h"
 #include "stiffcore/terms/Hessian.h"
+#include "stiffcore/terms/Taylor.h"
 #include <algorithm>
 #include <vector>
 
@@ -232,6 +233,52 @@ void testBendingAlongTheAxesIsIsotropic() {
         }
 }
 
+void testThirdDerivativesOfTheStraightAngle() {
+    // Of a minimum at 180 degrees, against differences of the exact Hessian along a direction d, which leave out the
+    // straight angle itself: of fourth order, at 1e-3 of the bond lengths, and thus right to some 1e-10.
+    Random random(13);
+    std::vector<double> bends = {0, 0, 0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3, 0.05, 0.09, 0.11, 0.5, 2};
+    for (double bend : bends)
+        for (int i = 0; i < 100; i++) {
+            const Harmonic<double> potential = {random.uniform(100, 1000), pi};
+            const Line line(random, -1);
+            const Bend bent(random, pi - bend);
+            const Vector3d a = (bend == 0 ? line.a : bent.a), b = (bend == 0 ? line.b : bent.b);
+            const Vector3d directions[3] = {random.vector(1), random.vector(1), random.vector(1)};
+            const Vector3d da = directions[0] - directions[1], db = directions[2] - directions[1];
+            VectorXd d(9);
+            d << directions[0], directions[1], directions[2];
+            Vector3<Taylor> lineA, lineB;
+            for (int j = 0; j < 3; j++) {
+                lineA[j] = Taylor(a[j], da[j]);
+                lineB[j] = Taylor(b[j], db[j]);
+            }
+            const Angle<Taylor> theta(lineA, lineB);
+            VectorXd found(9);
+            for (int atom = 0; atom < 3; atom++) {
+                const Vector3<Taylor> gradient =
+                        gradientOf(Harmonic<Taylor>{potential.k, potential.s0}, theta, atom);
+                for (int j = 0; j < 3; j++)
+                    found[3 * atom + j] = 2 * gradient[j].c2;
+            }
+            auto at = [&](double t) { return VectorXd(expectedAngle(potential, a + t * da, b + t * db).hessian * d); };
+            const double t = 1e-4;
+            const VectorXd expected = (8 * (at(t) - at(-t)) - (at(2 * t) - at(-2 * t))) / (12 * t);
+            assertClose(expected, found, potential.k / std::pow(0.09, 3), 1e-7);
+        }
+}
+
+void testThirdDerivativesOfAConeAreThoseOfTheCappedOne() {
+    // Where the Hessian takes a cone for round, so do the third derivatives, which would not be finite.
+    for (double s0 : {1.9, 3.14159265, 3.141594}) {
+        const Vector3<Taylor> a(Taylor(0.1, 0.2), Taylor(0, -0.3), Taylor(0, 0.1));
+        const Vector3<Taylor> b(Taylor(-0.12), Taylor(0), Taylor(0));
+        const Vector3<Taylor> gradient = gradientOf(Harmonic<Taylor>{500.0, s0}, Angle<Taylor>(a, b), 0);
+        for (int j = 0; j < 3; j++)
+            ASSERT(std::isfinite(gradient[j].c2));
+    }
+}
+
 void testHessianIsContinuousTowardsTheStraightAngle() {
     // The Hessian of a minimum at 180 degrees deviates from the limit by a term linear in the bend d (the bonds
     // turn by d) and, from rounding, by the error of the normal, roundoff/d: together at most some 1e-8, at d =
@@ -388,6 +435,8 @@ int main() {
             CLAIM(testBendingOfStraightAngleIsIsotropic),
             CLAIM(testBendingOfFoldedAngleIsIsotropic),
             CLAIM(testBendingAlongTheAxesIsIsotropic),
+            CLAIM(testThirdDerivativesOfTheStraightAngle),
+            CLAIM(testThirdDerivativesOfAConeAreThoseOfTheCappedOne),
             CLAIM(testHessianIsContinuousTowardsTheStraightAngle),
             CLAIM(testConeAtTheStraightAngleIsCapped),
             CLAIM(testHessianIsExactAboveTheCap),

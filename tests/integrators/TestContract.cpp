@@ -319,10 +319,12 @@ void testChangesTakeEffect(Platform& platform) {
         bonds.setBondParameters(0, 0, 1, 0.1, 6e5);
         bonds.updateParametersInContext(run.context);
         for (Run* r : {&run, &fresh}) {
+            if (auto* heatBath = dynamic_cast<LangevinThermostat*>(r->integrator.get()))
+                heatBath->setFriction(0); // the two have drawn different numbers of random numbers
             r->context.setPositions(state.getPositions());
             r->context.setVelocities(state.getVelocities());
             r->context.setTime(0);
-            r->step(subject.hasHeatBath ? 0 : 2);
+            r->step(2);
         }
         ASSERT(difference(run, fresh) == 0);
     });

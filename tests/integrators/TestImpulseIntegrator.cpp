@@ -96,11 +96,14 @@ void testStepIsTheMethod(Platform& platform) {
     }
 }
 
-/** How far a step of a water in a field is from symplectic: the largest entry of J^T Omega J - Omega. */
-double symplecticDefect(Platform& platform, ImpulseIntegrator::KickMethod kick) {
-    const Model model = makeWaterInField();
+/**
+ * How far a step of a molecule of three is from symplectic: the largest entry of J^T Omega J - Omega, by differences
+ * of a size d in scaled coordinates.
+ */
+double symplecticDefect(Platform& platform, const Model& model, ImpulseIntegrator::KickMethod kick, double d) {
     ImpulseIntegrator integrator(0.004);
     integrator.setKick(kick);
+    integrator.setProjectedPeriod(INFINITY);
     integrator.setNumMicroSteps(10);
     Context context(model.system, integrator, platform);
     // Scaled canonical coordinates of about the same size, root(m) x w and root(m) v, w in 1/ps.
@@ -121,13 +124,13 @@ double symplecticDefect(Platform& platform, ImpulseIntegrator::KickMethod kick) 
         end << toVector(getPositions(context)), toVector(getVelocities(context));
         return VectorXd(end.cwiseProduct(scale));
     };
-    return stifftest::symplecticDefect(differentiate(state.cwiseProduct(scale), 0.01, step));
+    return stifftest::symplecticDefect(differentiate(state.cwiseProduct(scale), d, step));
 }
 
 /** J^T Omega J = Omega for the plain and the mollified kick; the projected one is not symplectic. */
 void testSymplecticity(Platform& platform) {
     for (auto kick : allKicks) {
-        const double defect = symplecticDefect(platform, kick);
+        const double defect = symplecticDefect(platform, makeWaterInField(), kick, 0.01);
         std::cout << names[kick] << ": largest entry of J^T Omega J - Omega " << defect << std::endl;
         if (kick == ImpulseIntegrator::Projected) {
             ASSERT(defect > 1e-4);
@@ -136,6 +139,51 @@ void testSymplecticity(Platform& platform) {
             ASSERT(defect < 1e-6);
         }
     }
+}
+
+/**
+ * So it is for a molecule that begins exactly straight, and is meant to be. Within 1e-4 of 180 degrees OpenMM's own
+ * forces are not smooth: differences are taken over longer ways.
+ */
+void testStraightMolecules(Platform& platform) {
+    const Model model = makeStraightMoleculeInField();
+    for (auto kick : {ImpulseIntegrator::Plain, ImpulseIntegrator::Mollified}) {
+        const double defect = symplecticDefect(platform, model, kick, 0.1);
+        std::cout << names[kick] << ", straight molecule: largest entry of J^T Omega J - Omega " << defect << std::endl;
+        ASSERT(defect < 1e-6);
+    }
+    for (auto kick : allKicks) {
+        ImpulseIntegrator integrator(0.004);
+        integrator.setKick(kick);
+        integrator.setProjectedPeriod(INFINITY);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        integrator.step(1);
+        context.setVelocities(makeVelocities(model.system, 300, 11));
+        integrator.step(100);
+    }
+}
+
+/** A bond to a virtual site is slow, and its force counts once, whatever the force that it belongs to. */
+void testBondsToVirtualSitesAreSlow(Platform& platform) {
+    for (auto kick : allKicks)
+        for (int groups : {0, 1}) {
+            vector<vector<Vec3>> ends;
+            for (bool harmonic : {true, false}) {
+                Model model = makeWaterWithBoundSite(harmonic);
+                model.system.getForce(2).setForceGroup(1); // NonbondedForce
+                ImpulseIntegrator integrator(0.001);
+                integrator.setKick(kick);
+                integrator.setStiffForceGroups(groups);
+                Context context(model.system, integrator, platform, deterministic(platform));
+                context.setPositions(model.positions);
+                context.computeVirtualSites();
+                context.setVelocities(makeVelocities(model.system, 300, 21));
+                integrator.step(50);
+                ends.push_back(getPositions(context));
+            }
+            ASSERT(largestDifference(ends[0], ends[1]) < (platform.supportsDoublePrecision() ? 1e-9 : 1e-6));
+        }
 }
 
 /** From (x, -v) the same steps lead back. What is left is rounding, and the instability's growth of it. */
@@ -372,6 +420,41 @@ void testNumberOfMicroSteps(Platform& platform) {
     ASSERT_EQUAL(8, langevin.computeNumMicroSteps());
 }
 
+/** A number of micro-steps that nobody can have meant is refused; one that is set is taken. */
+void testAbsurdNumbersOfMicroSteps(Platform& platform) {
+    Model model = makeWaterCluster(1);
+    ImpulseIntegrator integrator(4);
+    ImpulseLangevinIntegrator langevin(300, 1, 4);
+    for (ImpulseIntegrator* tested : {&integrator, (ImpulseIntegrator*) &langevin}) {
+        Context context(model.system, *tested, platform);
+        context.setPositions(model.positions);
+        for (double h : {4.0, 1e10, 999999.0}) {
+            tested->setStepSize(h);
+            for (const std::function<void()>& action :
+                 {std::function<void()>([&] { tested->computeNumMicroSteps(); }),
+                  std::function<void()>([&] { tested->step(1); })})
+                assertThrows(action, {"Impulse", "micro-steps", "femtoseconds", "setNumMicroSteps()"});
+        }
+        ASSERT_EQUAL(0, context.getStepCount());
+        tested->setStepSize(4);
+        assertThrows([&] { tested->step(1); }, {"0.004 ps"});
+        tested->setNumMicroSteps(20000);
+        ASSERT_EQUAL(20000, tested->computeNumMicroSteps());
+        tested->step(1);
+        tested->setNumMicroSteps(0);
+        tested->setStepSize(0.2); // some 500 micro-steps
+        tested->step(1);
+    }
+    auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
+    bonds.setBondParameters(0, 0, 1, bondLength, 1e300);
+    ImpulseIntegrator stiff(0.001);
+    Context context(model.system, stiff, platform);
+    context.setPositions(model.positions);
+    assertThrows([&] { stiff.computeNumMicroSteps(); }, {"ImpulseIntegrator", "micro-steps"});
+    stiff.setStepSize(1e200);
+    assertThrows([&] { stiff.step(1); }, {"ImpulseIntegrator", "cannot be divided"});
+}
+
 /** Stiffer bonds set in mid-run get more micro-steps; a System without stiff terms needs one, and is Verlet's. */
 void testNumberOfMicroStepsFollowsTheSystem(Platform& platform) {
     Model model = makeWaterCluster(1);
@@ -461,9 +544,11 @@ void testNoMemoryIsAllocated(Platform& platform) {
 
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
-                           {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testReversible),
+                           {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testStraightMolecules),
+                            CLAIM(testBondsToVirtualSitesAreSlow), CLAIM(testReversible),
                             CLAIM(testMomentumIsKept), CLAIM(testOrderIsTwo), CLAIM(testOnlyThePlainKickStretchesBonds),
                             CLAIM(testProjectedPeriodChoosesCoordinates), CLAIM(testActionsAreKept),
-                            CLAIM(testNumberOfMicroSteps), CLAIM(testNumberOfMicroStepsFollowsTheSystem),
+                            CLAIM(testNumberOfMicroSteps), CLAIM(testAbsurdNumbersOfMicroSteps),
+                            CLAIM(testNumberOfMicroStepsFollowsTheSystem),
                             CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
 }

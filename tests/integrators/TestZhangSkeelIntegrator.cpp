@@ -523,6 +523,33 @@ void testMasslessParticlesAndVirtualSites(Platform& platform) {
     ASSERT(largestDifference(q, x) > 0);
 }
 
+/** A particle that is made massless in mid-run stays where the Context shows it, to the bit. */
+void testParticlesMadeMasslessStay(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    ZhangSkeelIntegrator integrator(0.002);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    context.setVelocities(makeVelocities(model.system, 300, 17));
+    integrator.step(20);
+    ASSERT(largestDifference(getPositions(context), integrator.getPropagatedPositions()) > 1e-6);
+    for (int i : {0, 4, 5})
+        model.system.setParticleMass(i, 0);
+    const State state = context.getState(State::Positions | State::Velocities | State::IntegratorParameters);
+    context.reinitialize(true);
+    for (int restored : {0, 1}) {
+        if (restored)
+            context.setState(state);
+        const vector<Vec3> before = getPositions(context);
+        integrator.step(5);
+        const vector<Vec3> after = getPositions(context), x = integrator.getPropagatedPositions();
+        for (int i : {0, 4, 5}) {
+            ASSERT_EQUAL_VEC(before[i], after[i], 0);
+            ASSERT_EQUAL_VEC(before[i], x[i], 0);
+        }
+        ASSERT(largestDifference(before, after) > 1e-4);
+    }
+}
+
 /** After a barostat move the offset is kept, particle by particle. */
 void testBarostatKeepsTheOffset(Platform& platform) {
     Model model = makeWaterCluster(3);
@@ -611,6 +638,7 @@ int main(int argc, char* argv[]) {
                             CLAIM(testBetaZeroIsVelocityVerlet), CLAIM(testPropagatedPositions), CLAIM(testCheckpoint),
                             CLAIM(testReinitialize), CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState),
                             CLAIM(testErrors), CLAIM(testConstraintsOutsideTheStiffTerms),
-                            CLAIM(testMasslessParticlesAndVirtualSites), CLAIM(testBarostatKeepsTheOffset),
+                            CLAIM(testMasslessParticlesAndVirtualSites), CLAIM(testParticlesMadeMasslessStay),
+                            CLAIM(testBarostatKeepsTheOffset),
                             CLAIM(testCompoundIntegrator)});
 }

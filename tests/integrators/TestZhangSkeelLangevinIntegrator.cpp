@@ -331,6 +331,30 @@ void testConstraints(Platform& platform) {
     }
 }
 
+/** Noise that is too much for numbers fails the step as a whole: positions, velocities, time. Then it goes on. */
+void testFailedNoiseKeepsTheState(Platform& platform) {
+    Model model = makeWaterCluster(1);
+    model.system.setParticleMass(1, 1e-4); // velocities of 1e154: their squares overflow
+    for (bool thermalizeStiffModes : {true, false}) {
+        ZhangSkeelLangevinIntegrator integrator(300, 1e6, 0.00001);
+        integrator.setThermalizeStiffModes(thermalizeStiffModes);
+        Context context(model.system, integrator, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        integrator.step(2);
+        const State before = context.getState(State::Positions | State::Velocities);
+        integrator.setTemperature(1.7e308);
+        assertThrows([&] { integrator.step(1); }, {"ZhangSkeelLangevinIntegrator", "particle", "not finite"});
+        const State after = context.getState(State::Positions | State::Velocities);
+        ASSERT(before.getPositions() == after.getPositions());
+        ASSERT(before.getVelocities() == after.getVelocities());
+        ASSERT_EQUAL(before.getTime(), after.getTime());
+        ASSERT_EQUAL(2, context.getStepCount());
+        integrator.setTemperature(300);
+        integrator.step(1);
+        ASSERT_EQUAL(3, context.getStepCount());
+    }
+}
+
 void testErrors(Platform&) {
     assertThrows([] { ZhangSkeelLangevinIntegrator(-1, 1, 0.001); }, {"Temperature", "-1"});
     assertThrows([] { ZhangSkeelLangevinIntegrator(300, -2, 0.001); }, {"Friction", "-2"});
@@ -349,5 +373,5 @@ int main(int argc, char* argv[]) {
                             CLAIM(testUnconditionalStability), CLAIM(testWithoutFriction),
                             CLAIM(testFrictionAtZeroTemperature), CLAIM(testSeeds), CLAIM(testCheckpoint),
                             CLAIM(testTemperature), CLAIM(testTangentNoise), CLAIM(testDegreesOfFreedom),
-                            CLAIM(testConstraints), CLAIM(testErrors)});
+                            CLAIM(testConstraints), CLAIM(testFailedNoiseKeepsTheState), CLAIM(testErrors)});
 }

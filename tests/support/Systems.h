@@ -134,6 +134,43 @@ inline Model makeWaterInField() {
     return model;
 }
 
+/** Carbon dioxide, exactly straight, in an external field that is neither linear nor separable. */
+inline Model makeStraightMoleculeInField() {
+    Model model;
+    auto* bonds = new OpenMM::HarmonicBondForce();
+    auto* angles = new OpenMM::HarmonicAngleForce();
+    auto* field = new OpenMM::CustomExternalForce("300*x*y + 200*sin(8*z) + 2000*x*z^2");
+    for (double mass : {15.999, 12.011, 15.999})
+        field->addParticle(model.system.addParticle(mass));
+    for (int i : {0, 2})
+        bonds->addBond(i, 1, 0.116, 800000);
+    angles->addAngle(0, 1, 2, M_PI, 450);
+    model.system.addForce(bonds);
+    model.system.addForce(angles);
+    model.system.addForce(field);
+    for (double x : {-0.117, 0.0, 0.1155})
+        model.positions.push_back(OpenMM::Vec3(x, 0, 0));
+    return model;
+}
+
+/**
+ * A water with an anchor and a virtual site, bound by a harmonic bond: one of the HarmonicBondForce, or of a
+ * CustomBondForce in group 1, which is not stiff by its kind.
+ */
+inline Model makeWaterWithBoundSite(bool harmonic) {
+    Model model = makeWaterWithSiteAndAnchor();
+    const int site = 3, anchor = 4;
+    if (harmonic) {
+        dynamic_cast<OpenMM::HarmonicBondForce&>(model.system.getForce(0)).addBond(anchor, site, 0.12, 20000);
+        return model;
+    }
+    auto* bonds = new OpenMM::CustomBondForce("10000*(r-0.12)^2");
+    bonds->addBond(anchor, site);
+    bonds->setForceGroup(1);
+    model.system.addForce(bonds);
+    return model;
+}
+
 /** Give the NonbondedForce of a Model a cutoff: it then has no Hessian. */
 inline void cutOff(Model& model) {
     for (int i = 0; i < model.system.getNumForces(); i++)

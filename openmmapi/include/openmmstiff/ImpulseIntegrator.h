@@ -91,6 +91,9 @@ public:
      * angular frequency of the stiffest mode; see computeNumMicroSteps(). ImpulseLangevinIntegrator divides
      * them between two halves of a step and therefore takes one more if the number is odd.
      *
+     * If more than 1000 would have to be chosen, a step fails with an OpenMMException: its size is then often meant in
+     * femtoseconds. Set the number if it is not.
+     *
      * A number so small that a micro-step exceeds the stability limit of Verlet, omega d = 2, leads to
      * an OpenMMException at the next step.
      *
@@ -101,7 +104,7 @@ public:
      * Compute the number of micro-steps that a step takes in the present Context. The frequency of the stiffest
      * mode is taken at the positions that were set last.
      *
-     * @return the number of micro-steps
+     * @return the number of micro-steps; an OpenMMException if a step with it would fail
      */
     virtual int computeNumMicroSteps();
 

@@ -95,9 +95,12 @@ public:
      */
     virtual void execute(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator, bool stateModified) = 0;
     /**
-     * Execute the Ornstein-Uhlenbeck flow over one step size.
+     * Execute a step with a heat bath: the deterministic one, and the Ornstein-Uhlenbeck flow over one step size.
+     *
+     * @param stateModified   whether a Force modified the Context's state just before this step
      */
-    virtual void thermalize(OpenMM::ContextImpl& context, const ZhangSkeelLangevinIntegrator& integrator) = 0;
+    virtual void executeLangevin(OpenMM::ContextImpl& context, const ZhangSkeelLangevinIntegrator& integrator,
+                                 bool stateModified) = 0;
     /**
      * Get the positions x that the method propagates [nm].
      */

@@ -48,8 +48,8 @@ OPENMM_EXPORT_STIFF std::vector<Block> connect(const OpenMM::System& system,
  * @param system           the System
  * @param terms            its stiff terms
  * @param className        the integrator's class, for error messages
- * @throws OpenMMException if a stiff term acts on a virtual site, or a constraint of the System on a particle of
- *                         a block
+ * @throws OpenMMException if a term acts on a virtual site (see TermScope), or a constraint of the System on a particle
+ *                         of a block
  */
 OPENMM_EXPORT_STIFF std::vector<Block> findBlocks(const OpenMM::System& system, const StiffTerms& terms,
                                                   const std::string& className);

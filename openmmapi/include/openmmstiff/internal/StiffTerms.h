@@ -5,6 +5,7 @@
 #include "windowsExportStiff.h"
 #include "openmm/System.h"
 #include <array>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,13 @@ struct StiffTerm {
     int getNumParticles() const {
         return coordinate == Coordinate::Distance ? 2 : 3;
     }
+    /**
+     * Whether it is an angle with its minimum at 180 degrees, give or take the rounding of force field files (Amber's
+     * have 3.141594): it bends in two directions alike.
+     */
+    bool isStraight() const {
+        return coordinate == Coordinate::Angle && harmonic && std::abs(s0 - 3.14159265358979323846) < 1e-5;
+    }
 };
 
 /**
@@ -50,21 +58,32 @@ struct StiffTerms {
 /// The name of the Force that ConstraintPenalties add; it is stiff by its kind.
 constexpr const char* penaltyForceName = "ConstraintPenalties";
 
-/** Which terms are collected. */
+/**
+ * Which terms are collected. Terms on virtual sites are slow, as there is no Hessian for them here; where the potential
+ * of a Force may not be divided like that, they are collected, and findBlocks() refuses them.
+ */
 enum class TermScope {
     /// Those of the stiff force groups; only HarmonicBondForce and HarmonicAngleForce may be there.
     Harmonic,
     /// Those of the stiff force groups, where any Force with a Hessian may be.
     Stiff,
-    /// Those of every Force.
+    /// The same, of undivided Forces.
+    WholeStiffForces,
+    /// Those of every Force, undivided.
     Everything
 };
+
+class ZhangSkeelIntegrator;
+
+/** Which terms the method of an integrator needs. */
+OPENMM_EXPORT_STIFF TermScope findTermScope(const ZhangSkeelIntegrator& integrator);
 
 /**
  * Collect the stiff terms of a System.
  *
  * A term whose particles are held at fixed distances by the System's constraints has nothing left to do and is left out
- * (createSystem() with flexibleConstraints=True makes such terms), as are terms with the same particle twice.
+ * (createSystem() with flexibleConstraints=True makes such terms), as are terms with the same particle twice and, see
+ * TermScope, terms on virtual sites (Amber's files bind those of TIP4P to their oxygens).
  *
  * @param system              the System
  * @param scope               which terms are collected

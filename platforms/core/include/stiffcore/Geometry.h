@@ -50,6 +50,20 @@ Vector3<Scalar> displacement(const std::vector<Vector3<Scalar>>& positions, int 
     return periodic ? box.minimumImage(d) : d;
 }
 
+/** 1/|v|; 0 for a vector of length 0. */
+template <class Real> Real inverseNorm(const Vector3<Real>& v) {
+    using std::sqrt;
+    const Real norm = sqrt(v.squaredNorm());
+    return select(norm > 0, 1 / select(norm > 0, norm, Real(1)), Real(0));
+}
+
+/** A unit vector perpendicular to the unit vector e, built without cancellation (Duff et al. 2017). */
+template <class Real> Vector3<Real> perpendicular(const Vector3<Real>& e) {
+    const Real sign = select(e[2] >= 0, Real(1), Real(-1));
+    const Real p = -1 / (sign + e[2]);
+    return Vector3<Real>(1 + sign * e[0] * e[0] * p, sign * e[0] * e[1] * p, -sign * e[0]);
+}
+
 } // namespace stiffcore
 
 #endif /* STIFFCORE_GEOMETRY_H_ */

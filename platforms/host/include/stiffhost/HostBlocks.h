@@ -85,7 +85,7 @@ public:
      * @param work   called as work(instance, workspace); returns whether it succeeded
      * @return the first block for which it did not, or -1
      */
-    template <class Work> int forEach(Work&& work) {
+    template <class Work> [[nodiscard]] int forEach(Work&& work) {
         std::atomic<int> failed(size());
         backend.forEachBlock(size(), [&](int block, int thread) {
             if (!work((*blocks)[block], workspaces[thread])) {

@@ -4,10 +4,16 @@
 #include "HostBlocks.h"
 #include "HostParticles.h"
 #include "openmmstiff/ZhangSkeelIntegrator.h"
+#include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/blocks/FunctionTerms.h"
 #include "stiffcore/blocks/ImplicitSolve.h"
+#include "openmm/CustomNonbondedForce.h"
+#include "openmm/NonbondedForce.h"
+#include "openmm/Platform.h"
 #include "openmm/internal/ContextImpl.h"
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -35,13 +41,9 @@ public:
 
     /** Bring the terms up to date. */
     void prepare(OpenMM::ContextImpl& context, const Integrator& integrator) {
-        const Integrator::Method method = integrator.getMethod();
-        const bool everything = (method == Integrator::Simplified ||
-                                 (method == Integrator::ZhangSkeel && integrator.getStiffForceGroups() == 0));
-        const TermSelection selection = {everything ? OpenMMStiff::TermScope::Everything
-                                                    : OpenMMStiff::TermScope::Stiff,
-                                         integrator.getStiffForceGroups(), integrator.getIntegrationForceGroups(),
-                                         method == Integrator::ZhangSkeel};
+        const TermSelection selection = {OpenMMStiff::findTermScope(integrator), integrator.getStiffForceGroups(),
+                                         integrator.getIntegrationForceGroups(),
+                                         integrator.getMethod() == Integrator::ZhangSkeel};
         if (blocks.prepare(context.getSystem(), particles.getMasses(), selection, className))
             known = false;
     }
@@ -99,6 +101,17 @@ public:
         blocks.setGlobals(context.getParameters());
         solve(state, rightSide, integrator, solution);
         return solution;
+    }
+
+    /** Throw an exception that says why a step is impossible. */
+    [[noreturn]] void refuse(const std::string& what, const Integrator& integrator,
+                             const std::string& remedy = " Use") const {
+        std::stringstream message;
+        message << className << ": " << what << " (step size h " << integrator.getStepSize() << " ps, beta "
+                << integrator.getBeta() << ")." << remedy
+                << " a smaller step size, softer terms (smaller force constants), or minimize the energy first."
+                << " The positions and velocities are those before the step";
+        throw OpenMMStiff::StepFailure(message.str());
     }
 
 private:
@@ -182,10 +195,15 @@ private:
         });
     }
 
-    /** M a = F(x + b h^2 a), by Newton's method with the stiff part of the Hessian. */
+    /**
+     * M a = F(x + b h^2 a), by Newton's method with the stiff part of the Hessian. With the tolerance left to us, the
+     * iteration ends at the rounding of the forces: in single precision, when it no longer gets closer.
+     */
     void iterate(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
-        const int maxIterations = 100;
-        const double c = factor(integrator);
+        const double c = factor(integrator), asked = integrator.getNewtonTolerance();
+        const double tolerance = (asked > 0 ? asked : doubleTolerance);
+        const bool roundsToSingle = !context.getPlatform().supportsDoublePrecision();
+        double least = std::numeric_limits<double>::infinity(), previous = least;
         Vectors& positions = state.positions();
         start = positions;
         rightSide.resize(positions.size());
@@ -202,34 +220,78 @@ private:
                 }
             });
             solve(state, rightSide, integrator, solution);
-            double change = 0, size = 0;
+            double squaredChange = 0, squaredSize = 0;
             int last = 0;
             for (size_t i = 0; i < solution.size(); i++) {
+                squaredSize = std::max(squaredSize, implicit[i].dot(implicit[i]));
                 implicit[i] += solution[i];
                 const double own = solution[i].dot(solution[i]);
-                if (!(own <= change)) {
-                    change = own;
+                if (!(own <= squaredChange)) {
+                    squaredChange = own;
                     last = i;
                 }
-                size = std::max(size, implicit[i].dot(implicit[i]));
+                squaredSize = std::max(squaredSize, implicit[i].dot(implicit[i]));
             }
+            // The largest change of an acceleration, relative to the largest acceleration before and after.
+            const double change = (squaredChange == 0 ? 0 : std::sqrt(squaredChange / squaredSize));
+            least = std::min(least, change);
             numIterations++;
-            if (std::sqrt(change) <= integrator.getNewtonTolerance() * std::sqrt(size))
+            const bool isRounding = (asked == 0 && roundsToSingle && change < singleTolerance && change >= previous);
+            if (change <= tolerance || isRounding)
                 break;
-            if (numIterations == maxIterations || !std::isfinite(change)) {
-                std::stringstream message;
-                message << "Newton's method for a = M^-1 F(x + beta h^2 a) has not converged after " << numIterations
-                        << " iterations: the acceleration of particle " << last << " still changes by "
-                        << std::sqrt(change / size)
-                        << " of the largest (setNewtonTolerance(): " << integrator.getNewtonTolerance() << ")";
-                refuse(message.str(), integrator, " Add the forces that are stiff to setStiffForceGroups(), or use");
-            }
+            if (numIterations == maxIterations || !std::isfinite(change))
+                refuseIteration(context, integrator, last, change, least, tolerance, roundsToSingle);
+            previous = change;
             positions = start;
             shift(c, positions);
             context.computeVirtualSites();
         }
         positions = start;
         context.computeVirtualSites();
+    }
+
+    /** Say that Newton's iteration does not converge, and what may be the reason. */
+    [[noreturn]] void refuseIteration(OpenMM::ContextImpl& context, const Integrator& integrator, int particle,
+                                      double change, double least, double tolerance, bool roundsToSingle) const {
+        std::stringstream message, remedy;
+        message << "Newton's method for a = M^-1 F(x + beta h^2 a) ";
+        if (std::isfinite(change))
+            message << "has not converged after " << numIterations << " iterations: the acceleration of particle "
+                    << particle << " still changes by " << change << " of the largest, at best by " << least
+                    << ", and not by " << tolerance;
+        else
+            message << "diverges: after " << numIterations << " iterations the acceleration of particle " << particle
+                    << " is not finite";
+        if (roundsToSingle && std::isfinite(change) && least < singleTolerance)
+            remedy << " The forces of the platform " << context.getPlatform().getName()
+                   << " are in single precision, which may not allow this: call setNewtonTolerance() with 0, for what"
+                   << " they do allow, or use the Reference platform.";
+        remedy << describeJump(context.getSystem(), integrator.getIntegrationForceGroups())
+               << " Add the forces that are stiff to setStiffForceGroups(), or use";
+        refuse(message.str(), integrator, remedy.str());
+    }
+
+    /** What makes a force jump where particles cross a cutoff; there the equations may have no solution. */
+    static std::string describeJump(const OpenMM::System& system, int groups) {
+        for (int i = 0; i < system.getNumForces(); i++) {
+            const OpenMM::Force& force = system.getForce(i);
+            const auto* nonbonded = dynamic_cast<const OpenMM::NonbondedForce*>(&force);
+            const auto* custom = dynamic_cast<const OpenMM::CustomNonbondedForce*>(&force);
+            if ((groups & (1 << force.getForceGroup())) == 0)
+                continue;
+            std::stringstream remedy;
+            remedy << " The force '" << force.getName() << "' (index " << i << " in the System) jumps at its cutoff,"
+                   << " where the equations may have no solution: ";
+            if ((nonbonded != nullptr && nonbonded->getNonbondedMethod() != OpenMM::NonbondedForce::NoCutoff &&
+                 !nonbonded->getUseSwitchingFunction()) ||
+                (custom != nullptr && custom->getNonbondedMethod() != OpenMM::CustomNonbondedForce::NoCutoff &&
+                 !custom->getUseSwitchingFunction()))
+                return remedy.str() + "give it a switching function with setUseSwitchingFunction().";
+            if (nonbonded != nullptr && (nonbonded->getNonbondedMethod() == OpenMM::NonbondedForce::CutoffPeriodic ||
+                                         nonbonded->getNonbondedMethod() == OpenMM::NonbondedForce::CutoffNonPeriodic))
+                return remedy.str() + "its switching function leaves the charges alone; use PME for them.";
+        }
+        return "";
     }
 
     /** positions <- positions + c a */
@@ -260,16 +322,12 @@ private:
         refuse("the forces on " + blocks.describe(failed) + " are not finite", integrator);
     }
 
-    [[noreturn]] void refuse(const std::string& what, const Integrator& integrator,
-                             const std::string& remedy = " Use") const {
-        std::stringstream message;
-        message << className << ": " << what << " (step size h " << integrator.getStepSize() << " ps, beta "
-                << integrator.getBeta() << ")." << remedy
-                << " a smaller step size, softer terms (smaller force constants), or minimize the energy first."
-                << " The positions and velocities are those before the step";
-        throw OpenMM::OpenMMException(message.str());
-    }
-
+    static constexpr int maxIterations = 100;
+    /// The tolerance of Newton's method for forces in double precision.
+    static constexpr double doubleTolerance = 1e-10;
+    /// What rounding leaves of forces in single precision is less: up to 2e-5 of the largest acceleration in liquid
+    /// water, where much larger forces cancel each other.
+    static constexpr double singleTolerance = 1e-4;
     Backend& backend;
     HostParticles<Backend>& particles;
     HostBlocks<Backend> blocks;

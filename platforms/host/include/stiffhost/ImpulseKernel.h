@@ -7,6 +7,7 @@
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/blocks/FastFlow.h"
 #include "stiffcore/blocks/Manifold.h"
 #include "stiffcore/blocks/TangentSpace.h"
@@ -134,6 +135,8 @@ private:
     static constexpr double unknown = -1;
     /// The largest product of frequency and micro-step, if the number of micro-steps is ours to choose, and at all.
     static constexpr double accuratePhase = 0.35, stablePhase = 2;
+    /// More micro-steps than this, 56 periods of the fastest vibration, have to be asked for.
+    static constexpr int maxChosenMicroSteps = 1000;
 
     /** What the accelerations depend on beside positions and parameters, and what nobody announces a change of. */
     struct Dependencies {
@@ -166,19 +169,36 @@ private:
                 return stiffcore::boundFrequency(block, components(state.positions()), box, work);
             });
         }
-        const int number = (integrator.getNumMicroSteps() > 0 ? integrator.getNumMicroSteps()
-                                                              : std::ceil(h * frequency / accuratePhase));
+        const double needed = std::ceil(h * frequency / accuratePhase);
+        if (integrator.getNumMicroSteps() == 0 && !(needed <= maxChosenMicroSteps))
+            refuseStepSize(h, needed);
+        const int number = (integrator.getNumMicroSteps() > 0 ? integrator.getNumMicroSteps() : int(needed));
         const int numInFlow = std::max(1, (number + numFlows - 1) / numFlows);
         if (h * frequency > stablePhase * numFlows * numInFlow) {
             std::stringstream message;
             message << className << ": " << number << " micro-steps in a step of " << h
                     << " ps are too few. The stiffest terms vibrate at up to " << frequency
                     << " rad/ps, for which micro-steps must not exceed " << stablePhase / frequency
-                    << " ps. Call setNumMicroSteps() with " << std::ceil(h * frequency / accuratePhase)
+                    << " ps. Call setNumMicroSteps() with " << needed
                     << " or more, or with 0 to have the number chosen";
             throw OpenMM::OpenMMException(message.str());
         }
         return numFlows * numInFlow;
+    }
+
+    /** Say that a step holds more vibrations than anybody is likely to have meant. */
+    [[noreturn]] void refuseStepSize(double h, double needed) const {
+        std::stringstream message;
+        message << className << ": a step of " << h << " ps ";
+        if (std::isfinite(needed))
+            message << "would take " << needed << " micro-steps, as the stiffest terms vibrate at up to " << frequency
+                    << " rad/ps: it holds " << h * frequency / (2 * M_PI)
+                    << " of their periods. Step sizes are in ps; if femtoseconds were meant, use a step of "
+                    << 0.001 * h << " ps. If not, call setNumMicroSteps() with the number";
+        else
+            message << "cannot be divided into micro-steps: the frequency of the stiffest terms is " << frequency
+                    << " rad/ps. Use a smaller step size and force constants, and positions that are finite";
+        throw OpenMM::OpenMMException(message.str());
     }
 
     /** The motion over a time t without the slow forces. */
@@ -261,7 +281,7 @@ private:
         std::stringstream message;
         message << className << ": " << what << " (step size " << stepSize << " ps). " << remedy
                 << ". The positions and velocities are those before the step";
-        throw OpenMM::OpenMMException(message.str());
+        throw OpenMMStiff::StepFailure(message.str());
     }
 
     Backend backend;

@@ -45,6 +45,12 @@ public:
         set(q, q);
         return true;
     }
+    /** Let x be what is shown for the particles for which showsX(particle). */
+    template <class ShowsX> void tie(ShowsX&& showsX) {
+        for (size_t i = 0; i < shown.size(); i++)
+            if (showsX(i))
+                propagated[i] = shown[i];
+    }
     /**
      * Follow positions that a Force has moved.
      *

@@ -41,42 +41,12 @@ public:
 
     void execute(OpenMM::ContextImpl& context, const OpenMMStiff::ZhangSkeelIntegrator& integrator,
                  bool stateModified) override {
-        HostState state(context);
-        if (x.follow(state.positions()) || stateModified)
-            accelerations.forget();
-        accelerations.prepare(context, integrator);
-        const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
-        std::vector<OpenMM::Vec3>& positions = state.positions();
-        particles.orRestore(state, className, [&] {
-            positions = x.get(positions);
-            accelerations.update(context, state, integrator);
-            particles.kick(0.5 * h, accelerations.get(integrator), state);
-            particles.constrainMotion(h, tolerance, state, [&] { drift(context, state, integrator); });
-            accelerations.update(context, state, integrator);
-            particles.kick(0.5 * h, accelerations.get(integrator), state);
-            particles.constrainVelocities(tolerance, state);
-            particles.requireFiniteVelocities(state, className, h);
-        });
-        accelerations.keep();
-        propagated = positions;
-        accelerations.show(integrator, positions);
-        context.computeVirtualSites();
-        x.set(propagated, positions);
-        state.advanceTime(h);
+        takeStep(context, integrator, stateModified, [](HostState&) {});
     }
 
-    void thermalize(OpenMM::ContextImpl& context,
-                    const OpenMMStiff::ZhangSkeelLangevinIntegrator& integrator) override {
-        if (integrator.getFriction() == 0)
-            return;
-        HostState state(context);
-        const double kT = BOLTZ * integrator.getTemperature();
-        const stiffcore::OrnsteinUhlenbeck flow(integrator.getFriction(), kT, integrator.getStepSize());
-        std::vector<OpenMM::Vec3>& noise = particles.drawNoise(flow);
-        if (!integrator.getThermalizeStiffModes())
-            projectBlocks(state, noise);
-        particles.thermalize(flow, state);
-        particles.constrainVelocities(integrator.getConstraintTolerance(), state);
+    void executeLangevin(OpenMM::ContextImpl& context, const OpenMMStiff::ZhangSkeelLangevinIntegrator& integrator,
+                         bool stateModified) override {
+        takeStep(context, integrator, stateModified, [&](HostState& state) { thermalize(state, integrator); });
     }
 
     double computeKineticEnergy(OpenMM::ContextImpl& context) override {
@@ -98,14 +68,14 @@ public:
     }
     void loadCheckpoint(OpenMM::ContextImpl& context, std::istream& stream) override {
         x.read(stream, HostState(context).positions());
-        accelerations.forget();
+        adoptHiddenState(context);
     }
     void serializeState(OpenMM::ContextImpl& context, OpenMM::SerializationNode& node) const override {
         x.write(node, HostState(context).positions());
     }
     void deserializeState(OpenMM::ContextImpl& context, const OpenMM::SerializationNode& node) override {
         x.read(node, HostState(context).positions());
-        accelerations.forget();
+        adoptHiddenState(context);
     }
 
     void getPropagatedPositions(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& positions) override {
@@ -120,7 +90,7 @@ public:
                                std::vector<OpenMM::Vec3>& velocities) override {
         HostState state(context);
         accelerations.prepare(context, integrator);
-        projectBlocks(state, velocities);
+        projectBlocks(state, integrator, velocities);
     }
 
     int countStiffCoordinates(OpenMM::ContextImpl& context,
@@ -130,15 +100,69 @@ public:
         const double* positions = components(x.get(state.positions()));
         const stiffcore::Box box = state.box();
         std::atomic<int> count(0);
-        accelerations.getBlocks().forEach([&](const auto& block, auto& work) {
-            count += stiffcore::countCoordinates(block, positions, box, work);
-            return true;
+        const int failed = accelerations.getBlocks().forEach([&](const auto& block, auto& work) {
+            const int rank = stiffcore::countCoordinates(block, positions, box, work);
+            count += rank;
+            return rank >= 0;
         });
+        if (failed >= 0)
+            accelerations.refuse("the positions of " + accelerations.getBlocks().describe(failed) + " are not finite",
+                                 integrator);
         return count;
     }
 
 private:
     using Integrator = OpenMMStiff::ZhangSkeelIntegrator;
+
+    /** The deterministic step, and then the heat bath. */
+    template <class HeatBath>
+    void takeStep(OpenMM::ContextImpl& context, const Integrator& integrator, bool stateModified, HeatBath&& heatBath) {
+        HostState state(context);
+        if (x.follow(state.positions()) || stateModified)
+            accelerations.forget();
+        accelerations.prepare(context, integrator);
+        const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
+        std::vector<OpenMM::Vec3>& positions = state.positions();
+        particles.orRestore(state, className, [&] {
+            positions = x.get(positions);
+            accelerations.update(context, state, integrator);
+            particles.kick(0.5 * h, accelerations.get(integrator), state);
+            particles.constrainMotion(h, tolerance, state, [&] { drift(context, state, integrator); });
+            accelerations.update(context, state, integrator);
+            particles.kick(0.5 * h, accelerations.get(integrator), state);
+            particles.constrainVelocities(tolerance, state);
+            heatBath(state);
+            particles.requireFiniteVelocities(state, className, h);
+        });
+        accelerations.keep();
+        propagated = positions;
+        accelerations.show(integrator, positions);
+        context.computeVirtualSites();
+        x.set(propagated, positions);
+        state.advanceTime(h);
+    }
+
+    /** The Ornstein-Uhlenbeck flow over one step size. */
+    void thermalize(HostState& state, const OpenMMStiff::ZhangSkeelLangevinIntegrator& integrator) {
+        if (integrator.getFriction() == 0)
+            return;
+        const double kT = BOLTZ * integrator.getTemperature();
+        const stiffcore::OrnsteinUhlenbeck flow(integrator.getFriction(), kT, integrator.getStepSize());
+        std::vector<OpenMM::Vec3>& noise = particles.drawNoise(flow);
+        if (!integrator.getThermalizeStiffModes())
+            projectBlocks(state, integrator, noise);
+        particles.thermalize(flow, state);
+        particles.constrainVelocities(integrator.getConstraintTolerance(), state);
+    }
+
+    /** The saved state may be that of another System. What has no offset here shows x itself. */
+    void adoptHiddenState(OpenMM::ContextImpl& context) {
+        const OpenMM::System& system = context.getSystem();
+        x.tie([&](int i) {
+            return (particles.getMasses()[i] == 0 && !system.isVirtualSite(i)) || particles.isConstrained(i);
+        });
+        accelerations.forget();
+    }
 
     void drift(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
         const double h = integrator.getStepSize();
@@ -151,12 +175,16 @@ private:
                 state.positions()[i] += filtered[i] * h;
     }
 
-    void projectBlocks(HostState& state, std::vector<OpenMM::Vec3>& velocities) {
+    void projectBlocks(HostState& state, const Integrator& integrator, std::vector<OpenMM::Vec3>& velocities) {
         const double* positions = components(x.get(state.positions()));
         const stiffcore::Box box = state.box();
-        accelerations.getBlocks().forEach([&](const auto& block, auto& work) {
+        const int failed = accelerations.getBlocks().forEach([&](const auto& block, auto& work) {
             return stiffcore::projectOnTangentSpace(block, positions, box, work, components(velocities));
         });
+        if (failed >= 0)
+            accelerations.refuse("the velocities of " + accelerations.getBlocks().describe(failed) +
+                                         " cannot be projected on its tangent space: they are not finite",
+                                 integrator);
     }
 
     Backend backend;

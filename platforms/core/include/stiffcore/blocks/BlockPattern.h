@@ -24,7 +24,8 @@ using HessianSlots = std::vector<std::array<int, 9>>;
  */
 struct PatternTerm {
     StiffTerm::Coordinate coordinate;
-    bool periodic;
+    /// See StiffTerm.
+    bool periodic, straight;
     /// The places of the term's particles in the block.
     std::array<int, 3> atoms;
     HessianSlots hessianSlots;
@@ -32,6 +33,18 @@ struct PatternTerm {
     int getNumAtoms() const {
         return coordinate == StiffTerm::Coordinate::Distance ? 2 : 3;
     }
+};
+
+/**
+ * A row of the Jacobian G of the stiff coordinates. A term has one; a straight angle has two more, its bends in two
+ * directions (see Bend), which take the place of the angle where that has no derivatives.
+ */
+struct PatternRow {
+    int term;
+    /// Which of the two; -1 for the coordinate of the term itself.
+    int bend;
+    /// Whether it belongs to the coordinates that are smooth at equilibrium: any but a straight angle itself.
+    bool smooth;
 };
 
 /**
@@ -49,8 +62,8 @@ class BlockPattern {
 public:
     BlockPattern(const Block& block, const StiffTerms& all)
             : numParticles(block.particles.size()), numMobile(block.numMobile), terms(localTerms(block, all)),
-              functions(localFunctions(block, all)), hessian(3 * numMobile, hessianEntries()),
-              schur(atomsOfTerms(), numMobile) {
+              functions(localFunctions(block, all)), rows(findRows()), hessian(3 * numMobile, hessianEntries()),
+              schur(atomsOfRows(), numMobile) {
         for (PatternTerm& term : terms)
             term.hessianSlots = hessianSlots(&term.atoms[0], term.getNumAtoms());
         for (PatternFunction& term : functions)
@@ -68,18 +81,24 @@ public:
         const std::vector<PatternFunction> otherFunctions = localFunctions(block, all);
         return std::equal(terms.begin(), terms.end(), otherTerms.begin(),
                           [](const auto& s, const auto& t) {
-                              return s.coordinate == t.coordinate && s.periodic == t.periodic && s.atoms == t.atoms;
+                              return s.coordinate == t.coordinate && s.periodic == t.periodic &&
+                                     s.straight == t.straight && s.atoms == t.atoms;
                           }) &&
                std::equal(functions.begin(), functions.end(), otherFunctions.begin());
+    }
+
+    const PatternTerm& termOfRow(int p) const {
+        return terms[rows[p].term];
     }
 
     int numParticles, numMobile;
     std::vector<PatternTerm> terms;
     std::vector<PatternFunction> functions;
+    std::vector<PatternRow> rows;
     /// The matrix M + c H1, 3 numMobile rows, and where its diagonal is.
     MatrixLayout hessian;
     std::vector<int> diagonalSlots;
-    /// The matrix G M^-1 G^T, one row a term.
+    /// The matrix G M^-1 G^T.
     SchurPattern schur;
 
 private:
@@ -87,7 +106,7 @@ private:
         std::vector<PatternTerm> local;
         for (int t : block.terms) {
             const StiffTerm& term = all.coordinates[t];
-            PatternTerm result = {term.coordinate, term.periodic, {-1, -1, -1}, {}};
+            PatternTerm result = {term.coordinate, term.periodic, term.isStraight(), {-1, -1, -1}, {}};
             for (int a = 0; a < term.getNumParticles(); a++)
                 result.atoms[a] = block.findPlace(term.particles[a]);
             local.push_back(result);
@@ -138,10 +157,22 @@ private:
         return slots;
     }
 
-    std::vector<std::vector<int>> atomsOfTerms() const {
+    std::vector<PatternRow> findRows() const {
+        std::vector<PatternRow> found;
+        for (int t = 0; t < (int) terms.size(); t++) {
+            found.push_back({t, -1, !terms[t].straight});
+            for (int bend = 0; bend < 2 && terms[t].straight; bend++)
+                found.push_back({t, bend, true});
+        }
+        return found;
+    }
+
+    std::vector<std::vector<int>> atomsOfRows() const {
         std::vector<std::vector<int>> atoms;
-        for (const PatternTerm& term : terms)
+        for (const PatternRow& row : rows) {
+            const PatternTerm& term = terms[row.term];
             atoms.emplace_back(term.atoms.begin(), term.atoms.begin() + term.getNumAtoms());
+        }
         return atoms;
     }
 };

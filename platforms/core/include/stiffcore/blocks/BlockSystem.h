@@ -2,6 +2,7 @@
 #define STIFFCORE_BLOCKS_BLOCK_SYSTEM_H_
 
 #include "../coordinates/Angle.h"
+#include "../coordinates/Bend.h"
 #include "../coordinates/Distance.h"
 #include "../solve/SymmetricSolve.h"
 #include "../terms/Function.h"
@@ -34,8 +35,10 @@ template <class Real> struct BlockInstance {
     std::vector<Harmonic<double>> potentials;
     /// The parameters of each function term.
     std::vector<std::vector<double>> parameters;
-    /// Whether the coordinate of each term is one of those that define the block's tangent space.
-    std::vector<char> inTangentSpace;
+    /// Whether each row is one of those that define the block's tangent space, and its manifold of equilibrium values.
+    std::vector<char> inTangentSpace, onManifold;
+    /// Whether each row is one of those that are smooth at equilibrium.
+    std::vector<char> smooth;
     std::unique_ptr<SparseMatrix<Real>> hessian, schur;
 
     int getNumMobile() const {
@@ -48,12 +51,12 @@ template <class Real> struct Workspace {
     using Vectors = std::vector<Vector3<Real>>;
     /// A small matrix, and a right side for any matrix.
     std::vector<Real> values, rhs;
-    /// One for each term: Lagrange multipliers, and the scale of the term's gradient.
+    /// One for each row: Lagrange multipliers, and the scale of its gradient.
     std::vector<Real> multipliers, scales;
     /// One for each particle.
     Vectors positions, velocities, forces, start, residual, direction, image;
-    /// For each term, its gradient with respect to three atoms, and the 3x3 blocks of its Hessian.
-    Vectors gradients;
+    /// For each row, its gradient with respect to three atoms, the direction of a bend, the 3x3 blocks of its Hessian.
+    Vectors gradients, bendDirections;
     std::vector<Matrix3<Real>> hessians;
     /// The functions of function terms; the gradients of a term's coordinates, four for each.
     std::vector<Function> functions;
@@ -81,8 +84,8 @@ public:
             if (i == patterns.size())
                 patterns.push_back(std::make_unique<BlockPattern>(block, terms));
             const BlockPattern& pattern = *patterns[i];
-            BlockInstance<Real> instance = {&pattern, block.particles, {},     block.terms, block.functionTerms, {}, {},
-                                            {},       nullptr,         nullptr};
+            BlockInstance<Real> instance = {&pattern, block.particles, {}, block.terms, block.functionTerms, {}, {},
+                                            {},       {},              {}, nullptr,     nullptr};
             for (int j = 0; j < block.numMobile; j++)
                 instance.masses.push_back(masses[block.particles[j]]);
             if (pattern.hessian.isSparse())
@@ -129,38 +132,43 @@ public:
         tangentPeriod = period;
         const double pi = 3.14159265358979323846;
         for (BlockInstance<Real>& instance : instances) {
-            instance.inTangentSpace.clear();
+            for (auto* rows : {&instance.inTangentSpace, &instance.onManifold, &instance.smooth})
+                rows->clear();
             const std::map<std::pair<int, int>, double> lengths = findBondLengths(instance);
-            for (size_t t = 0; t < instance.terms.size(); t++) {
+            for (const PatternRow& row : instance.pattern->rows) {
+                const int t = row.term;
                 const bool chosen =
                         std::isinf(period) || squaredFrequency(instance, t, lengths) * period * period > 4 * pi * pi;
                 const bool stiff = (instance.potentials[t].k != 0 || !harmonic[instance.terms[t]]);
-                instance.inTangentSpace.push_back(stiff && chosen);
+                instance.inTangentSpace.push_back(stiff && chosen && row.bend < 0);
+                instance.onManifold.push_back(stiff && chosen && row.smooth);
+                instance.smooth.push_back(row.smooth);
             }
         }
     }
 
     Workspace<Real> createWorkspace() const {
-        size_t numValues = 0, numParticles = 0, numTerms = 0, numCoordinates = 0;
+        size_t numValues = 0, numParticles = 0, numRows = 0, numCoordinates = 0;
         for (const auto& pattern : patterns) {
             for (const MatrixLayout* layout : {&pattern->hessian, &pattern->schur.layout})
                 if (!layout->isSparse())
                     numValues = std::max<size_t>(numValues, layout->getNumValues() + 1);
             numParticles = std::max<size_t>(numParticles, pattern->numParticles);
-            numTerms = std::max<size_t>(numTerms, pattern->terms.size());
+            numRows = std::max<size_t>(numRows, pattern->rows.size());
             for (const PatternFunction& term : pattern->functions)
                 numCoordinates = std::max<size_t>(numCoordinates, term.coordinates.size());
         }
         Workspace<Real> work;
         work.values.resize(numValues);
-        work.rhs.resize(std::max(3 * numParticles, numTerms));
-        work.multipliers.resize(numTerms);
-        work.scales.resize(numTerms);
+        work.rhs.resize(std::max(3 * numParticles, numRows));
+        work.multipliers.resize(numRows);
+        work.scales.resize(numRows);
         for (auto* vectors : {&work.positions, &work.velocities, &work.forces, &work.start, &work.residual,
                               &work.direction, &work.image})
             vectors->resize(numParticles);
-        work.gradients.resize(3 * numTerms);
-        work.hessians.resize(6 * numTerms);
+        work.gradients.resize(3 * numRows);
+        work.bendDirections.assign(numRows, Vector3<Real>::Zero());
+        work.hessians.resize(6 * numRows);
         for (const OpenMMStiff::TermFunction& function : functions)
             work.functions.emplace_back(function, thirdDerivatives ? 3 : 2);
         work.coordinateGradients.resize(4 * numCoordinates);
@@ -265,6 +273,32 @@ void visitCoordinate(const PatternTerm& term, const std::vector<Vector3<Scalar>>
 template <class Real, class Visit>
 void visitCoordinate(const PatternTerm& term, const Workspace<Real>& work, const Box& box, Visit&& visit) {
     visitCoordinate(term, work.positions, box, visit);
+}
+
+/** The directions across a straight angle in which it bends: both legs are along them, but for the bend. */
+template <class Real>
+void chooseBendDirections(const BlockPattern& pattern, const Box& box, Workspace<Real>& work) {
+    for (size_t p = 0; p < pattern.rows.size(); p++) {
+        if (pattern.rows[p].bend < 0)
+            continue;
+        const PatternTerm& term = pattern.termOfRow(p);
+        const Vector3<Real> leg =
+                displacement(work.positions, term.atoms[1], term.atoms[0], term.periodic, box).normalized();
+        const Vector3<Real> across = perpendicular(leg);
+        work.bendDirections[p] = (pattern.rows[p].bend == 0 ? across : Vector3<Real>(leg.cross(across)));
+    }
+}
+
+/** Call visit with the coordinate of a row at the gathered positions; bends are in work.bendDirections. */
+template <class Real, class Visit>
+void visitRow(const BlockPattern& pattern, int p, const Workspace<Real>& work, const Box& box, Visit&& visit) {
+    const PatternTerm& term = pattern.termOfRow(p);
+    if (pattern.rows[p].bend < 0)
+        return visitCoordinate(term, work, box, visit);
+    auto leg = [&](int to) {
+        return displacement(work.positions, term.atoms[1], term.atoms[to], term.periodic, box);
+    };
+    visit(Bend<Real>(leg(0), leg(2), work.bendDirections[p]));
 }
 
 /** Call visit(a, place) for each mobile atom a of a term. */

@@ -120,9 +120,9 @@ inline bool contractThirdDerivatives(const BlockInstance<double>& block, const d
     for (size_t t = 0; t < pattern.terms.size(); t++)
         if (block.potentials[t].k != 0)
             visitCoordinate(pattern.terms[t], work.line, box, [&](const auto& s) {
-                const Taylor slope = block.potentials[t].k * (s.value - block.potentials[t].s0);
+                const Harmonic<Taylor> potential = {block.potentials[t].k, block.potentials[t].s0};
                 for (int i = 0; i < s.numAtoms; i++)
-                    add(pattern.terms[t].atoms[i], slope * s.gradient(i));
+                    add(pattern.terms[t].atoms[i], gradientOf(potential, s, i));
             });
     for (size_t t = 0; t < pattern.functions.size(); t++)
         addLineGradient(block, t, box, work, add);

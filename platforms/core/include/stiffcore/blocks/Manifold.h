@@ -13,6 +13,8 @@
  * the map A(q) to the point of it that is nearest to q in the metric of the masses (Lubich and Weiss 2014, Eq. 15):
  *
  *     M (A - q) + G(A)^T l = 0,     s(A) = s0.
+ *
+ * An angle of 180 degrees is two conditions, as both of its bends vanish there.
  */
 namespace stiffcore {
 
@@ -27,28 +29,28 @@ constexpr double pullBackTolerance = 1e-13;
 constexpr double equilibriumTolerance = 1e-7;
 constexpr int maxNewtonIterations = 50, maxConjugateGradientIterations = 200;
 
-/** Compute the curvature of the terms at work.positions, work.hessians <- multipliers_p Hess s_p, l not scaled. */
+/** Compute the curvature of the rows at work.positions, work.hessians <- multipliers_p Hess s_p, l not scaled. */
 template <class Real> void computeCurvature(const BlockInstance<Real>& block, const Box& box, Workspace<Real>& work) {
     const BlockPattern& pattern = *block.pattern;
-    for (size_t p = 0; p < pattern.terms.size(); p++) {
+    for (size_t p = 0; p < pattern.rows.size(); p++) {
         const Expansion<Real> potential = {work.multipliers[p], 0};
-        visitCoordinate(pattern.terms[p], work, box, [&](const auto& coordinate) {
+        visitRow(pattern, p, work, box, [&](const auto& coordinate) {
             addHessian(potential, coordinate,
                        [&](int i, int j, const Matrix3<Real>& h) { work.hessians[6 * p + i * (i + 1) / 2 + j] = h; });
         });
     }
 }
 
-/** result <- M^-1 K v, K = M + the Hessians of the terms in work.hessians. */
+/** result <- M^-1 K v, K = M + the Hessians of the rows in work.hessians. */
 template <class Real>
 void applyCurvature(const BlockInstance<Real>& block, const Workspace<Real>& work, const std::vector<Vector3<Real>>& v,
                     std::vector<Vector3<Real>>& result) {
     const BlockPattern& pattern = *block.pattern;
     for (int i = 0; i < block.getNumMobile(); i++)
         result[i] = v[i];
-    for (size_t p = 0; p < pattern.terms.size(); p++)
-        forEachMobile(pattern.terms[p], pattern.numMobile, [&](int a, int i) {
-            forEachMobile(pattern.terms[p], pattern.numMobile, [&](int b, int j) {
+    for (size_t p = 0; p < pattern.rows.size(); p++)
+        forEachMobile(pattern.termOfRow(p), pattern.numMobile, [&](int a, int i) {
+            forEachMobile(pattern.termOfRow(p), pattern.numMobile, [&](int b, int j) {
                 if (b > a)
                     return;
                 const Matrix3<Real>& h = work.hessians[6 * p + a * (a + 1) / 2 + b];
@@ -118,19 +120,22 @@ bool solveOnTangentSpace(const BlockInstance<Real>& block, double tolerance, Wor
 template <class Real>
 bool findNearestPoint(const BlockInstance<Real>& block, const double* q, const Box& box, Workspace<Real>& work,
                       double* A) {
-    const int n = block.getNumMobile(), numTerms = block.pattern->terms.size();
+    const BlockPattern& pattern = *block.pattern;
+    const int n = block.getNumMobile(), numRows = pattern.rows.size();
     std::vector<Vector3<Real>>& normal = work.forces;
     gatherPositions(block, q, work);
     gatherMobile(block, q, work.start);
-    std::fill_n(work.multipliers.begin(), numTerms, Real(0));
+    std::fill_n(work.multipliers.begin(), numRows, Real(0));
     for (int iteration = 0; iteration < maxNewtonIterations; iteration++) {
         computeCurvature(block, box, work);
-        if (!factorTangentSpace(block, box, work))
+        if (!factorRows(block, block.onManifold, box, work))
             return false;
         Real deviation = 0;
-        for (int p = 0; p < numTerms; p++)
-            visitCoordinate(block.pattern->terms[p], work, box, [&](const auto& coordinate) {
-                const Real g = (block.inTangentSpace[p] ? coordinate.value - block.potentials[p].s0 : Real(0));
+        for (int p = 0; p < numRows; p++)
+            visitRow(pattern, p, work, box, [&](const auto& coordinate) {
+                const int term = pattern.rows[p].term;
+                const Real s0 = (pattern.rows[p].bend < 0 ? block.potentials[term].s0 : Real(0));
+                const Real g = (block.onManifold[p] ? coordinate.value - s0 : Real(0));
                 work.multipliers[p] = work.scales[p] * g;
                 deviation = std::max(deviation, std::abs(g));
             });
@@ -158,7 +163,7 @@ bool findNearestPoint(const BlockInstance<Real>& block, const double* q, const B
             work.image[i] = work.start[i] - work.positions[i] - work.image[i];
         computeRates(block, work.image, work);
         solveMultipliers(block, work);
-        for (int p = 0; p < numTerms; p++)
+        for (int p = 0; p < numRows; p++)
             work.multipliers[p] *= work.scales[p];
         Real largestMove = 0;
         for (int i = 0; i < n; i++) {
@@ -191,16 +196,17 @@ bool findNearestPoint(const BlockInstance<Real>& block, const double* q, const B
 template <class Real>
 bool pullBack(const BlockInstance<Real>& block, const double* q, const double* A, const double* F, const Box& box,
               Workspace<Real>& work, double* a) {
-    const int n = block.getNumMobile(), numTerms = block.pattern->terms.size();
+    const BlockPattern& pattern = *block.pattern;
+    const int n = block.getNumMobile(), numRows = pattern.rows.size();
     gatherPositions(block, A, work);
     gatherMobile(block, q, work.start);
-    if (!factorTangentSpace(block, box, work))
+    if (!factorRows(block, block.onManifold, box, work))
         return false;
     for (int i = 0; i < n; i++)
         work.direction[i] = work.start[i] - work.positions[i];
     computeRates(block, work.direction, work);
     solveMultipliers(block, work);
-    for (int p = 0; p < numTerms; p++)
+    for (int p = 0; p < numRows; p++)
         work.multipliers[p] *= work.scales[p];
     computeCurvature(block, box, work);
     computeStiffForces(block, box, work);

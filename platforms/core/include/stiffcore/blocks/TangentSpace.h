@@ -11,7 +11,7 @@
  * is orthogonal in the metric of the masses, P = 1 - M^-1 G^T (G M^-1 G^T)^-1 G.
  *
  * Gradients are scaled to a unit diagonal of G M^-1 G^T. Dependent coordinates (rings, tetrahedral centres) are
- * allowed. Terms that are not in BlockInstance::inTangentSpace do not count, nor do coordinates without a gradient:
+ * allowed. Rows that are not in BlockInstance::inTangentSpace do not count, nor do coordinates without a gradient:
  * each becomes a row of its own that does nothing.
  */
 namespace stiffcore {
@@ -29,23 +29,24 @@ template <class Real> Real* schurValues(const BlockInstance<Real>& block, Worksp
 }
 
 /**
- * Compute the scaled gradients at work.positions, of all coordinates or of those whose entry in `used` is true.
+ * Compute the scaled gradients at work.positions, of the rows whose entry in `used` is true.
  */
 template <class Real>
-void computeGradients(const BlockInstance<Real>& block, const std::vector<char>* used, const Box& box,
+void computeGradients(const BlockInstance<Real>& block, const std::vector<char>& used, const Box& box,
                       Workspace<Real>& work) {
     const BlockPattern& pattern = *block.pattern;
-    for (size_t p = 0; p < pattern.terms.size(); p++) {
-        const PatternTerm& term = pattern.terms[p];
+    chooseBendDirections(pattern, box, work);
+    for (size_t p = 0; p < pattern.rows.size(); p++) {
+        const PatternTerm& term = pattern.termOfRow(p);
         Vector3<Real>* g = &work.gradients[3 * p];
         Real diagonal = 0;
-        visitCoordinate(term, work, box, [&](const auto& coordinate) {
+        visitRow(pattern, p, work, box, [&](const auto& coordinate) {
             forEachMobile(term, pattern.numMobile, [&](int a, int atom) {
                 g[a] = coordinate.gradient(a);
                 diagonal += g[a].squaredNorm() / block.masses[atom];
             });
         });
-        const bool counts = (used == nullptr || (*used)[p]) && diagonal > 0;
+        const bool counts = used[p] && diagonal > 0;
         work.scales[p] = (counts ? 1 / std::sqrt(diagonal) : Real(0));
         forEachMobile(term, pattern.numMobile, [&](int a, int) { g[a] *= work.scales[p]; });
     }
@@ -54,35 +55,42 @@ void computeGradients(const BlockInstance<Real>& block, const std::vector<char>*
 /** g_pa . g_qb / m of a coupling, from the scaled gradients. */
 template <class Real>
 Real coupledGradients(const BlockInstance<Real>& block, const Coupling& coupling, const Workspace<Real>& work) {
-    const int atom = block.pattern->terms[coupling.p].atoms[coupling.a];
+    const int atom = block.pattern->termOfRow(coupling.p).atoms[coupling.a];
     return work.gradients[3 * coupling.p + coupling.a].dot(work.gradients[3 * coupling.q + coupling.b]) /
            block.masses[atom];
 }
 
 /**
- * Compute the scaled gradients at work.positions, and factor G M^-1 G^T.
+ * Compute the scaled gradients at work.positions, of the rows whose entry in `used` is true, and factor G M^-1 G^T.
  *
  * @return whether that was possible: it always is, unless numbers are not finite
  */
-template <class Real> bool factorTangentSpace(const BlockInstance<Real>& block, const Box& box, Workspace<Real>& work) {
+template <class Real>
+bool factorRows(const BlockInstance<Real>& block, const std::vector<char>& used, const Box& box,
+                Workspace<Real>& work) {
     const BlockPattern& pattern = *block.pattern;
-    computeGradients(block, &block.inTangentSpace, box, work);
+    computeGradients(block, used, box, work);
     Real* values = schurValues(block, work);
     std::fill(values, values + pattern.schur.layout.getNumValues(), Real(0));
-    for (size_t p = 0; p < pattern.terms.size(); p++)
+    for (size_t p = 0; p < pattern.rows.size(); p++)
         values[pattern.schur.diagonalSlots[p]] = tangentRegularization + (work.scales[p] > 0 ? 1 : 0);
     for (const Coupling& coupling : pattern.schur.couplings)
         values[coupling.slot] += coupledGradients(block, coupling, work);
     return factorMatrix(block.schur.get(), pattern.schur.layout.getSize(), values);
 }
 
+/** The same, of the rows that define the tangent space. */
+template <class Real> bool factorTangentSpace(const BlockInstance<Real>& block, const Box& box, Workspace<Real>& work) {
+    return factorRows(block, block.inTangentSpace, box, work);
+}
+
 /** The rate of each scaled coordinate under velocities, multipliers <- G v. */
 template <class Real>
 void computeRates(const BlockInstance<Real>& block, const std::vector<Vector3<Real>>& v, Workspace<Real>& work) {
     const BlockPattern& pattern = *block.pattern;
-    for (size_t p = 0; p < pattern.terms.size(); p++) {
+    for (size_t p = 0; p < pattern.rows.size(); p++) {
         Real rate = 0;
-        forEachMobile(pattern.terms[p], pattern.numMobile,
+        forEachMobile(pattern.termOfRow(p), pattern.numMobile,
                       [&](int a, int atom) { rate += work.gradients[3 * p + a].dot(v[atom]); });
         work.multipliers[p] = rate;
     }
@@ -98,8 +106,8 @@ template <class Real> void solveMultipliers(const BlockInstance<Real>& block, Wo
 template <class Real>
 void subtractNormal(const BlockInstance<Real>& block, const Workspace<Real>& work, std::vector<Vector3<Real>>& v) {
     const BlockPattern& pattern = *block.pattern;
-    for (size_t p = 0; p < pattern.terms.size(); p++)
-        forEachMobile(pattern.terms[p], pattern.numMobile, [&](int a, int atom) {
+    for (size_t p = 0; p < pattern.rows.size(); p++)
+        forEachMobile(pattern.termOfRow(p), pattern.numMobile, [&](int a, int atom) {
             v[atom] -= work.multipliers[p] / block.masses[atom] * work.gradients[3 * p + a];
         });
 }
@@ -134,12 +142,13 @@ bool projectOnTangentSpace(const BlockInstance<Real>& block, const double* x, co
 }
 
 /**
- * Count the independent stiff coordinates of one block: the rank of their Jacobian G(x).
+ * Count the independent stiff coordinates of one block: the rank of their Jacobian G(x); -1 if that is not finite.
  */
 template <class Real>
 int countCoordinates(const BlockInstance<Real>& block, const double* x, const Box& box, Workspace<Real>& work) {
     gatherPositions(block, x, work);
-    factorTangentSpace(block, box, work);
+    if (!factorTangentSpace(block, box, work))
+        return -1;
     if (block.schur)
         return block.schur->solver->countPivots(minIndependentPivot);
     const int size = block.pattern->schur.layout.getSize();
@@ -160,19 +169,19 @@ int countCoordinates(const BlockInstance<Real>& block, const double* x, const Bo
 template <class Real>
 Real boundFrequency(const BlockInstance<Real>& block, const double* x, const Box& box, Workspace<Real>& work) {
     const BlockPattern& pattern = *block.pattern;
-    const int numTerms = pattern.terms.size(), numIterations = 20;
+    const int numRows = pattern.rows.size(), numIterations = 20;
     gatherPositions(block, x, work);
-    computeGradients(block, nullptr, box, work);
+    computeGradients(block, block.smooth, box, work);
     // The scales become the roots of the diagonal of B: those of the force constants over what unit gradients took.
-    for (int p = 0; p < numTerms; p++) {
-        const Real k = std::abs(block.potentials[p].k);
+    for (int p = 0; p < numRows; p++) {
+        const Real k = std::abs(block.potentials[pattern.rows[p].term].k);
         work.scales[p] = (work.scales[p] > 0 ? std::sqrt(k) / work.scales[p] : Real(0));
     }
     std::vector<Real>&current = work.multipliers, &next = work.rhs;
-    std::fill_n(current.begin(), numTerms, Real(1));
+    std::fill_n(current.begin(), numRows, Real(1));
     Real bound = std::numeric_limits<Real>::infinity();
     for (int iteration = 0; iteration < numIterations; iteration++) {
-        for (int p = 0; p < numTerms; p++)
+        for (int p = 0; p < numRows; p++)
             next[p] = work.scales[p] * work.scales[p] * current[p];
         for (const Coupling& coupling : pattern.schur.couplings) {
             const int p = coupling.p, q = coupling.q;
@@ -181,13 +190,13 @@ Real boundFrequency(const BlockInstance<Real>& block, const double* x, const Box
             next[q] += entry * current[p];
         }
         Real largestRatio = 0, largest = 0;
-        for (int p = 0; p < numTerms; p++)
+        for (int p = 0; p < numRows; p++)
             if (work.scales[p] > 0) {
                 largestRatio = std::max(largestRatio, next[p] / current[p]);
                 largest = std::max(largest, next[p]);
             }
         bound = std::min(bound, largestRatio);
-        for (int p = 0; p < numTerms; p++)
+        for (int p = 0; p < numRows; p++)
             current[p] = next[p] / largest;
     }
     return std::sqrt(bound);

@@ -7,6 +7,21 @@
 namespace stiffcore {
 
 /**
+ * Pass on the Hessian of a function of two legs a = x0 - x1 and b = x2 - x1 as that of their three atoms.
+ *
+ * @param add   called as add(a, b, h) with the 3x3 block h of atoms a >= b
+ */
+template <class Real, class Add>
+void addHessianOfLegs(const Matrix3<Real>& haa, const Matrix3<Real>& hbb, const Matrix3<Real>& hba, Add&& add) {
+    add(0, 0, haa);
+    add(2, 2, hbb);
+    add(2, 0, hba);
+    add(1, 0, -(haa + hba));
+    add(2, 1, -(hba + hbb));
+    add(1, 1, haa + hbb + hba + hba.transpose());
+}
+
+/**
  * The angle theta between a = x0 - x1 and b = x2 - x1, with its derivatives. With the unit vectors ea and eb, n the
  * unit normal of their plane, and ta = ea x n, tb = n x eb the directions in the plane that open the angle,
  *
@@ -37,7 +52,7 @@ template <class Real> struct Angle {
         inverseB = inverseNorm(b);
         ea = a * inverseA;
         eb = b * inverseB;
-        Vector3<Real> normal = ea.cross(eb);
+        normal = ea.cross(eb);
         sine = sqrt(normal.squaredNorm());
         cosine = ea.dot(eb);
         value = atan2(sine, cosine);
@@ -64,6 +79,27 @@ template <class Real> struct Angle {
         return -(ta * inverseA + tb * inverseB);
     }
 
+    /** sin(theta) times the gradient, which is smooth at 0 and 180 degrees too. */
+    Vector3<Real> sineGradient(int atom) const {
+        const Vector3<Real> ga = ea.cross(normal) * inverseA, gb = normal.cross(eb) * inverseB;
+        return atom == 0 ? ga : atom == 2 ? gb : Vector3<Real>(-(ga + gb));
+    }
+
+    /**
+     * theta or its supplement, whichever is less, over the sine. As a function of w = sin(theta)^2 it is smooth,
+     * arcsin(w^1/2) / w^1/2 = 1 + w/6 + 3/40 w^2 + ..., which for small w is more accurate than the quotient, and has
+     * derivatives.
+     */
+    Real arcOverSine() const {
+        const int numTerms = 8; // enough for w < 0.01
+        const Real w = normal.squaredNorm();
+        Real series = 1.0 / (2 * numTerms + 1);
+        for (int n = numTerms; n > 0; n--)
+            series = 1.0 / (2 * n - 1) + w * ((2 * n - 1.0) / (2 * n)) * series;
+        const Real arc = select(cosine >= 0, value, supplement());
+        return select(w < 0.01, series, arc / select(sine > 0, sine, Real(1)));
+    }
+
     /**
      * Add the Hessian of V(theta).
      *
@@ -82,30 +118,12 @@ template <class Real> struct Angle {
         const Matrix3<Real> hbb = second * gb * gb.transpose() + outOfPlane * nb * nb.transpose() -
                                   first * (rb * gb.transpose() + gb * rb.transpose());
         const Matrix3<Real> hba = second * gb * ga.transpose() - firstOverSine * nb * na.transpose();
-        add(0, 0, haa);
-        add(2, 2, hbb);
-        add(2, 0, hba);
-        add(1, 0, -(haa + hba));
-        add(2, 1, -(hba + hbb));
-        add(1, 1, haa + hbb + hba + hba.transpose());
+        addHessianOfLegs(haa, hbb, hba, add);
     }
 
 private:
     Real inverseA, inverseB;
-    Vector3<Real> ea, eb, n, ta, tb;
-
-    static Real inverseNorm(const Vector3<Real>& v) {
-        using std::sqrt;
-        const Real norm = sqrt(v.squaredNorm());
-        return select(norm > 0, 1 / select(norm > 0, norm, Real(1)), Real(0));
-    }
-
-    /** A unit vector perpendicular to the unit vector e, built without cancellation (Duff et al. 2017). */
-    static Vector3<Real> perpendicular(const Vector3<Real>& e) {
-        const Real sign = select(e[2] >= 0, Real(1), Real(-1));
-        const Real p = -1 / (sign + e[2]);
-        return Vector3<Real>(1 + sign * e[0] * e[0] * p, sign * e[0] * e[1] * p, -sign * e[0]);
-    }
+    Vector3<Real> ea, eb, normal, n, ta, tb;
 };
 
 } // namespace stiffcore

@@ -27,8 +27,7 @@ template <class Real> struct Harmonic {
      */
     Real firstOverSine(const Angle<Real>& angle) const {
         const auto acute = angle.cosine >= 0;
-        const Real arc = select(acute, angle.value, angle.supplement());
-        const Real arcOverSine = select(angle.sine > 0, arc / select(angle.sine > 0, angle.sine, Real(1)), Real(1));
+        const Real arcOverSine = angle.arcOverSine();
         const Real cappedSine = select(angle.sine > Angle<Real>::minSine, angle.sine, Real(Angle<Real>::minSine));
         const Real pi = 3.14159265358979323846;
         const Real distance = select(acute, s0, pi - s0) / cappedSine;

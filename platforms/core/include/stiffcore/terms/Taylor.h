@@ -46,6 +46,9 @@ struct Taylor {
     friend bool operator>(const Taylor& x, const Taylor& y) {
         return x.c0 > y.c0;
     }
+    friend bool operator<(const Taylor& x, const Taylor& y) {
+        return x.c0 < y.c0;
+    }
     friend bool operator>=(const Taylor& x, const Taylor& y) {
         return x.c0 >= y.c0;
     }
