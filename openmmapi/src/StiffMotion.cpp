@@ -32,6 +32,8 @@ StiffMotion::StiffMotion(const System& system, const string& what, const string&
 }
 
 void StiffMotion::addTerm(const string& source, const vector<int>& particles) {
+    if (std::none_of(particles.begin(), particles.end(), [&](int i) { return system.getParticleMass(i) > 0; }))
+        return; // it moves nothing
     numTerms++;
     termsOf[source]++;
     members.push_back(particles);

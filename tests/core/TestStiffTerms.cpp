@@ -18,7 +18,7 @@
 #include "openmm/System.h"
 #include "openmm/VirtualSite.h"
 #include "openmmstiff/internal/Blocks.h"
-#include "openmmstiff/internal/StiffSummary.h"
+#include "openmmstiff/internal/StiffMotion.h"
 #include "openmmstiff/internal/StiffTerms.h"
 #include <algorithm>
 
@@ -461,19 +461,27 @@ void testSummary() {
     bonds->addBond(9, 10, 0.1, 1e9); // moves nothing
     auto* functions = new CustomBondForce("r^4");
     functions->addBond(9, 11);
+    angles->setForceGroup(1);
     for (Force* force : {(Force*) bonds, (Force*) angles, (Force*) functions})
         system.addForce(force);
-    const StiffTerms terms = collectStiffTerms(system, TermScope::Stiff, 1, allGroups, className);
-    const StiffSummary summary = summarize(system, terms, findBlocks(system, terms, className));
-    ASSERT_EQUAL(10, summary.numTerms);
-    ASSERT_EQUAL(4, summary.numBlocks);
-    ASSERT((summary.termsOfForce ==
-            std::map<string, int>{{"HarmonicBondForce", 6}, {"HarmonicAngleForce", 3}, {"CustomBondForce", 1}}));
-    ASSERT_EQUAL_TOL(2 * M_PI / std::sqrt(2002 * (1 / 15.999 + 1 / 1.008)), summary.shortestPeriod, 1e-12);
-    System empty;
-    const StiffSummary none = summarize(empty, {}, {});
-    ASSERT_EQUAL(0, none.numTerms);
-    ASSERT(std::isinf(none.shortestPeriod));
+    const StiffTerms terms = collectStiffTerms(system, TermScope::Stiff, 3, allGroups, className);
+    StiffMotion motion(system, "stiff terms", "Do something");
+    ASSERT(motion.warn(1e-6).find("there are no stiff terms") == 0);
+    motion.addStiffTerms(terms);
+    motion.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}}, allGroups, className);
+    ASSERT(motion.describe() == "10 stiff terms in 4 molecules: 1 of 'CustomBondForce', 3 of 'HarmonicAngleForce', 6 of"
+                                " 'HarmonicBondForce'.");
+    ASSERT_EQUAL(string(), motion.warn(1));
+    const double period = 2 * M_PI / std::sqrt(2002 * (1 / 15.999 + 1 / 1.008));
+    ASSERT_EQUAL_TOL(7, motion.countPeriods(7 * period), 1e-12);
+    // The same forces in a method that treats the angles alone.
+    StiffMotion part(system, "stiff terms", "Do something");
+    part.addStiffTerms(collectStiffTerms(system, TermScope::Stiff, 2, allGroups, className));
+    part.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}}, allGroups, className);
+    ASSERT(part.describe().find("that of particles 0 and 1 under 'HarmonicBondForce', with a period of") !=
+           string::npos);
+    ASSERT(part.warn(0.5 * period).find("Do something") != string::npos);
+    ASSERT_EQUAL(string(), part.warn(0.1 * period));
 }
 
 void testBlocksAreInTheOrderOfTheirFirstParticles() {

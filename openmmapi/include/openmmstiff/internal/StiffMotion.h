@@ -16,7 +16,7 @@ namespace OpenMMStiff {
  * What an integrator treats as stiff in a System, and the fastest bonded motion that it leaves to the step: so that a
  * user learns what was not recognized.
  */
-class StiffMotion {
+class OPENMM_EXPORT_STIFF StiffMotion {
 public:
     /**
      * @param what   what the integrator treats, such as "stiff terms"

@@ -1,0 +1,151 @@
+/**
+ * What integrators say of stiff motion that they do not recognize, and of steps that cannot be meant.
+ */
+
+#include "OpenMMStiff.h"
+#include "PlatformTest.h"
+#include "Systems.h"
+#include <memory>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using std::string;
+using std::vector;
+
+namespace {
+
+bool contains(const string& text, const vector<string>& words) {
+    for (const string& word : words)
+        if (text.find(word) == string::npos)
+            throwException(__FILE__, __LINE__, ("No '" + word + "' in: " + text).c_str());
+    return true;
+}
+
+/** The same waters, their bonds and angles in forces that are not told by their kind. */
+Model makeCustomWaters(bool compound) {
+    Model model = makeWaterCluster(2);
+    Force* force;
+    if (compound) {
+        auto* bonds = new CustomCompoundBondForce(2, "231375.2*(distance(p1,p2)-0.09572)^2");
+        for (int o = 0; o < 24; o += 3)
+            for (int h : {1, 2})
+                bonds->addBond({o, o + h}, {});
+        force = bonds;
+    }
+    else {
+        auto* bonds = new CustomBondForce("231375.2*(r-0.09572)^2");
+        for (int o = 0; o < 24; o += 3)
+            for (int h : {1, 2})
+                bonds->addBond(o, o + h);
+        force = bonds;
+    }
+    for (int i : {1, 0})
+        model.system.removeForce(i);
+    model.system.addForce(force);
+    return model;
+}
+
+/** Take a step, and the warning that it leaves; there is none after the next one. */
+string stepAndTakeWarning(StiffIntegrator& integrator, const Model& model, Platform& platform) {
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    integrator.step(1);
+    const string warning = integrator.takeWarning();
+    integrator.step(2);
+    ASSERT_EQUAL(string(), integrator.takeWarning());
+    return warning;
+}
+
+void testNothingRecognizedIsSaidOnce(Platform& platform) {
+    const Model custom = makeCustomWaters(false), compound = makeCustomWaters(true), harmonic = makeWaterCluster(2);
+    ZhangSkeelIntegrator zhangSkeel(0.001);
+    ImpulseIntegrator impulse(0.001);
+    MassPenaltyIntegrator massPenalty(0.001);
+    ASSERT(contains(stepAndTakeWarning(zhangSkeel, custom, platform),
+                    {"ZhangSkeelIntegrator: there are no stiff terms", "setStiffForceGroups()"}));
+    ASSERT(contains(stepAndTakeWarning(impulse, custom, platform),
+                    {"ImpulseIntegrator: there are no stiff terms", "setStiffForceGroups()"}));
+    ASSERT(contains(stepAndTakeWarning(massPenalty, compound, platform),
+                    {"MassPenaltyIntegrator: there are no pairs with an inertia", "addPair()", "addPairsFromTopology()"}));
+    for (StiffIntegrator* each : {(StiffIntegrator*) &zhangSkeel, (StiffIntegrator*) &impulse,
+                                  (StiffIntegrator*) &massPenalty})
+        ASSERT_EQUAL(string(), stepAndTakeWarning(*each, harmonic, platform));
+    // Rigid waters have nothing that could be missed.
+    ASSERT_EQUAL(string(), stepAndTakeWarning(massPenalty, makeWaterCluster(2, true), platform));
+}
+
+/** Of the bonds that are not recognized beside others that are, the fastest is named, if it is too fast. */
+void testWhatIsLeftOutIsSaid(Platform& platform) {
+    Model model = makeCustomWaters(false);
+    auto* ureyBradley = new HarmonicBondForce();
+    for (int o = 0; o < 24; o += 3)
+        ureyBradley->addBond(o + 1, o + 2, 0.1515, 50000);
+    model.system.addForce(ureyBradley);
+    ImpulseIntegrator impulse(0.003);
+    Context context(model.system, impulse, platform);
+    context.setPositions(model.positions);
+    const vector<string> words = {"8 stiff terms in 8 molecules", "8 of 'HarmonicBondForce'",
+                                  "particles 0 and 1 under 'CustomBondForce'", "a period of 0.0089"};
+    ASSERT(contains(impulse.describeStiffMotion(), words));
+    impulse.step(1);
+    ASSERT(contains(impulse.takeWarning(), words));
+    impulse.setStepSize(0.0005);
+    impulse.step(1);
+    ASSERT_EQUAL(string(), impulse.takeWarning());
+    // Mass penalty takes both.
+    MassPenaltyIntegrator massPenalty(0.003);
+    ASSERT_EQUAL(string(), stepAndTakeWarning(massPenalty, model, platform));
+}
+
+/** A step that fails says what was treated, and what was not. */
+void testFailedStepsSayWhatWasTreated(Platform& platform) {
+    const Model model = makeCustomWaters(false);
+    ZhangSkeelIntegrator integrator(0.012);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    context.setVelocitiesToTemperature(300, 1);
+    assertThrows([&] { integrator.step(1000); },
+                 {"ZhangSkeelIntegrator:", "There are 0 stiff terms", "'CustomBondForce', with a period of 0.0089"});
+}
+
+/** Particles lighter than hydrogen, as those of Drude models, have their own words. */
+void testLightParticlesAreNamed(Platform& platform) {
+    Model model = makeWaterCluster(1);
+    model.system.removeForce(2);
+    model.system.addParticle(0.4);
+    model.positions.push_back(Vec3(0.001, 0, 0));
+    dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).addBond(0, 3, 0, 4e5);
+    MassPenaltyIntegrator integrator(0.004);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    ASSERT(contains(integrator.describeStiffMotion(),
+                    {"3 pairs with an inertia", "particle 3 has a mass of 0.4 dalton", "Drude"}));
+}
+
+/** A step of 4 instead of 0.004. */
+void testPicosecondsAreNotFemtoseconds(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    ZhangSkeelIntegrator zhangSkeel(4);
+    MassPenaltyLangevinIntegrator massPenalty(300, 1, 4);
+    for (StiffIntegrator* integrator : {(StiffIntegrator*) &zhangSkeel, (StiffIntegrator*) &massPenalty}) {
+        Context context(model.system, *integrator, platform);
+        context.setPositions(model.positions);
+        for (double size : {4.0, 0.5, 999999.0, 1e10}) {
+            integrator->setStepSize(size);
+            assertThrows([&] { integrator->step(1); }, {"Integrator: a step of", "periods", "femtoseconds"});
+        }
+        integrator->setStepSize(0.002);
+        integrator->step(1);
+        ASSERT_EQUAL(1, context.getStepCount());
+    }
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testNothingRecognizedIsSaidOnce), CLAIM(testWhatIsLeftOutIsSaid),
+                            CLAIM(testFailedStepsSayWhatWasTreated), CLAIM(testLightParticlesAreNamed),
+                            CLAIM(testPicosecondsAreNotFemtoseconds)});
+}
