@@ -373,8 +373,9 @@ void testNewmarkWithForcesOfAnyPrecision(Platform& platform) {
         integrator.step(1);
         return;
     }
-    assertThrows([&] { integrator.step(1); }, {"ZhangSkeelIntegrator", "1e-12", "at best by", "single precision",
-                                               platform.getName(), "setNewtonTolerance() with 0"});
+    // Some steps meet it nevertheless: rounded positions may be a fixed point of the iteration.
+    assertThrows([&] { integrator.step(100); }, {"ZhangSkeelIntegrator", "1e-12", "at best by", "single precision",
+                                                 platform.getName(), "setNewtonTolerance() with 0"});
     integrator.setNewtonTolerance(0);
     integrator.step(1);
 }

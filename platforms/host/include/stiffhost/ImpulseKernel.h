@@ -193,8 +193,8 @@ private:
         if (std::isfinite(needed))
             message << "would take " << needed << " micro-steps, as the stiffest terms vibrate at up to " << frequency
                     << " rad/ps: it holds " << h * frequency / (2 * M_PI)
-                    << " of their periods. Step sizes are in ps; if femtoseconds were meant, use a step of "
-                    << 0.001 * h << " ps. If not, call setNumMicroSteps() with the number";
+                    << " of their periods. Step sizes are in ps; were femtoseconds meant? (4 are 0.004 ps.) If not,"
+                    << " call setNumMicroSteps() with the number";
         else
             message << "cannot be divided into micro-steps: the frequency of the stiffest terms is " << frequency
                     << " rad/ps. Use a smaller step size and force constants, and positions that are finite";
