@@ -1,4 +1,5 @@
 #include "openmmstiff/ConstraintPenalties.h"
+#include "openmmstiff/internal/Checks.h"
 #include "openmmstiff/internal/StiffTerms.h"
 #include "openmm/CustomBondForce.h"
 #include "openmm/HarmonicBondForce.h"
@@ -59,22 +60,53 @@ ConstraintPenalties::ConstraintPenalties(System& system, double period, Form for
 
 void ConstraintPenalties::getConstraintParameters(int index, int& particle1, int& particle2, double& distance,
                                                   double& stiffness) const {
-    if (index < 0 || index >= getNumConstraints()) {
-        std::stringstream message;
-        message << "ConstraintPenalties: there is no constraint " << index << "; there are " << getNumConstraints();
-        throw OpenMMException(message.str());
-    }
+    requireIndex("ConstraintPenalties", "constraint", "", index, getNumConstraints());
     particle1 = constraints[index].particle1;
     particle2 = constraints[index].particle2;
     distance = constraints[index].distance;
     stiffness = constraints[index].stiffness;
 }
 
+bool ConstraintPenalties::isIn(const Force& force) const {
+    const auto* linear = dynamic_cast<const HarmonicBondForce*>(&force);
+    const auto* squared = dynamic_cast<const CustomBondForce*>(&force);
+    if (form == Linear ? linear == nullptr : squared == nullptr || squared->getNumPerBondParameters() != 2)
+        return false;
+    if ((form == Linear ? linear->getNumBonds() : squared->getNumBonds()) != getNumConstraints())
+        return false;
+    vector<double> parameters(2);
+    for (int i = 0; i < getNumConstraints(); i++) {
+        int particle1, particle2;
+        if (form == Linear)
+            linear->getBondParameters(i, particle1, particle2, parameters[0], parameters[1]);
+        else
+            squared->getBondParameters(i, particle1, particle2, parameters);
+        const Constraint& constraint = constraints[i];
+        if (particle1 != constraint.particle1 || particle2 != constraint.particle2 ||
+            parameters[0] != constraint.distance || parameters[1] != constraint.stiffness)
+            return false;
+    }
+    return true;
+}
+
+/** Wherever their Force is now: the index changes where others before it are removed. */
+void ConstraintPenalties::requirePenalties(const System& system) const {
+    for (int i = 0; i < system.getNumForces(); i++)
+        if (isIn(system.getForce(i)))
+            return;
+    std::stringstream message;
+    message << "ConstraintPenalties: the Context belongs to another System, with " << system.getNumParticles()
+            << " particles, or the penalties have been changed: it has no Force with these " << getNumConstraints()
+            << " springs. Give a Context of the System whose constraints were replaced";
+    throw OpenMMException(message.str());
+}
+
 vector<double> ConstraintPenalties::computeViolations(const Context& context) const {
+    requirePenalties(context.getSystem());
     const vector<Vec3> positions = context.getState(State::Positions).getPositions();
     vector<double> violations;
     for (const Constraint& constraint : constraints) {
-        const Vec3 d = positions.at(constraint.particle1) - positions.at(constraint.particle2);
+        const Vec3 d = positions[constraint.particle1] - positions[constraint.particle2];
         const double r = std::sqrt(d.dot(d));
         violations.push_back(form == Linear ? r - constraint.distance
                                             : (r - constraint.distance) * (r + constraint.distance));

@@ -187,6 +187,27 @@ def test_violations_need_a_context():
         penalties.computeViolations(None)
 
 
+@pytest.mark.parametrize("form", ["squared", "linear"])
+def test_a_context_of_another_system_is_an_error(form):
+    """Whether it has fewer particles, as many with other springs, or no springs; not if other forces are removed."""
+    waters = rigid_waters(2)
+    first = waters.system.addForce(openmm.CMMotionRemover())
+    penalties = penalizeConstraints(waters.system, PERIOD, form)
+    waters.system.removeForce(first)
+    platform = openmm.Platform.getPlatform("Reference")
+    own = waters.context(openmm.VerletIntegrator(0.0005), platform)
+    assert np.abs(penalties.computeViolations(own)).max() < 1e-3
+    softer, fewer, other = rigid_waters(2), rigid_waters(1), rigid_waters(2)
+    penalizeConstraints(softer.system, 2*PERIOD, form)
+    penalizeConstraints(fewer.system, PERIOD, form)
+    penalizeConstraints(other.system, PERIOD, "linear" if form == "squared" else "squared")
+    for each in (softer, fewer, other, rigid_waters(2)):
+        context = each.context(openmm.VerletIntegrator(0.0005), platform)
+        for compute in (penalties.computeViolations, penalties.computeMultipliers):
+            with pytest.raises(openmm.OpenMMException, match="ConstraintPenalties: .*another System.*these 6 springs"):
+                compute(context)
+
+
 def test_errors_say_what_to_do():
     system, _ = pendulum()
     with pytest.raises(ValueError, match="'squared', 'linear', not 'cubic'"):
@@ -198,7 +219,7 @@ def test_errors_say_what_to_do():
     penalties = penalizeConstraints(system, 0.1)
     with pytest.raises(openmm.OpenMMException, match="no constraints to replace"):
         penalizeConstraints(system, 0.1)
-    with pytest.raises(openmm.OpenMMException, match="no constraint 1; there are 1"):
+    with pytest.raises(openmm.OpenMMException, match="there is no constraint 1. There are 1, from 0 to 0$"):
         penalties.getConstraintParameters(1)
     with pytest.raises(ValueError, match="multiple of sampleInterval"):
         MultiplierReporter(penalties, 10, sampleInterval=3)

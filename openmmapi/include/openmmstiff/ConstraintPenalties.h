@@ -3,6 +3,7 @@
 
 #include "internal/windowsExportStiff.h"
 #include "openmm/Context.h"
+#include "openmm/Force.h"
 #include "openmm/System.h"
 #include <vector>
 
@@ -73,7 +74,8 @@ public:
     /**
      * Compute how far each constraint is violated: g at the Context's positions.
      *
-     * @param context   a Context of the System
+     * @param context   a Context of the System; an OpenMMException if its System has no Force with these
+     *                  penalties
      * @return g, one for each constraint: in nm^2 for the form Squared, in nm for Linear
      */
     std::vector<double> computeViolations(const OpenMM::Context& context) const;
@@ -81,7 +83,8 @@ public:
      * Compute -w^2 g at the Context's positions, whose average over a short time is the Lagrange multiplier lambda of
      * each constraint: M a = F + lambda grad g.
      *
-     * @param context   a Context of the System
+     * @param context   a Context of the System; an OpenMMException if its System has no Force with these
+     *                  penalties
      * @return -w^2 g, one for each constraint: in kJ/mol/nm^2 for the form Squared, in kJ/mol/nm for Linear
      */
     std::vector<double> computeMultipliers(const OpenMM::Context& context) const;
@@ -91,6 +94,9 @@ private:
         int particle1, particle2;
         double distance, stiffness;
     };
+    bool isIn(const OpenMM::Force& force) const;
+    void requirePenalties(const OpenMM::System& system) const;
+
     Form form;
     int forceIndex;
     std::vector<Constraint> constraints;

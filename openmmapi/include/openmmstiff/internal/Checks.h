@@ -12,7 +12,7 @@ namespace OpenMMStiff {
  *
  * @param className   the class, for error messages
  * @param what        what an element is, such as "pair"
- * @param adder       the method that adds one, such as "addPair()"
+ * @param adder       the method that adds one, such as "addPair()"; empty if none can be added
  */
 inline void requireIndex(const std::string& className, const std::string& what, const std::string& adder, int index,
                          int size) {
@@ -23,7 +23,8 @@ inline void requireIndex(const std::string& className, const std::string& what, 
     if (size == 0)
         message << "None has been added yet; use " << adder;
     else
-        message << "There are " << size << ", from 0 to " << size - 1 << "; add more with " << adder;
+        message << "There are " << size << ", from 0 to " << size - 1
+                << (adder.empty() ? adder : "; add more with " + adder);
     throw OpenMM::OpenMMException(message.str());
 }
 
