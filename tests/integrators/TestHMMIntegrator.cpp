@@ -401,6 +401,75 @@ void testForcesThatAreNotFinite(Platform& platform) {
     }
 }
 
+/** The error is the start's if what was set is not finite, and that of the step size if there is none. */
+void testStartsThatAreNotFinite(Platform& platform) {
+    const System system = makePendulum(1e4);
+    HMMIntegrator integrator(0.01, 1e4);
+    integrator.setFilter(HMMIntegrator::Simple);
+    Context context(system, integrator, platform);
+    context.setPositions({Vec3(0.5, 0, 0)});
+    context.setVelocities({Vec3(0, NAN, 0)});
+    assertThrows([&] { integrator.step(1); },
+                 {"HMMIntegrator: the velocity of particle 0", "not finite", "before the step", "setVelocities"});
+    context.setVelocities({Vec3()});
+    context.setPositions({Vec3(0, NAN, 0)});
+    assertThrows([&] { integrator.step(1); },
+                 {"HMMIntegrator: the position of particle 0", "not finite", "before the step", "setPositions"});
+    context.setPositions({Vec3(0.5, 0, 0)});
+    integrator.setStepSize(0);
+    assertThrows([&] { integrator.step(1); }, {"HMMIntegrator", "macro-steps", "positive", "0 ps", "setStepSize"});
+    integrator.setStepSize(0.01);
+    integrator.step(1);
+    ASSERT_EQUAL(1, context.getStepCount());
+}
+
+/** Forces that have not the period 2 pi in the phase are refused, whatever the filter; those that have are not. */
+void testForcesArePeriodic(Platform& platform) {
+    for (auto filter : {HMMIntegrator::Simple, HMMIntegrator::HalfBump, HMMIntegrator::Bump})
+        for (const char* field : {"100*theta^2*x", "100*cos(theta/2)*x", "100*cos(6.28*theta)*x", "x*1e6*cos(theta)^2",
+                                  "x*(1e6*cos(theta)+cos(2*theta))"}) {
+            const System system = makeParticlesIn(field);
+            HMMIntegrator integrator(0.01, 1e4);
+            integrator.setFilter(filter);
+            Context context(system, integrator, platform);
+            const vector<Vec3> positions = {Vec3(0.1, 0, 0), Vec3()};
+            context.setPositions(positions);
+            if (std::string(field).front() == 'x') {
+                integrator.step(1);
+                continue;
+            }
+            assertThrows([&] { integrator.step(1); },
+                         {"HMMIntegrator", "period of 2 pi", "'theta'", "particle 0", "sin(theta)", "setFrequency"});
+            ASSERT(getPositions(context) == positions);
+            ASSERT_EQUAL(0, context.getParameter("theta"));
+        }
+}
+
+/** Of a frequency that is too low for the macro-step the error says so, and does not ask for smaller steps. */
+void testFrequenciesThatAreTooLow(Platform& platform) {
+    Model model = makeWaterCluster(1);
+    auto* force = new CustomExternalForce("50*cos(theta)*x");
+    force->addGlobalParameter("theta", 0);
+    force->addParticle(0);
+    model.system.addForce(force);
+    struct {
+        double frequency;
+        vector<std::string> words;
+    } const cases[] = {
+            // The micro-steps are longer than the macro-step, or shorter and the bonds blow up all the same.
+            {1, {"HMMIntegrator", "frequency 1/ps", "0.157", "macro-step of 0.01 ps", "VerletIntegrator"}},
+            {16, {"HMMIntegrator", "frequency 16/ps", "7.85", "macro-step of 0.01 ps", "setNumPeriods"}},
+    };
+    for (const auto& [frequency, words] : cases) {
+        HMMIntegrator integrator(0.01, frequency);
+        integrator.setVibratedForceGroups(1);
+        Context context(model.system, integrator, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocities(makeVelocities(model.system, 300, 1));
+        assertThrows([&] { integrator.step(100); }, words);
+    }
+}
+
 /** A step takes no memory beyond what the forces take. */
 void testNoMemoryIsAllocated(Platform& platform) {
     if (!canCountAllocations)
@@ -429,5 +498,7 @@ int main(int argc, char* argv[]) {
                            {CLAIM(testErrorsAreThePapers), CLAIM(testOrderIsTwo), CLAIM(testSymplecticity),
                             CLAIM(testReversible), CLAIM(testVibratedDoublePendulum), CLAIM(testManyMicroSteps),
                             CLAIM(testShakenAsOne), CLAIM(testContextIsLeftAsItWas), CLAIM(testChangesTakeEffect),
-                            CLAIM(testForcesThatAreNotFinite), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
+                            CLAIM(testForcesThatAreNotFinite), CLAIM(testStartsThatAreNotFinite),
+                            CLAIM(testForcesArePeriodic), CLAIM(testFrequenciesThatAreTooLow), CLAIM(testErrors),
+                            CLAIM(testNoMemoryIsAllocated)});
 }

@@ -73,6 +73,19 @@ def test_groups_without_the_phase_can_be_vibrated_too(platform):
     assert ends[2] == pytest.approx(ends[0], abs=1e-5)
 
 
+def test_a_force_that_is_not_periodic_is_an_error(platform):
+    integrator = HMMIntegrator(0.01, OMEGA)
+    system = openmm.System()
+    force = openmm.CustomExternalForce("theta*x")
+    force.addGlobalParameter("theta", 0)
+    force.addParticle(system.addParticle(1))
+    system.addForce(force)
+    context = openmm.Context(system, integrator, platform)
+    context.setPositions([[0.5, 0, 0]])
+    with pytest.raises(openmm.OpenMMException, match="HMMIntegrator.*period of 2 pi.*particle 0.*sin\\(theta\\)"):
+        integrator.step(1)
+
+
 def test_a_missing_phase_is_an_error_that_names_the_forces(platform):
     integrator = HMMIntegrator(0.01, OMEGA)
     integrator.setPhaseParameter("phi")

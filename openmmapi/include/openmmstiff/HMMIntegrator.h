@@ -21,8 +21,9 @@ namespace OpenMMStiff {
  * time-reversible, and symplectic up to O(1/omega) if the forces are gradients.
  *
  * The oscillating force is any Force that depends on a global parameter, the phase theta in radians, with a period of
- * 2 pi and an average over it that is of the order of 1. After a step, the Context is at the macro-state, and the
- * parameter has the value that it had before.
+ * 2 pi and an average over it that is of the order of 1; if the forces at theta and theta + 2 pi differ where a run
+ * starts, its first step is an error. After a step, the Context is at the macro-state, and the parameter has the value
+ * that it had before. The vibration must be so fast that the averaged motion hardly goes on during the window.
  */
 class OPENMM_EXPORT_STIFF HMMIntegrator : public StiffIntegrator {
 public:

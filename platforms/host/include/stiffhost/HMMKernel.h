@@ -40,6 +40,7 @@ public:
         const double H = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         const MicroSettings settings(integrator, state);
         const bool known = lastStep.isContinuedBy(state, settings) && !stateModified;
+        micro.requireMicroSteps(integrator);
         particles.orRestore(state, className, [&] {
             if (!known)
                 micro.average(context, integrator, true, accelerations);

@@ -83,7 +83,8 @@ public:
     /**
      * Compute the averaged accelerations at the Context's positions.
      *
-     * @param check   whether to look if the forces are even in theta, where the filter requires that
+     * @param check   whether to look if the forces have a period of 2 pi in theta, and are even in it where the filter
+     *                requires that
      */
     void average(OpenMM::ContextImpl& context, const Integrator& integrator, bool check, Vectors& accelerations) {
         HostState state(context);
@@ -97,8 +98,8 @@ public:
         else
             std::fill(slow.begin(), slow.end(), OpenMM::Vec3());
         const bool even = (integrator.getFilter() != Integrator::Bump);
-        if (even && check)
-            requireEvenForces(context, state);
+        if (check)
+            requireSymmetricForces(context, state, even);
         std::fill(sum.begin(), sum.end(), OpenMM::Vec3());
         chooseWeights(integrator);
         const double share = (even ? 1 : 0.5);
@@ -109,7 +110,27 @@ public:
         accelerations = sum;
     }
 
+    /** Throw an exception if the motion is resolved better by macro-steps than by micro-steps. */
+    void requireMicroSteps(const Integrator& integrator) const {
+        const double H = integrator.getStepSize(), h = microStep(integrator);
+        if (h < H)
+            return;
+        std::stringstream message;
+        message << className << ": with " << integrator.getNumMicroSteps() << " steps in a period of the frequency "
+                << integrator.getFrequency() << "/ps the micro-steps are of " << h
+                << " ps, no shorter than the macro-step of " << H
+                << " ps. The method is for vibrations that are much faster than the macro-steps: check setFrequency()"
+                   " (an angular frequency, 2 pi over the period), or integrate the motion with VerletIntegrator";
+        throw OpenMM::OpenMMException(message.str());
+    }
+
 private:
+    static constexpr double pi = 3.14159265358979323846;
+
+    static double microStep(const Integrator& integrator) {
+        return 2 * pi / (integrator.getNumMicroSteps() * integrator.getFrequency());
+    }
+
     struct ForceInfo {
         std::string name;
         int group;
@@ -193,25 +214,46 @@ private:
             }
     }
 
-    void requireEvenForces(OpenMM::ContextImpl& context, HostState& state) {
+    /** Require that the forces have a period of 2 pi in theta, and maybe that they are even. */
+    void requireSymmetricForces(OpenMM::ContextImpl& context, HostState& state, bool even) {
         const double theta = 1; // an angle like any other
+        accelerate(context, state, theta, a);
+        requireFinite(a);
+        accelerate(context, state, theta + 2 * pi, v);
+        const int notPeriodic = findDifference();
+        if (notPeriodic >= 0) {
+            std::stringstream message;
+            message << className << ": the vibrated force must have a period of 2 pi in the phase '" << groups.phase
+                    << "', but on particle " << notPeriodic << " it differs at " << theta << " and " << theta
+                    << " + 2 pi. Write it in terms of sin(" << groups.phase << ") and cos(" << groups.phase
+                    << "), of the frequency that is set with setFrequency()";
+            throw OpenMM::OpenMMException(message.str());
+        }
+        if (!even)
+            return;
+        accelerate(context, state, -theta, v);
+        const int notEven = findDifference();
+        if (notEven >= 0) {
+            std::stringstream message;
+            message << className << ": the filter is for forces that are even in the phase, but on particle " << notEven
+                    << " they differ at " << theta << " and " << -theta
+                    << ". Use setFilter() with Bump, or shift the phase";
+            throw OpenMM::OpenMMException(message.str());
+        }
+    }
+
+    /** The first particle whose accelerations in a and in v are not the same, or -1. */
+    int findDifference() const {
         // Forces may be in single precision, and the sum of others that cancel.
         const double tolerance = 1e-5, rounding = 1e-7;
-        accelerate(context, state, theta, a);
-        accelerate(context, state, -theta, v);
-        requireFinite(a);
         auto norm = [](const OpenMM::Vec3& vector) { return std::sqrt(vector.dot(vector)); };
         double largest = 0;
         for (const OpenMM::Vec3& each : a)
             largest = std::max(largest, norm(each));
         for (size_t i = 0; i < a.size(); i++)
-            if (!(norm(a[i] - v[i]) <= tolerance * (norm(a[i]) + norm(v[i])) + rounding * largest)) {
-                std::stringstream message;
-                message << className << ": the filter is for forces that are even in the phase, but on particle " << i
-                        << " they differ at " << theta << " and " << -theta
-                        << ". Use setFilter() with Bump, or shift the phase";
-                throw OpenMM::OpenMMException(message.str());
-            }
+            if (!(norm(a[i] - v[i]) <= tolerance * (norm(a[i]) + norm(v[i])) + rounding * largest))
+                return i;
+        return -1;
     }
 
     /** The weights of the a_k, k >= 0, whose sum is 1; half a window. That of k = 0 is half a weight. */
@@ -235,7 +277,7 @@ private:
     void integrate(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator, int side,
                    double share) {
         const int n = integrator.getNumMicroSteps();
-        const double pi = 3.14159265358979323846, h = 2 * pi / (n * integrator.getFrequency());
+        const double h = microStep(integrator);
         const std::vector<double>& masses = particles.getMasses();
         std::fill(v.begin(), v.end(), OpenMM::Vec3());
         std::fill(y.begin(), y.end(), OpenMM::Vec3());
@@ -254,6 +296,7 @@ private:
             before = v;
             for (size_t i = 0; i < masses.size(); i++)
                 v[i] += (a[i] + slow[i]) * t;
+            requireFiniteMotion(integrator);
             constrain(context, state, h);
             for (size_t i = 0; i < masses.size(); i++) {
                 sum[i] += (v[i] - before[i]) * (share * weights[k] / t);
@@ -263,6 +306,29 @@ private:
             }
             context.computeVirtualSites();
         }
+    }
+
+    /** OpenMM would have its own words for positions that are not finite, without the reason. */
+    void requireFiniteMotion(const Integrator& integrator) const {
+        const auto place =
+                std::find_if(v.begin(), v.end(), [](const OpenMM::Vec3& w) { return !std::isfinite(w.dot(w)); });
+        if (place == v.end())
+            return;
+        const double H = integrator.getStepSize(), h = microStep(integrator), window = weights.size() * h;
+        std::stringstream message;
+        message << className << ": while forces are averaged, the velocity of particle " << place - v.begin()
+                << " is not finite, or its square is not. At the frequency " << integrator.getFrequency()
+                << "/ps the window is of " << window << " ps from theta = 0 on, in micro-steps of " << h << " ps, ";
+        if (window >= H)
+            message << "which is not short beside the macro-step of " << H
+                    << " ps, while the averaged motion should hardly go on in that time. Check setFrequency(), or use a"
+                       " shorter window (setNumPeriods(), or setFilter() with Simple)";
+        else
+            message << "in a macro-step of " << H
+                    << " ps. Use a smaller step size, more micro-steps in a period (setNumMicroSteps()), or minimize"
+                       " the energy first";
+        message << ". The positions and velocities are those before the step";
+        throw OpenMM::OpenMMException(message.str());
     }
 
     void constrain(OpenMM::ContextImpl& context, HostState& state, double h) {
