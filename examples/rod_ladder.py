@@ -50,6 +50,7 @@ MASS, GRAVITY = 10.0, 9.8
 DIRECTION_MASS = MASS / 12                        # of rods of length 1
 STEP = 1 / 60
 COMPLIANCE, SMALL_COMPLIANCE = 1e-8, 1e-12
+DAMPING_STEPS = 2                                 # theta
 PICTURE_LINKS, PICTURE_TIMES = 20, np.arange(0, 3.6, 0.5)
 ORDER_LINKS, ORDER_TIME, ORDER_STEPS = 10, 2.0, (1 / 60, 1 / 120, 1 / 240, 1 / 480, 1 / 960)
 LARGE_LINKS, LARGE_STEPS, STRETCHED = 20, (1 / 60, 1 / 40, 1 / 30, 1 / 20, 1 / 15, 1 / 10), 1.25
@@ -97,6 +98,7 @@ def ladder_integrator(links: int, step: float, compliance: float = COMPLIANCE) -
     """With all constraints of the ladder."""
     integrator = SpookIntegrator(step)
     integrator.setCompliance(compliance)
+    integrator.setDampingSteps(DAMPING_STEPS)
     joints = [(TAIL_AT_ORIGIN, of(rod)) for rod in (1, 2)]
     for rod in range(1, count_rods(links) + 1):
         integrator.addHolonomicConstraint([of(rod)[1]], UNIT_LENGTH)

@@ -62,7 +62,7 @@ def spook(damping: float) -> Callable[[float, float, float], mm.Integrator]:
     """Constraints with one linear solve a step, and a damping time of so many steps; it has no heat bath."""
     def make(temperature: float, friction: float, step: float) -> mm.Integrator:
         integrator = SpookIntegrator(step)
-        integrator.setDamping(damping * step)
+        integrator.setDampingSteps(damping)
         return integrator
     return make
 

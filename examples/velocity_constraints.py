@@ -29,8 +29,8 @@ multipliers over steps h that are halved, and their slopes. What to expect:
   and projects the velocity from the direction before on this one: a factor cos(omega h) for the speed. So the free
   skate slows down at the rate omega^2 h/2.
 - The pulling is of second order, because w is taken at the middle of the step.
-- The wheel is of second order: in motion its spokes are longer by O(h^2), less with a shorter damping time. But for
-  that, its acceleration would be exact.
+- The wheel is of second order: in motion its spokes are longer by O(h^2), less with a shorter damping time than the
+  paper's two steps, which is taken here. But for that, its acceleration would be exact.
 - Friction is of first order: its force is that at the end of a step.
 
 --halvings 1 takes a few seconds.
@@ -50,6 +50,7 @@ from options import OptionParser, add_output_option, number, progress_bar, run_p
 DURATION, STEP = 6.0, 0.1  # the largest step, and the time from one frame to the next
 FRAMES = round(DURATION / STEP)
 FITTED = 3                 # slopes in h are those of the smallest steps, so many
+DAMPING_STEPS = 2          # of holonomic constraints, as in the paper; the time is in proportion to the step
 TOLERANCE = 1e-11          # of exact motions that have no formula
 FRICTION = 0.2             # gamma where the constraint is to be a friction
 GAMMAS = (0.1, 0.03, 0.01, 0.003, 0.001)
@@ -282,6 +283,7 @@ def run(problem: Problem, step: float, progress: Callable[[int], object]) -> Run
     The first step turns the velocity of the skate by half of the angle that later ones do, with half of the force.
     """
     integrator = SpookIntegrator(step)
+    integrator.setDampingSteps(DAMPING_STEPS)
     problem.constrain(integrator)
     context = mm.Context(problem.system, integrator, mm.Platform.getPlatform("Reference"))
     context.setPositions(problem.motion(0)[0])

@@ -28,7 +28,8 @@ public:
             if (index >= number) {
                 std::stringstream message;
                 message << className << ": parameters have been set for constraint " << index
-                        << " of the System, which has only " << number;
+                        << " of the System, which has only " << number
+                        << ". Take them back with setSystemConstraintParameters(" << index << ", 0, 0)";
                 throw OpenMMException(message.str());
             }
         const ConstraintSet ofSystem = collectSystemConstraints(system);

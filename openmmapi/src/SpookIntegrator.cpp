@@ -1,7 +1,7 @@
 #include "openmmstiff/SpookIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/Checks.h"
 #include "openmm/OpenMMException.h"
-#include "openmm/internal/AssertionUtilities.h"
 #include "openmm/internal/ContextImpl.h"
 #include <algorithm>
 #include <cmath>
@@ -13,6 +13,9 @@ using std::string;
 using std::vector;
 
 namespace {
+
+// With which molecules keep their energy, and do not blow up.
+constexpr double defaultDampingSteps = 0.25;
 
 void requireNumber(bool valid, const char* what, double value, const char* remedy) {
     if (valid && std::isfinite(value))
@@ -46,7 +49,7 @@ void requireDifferent(const vector<int>& particles) {
     throw OpenMMException(message.str());
 }
 
-void requireIndex(int constraint) {
+void requireSystemConstraint(int constraint) {
     if (constraint >= 0)
         return;
     std::stringstream message;
@@ -70,7 +73,8 @@ template <class Element, class Set> int append(vector<Element>& elements, Set&& 
 } // namespace
 
 SpookIntegrator::SpookIntegrator(double stepSize)
-        : StiffIntegrator(stepSize), compliance(1e-8), velocityCompliance(1e-8), damping(0), revision(0) {
+        : StiffIntegrator(stepSize), compliance(1e-8), velocityCompliance(1e-8), damping(0),
+          dampingSteps(defaultDampingSteps), revision(0) {
 }
 
 void SpookIntegrator::setCompliance(double compliance) {
@@ -88,18 +92,26 @@ void SpookIntegrator::setVelocityCompliance(double compliance) {
 }
 
 void SpookIntegrator::setDamping(double damping) {
-    requireNumber(damping >= 0, "the damping time must not be negative", damping, "With 0 it is two steps");
+    requireNumber(damping >= 0, "the damping time must not be negative", damping, "With 0 it is a quarter of a step");
     this->damping = damping;
+    dampingSteps = (damping > 0 ? 0 : defaultDampingSteps);
+    revision++;
+}
+
+void SpookIntegrator::setDampingSteps(double steps) {
+    requireNumber(steps > 0, "the damping time in steps must be a positive number", steps,
+                  "The default is 0.25, the paper's number 2");
+    dampingSteps = steps;
+    damping = 0;
     revision++;
 }
 
 double SpookIntegrator::computeDamping() const {
-    const int defaultSteps = 2;
-    return damping > 0 ? damping : defaultSteps * getStepSize();
+    return damping > 0 ? damping : dampingSteps * getStepSize();
 }
 
 void SpookIntegrator::setSystemConstraintParameters(int constraint, double compliance, double damping) {
-    requireIndex(constraint);
+    requireSystemConstraint(constraint);
     requireCompliance(compliance);
     requireDamping(damping);
     if (compliance == 0 && damping == 0)
@@ -110,7 +122,7 @@ void SpookIntegrator::setSystemConstraintParameters(int constraint, double compl
 }
 
 void SpookIntegrator::getSystemConstraintParameters(int constraint, double& compliance, double& damping) const {
-    requireIndex(constraint);
+    requireSystemConstraint(constraint);
     const auto found = ofSystem.find(constraint);
     const Softness softness = (found == ofSystem.end() ? Softness{0, 0} : found->second);
     compliance = softness.compliance;
@@ -133,7 +145,7 @@ int SpookIntegrator::addDistanceConstraint(int particle1, int particle2, double 
 
 void SpookIntegrator::getDistanceConstraintParameters(int index, int& particle1, int& particle2, double& distance,
                                                       double& compliance, double& damping) const {
-    ASSERT_VALID_INDEX(index, distances);
+    requireIndex(getClassName(), "distance constraint", "addDistanceConstraint()", index, distances.size());
     const DistanceConstraint& constraint = distances[index];
     particle1 = constraint.particle1;
     particle2 = constraint.particle2;
@@ -144,7 +156,7 @@ void SpookIntegrator::getDistanceConstraintParameters(int index, int& particle1,
 
 void SpookIntegrator::setDistanceConstraintParameters(int index, int particle1, int particle2, double distance,
                                                       double compliance, double damping) {
-    ASSERT_VALID_INDEX(index, distances);
+    requireIndex(getClassName(), "distance constraint", "addDistanceConstraint()", index, distances.size());
     requireDifferent({particle1, particle2});
     requireNumber(distance > 0, "the distance of a constraint must be a positive number", distance,
                   "For particles in one place use holonomic constraints, such as x1-x2");
@@ -161,7 +173,7 @@ int SpookIntegrator::addPositionConstraint(int particle, const Vec3& position, d
 
 void SpookIntegrator::getPositionConstraintParameters(int index, int& particle, Vec3& position, double& compliance,
                                                       double& damping) const {
-    ASSERT_VALID_INDEX(index, places);
+    requireIndex(getClassName(), "position constraint", "addPositionConstraint()", index, places.size());
     particle = places[index].particle;
     position = places[index].position;
     compliance = places[index].softness.compliance;
@@ -170,7 +182,7 @@ void SpookIntegrator::getPositionConstraintParameters(int index, int& particle, 
 
 void SpookIntegrator::setPositionConstraintParameters(int index, int particle, const Vec3& position, double compliance,
                                                       double damping) {
-    ASSERT_VALID_INDEX(index, places);
+    requireIndex(getClassName(), "position constraint", "addPositionConstraint()", index, places.size());
     for (int axis = 0; axis < 3; axis++)
         requireNumber(true, "the position of a constraint must be finite", position[axis],
                       "To leave a component free use a holonomic constraint, such as x1-0.5");
@@ -189,7 +201,7 @@ int SpookIntegrator::addHolonomicConstraint(const vector<int>& particles, const 
 
 void SpookIntegrator::getHolonomicConstraintParameters(int index, vector<int>& particles, string& expression,
                                                        double& compliance, double& damping) const {
-    ASSERT_VALID_INDEX(index, holonomic);
+    requireIndex(getClassName(), "holonomic constraint", "addHolonomicConstraint()", index, holonomic.size());
     particles = holonomic[index].particles;
     expression = holonomic[index].expression;
     compliance = holonomic[index].softness.compliance;
@@ -198,7 +210,7 @@ void SpookIntegrator::getHolonomicConstraintParameters(int index, vector<int>& p
 
 void SpookIntegrator::setHolonomicConstraintParameters(int index, const vector<int>& particles,
                                                        const string& expression, double compliance, double damping) {
-    ASSERT_VALID_INDEX(index, holonomic);
+    requireIndex(getClassName(), "holonomic constraint", "addHolonomicConstraint()", index, holonomic.size());
     requireDifferent(particles);
     requireCompliance(compliance);
     requireDamping(damping);
@@ -215,7 +227,7 @@ int SpookIntegrator::addVelocityConstraint(const vector<int>& particles, const v
 
 void SpookIntegrator::getVelocityConstraintParameters(int index, vector<int>& particles, vector<string>& coefficients,
                                                       string& rate, double& compliance) const {
-    ASSERT_VALID_INDEX(index, onVelocities);
+    requireIndex(getClassName(), "velocity constraint", "addVelocityConstraint()", index, onVelocities.size());
     particles = onVelocities[index].particles;
     coefficients = onVelocities[index].coefficients;
     rate = onVelocities[index].rate;
@@ -225,7 +237,7 @@ void SpookIntegrator::getVelocityConstraintParameters(int index, vector<int>& pa
 void SpookIntegrator::setVelocityConstraintParameters(int index, const vector<int>& particles,
                                                       const vector<string>& coefficients, const string& rate,
                                                       double compliance) {
-    ASSERT_VALID_INDEX(index, onVelocities);
+    requireIndex(getClassName(), "velocity constraint", "addVelocityConstraint()", index, onVelocities.size());
     requireDifferent(particles);
     if (coefficients.size() != 3 * particles.size()) {
         std::stringstream message;

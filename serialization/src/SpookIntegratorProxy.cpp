@@ -44,11 +44,12 @@ SpookIntegratorProxy::SpookIntegratorProxy() : SerializationProxy("SpookIntegrat
 
 void SpookIntegratorProxy::serialize(const void* object, SerializationNode& node) const {
     const auto& integrator = serializedIntegrator<SpookIntegrator>(object);
-    writeVersion(node, 1);
+    writeVersion(node, 2);
     writeIntegrator(node, integrator);
     node.setDoubleProperty("compliance", integrator.getCompliance());
     node.setDoubleProperty("velocityCompliance", integrator.getVelocityCompliance());
     node.setDoubleProperty("damping", integrator.getDamping());
+    node.setDoubleProperty("dampingSteps", integrator.getDampingSteps());
     double softness[2], distance;
     vector<int> particles;
     int particle1, particle2;
@@ -95,12 +96,15 @@ void SpookIntegratorProxy::serialize(const void* object, SerializationNode& node
 }
 
 void* SpookIntegratorProxy::deserialize(const SerializationNode& node) const {
-    readVersion(node, getTypeName(), 1);
+    const int version = readVersion(node, getTypeName(), 2);
     auto integrator = std::make_unique<SpookIntegrator>(node.getDoubleProperty("stepSize"));
     readIntegrator(node, *integrator);
     integrator->setCompliance(compliance(node));
     integrator->setVelocityCompliance(node.getDoubleProperty("velocityCompliance"));
-    integrator->setDamping(damping(node));
+    if (damping(node) > 0)
+        integrator->setDamping(damping(node));
+    else // in version 1 it was the paper's two steps
+        integrator->setDampingSteps(version == 1 ? 2 : node.getDoubleProperty("dampingSteps"));
     for (const SerializationNode& child : node.getChildNode("SystemConstraints").getChildren())
         integrator->setSystemConstraintParameters(child.getIntProperty("index"), compliance(child), damping(child));
     for (const SerializationNode& child : node.getChildNode("DistanceConstraints").getChildren())

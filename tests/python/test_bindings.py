@@ -90,6 +90,7 @@ SOFTNESS = ["compliance", "damping"]
 
 @pytest.mark.parametrize("name, arguments", [
     ("setCompliance", ["compliance"]), ("setVelocityCompliance", ["compliance"]), ("setDamping", ["damping"]),
+    ("setDampingSteps", ["steps"]),
     ("setSystemConstraintParameters", ["constraint", *SOFTNESS]), ("getSystemConstraintParameters", ["constraint"]),
     ("addDistanceConstraint", ["particle1", "particle2", "distance", *SOFTNESS]),
     ("setDistanceConstraintParameters", ["index", "particle1", "particle2", "distance", *SOFTNESS]),

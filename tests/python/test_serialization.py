@@ -115,12 +115,24 @@ def test_an_infinite_period_survives():
     assert copy.getProjectedPeriod() == float("inf")*unit.picoseconds
 
 
+def test_a_damping_in_steps_survives():
+    integrator = SpookIntegrator(0.003)
+    for steps in (0.25, 2/3):
+        integrator.setDampingSteps(steps)
+        copy = SpookIntegrator.cast(XmlSerializer.clone(integrator))
+        assert copy.getDampingSteps() == steps and copy.getDamping() == 0*PICOSECONDS
+        copy.setStepSize(0.006)
+        assert copy.computeDamping() == 0.006*steps*PICOSECONDS
+
+
 def test_every_setter_is_tested(cls):
     """A setting added later must be added above, and so to the XML."""
     setters = {name[3:] for name in dir(cls) if name.startswith("set")}
     # For pairs and constraints see test_pairs_survive and test_constraints_survive.
-    # Velocities are the Context's.
-    others = {"VelocitiesToTemperature", "PairParameters", *(f"{kind}ConstraintParameters" for kind in (*CONSTRAINTS, "System"))}
+    # Velocities are the Context's. For the damping in steps see test_a_damping_in_steps_survives: it takes the place of
+    # the one in ps.
+    others = {"VelocitiesToTemperature", "PairParameters", "DampingSteps",
+              *(f"{kind}ConstraintParameters" for kind in (*CONSTRAINTS, "System"))}
     assert setters - others == set(SETTINGS[cls])
 
 
@@ -190,6 +202,13 @@ def test_xml_of_version_1_stays_readable():
     assert integrator.getPositionConstraintParameters(0)[:2] == [3, openmm.Vec3(1, 2, 3)*unit.nanometer]
     assert integrator.getHolonomicConstraintParameters(0)[:2] == [[7], "x1"]
     assert integrator.getVelocityConstraintParameters(0)[:3] == [[7], ["1", "0", "z1"], "t"]
+    integrator = SpookIntegrator.cast(XmlSerializer.deserialize("""<?xml version="1.0" ?>
+        <Integrator compliance="1e-07" constraintTolerance="1e-06" damping="0" integrationForceGroups="-1"
+         stepSize=".004" type="SpookIntegrator" velocityCompliance="2e-08" version="1">
+            <SystemConstraints/><DistanceConstraints/><PositionConstraints/><HolonomicConstraints/>
+            <VelocityConstraints/>
+        </Integrator>"""))
+    assert integrator.computeDamping() == 0.008*PICOSECONDS     # 0 was the paper's two steps
     integrator = HMMIntegrator.cast(XmlSerializer.deserialize("""<?xml version="1.0" ?>
         <Integrator constraintTolerance="1e-06" filter="2" frequency="1e5" integrationForceGroups="-1" macroMethod="0"
          numMicroSteps="10" numPeriods="20" phaseParameter="phi" stepSize=".004" type="HMMIntegrator" version="1"
@@ -202,7 +221,7 @@ def test_xml_of_version_1_stays_readable():
 
 
 def newest_version(cls):
-    return 2 if issubclass(cls, ZhangSkeelIntegrator) else 1
+    return 2 if issubclass(cls, (ZhangSkeelIntegrator, SpookIntegrator)) else 1
 
 
 @pytest.mark.parametrize("beyond", [False, True])

@@ -51,11 +51,11 @@ FRICTION = {"spook-2fs-often": 5.0}  # 1/ps, where it is not the option's
 SAMPLED = {
     REFERENCE: Run("LangevinMiddle + SETTLE", "rigid", 0.002, langevin_middle, REFERENCE),
     CONTROL: Run("Andersen, Verlet + SETTLE", "rigid", 0.002, verlet, REFERENCE),
-    "spook-1fs": Run("Andersen, SPOOK", "rigid", 0.001, spook(0), REFERENCE),
-    "spook-2fs": Run("Andersen, SPOOK", "rigid", 0.002, spook(0), REFERENCE),
+    "spook-1fs": Run("Andersen, SPOOK", "rigid", 0.001, spook(2), REFERENCE),
+    "spook-2fs": Run("Andersen, SPOOK", "rigid", 0.002, spook(2), REFERENCE),
     "spook-1fs-quarter": Run("Andersen, SPOOK, tau = h/4", "rigid", 0.001, spook(0.25), REFERENCE),
     "spook-2fs-quarter": Run("Andersen, SPOOK, tau = h/4", "rigid", 0.002, spook(0.25), REFERENCE),
-    "spook-2fs-often": Run("Andersen 5/ps, SPOOK", "rigid", 0.002, spook(0), REFERENCE),
+    "spook-2fs-often": Run("Andersen 5/ps, SPOOK", "rigid", 0.002, spook(2), REFERENCE),
 }
 
 

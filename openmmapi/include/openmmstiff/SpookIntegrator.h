@@ -33,11 +33,14 @@ namespace OpenMMStiff {
  *
  * As in OpenMM's VerletIntegrator, velocities belong to the time half a step before that of the positions; the kinetic
  * energy is computed from the mean of those before and after the present time. Then positions are of second order in h.
+ * Where the next step would fail, it is that of the velocities as they are, so that energies help to find the reason.
  *
  * The method is dissipative: violations follow the motion with a lag of tau, and the constraint forces do work on them;
  * the energy changes at a mean rate of h tau^2/2 <lambda' c'> - epsilon tau <lambda'^2>, which is negative, with
- * c = v^T (Hess g) v. Velocity constraints whose direction turns at a rate omega take omega^2 h/2 of the velocity in
- * a unit of time. For a constant temperature add an AndersenThermostat to the System.
+ * c = v^T (Hess g) v. By default tau is a quarter of a step, with which molecules keep their energy; with the two steps
+ * of the paper, setDampingSteps(2), which are meant for machines, they cool within picoseconds. Velocity constraints
+ * whose direction turns at a rate omega take omega^2 h/2 of the velocity in a unit of time. For a constant temperature
+ * add an AndersenThermostat to the System.
  */
 class OPENMM_EXPORT_STIFF SpookIntegrator : public StiffIntegrator {
 public:
@@ -76,22 +79,38 @@ public:
      */
     void setVelocityCompliance(double compliance);
     /**
-     * Get the damping time tau of holonomic constraints, as it was set [ps]. See setDamping() for details.
+     * Get the damping time tau of holonomic constraints, 0 if it follows the step size [ps]. See setDamping() for
+     * details.
      */
     double getDamping() const {
         return damping;
     }
     /**
-     * Set the damping time tau of holonomic constraints, with which violations decay. With 0, the default, it is two
-     * steps, whatever their size, as in the paper. The longer it is, the larger are the violations in motion,
-     * (h^2/4 + h tau/2) v^T (Hess g) v, and the energy lost. With much less than a quarter of a step molecules may blow
-     * up.
+     * Set the damping time tau of holonomic constraints, with which violations decay, to a time that does not change
+     * with the step size; see setDampingSteps() for one that does. The longer it is, the larger are the violations in
+     * motion, (h^2/4 + h tau/2) v^T (Hess g) v, and the energy lost. With 0, the default, it is a quarter of a step:
+     * with much less molecules may blow up.
      *
-     * @param damping   the damping time [ps]; an OpenMMException if it is negative
+     * @param damping   the damping time [ps], or 0 for a quarter of a step, whatever its size; an OpenMMException if it
+     *                  is negative
      */
     void setDamping(double damping);
     /**
-     * Compute the damping time tau of holonomic constraints: the one that was set, or two steps of the present size.
+     * Get the damping time of holonomic constraints in steps, 0 if a time has been set with setDamping().
+     */
+    double getDampingSteps() const {
+        return dampingSteps;
+    }
+    /**
+     * Set the damping time tau of holonomic constraints to so many steps, whatever their size, in place of a time that
+     * was set with setDamping(). The default is a quarter, for molecules; the paper's number is 2, for machines.
+     *
+     * @param steps   the number of steps; an OpenMMException if it is not positive
+     */
+    void setDampingSteps(double steps);
+    /**
+     * Compute the damping time tau of holonomic constraints: the one that was set, or so many steps of the present
+     * size.
      *
      * @return the damping time [ps]
      */
@@ -251,8 +270,8 @@ public:
      * are reported when a Context is created.
      *
      * @param particles      the indices of the particles p1, p2, ...
-     * @param coefficients   the x, y and z components of c_1, then those of c_2, ...
-     * @param rate           w, in nm/ps if the coefficients are numbers
+     * @param coefficients   the x, y and z components of c_1, then those of c_2, ... [expression]
+     * @param rate           w [expression], in nm/ps if the coefficients are numbers
      * @param compliance     its compliance [nm^2*mol/(kJ*ps)], or 0 for that of the integrator
      * @return the index of the velocity constraint that was added
      */
@@ -274,8 +293,8 @@ public:
      *
      * @param index          the index of the velocity constraint
      * @param particles      the indices of the particles p1, p2, ...
-     * @param coefficients   the x, y and z components of c_1, then those of c_2, ...
-     * @param rate           w, in nm/ps if the coefficients are numbers
+     * @param coefficients   the x, y and z components of c_1, then those of c_2, ... [expression]
+     * @param rate           w [expression], in nm/ps if the coefficients are numbers
      * @param compliance     its compliance [nm^2*mol/(kJ*ps)], or 0 for that of the integrator
      */
     void setVelocityConstraintParameters(int index, const std::vector<int>& particles,
@@ -342,7 +361,7 @@ private:
         std::string rate;
         double compliance;
     };
-    double compliance, velocityCompliance, damping;
+    double compliance, velocityCompliance, damping, dampingSteps; // one of the last two is 0
     std::map<int, Softness> ofSystem;
     std::vector<DistanceConstraint> distances;
     std::vector<PositionConstraint> places;

@@ -1,0 +1,206 @@
+/**
+ * SpookIntegrator: kinds of constraints, and what they do to each other, on each platform.
+ */
+
+#include "OpenMMStiff.h"
+#include "PlatformTest.h"
+#include "SpookSystems.h"
+#include "Statistics.h"
+#include "Systems.h"
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using std::vector;
+
+namespace {
+
+double norm(const Vec3& v) {
+    return std::sqrt(v.dot(v));
+}
+
+/** In a chain that hangs at rest the multipliers are the weights, and the constraints give way by epsilon lambda. */
+void testMultipliersAreForces(Platform& platform) {
+    System system = makeParticles({0, 2, 3, 4});
+    addGravity(system);
+    const double epsilon = 1e-5;
+    SpookIntegrator integrator(0.01);
+    integrator.setCompliance(epsilon);
+    vector<Vec3> positions;
+    for (int i = 0; i < 4; i++) {
+        positions.push_back(Vec3(0, -i, 0));
+        if (i > 0)
+            integrator.addDistanceConstraint(i - 1, i, 1);
+    }
+    Context context(system, integrator, platform);
+    context.setPositions(positions);
+    assertThrows([&] { integrator.getMultipliers(); }, {"SpookIntegrator", "first step"});
+    integrator.step(2000);
+    const vector<double> multipliers = integrator.getMultipliers(), violations = integrator.computeViolations();
+    const double weights[] = {9, 7, 4};
+    for (int i = 0; i < 3; i++) {
+        ASSERT_EQUAL_TOL(-weights[i], multipliers[i], 1e-9);
+        ASSERT_EQUAL_TOL(epsilon * weights[i], violations[i], 1e-7);
+    }
+}
+
+/**
+ * Constraints that depend on each other, each there twice, do no harm: violations are of the size that motion and
+ * forces explain, (h^2/4 + h tau/2) v^2/r - epsilon lambda. OpenMM's CCMA is beside it.
+ */
+void testDependentConstraints(Platform& platform) {
+    for (const DependentConstraints& group : makeDependentConstraints()) {
+        const double h = 0.01;
+        const int numSteps = 5000;
+        const System system = group.makeSystem();
+        SpookIntegrator integrator(h);
+        integrator.setDampingSteps(2);
+        for (int c = 0; c < system.getNumConstraints(); c++) {
+            int i, j;
+            double distance;
+            system.getConstraintParameters(c, i, j, distance);
+            integrator.addDistanceConstraint(i, j, distance);
+        }
+        Context context(system, integrator, platform);
+        context.setPositions(group.positions);
+        context.setVelocitiesToTemperature(300, 1);
+        double squares = 0, expected = 0, largest = 0;
+        for (int step = 0; step < numSteps; step++) {
+            integrator.step(1);
+            largest = std::max(largest, largestViolation(context));
+            const vector<Vec3> x = getPositions(context), v = getVelocities(context);
+            const vector<double> violations = integrator.computeViolations(), lambda = integrator.getMultipliers();
+            for (size_t c = 0; c < group.pairs.size(); c++) {
+                const auto& [i, j] = group.pairs[c];
+                const Vec3 d = x[j] - x[i], rate = v[j] - v[i];
+                const double r = norm(d), along = d.dot(rate) / r, curvature = (rate.dot(rate) - along * along) / r;
+                squares += violations[c] * violations[c];
+                expected += std::pow(1.25 * h * h * curvature - integrator.getCompliance() * lambda[c], 2);
+            }
+        }
+        VerletIntegrator verlet(h);
+        const std::string end = watchConstraints(verlet, system, group.positions, numSteps, platform);
+        const double ratio = std::sqrt(squares / expected);
+        std::cout << group.name << ": rms violation " << ratio << " times the expected, relative violation at most "
+                  << largest << "; OpenMM's CCMA " << end << std::endl;
+        ASSERT_EQUAL_TOL(1, ratio, 0.1);
+        ASSERT(largest < 0.05);
+    }
+}
+
+/** Constraints that contradict each other find the compromise of their compliances, and violations stay there. */
+void testContradictoryConstraints(Platform& platform) {
+    System system = makeParticles({12, 14});
+    SpookIntegrator integrator(0.002);
+    integrator.addDistanceConstraint(0, 1, 0.14, 1e-7);
+    integrator.addDistanceConstraint(0, 1, 0.15, 3e-7);
+    Context context(system, integrator, platform);
+    context.setPositions({Vec3(), Vec3(0.2, 0, 0)});
+    integrator.step(200);
+    const double r = norm(getPositions(context)[1] - getPositions(context)[0]);
+    ASSERT_EQUAL_TOL(0.14 + 0.01 / 4, r, 1e-9); // sum (r - d_i) / epsilon_i = 0
+    // A triangle that cannot be, thermostatted. The forces by which its sides hold each other, g/epsilon, push the
+    // long side out of the line: the compliance must leave h^2 g/(epsilon m r) well below 4.
+    System triangle = makeParticles({12, 12, 12});
+    triangle.addForce(new AndersenThermostat(300, 5));
+    SpookIntegrator impossible(0.002);
+    impossible.setCompliance(1e-6);
+    impossible.addDistanceConstraint(0, 1, 0.1);
+    impossible.addDistanceConstraint(1, 2, 0.1);
+    impossible.addDistanceConstraint(0, 2, 0.26);
+    Context flat(triangle, impossible, platform);
+    flat.setPositions({Vec3(), Vec3(0.1, 0.01, 0), Vec3(0.2, 0, 0)});
+    flat.setVelocitiesToTemperature(300, 1);
+    impossible.step(50);
+    for (int i = 0; i < 5000; i++) {
+        impossible.step(1);
+        const vector<double> violations = impossible.computeViolations();
+        for (double g : {violations[0], violations[1], -violations[2]})
+            ASSERT_EQUAL_TOL(0.02, g, 0.01);
+    }
+}
+
+/** A distance whose rate is prescribed follows its integral, to second order; the multiplier is the force it takes. */
+void testPrescribedPulling(Platform& platform) {
+    System system = makeParticles({3, 5});
+    auto* spring = new HarmonicBondForce();
+    spring->addBond(0, 1, 0.5, 20);
+    system.addForce(spring);
+    vector<double> steps, errors;
+    for (double h : {0.04, 0.02, 0.01, 0.005}) {
+        SpookIntegrator integrator(h);
+        integrator.setVelocityCompliance(1e-12);
+        integrator.addVelocityConstraint({0, 1}, {"-1", "0", "0", "1", "0", "0"}, "0.3+0.2*cos(2*t)");
+        Context context(system, integrator, platform);
+        context.setPositions({Vec3(), Vec3(0.5, 0, 0)});
+        // From the velocities of the constraint, half a step earlier.
+        const double rate = 0.3 + 0.2 * std::cos(-h);
+        context.setVelocities({Vec3(-5 * rate / 8, 0, 0), Vec3(3 * rate / 8, 0, 0)});
+        integrator.step(std::lround(2 / h));
+        const vector<Vec3> x = getPositions(context);
+        const double expected = 0.5 + 0.3 * 2 + 0.1 * std::sin(4.0);
+        steps.push_back(h);
+        errors.push_back(std::abs(x[1][0] - x[0][0] - expected));
+        ASSERT_EQUAL_TOL(0, integrator.computeViolations()[0], 1e-6);
+        // The last kick was at t - h: k (d - d0) + mu d''.
+        const double t = 2 - h, d = 0.5 + 0.3 * t + 0.1 * std::sin(2 * t);
+        const double force = 20 * (d - 0.5) - 15.0 / 8 * 0.4 * std::sin(2 * t);
+        ASSERT_EQUAL_TOL(force, integrator.getMultipliers()[0], 0.2 * h);
+    }
+    const double slope = logSlope(steps, errors);
+    std::cout << "prescribed pulling: slope " << slope << std::endl;
+    ASSERT_EQUAL_TOL(2, slope, 0.05);
+}
+
+/** A skate on a slope that turns comes back up instead of sliding down: the error of its path is of first order. */
+void testSkateOnASlope(Platform& platform) {
+    const double omega = 2, end = 3;
+    System system = makeParticles({1, 1});
+    addGravity(system);
+    vector<double> steps, errors;
+    for (double h : {0.01, 0.005, 0.0025, 0.00125}) {
+        SpookIntegrator integrator(h);
+        integrator.setCompliance(1e-10);
+        integrator.addDistanceConstraint(0, 1, 1);
+        const std::string across[] = {"-(y2-y1)/2", "(x2-x1)/2"};
+        integrator.addVelocityConstraint({0, 1}, {across[0], across[1], "0", across[0], across[1], "0"});
+        Context context(system, integrator, platform);
+        // The rod lies across the slope and turns; its centre is at rest. Half a step earlier the rod was turned back.
+        context.setPositions({Vec3(-0.5, 0, 0), Vec3(0.5, 0, 0)});
+        const double back = -omega * h / 2;
+        const Vec3 turning(-0.5 * omega * std::sin(back), 0.5 * omega * std::cos(back), 0);
+        context.setVelocities({-turning, turning});
+        integrator.step(std::lround(end / h));
+        const vector<Vec3> x = getPositions(context);
+        const Vec3 centre = (x[0] + x[1]) * 0.5;
+        // The speed along the rod, at the angle omega t, is (cos(omega t) - 1)/omega.
+        const double s = std::sin(omega * end), c = std::cos(omega * end);
+        const Vec3 exact(omega * end / 2 + s * c / 2 - s, s * s / 2 + c - 1, 0);
+        steps.push_back(h);
+        errors.push_back(norm(centre - exact / (omega * omega)));
+    }
+    const double slope = logSlope(steps, errors);
+    std::cout << "skate: slope " << slope << std::endl;
+    ASSERT_EQUAL_TOL(1, slope, 0.05);
+}
+
+/** Two particles in one place have no direction: their constraint exerts no force, and moves nothing. */
+void testConstraintWithoutDirection(Platform& platform) {
+    System system = makeParticles({1, 2});
+    SpookIntegrator integrator(0.001);
+    integrator.addDistanceConstraint(0, 1, 0.1);
+    Context context(system, integrator, platform);
+    context.setPositions({Vec3(), Vec3()});
+    integrator.step(1);
+    ASSERT_EQUAL(0, integrator.getMultipliers()[0]);
+    ASSERT_EQUAL_VEC(Vec3(), getPositions(context)[1], 0);
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testMultipliersAreForces), CLAIM(testDependentConstraints),
+                            CLAIM(testContradictoryConstraints), CLAIM(testPrescribedPulling), CLAIM(testSkateOnASlope),
+                            CLAIM(testConstraintWithoutDirection)});
+}

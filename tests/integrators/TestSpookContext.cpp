@@ -1,0 +1,389 @@
+/**
+ * SpookIntegrator: what it owes to its Context and its user, on each platform.
+ */
+
+#include "CountAllocations.h"
+#include "OpenMMStiff.h"
+#include "PlatformTest.h"
+#include "SpookSystems.h"
+#include "Systems.h"
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using std::vector;
+
+namespace {
+
+/** Reported energies are those of the present time, as VerletIntegrator's are, whatever groups are asked for. */
+void testEnergiesAreOfThePresentTime(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    addWell(model);
+    model.system.getForce(3).setForceGroup(2);
+    SpookIntegrator integrator(0.0005);
+    VerletIntegrator verlet(0.0005);
+    vector<vector<double>> energies;
+    vector<vector<Vec3>> forces;
+    for (Integrator* each : {(Integrator*) &integrator, (Integrator*) &verlet}) {
+        Context context(model.system, *each, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocitiesToTemperature(300, 5);
+        each->step(100);
+        energies.emplace_back();
+        for (int i = 0; i < 3; i++) {
+            energies.back().push_back(context.getState(State::Energy).getKineticEnergy());
+            each->step(5);
+        }
+        const State state = context.getState(State::Energy | State::Forces, false, 1 << 2);
+        energies.back().push_back(state.getPotentialEnergy());
+        forces.push_back(state.getForces());
+    }
+    for (size_t i = 0; i < energies[0].size(); i++)
+        ASSERT_EQUAL_TOL(energies[1][i], energies[0][i], 1e-7);
+    ASSERT(largestDifference(forces[0], forces[1]) < 1e-7);
+}
+
+/** That of the velocities as they are. */
+double kineticEnergy(const Context& context) {
+    const vector<Vec3> velocities = getVelocities(context);
+    double energy = 0;
+    for (size_t i = 0; i < velocities.size(); i++)
+        energy += 0.5 * context.getSystem().getParticleMass(i) * velocities[i].dot(velocities[i]);
+    return energy;
+}
+
+/**
+ * Where a step is impossible, energies are there to find out why: the potential energy of each group as it is, as with
+ * VerletIntegrator, and the kinetic energy of the velocities as they are.
+ */
+void testEnergiesWhereAStepIsImpossible(Platform& platform) {
+    System system = makeParticles({12, 1, 16});
+    const char* energies[] = {"3*x", "sqrt(x)", "1/(y-0.5)"}; // a good one; not a number; infinite
+    for (int group = 0; group < 3; group++) {
+        auto* force = new CustomExternalForce(energies[group]);
+        force->setForceGroup(group);
+        for (int i = 0; i < 3; i++)
+            force->addParticle(i);
+        system.addForce(force);
+    }
+    SpookIntegrator integrator(0.001);
+    VerletIntegrator verlet(0.001);
+    integrator.addDistanceConstraint(0, 1, 0.1);
+    Context context(system, integrator, platform), other(system, verlet, platform);
+    const vector<Vec3> positions = {Vec3(), Vec3(-0.1, 0, 0), Vec3(0, 0.5, 0)};
+    for (Context* each : {&context, &other}) {
+        each->setPositions(positions);
+        each->setVelocities(makeVelocities(system, 300, 1));
+    }
+    for (int groups : {0, 1, 2, 4, 7}) {
+        const State state = context.getState(State::Energy | State::Forces, false, groups),
+                    expected = other.getState(State::Energy | State::Forces, false, groups);
+        const double found = state.getPotentialEnergy(), potential = expected.getPotentialEnergy();
+        ASSERT(found == potential || (std::isnan(found) && std::isnan(potential)));
+        ASSERT_EQUAL(groups < 2, std::isfinite(found));
+        for (int i = 0; i < 3; i++)
+            ASSERT(groups > 1 || state.getForces()[i] == expected.getForces()[i]);
+        ASSERT_EQUAL_TOL(kineticEnergy(context), state.getKineticEnergy(), 1e-12);
+    }
+    assertThrows([&] { integrator.step(1); }, {"SpookIntegrator", "not finite"});
+    ASSERT(getPositions(context) == positions);
+
+    // Constraints that cannot be solved for.
+    System pair = makeParticles({1, 1});
+    SpookIntegrator twice(0.001);
+    for (int copy = 0; copy < 2; copy++)
+        twice.addDistanceConstraint(0, 1, 0.1, 1e-30);
+    Context apart(pair, twice, platform);
+    apart.setPositions({Vec3(), Vec3(0.1, 0, 0)});
+    apart.setVelocities({Vec3(1, 0, 0), Vec3()});
+    ASSERT_EQUAL_TOL(0.5, apart.getState(State::Energy).getKineticEnergy(), 1e-12);
+    assertThrows([&] { twice.step(1); }, {"SpookIntegrator", "depend on each other"});
+}
+
+/** If what was set is not finite, that is said, and not that the step is too large or a constraint impossible. */
+void testStartsThatAreNotFinite(Platform& platform) {
+    System system = makeParticles({12, 1});
+    addGravity(system);
+    SpookIntegrator integrator(0.001);
+    integrator.addDistanceConstraint(0, 1, 0.1);
+    Context context(system, integrator, platform);
+    context.setPositions({Vec3(), Vec3(0.1, 0, 0)});
+    for (double value : {NAN, INFINITY}) {
+        context.setVelocities({Vec3(), Vec3(0, value, 0)});
+        assertThrows([&] { integrator.step(1); },
+                     {"SpookIntegrator: the velocity of particle 1", "not finite", "before the step", "setVelocities"});
+        context.setVelocities({Vec3(), Vec3()});
+        context.setPositions({Vec3(value, 0, 0), Vec3(0.1, 0, 0)});
+        assertThrows([&] { integrator.step(1); },
+                     {"SpookIntegrator: the position of particle 0", "not finite", "before the step", "setPositions"});
+        context.setPositions({Vec3(), Vec3(0.1, 0, 0)});
+        integrator.step(1);
+    }
+}
+
+/** What is set between steps has the effect that it would have had from the beginning. */
+void testChangesTakeEffect(Platform& platform) {
+    System system = makeParticles({12, 1, 1});
+    system.addConstraint(0, 1, 0.1);
+    using Change = std::function<void(SpookIntegrator&)>;
+    const vector<Change> changes = {
+            [](SpookIntegrator& integrator) { integrator.setCompliance(1e-4); },
+            [](SpookIntegrator& integrator) { integrator.setVelocityCompliance(1e-2); },
+            [](SpookIntegrator& integrator) { integrator.setDamping(0.1); },
+            [](SpookIntegrator& integrator) { integrator.setDampingSteps(2); },
+            [](SpookIntegrator& integrator) { integrator.setStepSize(0.003); },
+            [](SpookIntegrator& integrator) { integrator.setSystemConstraintParameters(0, 1e-3, 0.2); },
+            [](SpookIntegrator& integrator) { integrator.setDistanceConstraintParameters(0, 1, 2, 0.16); },
+            [](SpookIntegrator& integrator) { integrator.setPositionConstraintParameters(0, 0, Vec3(0, 0.1, 0)); },
+            [](SpookIntegrator& integrator) {
+                integrator.setHolonomicConstraintParameters(0, {1, 2}, "x1-x2");
+            },
+            [](SpookIntegrator& integrator) {
+                integrator.setVelocityConstraintParameters(0, {2}, {"0", "0", "2"}, "1");
+            },
+            [](SpookIntegrator& integrator) { integrator.addDistanceConstraint(0, 2, 0.12); },
+    };
+    for (const Change& change : changes) {
+        vector<vector<Vec3>> ends;
+        for (bool late : {false, true}) {
+            SpookIntegrator integrator(0.002);
+            integrator.addDistanceConstraint(1, 2, 0.15);
+            integrator.addPositionConstraint(0, Vec3());
+            integrator.addHolonomicConstraint({1, 2}, "y1+y2");
+            integrator.addVelocityConstraint({2}, {"0", "0", "1"}, "t");
+            if (!late)
+                change(integrator);
+            Context context(system, integrator, platform);
+            if (late) {
+                context.setPositions({Vec3(), Vec3(0.1, 0, 0), Vec3(0, 0.1, 0)});
+                integrator.step(3);
+                change(integrator);
+            }
+            context.setTime(0.5);
+            context.setPositions({Vec3(0.01, 0, 0), Vec3(0.11, 0, 0), Vec3(0, 0.1, 0.01)});
+            context.setVelocities(makeVelocities(system, 300, 2));
+            integrator.step(2);
+            ends.push_back(getPositions(context));
+        }
+        ASSERT(largestDifference(ends[0], ends[1]) == 0);
+    }
+}
+
+/** Multipliers belong to the last step, also after a checkpoint. */
+void testMultipliersAreInCheckpoints(Platform& platform) {
+    const DoublePendulum pendulum;
+    SpookIntegrator integrator(0.01), resumed(0.01);
+    DoublePendulum::addRods(integrator);
+    DoublePendulum::addRods(resumed);
+    Context context(pendulum.system, integrator, platform), other(pendulum.system, resumed, platform);
+    context.setPositions(pendulum.positions);
+    integrator.step(50);
+    std::stringstream checkpoint;
+    context.createCheckpoint(checkpoint);
+    other.loadCheckpoint(checkpoint);
+    ASSERT(integrator.getMultipliers() == resumed.getMultipliers());
+    context.reinitialize();
+    assertThrows([&] { integrator.getMultipliers(); }, {"first step"});
+    SpookIntegrator another(0.01);
+    another.addDistanceConstraint(0, 1, 1);
+    Context different(pendulum.system, another, platform);
+    checkpoint.clear();
+    checkpoint.seekg(0);
+    assertThrows([&] { different.loadCheckpoint(checkpoint); }, {"SpookIntegrator", "2 constraints", "1"});
+}
+
+/** Of a constraint that is not finite the error says which, before and after the first step, small block or large. */
+void testConstraintsThatAreNotFinite(Platform& platform) {
+    for (int numParticles : {3, 60}) {
+        System system = makeParticles(vector<double>(numParticles, 12));
+        vector<Vec3> positions;
+        for (int i = 0; i < numParticles; i++) {
+            positions.push_back(Vec3(0.1 * i, 0, 0));
+            if (i > 0)
+                system.addConstraint(i - 1, i, 0.1);
+        }
+        for (const char* expression : {"log(x1-50)", "sqrt(x1-0.1)", "1/(x1-0.1)"}) {
+            SpookIntegrator integrator(0.001);
+            integrator.addHolonomicConstraint({0}, "y1");
+            integrator.addHolonomicConstraint({1}, expression);
+            Context context(system, integrator, platform);
+            context.setPositions(positions);
+            const vector<Vec3> velocities = makeVelocities(system, 300, 1);
+            context.setVelocities(velocities);
+            const vector<std::string> words = {"SpookIntegrator: holonomic constraint 1", "not finite"};
+            assertThrows([&] { integrator.step(1); }, words);
+            ASSERT_EQUAL_TOL(kineticEnergy(context), context.getState(State::Energy).getKineticEnergy(), 1e-12);
+            ASSERT(getVelocities(context) == velocities && getPositions(context) == positions);
+        }
+    }
+    // The time of velocities is half a step before the present.
+    System system = makeParticles({1});
+    SpookIntegrator integrator(0.001);
+    integrator.addVelocityConstraint({0}, {"1", "0", "0"}, "sqrt(t)");
+    Context context(system, integrator, platform);
+    context.setPositions({Vec3()});
+    assertThrows([&] { context.setVelocitiesToTemperature(300, 1); }, {"SpookIntegrator", "not finite"});
+    ASSERT_EQUAL_VEC(Vec3(), getVelocities(context)[0], 0);
+    integrator.step(1);
+    ASSERT_EQUAL_TOL(std::sqrt(0.0005), getVelocities(context)[0][0], 1e-6);
+}
+
+/** What cannot be is refused, with an error that says what and what to do. */
+void testErrors(Platform& platform) {
+    SpookIntegrator integrator(0.001);
+    assertThrows([&] { integrator.setCompliance(0); }, {"SpookIntegrator", "compliance", "0", "1e-8"});
+    assertThrows([&] { integrator.setVelocityCompliance(-1); }, {"SpookIntegrator", "velocity", "-1"});
+    assertThrows([&] { integrator.setDamping(-0.5); }, {"SpookIntegrator", "damping", "-0.5"});
+    assertThrows([&] { integrator.setDamping(NAN); }, {"SpookIntegrator", "damping", "nan"});
+    assertThrows([&] { integrator.setDampingSteps(0); }, {"SpookIntegrator", "damping time in steps", "0.25"});
+    assertThrows([&] { integrator.setDampingSteps(INFINITY); }, {"SpookIntegrator", "damping time in steps", "inf"});
+    assertThrows([&] { integrator.addDistanceConstraint(3, 3, 0.1); }, {"SpookIntegrator", "particle 3 twice"});
+    assertThrows([&] { integrator.addDistanceConstraint(1, 2, 0); }, {"SpookIntegrator", "distance", "x1-x2"});
+    assertThrows([&] { integrator.addDistanceConstraint(1, 2, 0.1, -1); }, {"SpookIntegrator", "compliance", "-1"});
+    assertThrows([&] { integrator.addDistanceConstraint(1, 2, 0.1, 0, -1); }, {"SpookIntegrator", "damping", "-1"});
+    assertThrows([&] { integrator.addPositionConstraint(1, Vec3(0, NAN, 0)); }, {"SpookIntegrator", "position"});
+    assertThrows([&] { integrator.addHolonomicConstraint({}, "1"); }, {"SpookIntegrator", "at least one particle"});
+    assertThrows(
+            [&] {
+                integrator.addVelocityConstraint({0, 1}, {"1", "0", "0"});
+            },
+            {"SpookIntegrator", "2 particles", "6 coefficients, not 3"});
+    double softness[2];
+    assertThrows([&] { integrator.setSystemConstraintParameters(-1, 1, 1); }, {"SpookIntegrator", "constraint -1"});
+    assertThrows([&] { integrator.getSystemConstraintParameters(-1, softness[0], softness[1]); }, {"constraint -1"});
+    ASSERT_EQUAL(0, integrator.getNumDistanceConstraints());
+
+    // Indices of what is not there.
+    double number;
+    int particle;
+    vector<int> particles;
+    vector<std::string> texts;
+    std::string text;
+    Vec3 place;
+    auto absent = [&](const char* kind, const char* adder, const std::function<void()>& get,
+                      const std::function<void()>& set) {
+        const std::string name = std::string("SpookIntegrator: there is no ") + kind + " constraint 2";
+        assertThrows(get, {name, adder});
+        assertThrows(set, {name, adder});
+    };
+    absent(
+            "distance", "addDistanceConstraint()",
+            [&] { integrator.getDistanceConstraintParameters(2, particle, particle, number, number, number); },
+            [&] { integrator.setDistanceConstraintParameters(2, 0, 1, 0.1); });
+    absent(
+            "position", "addPositionConstraint()",
+            [&] { integrator.getPositionConstraintParameters(2, particle, place, number, number); },
+            [&] { integrator.setPositionConstraintParameters(2, 0, place); });
+    absent(
+            "holonomic", "addHolonomicConstraint()",
+            [&] { integrator.getHolonomicConstraintParameters(2, particles, text, number, number); },
+            [&] { integrator.setHolonomicConstraintParameters(2, {0}, "x1"); });
+    absent(
+            "velocity", "addVelocityConstraint()",
+            [&] { integrator.getVelocityConstraintParameters(2, particles, texts, text, number); },
+            [&] {
+                integrator.setVelocityConstraintParameters(2, {0}, {"1", "0", "0"});
+            });
+    assertThrows([&] { integrator.computeViolations(); }, {"not bound"});
+
+    // What depends on the System is found out when a Context is created; the integrator can then be mended.
+    Model model = makeWaterWithSiteAndAnchor();
+    model.system.addConstraint(0, 1, 0.1);
+    auto refused = [&](const std::function<void(SpookIntegrator&)>& add, const vector<std::string>& words) {
+        SpookIntegrator wrong(0.001);
+        add(wrong);
+        assertThrows([&] { Context context(model.system, wrong, platform); }, words);
+    };
+    refused([](auto& i) { i.addDistanceConstraint(0, 7, 1); },
+            {"SpookIntegrator: distance constraint 0", "particle 7"});
+    refused([](auto& i) { i.addDistanceConstraint(0, 3, 1); }, {"distance constraint 0", "particle 3", "virtual site"});
+    refused([](auto& i) { i.addPositionConstraint(4, Vec3()); }, {"position constraint 0", "massless", "particle 4"});
+    refused([](auto& i) { i.addHolonomicConstraint({0}, "x1+"); }, {"holonomic constraint 0", "'x1+'"});
+    refused([](auto& i) { i.addHolonomicConstraint({0}, "x2"); }, {"holonomic constraint 0", "no variable 'x2'"});
+    refused([](auto& i) { i.addHolonomicConstraint({0}, "x1-t"); }, {"holonomic constraint 0", "no variable 't'"});
+    refused(
+            [](auto& i) {
+                i.addHolonomicConstraint({0, 1}, "distance(p1,p3)");
+            },
+            {"holonomic constraint 0", "particle 'p3' in distance()"});
+    refused(
+            [](auto& i) {
+                i.addHolonomicConstraint({0, 1, 2}, "pointangle(x1,y1,z1,x2,y2,z2,x3,y3,z3)");
+            },
+            {"holonomic constraint 0", "'pointangle'", "not supported"});
+    refused([](auto& i) { i.addHolonomicConstraint({0}, "x1-log(-1)"); }, {"holonomic constraint 0", "nan"});
+    refused([](auto& i) { i.addHolonomicConstraint({0}, "3"); }, {"holonomic constraint 0", "no particle"});
+    refused([](auto& i) { i.addHolonomicConstraint({0, 4}, "x2"); }, {"holonomic constraint 0", "no particle"});
+    refused([](auto& i) { i.addHolonomicConstraint({0, 1}, "angle(p1,p2,p1)"); }, {"holonomic constraint 0", "twice"});
+    refused([](auto& i) { i.addVelocityConstraint({0}, {"0", "0", "0"}); }, {"velocity constraint 0", "no particle"});
+    refused(
+            [](auto& i) {
+                i.addVelocityConstraint({4, 0}, {"1", "0", "0", "0", "0", "0"});
+            },
+            {"velocity constraint 0", "no particle"});
+    refused([](auto& i) { i.addVelocityConstraint({0}, {"1", "0", "q"}); }, {"velocity constraint 0", "'q'"});
+    const vector<std::string> beyond = {"SpookIntegrator", "constraint 1", "has only 1",
+                                        "setSystemConstraintParameters(1, 0, 0)"};
+    refused([](auto& i) { i.setSystemConstraintParameters(1, 1, 1); }, beyond);
+
+    // Compliances that are lost to rounding, and no step.
+    System pair = makeParticles({1, 1});
+    SpookIntegrator twice(0.001);
+    for (int copy = 0; copy < 2; copy++)
+        twice.addDistanceConstraint(0, 1, 0.1, 1e-30);
+    Context apart(pair, twice, platform);
+    apart.setPositions({Vec3(), Vec3(0.1, 0, 0)});
+    assertThrows([&] { twice.step(1); },
+                 {"SpookIntegrator", "particles 0, 1", "depend on each other", "setCompliance"});
+    twice.setStepSize(0);
+    assertThrows([&] { twice.step(1); }, {"SpookIntegrator", "step size", "positive"});
+
+    // A massless particle, as an anchor or a pin, is welcome, and a change to something impossible can be undone.
+    integrator.addDistanceConstraint(0, 4, 0.1);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    integrator.step(1);
+    integrator.setDistanceConstraintParameters(0, 0, 9, 0.1);
+    assertThrows([&] { integrator.step(1); }, {"particle 9"});
+    integrator.setDistanceConstraintParameters(0, 0, 4, 0.1);
+    integrator.step(1);
+    integrator.setSystemConstraintParameters(1, 1, 1);
+    assertThrows([&] { integrator.step(1); }, beyond);
+    integrator.setSystemConstraintParameters(1, 0, 0);
+    integrator.step(1);
+    ASSERT_EQUAL(3, context.getStepCount());
+}
+
+/** Neither small nor large blocks, nor expressions, take memory in a step. */
+void testNoMemoryIsAllocated(Platform& platform) {
+    if (!canCountAllocations)
+        return;
+    Model model = makeWaterInField();
+    const int first = model.system.getNumParticles();
+    SpookIntegrator integrator(0.002);
+    for (int i = 0; i < 60; i++) {
+        model.system.addParticle(14);
+        model.positions.push_back(Vec3(1 + 0.13 * i, 0.08 * (i % 2), 0.02 * (i % 3)));
+        if (i > 0)
+            model.system.addConstraint(first + i - 1, first + i, 0.155);
+    }
+    model.system.addConstraint(0, 1, bondLength);
+    integrator.addPositionConstraint(first, model.positions[first]);
+    integrator.addHolonomicConstraint({1, 0, 2}, "angle(p1,p2,p3)-1.8");
+    integrator.addVelocityConstraint({2}, {"x1", "0", "1"}, "sin(t)");
+    Context context(model.system, integrator, platform, deterministic(platform));
+    context.setPositions(model.positions);
+    integrator.step(2);
+    assertTakesNoMemory(
+            "10 steps", [&] { integrator.step(10); }, [&] { evaluateForces(context, 10); });
+}
+
+} // namespace
+
+int main(int argc, char* argv[]) {
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testEnergiesAreOfThePresentTime), CLAIM(testEnergiesWhereAStepIsImpossible),
+                            CLAIM(testStartsThatAreNotFinite), CLAIM(testChangesTakeEffect),
+                            CLAIM(testMultipliersAreInCheckpoints), CLAIM(testConstraintsThatAreNotFinite),
+                            CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
+}
