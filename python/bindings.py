@@ -8,8 +8,9 @@ For each class and public method of the headers that stiff.i includes, bindings.
 - if all types are known (below), the method in Python, with the arguments' names, and with conversions: a `double` has
   the unit that its comment names in brackets, such as [ps], or is a plain number if there is none; an `int` named
   `groups` holds the bit flags of force groups, for which Python takes a set, too, and one named `steps` is not
-  negative; step() issues the warning that it has left; enumerations are integers, their values attributes of the class; what C++ returns through arguments, such
-  as an `int&`, comes back in a list.
+  negative; for strings whose comment says [expression] numbers will do; enumerations are integers, their values
+  attributes of the class; what C++ returns through arguments, such as an `int&`, comes back in a list. step() issues
+  the warning that it has left.
 
 Other methods stay as SWIG makes them; stiff.i may then say more with %extend or %feature.
 """
@@ -53,6 +54,9 @@ class Argument:
     def is_groups(self):
         return self.type == "int" and self.name == "groups"
 
+    def is_expression(self):
+        return self.unit == "expression"
+
     def signature(self):
         default = {"true": "True", "false": "False"}.get(self.default, self.default)
         return f"{self.name}={default}" if default else self.name
@@ -63,14 +67,15 @@ class Argument:
             return f'_conversions.group_mask("{self.name}", {self.name})'
         if self.type == "int" and self.name == "steps":
             return f'_conversions.count("{self.name}", {self.name})'
+        text = "expression" if self.is_expression() else "string"
         return {
             "double": f'_conversions.number("{self.name}", {self.name}, "{self.unit}")',
             "int": f'_conversions.integer("{self.name}", {self.name})',
             "enum": f'_conversions.integer("{self.name}", {self.name})',
             "bool": f'_conversions.boolean("{self.name}", {self.name})',
-            "const std::string&": f'_conversions.string("{self.name}", {self.name})',
+            "const std::string&": f'_conversions.{text}("{self.name}", {self.name})',
             "const std::vector<int>&": f'_conversions.integers("{self.name}", {self.name})',
-            "const std::vector<std::string>&": f'_conversions.strings("{self.name}", {self.name})',
+            "const std::vector<std::string>&": f'_conversions.{text}s("{self.name}", {self.name})',
             "const OpenMM::Vec3&": f'_conversions.vector("{self.name}", {self.name}, "{self.unit}")',
             "OpenMM::System&": f'_conversions.instance("{self.name}", {self.name}, openmm.System)',
             "const OpenMM::Context&": f'_conversions.instance("{self.name}", {self.name}, openmm.Context)',
@@ -85,10 +90,11 @@ class Argument:
         return f'_conversions.quantity({self.name}, "{self.unit}")' if self.unit else self.name
 
     def documentation(self):
-        kind = {"double": "float or Quantity" if self.unit else "float", "const std::string&": "str", "enum": "int",
+        string = "str or float" if self.is_expression() else "str"
+        kind = {"double": "float or Quantity" if self.unit else "float", "const std::string&": string, "enum": "int",
                 "OpenMM::System&": "openmm.System", "const OpenMM::Context&": "openmm.Context",
                 "const std::vector<int>&": "sequence of int", "const OpenMM::Vec3&": "Vec3 or Quantity",
-                "const std::vector<std::string>&": "sequence of str"}
+                "const std::vector<std::string>&": f"sequence of {string}"}
         if self.is_result():
             kind = "Quantity" if self.unit else RESULTS[self.type]
         else:

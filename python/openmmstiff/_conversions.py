@@ -3,6 +3,7 @@
 A unit goes by the symbol that the comments in the C++ headers put in brackets.
 """
 
+import math
 import operator
 import warnings
 from collections.abc import Mapping, Set
@@ -81,6 +82,23 @@ def string(argument, value):
 def strings(argument, values):
     """The list of str that C++ takes."""
     return _elements(argument, values, "strings", string)
+
+
+def expression(argument, value):
+    """The str that C++ takes for a function: its text, or a number."""
+    if isinstance(value, str):
+        return string(argument, value)
+    if isinstance(value, (bool, numpy.bool_)) or not (unit.is_quantity(value) or hasattr(value, "__float__")):
+        raise TypeError(f"{argument} must be a string or a number, not {value!r}")
+    value = number(argument, value, "")
+    if not math.isfinite(value):
+        raise ValueError(f"{argument} must be finite, but is {value}")
+    return repr(value)
+
+
+def expressions(argument, values):
+    """The list of str that C++ takes for a sequence of functions."""
+    return _elements(argument, values, "strings or numbers", expression)
 
 
 def _sequence(values):

@@ -114,8 +114,11 @@ def test_drawn_velocities_are_allowed_by_all_constraints(platform):
     (lambda spook: spook.addHolonomicConstraint(0, "x1"), "particles must be a sequence of integers"),
     (lambda spook: spook.addHolonomicConstraint([0.5], "x1"), "an element of particles must be an integer"),
     (lambda spook: spook.addHolonomicConstraint([0], 3), "expression must be a string"),
-    (lambda spook: spook.addVelocityConstraint([0], "100"), "coefficients must be a sequence of strings"),
-    (lambda spook: spook.addVelocityConstraint([0], [1, 0, 0]), "an element of coefficients must be a string"),
+    (lambda spook: spook.addVelocityConstraint([0], "100"), "coefficients must be a sequence of strings or num"),
+    (lambda spook: spook.addVelocityConstraint([0], [0, 0, True]), "an element of coefficients must be a string or"),
+    (lambda spook: spook.addVelocityConstraint([0], [None, 0, 0]), "an element of coefficients must be a string or"),
+    (lambda spook: spook.addVelocityConstraint([0], [1*unit.kelvin, 0, 0]), "must be a plain number"),
+    (lambda spook: spook.addVelocityConstraint([0], [1, 0, 0], False), "rate must be a string or a number, not False"),
     (lambda spook: spook.addPositionConstraint(0, {3, 1, 2}), "position must have three components"),
     (lambda spook: spook.addPositionConstraint(0, np.zeros((3, 2))), "a component of position must be a number"),
     (lambda spook: spook.addHolonomicConstraint(b"01", "x1"), "particles must be a sequence of integers"),
@@ -124,6 +127,50 @@ def test_drawn_velocities_are_allowed_by_all_constraints(platform):
 def test_wrong_arguments_are_type_errors(call, message):
     with pytest.raises(TypeError, match=message):
         call(SpookIntegrator(0.001))
+
+
+def test_numbers_are_expressions(platform):
+    """They become texts of the same double, which C++ understands."""
+    for number in (1e-05, -1/3, 7, np.float64(2e22)):
+        integrator = SpookIntegrator(0.01)
+        integrator.addVelocityConstraint(particles=[0], coefficients=[0, number, "0"], rate=0.3*number)
+        _, texts, text, _ = integrator.getVelocityConstraintParameters(0)
+        assert [float(each) for each in texts] == [0, number, 0] and float(text) == 0.3*number
+        integrator.setVelocityCompliance(1e-20)
+        context = pendulum(integrator, platform)
+        integrator.step(1)
+        velocity = context.getState(velocities=True).getVelocities(asNumpy=True)._value[0]
+        assert velocity == pytest.approx([0, 0.3, 0], rel=1e-6)
+    integrator.setVelocityConstraintParameters(0, [0], [1, "x1", 0], 3)
+    assert integrator.getVelocityConstraintParameters(0)[1:3] == [["1.0", "x1", "0.0"], "3.0"]
+    for value in (float("nan"), float("-inf")):
+        with pytest.raises(ValueError, match="rate must be finite"):
+            integrator.setVelocityConstraintParameters(0, [0], [1, 0, 0], value)
+    assert "rate : str or float" in SpookIntegrator.addVelocityConstraint.__doc__
+    assert "coefficients : sequence of str or float" in SpookIntegrator.addVelocityConstraint.__doc__
+
+
+def test_energies_show_which_term_is_not_finite(platform):
+    """They can be asked for where a step is impossible, one group at a time and with none."""
+    integrator = SpookIntegrator(0.01)
+    integrator.addDistanceConstraint(0, 1, 1)
+    system = openmm.System()
+    for _ in range(2):
+        system.addParticle(1)
+    for group, energy in enumerate(("x", "sqrt(-1-x)")):
+        force = openmm.CustomExternalForce(energy)
+        force.setForceGroup(group)
+        force.addParticle(0)
+        system.addForce(force)
+    context = openmm.Context(system, integrator, platform)
+    context.setPositions([[0.5, 0, 0], [1.5, 0, 0]])
+    context.setVelocities([[0, 2, 0], [0, 0, 0]])
+    for groups, expected in ((0, 0), ({0}, 0.5), ({1}, np.nan), ({0, 1}, np.nan)):
+        state = context.getState(energy=True, groups=groups)
+        assert state.getPotentialEnergy()._value == pytest.approx(expected, nan_ok=True)
+        assert state.getKineticEnergy()._value == pytest.approx(2)
+    with pytest.raises(openmm.OpenMMException, match="SpookIntegrator.*not finite"):
+        integrator.step(1)
 
 
 @pytest.mark.parametrize("text", ["\ud800", "1\0x"])
