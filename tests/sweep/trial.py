@@ -1,0 +1,190 @@
+"""What the parts of the sweep share: a small System that every integrator takes, and how a case is judged."""
+import functools
+import re
+
+import numpy as np
+import openmm
+import openmmstiff
+from openmm import OpenMMException, unit
+from openmmstiff import HMMIntegrator, LangevinThermostat
+
+INTEGRATORS = [name for name in openmmstiff.__all__ if name.endswith("Integrator") and name != "StiffIntegrator"]
+NATIVE = {"LangevinMiddleIntegrator": lambda: seeded(openmm.LangevinMiddleIntegrator(300, 5, 0.001)),
+          "VerletIntegrator": lambda: openmm.VerletIntegrator(0.001)}
+REFUSALS = (TypeError, ValueError, OSError, OpenMMException)
+UNCLEAR = re.compile(r"Assertion failure|_M_range_check|std::|in method '|argument \d+ of type|not iterable"
+                     r"|no attribute|Wrong number or type of arguments|not subscriptable|not supported between"
+                     r"|unsupported operand|has no len\(\)|unhashable|(?<!mask )-2147483648|abstract method|^\W*$")
+PLAIN = "Particle coordinate is NaN"     # OpenMM's own error, when it computes forces: it needs no further name
+KB = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
+ALL = {"positions": True, "velocities": True, "energy": True, "forces": True}
+
+
+class Fault(Exception):
+    """A claim that does not hold."""
+
+
+class Refused(Exception):
+    """A call that ended in an error which says what is wrong."""
+
+
+def attempt(call, *arguments, naming=(), **keywords):
+    """The result of a call; Refused if it is refused clearly (by a message with one of the names), or else a Fault."""
+    try:
+        return call(*arguments, **keywords)
+    except (Fault, Refused):
+        raise
+    except BaseException as error:
+        text = f"{type(error).__name__}: {error}"
+        if not isinstance(error, REFUSALS) or UNCLEAR.search(str(error)):
+            raise Fault(f"unclear error: {text}") from None
+        if naming and not any(name in text for name in (*naming, PLAIN)):
+            raise Fault(f"the error names none of {', '.join(naming)}: {text}") from None
+        raise Refused(text) from None
+
+
+def must_work(trial, *case):
+    """Run a trial in which a refusal is a fault."""
+    try:
+        trial(*case)
+    except Refused as error:
+        raise Fault(f"refused, though it should work: {error}") from None
+
+
+def seeded(item):
+    """All have the same seed: OpenMM's CPU platform refuses two of them in a Context."""
+    item.setRandomNumberSeed(1)
+    return item
+
+
+def create(name):
+    """An integrator of a class, with a seed: at 300 K if it has a heat bath, with few micro-steps for vibrations."""
+    step = 0.004 if name.startswith("MassPenalty") else 0.001       # so that bonds are slowed
+    if name in NATIVE:
+        return NATIVE[name]()
+    cls = getattr(openmmstiff, name)
+    if issubclass(cls, LangevinThermostat):
+        return seeded(cls(300, 5, step))
+    if cls is not HMMIntegrator:
+        return cls(step)
+    integrator = cls(step, 1e5)
+    integrator.setFilter(HMMIntegrator.Simple)
+    integrator.setNumMicroSteps(8)
+    return integrator
+
+
+@functools.cache
+def _water():
+    """A water's positions as TIP3P has them, and its parameters."""
+    half, length = 1.82421813/2, 0.09572
+    return np.array([[0, 0, 0], [np.sin(half), np.cos(half), 0], [-np.sin(half), np.cos(half), 0]])*length
+
+
+def waters(molecules=3, rigid=1, well=20.0, positions=True):
+    """(System, positions) of TIP3P waters in a well, the last of them rigid; the parameter theta is HMM's phase.
+
+    Force groups: 1 for bonds and angles, 2 for the well and the vibration, 0 for the rest.
+    """
+    system = openmm.System()
+    bonds, angles, charges = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce(), openmm.NonbondedForce()
+    vibration = openmm.CustomExternalForce("50*cos(theta)*x + well*(x^2 + y^2 + z^2)")
+    vibration.addGlobalParameter("theta", np.pi/2)
+    vibration.addGlobalParameter("well", well)
+    for molecule in range(molecules):
+        o, h1, h2 = (system.addParticle(mass) for mass in (15.999, 1.008, 1.008))
+        for charge, sigma, epsilon in ((-0.834, 0.315, 0.636), (0.417, 1, 0), (0.417, 1, 0)):
+            charges.addParticle(charge, sigma, epsilon)
+        for i, j in ((o, h1), (o, h2), (h1, h2)):
+            charges.addException(i, j, 0, 1, 0)
+        if molecule >= molecules - rigid:
+            for i, j, length in ((o, h1, 0.09572), (o, h2, 0.09572), (h1, h2, 0.15139)):
+                system.addConstraint(i, j, length)
+        else:
+            bonds.addBond(o, h1, 0.09572, 462750.4)
+            bonds.addBond(o, h2, 0.09572, 462750.4)
+            angles.addAngle(h1, o, h2, 1.82421813, 836.8)
+        vibration.addParticle(o)
+    for force, group in ((bonds, 1), (angles, 1), (charges, 0), (vibration, 2)):
+        force.setForceGroup(group)
+        system.addForce(force)
+    if positions:
+        return system, relaxed(molecules, rigid, well)
+    cells = np.array([(i, j, k) for i in range(3) for j in range(3) for k in range(3)])[:molecules]
+    return system, (0.31*cells[:, None, :] + _water()).reshape(-1, 3)
+
+
+@functools.cache
+def relaxed(molecules, rigid, well):
+    """Positions of waters() at 300 K: its own are a lattice."""
+    system, positions = waters(molecules, rigid, well, positions=False)
+    integrator = seeded(openmm.LangevinMiddleIntegrator(300, 50, 0.0005))
+    context = bind(system, integrator, "Reference", positions)
+    openmm.LocalEnergyMinimizer.minimize(context, 10, 100)
+    context.setVelocitiesToTemperature(300, 1)
+    integrator.step(500)
+    return snapshot(context)[0]
+
+
+def platform_properties(platform):
+    """One thread: cases run side by side."""
+    return {"Threads": "1"} if platform == "CPU" else {}
+
+
+def bind(system, integrator, platform, positions=None, temperature=None):
+    """A Context, with velocities if there is a temperature."""
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatform(platform), platform_properties(platform))
+    if positions is not None:
+        context.setPositions(positions)
+        if temperature:
+            context.setVelocitiesToTemperature(temperature, 1)
+    return context
+
+
+def snapshot(context):
+    """Positions, velocities and time of a Context."""
+    state = context.getState(positions=True, velocities=True)
+    return (np.array(state.getPositions(asNumpy=True)._value), np.array(state.getVelocities(asNumpy=True)._value),
+            state.getTime()._value)
+
+
+def unchanged(context, before, what):
+    for name, old, new in zip(("positions", "velocities", "time"), before, snapshot(context)):
+        if not np.array_equal(old, new, equal_nan=True):
+            raise Fault(f"{name} changed by {what}")
+
+
+def steps(context, count=2, naming=(), finite_energy=True):
+    """Take steps one by one: each works and stays finite, or is refused clearly and changes nothing."""
+    integrator = context.getIntegrator()
+    for number in range(count):
+        before = snapshot(context)
+        try:
+            attempt(integrator.step, 1, naming=naming)
+        except Refused as error:
+            unchanged(context, before, f"a step that failed ({error})")
+            raise
+        for name, values in zip(("positions", "velocities", "time"), snapshot(context)):
+            if not np.isfinite(values).all():
+                raise Fault(f"{name} not finite after step {number + 1}")
+    if finite_energy:
+        state = attempt(context.getState, energy=True)
+        for name in ("Potential", "Kinetic"):
+            energy = getattr(state, f"get{name}Energy")()._value
+            if not np.isfinite(energy):
+                raise Fault(f"{name.lower()} energy {energy} after {count} steps")
+
+
+def temperature(context):
+    """The kinetic temperature [K]: a Context's kinetic energy over its degrees of freedom, constraints counted."""
+    system = context.getSystem()
+    masses = [system.getParticleMass(i)._value for i in range(system.getNumParticles())]
+    degrees = 3*sum(mass > 0 for mass in masses) - system.getNumConstraints()
+    return 2*context.getState(energy=True).getKineticEnergy()._value/(degrees*KB)
+
+
+def velocity_temperature(context):
+    """The kinetic temperature of the velocities and the masses alone [K]."""
+    system = context.getSystem()
+    masses = np.array([system.getParticleMass(i)._value for i in range(system.getNumParticles())])
+    kinetic = 0.5*(masses[:, None]*snapshot(context)[1]**2).sum()
+    return 2*kinetic/((3*len(masses) - system.getNumConstraints())*KB)
