@@ -82,11 +82,5 @@ void HMMIntegrator::initializeKernel() {
 }
 
 void HMMIntegrator::advance(bool stateModified) {
-    if (!(getStepSize() > 0) || std::isinf(getStepSize())) {
-        std::stringstream message;
-        message << "HMMIntegrator: the size of the macro-steps must be a positive number, but is " << getStepSize()
-                << " ps. Use setStepSize()";
-        throw OpenMMException(message.str());
-    }
     kernel.getAs<IntegrateHMMStepKernel>().execute(*context, *this, stateModified);
 }

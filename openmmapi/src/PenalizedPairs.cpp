@@ -79,7 +79,7 @@ Vec3 PresentGeometry::displacement(int from, int to, bool periodic) const {
 
 BondedStiffness::BondedStiffness(const System& system, int integrationGroups, const string& className) {
     for (const StiffTerm& term :
-         collectStiffTerms(system, TermScope::Harmonic, 0, integrationGroups, className).coordinates) {
+         collectStiffTerms(system, TermScope::HarmonicForces, 0, integrationGroups, className).coordinates) {
         const bool bond = (term.coordinate == StiffTerm::Coordinate::Distance);
         addTerm(term.particles[0], term.particles[bond ? 1 : 2], term.periodic,
                 {-1, term.force, term.index, bond ? -1 : term.particles[1], true, term.k, term.s0, false, 0, 0});

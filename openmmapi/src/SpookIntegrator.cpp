@@ -270,7 +270,6 @@ void SpookIntegrator::initializeKernel() {
 }
 
 void SpookIntegrator::advance(bool) {
-    requireNumber(getStepSize() > 0, "the step size must be positive", getStepSize(), "Use setStepSize()");
     kernel.getAs<IntegrateSpookStepKernel>().execute(*context);
 }
 

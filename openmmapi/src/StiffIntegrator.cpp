@@ -148,7 +148,7 @@ void StiffIntegrator::examineStep() {
     const std::unique_ptr<StiffMotion> motion = examineStiffMotion();
     if (motion != nullptr) {
         // Femtoseconds taken for picoseconds. Other worlds have other units, but not so many periods in a step.
-        const double suspicious = 0.1, absurd = 10;
+        const double suspicious = 0.1, absurd = 40;
         if (isLimitedByStiffMotion() && h >= suspicious && motion->countPeriods(h) > absurd) {
             std::stringstream message;
             message << getClassName() << ": a step of " << h << " ps holds " << motion->countPeriods(h)

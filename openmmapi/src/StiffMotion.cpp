@@ -42,8 +42,9 @@ void StiffMotion::addTerm(const string& source, const vector<int>& particles) {
 
 void StiffMotion::addStiffTerms(const StiffTerms& terms) {
     for (const StiffTerm& term : terms.coordinates)
-        addTerm(system.getForce(term.force).getName(),
-                {term.particles.begin(), term.particles.begin() + term.getNumParticles()});
+        if (term.harmonic) // others are among the function terms
+            addTerm(system.getForce(term.force).getName(),
+                    {term.particles.begin(), term.particles.begin() + term.getNumParticles()});
     for (const FunctionTerm& term : terms.functionTerms)
         addTerm(system.getForce(term.force).getName(), term.getParticles());
 }
@@ -62,7 +63,9 @@ void StiffMotion::addPairs(const vector<PenalizedPair>& pairs, const BondedStiff
 }
 
 void StiffMotion::findFastest(const PresentGeometry& geometry, int integrationGroups, const string& className) {
-    const double pi = 3.14159265358979323846;
+    const double pi = 3.14159265358979323846, infinity = std::numeric_limits<double>::infinity();
+    fastest = {-1, -1, "", infinity};
+    shortestPeriod = infinity;
     BondedStiffness bonded(system, integrationGroups, className);
     bonded.compute(system, geometry);
     for (size_t p = 0; p < bonded.pairs.size(); p++) {

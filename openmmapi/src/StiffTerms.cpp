@@ -143,6 +143,8 @@ StiffTerms OpenMMStiff::collectStiffTerms(const System& system, TermScope scope,
                         terms.coordinates);
             foundForce = true;
         }
+        else if (scope == TermScope::HarmonicForces)
+            continue;
         else if (byKind ? force.getName() == penaltyForceName : !hasNoPotential(force)) {
             std::stringstream message;
             message << className << ": the force '" << force.getName() << "' (index " << i << " in the System) ";
@@ -182,7 +184,7 @@ StiffTerms OpenMMStiff::collectStiffTerms(const System& system, TermScope scope,
             foundForce = true;
         }
     }
-    if (scope == TermScope::Harmonic || scope == TermScope::Stiff) {
+    if (scope != TermScope::WholeStiffForces && !everything) {
         auto onSite = [&](const StiffTerm& term) {
             return hasVirtualSite(system, term.particles, term.getNumParticles());
         };

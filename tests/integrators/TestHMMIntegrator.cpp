@@ -417,7 +417,7 @@ void testStartsThatAreNotFinite(Platform& platform) {
                  {"HMMIntegrator: the position of particle 0", "not finite", "before the step", "setPositions"});
     context.setPositions({Vec3(0.5, 0, 0)});
     integrator.setStepSize(0);
-    assertThrows([&] { integrator.step(1); }, {"HMMIntegrator", "macro-steps", "positive", "0 ps", "setStepSize"});
+    assertThrows([&] { integrator.step(1); }, {"HMMIntegrator", "step size", "positive", "0 ps", "setStepSize"});
     integrator.setStepSize(0.01);
     integrator.step(1);
     ASSERT_EQUAL(1, context.getStepCount());

@@ -63,6 +63,8 @@ constexpr const char* penaltyForceName = "ConstraintPenalties";
  * of a Force may not be divided like that, they are collected, and findBlocks() refuses them.
  */
 enum class TermScope {
+    /// Those of HarmonicBondForce and HarmonicAngleForce, whatever else there is.
+    HarmonicForces,
     /// Those of the stiff force groups; only HarmonicBondForce and HarmonicAngleForce may be there.
     Harmonic,
     /// Those of the stiff force groups, where any Force with a Hessian may be.
