@@ -152,8 +152,8 @@ void StiffIntegrator::examineStep() {
         if (isLimitedByStiffMotion() && h >= suspicious && motion->countPeriods(h) > absurd) {
             std::stringstream message;
             message << getClassName() << ": a step of " << h << " ps holds " << motion->countPeriods(h)
-                    << " periods of the fastest bonded motion. Were femtoseconds meant? That is setStepSize(" << h * 1e-3
-                    << "), or a Quantity in Python";
+                    << " periods of the fastest bonded motion. Were femtoseconds meant? Numbers are picoseconds: "
+                    << h << " fs are setStepSize(" << h * 1e-3 << "), or a Quantity in Python";
             throw OpenMMException(message.str());
         }
         const std::string text = motion->warn(h);

@@ -271,6 +271,36 @@ void testStartsAreWarmWhateverTheOrder(Platform& platform) {
     }
 }
 
+/** If the step fails for which velocities were adopted, or have followed the pairs, they are again what they were. */
+void testFailedStepsUndoIt(Platform& platform) {
+    Model model = makeLoneWaters();
+    auto* field = new CustomExternalForce("scale*x"); // a force that can be made infinite
+    field->addGlobalParameter("scale", 0);
+    field->addParticle(0);
+    model.system.addForce(field);
+    MassPenaltyLangevinIntegrator integrator(300, 1, 0.004);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    auto failAndGoOn = [&] {
+        const vector<Vec3> v = getVelocities(context);
+        const double kinetic = kineticEnergy(context);
+        for (int attempt = 0; attempt < 2; attempt++) {
+            context.setParameter("scale", INFINITY);
+            assertThrows([&] { integrator.step(1); }, {"MassPenaltyLangevinIntegrator:"});
+            ASSERT(v == getVelocities(context));
+            context.setParameter("scale", 0);
+            ASSERT_EQUAL_TOL(kinetic, kineticEnergy(context), 1e-12);
+        }
+        integrator.step(1);
+        ASSERT(largestDifference(v, getVelocities(context)) > 0.01);
+    };
+    context.setVelocities(makeVelocities(model.system, 300, 1));
+    failAndGoOn();
+    integrator.setStepSize(0.008);
+    failAndGoOn();
+    ASSERT_EQUAL(2, context.getStepCount());
+}
+
 /** A State knows to which pairs its velocities belong: at another step size they keep their temperature. */
 void testStatesCarryTheirPairs(Platform& platform) {
     const Model model = makeLoneWaters();
@@ -287,8 +317,9 @@ void testStatesCarryTheirPairs(Platform& platform) {
     other.setState(*std::unique_ptr<State>(XmlSerializer::deserialize<State>(xml)));
     ASSERT_EQUAL_TOL(kinetic, kineticEnergy(other), 1e-9);
     ASSERT_EQUAL(24, resumed.computeNumPenalizedPairs());
-    ASSERT_EQUAL_TOL(kinetic, kineticEnergy(other), 1e-9);
-    ASSERT(largestDifference(saved.getVelocities(), getVelocities(other)) > 0.01); // they are others now
+    resumed.step(1); // from velocities that are others now
+    ASSERT_EQUAL_TOL(kinetic, kineticEnergy(other), 0.1);
+    ASSERT(largestDifference(saved.getVelocities(), getVelocities(other)) > 0.1);
     other.loadCheckpoint(checkpoint);
     ASSERT_EQUAL_TOL(kinetic, kineticEnergy(other), 1e-9);
     resumed.step(1);
@@ -303,5 +334,5 @@ int main(int argc, char* argv[]) {
                             CLAIM(testVelocitiesFollowThePairs), CLAIM(testVelocitiesFollowThePositions),
                             CLAIM(testPeriodicCopiesDoNotMatter), CLAIM(testCollisionsKeepTheDistribution),
                             CLAIM(testAndersenThermostat), CLAIM(testStartsAreWarmWhateverTheOrder),
-                            CLAIM(testStatesCarryTheirPairs)});
+                            CLAIM(testFailedStepsUndoIt), CLAIM(testStatesCarryTheirPairs)});
 }

@@ -100,6 +100,20 @@ void testEnergiesWhereAStepIsImpossible(Platform& platform) {
     assertThrows([&] { twice.step(1); }, {"SpookIntegrator", "depend on each other"});
 }
 
+/** A step in which constrained particles fly far apart is refused, and not made silently. */
+void testFarFlightsAreErrors(Platform& platform) {
+    const Model model = makeWaterCluster(2, true);
+    for (double h : {0.5, 4.0, 999999.0, 1e10}) {
+        SpookIntegrator integrator(h);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        context.setVelocities(makeVelocities(model.system, 300, 1));
+        assertThrows([&] { integrator.step(10); },
+                     {"SpookIntegrator:", "System constraint", "nm between particles", "femtoseconds"});
+        ASSERT(getPositions(context) == model.positions || context.getStepCount() > 0);
+    }
+}
+
 /** If what was set is not finite, that is said, and not that the step is too large or a constraint impossible. */
 void testStartsThatAreNotFinite(Platform& platform) {
     System system = makeParticles({12, 1});
@@ -383,7 +397,7 @@ void testNoMemoryIsAllocated(Platform& platform) {
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testEnergiesAreOfThePresentTime), CLAIM(testEnergiesWhereAStepIsImpossible),
-                            CLAIM(testStartsThatAreNotFinite), CLAIM(testChangesTakeEffect),
+                            CLAIM(testFarFlightsAreErrors), CLAIM(testStartsThatAreNotFinite), CLAIM(testChangesTakeEffect),
                             CLAIM(testMultipliersAreInCheckpoints), CLAIM(testConstraintsThatAreNotFinite),
                             CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
 }

@@ -46,6 +46,7 @@ METHODS = {
     "addPair": ["0", "2", "10.0"], "getPairParameters": ["0"], "setPairParameters": ["0", "0", "1", "10.0"],
     "setPenalizedPeriod": ["0.02"], "setUseBondedForces": ["True"], "setMetricCorrection": ["False"],
     "setCompliance": ["1e-7"], "setVelocityCompliance": ["1e-7"], "setDamping": ["0.01"],
+    "setDampingSteps": ["0.5"], "setVelocitiesToTemperature": ["300", "1"],
     "setSystemConstraintParameters": ["0", *SOFT], "getSystemConstraintParameters": ["0"],
     "addDistanceConstraint": ["0", "3", "0.31", *SOFT], "addPositionConstraint": ["3", "Vec3(0, 0, 0.31)", *SOFT],
     "addHolonomicConstraint": ["[3, 0]", "'x1*y2 - 0.1'", *SOFT],

@@ -240,7 +240,7 @@ REFUSABLE = {
     "constraint of length 0", "constraint of length nan", "constraints that contradict",
     "more constraints than freedom", "masses of 1e-6", "masses of 1e-6 and 1e6", "mass of 1e-300", "mass of nan",
     "negative mass", "position of nan", "position of 1e300",
-    "MassPenaltyIntegrator, Andersen thermostat", "MassPenaltyLangevinIntegrator, Andersen thermostat",
+    "MassPenaltyIntegrator, chain of 300",  # the velocities are set by hand, and hot for so many pairs
     *(f"{name}, bonds and constraints in one molecule" for name in INTEGRATORS
       if name.startswith(("ZhangSkeel", "Impulse"))),
 }

@@ -54,6 +54,9 @@ public:
     int size() const {
         return set.constraints.size();
     }
+    const OpenMMStiff::ConstraintSet& getSet() const {
+        return set;
+    }
     std::string describe(int constraint) const {
         return set.constraints[constraint].describe();
     }

@@ -47,15 +47,12 @@ public:
      */
     template <class BeforeChange>
     bool prepare(OpenMM::ContextImpl& context, const Integrator& integrator, BeforeChange&& beforeChange) {
-        if (this->areArranged() && parametersKnown && known.areThoseOf(integrator))
+        if (upToDate && known.areThoseOf(integrator))
             return false;
         const Settings settings(integrator);
-        readParameters(context.getSystem(), settings.integrationGroups);
-        if (settings.useBondedForces)
-            updateStiffness(context);
-        Pairs chosen = OpenMMStiff::choosePairs(context.getSystem(), settings.useBondedForces ? bonded.get() : nullptr,
-                                                settings.pairs, settings.period, className);
+        Pairs chosen = choose(context, settings);
         known = settings;
+        upToDate = true;
         if (this->areArranged()) {
             if (chosen == pairs)
                 return false;
@@ -65,9 +62,14 @@ public:
         return true;
     }
 
+    /** The pairs as they will be after the next prepare(). */
+    Pairs getNextPairs(OpenMM::ContextImpl& context, const Integrator& integrator) {
+        return choose(context, Settings(integrator));
+    }
+
     /** The parameters of the bonded forces may have changed. */
     void forgetParameters() {
-        parametersKnown = false;
+        parametersKnown = upToDate = false;
     }
 
     const Pairs& getPairs() const {
@@ -96,7 +98,7 @@ public:
      * prepare(). Stiffnesses may be empty, pairs null, if there is nothing to go back to.
      */
     void restore(const OpenMM::System& system, const std::vector<double>& stiffness, const Pairs* tied) {
-        parametersKnown = false;
+        forgetParameters();
         if (!stiffness.empty()) {
             restored = stiffness;
             stiffnessKnown = false;
@@ -138,6 +140,14 @@ private:
             return pair;
         }
     };
+
+    Pairs choose(OpenMM::ContextImpl& context, const Settings& settings) {
+        readParameters(context.getSystem(), settings.integrationGroups);
+        if (settings.useBondedForces)
+            updateStiffness(context);
+        return OpenMMStiff::choosePairs(context.getSystem(), settings.useBondedForces ? bonded.get() : nullptr,
+                                        settings.pairs, settings.period, className);
+    }
 
     void arrange(const OpenMM::System& system, Pairs next) {
         pairs = std::move(next);
@@ -186,7 +196,7 @@ private:
     std::unique_ptr<OpenMMStiff::BondedStiffness> bonded;
     int bondedGroups = 0;
     std::vector<double> restored;
-    bool parametersKnown = false, stiffnessKnown = false;
+    bool parametersKnown = false, stiffnessKnown = false, upToDate = false;
     Pairs pairs;
     std::vector<double> noise;
 };

@@ -68,9 +68,11 @@ public:
                 free = state.velocities();
             }
         };
+        unadopted = Unadopted();
         auto release = [&] {
             if (!own || !free.empty())
                 return;
+            unadopted.pairs = pairs.getPairs();
             const std::vector<OpenMM::Vec3>& tiedAt = velocities.getTiedPositions(state);
             take(velocities.computeEnergy(tiedAt, state.velocities(), box));
             if (!free.empty())
@@ -87,6 +89,9 @@ public:
         if (!free.empty()) {
             velocities.adopt(state.positions(), box, velocities.computeThermalEnergy(kinetic), free);
             velocities.scaleToEnergy(state.positions(), box, kinetic, free);
+            unadopted.velocities.swap(state.velocities());
+            unadopted.own = own;
+            unadopted.known = velocities.getKnowledge();
             state.velocities() = free;
         }
         velocities.areTied(state);
@@ -108,7 +113,7 @@ public:
         const std::vector<double>& free = pairs.getFreeMasses();
         const Dependencies dependencies = {box, integrator.getIntegrationForceGroups()};
         const bool known = lastStep.isContinuedBy(state, dependencies) && !stateModified;
-        particles.orRestore(state, className, [&] {
+        orRestore(context, state, [&] {
             if (!known)
                 computeAccelerations(context, state);
             particles.kick(0.5 * h, accelerations, free, state);
@@ -145,7 +150,7 @@ public:
         const stiffcore::OrnsteinUhlenbeck heatBath(integrator.getFriction(), kT, h);
         const stiffcore::Box box = state.box();
         const std::vector<double>& free = pairs.getFreeMasses();
-        particles.orRestore(state, className, [&] {
+        orRestore(context, state, [&] {
             computeAccelerations(context, state);
             const double* noise = components(particles.drawNoise(heatBath));
             const double* pairNoise = pairs.drawNoise(heatBath);
@@ -174,11 +179,7 @@ public:
     }
 
     std::vector<OpenMMStiff::PenalizedPair> getPairs(OpenMM::ContextImpl& context) override {
-        if (velocities.areOwn(HostState(context)))
-            adoptState(context);
-        else
-            prepare(context, [] {});
-        return pairs.getPairs();
+        return pairs.getNextPairs(context, *integrator);
     }
 
     void prepareVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& drawn,
@@ -310,6 +311,31 @@ private:
         }
     };
 
+    /** Velocities before they became the method's own for a step; none if they were. */
+    struct Unadopted {
+        std::vector<OpenMM::Vec3> velocities;
+        bool own = false;
+        std::vector<OpenMMStiff::PenalizedPair> pairs; // that own ones were tied to
+        typename PenalizedVelocities<Backend>::Knowledge known;
+    };
+
+    /** Execute a step. If it throws, all is as it was before, and velocities are whose they were. */
+    template <class Step> void orRestore(OpenMM::ContextImpl& context, HostState& state, Step&& step) {
+        try {
+            particles.orRestore(state, className, step);
+        }
+        catch (...) {
+            if (!unadopted.velocities.empty()) {
+                state.velocities().swap(unadopted.velocities);
+                velocities.setKnowledge(unadopted.known);
+                if (unadopted.own)
+                    restore(context, {}, &unadopted.pairs);
+                unadopted = Unadopted();
+            }
+            throw;
+        }
+    }
+
     /** @param beforeChange   called before the pairs become others */
     template <class BeforeChange> void prepare(OpenMM::ContextImpl& context, BeforeChange&& beforeChange) {
         if (pairs.prepare(context, *integrator, beforeChange))
@@ -374,6 +400,7 @@ private:
     const Integrator* integrator = nullptr;
     bool hasHeatBath = false;
     std::string className;
+    Unadopted unadopted;
 
     std::vector<OpenMM::Vec3> accelerations;
     LastStep<Dependencies> lastStep;

@@ -26,6 +26,20 @@ template <class Backend> class PenalizedVelocities {
 public:
     using Vectors = std::vector<OpenMM::Vec3>;
 
+    enum class Origin {
+        Own,            // `left` after a step, tied at `tiedAt`
+        AboutToBeDrawn, // on their way
+        Drawn,          // tied at `tiedAt`, or at rest in a new Context
+        Unknown,        // set by somebody
+        Foreign         // drawn for the masses alone
+    };
+    /** What is known of them. */
+    struct Knowledge {
+        Origin origin = Origin::Drawn;
+        /// Where own ones are tied (empty: wherever the particles are), and what they were after the last step.
+        Vectors tiedAt = {}, left = {};
+    };
+
     PenalizedVelocities(HostParticles<Backend>& particles, HostPairs<Backend>& pairs)
             : particles(particles), pairs(pairs) {
     }
@@ -40,49 +54,49 @@ public:
             system.getConstraintParameters(c, i, j, distance);
             numFreedoms -= (particles.getMasses()[i] > 0 || particles.getMasses()[j] > 0);
         }
-        origin = Origin::Drawn; // a new Context is at rest
-        tiedAt.clear();
+        known.origin = Origin::Drawn; // a new Context is at rest
+        known.tiedAt.clear();
     }
 
     // What becomes of the Context's velocities.
 
     /** Velocities that are tied at these positions are about to be set. */
     void willBeDrawn(const Vectors& positions) {
-        tiedAt = positions;
-        origin = Origin::AboutToBeDrawn;
+        known.tiedAt = positions;
+        known.origin = Origin::AboutToBeDrawn;
     }
     /** Velocities have been set. */
     void haveBeenSet() {
-        origin = (origin == Origin::AboutToBeDrawn ? Origin::Drawn : Origin::Unknown);
+        known.origin = (known.origin == Origin::AboutToBeDrawn ? Origin::Drawn : Origin::Unknown);
     }
     /** Velocities and positions are those after a step, or of a run that was saved after one. */
     void areTied(const HostState& state) {
         areTied(state, state.positions());
     }
     void areTied(const HostState& state, const Vectors& positions) {
-        tiedAt = positions;
-        left = state.velocities();
-        origin = Origin::Own;
+        known.tiedAt = positions;
+        known.left = state.velocities();
+        known.origin = Origin::Own;
     }
     /** The velocities that have just been set are those of a run with another integrator. */
     void comeFromAnother() {
-        if (origin == Origin::Unknown)
-            origin = Origin::Foreign;
+        if (known.origin == Origin::Unknown)
+            known.origin = Origin::Foreign;
     }
     /** Whether they are tied to the pairs as they are arranged, at getTiedPositions(). */
     bool areOwn(const HostState& state) const {
-        return origin == Origin::Drawn || (origin == Origin::Own && state.velocities() == left);
+        return known.origin == Origin::Drawn || (known.origin == Origin::Own && state.velocities() == known.left);
     }
     /** The positions at which own velocities are tied. */
     const Vectors& getTiedPositions(const HostState& state) const {
-        return tiedAt.empty() ? state.positions() : tiedAt;
+        return known.tiedAt.empty() ? state.positions() : known.tiedAt;
     }
     /** Whether own velocities are tied at the present positions too. */
     bool areTiedAtPresent(const HostState& state) {
         if (getTiedPositions(state) == state.positions())
             return true;
         // Molecules that have merely been moved to another periodic copy do not notice.
-        const double rounding = 1e-9, before = computeEnergy(tiedAt, state.velocities(), state.box()),
+        const double rounding = 1e-9, before = computeEnergy(known.tiedAt, state.velocities(), state.box()),
                      now = computeEnergy(state.positions(), state.velocities(), state.box());
         return std::abs(now - before) <= rounding * before;
     }
@@ -120,7 +134,16 @@ public:
         bool inertias = false;
         for (const auto& pair : pairs.getPairs())
             inertias |= !pair.isConstrained();
-        return inertias && (origin == Origin::Foreign || compareOrigins(state) > evidence);
+        return inertias && (known.origin == Origin::Foreign || compareOrigins(state) > evidence);
+    }
+
+    // For the case that a step fails after they have become others.
+
+    const Knowledge& getKnowledge() const {
+        return known;
+    }
+    void setKnowledge(const Knowledge& knowledge) {
+        known = knowledge;
     }
 
     // How they become others.
@@ -202,14 +225,6 @@ public:
     }
 
 private:
-    enum class Origin {
-        Own,            // `left` after a step, tied at `tiedAt`
-        AboutToBeDrawn, // on their way
-        Drawn,          // tied at `tiedAt`, or at rest in a new Context
-        Unknown,        // set by somebody
-        Foreign         // drawn for the masses alone
-    };
-
     /** Free rates w ~ N(0, kT / kappa); 0 for constraints. */
     std::vector<double> drawRates(double kT, NormalNumbers& normal) const {
         std::vector<double> w;
@@ -221,8 +236,8 @@ private:
     HostParticles<Backend>& particles;
     HostPairs<Backend>& pairs;
     int numFreedoms = 0;
-    Origin origin = Origin::Drawn;
-    Vectors tiedAt, left, beforeCollisions;
+    Knowledge known;
+    Vectors beforeCollisions;
 };
 
 } // namespace stiffhost

@@ -6,6 +6,7 @@
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/constraints/Spook.h"
 #include <algorithm>
 #include <cmath>
@@ -51,6 +52,7 @@ public:
             particles.drift(h, particles.getMasses(), state);
             context.computeVirtualSites();
             particles.requireFiniteVelocities(state, className, h);
+            requireShortWays(state);
         });
         multipliers.swap(lambda);
         for (double& multiplier : multipliers)
@@ -196,6 +198,30 @@ private:
         for (double multiplier : lambda)
             if (!std::isfinite(multiplier))
                 requireFiniteConstraints(context, time);
+    }
+
+    /**
+     * Require that no constrained distance has grown beyond all bounds. The linear solve has a solution for any step; the
+     * motion along straight lines has none if a distance turns by many radians in it.
+     */
+    void requireShortWays(HostState& state) const {
+        const double bound = 10, h = integrator->getStepSize();
+        const std::vector<OpenMM::Vec3>&x = state.positions(), &v = state.velocities();
+        for (const OpenMMStiff::Constraint& constraint : constraints.getSet().constraints) {
+            if (constraint.kind != OpenMMStiff::Constraint::Kind::Distance)
+                continue;
+            const int i = constraint.particles[0], j = constraint.particles[1];
+            const OpenMM::Vec3 now = x[j] - x[i], before = now - (v[j] - v[i]) * h;
+            if (now.dot(now) <= bound * bound * std::max(before.dot(before), constraint.value * constraint.value))
+                continue;
+            std::stringstream message;
+            message << className << ": in a step of " << h << " ps " << constraint.describe() << ", a distance of "
+                    << constraint.value << " nm between particles " << i << " and " << j << ", grows to "
+                    << std::sqrt(now.dot(now))
+                    << " nm. Use a smaller step size (were femtoseconds meant? Numbers are picoseconds). The positions"
+                       " and velocities are those before the step";
+            throw OpenMMStiff::StepFailure(message.str());
+        }
     }
 
     void requireSolution(const std::string& failed, OpenMM::ContextImpl& context, double time) {
