@@ -29,6 +29,9 @@ public:
         friend Mask operator&(const Mask& a, const Mask& b) {
             return Mask(a.values && b.values);
         }
+        friend Mask operator!(const Mask& a) {
+            return Mask(!a.values);
+        }
         Array values;
     };
 

@@ -52,7 +52,6 @@ public:
             particles.drift(h, particles.getMasses(), state);
             context.computeVirtualSites();
             particles.requireFiniteVelocities(state, className, h);
-            requireShortWays(state);
         });
         multipliers.swap(lambda);
         for (double& multiplier : multipliers)
@@ -189,7 +188,8 @@ private:
             load(batch, state, work);
             gather(batch, components(accelerations), work.a);
             evaluateConstraints(batch, time, box, work);
-            const auto succeeded = kickSpook(batch, h, damping, work);
+            auto succeeded = kickSpook(batch, h, damping, work);
+            succeeded = succeeded & hasShortWays(batch, h, work);
             scatter(batch, work.v, components(state.velocities()));
             scatterTerms(batch, work.multipliers, lambda.data());
             return succeeded;
@@ -200,40 +200,40 @@ private:
                 requireFiniteConstraints(context, time);
     }
 
-    /**
-     * Require that no constrained distance has grown beyond all bounds. The linear solve has a solution for any step; the
-     * motion along straight lines has none if a distance turns by many radians in it.
-     */
-    void requireShortWays(HostState& state) const {
-        const double bound = 10, h = integrator->getStepSize();
-        const std::vector<OpenMM::Vec3>&x = state.positions(), &v = state.velocities();
-        for (const OpenMMStiff::Constraint& constraint : constraints.getSet().constraints) {
-            if (constraint.kind != OpenMMStiff::Constraint::Kind::Distance)
-                continue;
-            const int i = constraint.particles[0], j = constraint.particles[1];
-            const OpenMM::Vec3 now = x[j] - x[i], before = now - (v[j] - v[i]) * h;
-            if (now.dot(now) <= bound * bound * std::max(before.dot(before), constraint.value * constraint.value))
-                continue;
-            std::stringstream message;
-            message << className << ": in a step of " << h << " ps " << constraint.describe() << ", a distance of "
-                    << constraint.value << " nm between particles " << i << " and " << j << ", grows to "
-                    << std::sqrt(now.dot(now))
-                    << " nm. Use a smaller step size (were femtoseconds meant? Numbers are picoseconds). The positions"
-                       " and velocities are those before the step";
-            throw OpenMMStiff::StepFailure(message.str());
-        }
-    }
-
     void requireSolution(const std::string& failed, OpenMM::ContextImpl& context, double time) {
         if (failed.empty())
             return;
         requireFiniteConstraints(context, time);
+        requireShortWays(HostState(context));
         std::stringstream message;
         message << className << ": the constraints of " << failed << " cannot be solved for in a step of "
                 << integrator->getStepSize()
                 << " ps: they depend on each other more than their compliance can bear. Use setCompliance() with a"
                    " larger value. The positions and velocities are those before the step";
         throw OpenMM::OpenMMException(message.str());
+    }
+
+    /** If the way of a step makes a constrained distance grow out of bounds, say which. */
+    void requireShortWays(const HostState& state) const {
+        const double h = integrator->getStepSize();
+        for (const OpenMMStiff::Constraint& constraint : constraints.getSet().constraints) {
+            if (constraint.kind != OpenMMStiff::Constraint::Kind::Distance)
+                continue;
+            const int i = constraint.particles[0], j = constraint.particles[1];
+            const OpenMM::Vec3 before = state.positions()[j] - state.positions()[i],
+                               after = before + (state.velocities()[j] - state.velocities()[i]) * h;
+            const double bound = stiffcore::maxGrowth * stiffcore::maxGrowth *
+                                 (before.dot(before) + constraint.value * constraint.value);
+            if (!(after.dot(after) > bound))
+                continue;
+            std::stringstream message;
+            message << className << ": in a step of " << h << " ps " << constraint.describe() << ", a distance of "
+                    << constraint.value << " nm between particles " << i << " and " << j << ", would grow to "
+                    << std::sqrt(after.dot(after))
+                    << " nm. Use a smaller step size (were femtoseconds meant? Numbers are picoseconds). The positions"
+                       " and velocities are those before the step";
+            throw OpenMMStiff::StepFailure(message.str());
+        }
     }
 
     /** If a constraint or its gradient is not finite at the present positions, say which. */

@@ -90,6 +90,28 @@ auto kickSpook(const ConstraintBatch<Real>& batch, double h, double damping, Con
     return positive;
 }
 
+/// No constrained distance grows by more than this factor in a step that means anything.
+constexpr double maxGrowth = 10;
+
+/**
+ * Whether the way h v leaves constrained distances within bounds, in which lanes: the linear solve has a solution for
+ * any step, also for one in which a distance turns by many radians, which a motion along straight lines cannot do.
+ */
+template <class Real>
+auto hasShortWays(const ConstraintBatch<Real>& batch, double h, const ConstraintWorkspace<Real>& work) {
+    typename DenseLdlt<Real>::Mask all(true);
+    for (int p = 0; p < batch.size(); p++) {
+        const PatternConstraint& constraint = batch.pattern->constraints[p];
+        if (constraint.kind != Constraint::Kind::Distance)
+            continue;
+        const int i = constraint.atoms[0], j = constraint.atoms[1];
+        const Vector3<Real> before = work.x[j] - work.x[i], after = before + (work.v[j] - work.v[i]) * Real(h);
+        const Real length = before.squaredNorm() + batch.values[p] * batch.values[p];
+        all = all & !(after.squaredNorm() > maxGrowth * maxGrowth * length); // what is not finite is found later
+    }
+    return all;
+}
+
 /**
  * Factor J M^-1 J^T, with as much on the diagonal as keeps the matrix of constraints that depend on each other from
  * being singular; in which lanes that was possible.
