@@ -79,6 +79,21 @@ void StiffIntegrator::cleanup() {
     kernel = Kernel();
 }
 
+/** While steps are taken, changes of the Context need not be remembered: the state at their end will be. */
+class StiffIntegrator::Stepping {
+public:
+    explicit Stepping(StiffIntegrator& integrator) : integrator(integrator) {
+        integrator.stepping = true;
+    }
+    ~Stepping() {
+        integrator.stepping = false;
+        integrator.remember();
+    }
+
+private:
+    StiffIntegrator& integrator;
+};
+
 void StiffIntegrator::requireContext() const {
     if (context == nullptr)
         throw OpenMMException("This Integrator is not bound to a context!");
@@ -89,10 +104,10 @@ void StiffIntegrator::step(int steps) {
     if (steps > 0 && !(getStepSize() > 0))
         throw OpenMMException(std::string(getClassName()) +
                               ": the step size must be positive to take a step, but is 0 ps. Set it with setStepSize()");
-    stepping = true;
+    const Stepping now(*this);
     try {
         for (int i = 0; i < steps; ++i) {
-            if (getStepSize() != examinedStep)
+            if (getStepSize() > examinedStep)
                 examineStep();
             kernel.getAs<StiffStepKernel>().adoptState(*context);
             bool stateModified = updateContextState();
@@ -100,18 +115,9 @@ void StiffIntegrator::step(int steps) {
         }
     }
     catch (const StepFailure& failure) {
-        stepping = false;
-        remember();
         const std::string known = describeStiffMotion();
         throw OpenMMException(failure.what() + (known.empty() ? "" : ". There are " + known));
     }
-    catch (...) {
-        stepping = false;
-        remember();
-        throw;
-    }
-    stepping = false;
-    remember();
 }
 
 std::unique_ptr<StiffMotion> StiffIntegrator::findStiffMotion() {
@@ -142,7 +148,7 @@ std::string StiffIntegrator::takeWarning() {
     return taken;
 }
 
-/** Before the first step of some size: is it one that somebody may want, and will it do what he thinks? */
+/** Before the first step of a size, or a larger one: is it one that somebody may want, and will it do what he thinks? */
 void StiffIntegrator::examineStep() {
     const double h = getStepSize();
     const std::unique_ptr<StiffMotion> motion = examineStiffMotion();

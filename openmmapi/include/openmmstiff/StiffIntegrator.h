@@ -60,7 +60,7 @@ public:
      */
     std::string describeStiffMotion();
     /**
-     * Take the warning that the first step in a Context, or the first of another size, has left: that nothing was found
+     * Take the warning that the first step in a Context, or the first of a larger size, has left: that nothing was found
      * to be stiff, or that a motion which is not treated is too fast for the step. In Python it is issued by itself.
      *
      * @return the warning; empty if there is none, or if it has been taken
@@ -123,6 +123,7 @@ private:
         double time = 0;
         long long stepCount = 0;
     };
+    class Stepping;
     std::unique_ptr<StiffMotion> examineStiffMotion();
     void examineStep();
     bool updateContextState();
@@ -130,7 +131,7 @@ private:
     void bringBack();
 
     Remembered remembered;
-    double examinedStep; // the step size that has been examined; 0 if none has
+    double examinedStep; // the largest step size that has been examined; 0 if none has
     std::string warning;
     bool stepping, loadingCheckpoint, bringingBack;
 };

@@ -93,18 +93,18 @@ public:
         static const std::vector<double> none;
         return stiffnessKnown && bonded->needsGeometry() ? bonded->stiffness : none;
     }
-    /**
-     * Go back to what a run that is resumed had: stiffnesses that getStiffness() has given, and pairs, until the next
-     * prepare(). Stiffnesses may be empty, pairs null, if there is nothing to go back to.
-     */
-    void restore(const OpenMM::System& system, const std::vector<double>& stiffness, const Pairs* tied) {
+    /** Use stiffnesses that getStiffness() has given, as soon as they are needed. */
+    void restoreStiffness(const std::vector<double>& stiffness) {
         forgetParameters();
-        if (!stiffness.empty()) {
-            restored = stiffness;
-            stiffnessKnown = false;
-        }
-        if (tied != nullptr)
-            arrange(system, *tied);
+        if (stiffness.empty())
+            return;
+        restored = stiffness;
+        stiffnessKnown = false;
+    }
+    /** Go back to pairs of before, until the next prepare(). */
+    void restore(const OpenMM::System& system, const Pairs& before) {
+        forgetParameters();
+        arrange(system, before);
     }
 
 private:

@@ -5,9 +5,16 @@
 #include "HostParticles.h"
 #include "NormalNumbers.h"
 #include "SimTKOpenMMRealType.h"
+#include "openmm/AndersenThermostat.h"
+#include "openmm/OpenMMException.h"
 #include "openmm/Vec3.h"
+#include "openmm/internal/ContextImpl.h"
+#include "openmm/serialization/SerializationNode.h"
+#include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "stiffcore/pairs/ExtendedMass.h"
 #include <cmath>
+#include <iostream>
+#include <string>
 #include <vector>
 
 namespace stiffhost {
@@ -26,25 +33,14 @@ template <class Backend> class PenalizedVelocities {
 public:
     using Vectors = std::vector<OpenMM::Vec3>;
 
-    enum class Origin {
-        Own,            // `left` after a step, tied at `tiedAt`
-        AboutToBeDrawn, // on their way
-        Drawn,          // tied at `tiedAt`, or at rest in a new Context
-        Unknown,        // set by somebody
-        Foreign         // drawn for the masses alone
-    };
-    /** What is known of them. */
-    struct Knowledge {
-        Origin origin = Origin::Drawn;
-        /// Where own ones are tied (empty: wherever the particles are), and what they were after the last step.
-        Vectors tiedAt = {}, left = {};
-    };
+    using Integrator = OpenMMStiff::MassPenaltyIntegrator;
 
     PenalizedVelocities(HostParticles<Backend>& particles, HostPairs<Backend>& pairs)
             : particles(particles), pairs(pairs) {
     }
 
-    void initialize(const OpenMM::System& system) {
+    void initialize(const OpenMM::System& system, const Integrator& integrator, const std::string& className) {
+        this->className = className;
         numFreedoms = 0;
         for (double mass : particles.getMasses())
             numFreedoms += (mass > 0 ? 3 : 0);
@@ -56,15 +52,13 @@ public:
         }
         known.origin = Origin::Drawn; // a new Context is at rest
         known.tiedAt.clear();
+        hasHeatBath = dynamic_cast<const OpenMMStiff::LangevinThermostat*>(&integrator) != nullptr;
+        for (int i = 0; i < system.getNumForces(); i++)
+            hasHeatBath |= dynamic_cast<const OpenMM::AndersenThermostat*>(&system.getForce(i)) != nullptr;
     }
 
     // What becomes of the Context's velocities.
 
-    /** Velocities that are tied at these positions are about to be set. */
-    void willBeDrawn(const Vectors& positions) {
-        known.tiedAt = positions;
-        known.origin = Origin::AboutToBeDrawn;
-    }
     /** Velocities have been set. */
     void haveBeenSet() {
         known.origin = (known.origin == Origin::AboutToBeDrawn ? Origin::Drawn : Origin::Unknown);
@@ -78,11 +72,222 @@ public:
         known.left = state.velocities();
         known.origin = Origin::Own;
     }
-    /** The velocities that have just been set are those of a run with another integrator. */
-    void comeFromAnother() {
-        if (known.origin == Origin::Unknown)
+    /**
+     * At the start of a step: bring the pairs up to date, and let the velocities follow them and the positions. Those
+     * that somebody has set, drawn for the masses alone, become the method's own if there is a heat bath.
+     *
+     * @return whether the pairs have changed
+     */
+    bool follow(OpenMM::ContextImpl& context, const Integrator& integrator) {
+        HostState state(context);
+        const stiffcore::Box box = state.box();
+        const bool own = areOwn(state);
+        Vectors free; // velocities of the masses alone, if there are any to be adopted
+        double kinetic = 0;
+        auto take = [&](double energy) {
+            if (energy > 0 && std::isfinite(energy)) { // else they are at rest, or the step will fail
+                kinetic = energy;
+                free = state.velocities();
+            }
+        };
+        undo = Undo();
+        auto releaseOwn = [&] {
+            if (!own || !free.empty())
+                return;
+            undo.pairs = pairs.getPairs();
+            const Vectors& tiedAt = getTiedPositions(state);
+            take(computeEnergy(tiedAt, state.velocities(), box));
+            if (!free.empty())
+                release(tiedAt, box, computeThermalEnergy(kinetic), free);
+        };
+        if (own && !areTiedAtPresent(state))
+            releaseOwn();
+        const bool changed = pairs.prepare(context, integrator, releaseOwn);
+        if (!own && areForeign(state)) {
+            take(particles.computeKineticEnergy(state));
+            if (!free.empty())
+                requireHeatBath();
+        }
+        if (!free.empty()) {
+            adopt(state.positions(), box, computeThermalEnergy(kinetic), free);
+            scaleToEnergy(state.positions(), box, kinetic, free);
+            undo.velocities.swap(state.velocities());
+            undo.own = own;
+            undo.known = known;
+            state.velocities() = free;
+        }
+        areTied(state);
+        return changed;
+    }
+
+    /** Execute a step. If it throws, all is as it was before follow(), and velocities are whose they were. */
+    template <class Step> void orUndo(OpenMM::ContextImpl& context, HostState& state, Step&& step) {
+        try {
+            particles.orRestore(state, className, step);
+        }
+        catch (...) {
+            if (!undo.velocities.empty()) {
+                state.velocities().swap(undo.velocities);
+                known = undo.known;
+                if (undo.own)
+                    pairs.restore(context.getSystem(), undo.pairs);
+                undo = Undo();
+            }
+            throw;
+        }
+    }
+
+    /**
+     * Make velocities that have been drawn for the masses alone, and are about to be set, those of the method.
+     *
+     * @return whether the pairs have changed
+     */
+    bool prepareDrawn(OpenMM::ContextImpl& context, const Integrator& integrator, double kT, Vectors& drawn) {
+        const bool changed = pairs.prepare(context, integrator, [] {}); // those at hand are about to be replaced
+        const HostState state(context);
+        adopt(state.positions(), state.box(), kT, drawn);
+        known.tiedAt = state.positions();
+        known.origin = Origin::AboutToBeDrawn;
+        return changed;
+    }
+
+    /** The kinetic energy of the penalized motion too, unless the velocities are those of the masses alone. */
+    double computeEnergy(OpenMM::ContextImpl& context, const Integrator& integrator) {
+        const HostState state(context);
+        if (areOwn(state))
+            return computeEnergy(getTiedPositions(state), state.velocities(), state.box());
+        pairs.prepare(context, integrator, [] {});
+        return areForeign(state) ? particles.computeKineticEnergy(state.velocities())
+                                 : computeEnergy(state.positions(), state.velocities(), state.box());
+    }
+
+    // What an AndersenThermostat does.
+
+    void beginCollisions(const HostState& state) {
+        beforeCollisions = state.velocities();
+    }
+    /**
+     * Particles have been given velocities of the masses alone. Of their molecules, released beforehand, only these
+     * velocities are new; then the molecules are tied again. That leaves the distribution of the tied velocities as it
+     * is.
+     */
+    void endCollisions(HostState& state, double kT) {
+        const Vectors& drawn = state.velocities();
+        if (pairs.getPairs().empty() || drawn == beforeCollisions)
+            return;
+        const stiffcore::Box box = state.box();
+        Vectors v = beforeCollisions;
+        release(state.positions(), box, kT, v);
+        for (size_t i = 0; i < v.size(); i++)
+            if (drawn[i] != beforeCollisions[i])
+                v[i] = drawn[i];
+        adopt(state.positions(), box, kT, v);
+        Vectors& velocities = state.velocities();
+        pairs.visitParticles([&](const std::vector<int>& members, int numMobile) {
+            bool hit = false;
+            for (int i = 0; i < numMobile; i++)
+                hit |= velocities[members[i]] != beforeCollisions[members[i]];
+            for (int i = 0; i < numMobile && hit; i++)
+                velocities[members[i]] = v[members[i]];
+        });
+    }
+
+    // In saved states: the pairs that velocities are tied to, and where, tell whose velocities these are.
+
+    void write(std::ostream& stream, const HostState& state) const {
+        const bool own = areOwn(state);
+        writeCheckpoint(stream, own);
+        if (!own)
+            return;
+        writeCheckpoint(stream, pairs.getPairs().size());
+        for (const OpenMMStiff::PenalizedPair& pair : pairs.getPairs()) {
+            writeCheckpoint(stream, pair.particle1);
+            writeCheckpoint(stream, pair.particle2);
+            writeCheckpoint(stream, pair.inertia);
+            writeCheckpoint(stream, pair.distance);
+            writeCheckpoint(stream, pair.periodic);
+        }
+        writeCheckpoint(stream, getTiedPositions(state));
+    }
+    void read(std::istream& stream, OpenMM::ContextImpl& context) {
+        bool own;
+        readCheckpoint(stream, &own, 1);
+        if (!own) {
+            known.origin = Origin::Unknown;
+            return;
+        }
+        size_t number;
+        readCheckpoint(stream, &number, 1);
+        std::vector<OpenMMStiff::PenalizedPair> tied(number);
+        for (OpenMMStiff::PenalizedPair& pair : tied) {
+            readCheckpoint(stream, &pair.particle1, 1);
+            readCheckpoint(stream, &pair.particle2, 1);
+            readCheckpoint(stream, &pair.inertia, 1);
+            readCheckpoint(stream, &pair.distance, 1);
+            readCheckpoint(stream, &pair.periodic, 1);
+        }
+        Vectors tiedAt;
+        readCheckpoint(stream, tiedAt);
+        pairs.restore(context.getSystem(), tied);
+        areTied(HostState(context), tiedAt);
+    }
+    void write(OpenMM::SerializationNode& node, const HostState& state) const {
+        if (!areOwn(state) || getTiedPositions(state) != state.positions())
+            return;
+        OpenMM::SerializationNode& tied = node.createChildNode("TiedPairs");
+        for (const OpenMMStiff::PenalizedPair& pair : pairs.getPairs())
+            tied.createChildNode("Pair")
+                    .setIntProperty("p1", pair.particle1)
+                    .setIntProperty("p2", pair.particle2)
+                    .setDoubleProperty("inertia", pair.inertia)
+                    .setDoubleProperty("distance", pair.distance)
+                    .setBoolProperty("periodic", pair.periodic);
+    }
+    /** @param ofThisMethod   whether the State was saved by an integrator of this kind */
+    void read(const OpenMM::SerializationNode& node, OpenMM::ContextImpl& context, bool ofThisMethod) {
+        for (const OpenMM::SerializationNode& child : node.getChildren()) {
+            if (child.getName() != "TiedPairs")
+                continue;
+            std::vector<OpenMMStiff::PenalizedPair> tied;
+            for (const OpenMM::SerializationNode& pair : child.getChildren()) {
+                tied.push_back({pair.getIntProperty("p1"), pair.getIntProperty("p2"), pair.getDoubleProperty("inertia"),
+                                pair.getDoubleProperty("distance"), pair.getBoolProperty("periodic")});
+                for (int particle : {tied.back().particle1, tied.back().particle2})
+                    if (particle < 0 || particle >= context.getSystem().getNumParticles())
+                        throw OpenMM::OpenMMException(className + ": the State names particle " +
+                                                      std::to_string(particle) +
+                                                      ", which the System does not have. It is one of another System");
+            }
+            pairs.restore(context.getSystem(), tied);
+            return areTied(HostState(context));
+        }
+        if (!ofThisMethod && known.origin == Origin::Unknown)
             known.origin = Origin::Foreign;
     }
+
+private:
+    enum class Origin {
+        Own,            // `left` after a step, tied at `tiedAt`
+        AboutToBeDrawn, // on their way
+        Drawn,          // tied at `tiedAt`, or at rest in a new Context
+        Unknown,        // set by somebody
+        Foreign         // drawn for the masses alone
+    };
+    struct Knowledge {
+        Origin origin = Origin::Drawn;
+        /// Where own ones are tied (empty: wherever the particles are), and what they were after the last step.
+        Vectors tiedAt = {}, left = {};
+    };
+    /** What was before velocities became the method's own for a step; empty if they were. */
+    struct Undo {
+        Vectors velocities = {};
+        bool own = false;
+        std::vector<OpenMMStiff::PenalizedPair> pairs = {}; // that own ones were tied to
+        Knowledge known = {};
+    };
+
+    // Whose they are.
+
     /** Whether they are tied to the pairs as they are arranged, at getTiedPositions(). */
     bool areOwn(const HostState& state) const {
         return known.origin == Origin::Drawn || (known.origin == Origin::Own && state.velocities() == known.left);
@@ -126,24 +331,25 @@ public:
         });
         return 0.5 * (numFreedoms * std::log(ofAll / ofMasses) - logMassRatio);
     }
-    /**
-     * Whether velocities that are not own ones were drawn for the masses alone. Of those whose origin nobody has told,
-     * the evidence has to be stronger than this.
-     */
-    bool areForeign(const HostState& state, double evidence) {
+    /** Whether velocities that are not own ones were drawn for the masses alone. */
+    bool areForeign(const HostState& state) {
+        // Where nobody has told, it takes some evidence. With a heat bath it does no harm to adopt them; without, they are
+        // refused, and must not have been set by hand: more evidence than a molecule or two can give.
+        const double evidence = (hasHeatBath ? 0 : 20);
         bool inertias = false;
         for (const auto& pair : pairs.getPairs())
             inertias |= !pair.isConstrained();
         return inertias && (known.origin == Origin::Foreign || compareOrigins(state) > evidence);
     }
 
-    // For the case that a step fails after they have become others.
-
-    const Knowledge& getKnowledge() const {
-        return known;
-    }
-    void setKnowledge(const Knowledge& knowledge) {
-        known = knowledge;
+    void requireHeatBath() const {
+        if (!hasHeatBath)
+            throw OpenMM::OpenMMException(
+                    className +
+                    ": the velocities have been drawn for the masses alone, by another integrator or for one, and are too"
+                    " hot for masses with an inertia. Draw new ones with setVelocitiesToTemperature() of the Context or,"
+                    " in a CompoundIntegrator, of this integrator; or use MassPenaltyLangevinIntegrator, which adopts"
+                    " them");
     }
 
     // How they become others.
@@ -193,38 +399,6 @@ public:
                 v[i] *= scale;
     }
 
-    // What an AndersenThermostat does.
-
-    void beginCollisions(const HostState& state) {
-        beforeCollisions = state.velocities();
-    }
-    /**
-     * Particles have been given velocities of the masses alone. Of their molecules, released beforehand, only these
-     * velocities are new; then the molecules are tied again. That leaves the distribution of the tied velocities as it
-     * is.
-     */
-    void endCollisions(HostState& state, double kT) {
-        const Vectors& drawn = state.velocities();
-        if (pairs.getPairs().empty() || drawn == beforeCollisions)
-            return;
-        const stiffcore::Box box = state.box();
-        Vectors v = beforeCollisions;
-        release(state.positions(), box, kT, v);
-        for (size_t i = 0; i < v.size(); i++)
-            if (drawn[i] != beforeCollisions[i])
-                v[i] = drawn[i];
-        adopt(state.positions(), box, kT, v);
-        Vectors& velocities = state.velocities();
-        pairs.visitParticles([&](const std::vector<int>& members, int numMobile) {
-            bool hit = false;
-            for (int i = 0; i < numMobile; i++)
-                hit |= velocities[members[i]] != beforeCollisions[members[i]];
-            for (int i = 0; i < numMobile && hit; i++)
-                velocities[members[i]] = v[members[i]];
-        });
-    }
-
-private:
     /** Free rates w ~ N(0, kT / kappa); 0 for constraints. */
     std::vector<double> drawRates(double kT, NormalNumbers& normal) const {
         std::vector<double> w;
@@ -235,8 +409,11 @@ private:
 
     HostParticles<Backend>& particles;
     HostPairs<Backend>& pairs;
+    std::string className;
+    bool hasHeatBath = false;
     int numFreedoms = 0;
     Knowledge known;
+    Undo undo;
     Vectors beforeCollisions;
 };
 
