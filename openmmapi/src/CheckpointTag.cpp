@@ -59,8 +59,7 @@ string readBytes(std::istream& stream, uint64_t length) {
 
 } // namespace
 
-void OpenMMStiff::writeTagged(std::ostream& stream, const string& className, const string& data,
-                              ContextImpl& context) {
+void OpenMMStiff::writeTagged(std::ostream& stream, const string& className, const string& data, ContextImpl& context) {
     stream << magic << className << '\n';
     write<int32_t>(stream, version);
     write<uint64_t>(stream, data.size());

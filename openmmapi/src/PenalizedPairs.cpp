@@ -18,8 +18,8 @@ namespace {
 
 /// Angles as close to 0 or 180 degrees as this (their sine) do not tell from their 1-3 distance how far they are bent.
 const double minSine = 0.3;
-/// A bond with less energy than this at length 0 (k r^2 / 2, some 20 kT) lets its particles pass through each other: its
-/// length turns around there, and no inertia can follow [kJ/mol].
+/// A bond with less energy than this at length 0 (k r^2 / 2, some 20 kT) lets its particles pass through each other:
+/// its length turns around there, and no inertia can follow [kJ/mol].
 const double minBarrier = 50;
 /// An inertia smaller than this, relative to the reduced mass, is none: its reciprocal would drown the others.
 const double minInertia = 1e-9;

@@ -48,8 +48,8 @@ void StiffIntegrator::setVelocitiesToTemperature(double temperature, int randomS
     requireContext();
     if (!(temperature >= 0) || std::isinf(temperature))
         refuse("Temperature must be a non-negative number", temperature, " K", "");
-    owner->setVelocities(getVelocitiesForTemperature(context->getSystem(), temperature,
-                                                     randomSeed == 0 ? osrngseed() : randomSeed));
+    owner->setVelocities(
+            getVelocitiesForTemperature(context->getSystem(), temperature, randomSeed == 0 ? osrngseed() : randomSeed));
     owner->applyVelocityConstraints(1e-5);
 }
 
@@ -102,8 +102,9 @@ void StiffIntegrator::requireContext() const {
 void StiffIntegrator::step(int steps) {
     requireContext();
     if (steps > 0 && !(getStepSize() > 0))
-        throw OpenMMException(std::string(getClassName()) +
-                              ": the step size must be positive to take a step, but is 0 ps. Set it with setStepSize()");
+        throw OpenMMException(
+                std::string(getClassName()) +
+                ": the step size must be positive to take a step, but is 0 ps. Set it with setStepSize()");
     const Stepping now(*this);
     try {
         for (int i = 0; i < steps; ++i) {
@@ -148,7 +149,7 @@ std::string StiffIntegrator::takeWarning() {
     return taken;
 }
 
-/** Before the first step of a size, or a larger one: is it one that somebody may want, and will it do what he thinks? */
+/** Before the first step of a size, or a larger one: may somebody want it, and will it do what he thinks? */
 void StiffIntegrator::examineStep() {
     const double h = getStepSize();
     const std::unique_ptr<StiffMotion> motion = examineStiffMotion();
@@ -158,8 +159,8 @@ void StiffIntegrator::examineStep() {
         if (isLimitedByStiffMotion() && h >= suspicious && motion->countPeriods(h) > absurd) {
             std::stringstream message;
             message << getClassName() << ": a step of " << h << " ps holds " << motion->countPeriods(h)
-                    << " periods of the fastest bonded motion. Were femtoseconds meant? Numbers are picoseconds: "
-                    << h << " fs are setStepSize(" << h * 1e-3 << "), or a Quantity in Python";
+                    << " periods of the fastest bonded motion. Were femtoseconds meant? Numbers are picoseconds: " << h
+                    << " fs are setStepSize(" << h * 1e-3 << "), or a Quantity in Python";
             throw OpenMMException(message.str());
         }
         const std::string text = motion->warn(h);

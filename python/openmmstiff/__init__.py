@@ -39,8 +39,8 @@ from ._penalties import MultiplierReporter, penalizeConstraints  # noqa: E402
 from ._topology import addPairsFromTopology  # noqa: E402
 
 __all__ = ["ConstraintPenalties", "HMMIntegrator", "ImpulseIntegrator", "ImpulseLangevinIntegrator",
-           "LangevinThermostat", "MassPenaltyIntegrator", "MassPenaltyLangevinIntegrator", "MultiplierReporter", "SpookIntegrator",
-           "StiffForceSelection", "StiffIntegrator", "ZhangSkeelIntegrator", "ZhangSkeelLangevinIntegrator",
+           "LangevinThermostat", "MassPenaltyIntegrator", "MassPenaltyLangevinIntegrator", "MultiplierReporter",
+           "SpookIntegrator", "StiffForceSelection", "StiffIntegrator", "ZhangSkeelIntegrator", "ZhangSkeelLangevinIntegrator",
            "addPairsFromTopology", "penalizeConstraints"]
 
 for _name in __all__:

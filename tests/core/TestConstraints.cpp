@@ -127,7 +127,7 @@ template <class Real> double lane(const Real& value, int which) {
     return LaneTraits<Real>::lane(value, which);
 }
 
-/** Check a claim for chains with small blocks, whose five molecules fill a batch of lanes and begin one, and large ones. */
+/** Check a claim for large chains, and for small ones, whose five molecules fill a batch of lanes and begin another. */
 template <class Check> void forAll(Check&& check) {
     for (int numAtoms : {2, 3, 6, 40}) {
         const Chains chains(5, numAtoms);

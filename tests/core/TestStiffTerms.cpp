@@ -479,8 +479,7 @@ void testSummary() {
     StiffMotion part(system, "stiff terms", "Do something");
     part.addStiffTerms(collectStiffTerms(system, TermScope::Stiff, 2, allGroups, className));
     part.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}}, allGroups, className);
-    ASSERT(part.describe().find("under 'HarmonicBondForce', with a period of") !=
-           string::npos);
+    ASSERT(part.describe().find("under 'HarmonicBondForce', with a period of") != string::npos);
     ASSERT(part.warn(0.5 * period).find("Do something") != string::npos);
     ASSERT_EQUAL(string(), part.warn(0.1 * period));
 }

@@ -256,8 +256,7 @@ void testThirdDerivativesOfTheStraightAngle() {
             const Angle<Taylor> theta(lineA, lineB);
             VectorXd found(9);
             for (int atom = 0; atom < 3; atom++) {
-                const Vector3<Taylor> gradient =
-                        gradientOf(Harmonic<Taylor>{potential.k, potential.s0}, theta, atom);
+                const Vector3<Taylor> gradient = gradientOf(Harmonic<Taylor>{potential.k, potential.s0}, theta, atom);
                 for (int j = 0; j < 3; j++)
                     found[3 * atom + j] = 2 * gradient[j].c2;
             }

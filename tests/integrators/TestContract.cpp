@@ -613,7 +613,8 @@ void testStepSizes(Platform& platform) {
         vector<Vec3> v = good;
         v[2] = Vec3(0, std::nan(""), 0);
         run.context.setVelocities(v);
-        assertThrows([&] { run.step(1); }, {subject.className + ":", "velocity of particle 2 is not finite already before"});
+        assertThrows([&] { run.step(1); },
+                     {subject.className + ":", "velocity of particle 2 is not finite already before"});
         run.context.setVelocities(good);
         run.step(1);
         ASSERT_EQUAL(1, run.context.getStepCount());
@@ -673,6 +674,5 @@ int main(int argc, char* argv[]) {
                             CLAIM(testConstraintsOutsideTheStiffTerms), CLAIM(testMasslessParticlesAndVirtualSites),
                             CLAIM(testPeriodicTermsInTriclinicBox), CLAIM(testCompoundIntegrator),
                             CLAIM(testVelocitiesInCompoundIntegrator), CLAIM(testCheckpointsOfOthersAreRefused),
-                            CLAIM(testStepSizes),
-                            CLAIM(testKernelIsThePlatformsOwn), CLAIM(testPlatformsAgree)});
+                            CLAIM(testStepSizes), CLAIM(testKernelIsThePlatformsOwn), CLAIM(testPlatformsAgree)});
 }

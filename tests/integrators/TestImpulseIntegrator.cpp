@@ -430,9 +430,8 @@ void testAbsurdNumbersOfMicroSteps(Platform& platform) {
         context.setPositions(model.positions);
         for (double h : {4.0, 1e10, 999999.0}) {
             tested->setStepSize(h);
-            for (const std::function<void()>& action :
-                 {std::function<void()>([&] { tested->computeNumMicroSteps(); }),
-                  std::function<void()>([&] { tested->step(1); })})
+            for (const std::function<void()>& action : {std::function<void()>([&] { tested->computeNumMicroSteps(); }),
+                                                        std::function<void()>([&] { tested->step(1); })})
                 assertThrows(action, {"Impulse", "micro-steps", "femtoseconds", "setNumMicroSteps()"});
         }
         ASSERT_EQUAL(0, context.getStepCount());
@@ -540,15 +539,33 @@ void testNoMemoryIsAllocated(Platform& platform) {
     }
 }
 
+/** A projected kick that projects nothing is a plain one, bit for bit. */
+void testNothingProjectedIsPlain(Platform& platform) {
+    const Model model = makeWaterCluster(2);
+    vector<vector<Vec3>> ends;
+    for (auto kick : {ImpulseIntegrator::Plain, ImpulseIntegrator::Projected}) {
+        ImpulseIntegrator integrator(0.001);
+        integrator.setKick(kick);
+        integrator.setProjectedPeriod(0);
+        Context context(model.system, integrator, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocitiesToTemperature(300, 1);
+        integrator.step(20);
+        ends.push_back(getPositions(context));
+    }
+    ASSERT(largestDifference(ends[0], model.positions) > 0.001);
+    ASSERT(ends[0] == ends[1]);
+}
+
 } // namespace
 
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
-                           {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testStraightMolecules),
-                            CLAIM(testBondsToVirtualSitesAreSlow), CLAIM(testReversible),
+                           {CLAIM(testNothingProjectedIsPlain), CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity),
+                            CLAIM(testStraightMolecules), CLAIM(testBondsToVirtualSitesAreSlow), CLAIM(testReversible),
                             CLAIM(testMomentumIsKept), CLAIM(testOrderIsTwo), CLAIM(testOnlyThePlainKickStretchesBonds),
                             CLAIM(testProjectedPeriodChoosesCoordinates), CLAIM(testActionsAreKept),
                             CLAIM(testNumberOfMicroSteps), CLAIM(testAbsurdNumbersOfMicroSteps),
-                            CLAIM(testNumberOfMicroStepsFollowsTheSystem),
-                            CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
+                            CLAIM(testNumberOfMicroStepsFollowsTheSystem), CLAIM(testErrors),
+                            CLAIM(testNoMemoryIsAllocated)});
 }

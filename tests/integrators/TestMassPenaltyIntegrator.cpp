@@ -246,7 +246,7 @@ void testPairsAreChosenByPeriod(Platform& platform) {
     ASSERT_EQUAL(2, count(model.system, [](auto&) {}));
 }
 
-/** Bonds of length 0, through which particles pass, carry no inertia, and energy is kept; nor does a pair with 1e-308. */
+/** Bonds of length 0, through which particles pass, carry no inertia, nor do pairs with 1e-308; energy is kept. */
 void testPairsWithoutDirectionAreLeftOut(Platform& platform) {
     Model model = makeWaterCluster(1);
     auto* bonds = new HarmonicBondForce();
@@ -263,11 +263,11 @@ void testPairsWithoutDirectionAreLeftOut(Platform& platform) {
     context.setPositions(model.positions);
     ASSERT_EQUAL(3, integrator.computeNumPenalizedPairs());
     context.setVelocitiesToTemperature(300, 1);
-    const double before = context.getState(State::Energy).getPotentialEnergy() +
-                          context.getState(State::Energy).getKineticEnergy();
+    const double before =
+            context.getState(State::Energy).getPotentialEnergy() + context.getState(State::Energy).getKineticEnergy();
     integrator.step(2000);
-    const double after = context.getState(State::Energy).getPotentialEnergy() +
-                         context.getState(State::Energy).getKineticEnergy();
+    const double after =
+            context.getState(State::Energy).getPotentialEnergy() + context.getState(State::Energy).getKineticEnergy();
     ASSERT_EQUAL_TOL(before, after, 0.1);
 }
 
@@ -473,8 +473,8 @@ int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testReversible),
                             CLAIM(testOrderIsTwo), CLAIM(testMomentaAreKept), CLAIM(testEnergyIsKeptBetterThanByVerlet),
-                            CLAIM(testPairsAreChosenByPeriod), CLAIM(testPairsWithoutDirectionAreLeftOut), CLAIM(testCustomForcesAreRecognized),
-                            CLAIM(testConstraintsAloneAreRattle), CLAIM(testConstraintsBesidePenalties),
-                            CLAIM(testDependentConstraints), CLAIM(testVelocitiesStartWarm), CLAIM(testErrors),
-                            CLAIM(testNoMemoryIsAllocated)});
+                            CLAIM(testPairsAreChosenByPeriod), CLAIM(testPairsWithoutDirectionAreLeftOut),
+                            CLAIM(testCustomForcesAreRecognized), CLAIM(testConstraintsAloneAreRattle),
+                            CLAIM(testConstraintsBesidePenalties), CLAIM(testDependentConstraints),
+                            CLAIM(testVelocitiesStartWarm), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
 }

@@ -97,7 +97,7 @@ void testOwnVelocitiesAreRecognized(Platform& platform) {
     }
 }
 
-/** With a change of the step size, which is one of the inertias, velocities keep their temperature, and their energy. */
+/** With a change of the period, which is one of the inertias, velocities keep their temperature and energy. */
 void testVelocitiesFollowThePairs(Platform& platform) {
     const Model model = makeLoneWaters();
     MassPenaltyLangevinIntegrator langevin(300, 0, instant);
@@ -256,8 +256,8 @@ void testStartsAreWarmWhateverTheOrder(Platform& platform) {
         MassPenaltyIntegrator constant(h);
         Context ofConstant(model.system, constant, platform, properties);
         ofConstant.setState(*state);
-        assertThrows([&] { constant.step(1); }, {"MassPenaltyIntegrator:", "setVelocitiesToTemperature()",
-                                                 "MassPenaltyLangevinIntegrator"});
+        assertThrows([&] { constant.step(1); },
+                     {"MassPenaltyIntegrator:", "setVelocitiesToTemperature()", "MassPenaltyLangevinIntegrator"});
         ASSERT(getVelocities(ofConstant) == state->getVelocities());
         ofConstant.setVelocitiesToTemperature(300, 4);
         assertWarm("drawn anew", ofConstant, constant);

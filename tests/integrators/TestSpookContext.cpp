@@ -397,7 +397,7 @@ void testNoMemoryIsAllocated(Platform& platform) {
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testEnergiesAreOfThePresentTime), CLAIM(testEnergiesWhereAStepIsImpossible),
-                            CLAIM(testFarFlightsAreErrors), CLAIM(testStartsThatAreNotFinite), CLAIM(testChangesTakeEffect),
-                            CLAIM(testMultipliersAreInCheckpoints), CLAIM(testConstraintsThatAreNotFinite),
-                            CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
+                            CLAIM(testFarFlightsAreErrors), CLAIM(testStartsThatAreNotFinite),
+                            CLAIM(testChangesTakeEffect), CLAIM(testMultipliersAreInCheckpoints),
+                            CLAIM(testConstraintsThatAreNotFinite), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
 }

@@ -66,10 +66,11 @@ void testNothingRecognizedIsSaidOnce(Platform& platform) {
                     {"ZhangSkeelIntegrator: there are no stiff terms", "setStiffForceGroups()"}));
     ASSERT(contains(stepAndTakeWarning(impulse, custom, platform),
                     {"ImpulseIntegrator: there are no stiff terms", "setStiffForceGroups()"}));
-    ASSERT(contains(stepAndTakeWarning(massPenalty, compound, platform),
-                    {"MassPenaltyIntegrator: there are no pairs with an inertia", "addPair()", "addPairsFromTopology()"}));
-    for (StiffIntegrator* each : {(StiffIntegrator*) &zhangSkeel, (StiffIntegrator*) &impulse,
-                                  (StiffIntegrator*) &massPenalty})
+    ASSERT(contains(
+            stepAndTakeWarning(massPenalty, compound, platform),
+            {"MassPenaltyIntegrator: there are no pairs with an inertia", "addPair()", "addPairsFromTopology()"}));
+    for (StiffIntegrator* each :
+         {(StiffIntegrator*) &zhangSkeel, (StiffIntegrator*) &impulse, (StiffIntegrator*) &massPenalty})
         ASSERT_EQUAL(string(), stepAndTakeWarning(*each, harmonic, platform));
     // Rigid waters have nothing that could be missed.
     ASSERT_EQUAL(string(), stepAndTakeWarning(massPenalty, makeWaterCluster(2, true), platform));

@@ -639,6 +639,5 @@ int main(int argc, char* argv[]) {
                             CLAIM(testReinitialize), CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState),
                             CLAIM(testErrors), CLAIM(testConstraintsOutsideTheStiffTerms),
                             CLAIM(testMasslessParticlesAndVirtualSites), CLAIM(testParticlesMadeMasslessStay),
-                            CLAIM(testBarostatKeepsTheOffset),
-                            CLAIM(testCompoundIntegrator)});
+                            CLAIM(testBarostatKeepsTheOffset), CLAIM(testCompoundIntegrator)});
 }

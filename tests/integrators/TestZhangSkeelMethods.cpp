@@ -534,6 +534,6 @@ int main(int argc, char* argv[]) {
                             CLAIM(testReversible), CLAIM(testLinearStability), CLAIM(testAngularMomentum),
                             CLAIM(testLongRunOfTheDoublePendulum), CLAIM(testNewtonIterationsAreCounted),
                             CLAIM(testNewmarkWithForcesOfAnyPrecision), CLAIM(testJumpAtTheCutoffIsNamed),
-                            CLAIM(testBondsToVirtualSitesAreSlow),
-                            CLAIM(testChangedParametersTakeEffect), CLAIM(testCheckpoint), CLAIM(testErrors)});
+                            CLAIM(testBondsToVirtualSitesAreSlow), CLAIM(testChangedParametersTakeEffect),
+                            CLAIM(testCheckpoint), CLAIM(testErrors)});
 }

@@ -66,6 +66,27 @@ def test_velocities_start_warm_at_eight_femtoseconds(platform):
     assert kinetic_temperature(context) == pytest.approx(300, rel=0.2)
 
 
+def test_a_warning_says_that_nothing_is_stiff(recwarn):
+    """A potential that is not recognized: said once, at the line that steps; nothing is said of water."""
+    platform = openmm.Platform.getPlatform("Reference")
+    silent = Waters(2).context(MassPenaltyIntegrator(0.004), platform)
+    silent.getIntegrator().step(1)
+    assert not recwarn.list
+    system = openmm.System()
+    for _ in range(2):
+        system.addParticle(12)
+    system.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2, 3)))))
+    integrator = MassPenaltyIntegrator(0.004)
+    context = openmm.Context(system, integrator, platform)
+    context.setPositions(np.eye(3)[:2])
+    with pytest.warns(UserWarning, match="no pairs with an inertia.*addPairsFromTopology") as warned:
+        integrator.step(1)
+    assert warned[0].filename == __file__
+    integrator.step(1)
+    assert not recwarn.list
+    assert integrator.describeStiffMotion() == "0 pairs with an inertia."
+
+
 def test_velocities_in_a_compound_integrator():
     """The Context of a CompoundIntegrator draws them for the masses alone; the integrator draws its own."""
     waters = Waters(64)

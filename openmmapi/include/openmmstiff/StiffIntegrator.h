@@ -60,8 +60,8 @@ public:
      */
     std::string describeStiffMotion();
     /**
-     * Take the warning that the first step in a Context, or the first of a larger size, has left: that nothing was found
-     * to be stiff, or that a motion which is not treated is too fast for the step. In Python it is issued by itself.
+     * Take the warning that the first step in a Context, or the first of a larger size, has left: that nothing was
+     * found to be stiff, or that a motion which is not treated is too fast for the step. Python issues it by itself.
      *
      * @return the warning; empty if there is none, or if it has been taken
      */

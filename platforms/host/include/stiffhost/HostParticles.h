@@ -189,8 +189,9 @@ private:
             for (int j = 0; j < 3; j++)
                 if (!std::isfinite(vectors[i][j])) {
                     std::stringstream message;
-                    message << className << ": the " << what << " of particle " << i << " is not finite already before the step ("
-                            << vectors[i][j] << "). Set it with " << setter << " of the Context";
+                    message << className << ": the " << what << " of particle " << i
+                            << " is not finite already before the step (" << vectors[i][j] << "). Set it with "
+                            << setter << " of the Context";
                     throw OpenMM::OpenMMException(message.str());
                 }
     }

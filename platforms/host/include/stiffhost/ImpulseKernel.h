@@ -230,7 +230,7 @@ private:
         const double *x = components(state.positions()), *F = components(state.forces());
         const int failed = blocks.forEach([&](const auto& block, auto& work) {
             stiffcore::computeSlowAccelerations(block, x, F, dependencies.box, work);
-            if (project) {
+            if (project && stiffcore::hasTangentSpace(block)) {
                 if (!stiffcore::factorTangentSpace(block, dependencies.box, work))
                     return false;
                 stiffcore::projectLocally(block, work, work.velocities);

@@ -24,10 +24,10 @@ namespace stiffhost {
  *
  * At a temperature, velocities tied to the pairs have the distribution N(0, kT (M + G^T kappa G)^-1), those of the
  * masses alone N(0, kT M^-1): too hot for the pairs by (mu + kappa) / mu. The one comes from the other exactly: with
- * free rates w ~ N(0, kT / kappa), velocities (v, w) of the masses alone become those of the method by being tied, which
- * takes away what is orthogonal to the tied ones; to go back, draw (v, w) afresh, and add of it what tying takes away.
- * So velocities keep their temperature when the pairs change, or the positions to which they are tied. See HostParticles
- * for the Backend.
+ * free rates w ~ N(0, kT / kappa), velocities (v, w) of the masses alone become those of the method by being tied,
+ * which takes away what is orthogonal to the tied ones; to go back, draw (v, w) afresh, and add of it what tying takes
+ * away. So velocities keep their temperature when the pairs change, or the positions to which they are tied. See
+ * HostParticles for the Backend.
  */
 template <class Backend> class PenalizedVelocities {
 public:
@@ -333,8 +333,8 @@ private:
     }
     /** Whether velocities that are not own ones were drawn for the masses alone. */
     bool areForeign(const HostState& state) {
-        // Where nobody has told, it takes some evidence. With a heat bath it does no harm to adopt them; without, they are
-        // refused, and must not have been set by hand: more evidence than a molecule or two can give.
+        // Where nobody has told, it takes some evidence. With a heat bath it does no harm to adopt them; without, they
+        // are refused, and must not have been set by hand: more evidence than a molecule or two can give.
         const double evidence = (hasHeatBath ? 0 : 20);
         bool inertias = false;
         for (const auto& pair : pairs.getPairs())
@@ -346,8 +346,10 @@ private:
         if (!hasHeatBath)
             throw OpenMM::OpenMMException(
                     className +
-                    ": the velocities have been drawn for the masses alone, by another integrator or for one, and are too"
-                    " hot for masses with an inertia. Draw new ones with setVelocitiesToTemperature() of the Context or,"
+                    ": the velocities have been drawn for the masses alone, by another integrator or for one, and are "
+                    "too"
+                    " hot for masses with an inertia. Draw new ones with setVelocitiesToTemperature() of the Context "
+                    "or,"
                     " in a CompoundIntegrator, of this integrator; or use MassPenaltyLangevinIntegrator, which adopts"
                     " them");
     }

@@ -84,8 +84,9 @@ public:
             if (i == patterns.size())
                 patterns.push_back(std::make_unique<BlockPattern>(block, terms));
             const BlockPattern& pattern = *patterns[i];
-            BlockInstance<Real> instance = {&pattern, block.particles, {}, block.terms, block.functionTerms, {}, {},
-                                            {},       {},              {}, nullptr,     nullptr};
+            BlockInstance<Real> instance = {
+                    &pattern, block.particles, {},     block.terms, block.functionTerms, {}, {}, {}, {},
+                    {},       nullptr,         nullptr};
             for (int j = 0; j < block.numMobile; j++)
                 instance.masses.push_back(masses[block.particles[j]]);
             if (pattern.hessian.isSparse())
@@ -276,8 +277,7 @@ void visitCoordinate(const PatternTerm& term, const Workspace<Real>& work, const
 }
 
 /** The directions across a straight angle in which it bends: both legs are along them, but for the bend. */
-template <class Real>
-void chooseBendDirections(const BlockPattern& pattern, const Box& box, Workspace<Real>& work) {
+template <class Real> void chooseBendDirections(const BlockPattern& pattern, const Box& box, Workspace<Real>& work) {
     for (size_t p = 0; p < pattern.rows.size(); p++) {
         if (pattern.rows[p].bend < 0)
             continue;
@@ -295,9 +295,7 @@ void visitRow(const BlockPattern& pattern, int p, const Workspace<Real>& work, c
     const PatternTerm& term = pattern.termOfRow(p);
     if (pattern.rows[p].bend < 0)
         return visitCoordinate(term, work, box, visit);
-    auto leg = [&](int to) {
-        return displacement(work.positions, term.atoms[1], term.atoms[to], term.periodic, box);
-    };
+    auto leg = [&](int to) { return displacement(work.positions, term.atoms[1], term.atoms[to], term.periodic, box); };
     visit(Bend<Real>(leg(0), leg(2), work.bendDirections[p]));
 }
 

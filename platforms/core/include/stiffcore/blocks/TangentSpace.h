@@ -84,6 +84,12 @@ template <class Real> bool factorTangentSpace(const BlockInstance<Real>& block, 
     return factorRows(block, block.inTangentSpace, box, work);
 }
 
+/** Whether any row defines the tangent space of a block; if none does, there is nothing to project. */
+template <class Real> bool hasTangentSpace(const BlockInstance<Real>& block) {
+    const std::vector<char>& rows = block.inTangentSpace;
+    return std::find(rows.begin(), rows.end(), true) != rows.end();
+}
+
 /** The rate of each scaled coordinate under velocities, multipliers <- G v. */
 template <class Real>
 void computeRates(const BlockInstance<Real>& block, const std::vector<Vector3<Real>>& v, Workspace<Real>& work) {
