@@ -2,7 +2,6 @@
 #define OPENMM_STIFF_MASS_PENALTY_INTEGRATOR_H_
 
 #include "StiffIntegrator.h"
-#include "internal/PenalizedPairs.h"
 
 namespace OpenMMStiff {
 
@@ -144,9 +143,13 @@ protected:
                                                           int randomSeed) const override;
 
 private:
+    struct Pair {
+        int particle1, particle2;
+        double inertia;
+    };
     double penalizedPeriod;
     bool useBondedForces;
-    std::vector<ExplicitPair> pairs;
+    std::vector<Pair> pairs;
 };
 
 } // namespace OpenMMStiff

@@ -9,6 +9,9 @@
 
 namespace stiffcore {
 
+static_assert(EIGEN_WORLD_VERSION == 3 && EIGEN_MAJOR_VERSION == 4,
+              "SparseLdlt uses protected members of the solvers of Eigen 3.4: look whether they are the same here");
+
 /**
  * The factorization A = L D L^T of a large sparse symmetric positive definite matrix whose pattern never changes.
  * Rows and columns are put into a fill-reducing (approximate minimum degree) order once, in the constructor, together
