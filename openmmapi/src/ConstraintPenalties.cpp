@@ -1,5 +1,6 @@
 #include "openmmstiff/ConstraintPenalties.h"
 #include "openmmstiff/internal/Checks.h"
+#include "openmmstiff/internal/Masses.h"
 #include "openmmstiff/internal/StiffTerms.h"
 #include "openmm/CustomBondForce.h"
 #include "openmm/HarmonicBondForce.h"
@@ -30,10 +31,6 @@ ConstraintPenalties::ConstraintPenalties(System& system, double period, Form for
         throw OpenMMException(message.str());
     }
     const double omega = 2 * 3.14159265358979323846 / period;
-    auto inverseMass = [&](int particle) {
-        const double mass = system.getParticleMass(particle);
-        return mass > 0 ? 1 / mass : 0;
-    };
     auto linear = std::make_unique<HarmonicBondForce>();
     auto squared = std::make_unique<CustomBondForce>("0.5*w2*(r^2-d^2)^2");
     squared->addPerBondParameter("d");
@@ -41,7 +38,7 @@ ConstraintPenalties::ConstraintPenalties(System& system, double period, Form for
     for (int i = 0; i < system.getNumConstraints(); i++) {
         Constraint constraint;
         system.getConstraintParameters(i, constraint.particle1, constraint.particle2, constraint.distance);
-        const double inverse = inverseMass(constraint.particle1) + inverseMass(constraint.particle2);
+        const double inverse = inverseReducedMass(system, constraint.particle1, constraint.particle2);
         const double k = (inverse > 0 ? omega * omega / inverse : 0);
         // The second derivative of 1/2 w^2 (r^2 - d^2)^2 at r = d is 4 w^2 d^2.
         constraint.stiffness = (form == Linear ? k : k / (4 * constraint.distance * constraint.distance));

@@ -1,4 +1,5 @@
 #include "openmmstiff/internal/PenalizedPairs.h"
+#include "openmmstiff/internal/Masses.h"
 #include "openmmstiff/internal/StiffTerms.h"
 #include "lepton/ParsedExpression.h"
 #include "lepton/Parser.h"
@@ -197,17 +198,13 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
                                                const string& className) {
     const double infinity = std::numeric_limits<double>::infinity(), pi = 3.14159265358979323846;
     std::map<std::pair<int, int>, PenalizedPair> chosen;
-    auto inverseMass = [&](int particle) {
-        const double mass = system.getParticleMass(particle);
-        return mass > 0 ? 1 / mass : 0;
-    };
     if (bonded != nullptr)
         for (size_t p = 0; p < bonded->pairs.size(); p++) {
             const BondedStiffness::Pair& pair = bonded->pairs[p];
-            const double inverseReducedMass = inverseMass(pair.particle1) + inverseMass(pair.particle2);
-            const double inertia = bonded->stiffness[p] * period * period / (4 * pi * pi) - 1 / inverseReducedMass;
+            const double inverseMass = inverseReducedMass(system, pair.particle1, pair.particle2);
+            const double inertia = bonded->stiffness[p] * period * period / (4 * pi * pi) - 1 / inverseMass;
             const bool virtualSite = system.isVirtualSite(pair.particle1) || system.isVirtualSite(pair.particle2);
-            if (inverseReducedMass > 0 && inertia * inverseReducedMass > minInertia && !pair.passable && !virtualSite)
+            if (inverseMass > 0 && inertia * inverseMass > minInertia && !pair.passable && !virtualSite)
                 chosen[ordered(pair.particle1, pair.particle2)] = {pair.particle1, pair.particle2, inertia, 0,
                                                                    pair.periodic};
         }
@@ -226,11 +223,11 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
             if (system.isVirtualSite(particle))
                 refuse("acts on a virtual site, which has no motion of its own");
         }
-        const double inverseReducedMass = inverseMass(pair.particle1) + inverseMass(pair.particle2);
-        if (inverseReducedMass == 0)
+        const double inverseMass = inverseReducedMass(system, pair.particle1, pair.particle2);
+        if (inverseMass == 0)
             refuse("has two massless particles, which never move");
         const auto key = ordered(pair.particle1, pair.particle2);
-        if (pair.inertia * inverseReducedMass > minInertia)
+        if (pair.inertia * inverseMass > minInertia)
             chosen[key] = {pair.particle1, pair.particle2, pair.inertia, 0, false};
         else
             chosen.erase(key);
@@ -240,7 +237,7 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
         double distance;
         system.getConstraintParameters(c, i, j, distance);
         // OpenMM allows constraints between massless particles; they have nothing to do.
-        if (inverseMass(i) + inverseMass(j) > 0)
+        if (inverseReducedMass(system, i, j) > 0)
             chosen[ordered(i, j)] = {i, j, infinity, distance, false};
         else
             chosen.erase(ordered(i, j));

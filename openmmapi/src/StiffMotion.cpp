@@ -1,5 +1,6 @@
 #include "openmmstiff/internal/StiffMotion.h"
 #include "openmmstiff/internal/Blocks.h"
+#include "openmmstiff/internal/Masses.h"
 #include "openmm/Force.h"
 #include <algorithm>
 #include <cmath>
@@ -70,10 +71,7 @@ void StiffMotion::findFastest(const PresentGeometry& geometry, int integrationGr
     bonded.compute(system, geometry);
     for (size_t p = 0; p < bonded.pairs.size(); p++) {
         const BondedStiffness::Pair& pair = bonded.pairs[p];
-        double inverseMass = 0;
-        for (int particle : {pair.particle1, pair.particle2})
-            if (system.getParticleMass(particle) > 0)
-                inverseMass += 1 / system.getParticleMass(particle);
+        const double inverseMass = inverseReducedMass(system, pair.particle1, pair.particle2);
         const double period = 2 * pi / std::sqrt(bonded.stiffness[p] * inverseMass);
         if (!(period > 0) || std::isinf(period))
             continue;

@@ -1,5 +1,6 @@
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/Masses.h"
 #include "openmm/CMMotionRemover.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
@@ -34,17 +35,7 @@ vector<Vec3> ZhangSkeelLangevinIntegrator::getVelocitiesForTemperature(const Sys
 double ZhangSkeelLangevinIntegrator::computeSystemTemperature() {
     requireContext();
     const System& system = context->getSystem();
-    int degreesOfFreedom = 0;
-    for (int i = 0; i < system.getNumParticles(); i++)
-        if (system.getParticleMass(i) > 0)
-            degreesOfFreedom += 3;
-    for (int i = 0; i < system.getNumConstraints(); i++) {
-        int particle1, particle2;
-        double distance;
-        system.getConstraintParameters(i, particle1, particle2, distance);
-        if (system.getParticleMass(particle1) > 0 || system.getParticleMass(particle2) > 0)
-            degreesOfFreedom -= 1;
-    }
+    int degreesOfFreedom = countDegreesOfFreedom(system);
     for (int i = 0; i < system.getNumForces(); i++)
         if (dynamic_cast<const CMMotionRemover*>(&system.getForce(i)) != nullptr) {
             degreesOfFreedom -= 3;

@@ -114,7 +114,7 @@ public:
     // The bound of the frequency decides on the number of micro-steps, so it has to be that of the run resumed.
 
     void createCheckpoint(OpenMM::ContextImpl&, std::ostream& stream) const override {
-        stream.write((const char*) &frequency, sizeof(frequency));
+        writeCheckpoint(stream, frequency);
     }
     void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
         readCheckpoint(stream, &frequency, 1);

@@ -11,6 +11,7 @@
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
+#include "openmmstiff/internal/Masses.h"
 #include "stiffcore/pairs/ExtendedMass.h"
 #include <cmath>
 #include <iostream>
@@ -41,15 +42,7 @@ public:
 
     void initialize(const OpenMM::System& system, const Integrator& integrator, const std::string& className) {
         this->className = className;
-        numFreedoms = 0;
-        for (double mass : particles.getMasses())
-            numFreedoms += (mass > 0 ? 3 : 0);
-        for (int c = 0; c < system.getNumConstraints(); c++) {
-            int i, j;
-            double distance;
-            system.getConstraintParameters(c, i, j, distance);
-            numFreedoms -= (particles.getMasses()[i] > 0 || particles.getMasses()[j] > 0);
-        }
+        numFreedoms = OpenMMStiff::countDegreesOfFreedom(system);
         known.origin = Origin::Drawn; // a new Context is at rest
         known.tiedAt.clear();
         hasHeatBath = dynamic_cast<const OpenMMStiff::LangevinThermostat*>(&integrator) != nullptr;

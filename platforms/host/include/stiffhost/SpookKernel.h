@@ -141,21 +141,18 @@ public:
     // The multipliers are no state, but a run resumed shows those of the run that went on.
 
     void createCheckpoint(OpenMM::ContextImpl&, std::ostream& stream) const override {
-        const size_t number = multipliers.size();
-        stream.write((const char*) &number, sizeof(number));
-        stream.write((const char*) multipliers.data(), sizeof(double) * number);
+        writeCheckpoint(stream, multipliers);
     }
     void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
-        size_t number;
-        readCheckpoint(stream, &number, 1);
-        if (number != 0 && number != (size_t) constraints.size()) {
+        std::vector<double> read;
+        readCheckpoint(stream, read);
+        if (!read.empty() && read.size() != (size_t) constraints.size()) {
             std::stringstream message;
-            message << className << ": the checkpoint has multipliers of " << number << " constraints, but there are "
-                    << constraints.size() << ". It was written with other constraints";
+            message << className << ": the checkpoint has multipliers of " << read.size()
+                    << " constraints, but there are " << constraints.size()
+                    << ". It was written with other constraints";
             throw OpenMM::OpenMMException(message.str());
         }
-        std::vector<double> read(number);
-        readCheckpoint(stream, read.data(), number);
         multipliers.swap(read);
     }
     void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode&) const override {

@@ -1,0 +1,33 @@
+#ifndef OPENMM_STIFF_MASSES_H_
+#define OPENMM_STIFF_MASSES_H_
+
+#include "openmm/System.h"
+
+namespace OpenMMStiff {
+
+/** 1/m1 + 1/m2 of two particles, 0 for those that never move [1/dalton]. */
+inline double inverseReducedMass(const OpenMM::System& system, int particle1, int particle2) {
+    double sum = 0;
+    for (int particle : {particle1, particle2})
+        if (system.getParticleMass(particle) > 0)
+            sum += 1 / system.getParticleMass(particle);
+    return sum;
+}
+
+/** Three for each particle with mass, less the constraints on such particles. */
+inline int countDegreesOfFreedom(const OpenMM::System& system) {
+    int number = 0;
+    for (int i = 0; i < system.getNumParticles(); i++)
+        number += (system.getParticleMass(i) > 0 ? 3 : 0);
+    for (int c = 0; c < system.getNumConstraints(); c++) {
+        int particle1, particle2;
+        double distance;
+        system.getConstraintParameters(c, particle1, particle2, distance);
+        number -= (inverseReducedMass(system, particle1, particle2) > 0);
+    }
+    return number;
+}
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_MASSES_H_ */
