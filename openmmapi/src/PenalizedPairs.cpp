@@ -19,8 +19,8 @@ namespace {
 
 /// Angles as close to 0 or 180 degrees as this (their sine) do not tell from their 1-3 distance how far they are bent.
 const double minSine = 0.3;
-/// A bond with less energy than this at length 0 (k r^2 / 2, some 20 kT) lets its particles pass through each other:
-/// its length turns around there, and no inertia can follow [kJ/mol].
+/// With less energy than this at length 0 (k r^2 / 2, some 20 kT) the particles of a pair pass through each other: its
+/// length turns around there, and no inertia can follow [kJ/mol].
 const double minBarrier = 50;
 /// An inertia smaller than this, relative to the reduced mass, is none: its reciprocal would drown the others.
 const double minInertia = 1e-9;
@@ -114,7 +114,7 @@ void BondedStiffness::addTerm(int particle1, int particle2, bool periodic, Term 
         return;
     const auto [place, isNew] = indexOfPair.insert({ordered(particle1, particle2), pairs.size()});
     if (isNew)
-        pairs.push_back({particle1, particle2, periodic, term.force, false});
+        pairs.push_back({particle1, particle2, periodic, term.force});
     term.pair = place->second;
     terms.push_back(term);
 }
@@ -151,24 +151,23 @@ bool BondedStiffness::needsGeometry() const {
 void BondedStiffness::compute(const System& system, const PresentGeometry& geometry) {
     std::map<int, Curvature<CustomBondForce>> bondCurvatures;
     std::map<int, Curvature<CustomAngleForce>> angleCurvatures;
-    stiffness.assign(pairs.size(), 0);
+    curvature.assign(pairs.size(), 0);
+    vector<double> barrier(pairs.size(), 0.0);
     vector<double> own;
     int i, j, k;
     for (const Term& term : terms) {
-        Pair& pair = pairs[term.pair];
+        const Pair& pair = pairs[term.pair];
         const Force& force = system.getForce(term.force);
         const bool periodic = force.usesPeriodicBoundaryConditions();
-        double curvature = term.k;
+        double secondDerivative = term.k, length = term.s0;
         if (term.vertex < 0) {
-            double length = term.s0;
             if (!term.harmonic) {
                 const auto& bonds = dynamic_cast<const CustomBondForce&>(force);
                 bonds.getBondParameters(term.index, i, j, own);
                 const auto place = bondCurvatures.try_emplace(term.force, bonds, "r", own.size(), geometry.parameters);
                 length = norm(geometry.displacement(i, j, periodic));
-                curvature = place.first->second(length, own);
+                secondDerivative = place.first->second(length, own);
             }
-            pair.passable = !(0.5 * curvature * length * length > minBarrier);
         }
         else {
             double r1 = term.leg1, r2 = term.leg2, theta = term.s0;
@@ -184,13 +183,20 @@ void BondedStiffness::compute(const System& system, const PresentGeometry& geome
                 angles.getAngleParameters(term.index, i, j, k, own);
                 const auto place =
                         angleCurvatures.try_emplace(term.force, angles, "theta", own.size(), geometry.parameters);
-                curvature = place.first->second(theta, own);
+                secondDerivative = place.first->second(theta, own);
             }
-            curvature = stiffnessOfDistance(curvature, r1, r2, theta);
+            secondDerivative = stiffnessOfDistance(secondDerivative, r1, r2, theta);
+            length = std::sqrt(r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(theta));
         }
-        if (std::isfinite(curvature))
-            stiffness[term.pair] += curvature;
+        if (std::isfinite(secondDerivative)) {
+            curvature[term.pair] += secondDerivative;
+            barrier[term.pair] += 0.5 * secondDerivative * length * length;
+        }
     }
+    stiffness = curvature;
+    for (size_t p = 0; p < pairs.size(); p++)
+        if (!(barrier[p] > minBarrier))
+            stiffness[p] = 0;
 }
 
 vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const BondedStiffness* bonded,
@@ -204,7 +210,7 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
             const double inverseMass = inverseReducedMass(system, pair.particle1, pair.particle2);
             const double inertia = bonded->stiffness[p] * period * period / (4 * pi * pi) - 1 / inverseMass;
             const bool virtualSite = system.isVirtualSite(pair.particle1) || system.isVirtualSite(pair.particle2);
-            if (inverseMass > 0 && inertia * inverseMass > minInertia && !pair.passable && !virtualSite)
+            if (inverseMass > 0 && inertia * inverseMass > minInertia && !virtualSite)
                 chosen[ordered(pair.particle1, pair.particle2)] = {pair.particle1, pair.particle2, inertia, 0,
                                                                    pair.periodic};
         }

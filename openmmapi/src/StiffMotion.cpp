@@ -72,7 +72,7 @@ void StiffMotion::findFastest(const PresentGeometry& geometry, int integrationGr
     for (size_t p = 0; p < bonded.pairs.size(); p++) {
         const BondedStiffness::Pair& pair = bonded.pairs[p];
         const double inverseMass = inverseReducedMass(system, pair.particle1, pair.particle2);
-        const double period = 2 * pi / std::sqrt(bonded.stiffness[p] * inverseMass);
+        const double period = 2 * pi / std::sqrt(bonded.curvature[p] * inverseMass);
         if (!(period > 0) || std::isinf(period))
             continue;
         shortestPeriod = std::min(shortestPeriod, period);

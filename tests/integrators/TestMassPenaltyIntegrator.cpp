@@ -271,6 +271,17 @@ void testPairsWithoutDirectionAreLeftOut(Platform& platform) {
     ASSERT_EQUAL_TOL(before, after, 0.1);
 }
 
+/** Where several terms act on a pair their sum counts: a bond that is soft, or repels, beside a stiff angle. */
+void testTermsOfAPairAddUp(Platform& platform) {
+    for (double k : {10.0, -5000.0}) { // such as AMOEBA's Urey-Bradley term
+        Model model = makeWaterCluster(1);
+        dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).addBond(1, 2, hydrogenDistance, k);
+        MassPenaltyIntegrator integrator(0.004);
+        Context context(model.system, integrator, platform);
+        ASSERT_EQUAL(3, integrator.computeNumPenalizedPairs());
+    }
+}
+
 /** Custom forces give the same inertias as harmonic ones of the same curvature, at the positions of the first step. */
 void testCustomForcesAreRecognized(Platform& platform) {
     const double depth = 500;
@@ -474,7 +485,8 @@ int main(int argc, char* argv[]) {
                            {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testReversible),
                             CLAIM(testOrderIsTwo), CLAIM(testMomentaAreKept), CLAIM(testEnergyIsKeptBetterThanByVerlet),
                             CLAIM(testPairsAreChosenByPeriod), CLAIM(testPairsWithoutDirectionAreLeftOut),
-                            CLAIM(testCustomForcesAreRecognized), CLAIM(testConstraintsAloneAreRattle),
-                            CLAIM(testConstraintsBesidePenalties), CLAIM(testDependentConstraints),
-                            CLAIM(testVelocitiesStartWarm), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
+                            CLAIM(testTermsOfAPairAddUp), CLAIM(testCustomForcesAreRecognized),
+                            CLAIM(testConstraintsAloneAreRattle), CLAIM(testConstraintsBesidePenalties),
+                            CLAIM(testDependentConstraints), CLAIM(testVelocitiesStartWarm), CLAIM(testErrors),
+                            CLAIM(testNoMemoryIsAllocated)});
 }

@@ -86,12 +86,11 @@ public:
         bool periodic;
         /// The index in the System of the first of its forces.
         int force;
-        /// Whether its particles can pass through each other, as it is once its force constant has been computed.
-        bool passable;
     };
     std::vector<Pair> pairs;
-    /// For each pair, its force constant [kJ/mol/nm^2], once it has been computed.
-    std::vector<double> stiffness;
+    /// For each pair, its force constant [kJ/mol/nm^2], once it has been computed; and that which an inertia can
+    /// follow, 0 if its particles can pass through each other.
+    std::vector<double> curvature, stiffness;
 
 private:
     struct Term {
