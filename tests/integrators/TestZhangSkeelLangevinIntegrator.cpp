@@ -337,6 +337,7 @@ void testFailedNoiseKeepsTheState(Platform& platform) {
     model.system.setParticleMass(1, 1e-4); // velocities of 1e154: their squares overflow
     for (bool thermalizeStiffModes : {true, false}) {
         ZhangSkeelLangevinIntegrator integrator(300, 1e6, 0.00001);
+        integrator.setRandomNumberSeed(1); // by chance the square may be finite: one time in hundreds
         integrator.setThermalizeStiffModes(thermalizeStiffModes);
         Context context(model.system, integrator, platform, deterministic(platform));
         context.setPositions(model.positions);
