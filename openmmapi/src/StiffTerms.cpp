@@ -90,32 +90,6 @@ bool hasNoPotential(const Force& force) {
 
 } // namespace
 
-bool StiffTerms::hasSameStructure(const StiffTerms& other) const {
-    return std::equal(coordinates.begin(), coordinates.end(), other.coordinates.begin(), other.coordinates.end(),
-                      [](const StiffTerm& s, const StiffTerm& t) {
-                          return s.coordinate == t.coordinate && s.particles == t.particles &&
-                                 s.periodic == t.periodic && s.harmonic == t.harmonic &&
-                                 s.isStraight() == t.isStraight();
-                      }) &&
-           std::equal(functionTerms.begin(), functionTerms.end(), other.functionTerms.begin(),
-                      other.functionTerms.end(),
-                      [](const FunctionTerm& s, const FunctionTerm& t) {
-                          return s.function == t.function && s.coordinates == t.coordinates && s.periodic == t.periodic;
-                      }) &&
-           std::equal(functions.begin(), functions.end(), other.functions.begin(), other.functions.end(),
-                      [](const TermFunction& f, const TermFunction& g) {
-                          return f.text == g.text && f.parameters == g.parameters && f.globals == g.globals;
-                      });
-}
-
-bool StiffTerms::hasSameParameters(const StiffTerms& other) const {
-    return std::equal(coordinates.begin(), coordinates.end(), other.coordinates.begin(), other.coordinates.end(),
-                      [](const StiffTerm& s, const StiffTerm& t) { return s.k == t.k && s.s0 == t.s0; }) &&
-           std::equal(functionTerms.begin(), functionTerms.end(), other.functionTerms.begin(),
-                      other.functionTerms.end(),
-                      [](const FunctionTerm& s, const FunctionTerm& t) { return s.parameters == t.parameters; });
-}
-
 StiffTerms OpenMMStiff::collectStiffTerms(const System& system, TermScope scope, int stiffForceGroups,
                                           int integrationGroups, const string& className) {
     std::set<Pair> constraints;

@@ -4,7 +4,7 @@
 #include "CpuPlatform.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/internal/ThreadPool.h"
-#include "stiffcore/Lanes.h"
+#include "stiffcore/batch/Lanes.h"
 #include <algorithm>
 #include <atomic>
 

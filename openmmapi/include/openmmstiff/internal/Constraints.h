@@ -39,6 +39,12 @@ struct Constraint {
     std::vector<FunctionTerm> functions = {};
     std::vector<int> components = {};
 
+    bool operator==(const Constraint& other) const {
+        return kind == other.kind && std::string(name) == other.name && index == other.index &&
+               particles == other.particles && axis == other.axis && value == other.value &&
+               compliance == other.compliance && damping == other.damping && functions == other.functions &&
+               components == other.components;
+    }
     std::string describe() const {
         return std::string(name) + " constraint " + std::to_string(index);
     }
@@ -50,6 +56,10 @@ struct Constraint {
 struct ConstraintSet {
     std::vector<TermFunction> functions;
     std::vector<Constraint> constraints;
+
+    bool operator==(const ConstraintSet& other) const {
+        return functions == other.functions && constraints == other.constraints;
+    }
 };
 
 /// The time [ps], the parameter of the functions of velocity constraints.

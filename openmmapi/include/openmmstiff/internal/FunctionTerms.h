@@ -47,6 +47,11 @@ struct TermFunction {
     std::vector<std::string> coordinates, parameters, globals;
     /// The expression as text, by which functions are told apart.
     std::string text;
+
+    bool operator==(const TermFunction& other) const {
+        return text == other.text && coordinates == other.coordinates && parameters == other.parameters &&
+               globals == other.globals;
+    }
 };
 
 /**
@@ -63,6 +68,11 @@ struct FunctionTerm {
 
     /** All its particles, each once. */
     OPENMM_EXPORT_STIFF std::vector<int> getParticles() const;
+
+    bool operator==(const FunctionTerm& other) const {
+        return function == other.function && coordinates == other.coordinates && parameters == other.parameters &&
+               periodic == other.periodic && force == other.force && index == other.index;
+    }
 };
 
 /** A coordinate of the particles of a term, by their numbers in the term. */

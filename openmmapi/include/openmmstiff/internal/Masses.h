@@ -5,13 +5,15 @@
 
 namespace OpenMMStiff {
 
-/** 1/m1 + 1/m2 of two particles, 0 for those that never move [1/dalton]. */
+/** 1/m of a particle, 0 if it never moves [1/dalton]. */
+inline double inverseMass(const OpenMM::System& system, int particle) {
+    const double mass = system.getParticleMass(particle);
+    return mass > 0 ? 1 / mass : 0;
+}
+
+/** 1/m1 + 1/m2 of two particles. */
 inline double inverseReducedMass(const OpenMM::System& system, int particle1, int particle2) {
-    double sum = 0;
-    for (int particle : {particle1, particle2})
-        if (system.getParticleMass(particle) > 0)
-            sum += 1 / system.getParticleMass(particle);
-    return sum;
+    return inverseMass(system, particle1) + inverseMass(system, particle2);
 }
 
 /** Three for each particle with mass, less the constraints on such particles. */

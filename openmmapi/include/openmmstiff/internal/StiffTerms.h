@@ -29,9 +29,18 @@ struct StiffTerm {
     int force, index;
     /// Whether the potential is k/2 (s - s0)^2.
     bool harmonic = true;
+    /// What of it is a row of the Jacobian that the method imposes: nothing, the coordinate, or both bends of a straight
+    /// angle.
+    enum class Use { None, Coordinate, Bends };
+    Use use = Use::None;
 
     int getNumParticles() const {
         return coordinate == Coordinate::Distance ? 2 : 3;
+    }
+    bool operator==(const StiffTerm& other) const {
+        return coordinate == other.coordinate && particles == other.particles && k == other.k && s0 == other.s0 &&
+               periodic == other.periodic && force == other.force && index == other.index &&
+               harmonic == other.harmonic && use == other.use;
     }
     /**
      * Whether it is an angle with its minimum at 180 degrees, give or take the rounding of force field files (Amber's
@@ -49,10 +58,14 @@ struct StiffTerms {
     std::vector<StiffTerm> coordinates;
     std::vector<FunctionTerm> functionTerms;
     std::vector<TermFunction> functions;
+    /// What the method asks of them: the matrix M + c H1, third derivatives, the frequency of the stiffest mode.
+    bool needsHessian = false, needsThirdDerivatives = false, needsFrequency = false;
 
-    /** Whether they differ at most in the parameters of terms. */
-    OPENMM_EXPORT_STIFF bool hasSameStructure(const StiffTerms& other) const;
-    OPENMM_EXPORT_STIFF bool hasSameParameters(const StiffTerms& other) const;
+    bool operator==(const StiffTerms& other) const {
+        return coordinates == other.coordinates && functionTerms == other.functionTerms &&
+               functions == other.functions && needsHessian == other.needsHessian &&
+               needsThirdDerivatives == other.needsThirdDerivatives && needsFrequency == other.needsFrequency;
+    }
 };
 
 /// The name of the Force that ConstraintPenalties add; it is stiff by its kind.
@@ -97,6 +110,23 @@ OPENMM_EXPORT_STIFF TermScope findTermScope(const ZhangSkeelIntegrator& integrat
  */
 OPENMM_EXPORT_STIFF StiffTerms collectStiffTerms(const OpenMM::System& system, TermScope scope, int stiffForceGroups,
                                                  int integrationGroups, const std::string& className);
+
+/** Which coordinates a method imposes on velocities or positions. */
+struct RowSelection {
+    /// Those that vibrate with a period shorter than this [ps] when all others are held at equilibrium: infinity for all
+    /// that have a potential, 0 for none. Angles have a period if the lengths of their legs are known: those of stiff
+    /// bonds.
+    double period = 0;
+    /// Whether a straight angle is represented by its two bends, which are smooth there, and not by itself.
+    bool bends = false;
+
+    bool operator==(const RowSelection& other) const {
+        return period == other.period && bends == other.bends;
+    }
+};
+
+/** Choose the coordinates that are rows of the Jacobian. */
+OPENMM_EXPORT_STIFF void chooseRows(StiffTerms& terms, const OpenMM::System& system, const RowSelection& selection);
 
 } // namespace OpenMMStiff
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 /**
- * The numerics of this plugin are templates over the scalar type Real: double, or later an array with one molecule
- * in each lane. They therefore mask with select() instead of branching on values, and leave it to their caller to
- * look at the results and throw.
+ * The numerics of this plugin are templates over the scalar type Real: double, or Lanes, with one molecule in each. They
+ * therefore mask with select() instead of branching on values, and leave it to their caller to look at the results and
+ * throw.
  */
 namespace stiffcore {
 
@@ -18,6 +18,12 @@ template <class Real> using Matrix3 = Eigen::Matrix<Real, 3, 3>;
 
 inline double select(bool condition, double ifTrue, double ifFalse) {
     return condition ? ifTrue : ifFalse;
+}
+
+/** Whether a number is finite, in which lanes. */
+template <class Real> auto isFinite(const Real& x) {
+    const Real difference = x - x; // of what is finite it is 0, else it is not a number
+    return difference <= Real(0);
 }
 
 /**

@@ -3,7 +3,7 @@
 
 #include "HostState.h"
 #include "openmmstiff/internal/Blocks.h"
-#include "stiffcore/Batches.h"
+#include "stiffcore/batch/Batches.h"
 #include <atomic>
 #include <memory>
 #include <string>
@@ -61,13 +61,18 @@ public:
         }
     }
 
+    /** Call visit(batch, workspace) for each batch in a fixed order, on this thread. */
+    template <class Visit> void visitInOrder(Visit&& visit) {
+        for (const auto& block : system->largeBlocks)
+            visit(block, largeWorkspaces[0]);
+        for (const auto& batch : system->batches)
+            visit(batch, workspaces[0]);
+    }
+
     /** Add up a number of each batch, in a fixed order, with compute(batch, workspace). */
     template <class Compute> double sum(Compute&& compute) {
         double result = 0;
-        for (const auto& block : system->largeBlocks)
-            result += compute(block, largeWorkspaces[0]);
-        for (const auto& batch : system->batches)
-            result += compute(batch, workspaces[0]);
+        visitInOrder([&](const auto& batch, auto& work) { result += compute(batch, work); });
         return result;
     }
 
@@ -82,15 +87,18 @@ public:
         visitBatches(system->batches);
     }
 
-protected:
     explicit HostBatches(Backend& backend) : backend(backend) {
     }
+
+protected:
     /**
-     * Put blocks into batches.
+     * Put blocks into batches, or hand their parameters on to these if nothing else has changed.
      *
      * @param masses   the masses of all particles [dalton]
      */
     void arrange(const std::vector<OpenMMStiff::Block>& blocks, const Terms& terms, const std::vector<double>& masses) {
+        if (system != nullptr && system->adopt(blocks, terms))
+            return;
         system = std::make_unique<stiffcore::BatchSystem<Batch, Real>>(blocks, terms, masses);
         workspaces.assign(backend.getNumThreads(), {system->batches, terms});
         largeWorkspaces.assign(backend.getNumThreads(), {system->largeBlocks, terms});
@@ -102,8 +110,12 @@ protected:
     bool areArranged() const {
         return system != nullptr;
     }
-    void forget() {
-        system.reset();
+    /** Call visit(workspace) for the scratch memory of each thread. */
+    template <class Visit> void forEachWorkspace(Visit&& visit) {
+        for (auto& work : workspaces)
+            visit(work);
+        for (auto& work : largeWorkspaces)
+            visit(work);
     }
 
     Backend& backend;

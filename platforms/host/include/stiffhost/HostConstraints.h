@@ -5,7 +5,8 @@
 #include "openmm/System.h"
 #include "openmmstiff/SpookIntegrator.h"
 #include "openmmstiff/internal/Constraints.h"
-#include "stiffcore/constraints/ConstraintSystem.h"
+#include "openmmstiff/internal/Kept.h"
+#include "stiffcore/constraints/ConstraintBatch.h"
 #include <string>
 #include <vector>
 
@@ -16,8 +17,7 @@ namespace stiffhost {
  */
 template <class Backend> class FixedConstraints : public HostBatches<Backend, stiffcore::ConstraintBatch> {
 public:
-    explicit FixedConstraints(Backend& backend) : HostBatches<Backend, stiffcore::ConstraintBatch>(backend) {
-    }
+    using HostBatches<Backend, stiffcore::ConstraintBatch>::HostBatches;
 
     /** @param masses   the masses of all particles [dalton] */
     void initialize(const OpenMM::System& system, const OpenMMStiff::ConstraintSet& set,
@@ -43,27 +43,23 @@ public:
      */
     void prepare(const OpenMM::System& system, const OpenMMStiff::SpookIntegrator& integrator,
                  const std::vector<double>& masses, const std::string& className) {
-        if (this->areArranged() && knownRevision == integrator.getConstraintRevision())
-            return;
-        this->forget(); // what is impossible stays so until it is mended
-        set = OpenMMStiff::collectConstraints(system, integrator, className);
-        this->initialize(system, set, masses);
-        knownRevision = integrator.getConstraintRevision();
+        auto collect = [&](int) { return OpenMMStiff::collectConstraints(system, integrator, className); };
+        if (kept.update(integrator.getConstraintRevision(), collect))
+            this->initialize(system, kept.get(), masses);
     }
 
     int size() const {
-        return set.constraints.size();
+        return kept.get().constraints.size();
     }
     const OpenMMStiff::ConstraintSet& getSet() const {
-        return set;
+        return kept.get();
     }
     std::string describe(int constraint) const {
-        return set.constraints[constraint].describe();
+        return kept.get().constraints[constraint].describe();
     }
 
 private:
-    OpenMMStiff::ConstraintSet set;
-    int knownRevision = 0;
+    OpenMMStiff::Kept<int, OpenMMStiff::ConstraintSet> kept;
 };
 
 } // namespace stiffhost

@@ -6,9 +6,10 @@
 #include "openmm/internal/ContextImpl.h"
 #include "openmmstiff/MassPenaltyIntegrator.h"
 #include "openmmstiff/internal/Blocks.h"
+#include "openmmstiff/internal/Kept.h"
 #include "openmmstiff/internal/PenalizedPairs.h"
-#include "stiffcore/pairs/PairSystem.h"
-#include "stiffcore/steps/Elementary.h"
+#include "stiffcore/methods/Elementary.h"
+#include "stiffcore/pairs/PairBatch.h"
 #include <cmath>
 #include <memory>
 #include <sstream>
@@ -26,8 +27,7 @@ public:
     using Integrator = OpenMMStiff::MassPenaltyIntegrator;
     using Pairs = std::vector<OpenMMStiff::PenalizedPair>;
 
-    explicit HostPairs(Backend& backend) : HostBatches<Backend, stiffcore::PairBatch>(backend) {
-    }
+    using HostBatches<Backend, stiffcore::PairBatch>::HostBatches;
 
     /** Prepare, unless that has to wait for positions. */
     void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::vector<double>& masses,
@@ -47,18 +47,16 @@ public:
      */
     template <class BeforeChange>
     bool prepare(OpenMM::ContextImpl& context, const Integrator& integrator, BeforeChange&& beforeChange) {
-        if (upToDate && known.areThoseOf(integrator))
+        auto collect = [&](const Integrator& integrator) { return choose(context, Settings(integrator)); };
+        if (!kept.update(integrator, collect) && arrangedAsKept)
             return false;
-        const Settings settings(integrator);
-        Pairs chosen = choose(context, settings);
-        known = settings;
-        upToDate = true;
+        arrangedAsKept = true;
         if (this->areArranged()) {
-            if (chosen == pairs)
+            if (kept.get() == pairs)
                 return false;
             beforeChange();
         }
-        arrange(context.getSystem(), std::move(chosen));
+        arrange(context.getSystem(), kept.get());
         return true;
     }
 
@@ -69,7 +67,8 @@ public:
 
     /** The parameters of the bonded forces may have changed. */
     void forgetParameters() {
-        parametersKnown = upToDate = false;
+        parametersKnown = false;
+        kept.forget();
     }
 
     const Pairs& getPairs() const {
@@ -105,6 +104,7 @@ public:
     void restore(const OpenMM::System& system, const Pairs& before) {
         forgetParameters();
         arrange(system, before);
+        arrangedAsKept = false;
     }
 
 private:
@@ -122,7 +122,7 @@ private:
             for (int i = 0; i < integrator.getNumPairs(); i++)
                 pairs.push_back(getPair(integrator, i));
         }
-        bool areThoseOf(const Integrator& integrator) const {
+        bool operator==(const Integrator& integrator) const {
             if (integrationGroups != integrator.getIntegrationForceGroups() ||
                 period != integrator.computePenalizedPeriod() || useBondedForces != integrator.getUseBondedForces() ||
                 (int) pairs.size() != integrator.getNumPairs())
@@ -149,8 +149,8 @@ private:
                                         settings.pairs, settings.period, className);
     }
 
-    void arrange(const OpenMM::System& system, Pairs next) {
-        pairs = std::move(next);
+    void arrange(const OpenMM::System& system, const Pairs& next) {
+        pairs = next;
         std::vector<std::vector<int>> particles;
         for (const auto& pair : pairs)
             particles.push_back({pair.particle1, pair.particle2});
@@ -192,11 +192,13 @@ private:
 
     std::vector<double> masses;
     std::string className;
-    Settings known;
+    OpenMMStiff::Kept<Settings, Pairs> kept;
+    /// Whether the pairs are arranged that are kept, and not others of before.
+    bool arrangedAsKept = false;
     std::unique_ptr<OpenMMStiff::BondedStiffness> bonded;
     int bondedGroups = 0;
     std::vector<double> restored;
-    bool parametersKnown = false, stiffnessKnown = false, upToDate = false;
+    bool parametersKnown = false, stiffnessKnown = false;
     Pairs pairs;
     std::vector<double> noise;
 };

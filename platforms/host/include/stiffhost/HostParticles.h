@@ -5,7 +5,7 @@
 #include "openmm/OpenMMException.h"
 #include "openmm/System.h"
 #include "openmmstiff/internal/StepFailure.h"
-#include "stiffcore/steps/Elementary.h"
+#include "stiffcore/methods/Elementary.h"
 #include <cmath>
 #include <sstream>
 #include <string>

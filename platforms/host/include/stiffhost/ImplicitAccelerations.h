@@ -1,12 +1,11 @@
 #ifndef STIFFHOST_IMPLICIT_ACCELERATIONS_H_
 #define STIFFHOST_IMPLICIT_ACCELERATIONS_H_
 
-#include "HostBlocks.h"
 #include "HostParticles.h"
-#include "openmmstiff/ZhangSkeelIntegrator.h"
+#include "HostStiffTerms.h"
+#include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/internal/StepFailure.h"
-#include "stiffcore/blocks/FunctionTerms.h"
-#include "stiffcore/blocks/ImplicitSolve.h"
+#include "stiffcore/methods/ImplicitSolve.h"
 #include "openmm/CustomNonbondedForce.h"
 #include "openmm/NonbondedForce.h"
 #include "openmm/Platform.h"
@@ -41,14 +40,20 @@ public:
 
     /** Bring the terms up to date. */
     void prepare(OpenMM::ContextImpl& context, const Integrator& integrator) {
-        const TermSelection selection = {OpenMMStiff::findTermScope(integrator), integrator.getStiffForceGroups(),
-                                         integrator.getIntegrationForceGroups(),
-                                         integrator.getMethod() == Integrator::ZhangSkeel};
+        TermSelection selection;
+        selection.scope = OpenMMStiff::findTermScope(integrator);
+        selection.stiffGroups = integrator.getStiffForceGroups();
+        selection.integrationGroups = integrator.getIntegrationForceGroups();
+        selection.needsHessian = true;
+        selection.needsThirdDerivatives = (integrator.getMethod() == Integrator::ZhangSkeel);
+        const auto* langevin = dynamic_cast<const OpenMMStiff::ZhangSkeelLangevinIntegrator*>(&integrator);
+        if (langevin != nullptr && !langevin->getThermalizeStiffModes())
+            selection.rows.period = std::numeric_limits<double>::infinity();
         if (blocks.prepare(context.getSystem(), particles.getMasses(), selection, className))
             known = false;
     }
 
-    HostBlocks<Backend>& getBlocks() {
+    HostStiffTerms<Backend>& getBlocks() {
         return blocks;
     }
     /** They have to be computed anew. */
@@ -119,15 +124,19 @@ private:
     struct Dependencies {
         double stepSize = 0, beta = 0, tolerance = 0;
         Integrator::Method method = Integrator::SimplifiedStiff;
+        int stiffGroups = 0, integrationGroups = 0;
         stiffcore::Box box = {};
         Dependencies() = default;
         Dependencies(const HostState& state, const Integrator& integrator)
                 : stepSize(integrator.getStepSize()), beta(integrator.getBeta()),
-                  tolerance(integrator.getNewtonTolerance()), method(integrator.getMethod()), box(state.box()) {
+                  tolerance(integrator.getNewtonTolerance()), method(integrator.getMethod()),
+                  stiffGroups(integrator.getStiffForceGroups()),
+                  integrationGroups(integrator.getIntegrationForceGroups()), box(state.box()) {
         }
         bool operator==(const Dependencies& other) const {
             return stepSize == other.stepSize && beta == other.beta && tolerance == other.tolerance &&
-                   method == other.method && box == other.box;
+                   method == other.method && stiffGroups == other.stiffGroups &&
+                   integrationGroups == other.integrationGroups && box == other.box;
         }
     };
 
@@ -176,13 +185,12 @@ private:
         }
         computeSimplified(context, state, integrator, stiff);
         const double* positions = components(state.positions());
-        const int failed = blocks.forEach([&](const auto& block, auto& work) {
-            return stiffcore::contractThirdDerivatives(block, positions, components(implicit), dependencies.box, work,
-                                                       components(contraction));
+        const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
+            return contractThirdDerivatives(batch, positions, components(implicit), dependencies.box, work,
+                                            components(contraction));
         });
-        if (failed >= 0)
-            refuse("the third derivatives of the potential of " + blocks.describe(failed) + " are not finite",
-                   integrator);
+        if (!failed.empty())
+            refuse("the third derivatives of the potential of " + failed + " are not finite", integrator);
         const double c = factor(integrator);
         backend.forEachPart(corrected.size(), [&](int begin, int end, int) {
             for (int i = begin; i < end; i++) {
@@ -309,17 +317,22 @@ private:
         const Vectors& positions = state.positions();
         const stiffcore::Box box = state.box();
         const bool mayBeIndefinite = (integrator.getMethod() != Integrator::SimplifiedStiff);
-        const int failed = blocks.forEach([&](const auto& block, auto& work) {
-            return stiffcore::solveAccelerations(block, components(positions), components(F), c, mayBeIndefinite, box,
-                                                 work, components(a));
+        const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
+            return solveAccelerations(batch, components(positions), components(F), c, mayBeIndefinite, box, work,
+                                      components(a));
         });
-        if (failed < 0)
+        if (failed.empty())
             return;
-        if (blocks.areFinite(failed, positions) && blocks.areFinite(failed, F))
-            refuse("the matrix M + beta h^2 H1 of " + blocks.describe(failed) + " is " +
-                           (mayBeIndefinite ? "singular" : "not positive definite"),
-                   integrator);
-        refuse("the forces on " + blocks.describe(failed) + " are not finite", integrator);
+        const std::string notFinite = blocks.forEach([&](const auto& batch, auto& work) {
+            gather(batch, components(positions), work.x);
+            gather(batch, components(F), work.forces);
+            return areFinite(batch, work.x) & areFinite(batch, work.forces);
+        });
+        if (!notFinite.empty())
+            refuse("the forces on " + notFinite + " are not finite", integrator);
+        refuse("the matrix M + beta h^2 H1 of " + failed + " is " +
+                       (mayBeIndefinite ? "singular" : "not positive definite"),
+               integrator);
     }
 
     static constexpr int maxIterations = 100;
@@ -330,7 +343,7 @@ private:
     static constexpr double singleTolerance = 1e-4;
     Backend& backend;
     HostParticles<Backend>& particles;
-    HostBlocks<Backend> blocks;
+    HostStiffTerms<Backend> blocks;
     std::string className;
     Dependencies dependencies;
     bool known = false;

@@ -1,16 +1,16 @@
 #ifndef STIFFHOST_IMPULSE_KERNEL_H_
 #define STIFFHOST_IMPULSE_KERNEL_H_
 
-#include "HostBlocks.h"
 #include "HostParticles.h"
+#include "HostStiffTerms.h"
 #include "LastStep.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
-#include "stiffcore/blocks/FastFlow.h"
-#include "stiffcore/blocks/Manifold.h"
-#include "stiffcore/blocks/TangentSpace.h"
+#include "stiffcore/methods/FastFlow.h"
+#include "stiffcore/methods/Manifold.h"
+#include "stiffcore/methods/TangentSpace.h"
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -141,21 +141,27 @@ private:
     /** What the accelerations depend on beside positions and parameters, and what nobody announces a change of. */
     struct Dependencies {
         Integrator::KickMethod kick = Integrator::Projected;
+        int integrationGroups = 0;
         stiffcore::Box box = {};
         Dependencies() = default;
         Dependencies(const HostState& state, const Integrator& integrator)
-                : kick(integrator.getKick()), box(state.box()) {
+                : kick(integrator.getKick()), integrationGroups(integrator.getIntegrationForceGroups()),
+                  box(state.box()) {
         }
         bool operator==(const Dependencies& other) const {
-            return kick == other.kick && box == other.box;
+            return kick == other.kick && integrationGroups == other.integrationGroups && box == other.box;
         }
     };
 
     void prepare(OpenMM::ContextImpl& context, const Integrator& integrator) {
-        const TermSelection selection = {OpenMMStiff::TermScope::Harmonic, integrator.getStiffForceGroups(),
-                                         integrator.getIntegrationForceGroups(), false};
-        if (!blocks.prepare(context.getSystem(), particles.getMasses(), selection, className,
-                            integrator.getProjectedPeriod()))
+        TermSelection selection;
+        selection.scope = OpenMMStiff::TermScope::Harmonic;
+        selection.stiffGroups = integrator.getStiffForceGroups();
+        selection.integrationGroups = integrator.getIntegrationForceGroups();
+        selection.rows.period = (integrator.getKick() == Integrator::Plain ? 0 : integrator.getProjectedPeriod());
+        selection.rows.bends = (integrator.getKick() == Integrator::Mollified);
+        selection.needsFrequency = true;
+        if (!blocks.prepare(context.getSystem(), particles.getMasses(), selection, className))
             return;
         lastStep.forget();
         frequency = unknown;
@@ -165,9 +171,14 @@ private:
         const double h = integrator.getStepSize();
         if (frequency == unknown) {
             const stiffcore::Box box = state.box();
-            frequency = blocks.largest([&](const auto& block, auto& work) {
-                return stiffcore::boundFrequency(block, components(state.positions()), box, work);
+            double largest = 0;
+            blocks.visitInOrder([&](const auto& batch, auto& work) {
+                gather(batch, components(state.positions()), work.x);
+                const auto bound = boundFrequency(batch, box, work);
+                for (int lane = 0; lane < batch.count; lane++)
+                    largest = std::max(largest, stiffcore::laneOf(bound, lane));
             });
+            frequency = largest;
         }
         const double needed = std::ceil(h * frequency / accuratePhase);
         if (integrator.getNumMicroSteps() == 0 && !(needed <= maxChosenMicroSteps))
@@ -205,12 +216,16 @@ private:
     void flow(double t, int numMicroSteps, HostState& state, double stepSize) {
         const stiffcore::Box box = state.box();
         particles.drift(t, blocks.getFreeMasses(), state);
-        const int failed = blocks.forEach([&](const auto& block, auto& work) {
-            return stiffcore::flowFast(block, t, numMicroSteps, box, work, components(state.positions()),
-                                       components(state.velocities()));
+        const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
+            gather(batch, components(state.positions()), work.x);
+            gatherVelocities(batch, components(state.velocities()), work.v);
+            flowFast(batch, t, numMicroSteps, box, work);
+            scatter(batch, work.x, components(state.positions()));
+            scatter(batch, work.v, components(state.velocities()));
+            return areFinite(batch, work.x) & areFinite(batch, work.v);
         });
-        if (failed >= 0)
-            fail("the motion of " + blocks.describe(failed) + " under its stiff terms is not finite", stepSize,
+        if (!failed.empty())
+            fail("the motion of " + failed + " under its stiff terms is not finite", stepSize,
                  "Use a smaller step size, more micro-steps, or minimize the energy first");
     }
 
@@ -226,33 +241,27 @@ private:
     void computeAtPositions(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
         context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
         particles.divideByMasses(state.forces(), accelerations);
-        const bool project = (dependencies.kick == Integrator::Projected);
         const double *x = components(state.positions()), *F = components(state.forces());
-        const int failed = blocks.forEach([&](const auto& block, auto& work) {
-            stiffcore::computeSlowAccelerations(block, x, F, dependencies.box, work);
-            if (project && stiffcore::hasTangentSpace(block)) {
-                if (!stiffcore::factorTangentSpace(block, dependencies.box, work))
-                    return false;
-                stiffcore::projectLocally(block, work, work.velocities);
-            }
-            stiffcore::scatterMobile(block, work.velocities, components(accelerations));
-            return stiffcore::areFinite(block, work.velocities);
+        const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
+            computeSlowAccelerations(batch, x, F, dependencies.box, work);
+            const auto projected = projectOnTangentSpace(batch, dependencies.box, work, work.a);
+            return scatter(projected & areFinite(batch, work.a), batch, work.a, components(accelerations));
         });
-        if (failed >= 0)
-            fail("the forces on " + blocks.describe(failed) + " are not finite", integrator.getStepSize(),
+        if (!failed.empty())
+            fail("the forces on " + failed + " are not finite", integrator.getStepSize(),
                  "Use a smaller step size, or minimize the energy first");
     }
 
     void computeMollified(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
         std::vector<OpenMM::Vec3>& positions = state.positions();
         actual = nearest = positions;
-        int failed = blocks.forEach([&](const auto& block, auto& work) {
-            return stiffcore::findNearestPoint(block, components(actual), dependencies.box, work, components(nearest));
+        std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
+            return findNearestPoint(batch, components(actual), dependencies.box, work, components(nearest));
         });
-        if (failed >= 0) {
+        if (!failed.empty()) {
             // If the positions have not been set, OpenMM says so.
             context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
-            fail("the stiff coordinates of " + blocks.describe(failed) +
+            fail("the stiff coordinates of " + failed +
                          " cannot all be brought to their equilibrium"
                          " values: either the molecule is too distorted, or the values contradict each other, as they "
                          "often do"
@@ -266,15 +275,19 @@ private:
         context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
         positions = actual;
         particles.divideByMasses(state.forces(), accelerations);
-        failed = blocks.forEach([&](const auto& block, auto& work) {
-            return stiffcore::pullBack(block, components(actual), components(nearest), components(state.forces()),
-                                       dependencies.box, work, components(accelerations));
+        failed = blocks.forEach([&](const auto& batch, auto& work) {
+            return pullBack(batch, components(actual), components(nearest), components(state.forces()),
+                            dependencies.box, work, components(accelerations));
         });
-        if (failed >= 0)
-            fail(blocks.areFinite(failed, state.forces())
-                         ? blocks.describe(failed) + " is too distorted for the mollified forces"
-                         : "the forces on " + blocks.describe(failed) + " are not finite",
-                 integrator.getStepSize(), "Use a smaller step size, or minimize the energy first");
+        if (failed.empty())
+            return;
+        const std::string notFinite = blocks.forEach([&](const auto& batch, auto& work) {
+            gather(batch, components(state.forces()), work.forces);
+            return areFinite(batch, work.forces);
+        });
+        fail(notFinite.empty() ? failed + " is too distorted for the mollified forces"
+                               : "the forces on " + notFinite + " are not finite",
+             integrator.getStepSize(), "Use a smaller step size, or minimize the energy first");
     }
 
     [[noreturn]] void fail(const std::string& what, double stepSize, const std::string& remedy) const {
@@ -286,7 +299,7 @@ private:
 
     Backend backend;
     HostParticles<Backend> particles;
-    HostBlocks<Backend> blocks;
+    HostStiffTerms<Backend> blocks;
     std::string className;
 
     /// A bound of the angular frequency of the stiffest mode [1/ps], the hidden state.

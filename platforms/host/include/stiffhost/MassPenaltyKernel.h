@@ -12,8 +12,8 @@
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
-#include "stiffcore/pairs/Drift.h"
-#include "stiffcore/pairs/ExtendedMass.h"
+#include "stiffcore/methods/Drift.h"
+#include "stiffcore/methods/ExtendedMass.h"
 #include <cmath>
 #include <sstream>
 #include <string>

@@ -10,7 +10,7 @@
 #include "openmmstiff/HMMIntegrator.h"
 #include "openmmstiff/internal/Blocks.h"
 #include "openmmstiff/internal/Constraints.h"
-#include "stiffcore/constraints/MicroShake.h"
+#include "stiffcore/methods/MicroShake.h"
 #include <algorithm>
 #include <cmath>
 #include <map>

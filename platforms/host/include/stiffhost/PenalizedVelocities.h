@@ -12,7 +12,7 @@
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "openmmstiff/internal/Masses.h"
-#include "stiffcore/pairs/ExtendedMass.h"
+#include "stiffcore/methods/ExtendedMass.h"
 #include <cmath>
 #include <iostream>
 #include <string>

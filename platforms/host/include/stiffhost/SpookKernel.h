@@ -7,7 +7,7 @@
 #include "openmm/internal/ContextImpl.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
-#include "stiffcore/constraints/Spook.h"
+#include "stiffcore/methods/Spook.h"
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -243,7 +243,7 @@ private:
             evaluateConstraints(batch, time, box, work);
             using stiffcore::select;
             using Scalar = std::decay_t<decltype(work.values[0])>;
-            for (int p = 0; p < batch.size(); p++)
+            for (int p = 0; p < batch.numRows(); p++)
                 work.multipliers[p] = select(isFinite(p, work), Scalar(1), Scalar(0));
             scatterTerms(batch, work.multipliers, finite.data());
         });

@@ -5,8 +5,7 @@
 #include "ImplicitAccelerations.h"
 #include "PropagatedPositions.h"
 #include "openmmstiff/StiffKernels.h"
-#include "stiffcore/blocks/TangentSpace.h"
-#include <atomic>
+#include "stiffcore/methods/TangentSpace.h"
 #include <sstream>
 #include <string>
 #include <vector>
@@ -99,15 +98,13 @@ public:
         accelerations.prepare(context, integrator);
         const double* positions = components(x.get(state.positions()));
         const stiffcore::Box box = state.box();
-        std::atomic<int> count(0);
-        const int failed = accelerations.getBlocks().forEach([&](const auto& block, auto& work) {
-            const int rank = stiffcore::countCoordinates(block, positions, box, work);
-            count += rank;
-            return rank >= 0;
+        int count = 0;
+        accelerations.getBlocks().visitInOrder([&](const auto& batch, auto& work) {
+            gather(batch, positions, work.x);
+            factorTangentSpace(batch, box, work);
+            for (int lane = 0; lane < batch.count; lane++)
+                count += countCoordinates(batch, lane, work);
         });
-        if (failed >= 0)
-            accelerations.refuse("the positions of " + accelerations.getBlocks().describe(failed) + " are not finite",
-                                 integrator);
         return count;
     }
 
@@ -178,11 +175,14 @@ private:
     void projectBlocks(HostState& state, const Integrator& integrator, std::vector<OpenMM::Vec3>& velocities) {
         const double* positions = components(x.get(state.positions()));
         const stiffcore::Box box = state.box();
-        const int failed = accelerations.getBlocks().forEach([&](const auto& block, auto& work) {
-            return stiffcore::projectOnTangentSpace(block, positions, box, work, components(velocities));
+        const std::string failed = accelerations.getBlocks().forEach([&](const auto& batch, auto& work) {
+            gather(batch, positions, work.x);
+            gatherVelocities(batch, components(velocities), work.v);
+            const auto projected = stiffcore::projectOnTangentSpace(batch, box, work, work.v);
+            return scatter(projected & areFinite(batch, work.v), batch, work.v, components(velocities));
         });
-        if (failed >= 0)
-            accelerations.refuse("the velocities of " + accelerations.getBlocks().describe(failed) +
+        if (!failed.empty())
+            accelerations.refuse("the velocities of " + failed +
                                          " cannot be projected on its tangent space: they are not finite",
                                  integrator);
     }

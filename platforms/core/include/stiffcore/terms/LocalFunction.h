@@ -8,6 +8,7 @@
 #include "openmmstiff/internal/Blocks.h"
 #include "openmmstiff/internal/FunctionTerms.h"
 #include <algorithm>
+#include <string>
 #include <vector>
 
 namespace stiffcore {
@@ -45,6 +46,18 @@ struct LocalFunction {
                atoms == other.atoms;
     }
 };
+
+/** The functions that terms share, such that different ones are told apart. */
+inline std::vector<std::string> describeFunctions(const std::vector<OpenMMStiff::TermFunction>& functions) {
+    std::vector<std::string> described;
+    for (const OpenMMStiff::TermFunction& function : functions) {
+        described.push_back(function.text);
+        for (const auto* names : {&function.coordinates, &function.parameters, &function.globals})
+            for (const std::string& name : *names)
+                described.back() += ";" + name;
+    }
+    return described;
+}
 
 /** Call visit with a coordinate of a function, at positions by place in the block. */
 template <class Scalar, class Visit>

@@ -1,7 +1,7 @@
 #ifndef STIFFCORE_SYMMETRIC_SOLVE_H_
 #define STIFFCORE_SYMMETRIC_SOLVE_H_
 
-#include "../Lanes.h"
+#include "../batch/Lanes.h"
 #include "DenseLdlt.h"
 #include "MatrixLayout.h"
 #include <cmath>
@@ -30,7 +30,7 @@ template <class Real> struct SparseMatrix {
  * @return whether it is positive definite
  */
 template <class Real>
-typename DenseLdlt<Real>::Mask factorMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, Real* values) {
+MaskOf<Real> factorMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, Real* values) {
     if constexpr (std::is_same_v<Real, double>)
         if (sparse != nullptr)
             return sparse->solver->factor(values);

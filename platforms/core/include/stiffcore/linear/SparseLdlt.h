@@ -84,6 +84,10 @@ public:
     int countPivots(double threshold) const {
         return (solver.pivots().array() > threshold).count();
     }
+    /** The pivot of the caller's row i. */
+    double pivot(int i) const {
+        return solver.pivots()[place[i]];
+    }
     /** The logarithm of the determinant, from the factors of a positive definite matrix. */
     double logDeterminant() const {
         return solver.pivots().array().log().sum();

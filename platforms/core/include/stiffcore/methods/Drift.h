@@ -1,7 +1,7 @@
-#ifndef STIFFCORE_PAIRS_DRIFT_H_
-#define STIFFCORE_PAIRS_DRIFT_H_
+#ifndef STIFFCORE_METHODS_DRIFT_H_
+#define STIFFCORE_METHODS_DRIFT_H_
 
-#include "../solve/DenseLu.h"
+#include "../linear/DenseLu.h"
 #include "ExtendedMass.h"
 #include <Eigen/SparseLU>
 #include <algorithm>
@@ -9,14 +9,16 @@
 #include <limits>
 
 /**
- * The motion of the extended system without forces, over a time t: with G0 = G(x) before it, find l such that
+ * The motion of the extended system without forces over a time t, by RATTLE (Andersen 1983): with G0 = G(x) before it,
+ * find l such that
  *
- *     x' = x + t v - M^-1 G0^T l,    z' = z + t w + l / kappa,    s(x') = z',
+ *     x' = x + t v + M^-1 G0^T l,    z' = z + t w - l / kappa,    s(x') = z',
  *
- * where z = s(x), or the length of a constraint; velocities change by these moves over t (RATTLE). The residual
- * s(x') - z' depends on l with the Jacobian -(G(x') M^-1 G0^T + 1/kappa), close to -A. The iterations make one more
- * correction after the residual has become small enough: it costs little, and what it leaves is far below the
- * tolerance, so that energy does not drift.
+ * where z = s(x), or the length of a constraint; velocities change by these moves over t. The residual z' - s(x')
+ * depends on l with the Jacobian -(G(x') M^-1 G0^T + 1/kappa), close to -A: small blocks are solved by Newton's method,
+ * large ones with the factors of A while that converges (M-SHAKE and its quasi-Newton form, Kraeutler, van Gunsteren and
+ * Huenenberger 2001). The iterations make one more correction after the residual has become small enough: it costs
+ * little, and what it leaves is far below the tolerance, so that energy does not drift.
  */
 namespace stiffcore {
 
@@ -32,9 +34,9 @@ template <class Real>
 auto computeResidual(const PairBatch<Real>& batch, double tolerance, const Box& box, PairWorkspace<Real>& work) {
     using std::abs;
     computeDirections(batch, box, work);
-    typename DenseLdlt<Real>::Mask converged(true);
-    for (int p = 0; p < batch.size(); p++) {
-        work.correction[p] = work.r[p] - work.z[p] - batch.compliances[p] * work.multipliers[p];
+    MaskOf<Real> converged(true);
+    for (int p = 0; p < batch.numRows(); p++) {
+        work.correction[p] = work.z[p] - batch.compliances[p] * work.multipliers[p] - work.r[p];
         converged = converged & (abs(work.correction[p]) <= Real(tolerance) * work.z[p]);
     }
     return converged;
@@ -42,28 +44,22 @@ auto computeResidual(const PairBatch<Real>& batch, double tolerance, const Box& 
 
 /** Move by a correction of the multipliers. */
 template <class Real> void applyCorrection(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
-    for (int p = 0; p < batch.size(); p++)
+    for (int p = 0; p < batch.numRows(); p++)
         work.multipliers[p] += work.correction[p];
-    subtractImpulses(batch, work.u0, work.correction, work.x);
+    addImpulses(batch, work.gradientsBefore, work.correction, work.x);
 }
 
 /** Newton's method for small blocks, all lanes at once. */
 template <class Real>
 auto iterateSmall(const PairBatch<Real>& batch, double tolerance, const Box& box, PairWorkspace<Real>& work) {
-    const SchurPattern& schur = batch.pattern->schur;
-    const int n = batch.size();
+    const int n = batch.numRows();
     Real* A = work.newtonMatrix.data();
     for (int iteration = 0;; iteration++) {
         const auto converged = computeResidual(batch, tolerance, box, work);
         const bool last = (iteration == maxDriftIterations || findFalse<Real>(converged, batch.count) < 0);
         std::fill_n(A, n * n, Real(0));
-        for (int p = 0; p < n; p++)
-            A[p * n + p] = diagonalEntry(batch, p, work.u[p].dot(work.u0[p]));
-        for (size_t i = 0; i < schur.couplings.size(); i++) {
-            const int p = schur.couplings[i].p, q = schur.couplings[i].q;
-            A[p * n + q] += batch.couplings[i] * work.u[p].dot(work.u0[q]);
-            A[q * n + p] += batch.couplings[i] * work.u[q].dot(work.u0[p]);
-        }
+        visitProduct(batch, work.gradients, work.gradientsBefore, batch.added,
+                     [&](int p, int q, const Real& value) { A[p * n + q] += value; });
         if (n == 3) {
             DenseLu<Real, 3>::factor(A, n);
             DenseLu<Real, 3>::solve(A, n, work.correction.data());
@@ -84,21 +80,15 @@ auto iterateSmall(const PairBatch<Real>& batch, double tolerance, const Box& box
 inline bool iterateNewton(const PairBatch<double>& batch, double tolerance, const Box& box,
                           PairWorkspace<double>& work) {
     using Matrix = Eigen::SparseMatrix<double>;
-    const SchurPattern& schur = batch.pattern->schur;
-    const int n = batch.size();
+    const int n = batch.numRows();
     Eigen::SparseLU<Matrix> solver;
     std::vector<Eigen::Triplet<double>> entries;
     Matrix A(n, n);
     for (int iteration = 0;; iteration++) {
         const bool converged = computeResidual(batch, tolerance, box, work);
         entries.clear();
-        for (int p = 0; p < n; p++)
-            entries.emplace_back(p, p, diagonalEntry(batch, p, work.u[p].dot(work.u0[p])));
-        for (size_t i = 0; i < schur.couplings.size(); i++) {
-            const int p = schur.couplings[i].p, q = schur.couplings[i].q;
-            entries.emplace_back(p, q, batch.couplings[i] * work.u[p].dot(work.u0[q]));
-            entries.emplace_back(q, p, batch.couplings[i] * work.u[q].dot(work.u0[p]));
-        }
+        visitProduct(batch, work.gradients, work.gradientsBefore, batch.added,
+                     [&](int p, int q, double value) { entries.emplace_back(p, q, value); });
         A.setFromTriplets(entries.begin(), entries.end());
         if (iteration == 0)
             solver.analyzePattern(A);
@@ -120,20 +110,20 @@ inline bool iterateLarge(const PairBatch<double>& batch, double tolerance, const
     for (int iteration = 0; iteration < maxDriftIterations; iteration++) {
         const bool converged = computeResidual(batch, tolerance, box, work);
         double largest = 0;
-        for (int p = 0; p < batch.size(); p++)
+        for (int p = 0; p < batch.numRows(); p++)
             largest = std::max(largest, std::abs(work.correction[p]) / work.z[p]);
         if (!converged && !(largest < slowConvergence * last))
             break;
         last = largest;
-        solve(batch, work, work.correction);
+        solveRows(batch, work, work.correction);
         applyCorrection(batch, work);
         if (converged)
             return true;
     }
     // From where it began: the old factors may have led astray.
-    for (int i = 0; i < batch.pattern->numMobile; i++)
+    for (int i = 0; i < batch.numMobile; i++)
         work.x[i] = work.start[i];
-    std::fill_n(work.multipliers.begin(), batch.size(), 0.0);
+    std::fill_n(work.multipliers.begin(), batch.numRows(), 0.0);
     return iterateNewton(batch, tolerance, box, work);
 }
 
@@ -145,32 +135,32 @@ inline bool iterateLarge(const PairBatch<double>& batch, double tolerance, const
  */
 template <class Real>
 auto drift(const PairBatch<Real>& batch, double t, double tolerance, const Box& box, PairWorkspace<Real>& work) {
-    const int n = batch.size();
+    const int n = batch.numRows();
     tolerance = std::max(tolerance, minDriftTolerance);
     for (int p = 0; p < n; p++) {
-        work.z[p] = (batch.pattern->pairs[p].constrained ? batch.lengths[p] : Real(work.r[p] + t * work.w[p]));
+        work.z[p] = (batch.row(p).constrained ? batch.lengths[p] : Real(work.r[p] + t * work.w[p]));
         work.multipliers[p] = 0;
-        work.u0[p] = work.u[p];
+        work.gradientsBefore[p] = work.gradients[p];
     }
-    for (int i = 0; i < batch.pattern->numMobile; i++) {
+    for (int i = 0; i < batch.numMobile; i++) {
         work.x[i] += work.v[i] * Real(t);
         work.start[i] = work.x[i];
     }
     auto converged = [&] {
         if constexpr (std::is_same_v<Real, double>)
-            if (batch.schur)
+            if (batch.sparse)
                 return iterateLarge(batch, tolerance, box, work);
         return iterateSmall(batch, tolerance, box, work);
     }();
     for (int p = 0; p < n; p++)
         work.multipliers[p] = work.multipliers[p] * (1 / t);
-    subtractImpulses(batch, work.u0, work.multipliers, work.v);
+    addImpulses(batch, work.gradientsBefore, work.multipliers, work.v);
     for (int p = 0; p < n; p++)
-        work.w[p] += batch.compliances[p] * work.multipliers[p];
+        work.w[p] -= batch.compliances[p] * work.multipliers[p];
     arrive(batch, box, work);
     return converged;
 }
 
 } // namespace stiffcore
 
-#endif /* STIFFCORE_PAIRS_DRIFT_H_ */
+#endif /* STIFFCORE_METHODS_DRIFT_H_ */

@@ -1,5 +1,5 @@
-#ifndef STIFFCORE_LANES_H_
-#define STIFFCORE_LANES_H_
+#ifndef STIFFCORE_BATCH_LANES_H_
+#define STIFFCORE_BATCH_LANES_H_
 
 #include <Eigen/Core>
 #include <cmath>
@@ -28,6 +28,9 @@ public:
         }
         friend Mask operator&(const Mask& a, const Mask& b) {
             return Mask(a.values && b.values);
+        }
+        friend Mask operator|(const Mask& a, const Mask& b) {
+            return Mask(a.values || b.values);
         }
         friend Mask operator!(const Mask& a) {
             return Mask(!a.values);
@@ -81,8 +84,14 @@ public:
     friend Mask operator>(const Lanes& a, const Lanes& b) {
         return Mask(a.values > b.values);
     }
+    friend Mask operator>=(const Lanes& a, const Lanes& b) {
+        return Mask(a.values >= b.values);
+    }
     friend Mask operator<=(const Lanes& a, const Lanes& b) {
         return Mask(a.values <= b.values);
+    }
+    friend Mask operator<(const Lanes& a, const Lanes& b) {
+        return Mask(a.values < b.values);
     }
     friend Lanes select(const Mask& condition, const Lanes& ifTrue, const Lanes& ifFalse) {
         return Lanes(condition.values.select(ifTrue.values, ifFalse.values));
@@ -97,6 +106,36 @@ public:
         return Lanes(a.values.floor());
     }
 
+    friend Lanes max(const Lanes& a, const Lanes& b) {
+        return Lanes(a.values.max(b.values));
+    }
+    /**
+     * The angle of the vector (x, y), -pi to pi. That of the first octant comes from one quotient t, |t| <= tan(pi/8),
+     * and a polynomial in t^2 that minimizes the largest relative error of arctan(t), 1e-17.
+     */
+    friend Lanes atan2(const Lanes& y, const Lanes& x) {
+        constexpr double c[] = {-0.019175404711104933678, 0.039230447784793095235,  -0.050854078345894842573,
+                                0.058581409048663282818,  -0.066645105255089365988, 0.076921831253768920895,
+                                -0.090909045753064890845, 0.11111111015187018721,   -0.14285714284665680761,
+                                0.19999999999995516545,   -0.33333333333333330156};
+        constexpr double pi = 3.14159265358979323846, tanOfPi8 = 0.41421356237309504880;
+        const Lanes a = abs(y), b = abs(x);
+        const Mask steep = a > b;
+        const Lanes less = select(steep, b, a), more = select(steep, a, b);
+        const Mask beyond = less > tanOfPi8 * more; // then by arctan(u) = pi/4 + arctan((u - 1) / (u + 1))
+        const Lanes above = select(beyond, less - more, less), below = select(beyond, less + more, more);
+        const Lanes t = above / select(below > 0, below, Lanes(1)), w = t * t;
+        Lanes series = c[0];
+        for (int i = 1; i < 11; i++)
+            series = series * w + c[i];
+        Lanes angle = t + t * w * series;
+        angle = select(beyond, 0.25 * pi + angle, angle);
+        angle = select(steep, 0.5 * pi - angle, angle);
+        angle = select(x >= 0, angle, pi - angle);
+        angle = select(y >= 0, angle, -angle);
+        return select(below >= 0, angle, below); // not a number if they are not
+    }
+
 private:
     Array values;
 };
@@ -106,6 +145,7 @@ template <class Real> struct LaneTraits;
 
 template <> struct LaneTraits<double> {
     static constexpr int count = 1;
+    using Mask = bool;
     static double& lane(double& value, int) {
         return value;
     }
@@ -119,6 +159,7 @@ template <> struct LaneTraits<double> {
 
 template <> struct LaneTraits<Lanes> {
     static constexpr int count = Lanes::count;
+    using Mask = Lanes::Mask;
     static double& lane(Lanes& value, int i) {
         return value[i];
     }
@@ -130,8 +171,16 @@ template <> struct LaneTraits<Lanes> {
     }
 };
 
+/** The type of comparisons. */
+template <class Real> using MaskOf = typename LaneTraits<Real>::Mask;
+
+/** The number in a lane. */
+template <class Real> double laneOf(const Real& value, int lane) {
+    return LaneTraits<Real>::lane(value, lane);
+}
+
 /** The first of `count` lanes in which a mask is false, or -1. */
-template <class Real, class Mask> int findFalse(const Mask& mask, int count) {
+template <class Real> int findFalse(const MaskOf<Real>& mask, int count) {
     for (int i = 0; i < count; i++)
         if (!LaneTraits<Real>::lane(mask, i))
             return i;
@@ -160,4 +209,4 @@ template <> struct NumTraits<stiffcore::Lanes> : GenericNumTraits<double> {
 
 } // namespace Eigen
 
-#endif /* STIFFCORE_LANES_H_ */
+#endif /* STIFFCORE_BATCH_LANES_H_ */

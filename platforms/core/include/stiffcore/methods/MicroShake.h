@@ -1,5 +1,5 @@
-#ifndef STIFFCORE_MICRO_SHAKE_H_
-#define STIFFCORE_MICRO_SHAKE_H_
+#ifndef STIFFCORE_METHODS_MICRO_SHAKE_H_
+#define STIFFCORE_METHODS_MICRO_SHAKE_H_
 
 #include "Spook.h"
 #include <cmath>
@@ -31,9 +31,10 @@ auto microShake(const ConstraintBatch<Real>& batch, double h, const Box& box, Co
     evaluateConstraints(batch, 0, box, work);
     factorRigidly(batch, work);
     for (int iteration = 0;; iteration++) {
-        typename DenseLdlt<Real>::Mask converged(true);
-        for (int p = 0; p < batch.size(); p++) {
-            const std::vector<int>& atoms = batch.pattern->constraints[p].atoms;
+        MaskOf<Real> converged(true);
+        for (int p = 0; p < batch.numRows(); p++) {
+            const PatternConstraint& constraint = batch.row(p);
+            const std::vector<int>& atoms = constraint.atoms;
             const Vector3<Real> way = (work.v[atoms[1]] - work.v[atoms[0]]) * Real(h);
             const Vector3<Real> before = work.a[atoms[1]] - work.a[atoms[0]], d = before + way;
             const Vector3<Real> d0 = work.x[atoms[1]] - work.x[atoms[0]] - before;
@@ -43,14 +44,14 @@ auto microShake(const ConstraintBatch<Real>& batch, double h, const Box& box, Co
                               h * (norm(work.v[atoms[0]]) + norm(work.v[atoms[1]]));
             const Real bound = tolerance * norm(way) + rounding * norm(d) + roundingOfEach * each;
             converged = converged & (abs(residual) <= bound);
-            work.multipliers[p] = computeRate(batch, p, work.v, work) - residual * (1 / h);
+            work.multipliers[p] = computeRate(constraint, work.gradients, work.v) - residual * (1 / h);
         }
         if (iteration == maxMicroShakeIterations || findFalse<Real>(converged, batch.count) < 0)
             return converged;
-        imposeRates(batch, work);
+        imposeRates(batch, work, work.v);
     }
 }
 
 } // namespace stiffcore
 
-#endif /* STIFFCORE_MICRO_SHAKE_H_ */
+#endif /* STIFFCORE_METHODS_MICRO_SHAKE_H_ */

@@ -1,45 +1,51 @@
-#ifndef STIFFCORE_PAIR_SYSTEM_H_
-#define STIFFCORE_PAIR_SYSTEM_H_
+#ifndef STIFFCORE_PAIRS_PAIR_BATCH_H_
+#define STIFFCORE_PAIRS_PAIR_BATCH_H_
 
-#include "../Batches.h"
+#include "../batch/Batches.h"
+#include "../rows/Rows.h"
 #include "openmmstiff/internal/PenalizedPairs.h"
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
 #include <vector>
 
 /**
  * Pairs of particles whose distances s_p carry an extra inertia kappa_p, or are constrained, which is an infinite one:
- * the extended system of methods with a mass penalty. Connected pairs form blocks; what the headers of this folder
- * compute, they compute for a batch of blocks of the same build, one in each lane of Real. Large blocks come one at a
- * time, with Real = double. Functions take the Workspace of the calling thread, and no memory.
+ * the extended system of methods with a mass penalty. Connected pairs form blocks.
  */
 namespace stiffcore {
 
 using OpenMMStiff::PenalizedPair;
 
 /** A pair by the places of its particles in their block. */
-struct PatternPair {
-    std::array<int, 2> atoms;
+struct PatternPair : DistanceRow {
     bool periodic, constrained;
 };
 
 /** What all blocks of the same build have in common. */
 struct PairPattern {
     int numParticles, numMobile;
-    std::vector<PatternPair> pairs;
-    bool hasPenalized, hasConstrained, hasPeriodic;
-    /// The matrix A = G M^-1 G^T + 1/kappa, one row a pair.
-    SchurPattern schur;
+    /// The rows of the matrix A = G M^-1 G^T + 1/kappa.
+    RowPattern<PatternPair> rows;
+    bool hasPenalized = false, hasConstrained = false, hasPeriodic = false;
 
     PairPattern(const Block& block, const std::vector<PenalizedPair>& allPairs)
-            : numParticles(block.particles.size()), numMobile(block.numMobile), pairs(localPairs(block, allPairs)),
-              hasPenalized(false), hasConstrained(false), hasPeriodic(false), schur(atomsOfPairs(), numMobile) {
-        for (const PatternPair& pair : pairs) {
+            : numParticles(block.particles.size()), numMobile(block.numMobile),
+              rows(localPairs(block, allPairs), numMobile) {
+        for (const PatternPair& pair : rows.rows) {
             hasPenalized |= !pair.constrained;
             hasConstrained |= pair.constrained;
             hasPeriodic |= pair.periodic;
         }
+    }
+
+    bool isLarge() const {
+        return rows.isLarge();
+    }
+
+    static std::vector<std::string> describeShared(const std::vector<PenalizedPair>&) {
+        return {};
     }
 
     /** The build of a block. */
@@ -55,88 +61,88 @@ private:
         std::vector<PatternPair> local;
         for (int t : block.terms) {
             const PenalizedPair& pair = allPairs[t];
-            local.push_back({{block.findPlace(pair.particle1), block.findPlace(pair.particle2)},
+            const int p = local.size();
+            local.push_back({{{block.findPlace(pair.particle1), block.findPlace(pair.particle2)}, p},
                              pair.periodic,
                              pair.isConstrained()});
         }
         return local;
-    }
-
-    std::vector<std::vector<int>> atomsOfPairs() const {
-        std::vector<std::vector<int>> atoms;
-        for (const PatternPair& pair : pairs)
-            atoms.emplace_back(pair.atoms.begin(), pair.atoms.end());
-        return atoms;
     }
 };
 
 template <class Real> struct PairWorkspace;
 
 /** Some blocks with the same pattern, one a lane. */
-template <class Real> struct PairBatch : BlockBatch<Real> {
+template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
     using Pattern = PairPattern;
     using Terms = std::vector<PenalizedPair>;
     using Workspace = PairWorkspace<Real>;
     const PairPattern* pattern;
     /// For each pair 1/kappa, 0 if it is constrained [1/dalton]; and the length it is constrained to [nm].
     std::vector<Real> compliances, lengths;
-    /// For each coupling of two pairs by an atom, 1/m with the sign of the product of their directions.
-    std::vector<Real> couplings;
+    /// D, which is 1/kappa or, for a constraint, the regularization; and the diagonal of G M^-1 G^T [1/dalton].
+    std::vector<Real> added, inverseReducedMasses;
     /// The positions at which a large matrix was factored last.
     std::unique_ptr<std::vector<Vector3<double>>> factoredAt;
 
     PairBatch(const PairPattern& pattern, const std::vector<const Block*>& blocks,
               const std::vector<PenalizedPair>& pairs, const std::vector<double>& masses)
-            : BlockBatch<Real>(pattern, blocks, masses), pattern(&pattern), compliances(pattern.pairs.size()),
-              lengths(pattern.pairs.size()) {
-        for (int lane = 0; lane < this->numLanes; lane++)
-            for (int p = 0; p < this->size(); p++) {
+            : RowBatch<Real, PatternPair>(pattern, pattern.rows, blocks, masses), pattern(&pattern) {
+        for (auto* numbers : {&compliances, &lengths, &added})
+            numbers->resize(this->numRows());
+        for (const PatternPair& pair : pattern.rows.rows)
+            inverseReducedMasses.push_back(this->inverseMasses[pair.atoms[0]] + this->inverseMasses[pair.atoms[1]]);
+        if (this->sparse) {
+            factoredAt = std::make_unique<std::vector<Vector3<double>>>();
+            factoredAt->reserve(pattern.numParticles);
+        }
+        setParameters(pairs);
+    }
+
+    void setParameters(const std::vector<PenalizedPair>& pairs) {
+        for (int p = 0; p < this->numRows(); p++) {
+            for (int lane = 0; lane < this->numLanes; lane++) {
                 const PenalizedPair& pair = pairs[this->terms[lane][p]];
                 LaneTraits<Real>::lane(compliances[p], lane) = 1 / pair.inertia;
                 LaneTraits<Real>::lane(lengths[p], lane) = pair.distance;
             }
-        for (const Coupling& coupling : pattern.schur.couplings) {
-            const Real inverseMass = this->inverseMasses[pattern.pairs[coupling.p].atoms[coupling.a]];
-            couplings.push_back(coupling.a == coupling.b ? inverseMass : -inverseMass);
+            added[p] = this->row(p).constrained ? Real(rowRegularization * inverseReducedMasses[p]) : compliances[p];
         }
-        if (this->schur) {
-            factoredAt = std::make_unique<std::vector<Vector3<double>>>();
-            factoredAt->reserve(pattern.numParticles);
-        }
+        if (factoredAt)
+            factoredAt->clear();
     }
 };
 
-/** The scratch memory of one thread: the state of a batch, and what is computed from it. */
-template <class Real> struct PairWorkspace : BatchWorkspace<Real> {
+/** The scratch memory of one thread. */
+template <class Real> struct PairWorkspace : RowWorkspace<Real> {
     using Vectors = std::vector<Vector3<Real>>;
-    /// For each particle: random numbers, and positions where a solve starts.
+    /// For each particle: random numbers, and positions where a solve starts [nm].
     Vectors noise, start;
-    /// For each pair: its direction, the one before a motion, and a sum of neighbours' directions.
-    Vectors u, u0, y;
-    /// For each pair: its length, the auxiliary coordinate z and its velocity w, noise, and Lagrange multipliers.
-    std::vector<Real> r, z, w, pairNoise, multipliers, correction;
+    /// For each pair: its direction before a motion (after it, it is its gradient), and a sum of neighbours' directions.
+    Vectors gradientsBefore, y;
+    /// For each pair: its length [nm], the auxiliary coordinate z [nm] and its velocity w [nm/ps], the noise of that, and
+    /// a correction of the multipliers.
+    std::vector<Real> r, z, w, pairNoise, correction;
     /// A small matrix that is not symmetric, and the inverse of A.
     std::vector<Real> newtonMatrix, inverse;
 
     PairWorkspace(const std::vector<PairBatch<Real>>& all, const std::vector<PenalizedPair>&)
-            : BatchWorkspace<Real>(all) {
+            : RowWorkspace<Real>(all) {
         for (auto* vectors : {&noise, &start})
             vectors->resize(this->x.size());
-        for (auto* vectors : {&u, &u0, &y})
+        for (auto* vectors : {&gradientsBefore, &y})
             vectors->resize(this->numRows);
-        for (auto* values : {&r, &z, &w, &pairNoise, &multipliers, &correction})
+        for (auto* values : {&r, &z, &w, &pairNoise, &correction})
             values->resize(this->numRows);
         for (auto* values : {&newtonMatrix, &inverse})
             values->resize(this->numValues);
         // The entries of the inverse of a large matrix are as many as its own.
         for (const auto& batch : all)
-            if (batch.schur && batch.schur->values.size() > inverse.size())
-                inverse.resize(batch.schur->values.size());
+            if (batch.sparse && batch.sparse->values.size() > inverse.size())
+                inverse.resize(batch.sparse->values.size());
     }
 };
 
-template <class Real> using PairSystem = BatchSystem<PairBatch, Real>;
-
 } // namespace stiffcore
 
-#endif /* STIFFCORE_PAIR_SYSTEM_H_ */
+#endif /* STIFFCORE_PAIRS_PAIR_BATCH_H_ */

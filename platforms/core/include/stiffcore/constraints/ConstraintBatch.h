@@ -1,53 +1,51 @@
-#ifndef STIFFCORE_CONSTRAINT_SYSTEM_H_
-#define STIFFCORE_CONSTRAINT_SYSTEM_H_
+#ifndef STIFFCORE_CONSTRAINTS_CONSTRAINT_BATCH_H_
+#define STIFFCORE_CONSTRAINTS_CONSTRAINT_BATCH_H_
 
-#include "../Batches.h"
+#include "../batch/Batches.h"
+#include "../rows/Rows.h"
 #include "../terms/Function.h"
 #include "../terms/LocalFunction.h"
 #include "openmmstiff/internal/Constraints.h"
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 /**
- * Constraints as rows of a Jacobian: connected ones form blocks, and what the headers of this folder compute, they
- * compute for a batch of blocks of the same build. Functions take the Workspace of the calling thread, and no memory.
+ * Constraints as rows of a Jacobian; connected ones form blocks.
  */
 namespace stiffcore {
 
 using OpenMMStiff::Constraint;
 using OpenMMStiff::ConstraintSet;
 
-/** A constraint by the places of its particles in their block. */
-struct PatternConstraint {
+/** A constraint by the places of its particles in their block: see Constraint. */
+struct PatternConstraint : Row {
     Constraint::Kind kind;
     int axis;
-    std::vector<int> atoms;
-    /// See Constraint.
     std::vector<LocalFunction> functions;
     std::vector<int> components;
-    /// Where the gradients with respect to its atoms stand in the workspace.
-    int firstGradient;
 };
 
 /** What all blocks of the same build have in common. */
 struct ConstraintPattern {
     int numParticles, numMobile;
-    std::vector<PatternConstraint> constraints;
-    bool hasFunctions;
-    /// All gradients.
-    int numGradients;
-    /// The matrix G M^-1 G^T, one row a constraint.
-    SchurPattern schur;
+    RowPattern<PatternConstraint> rows;
+    bool hasFunctions = false;
 
     ConstraintPattern(const Block& block, const ConstraintSet& all)
             : numParticles(block.particles.size()), numMobile(block.numMobile),
-              constraints(localConstraints(block, all)), hasFunctions(false), numGradients(0),
-              schur(atomsOfConstraints(), numMobile) {
-        for (const PatternConstraint& constraint : constraints) {
+              rows(localConstraints(block, all), numMobile) {
+        for (const PatternConstraint& constraint : rows.rows)
             hasFunctions |= !constraint.functions.empty();
-            numGradients += constraint.atoms.size();
-        }
+    }
+
+    bool isLarge() const {
+        return rows.isLarge();
+    }
+
+    static std::vector<std::string> describeShared(const ConstraintSet& all) {
+        return describeFunctions(all.functions);
     }
 
     /** The build of a block. */
@@ -74,7 +72,7 @@ private:
         int numGradients = 0;
         for (int t : block.terms) {
             const Constraint& constraint = all.constraints[t];
-            local.push_back({constraint.kind, constraint.axis, {}, {}, constraint.components, numGradients});
+            local.push_back({{{}, numGradients}, constraint.kind, constraint.axis, {}, constraint.components});
             for (int particle : constraint.particles)
                 local.back().atoms.push_back(block.findPlace(particle));
             for (const OpenMMStiff::FunctionTerm& term : constraint.functions)
@@ -83,73 +81,55 @@ private:
         }
         return local;
     }
-
-    std::vector<std::vector<int>> atomsOfConstraints() const {
-        std::vector<std::vector<int>> atoms;
-        for (const PatternConstraint& constraint : constraints)
-            atoms.push_back(constraint.atoms);
-        return atoms;
-    }
 };
 
 template <class Real> struct ConstraintWorkspace;
 
 /** Some blocks with the same pattern, one a lane. */
-template <class Real> struct ConstraintBatch : BlockBatch<Real> {
+template <class Real> struct ConstraintBatch : RowBatch<Real, PatternConstraint> {
     using Pattern = ConstraintPattern;
     using Terms = ConstraintSet;
     using Workspace = ConstraintWorkspace<Real>;
     const ConstraintPattern* pattern;
     /// For each constraint its value, compliance and damping time, see Constraint; damping 0 is the default.
     std::vector<Real> values, compliances, dampings;
-    /// For each coupling of two constraints the 1/m of their common atom.
-    std::vector<Real> couplings;
 
     ConstraintBatch(const ConstraintPattern& pattern, const std::vector<const Block*>& blocks, const ConstraintSet& all,
                     const std::vector<double>& masses)
-            : BlockBatch<Real>(pattern, blocks, masses), pattern(&pattern), values(this->size()),
-              compliances(this->size()), dampings(this->size()) {
+            : RowBatch<Real, PatternConstraint>(pattern, pattern.rows, blocks, masses), pattern(&pattern),
+              values(this->numRows()), compliances(this->numRows()), dampings(this->numRows()) {
+        setParameters(all);
+    }
+
+    void setParameters(const ConstraintSet& all) {
         for (int lane = 0; lane < this->numLanes; lane++)
-            for (int p = 0; p < this->size(); p++) {
+            for (int p = 0; p < this->numRows(); p++) {
                 const Constraint& constraint = all.constraints[this->terms[lane][p]];
                 LaneTraits<Real>::lane(values[p], lane) = constraint.value;
                 LaneTraits<Real>::lane(compliances[p], lane) = constraint.compliance;
                 LaneTraits<Real>::lane(dampings[p], lane) = constraint.damping;
             }
-        for (const Coupling& coupling : pattern.schur.couplings)
-            couplings.push_back(this->inverseMasses[pattern.constraints[coupling.p].atoms[coupling.a]]);
     }
 };
 
-/** The scratch memory of one thread: the state of a batch, and what is computed from it. */
-template <class Real> struct ConstraintWorkspace : BatchWorkspace<Real> {
-    /// For each constraint: g, or w of those on velocities; the diagonal of G M^-1 G^T, and what is added to it; and
-    /// multipliers.
-    std::vector<Real> values, inverseMasses, diagonal, multipliers;
-    /// For each atom of each constraint, the gradient: a part of the row of G, or A.
-    std::vector<Vector3<Real>> gradients;
+/** The scratch memory of one thread. */
+template <class Real> struct ConstraintWorkspace : RowWorkspace<Real> {
+    /// For each constraint: g, or w of those on velocities.
+    std::vector<Real> values;
     /// The functions; positions in one lane, and the gradients of a function's coordinates, four for each.
     std::vector<Function> functions;
     std::vector<Vector3<double>> laneOfX, coordinateGradients;
 
     ConstraintWorkspace(const std::vector<ConstraintBatch<Real>>& all, const ConstraintSet& set)
-            : BatchWorkspace<Real>(all) {
-        size_t numGradients = 0, numCoordinates = 0;
-        for (const auto& batch : all)
-            numGradients = std::max<size_t>(numGradients, batch.pattern->numGradients);
+            : RowWorkspace<Real>(all), values(this->numRows), laneOfX(this->x.size()) {
+        size_t numCoordinates = 0;
         for (const OpenMMStiff::TermFunction& function : set.functions) {
             numCoordinates = std::max(numCoordinates, function.coordinates.size());
             functions.emplace_back(function, 1);
         }
-        for (auto* numbers : {&values, &inverseMasses, &diagonal, &multipliers})
-            numbers->resize(this->numRows);
-        gradients.resize(numGradients);
-        laneOfX.resize(this->x.size());
         coordinateGradients.resize(4 * numCoordinates);
     }
 };
-
-template <class Real> using ConstraintSystem = BatchSystem<ConstraintBatch, Real>;
 
 /** Evaluate a constraint given by expressions, in one lane. */
 template <class Real>
@@ -182,25 +162,15 @@ void evaluateFunctions(const PatternConstraint& constraint, int p, int lane, dou
         });
 }
 
-/** The diagonal entry of G M^-1 G^T for a constraint. */
-template <class Real>
-Real computeInverseMass(const ConstraintBatch<Real>& batch, int p, const ConstraintWorkspace<Real>& work) {
-    const PatternConstraint& constraint = batch.pattern->constraints[p];
-    Real sum = 0;
-    for (size_t a = 0; a < constraint.atoms.size(); a++)
-        sum += batch.inverseMasses[constraint.atoms[a]] * work.gradients[constraint.firstGradient + a].squaredNorm();
-    return sum;
-}
-
 /** Evaluate all constraints at work.x and a time [ps]: values, gradients, and the diagonal of G M^-1 G^T. */
 template <class Real>
 void evaluateConstraints(const ConstraintBatch<Real>& batch, double time, const Box& box,
                          ConstraintWorkspace<Real>& work) {
     using std::sqrt;
     const double tiny = 1e-200; // two particles in one place have no direction: 0
-    const ConstraintPattern& pattern = *batch.pattern;
-    for (int p = 0; p < batch.size(); p++) {
-        const PatternConstraint& constraint = pattern.constraints[p];
+    const std::vector<PatternConstraint>& constraints = batch.pattern->rows.rows;
+    for (int p = 0; p < batch.numRows(); p++) {
+        const PatternConstraint& constraint = constraints[p];
         Vector3<Real>* gradient = &work.gradients[constraint.firstGradient];
         if (constraint.kind == Constraint::Kind::Distance) {
             const Vector3<Real> d = work.x[constraint.atoms[1]] - work.x[constraint.atoms[0]];
@@ -215,45 +185,30 @@ void evaluateConstraints(const ConstraintBatch<Real>& batch, double time, const 
             gradient[0][constraint.axis] = 1;
         }
     }
-    for (int lane = 0; lane < batch.numLanes && pattern.hasFunctions; lane++) {
-        for (int i = 0; i < pattern.numParticles; i++)
-            for (int j = 0; j < 3; j++)
-                work.laneOfX[i][j] = LaneTraits<Real>::lane(work.x[i][j], lane);
-        for (int p = 0; p < batch.size(); p++)
-            if (!pattern.constraints[p].functions.empty())
-                evaluateFunctions(pattern.constraints[p], p, lane, time, box, work);
+    for (int lane = 0; lane < batch.numLanes && batch.pattern->hasFunctions; lane++) {
+        copyLane(batch, work.x, lane, work.laneOfX);
+        for (int p = 0; p < batch.numRows(); p++)
+            if (!constraints[p].functions.empty())
+                evaluateFunctions(constraints[p], p, lane, time, box, work);
     }
-    for (int p = 0; p < batch.size(); p++)
-        work.inverseMasses[p] = computeInverseMass(batch, p, work);
-}
-
-/** The rate of a constraint under velocities, G v. */
-template <class Real>
-Real computeRate(const ConstraintBatch<Real>& batch, int p, const std::vector<Vector3<Real>>& v,
-                 const ConstraintWorkspace<Real>& work) {
-    const PatternConstraint& constraint = batch.pattern->constraints[p];
-    Real rate = 0;
-    for (size_t a = 0; a < constraint.atoms.size(); a++)
-        rate += work.gradients[constraint.firstGradient + a].dot(v[constraint.atoms[a]]);
-    return rate;
+    computeInverseMasses(batch, work);
 }
 
 /** Whether a constraint's value and gradient are finite, in which lanes. */
 template <class Real> auto isFinite(int p, const ConstraintWorkspace<Real>& work) {
-    using std::abs;
-    // Of what is finite the difference with itself is 0.
-    const Real sum = work.values[p] + work.inverseMasses[p], difference = sum - sum;
-    return abs(difference) <= Real(0);
+    return isFinite(Real(work.values[p] + work.inverseMasses[p]));
 }
 
 /** Compute by how much constraints are violated, g or A v - w, into work.multipliers. */
 template <class Real> void computeViolations(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
-    for (int p = 0; p < batch.size(); p++)
-        work.multipliers[p] = batch.pattern->constraints[p].kind == Constraint::Kind::Velocity
-                                      ? Real(computeRate(batch, p, work.v, work) - work.values[p])
+    for (int p = 0; p < batch.numRows(); p++) {
+        const PatternConstraint& constraint = batch.row(p);
+        work.multipliers[p] = constraint.kind == Constraint::Kind::Velocity
+                                      ? Real(computeRate(constraint, work.gradients, work.v) - work.values[p])
                                       : work.values[p];
+    }
 }
 
 } // namespace stiffcore
 
-#endif /* STIFFCORE_CONSTRAINT_SYSTEM_H_ */
+#endif /* STIFFCORE_CONSTRAINTS_CONSTRAINT_BATCH_H_ */

@@ -1,0 +1,57 @@
+#ifndef OPENMM_STIFF_KEPT_H_
+#define OPENMM_STIFF_KEPT_H_
+
+#include <utility>
+
+namespace OpenMMStiff {
+
+/**
+ * What has been collected from a System for some settings, kept up to date with both. Collecting is done again when the
+ * settings are others, or when somebody says that the System has changed; and what comes of it counts as changed only if
+ * it differs.
+ *
+ * @tparam Settings    can be made from what update() is handed, and compared with it
+ * @tparam Collected   can be compared
+ */
+template <class Settings, class Collected> class Kept {
+public:
+    /**
+     * Bring it up to date.
+     *
+     * @param present   the present settings
+     * @param collect   called as collect(present) if necessary. If it throws an exception, it will be called again next
+     *                  time.
+     * @return whether anything has changed
+     */
+    template <class Present, class Collect> bool update(const Present& present, Collect&& collect) {
+        if (upToDate && settings == present)
+            return false;
+        upToDate = false;
+        Collected next = collect(present);
+        settings = Settings(present);
+        upToDate = true;
+        if (known && next == collected)
+            return false;
+        collected = std::move(next);
+        known = true;
+        return true;
+    }
+
+    /** The System may have changed. */
+    void forget() {
+        upToDate = false;
+    }
+
+    const Collected& get() const {
+        return collected;
+    }
+
+private:
+    Settings settings = {};
+    Collected collected = {};
+    bool known = false, upToDate = false;
+};
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_KEPT_H_ */

@@ -1,0 +1,50 @@
+#include "openmmstiff/internal/Masses.h"
+#include "openmmstiff/internal/StiffTerms.h"
+#include <cmath>
+#include <map>
+#include <utility>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+
+namespace {
+
+using Lengths = std::map<std::pair<int, int>, double>;
+
+/** The equilibrium lengths of bonds. */
+Lengths findLengths(const StiffTerms& terms) {
+    Lengths lengths;
+    for (const StiffTerm& term : terms.coordinates)
+        if (term.coordinate == StiffTerm::Coordinate::Distance && term.k != 0)
+            lengths[ordered(term.particles[0], term.particles[1])] = term.s0;
+    return lengths;
+}
+
+/** k g M^-1 g^T of a coordinate at equilibrium [1/ps^2]; 0 for an angle between legs of unknown lengths. */
+double squaredFrequency(const System& system, const StiffTerm& term, const Lengths& lengths) {
+    const auto& [i, j, k] = term.particles;
+    if (term.coordinate == StiffTerm::Coordinate::Distance)
+        return term.k * inverseReducedMass(system, i, j);
+    const auto leg1 = lengths.find(ordered(j, i)), leg2 = lengths.find(ordered(j, k));
+    if (leg1 == lengths.end() || leg2 == lengths.end())
+        return 0;
+    const double c1 = 1 / leg1->second, c2 = 1 / leg2->second;
+    return term.k * (c1 * c1 * inverseMass(system, i) + c2 * c2 * inverseMass(system, k) +
+                     (c1 * c1 + c2 * c2 - 2 * c1 * c2 * std::cos(term.s0)) * inverseMass(system, j));
+}
+
+} // namespace
+
+void OpenMMStiff::chooseRows(StiffTerms& terms, const System& system, const RowSelection& selection) {
+    const double twoPi = 2 * 3.14159265358979323846, period = selection.period;
+    const Lengths lengths = findLengths(terms);
+    for (StiffTerm& term : terms.coordinates) {
+        const bool hasPotential = (term.k != 0 || !term.harmonic);
+        const bool fast =
+                std::isinf(period) || squaredFrequency(system, term, lengths) * period * period > twoPi * twoPi;
+        const bool bends = selection.bends && term.isStraight();
+        term.use = !(hasPotential && fast) ? StiffTerm::Use::None
+                   : bends                 ? StiffTerm::Use::Bends
+                                           : StiffTerm::Use::Coordinate;
+    }
+}

@@ -1,0 +1,186 @@
+#ifndef STIFFCORE_METHODS_EXTENDED_MASS_H_
+#define STIFFCORE_METHODS_EXTENDED_MASS_H_
+
+#include "../pairs/PairBatch.h"
+#include <cmath>
+
+/**
+ * The extended system of a mass penalty: kinetic energy 1/2 v^T M v + 1/2 sum kappa_p w_p^2, tied by w = G(x) v, where
+ * G = ds/dx: implicit mass-matrix penalization (Bennett 1975; Plechac and Rousset 2010; see docs/mass-penalty.md). With the matrix A = G M^-1 G^T + 1/kappa, the velocities (v, w) closest to given ones, in the
+ * metric of the kinetic energy, that are tied are
+ *
+ *     A l = w - G v,    v <- v + M^-1 G^T l,    w <- w - l / kappa.
+ *
+ * For constraints 1/kappa = 0 and w = 0. A is positive definite whatever the penalized pairs are; constraints may
+ * depend on each other thanks to a small regularization of theirs. The metric force is that of Fixman (1974).
+ */
+namespace stiffcore {
+
+/** Compute lengths and directions of the pairs at work.x. */
+template <class Real> void computeDirections(const PairBatch<Real>& batch, const Box& box, PairWorkspace<Real>& work) {
+    using std::sqrt;
+    const double tiny = 1e-200; // two particles in one place have no direction: 0
+    for (int p = 0; p < batch.numRows(); p++) {
+        const PatternPair& pair = batch.row(p);
+        Vector3<Real> d = work.x[pair.atoms[1]] - work.x[pair.atoms[0]];
+        if (pair.periodic)
+            d = box.minimumImage(d);
+        work.r[p] = sqrt(d.squaredNorm() + tiny);
+        work.gradients[p] = d * Real(1 / work.r[p]);
+    }
+}
+
+/** Assemble A. If constrainedOnly, rows and columns of penalized pairs become those of the identity. */
+template <class Real>
+void assemblePairs(const PairBatch<Real>& batch, bool constrainedOnly, PairWorkspace<Real>& work) {
+    std::copy_n(batch.added.begin(), batch.numRows(), work.added.begin());
+    std::copy_n(batch.inverseReducedMasses.begin(), batch.numRows(), work.inverseMasses.begin());
+    if (constrainedOnly)
+        assembleRows(batch, work, [&](int p) { return batch.row(p).constrained; });
+    else
+        assembleRows(batch, work);
+}
+
+/** Get ready for what takes place at work.x: compute the directions, and factor A. */
+template <class Real> void arrive(const PairBatch<Real>& batch, const Box& box, PairWorkspace<Real>& work) {
+    computeDirections(batch, box, work);
+    if constexpr (std::is_same_v<Real, double>)
+        if (batch.factoredAt) {
+            // A step begins where the last one has ended: large matrices are still there.
+            std::vector<Vector3<double>>& factoredAt = *batch.factoredAt;
+            const auto end = work.x.begin() + batch.pattern->numParticles;
+            if (!batch.pattern->hasPeriodic && std::equal(work.x.begin(), end, factoredAt.begin(), factoredAt.end()))
+                return;
+            factoredAt.assign(work.x.begin(), end);
+        }
+    assemblePairs(batch, false, work);
+    factorRows(batch, work);
+}
+
+/** Tie the velocities, (v, w) <- the closest ones with w = G v. */
+template <class Real> void tieVelocities(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
+    std::copy_n(work.w.begin(), batch.numRows(), work.multipliers.begin());
+    imposeRates(batch, work, work.v);
+    for (int p = 0; p < batch.numRows(); p++)
+        work.w[p] -= batch.compliances[p] * work.multipliers[p];
+}
+
+/** Take positions and velocities of a batch from those of the whole System, with the rates w = G v. */
+template <class Real>
+void loadTied(const PairBatch<Real>& batch, const double* x, const double* v, const Box& box,
+              PairWorkspace<Real>& work) {
+    gather(batch, x, work.x);
+    gatherVelocities(batch, v, work.v);
+    computeDirections(batch, box, work);
+    for (int p = 0; p < batch.numRows(); p++)
+        work.w[p] = (batch.row(p).constrained ? Real(0) : computeRate(batch.row(p), work.gradients, work.v));
+}
+
+/** The same, and factor A. */
+template <class Real>
+void load(const PairBatch<Real>& batch, const double* x, const double* v, const Box& box, PairWorkspace<Real>& work) {
+    loadTied(batch, x, v, box, work);
+    arrive(batch, box, work);
+}
+
+/** work.a += -scale M^-1 grad ln det A / 2, with the factors that are at hand. */
+template <class Real>
+void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale, bool constrainedOnly,
+                          PairWorkspace<Real>& work) {
+    const SchurPattern& schur = batch.rowPattern->schur;
+    const int n = batch.numRows();
+    invertMatrix(batch.sparse.get(), n, work.matrixValues(batch), work.inverse.data());
+    for (int p = 0; p < n; p++)
+        work.y[p].setZero();
+    // d(ln det A) = sum_pq (A^-1)_pq dA_pq = 2 sum_p du_p . y_p
+    for (size_t i = 0; i < schur.couplings.size(); i++) {
+        const int p = schur.couplings[i].p, q = schur.couplings[i].q;
+        if (constrainedOnly && !(batch.row(p).constrained && batch.row(q).constrained))
+            continue;
+        const Real entry = work.inverse[schur.slots[i]] * batch.couplings[i];
+        work.y[p] += work.gradients[q] * entry;
+        work.y[q] += work.gradients[p] * entry;
+    }
+    for (int p = 0; p < n; p++) {
+        const Real length = work.gradients[p].dot(work.y[p]), factor = scale / work.r[p];
+        const Vector3<Real> force = (work.y[p] - work.gradients[p] * length) * factor;
+        const auto& [i, j] = batch.row(p).atoms;
+        work.a[i] += force * batch.inverseMasses[i];
+        work.a[j] -= force * batch.inverseMasses[j];
+    }
+}
+
+/**
+ * Add the force that undoes the bias of the inertia on the positions, -kT/2 grad (ln det A - ln det A_cc), to the
+ * accelerations work.a. A_cc is the part of A that belongs to constraints: constrained molecules are sampled as by any
+ * other integrator, which is with the bias of their constraints.
+ */
+template <class Real> void addMetricForces(const PairBatch<Real>& batch, double kT, PairWorkspace<Real>& work) {
+    if (!batch.pattern->hasPenalized)
+        return;
+    addDeterminantForces(batch, Real(kT), false, work);
+    if (!batch.pattern->hasConstrained)
+        return;
+    assemblePairs(batch, true, work);
+    factorRows(batch, work);
+    addDeterminantForces(batch, Real(-kT), true, work);
+    assemblePairs(batch, false, work);
+    factorRows(batch, work);
+}
+
+/** v <- v + t a, tied. */
+template <class Real> void kick(const PairBatch<Real>& batch, double t, PairWorkspace<Real>& work) {
+    for (int i = 0; i < batch.numMobile; i++)
+        work.v[i] += work.a[i] * Real(t);
+    tieVelocities(batch, work);
+}
+
+/** The Ornstein-Uhlenbeck flow of v and w, tied. The noise of both has been gathered. */
+template <class Real> void thermalize(const PairBatch<Real>& batch, double damping, PairWorkspace<Real>& work) {
+    for (int i = 0; i < batch.numMobile; i++)
+        work.v[i] = work.v[i] * Real(damping) + work.noise[i];
+    for (int p = 0; p < batch.numRows(); p++)
+        work.w[p] = work.w[p] * damping + work.pairNoise[p];
+    tieVelocities(batch, work);
+}
+
+/**
+ * By how much the inertias raise the logarithm of the determinant of the masses on the tangent space of the
+ * constraints, ln det(M + G^T kappa G) - ln det M = ln det A - ln det A_cc + sum ln kappa_p, of all blocks.
+ */
+template <class Real> double computeLogMassRatio(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
+    double sum = 0;
+    auto addDeterminant = [&](double sign) {
+        for (int lane = 0; lane < batch.count; lane++)
+            sum += sign * logDeterminant(batch.sparse.get(), batch.numRows(), work.matrixValues(batch), lane);
+    };
+    if (batch.pattern->hasConstrained) {
+        assemblePairs(batch, true, work);
+        factorRows(batch, work);
+        addDeterminant(-1);
+    }
+    assemblePairs(batch, false, work);
+    factorRows(batch, work);
+    addDeterminant(1);
+    for (int lane = 0; lane < batch.count; lane++)
+        for (int p = 0; p < batch.numRows(); p++)
+            if (!batch.row(p).constrained)
+                sum -= std::log(LaneTraits<Real>::lane(batch.compliances[p], lane));
+    return sum;
+}
+
+/** The kinetic energy of the penalized motion, 1/2 sum kappa_p w_p^2, of all blocks [kJ/mol]. */
+template <class Real> double computePenaltyEnergy(const PairBatch<Real>& batch, const PairWorkspace<Real>& work) {
+    double energy = 0;
+    for (int lane = 0; lane < batch.count; lane++)
+        for (int p = 0; p < batch.numRows(); p++)
+            if (!batch.row(p).constrained) {
+                const double w = LaneTraits<Real>::lane(work.w[p], lane);
+                energy += 0.5 * w * w / LaneTraits<Real>::lane(batch.compliances[p], lane);
+            }
+    return energy;
+}
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_METHODS_EXTENDED_MASS_H_ */

@@ -1,0 +1,298 @@
+#ifndef STIFFCORE_ROWS_ROWS_H_
+#define STIFFCORE_ROWS_ROWS_H_
+
+#include "../batch/Batches.h"
+#include "SchurPattern.h"
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+/**
+ * What all methods do that move atoms along the gradients of some coordinates s(x), the rows of the Jacobian
+ * G = ds/dx: with the matrix A = G M^-1 G^T + D, change velocities such that coordinates move at given rates r,
+ *
+ *     A lambda = r - G v,    v <- v + M^-1 G^T lambda.
+ *
+ * With D = 0 that is the projection on the velocities that are allowed, orthogonal in the metric of the masses. Dependent
+ * coordinates (rings, tetrahedral centres) have a singular G M^-1 G^T; a small D, relative to its diagonal, mends that. D
+ * may also be what the method wants there: 1/kappa of an inertia, the compliance of a constraint.
+ */
+namespace stiffcore {
+
+/// D relative to the diagonal of G M^-1 G^T where coordinates are to be imposed exactly, as far as they are independent.
+/// With unit diagonal, it leaves of a velocity along an eigenvector with eigenvalue e the fraction regularization/e.
+constexpr double rowRegularization = 1e-9;
+/// A coordinate is independent of the earlier ones if its pivot, relative to the diagonal, exceeds this. (That is the
+/// squared sine of the angle between its gradient and those of the earlier coordinates.)
+constexpr double minIndependentPivot = 1e-6;
+
+/** A row with a gradient for each of its atoms. */
+struct Row {
+    /// The places of the atoms in their block.
+    std::vector<int> atoms;
+    /// Where the first gradient is among those of all rows.
+    int firstGradient;
+    /** How many gradients there are, and the sign of the product of two atoms' gradients. */
+    int numGradients() const {
+        return atoms.size();
+    }
+    int gradientOf(int atom) const {
+        return firstGradient + atom;
+    }
+    static double sign(int, int) {
+        return 1;
+    }
+};
+
+/** The row of a distance: its atoms have opposite gradients -u and u, and u, of length 1, is kept once. */
+struct DistanceRow {
+    std::array<int, 2> atoms;
+    int firstGradient;
+    int numGradients() const {
+        return 1;
+    }
+    int gradientOf(int) const {
+        return firstGradient;
+    }
+    static double sign(int a, int b) {
+        return a == b ? 1 : -1;
+    }
+};
+
+/** The rows of blocks of the same build, and their matrix. */
+template <class RowType> struct RowPattern {
+    std::vector<RowType> rows;
+    SchurPattern schur;
+    int numGradients = 0;
+
+    RowPattern(const std::vector<RowType>& rows, int numMobile) : rows(rows), schur(atomsOf(rows), numMobile) {
+        for (const RowType& row : rows)
+            numGradients = std::max(numGradients, row.firstGradient + row.numGradients());
+    }
+    bool isLarge() const {
+        return schur.layout.isSparse();
+    }
+
+private:
+    static std::vector<std::vector<int>> atomsOf(const std::vector<RowType>& rows) {
+        std::vector<std::vector<int>> atoms;
+        for (const RowType& row : rows)
+            atoms.emplace_back(row.atoms.begin(), row.atoms.end());
+        return atoms;
+    }
+};
+
+/** The rows of a batch. */
+template <class Real, class RowType> struct RowBatch : BlockBatch<Real> {
+    const RowPattern<RowType>* rowPattern;
+    /// For each coupling, 1/m of the common atom with the sign of the product of the gradients [1/dalton].
+    std::vector<Real> couplings;
+    /// A if it is large. Small ones are a thread's.
+    std::unique_ptr<SparseMatrix<Real>> sparse;
+
+    template <class Pattern>
+    RowBatch(const Pattern& pattern, const RowPattern<RowType>& rowPattern, const std::vector<const Block*>& blocks,
+             const std::vector<double>& masses)
+            : BlockBatch<Real>(pattern, blocks, masses), rowPattern(&rowPattern) {
+        for (const Coupling& coupling : rowPattern.schur.couplings)
+            couplings.push_back(this->inverseMasses[rowPattern.rows[coupling.p].atoms[coupling.a]] *
+                                Real(RowType::sign(coupling.a, coupling.b)));
+        if constexpr (std::is_same_v<Real, double>)
+            if (rowPattern.isLarge())
+                sparse = std::make_unique<SparseMatrix<double>>(rowPattern.schur.layout);
+    }
+
+    int numRows() const {
+        return rowPattern->rows.size();
+    }
+    const RowType& row(int p) const {
+        return rowPattern->rows[p];
+    }
+};
+
+/** The scratch memory of a thread for rows. */
+template <class Real> struct RowWorkspace : BatchWorkspace<Real> {
+    /// The gradients of all rows [unit of s / nm].
+    std::vector<Vector3<Real>> gradients;
+    /// For each row: the diagonal of G M^-1 G^T [unit of s^2 / (dalton nm^2)], D in the same unit, and rates that become
+    /// multipliers.
+    std::vector<Real> inverseMasses, added, multipliers;
+    /// A, if it is small.
+    std::vector<Real> matrix;
+
+    template <class RowType> Real* matrixValues(const RowBatch<Real, RowType>& batch) {
+        return batch.sparse ? batch.sparse->values.data() : matrix.data();
+    }
+
+protected:
+    /// The most rows that a block has, and the values of the largest small matrix.
+    size_t numRows = 0, numValues = 0;
+
+    template <class Batches> explicit RowWorkspace(const Batches& all) : BatchWorkspace<Real>(all) {
+        size_t numGradients = 0;
+        for (const auto& batch : all) {
+            numRows = std::max<size_t>(numRows, batch.numRows());
+            numGradients = std::max<size_t>(numGradients, batch.rowPattern->numGradients);
+            if (!batch.sparse)
+                numValues = std::max<size_t>(numValues, batch.numRows() * batch.numRows());
+        }
+        gradients.resize(numGradients);
+        for (auto* numbers : {&inverseMasses, &added, &multipliers})
+            numbers->resize(numRows);
+        matrix.resize(numValues);
+    }
+};
+
+template <class Real> using Gradients = std::vector<Vector3<Real>>;
+
+// One row.
+
+/** The rate of a row's coordinate under velocities, G v. */
+template <class Real> Real computeRate(const Row& row, const Gradients<Real>& g, const Gradients<Real>& v) {
+    Real rate = 0;
+    for (size_t a = 0; a < row.atoms.size(); a++)
+        rate += g[row.firstGradient + a].dot(v[row.atoms[a]]);
+    return rate;
+}
+template <class Real> Real computeRate(const DistanceRow& row, const Gradients<Real>& g, const Gradients<Real>& v) {
+    return g[row.firstGradient].dot(v[row.atoms[1]] - v[row.atoms[0]]);
+}
+
+/** v <- v + M^-1 G^T lambda of a row */
+template <class Real>
+void addImpulse(const Row& row, const Gradients<Real>& g, const Real& lambda, const std::vector<Real>& inverseMasses,
+                Gradients<Real>& v) {
+    for (size_t a = 0; a < row.atoms.size(); a++)
+        v[row.atoms[a]] += g[row.firstGradient + a] * Real(lambda * inverseMasses[row.atoms[a]]);
+}
+template <class Real>
+void addImpulse(const DistanceRow& row, const Gradients<Real>& g, const Real& lambda,
+                const std::vector<Real>& inverseMasses, Gradients<Real>& v) {
+    const Vector3<Real> impulse = g[row.firstGradient] * lambda;
+    v[row.atoms[1]] += impulse * inverseMasses[row.atoms[1]];
+    v[row.atoms[0]] -= impulse * inverseMasses[row.atoms[0]];
+}
+
+/** The product of a row's gradients with others of the same row, g M^-1 h^T. */
+template <class Real>
+Real multiplyRow(const Row& row, const Gradients<Real>& g, const Gradients<Real>& h,
+                 const std::vector<Real>& inverseMasses) {
+    Real sum = 0;
+    for (size_t a = 0; a < row.atoms.size(); a++)
+        sum += inverseMasses[row.atoms[a]] * g[row.firstGradient + a].dot(h[row.firstGradient + a]);
+    return sum;
+}
+template <class Real>
+Real multiplyRow(const DistanceRow& row, const Gradients<Real>& g, const Gradients<Real>& h,
+                 const std::vector<Real>& inverseMasses) {
+    const Real inverseMass = inverseMasses[row.atoms[0]] + inverseMasses[row.atoms[1]];
+    return inverseMass * g[row.firstGradient].dot(h[row.firstGradient]);
+}
+
+// All rows of a batch.
+
+/** The contribution g_pa . h_qb / m of a coupling. */
+template <class Real, class RowType>
+Real multiplyCoupled(const RowBatch<Real, RowType>& batch, size_t coupling, const Gradients<Real>& g,
+                     const Gradients<Real>& h) {
+    const auto& [p, a, q, b] = batch.rowPattern->schur.couplings[coupling];
+    return batch.couplings[coupling] * g[batch.row(p).gradientOf(a)].dot(h[batch.row(q).gradientOf(b)]);
+}
+
+/** Compute the diagonal of G M^-1 G^T, work.inverseMasses, from the gradients. */
+template <class Real, class RowType>
+void computeInverseMasses(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
+    for (int p = 0; p < batch.numRows(); p++)
+        work.inverseMasses[p] = multiplyRow(batch.row(p), work.gradients, work.gradients, batch.inverseMasses);
+}
+
+/** D <- what imposes the coordinates as well as rounding allows; a row without a gradient is one that does nothing. */
+template <class Real, class RowType>
+void addRegularization(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
+    for (int p = 0; p < batch.numRows(); p++) {
+        const Real inverseMass = work.inverseMasses[p];
+        work.added[p] = Real(rowRegularization) * select(inverseMass > Real(0), inverseMass, Real(1));
+    }
+}
+
+/**
+ * Assemble A = G M^-1 G^T + D from work.gradients, work.inverseMasses and work.added.
+ *
+ * @param uses   uses(p) is whether a row counts; if not, it becomes that of the identity
+ */
+template <class Real, class RowType, class Uses>
+void assembleRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Uses&& uses) {
+    const SchurPattern& schur = batch.rowPattern->schur;
+    Real* A = work.matrixValues(batch);
+    std::fill_n(A, schur.layout.getNumValues(), Real(0));
+    for (int p = 0; p < batch.numRows(); p++)
+        A[schur.diagonalSlots[p]] = uses(p) ? Real(work.inverseMasses[p] + work.added[p]) : Real(1);
+    for (size_t i = 0; i < schur.couplings.size(); i++)
+        if (uses(schur.couplings[i].p) && uses(schur.couplings[i].q))
+            A[schur.slots[i]] += multiplyCoupled(batch, i, work.gradients, work.gradients);
+}
+template <class Real, class RowType> void assembleRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
+    assembleRows(batch, work, [](int) { return true; });
+}
+
+/** Factor A; in which lanes it is positive definite. */
+template <class Real, class RowType>
+MaskOf<Real> factorRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
+    return factorMatrix(batch.sparse.get(), batch.numRows(), work.matrixValues(batch));
+}
+
+/** multipliers <- A^-1 multipliers, with the factors of A. */
+template <class Real, class RowType>
+void solveRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, std::vector<Real>& multipliers) {
+    solveMatrix(batch.sparse.get(), batch.numRows(), work.matrixValues(batch), multipliers.data());
+}
+
+/** v <- v + M^-1 G^T multipliers */
+template <class Real, class RowType>
+void addImpulses(const RowBatch<Real, RowType>& batch, const Gradients<Real>& g, const std::vector<Real>& multipliers,
+                 Gradients<Real>& v) {
+    for (int p = 0; p < batch.numRows(); p++)
+        addImpulse(batch.row(p), g, multipliers[p], batch.inverseMasses, v);
+}
+
+/**
+ * Change velocities such that coordinates move at the rates work.multipliers (if D is 0), with the factors of A. The
+ * multipliers lambda come in the place of the rates.
+ */
+template <class Real, class RowType>
+void imposeRates(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Gradients<Real>& v) {
+    for (int p = 0; p < batch.numRows(); p++)
+        work.multipliers[p] -= computeRate(batch.row(p), work.gradients, v);
+    solveRows(batch, work, work.multipliers);
+    addImpulses(batch, work.gradients, work.multipliers, v);
+}
+
+/** Change velocities to the closest ones under which no coordinate moves, with the factors of A. */
+template <class Real, class RowType>
+void projectOnRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Gradients<Real>& v) {
+    std::fill_n(work.multipliers.begin(), batch.numRows(), Real(0));
+    imposeRates(batch, work, v);
+}
+
+/**
+ * The entries of a product G M^-1 H^T + D of the gradients of the same rows at two places, which is not symmetric.
+ *
+ * @param add   called as add(p, q, value), perhaps several times for an entry
+ */
+template <class Real, class RowType, class Add>
+void visitProduct(const RowBatch<Real, RowType>& batch, const Gradients<Real>& g, const Gradients<Real>& h,
+                  const std::vector<Real>& D, Add&& add) {
+    const SchurPattern& schur = batch.rowPattern->schur;
+    for (int p = 0; p < batch.numRows(); p++)
+        add(p, p, Real(multiplyRow(batch.row(p), g, h, batch.inverseMasses) + D[p]));
+    for (size_t i = 0; i < schur.couplings.size(); i++) {
+        add(schur.couplings[i].p, schur.couplings[i].q, multiplyCoupled(batch, i, g, h));
+        add(schur.couplings[i].q, schur.couplings[i].p, multiplyCoupled(batch, i, h, g));
+    }
+}
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_ROWS_ROWS_H_ */
