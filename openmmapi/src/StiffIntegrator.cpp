@@ -2,7 +2,7 @@
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/CheckpointTag.h"
 #include "openmmstiff/internal/StepFailure.h"
-#include "openmmstiff/internal/StiffMotion.h"
+#include "setup/StiffMotion.h"
 #include "openmm/AndersenThermostat.h"
 #include "openmm/Context.h"
 #include "openmm/OpenMMException.h"
@@ -131,7 +131,11 @@ std::unique_ptr<StiffMotion> StiffIntegrator::examineStiffMotion() {
         return nullptr;
     PresentGeometry geometry;
     context->getPositions(geometry.positions);
-    context->getPeriodicBoxVectors(geometry.box[0], geometry.box[1], geometry.box[2]);
+    Vec3 box[3];
+    context->getPeriodicBoxVectors(box[0], box[1], box[2]);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            geometry.box.vectors[i][j] = box[i][j];
     geometry.parameters = context->getParameters();
     motion->findFastest(geometry, getIntegrationForceGroups(), getClassName());
     return motion;

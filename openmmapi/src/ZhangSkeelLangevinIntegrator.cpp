@@ -1,6 +1,6 @@
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
-#include "openmmstiff/internal/Masses.h"
+#include "setup/Masses.h"
 #include "openmm/CMMotionRemover.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"

@@ -6,7 +6,8 @@
 #include "Claims.h"
 #include "DenseSpook.h"
 #include "RandomGeometry.h"
-#include "openmmstiff/internal/Constraints.h"
+#include "setup/Blocks.h"
+#include "setup/Constraints.h"
 #include "stiffcore/constraints/Spook.h"
 #include <string>
 

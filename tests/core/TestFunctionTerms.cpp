@@ -22,8 +22,8 @@
 #include "openmm/RBTorsionForce.h"
 #include "openmm/VerletIntegrator.h"
 #include "openmm/VirtualSite.h"
-#include "openmmstiff/internal/Blocks.h"
-#include "openmmstiff/internal/StiffTerms.h"
+#include "setup/Blocks.h"
+#include "setup/StiffTerms.h"
 #include "stiffcore/blocks/ImplicitSolve.h"
 #include <algorithm>
 

@@ -16,8 +16,6 @@ using namespace stiffcore;
 using namespace stifftest;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
-using OpenMMStiff::Block;
-using OpenMMStiff::PenalizedPair;
 using std::vector;
 
 namespace {

@@ -17,9 +17,9 @@
 #include "openmm/PeriodicTorsionForce.h"
 #include "openmm/System.h"
 #include "openmm/VirtualSite.h"
-#include "openmmstiff/internal/Blocks.h"
-#include "openmmstiff/internal/StiffMotion.h"
-#include "openmmstiff/internal/StiffTerms.h"
+#include "setup/Blocks.h"
+#include "setup/StiffMotion.h"
+#include "setup/StiffTerms.h"
 #include <algorithm>
 
 using namespace OpenMM;

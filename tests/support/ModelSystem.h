@@ -3,8 +3,8 @@
 
 #include "HyperDual.h"
 #include "RandomGeometry.h"
-#include "openmmstiff/internal/Blocks.h"
-#include "openmmstiff/internal/StiffTerms.h"
+#include "stiffcore/model/Block.h"
+#include "stiffcore/model/StiffTerms.h"
 #include <Eigen/Dense>
 #include <algorithm>
 #include <numeric>
@@ -13,8 +13,8 @@
 
 namespace stifftest {
 
-using OpenMMStiff::Block;
-using OpenMMStiff::StiffTerm;
+using stiffcore::Block;
+using stiffcore::StiffTerm;
 
 /**
  * Molecules for tests of the block solvers, built atom by atom, and what the solvers compute from them in another
@@ -35,7 +35,7 @@ public:
     /// How far from the minimum the coordinates of the terms added from now on are at most [nm, rad].
     double stretch = 0.005, bend = 0.1;
 
-    OpenMMStiff::StiffTerms getStiffTerms() const {
+    stiffcore::StiffTerms getStiffTerms() const {
         return {terms, {}, {}};
     }
     void beginMolecule() {

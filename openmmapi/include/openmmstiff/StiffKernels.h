@@ -6,7 +6,6 @@
 #include "MassPenaltyLangevinIntegrator.h"
 #include "SpookIntegrator.h"
 #include "ZhangSkeelLangevinIntegrator.h"
-#include "internal/PenalizedPairs.h"
 #include "openmm/KernelImpl.h"
 #include "openmm/Platform.h"
 #include "openmm/State.h"
@@ -14,6 +13,10 @@
 #include <iosfwd>
 #include <string>
 #include <vector>
+
+namespace stiffcore {
+struct PenalizedPair;
+}
 
 namespace OpenMMStiff {
 
@@ -200,7 +203,7 @@ public:
     /**
      * Get the pairs that carry an inertia, and constraints.
      */
-    virtual std::vector<PenalizedPair> getPairs(OpenMM::ContextImpl& context) = 0;
+    virtual std::vector<stiffcore::PenalizedPair> getPairs(OpenMM::ContextImpl& context) = 0;
     /**
      * Make velocities that have been drawn for the masses alone those of this method. They are about to be set.
      *

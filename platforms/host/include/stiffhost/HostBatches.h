@@ -2,7 +2,7 @@
 #define STIFFHOST_HOST_BATCHES_H_
 
 #include "HostState.h"
-#include "openmmstiff/internal/Blocks.h"
+#include "setup/Blocks.h"
 #include "stiffcore/batch/Batches.h"
 #include <atomic>
 #include <memory>

@@ -4,8 +4,8 @@
 #include "HostBatches.h"
 #include "openmm/System.h"
 #include "openmmstiff/SpookIntegrator.h"
-#include "openmmstiff/internal/Constraints.h"
-#include "openmmstiff/internal/Kept.h"
+#include "setup/Constraints.h"
+#include "setup/Kept.h"
 #include "stiffcore/constraints/ConstraintBatch.h"
 #include <string>
 #include <vector>

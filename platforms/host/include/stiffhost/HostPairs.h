@@ -5,9 +5,9 @@
 #include "HostState.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmmstiff/MassPenaltyIntegrator.h"
-#include "openmmstiff/internal/Blocks.h"
-#include "openmmstiff/internal/Kept.h"
-#include "openmmstiff/internal/PenalizedPairs.h"
+#include "setup/Blocks.h"
+#include "setup/Kept.h"
+#include "setup/PenalizedPairs.h"
 #include "stiffcore/methods/Elementary.h"
 #include "stiffcore/pairs/PairBatch.h"
 #include <cmath>
@@ -181,7 +181,7 @@ private:
                 requirePositions(context);
                 HostState state(context);
                 geometry.positions = state.positions();
-                context.getPeriodicBoxVectors(geometry.box[0], geometry.box[1], geometry.box[2]);
+                geometry.box = state.box();
                 geometry.parameters = context.getParameters();
             }
             bonded->compute(context.getSystem(), geometry);

@@ -3,9 +3,9 @@
 
 #include "HostBatches.h"
 #include "openmm/System.h"
-#include "openmmstiff/internal/Blocks.h"
-#include "openmmstiff/internal/Kept.h"
-#include "openmmstiff/internal/StiffTerms.h"
+#include "setup/Blocks.h"
+#include "setup/Kept.h"
+#include "setup/StiffTerms.h"
 #include "stiffcore/terms/StiffBatch.h"
 #include <map>
 #include <string>

@@ -8,8 +8,8 @@
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/internal/ForceImpl.h"
 #include "openmmstiff/HMMIntegrator.h"
-#include "openmmstiff/internal/Blocks.h"
-#include "openmmstiff/internal/Constraints.h"
+#include "setup/Blocks.h"
+#include "setup/Constraints.h"
 #include "stiffcore/methods/MicroShake.h"
 #include <algorithm>
 #include <cmath>

@@ -11,7 +11,7 @@
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
-#include "openmmstiff/internal/Masses.h"
+#include "setup/Masses.h"
 #include "stiffcore/methods/ExtendedMass.h"
 #include <cmath>
 #include <iostream>

@@ -4,7 +4,7 @@
 #include "../Geometry.h"
 #include "../linear/SymmetricSolve.h"
 #include "Lanes.h"
-#include "openmmstiff/internal/Blocks.h"
+#include "../model/Block.h"
 #include <algorithm>
 #include <array>
 #include <map>
@@ -20,8 +20,6 @@
  * component, [3 particle + component]; those in a Workspace by the place of a particle in its block.
  */
 namespace stiffcore {
-
-using OpenMMStiff::Block;
 
 /**
  * What batches have in common whatever their terms are. A kind of batch is a template Batch<Real> derived from it, with

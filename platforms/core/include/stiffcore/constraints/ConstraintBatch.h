@@ -2,10 +2,10 @@
 #define STIFFCORE_CONSTRAINTS_CONSTRAINT_BATCH_H_
 
 #include "../batch/Batches.h"
+#include "../model/Constraint.h"
 #include "../rows/Rows.h"
 #include "../terms/Function.h"
 #include "../terms/LocalFunction.h"
-#include "openmmstiff/internal/Constraints.h"
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -15,9 +15,6 @@
  * Constraints as rows of a Jacobian; connected ones form blocks.
  */
 namespace stiffcore {
-
-using OpenMMStiff::Constraint;
-using OpenMMStiff::ConstraintSet;
 
 /** A constraint by the places of its particles in their block: see Constraint. */
 struct PatternConstraint : Row {
@@ -45,7 +42,7 @@ struct ConstraintPattern {
     }
 
     static std::vector<std::string> describeShared(const ConstraintSet& all) {
-        return describeFunctions(all.functions);
+        return stiffcore::describe(all.functions);
     }
 
     /** The build of a block. */
@@ -75,7 +72,7 @@ private:
             local.push_back({{{}, numGradients}, constraint.kind, constraint.axis, {}, constraint.components});
             for (int particle : constraint.particles)
                 local.back().atoms.push_back(block.findPlace(particle));
-            for (const OpenMMStiff::FunctionTerm& term : constraint.functions)
+            for (const FunctionTerm& term : constraint.functions)
                 local.back().functions.emplace_back(term, constraint.particles, block);
             numGradients += constraint.particles.size();
         }
@@ -123,9 +120,9 @@ template <class Real> struct ConstraintWorkspace : RowWorkspace<Real> {
     ConstraintWorkspace(const std::vector<ConstraintBatch<Real>>& all, const ConstraintSet& set)
             : RowWorkspace<Real>(all), values(this->numRows), laneOfX(this->x.size()) {
         size_t numCoordinates = 0;
-        for (const OpenMMStiff::TermFunction& function : set.functions) {
-            numCoordinates = std::max(numCoordinates, function.coordinates.size());
-            functions.emplace_back(function, 1);
+        for (const auto& function : set.functions) {
+            numCoordinates = std::max(numCoordinates, function->coordinates.size());
+            functions.emplace_back(*function, 1);
         }
         coordinateGradients.resize(4 * numCoordinates);
     }

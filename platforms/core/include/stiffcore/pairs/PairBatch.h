@@ -2,8 +2,8 @@
 #define STIFFCORE_PAIRS_PAIR_BATCH_H_
 
 #include "../batch/Batches.h"
+#include "../model/PenalizedPair.h"
 #include "../rows/Rows.h"
-#include "openmmstiff/internal/PenalizedPairs.h"
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -15,8 +15,6 @@
  * the extended system of methods with a mass penalty. Connected pairs form blocks.
  */
 namespace stiffcore {
-
-using OpenMMStiff::PenalizedPair;
 
 /** A pair by the places of its particles in their block. */
 struct PatternPair : DistanceRow {

@@ -5,17 +5,13 @@
 #include "../coordinates/Component.h"
 #include "../coordinates/Dihedral.h"
 #include "../coordinates/Distance.h"
-#include "openmmstiff/internal/Blocks.h"
-#include "openmmstiff/internal/FunctionTerms.h"
+#include "../model/Block.h"
+#include "../model/FunctionTerm.h"
 #include <algorithm>
 #include <string>
 #include <vector>
 
 namespace stiffcore {
-
-using OpenMMStiff::Block;
-using OpenMMStiff::FunctionTerm;
-using OpenMMStiff::InternalCoordinate;
 
 /**
  * A function of internal coordinates by the places of its particles in their block.
@@ -46,18 +42,6 @@ struct LocalFunction {
                atoms == other.atoms;
     }
 };
-
-/** The functions that terms share, such that different ones are told apart. */
-inline std::vector<std::string> describeFunctions(const std::vector<OpenMMStiff::TermFunction>& functions) {
-    std::vector<std::string> described;
-    for (const OpenMMStiff::TermFunction& function : functions) {
-        described.push_back(function.text);
-        for (const auto* names : {&function.coordinates, &function.parameters, &function.globals})
-            for (const std::string& name : *names)
-                described.back() += ";" + name;
-    }
-    return described;
-}
 
 /** Call visit with a coordinate of a function, at positions by place in the block. */
 template <class Scalar, class Visit>

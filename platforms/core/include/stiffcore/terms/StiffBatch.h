@@ -6,12 +6,12 @@
 #include "../coordinates/Bend.h"
 #include "../coordinates/Distance.h"
 #include "../linear/MatrixLayout.h"
+#include "../model/StiffTerms.h"
 #include "../rows/Rows.h"
 #include "Function.h"
 #include "Harmonic.h"
 #include "LocalFunction.h"
 #include "Taylor.h"
-#include "openmmstiff/internal/StiffTerms.h"
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -25,19 +25,16 @@
  */
 namespace stiffcore {
 
-using OpenMMStiff::StiffTerm;
-using OpenMMStiff::StiffTerms;
-
 /** The places of 3x3 blocks in a matrix: for the atoms a >= b of a term, [a(a+1)/2 + b][3 row + column]. */
 using HessianSlots = std::vector<std::array<int, 9>>;
 
 /** A harmonic potential of a distance or an angle, by the places of its particles in their block. */
 struct PatternTerm {
-    StiffTerm::Coordinate coordinate;
+    StiffCoordinate::Kind kind;
     bool periodic;
     std::vector<int> atoms;
     /// Which of the coordinates of the block, in the order of Block::terms.
-    int index;
+    int coordinate;
     HessianSlots hessianSlots;
 };
 
@@ -49,7 +46,7 @@ struct PatternFunction : LocalFunction {
 
 /** A row of G: a distance, an angle, or one of the two bends that take the place of a straight angle (see Bend). */
 struct StiffRow : Row {
-    StiffTerm::Coordinate coordinate;
+    StiffCoordinate::Kind kind;
     bool periodic;
     /// Which of the two bends; -1 for the coordinate itself.
     int bend;
@@ -94,7 +91,7 @@ struct StiffPattern {
     }
 
     static std::vector<std::string> describeShared(const StiffTerms& all) {
-        std::vector<std::string> shared = describeFunctions(all.functions);
+        std::vector<std::string> shared = stiffcore::describe(all.functions);
         for (bool need : {all.needsHessian, all.needsThirdDerivatives, all.needsFrequency})
             shared.push_back(std::to_string(need));
         return shared;
@@ -104,10 +101,10 @@ struct StiffPattern {
     static std::vector<int> describe(const Block& block, const StiffTerms& all) {
         std::vector<int> build = {(int) block.particles.size(), block.numMobile};
         for (int t : block.terms) {
-            const StiffTerm& term = all.coordinates[t];
-            build.insert(build.end(), {int(term.coordinate), term.periodic, term.harmonic, int(term.use),
-                                       all.needsFrequency && term.isStraight()});
-            for (int atom : findPlaces(block, term))
+            const StiffCoordinate& s = all.coordinates[t];
+            build.insert(build.end(), {int(s.kind), s.periodic, findHarmonic(all, t) != nullptr, int(s.use),
+                                       all.needsFrequency && s.straight});
+            for (int atom : findPlaces(block, s))
                 build.push_back(atom);
         }
         for (const PatternFunction& term : findFunctions(block, all)) {
@@ -122,19 +119,19 @@ struct StiffPattern {
     }
 
 private:
-    static std::vector<int> findPlaces(const Block& block, const StiffTerm& term) {
+    static std::vector<int> findPlaces(const Block& block, const StiffCoordinate& s) {
         std::vector<int> places;
-        for (int a = 0; a < term.getNumParticles(); a++)
-            places.push_back(block.findPlace(term.particles[a]));
+        for (int a = 0; a < s.getNumParticles(); a++)
+            places.push_back(block.findPlace(s.particles[a]));
         return places;
     }
 
     static std::vector<PatternTerm> findHarmonics(const Block& block, const StiffTerms& all) {
         std::vector<PatternTerm> found;
         for (size_t i = 0; i < block.terms.size(); i++) {
-            const StiffTerm& term = all.coordinates[block.terms[i]];
-            if (term.harmonic)
-                found.push_back({term.coordinate, term.periodic, findPlaces(block, term), (int) i, {}});
+            const StiffCoordinate& s = all.coordinates[block.terms[i]];
+            if (findHarmonic(all, block.terms[i]) != nullptr)
+                found.push_back({s.kind, s.periodic, findPlaces(block, s), (int) i, {}});
         }
         return found;
     }
@@ -150,27 +147,23 @@ private:
 
     /** The rows that are used; or those of harmonic potentials that are smooth: any but a straight angle itself. */
     static std::vector<StiffRow> findRows(const Block& block, const StiffTerms& all, bool smooth) {
-        using Use = StiffTerm::Use;
+        using Use = StiffCoordinate::Use;
         std::vector<StiffRow> found;
         if (smooth && !all.needsFrequency)
             return found;
-        int harmonic = -1, firstGradient = 0;
+        int numHarmonics = 0, firstGradient = 0;
         for (int t : block.terms) {
-            const StiffTerm& term = all.coordinates[t];
-            harmonic += term.harmonic;
-            Use use = term.use;
+            const StiffCoordinate& s = all.coordinates[t];
+            const int harmonic = (findHarmonic(all, t) == nullptr ? -1 : numHarmonics++);
+            Use use = s.use;
             if (smooth)
-                use = (!term.harmonic ? Use::None : term.isStraight() ? Use::Bends : Use::Coordinate);
+                use = (harmonic < 0 ? Use::None : s.straight ? Use::Bends : Use::Coordinate);
             if (use == Use::None)
                 continue;
             const bool bends = (use == Use::Bends);
             for (int bend = (bends ? 0 : -1); bend < (bends ? 2 : 0); bend++) {
-                found.push_back({{findPlaces(block, term), firstGradient},
-                                 term.coordinate,
-                                 term.periodic,
-                                 bend,
-                                 term.harmonic ? harmonic : -1});
-                firstGradient += term.getNumParticles();
+                found.push_back({{findPlaces(block, s), firstGradient}, s.kind, s.periodic, bend, harmonic});
+                firstGradient += s.getNumParticles();
             }
         }
         return found;
@@ -246,7 +239,7 @@ template <class Real> struct StiffBatch : RowBatch<Real, StiffRow> {
     void setParameters(const StiffTerms& all) {
         for (int lane = 0; lane < this->numLanes; lane++) {
             for (size_t i = 0; i < harmonics.size(); i++) {
-                const StiffTerm& term = all.coordinates[this->terms[lane][pattern->harmonics[i].index]];
+                const HarmonicTerm& term = *findHarmonic(all, this->terms[lane][pattern->harmonics[i].coordinate]);
                 LaneTraits<Real>::lane(harmonics[i].k, lane) = term.k;
                 LaneTraits<Real>::lane(harmonics[i].s0, lane) = term.s0;
             }
@@ -303,8 +296,8 @@ template <class Real> struct StiffWorkspace : RowWorkspace<Real> {
         couplings.resize(numCouplings);
         for (auto* numbers : {&stiffness, &current, &next})
             numbers->resize(numSmooth);
-        for (const OpenMMStiff::TermFunction& function : terms.functions)
-            functions.emplace_back(function, terms.needsThirdDerivatives ? 3 : 2);
+        for (const auto& function : terms.functions)
+            functions.emplace_back(*function, terms.needsThirdDerivatives ? 3 : 2);
         laneOfX.resize(terms.functions.empty() && !terms.needsThirdDerivatives ? 0 : numParticles);
         coordinateGradients.resize(4 * numCoordinates);
         termHessian.resize(numAtoms * (numAtoms + 1) / 2);
@@ -324,10 +317,10 @@ template <class Real> struct StiffWorkspace : RowWorkspace<Real> {
 
 /** Call visit with a distance or an angle of some atoms. */
 template <class Scalar, class Visit>
-void visitCoordinate(StiffTerm::Coordinate coordinate, const std::vector<int>& atoms, bool periodic,
+void visitCoordinate(StiffCoordinate::Kind kind, const std::vector<int>& atoms, bool periodic,
                      const std::vector<Vector3<Scalar>>& positions, const Box& box, Visit&& visit) {
     auto leg = [&](int from, int to) { return displacement(positions, atoms[from], atoms[to], periodic, box); };
-    if (coordinate == StiffTerm::Coordinate::Distance)
+    if (kind == StiffCoordinate::Kind::Distance)
         visit(Distance<Scalar>(leg(0, 1)));
     else
         visit(Angle<Scalar>(leg(1, 0), leg(1, 2)));
@@ -335,7 +328,7 @@ void visitCoordinate(StiffTerm::Coordinate coordinate, const std::vector<int>& a
 template <class Scalar, class Visit>
 void visitCoordinate(const PatternTerm& term, const std::vector<Vector3<Scalar>>& positions, const Box& box,
                      Visit&& visit) {
-    visitCoordinate(term.coordinate, term.atoms, term.periodic, positions, box, visit);
+    visitCoordinate(term.kind, term.atoms, term.periodic, positions, box, visit);
 }
 
 /** The directions across straight angles in which they bend: both legs are along them, but for the bend. */
@@ -356,7 +349,7 @@ void visitRow(const std::vector<StiffRow>& rows, int p, const StiffWorkspace<Rea
               Visit&& visit) {
     const StiffRow& row = rows[p];
     if (row.bend < 0)
-        return visitCoordinate(row.coordinate, row.atoms, row.periodic, work.x, box, visit);
+        return visitCoordinate(row.kind, row.atoms, row.periodic, work.x, box, visit);
     auto leg = [&](int to) { return displacement(work.x, row.atoms[1], row.atoms[to], row.periodic, box); };
     visit(Bend<Real>(leg(0), leg(2), work.bendDirections[p]));
 }

@@ -1,10 +1,11 @@
-#ifndef OPENMM_STIFF_PENALIZED_PAIRS_H_
-#define OPENMM_STIFF_PENALIZED_PAIRS_H_
+#ifndef OPENMM_STIFF_SETUP_PENALIZED_PAIRS_H_
+#define OPENMM_STIFF_SETUP_PENALIZED_PAIRS_H_
 
-#include "windowsExportStiff.h"
+#include "openmmstiff/internal/windowsExportStiff.h"
 #include "openmm/System.h"
 #include "openmm/Vec3.h"
-#include <cmath>
+#include "stiffcore/Geometry.h"
+#include "stiffcore/model/PenalizedPair.h"
 #include <map>
 #include <string>
 #include <utility>
@@ -12,26 +13,7 @@
 
 namespace OpenMMStiff {
 
-/**
- * Two particles whose distance carries an extra inertia, or is constrained.
- */
-struct PenalizedPair {
-    int particle1, particle2;
-    /// The inertia kappa [dalton]; infinity for a constraint.
-    double inertia;
-    /// The distance that a constraint keeps [nm].
-    double distance;
-    /// Whether displacements follow the minimum image convention.
-    bool periodic;
-
-    bool isConstrained() const {
-        return std::isinf(inertia);
-    }
-    bool operator==(const PenalizedPair& other) const {
-        return particle1 == other.particle1 && particle2 == other.particle2 && inertia == other.inertia &&
-               distance == other.distance && periodic == other.periodic;
-    }
-};
+using stiffcore::PenalizedPair;
 
 /**
  * A pair that a user has given an inertia [dalton].
@@ -49,12 +31,12 @@ struct ExplicitPair {
  * What is known of the Context where stiffness has to be taken from the present geometry.
  */
 struct PresentGeometry {
-    /// Positions [nm], box vectors [nm], and the values of the global parameters.
+    /// Positions [nm], and the values of the global parameters.
     std::vector<OpenMM::Vec3> positions;
-    OpenMM::Vec3 box[3];
+    stiffcore::Box box;
     std::map<std::string, double> parameters;
 
-    OpenMM::Vec3 displacement(int from, int to, bool periodic) const;
+    stiffcore::Vector3<double> displacement(int from, int to, bool periodic) const;
 };
 
 /**
@@ -129,4 +111,4 @@ OPENMM_EXPORT_STIFF std::vector<PenalizedPair> choosePairs(const OpenMM::System&
 
 } // namespace OpenMMStiff
 
-#endif /* OPENMM_STIFF_PENALIZED_PAIRS_H_ */
+#endif /* OPENMM_STIFF_SETUP_PENALIZED_PAIRS_H_ */

@@ -1,6 +1,6 @@
-#include "openmmstiff/internal/StiffMotion.h"
-#include "openmmstiff/internal/Blocks.h"
-#include "openmmstiff/internal/Masses.h"
+#include "StiffMotion.h"
+#include "Blocks.h"
+#include "Masses.h"
 #include "openmm/Force.h"
 #include <algorithm>
 #include <cmath>
@@ -9,6 +9,7 @@
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
+using namespace stiffcore;
 using std::string;
 using std::vector;
 
@@ -42,10 +43,10 @@ void StiffMotion::addTerm(const string& source, const vector<int>& particles) {
 }
 
 void StiffMotion::addStiffTerms(const StiffTerms& terms) {
-    for (const StiffTerm& term : terms.coordinates)
-        if (term.harmonic) // others are among the function terms
-            addTerm(system.getForce(term.force).getName(),
-                    {term.particles.begin(), term.particles.begin() + term.getNumParticles()});
+    for (const HarmonicTerm& term : terms.harmonics) {
+        const StiffCoordinate& s = terms.coordinates[term.coordinate];
+        addTerm(system.getForce(s.force).getName(), {s.particles.begin(), s.particles.begin() + s.getNumParticles()});
+    }
     for (const FunctionTerm& term : terms.functionTerms)
         addTerm(system.getForce(term.force).getName(), term.getParticles());
 }

@@ -1,72 +1,14 @@
-#ifndef OPENMM_STIFF_STIFF_TERMS_H_
-#define OPENMM_STIFF_STIFF_TERMS_H_
+#ifndef OPENMM_STIFF_SETUP_STIFF_TERMS_H_
+#define OPENMM_STIFF_SETUP_STIFF_TERMS_H_
 
-#include "FunctionTerms.h"
-#include "windowsExportStiff.h"
+#include "openmmstiff/internal/windowsExportStiff.h"
 #include "openmm/System.h"
-#include <array>
-#include <cmath>
+#include "stiffcore/model/StiffTerms.h"
 #include <string>
-#include <vector>
 
 namespace OpenMMStiff {
 
-/**
- * A stiff internal coordinate s(x), the length of a bond or an angle, with its potential: k/2 (s - s0)^2, or one that
- * is among the FunctionTerms.
- */
-struct StiffTerm {
-    enum class Coordinate { Distance, Angle };
-    Coordinate coordinate;
-    /// The particles, in the order of the Force: two for a distance; three for an angle, its vertex in the middle.
-    std::array<int, 3> particles;
-    /// Force constant [kJ/mol/nm^2 or kJ/mol/rad^2] and equilibrium value [nm or rad]; 0 if the potential is among
-    /// the FunctionTerms.
-    double k, s0;
-    /// Whether displacements follow the minimum image convention.
-    bool periodic;
-    /// Where the term comes from: index of the Force in the System, and of the term in the Force.
-    int force, index;
-    /// Whether the potential is k/2 (s - s0)^2.
-    bool harmonic = true;
-    /// What of it is a row of the Jacobian that the method imposes: nothing, the coordinate, or both bends of a straight
-    /// angle.
-    enum class Use { None, Coordinate, Bends };
-    Use use = Use::None;
-
-    int getNumParticles() const {
-        return coordinate == Coordinate::Distance ? 2 : 3;
-    }
-    bool operator==(const StiffTerm& other) const {
-        return coordinate == other.coordinate && particles == other.particles && k == other.k && s0 == other.s0 &&
-               periodic == other.periodic && force == other.force && index == other.index &&
-               harmonic == other.harmonic && use == other.use;
-    }
-    /**
-     * Whether it is an angle with its minimum at 180 degrees, give or take the rounding of force field files (Amber's
-     * have 3.141594): it bends in two directions alike.
-     */
-    bool isStraight() const {
-        return coordinate == Coordinate::Angle && harmonic && std::abs(s0 - 3.14159265358979323846) < 1e-5;
-    }
-};
-
-/**
- * The terms of the potential whose Hessian an integrator uses.
- */
-struct StiffTerms {
-    std::vector<StiffTerm> coordinates;
-    std::vector<FunctionTerm> functionTerms;
-    std::vector<TermFunction> functions;
-    /// What the method asks of them: the matrix M + c H1, third derivatives, the frequency of the stiffest mode.
-    bool needsHessian = false, needsThirdDerivatives = false, needsFrequency = false;
-
-    bool operator==(const StiffTerms& other) const {
-        return coordinates == other.coordinates && functionTerms == other.functionTerms &&
-               functions == other.functions && needsHessian == other.needsHessian &&
-               needsThirdDerivatives == other.needsThirdDerivatives && needsFrequency == other.needsFrequency;
-    }
-};
+using stiffcore::StiffTerms;
 
 /// The name of the Force that ConstraintPenalties add; it is stiff by its kind.
 constexpr const char* penaltyForceName = "ConstraintPenalties";
@@ -130,4 +72,4 @@ OPENMM_EXPORT_STIFF void chooseRows(StiffTerms& terms, const OpenMM::System& sys
 
 } // namespace OpenMMStiff
 
-#endif /* OPENMM_STIFF_STIFF_TERMS_H_ */
+#endif /* OPENMM_STIFF_SETUP_STIFF_TERMS_H_ */

@@ -1,4 +1,5 @@
-#include "openmmstiff/internal/StiffTerms.h"
+#include "StiffTerms.h"
+#include "FunctionTerms.h"
 #include "openmm/AndersenThermostat.h"
 #include "openmm/CMMotionRemover.h"
 #include "openmm/CustomAngleForce.h"
@@ -11,70 +12,95 @@
 #include "openmm/MonteCarloMembraneBarostat.h"
 #include "openmm/OpenMMException.h"
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
+using namespace stiffcore;
 using std::string;
 using std::vector;
 
 namespace {
 
-using Pair = std::pair<int, int>;
-
-void readTerm(const HarmonicBondForce& force, StiffTerm& term) {
-    force.getBondParameters(term.index, term.particles[0], term.particles[1], term.s0, term.k);
+void readTerm(const HarmonicBondForce& force, StiffCoordinate& s, HarmonicTerm& potential) {
+    force.getBondParameters(s.index, s.particles[0], s.particles[1], potential.s0, potential.k);
 }
 
-void readTerm(const HarmonicAngleForce& force, StiffTerm& term) {
-    force.getAngleParameters(term.index, term.particles[0], term.particles[1], term.particles[2], term.s0, term.k);
+void readTerm(const HarmonicAngleForce& force, StiffCoordinate& s, HarmonicTerm& potential) {
+    force.getAngleParameters(s.index, s.particles[0], s.particles[1], s.particles[2], potential.s0, potential.k);
+    // Give or take the rounding of force field files: Amber's have 3.141594.
+    s.straight = std::abs(potential.s0 - 3.14159265358979323846) < 1e-5;
 }
 
-/** Whether a term has something to do. */
-template <class Particles> bool isFree(const Particles& particles, int count, const std::set<Pair>& constraints) {
-    bool degenerate = false, constrained = count > 1;
-    for (int a = 0; a < count; a++)
-        for (int b = 0; b < a; b++) {
-            degenerate |= particles[a] == particles[b];
-            constrained &= constraints.count(ordered(particles[a], particles[b])) > 0;
+/** Tells which terms of a System count. */
+class TermFilter {
+public:
+    /** @param sites   whether terms on virtual sites do */
+    TermFilter(const System& system, bool sites) : system(system), sites(sites) {
+        for (int i = 0; i < system.getNumConstraints(); i++) {
+            int particle1, particle2;
+            double distance;
+            system.getConstraintParameters(i, particle1, particle2, distance);
+            constraints.insert(ordered(particle1, particle2));
         }
-    return !degenerate && !constrained;
-}
+    }
 
-/** Whether a term acts on a virtual site. */
-template <class Particles> bool hasVirtualSite(const System& system, const Particles& particles, int count) {
-    return std::any_of(particles.begin(), particles.begin() + count,
-                       [&](int particle) { return system.isVirtualSite(particle); });
-}
+    /** Whether a term of internal coordinates of the first particles has something to do. */
+    template <class Particles> bool counts(const Particles& particles, int count) const {
+        bool degenerate = false, constrained = count > 1;
+        for (int a = 0; a < count; a++)
+            for (int b = 0; b < a; b++) {
+                degenerate |= particles[a] == particles[b];
+                constrained &= constraints.count(ordered(particles[a], particles[b])) > 0;
+            }
+        return !degenerate && !constrained && countsOnSites(particles, count);
+    }
+    bool counts(const FunctionTerm& term) const {
+        const vector<int> particles = term.getParticles();
+        const bool cartesian = std::any_of(term.coordinates.begin(), term.coordinates.end(),
+                                           [](const auto& coordinate) { return coordinate.isCartesian(); });
+        return cartesian ? countsOnSites(particles, particles.size()) : counts(particles, particles.size());
+    }
+
+private:
+    template <class Particles> bool countsOnSites(const Particles& particles, int count) const {
+        return sites || std::none_of(particles.begin(), particles.begin() + count,
+                                     [&](int particle) { return system.isVirtualSite(particle); });
+    }
+
+    const System& system;
+    bool sites;
+    std::set<std::pair<int, int>> constraints;
+};
 
 template <class ForceType>
-void appendTerms(const ForceType& force, int forceIndex, int numTerms, StiffTerm::Coordinate coordinate,
-                 const std::set<Pair>& constraints, vector<StiffTerm>& terms) {
+void appendHarmonic(const ForceType& force, int forceIndex, int numTerms, StiffCoordinate::Kind kind,
+                    const TermFilter& filter, StiffTerms& terms) {
     for (int i = 0; i < numTerms; i++) {
-        StiffTerm term = {coordinate, {-1, -1, -1}, 0, 0, force.usesPeriodicBoundaryConditions(), forceIndex, i};
-        readTerm(force, term);
-        if (isFree(term.particles, term.getNumParticles(), constraints))
-            terms.push_back(term);
+        StiffCoordinate coordinate = {kind, {-1, -1, -1}, force.usesPeriodicBoundaryConditions(), forceIndex, i};
+        HarmonicTerm potential = {(int) terms.coordinates.size(), 0, 0};
+        readTerm(force, coordinate, potential);
+        if (!filter.counts(coordinate.particles, coordinate.getNumParticles()))
+            continue;
+        terms.coordinates.push_back(coordinate);
+        terms.harmonics.push_back(potential);
     }
 }
 
 /** The bonds and angles among function terms are stiff coordinates too. */
-void appendCoordinates(const Force& force, const vector<FunctionTerm>& functionTerms, size_t first,
-                       vector<StiffTerm>& coordinates) {
+void appendCoordinates(const Force& force, size_t firstFunction, StiffTerms& terms) {
     const bool bonds = dynamic_cast<const CustomBondForce*>(&force) != nullptr,
                angles = dynamic_cast<const CustomAngleForce*>(&force) != nullptr;
-    for (size_t t = first; t < functionTerms.size() && (bonds || angles); t++) {
-        const FunctionTerm& term = functionTerms[t];
+    for (size_t t = firstFunction; t < terms.functionTerms.size() && (bonds || angles); t++) {
+        const FunctionTerm& term = terms.functionTerms[t];
         const std::array<int, 4>& p = term.coordinates[0].particles;
-        coordinates.push_back({bonds ? StiffTerm::Coordinate::Distance : StiffTerm::Coordinate::Angle,
-                               {p[0], p[1], p[2]},
-                               0,
-                               0,
-                               term.periodic,
-                               term.force,
-                               term.index,
-                               false});
+        terms.coordinates.push_back({bonds ? StiffCoordinate::Kind::Distance : StiffCoordinate::Kind::Angle,
+                                     {p[0], p[1], p[2]},
+                                     term.periodic,
+                                     term.force,
+                                     term.index});
     }
 }
 
@@ -92,14 +118,8 @@ bool hasNoPotential(const Force& force) {
 
 StiffTerms OpenMMStiff::collectStiffTerms(const System& system, TermScope scope, int stiffForceGroups,
                                           int integrationGroups, const string& className) {
-    std::set<Pair> constraints;
-    for (int i = 0; i < system.getNumConstraints(); i++) {
-        int particle1, particle2;
-        double distance;
-        system.getConstraintParameters(i, particle1, particle2, distance);
-        constraints.insert(ordered(particle1, particle2));
-    }
     const bool everything = (scope == TermScope::Everything), byKind = (!everything && stiffForceGroups == 0);
+    const TermFilter filter(system, everything || scope == TermScope::WholeStiffForces);
     StiffTerms terms;
     bool foundForce = false;
     for (int i = 0; i < system.getNumForces(); i++) {
@@ -108,13 +128,11 @@ StiffTerms OpenMMStiff::collectStiffTerms(const System& system, TermScope scope,
         if ((integrationGroups & group) == 0 || (!byKind && !everything && (stiffForceGroups & group) == 0))
             continue;
         if (auto bonds = dynamic_cast<const HarmonicBondForce*>(&force)) {
-            appendTerms(*bonds, i, bonds->getNumBonds(), StiffTerm::Coordinate::Distance, constraints,
-                        terms.coordinates);
+            appendHarmonic(*bonds, i, bonds->getNumBonds(), StiffCoordinate::Kind::Distance, filter, terms);
             foundForce = true;
         }
         else if (auto angles = dynamic_cast<const HarmonicAngleForce*>(&force)) {
-            appendTerms(*angles, i, angles->getNumAngles(), StiffTerm::Coordinate::Angle, constraints,
-                        terms.coordinates);
+            appendHarmonic(*angles, i, angles->getNumAngles(), StiffCoordinate::Kind::Angle, filter, terms);
             foundForce = true;
         }
         else if (scope == TermScope::HarmonicForces)
@@ -145,32 +163,12 @@ StiffTerms OpenMMStiff::collectStiffTerms(const System& system, TermScope scope,
                             << " setStiffForceGroups()";
                 throw OpenMMException(message.str());
             }
-            auto isIdle = [&](const FunctionTerm& term) {
-                const vector<int> particles = term.getParticles();
-                const bool cartesian = std::any_of(term.coordinates.begin(), term.coordinates.end(),
-                                                   [](const auto& coordinate) { return coordinate.isCartesian(); });
-                return !cartesian && !isFree(particles, particles.size(), constraints);
-            };
-            terms.functionTerms.erase(
-                    std::remove_if(terms.functionTerms.begin() + first, terms.functionTerms.end(), isIdle),
-                    terms.functionTerms.end());
-            appendCoordinates(force, terms.functionTerms, first, terms.coordinates);
+            vector<FunctionTerm>& all = terms.functionTerms;
+            all.erase(std::remove_if(all.begin() + first, all.end(), [&](const auto& t) { return !filter.counts(t); }),
+                      all.end());
+            appendCoordinates(force, first, terms);
             foundForce = true;
         }
-    }
-    if (scope != TermScope::WholeStiffForces && !everything) {
-        auto onSite = [&](const StiffTerm& term) {
-            return hasVirtualSite(system, term.particles, term.getNumParticles());
-        };
-        auto functionOnSite = [&](const FunctionTerm& term) {
-            const vector<int> particles = term.getParticles();
-            return hasVirtualSite(system, particles, particles.size());
-        };
-        vector<StiffTerm>& coordinates = terms.coordinates;
-        vector<FunctionTerm>& functionTerms = terms.functionTerms;
-        coordinates.erase(std::remove_if(coordinates.begin(), coordinates.end(), onSite), coordinates.end());
-        functionTerms.erase(std::remove_if(functionTerms.begin(), functionTerms.end(), functionOnSite),
-                            functionTerms.end());
     }
     if (!byKind && !everything && !foundForce) {
         std::stringstream message;

@@ -1,5 +1,5 @@
-#ifndef OPENMM_STIFF_KEPT_H_
-#define OPENMM_STIFF_KEPT_H_
+#ifndef OPENMM_STIFF_SETUP_KEPT_H_
+#define OPENMM_STIFF_SETUP_KEPT_H_
 
 #include <utility>
 
@@ -54,4 +54,4 @@ private:
 
 } // namespace OpenMMStiff
 
-#endif /* OPENMM_STIFF_KEPT_H_ */
+#endif /* OPENMM_STIFF_SETUP_KEPT_H_ */

@@ -1,4 +1,4 @@
-#include "openmmstiff/internal/Blocks.h"
+#include "Blocks.h"
 #include "openmm/Force.h"
 #include "openmm/OpenMMException.h"
 #include <algorithm>
@@ -7,6 +7,7 @@
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
+using namespace stiffcore;
 using std::string;
 using std::vector;
 
@@ -112,7 +113,7 @@ vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int
 
 vector<Block> OpenMMStiff::findBlocks(const System& system, const StiffTerms& terms, const string& className) {
     vector<vector<int>> particles;
-    for (const StiffTerm& term : terms.coordinates) {
+    for (const StiffCoordinate& term : terms.coordinates) {
         particles.emplace_back(term.particles.begin(), term.particles.begin() + term.getNumParticles());
         refuseVirtualSite(system, particles.back(), term.force, term.index, className);
     }

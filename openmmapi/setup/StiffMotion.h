@@ -1,5 +1,5 @@
-#ifndef OPENMM_STIFF_STIFF_MOTION_H_
-#define OPENMM_STIFF_STIFF_MOTION_H_
+#ifndef OPENMM_STIFF_SETUP_STIFF_MOTION_H_
+#define OPENMM_STIFF_SETUP_STIFF_MOTION_H_
 
 #include "PenalizedPairs.h"
 #include "StiffTerms.h"
@@ -66,4 +66,4 @@ private:
 
 } // namespace OpenMMStiff
 
-#endif /* OPENMM_STIFF_STIFF_MOTION_H_ */
+#endif /* OPENMM_STIFF_SETUP_STIFF_MOTION_H_ */

@@ -1,14 +1,12 @@
-#ifndef OPENMM_STIFF_CONSTRAINTS_H_
-#define OPENMM_STIFF_CONSTRAINTS_H_
+#ifndef STIFFCORE_MODEL_CONSTRAINT_H_
+#define STIFFCORE_MODEL_CONSTRAINT_H_
 
-#include "../SpookIntegrator.h"
-#include "FunctionTerms.h"
-#include "windowsExportStiff.h"
-#include "openmm/System.h"
+#include "FunctionTerm.h"
+#include "TermFunction.h"
 #include <string>
 #include <vector>
 
-namespace OpenMMStiff {
+namespace stiffcore {
 
 /**
  * A scalar constraint on a few particles: g(x) = 0, or A(x, t) v = w(x, t).
@@ -21,7 +19,8 @@ struct Constraint {
         Component,
         /// g is functions[0]
         Holonomic,
-        /// w is functions[0]; component `components[i]` of A, numbered [3 particle + axis], is functions[1 + i]
+        /// w is functions[0]; component `components[i]` of A, numbered [3 particle + axis], is functions[1 + i]. Their
+        /// only parameter is the time t [ps].
         Velocity
     };
     Kind kind;
@@ -54,30 +53,14 @@ struct Constraint {
  * Constraints, and the functions that they share.
  */
 struct ConstraintSet {
-    std::vector<TermFunction> functions;
+    TermFunctions functions;
     std::vector<Constraint> constraints;
 
     bool operator==(const ConstraintSet& other) const {
-        return functions == other.functions && constraints == other.constraints;
+        return stiffcore::describe(functions) == stiffcore::describe(other.functions) && constraints == other.constraints;
     }
 };
 
-/// The time [ps], the parameter of the functions of velocity constraints.
-constexpr const char* timeVariable = "t";
+} // namespace stiffcore
 
-/** The constraints of a System, without compliance and damping. */
-OPENMM_EXPORT_STIFF ConstraintSet collectSystemConstraints(const OpenMM::System& system);
-
-/**
- * Collect the constraints of a System and those of an integrator, in the order of
- * SpookIntegrator::computeViolations(), with their compliance and damping.
- *
- * @param className          the integrator's class, for error messages
- * @throws OpenMMException   if a constraint is impossible, or an expression has mistakes
- */
-OPENMM_EXPORT_STIFF ConstraintSet collectConstraints(const OpenMM::System& system, const SpookIntegrator& integrator,
-                                                     const std::string& className);
-
-} // namespace OpenMMStiff
-
-#endif /* OPENMM_STIFF_CONSTRAINTS_H_ */
+#endif /* STIFFCORE_MODEL_CONSTRAINT_H_ */

@@ -1,17 +1,19 @@
-#include "openmmstiff/internal/PenalizedPairs.h"
-#include "openmmstiff/internal/Masses.h"
-#include "openmmstiff/internal/StiffTerms.h"
-#include "lepton/ParsedExpression.h"
-#include "lepton/Parser.h"
+#include "PenalizedPairs.h"
+#include "FunctionTerms.h"
+#include "Masses.h"
+#include "StiffTerms.h"
 #include "openmm/CustomAngleForce.h"
 #include "openmm/CustomBondForce.h"
 #include "openmm/OpenMMException.h"
+#include "stiffcore/terms/Function.h"
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
+using namespace stiffcore;
 using std::string;
 using std::vector;
 
@@ -26,34 +28,24 @@ const double minBarrier = 50;
 const double minInertia = 1e-9;
 
 /** The second derivative of a custom force's energy in its coordinate, for each term. */
-template <class ForceType> class Curvature {
+class Curvature {
 public:
-    Curvature(const ForceType& force, const char* coordinate, int numParameters,
-              const std::map<string, double>& globals)
-            : coordinate(coordinate), values(globals) {
-        for (int i = 0; i < numParameters; i++)
-            names.push_back(getParameterName(force, i));
-        const Lepton::ParsedExpression energy = Lepton::Parser::parse(force.getEnergyFunction());
-        second = energy.differentiate(coordinate).differentiate(coordinate).optimize();
+    Curvature(const ParticleFunction& energy, const std::map<string, double>& globals) : function(*energy.function, 2) {
+        function.setGlobals(globals);
+        numCoordinates = energy.coordinates.size();
     }
     double operator()(double s, const vector<double>& parameters) {
-        values[coordinate] = s;
-        for (size_t i = 0; i < names.size(); i++)
-            values[names[i]] = parameters[i];
-        return second.evaluate(values);
+        if (numCoordinates > 0)
+            function.arguments()[0] = s;
+        std::copy(parameters.begin(), parameters.end(), function.arguments() + numCoordinates);
+        double curvature = 0;
+        function.second([&](int, int, double second) { curvature = second; });
+        return curvature;
     }
 
 private:
-    static string getParameterName(const CustomBondForce& force, int i) {
-        return force.getPerBondParameterName(i);
-    }
-    static string getParameterName(const CustomAngleForce& force, int i) {
-        return force.getPerAngleParameterName(i);
-    }
-    string coordinate;
-    vector<string> names;
-    std::map<string, double> values;
-    Lepton::ParsedExpression second;
+    stiffcore::Function function;
+    int numCoordinates; // 0 if the energy does not depend on it
 };
 
 /** k of the 1-3 distance r of an angle: k_theta / (dr/dtheta)^2, dr/dtheta = r1 r2 sin(theta) / r; 0 if it is flat. */
@@ -64,26 +56,22 @@ double stiffnessOfDistance(double k, double r1, double r2, double theta) {
     return k * (r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(theta)) / (slope * slope);
 }
 
-double norm(const Vec3& v) {
-    return std::sqrt(v.dot(v));
-}
-
 } // namespace
 
-Vec3 PresentGeometry::displacement(int from, int to, bool periodic) const {
-    Vec3 d = positions[to] - positions[from];
-    if (periodic)
-        for (int i = 2; i >= 0; i--)
-            d -= box[i] * std::floor(d[i] / box[i][i] + 0.5);
-    return d;
+Vector3<double> PresentGeometry::displacement(int from, int to, bool periodic) const {
+    const Vec3 d = positions[to] - positions[from];
+    const Vector3<double> delta(d[0], d[1], d[2]);
+    return periodic ? box.minimumImage(delta) : delta;
 }
 
 BondedStiffness::BondedStiffness(const System& system, int integrationGroups, const string& className) {
-    for (const StiffTerm& term :
-         collectStiffTerms(system, TermScope::HarmonicForces, 0, integrationGroups, className).coordinates) {
-        const bool bond = (term.coordinate == StiffTerm::Coordinate::Distance);
-        addTerm(term.particles[0], term.particles[bond ? 1 : 2], term.periodic,
-                {-1, term.force, term.index, bond ? -1 : term.particles[1], true, term.k, term.s0, false, 0, 0});
+    const StiffTerms harmonic =
+            collectStiffTerms(system, TermScope::HarmonicForces, 0, integrationGroups, className);
+    for (const HarmonicTerm& term : harmonic.harmonics) {
+        const StiffCoordinate& s = harmonic.coordinates[term.coordinate];
+        const bool bond = (s.kind == StiffCoordinate::Kind::Distance);
+        addTerm(s.particles[0], s.particles[bond ? 1 : 2], s.periodic,
+                {-1, s.force, s.index, bond ? -1 : s.particles[1], true, term.k, term.s0, false, 0, 0});
         parameters.insert(parameters.end(), {term.k, term.s0});
     }
     for (int f = 0; f < system.getNumForces(); f++) {
@@ -149,8 +137,13 @@ bool BondedStiffness::needsGeometry() const {
 }
 
 void BondedStiffness::compute(const System& system, const PresentGeometry& geometry) {
-    std::map<int, Curvature<CustomBondForce>> bondCurvatures;
-    std::map<int, Curvature<CustomAngleForce>> angleCurvatures;
+    std::map<int, Curvature> curvatures; // by the index of the Force
+    auto curvatureOf = [&](int force, const auto& custom) -> Curvature& {
+        const auto found = curvatures.find(force);
+        return found != curvatures.end()
+                       ? found->second
+                       : curvatures.try_emplace(force, parseEnergy(custom), geometry.parameters).first->second;
+    };
     curvature.assign(pairs.size(), 0);
     vector<double> barrier(pairs.size(), 0.0);
     vector<double> own;
@@ -164,26 +157,23 @@ void BondedStiffness::compute(const System& system, const PresentGeometry& geome
             if (!term.harmonic) {
                 const auto& bonds = dynamic_cast<const CustomBondForce&>(force);
                 bonds.getBondParameters(term.index, i, j, own);
-                const auto place = bondCurvatures.try_emplace(term.force, bonds, "r", own.size(), geometry.parameters);
-                length = norm(geometry.displacement(i, j, periodic));
-                secondDerivative = place.first->second(length, own);
+                length = geometry.displacement(i, j, periodic).norm();
+                secondDerivative = curvatureOf(term.force, bonds)(length, own);
             }
         }
         else {
             double r1 = term.leg1, r2 = term.leg2, theta = term.s0;
             if (!term.legsKnown) {
-                const Vec3 d1 = geometry.displacement(term.vertex, pair.particle1, periodic),
-                           d2 = geometry.displacement(term.vertex, pair.particle2, periodic);
-                r1 = norm(d1);
-                r2 = norm(d2);
+                const Vector3<double> d1 = geometry.displacement(term.vertex, pair.particle1, periodic),
+                                      d2 = geometry.displacement(term.vertex, pair.particle2, periodic);
+                r1 = d1.norm();
+                r2 = d2.norm();
                 theta = std::acos(std::max(-1.0, std::min(1.0, d1.dot(d2) / (r1 * r2))));
             }
             if (!term.harmonic) {
                 const auto& angles = dynamic_cast<const CustomAngleForce&>(force);
                 angles.getAngleParameters(term.index, i, j, k, own);
-                const auto place =
-                        angleCurvatures.try_emplace(term.force, angles, "theta", own.size(), geometry.parameters);
-                secondDerivative = place.first->second(theta, own);
+                secondDerivative = curvatureOf(term.force, angles)(theta, own);
             }
             secondDerivative = stiffnessOfDistance(secondDerivative, r1, r2, theta);
             length = std::sqrt(r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(theta));

@@ -1,5 +1,5 @@
-#include "openmmstiff/internal/Constraints.h"
-#include "lepton/Operation.h"
+#include "Constraints.h"
+#include "expressions/Expressions.h"
 #include "openmm/OpenMMException.h"
 #include <algorithm>
 #include <exception>
@@ -10,10 +10,14 @@
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
+using namespace stiffcore;
 using std::string;
 using std::vector;
 
 namespace {
+
+/// The time [ps], the parameter of the functions of velocity constraints.
+const char* const timeVariable = "t";
 
 /** Turns what a user has given into Constraints. */
 class ConstraintCollector {
@@ -90,7 +94,7 @@ public:
             constraint.functions.push_back(makeTerm(constraint, rate, {timeVariable}));
             for (size_t k = 0; k < coefficients.size(); k++) {
                 FunctionTerm term = makeTerm(constraint, coefficients[k], {timeVariable});
-                if (isZero(set.functions[term.function]))
+                if (set.functions[term.function]->count(0) == 0)
                     continue;
                 constraint.functions.push_back(std::move(term));
                 constraint.components.push_back(k);
@@ -149,26 +153,23 @@ private:
                 known.try_emplace({expression, numParticles, parameters.size()}, set.functions.size());
         if (isNew)
             try {
-                parsed.push_back(parseParticleFunction(expression, numParticles, parameters));
+                parsed.push_back(parseParticleFunction(expression, numParticles, parameters, {}));
                 set.functions.push_back(parsed.back().function);
             }
             catch (const std::exception& e) {
                 refuse(constraint, "has the expression '" + expression + "': " + e.what());
             }
         const int function = place->second;
+        FunctionTerm term = {function, {}, {}, false, -1, constraint.index};
         for (const LocalCoordinate& coordinate : parsed[function].coordinates) {
+            term.coordinates.push_back(coordinate.place(constraint.particles));
             vector<int> places = coordinate.places;
             std::sort(places.begin(), places.end());
             if (std::adjacent_find(places.begin(), places.end()) != places.end())
                 refuse(constraint,
                        "has the expression '" + expression + "', with a function of the same particle twice");
         }
-        return {function, placeCoordinates(parsed[function], constraint.particles), {}, false, -1, constraint.index};
-    }
-
-    static bool isZero(const TermFunction& function) {
-        const Lepton::Operation& root = function.energy.getRootNode().getOperation();
-        return root.getId() == Lepton::Operation::CONSTANT && function.energy.evaluate() == 0;
+        return term;
     }
 
     const System& system;

@@ -1,5 +1,5 @@
-#ifndef OPENMM_STIFF_MASSES_H_
-#define OPENMM_STIFF_MASSES_H_
+#ifndef OPENMM_STIFF_SETUP_MASSES_H_
+#define OPENMM_STIFF_SETUP_MASSES_H_
 
 #include "openmm/System.h"
 
@@ -32,4 +32,4 @@ inline int countDegreesOfFreedom(const OpenMM::System& system) {
 
 } // namespace OpenMMStiff
 
-#endif /* OPENMM_STIFF_MASSES_H_ */
+#endif /* OPENMM_STIFF_SETUP_MASSES_H_ */

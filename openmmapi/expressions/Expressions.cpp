@@ -1,0 +1,198 @@
+#include "Expressions.h"
+#include "LeptonFunction.h"
+#include "lepton/CustomFunction.h"
+#include "lepton/ExpressionTreeNode.h"
+#include "lepton/Operation.h"
+#include "lepton/ParsedExpression.h"
+#include "lepton/Parser.h"
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stiffcore;
+using Lepton::ExpressionTreeNode;
+using Lepton::Operation;
+using Lepton::ParsedExpression;
+using std::string;
+using std::vector;
+
+namespace {
+
+using Kind = InternalCoordinate::Kind;
+
+/**
+ * Replaces the functions of a CustomCompoundBondForce: those of particles by variables, that of points by what it
+ * means.
+ */
+class FunctionReplacer {
+public:
+    /** @param numParticles   of each term; they are called p1, p2, ... */
+    FunctionReplacer(int numParticles, vector<LocalCoordinate>& coordinates, vector<string>& names)
+            : coordinates(coordinates), names(names) {
+        for (int p = 0; p < numParticles; p++)
+            places["p" + std::to_string(p + 1)] = p;
+    }
+
+    ExpressionTreeNode replace(const ExpressionTreeNode& node) {
+        const Operation& operation = node.getOperation();
+        if (operation.getId() == Operation::CUSTOM) {
+            const string name = operation.getName();
+            if (name == "distance")
+                return particleFunction(node, Kind::Distance);
+            if (name == "angle")
+                return particleFunction(node, Kind::Angle);
+            if (name == "dihedral")
+                return particleFunction(node, Kind::Dihedral);
+            if (name == "pointdistance")
+                return pointDistance(node);
+            throw NoHessian("the function '" + name + "' in its expression is not supported");
+        }
+        return ExpressionTreeNode(operation.clone(), replaceAll(node.getChildren()));
+    }
+
+private:
+    vector<ExpressionTreeNode> replaceAll(const vector<ExpressionTreeNode>& nodes) {
+        vector<ExpressionTreeNode> replaced;
+        for (const ExpressionTreeNode& node : nodes)
+            replaced.push_back(replace(node));
+        return replaced;
+    }
+
+    ExpressionTreeNode particleFunction(const ExpressionTreeNode& node, Kind kind) {
+        LocalCoordinate coordinate = {kind, {}};
+        string name = node.getOperation().getName();
+        for (const ExpressionTreeNode& child : node.getChildren()) {
+            const auto place = places.find(child.getOperation().getName());
+            if (place == places.end())
+                throw OpenMMException("Unknown particle '" + child.getOperation().getName() + "' in " +
+                                      node.getOperation().getName() + "()");
+            coordinate.places.push_back(place->second);
+            name += "_" + place->first;
+        }
+        if (std::find(names.begin(), names.end(), name) == names.end()) {
+            names.push_back(name);
+            coordinates.push_back(coordinate);
+        }
+        return ExpressionTreeNode(new Operation::Variable(name));
+    }
+
+    ExpressionTreeNode pointDistance(const ExpressionTreeNode& node) {
+        const vector<ExpressionTreeNode> points = replaceAll(node.getChildren());
+        auto square = [&](int i) {
+            return ExpressionTreeNode(new Operation::Square(),
+                                      ExpressionTreeNode(new Operation::Subtract(), points[i], points[i + 3]));
+        };
+        return ExpressionTreeNode(new Operation::Sqrt(),
+                                  ExpressionTreeNode(new Operation::Add(),
+                                                     ExpressionTreeNode(new Operation::Add(), square(0), square(1)),
+                                                     square(2)));
+    }
+
+    vector<LocalCoordinate>& coordinates;
+    vector<string>& names;
+    std::map<string, int> places;
+};
+
+/** Functions that the text of an energy may have, beside Lepton's own: they only hold places. */
+class PlaceholderFunctions {
+public:
+    explicit PlaceholderFunctions(const std::map<string, int>& numArguments) {
+        for (const auto& function : numArguments) {
+            owned.push_back(std::make_unique<Lepton::PlaceholderFunction>(function.second));
+            functions[function.first] = owned.back().get();
+        }
+    }
+    std::map<string, Lepton::CustomFunction*> functions;
+
+private:
+    vector<std::unique_ptr<Lepton::CustomFunction>> owned;
+};
+
+void findVariables(const ExpressionTreeNode& node, std::set<string>& names) {
+    if (node.getOperation().getId() == Operation::VARIABLE)
+        names.insert(node.getOperation().getName());
+    for (const ExpressionTreeNode& child : node.getChildren())
+        findVariables(child, names);
+}
+
+/**
+ * Throw an exception if a part of an expression without variables is not finite: Lepton does not return from optimizing
+ * one that is not a number.
+ */
+void requireFiniteConstants(const ExpressionTreeNode& node) {
+    std::set<string> variables;
+    findVariables(node, variables);
+    if (variables.empty() && node.getOperation().getId() != Operation::CUSTOM) {
+        const double value = ParsedExpression(node).evaluate();
+        if (!std::isfinite(value))
+            throw OpenMMException("a part of it is " + std::to_string(value));
+        return;
+    }
+    for (const ExpressionTreeNode& child : node.getChildren())
+        requireFiniteConstants(child);
+}
+
+/** A function of the coordinates and globals among those that are named; with a parameter list. */
+ParticleFunction makeFunction(const ParsedExpression& energy, const string& text, const vector<string>& names,
+                              const vector<LocalCoordinate>& coordinates, const vector<string>& parameters,
+                              const vector<string>& globals) {
+    const ParsedExpression optimized = energy.optimize();
+    std::set<string> used;
+    findVariables(optimized.getRootNode(), used);
+    ParticleFunction result;
+    vector<string> usedNames, usedGlobals;
+    for (size_t k = 0; k < names.size(); k++)
+        if (used.count(names[k])) {
+            usedNames.push_back(names[k]);
+            result.coordinates.push_back(coordinates[k]);
+        }
+    for (const string& global : globals)
+        if (used.count(global))
+            usedGlobals.push_back(global);
+    for (const vector<string>* known : {&names, &parameters, &globals})
+        for (const string& name : *known)
+            used.erase(name);
+    if (!used.empty())
+        throw OpenMMException("there is no variable '" + *used.begin() + "'");
+    result.function = std::make_shared<LeptonFunction>(optimized, text, usedNames, parameters, usedGlobals);
+    return result;
+}
+
+} // namespace
+
+InternalCoordinate LocalCoordinate::place(const vector<int>& particles) const {
+    InternalCoordinate coordinate = {kind, {-1, -1, -1, -1}};
+    for (size_t a = 0; a < places.size(); a++)
+        coordinate.particles[a] = particles[places[a]];
+    return coordinate;
+}
+
+ParticleFunction OpenMMStiff::parseFunction(const string& text, const vector<string>& names,
+                                            const vector<LocalCoordinate>& coordinates,
+                                            const vector<string>& parameters, const vector<string>& globals) {
+    return makeFunction(Lepton::Parser::parse(text), text, names, coordinates, parameters, globals);
+}
+
+ParticleFunction OpenMMStiff::parseParticleFunction(const string& text, int numParticles,
+                                                    const vector<string>& parameters, const vector<string>& globals) {
+    PlaceholderFunctions placeholders({{"distance", 2},
+                                       {"angle", 3},
+                                       {"dihedral", 4},
+                                       {"pointdistance", 6},
+                                       {"pointangle", 9},
+                                       {"pointdihedral", 12}});
+    ParsedExpression energy = Lepton::Parser::parse(text, placeholders.functions);
+    vector<string> names;
+    vector<LocalCoordinate> coordinates;
+    for (int p = 0; p < numParticles; p++)
+        for (Kind kind : {Kind::X, Kind::Y, Kind::Z}) {
+            names.push_back(string(1, "xyz"[int(kind)]) + std::to_string(p + 1));
+            coordinates.push_back({kind, {p}});
+        }
+    energy = ParsedExpression(FunctionReplacer(numParticles, coordinates, names).replace(energy.getRootNode()));
+    requireFiniteConstants(energy.getRootNode());
+    return makeFunction(energy, text, names, coordinates, parameters, globals);
+}

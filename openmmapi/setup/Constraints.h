@@ -1,0 +1,30 @@
+#ifndef OPENMM_STIFF_SETUP_CONSTRAINTS_H_
+#define OPENMM_STIFF_SETUP_CONSTRAINTS_H_
+
+#include "openmmstiff/SpookIntegrator.h"
+#include "openmmstiff/internal/windowsExportStiff.h"
+#include "openmm/System.h"
+#include "stiffcore/model/Constraint.h"
+#include <string>
+
+namespace OpenMMStiff {
+
+using stiffcore::Constraint;
+using stiffcore::ConstraintSet;
+
+/** The constraints of a System, without compliance and damping. */
+OPENMM_EXPORT_STIFF ConstraintSet collectSystemConstraints(const OpenMM::System& system);
+
+/**
+ * Collect the constraints of a System and those of an integrator, in the order of
+ * SpookIntegrator::computeViolations(), with their compliance and damping.
+ *
+ * @param className          the integrator's class, for error messages
+ * @throws OpenMMException   if a constraint is impossible, or an expression has mistakes
+ */
+OPENMM_EXPORT_STIFF ConstraintSet collectConstraints(const OpenMM::System& system, const SpookIntegrator& integrator,
+                                                     const std::string& className);
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_SETUP_CONSTRAINTS_H_ */

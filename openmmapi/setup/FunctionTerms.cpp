@@ -1,0 +1,250 @@
+#include "FunctionTerms.h"
+#include "openmm/CustomAngleForce.h"
+#include "openmm/CustomBondForce.h"
+#include "openmm/CustomCompoundBondForce.h"
+#include "openmm/CustomExternalForce.h"
+#include "openmm/CustomTorsionForce.h"
+#include "openmm/NonbondedForce.h"
+#include "openmm/PeriodicTorsionForce.h"
+#include "openmm/RBTorsionForce.h"
+#include "openmm/reference/SimTKOpenMMRealType.h"
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stiffcore;
+using std::string;
+using std::vector;
+
+namespace {
+
+using Kind = InternalCoordinate::Kind;
+
+ParticleFunction makeFunction(const string& text, const string& variable, const LocalCoordinate& coordinate,
+                              const vector<string>& parameters, const vector<string>& globals = {}) {
+    return parseFunction(text, {variable}, {coordinate}, parameters, globals);
+}
+
+template <class ForceType> vector<string> globalNames(const ForceType& force) {
+    vector<string> names;
+    for (int i = 0; i < force.getNumGlobalParameters(); i++)
+        names.push_back(force.getGlobalParameterName(i));
+    return names;
+}
+
+/** Collects the terms of one Force. */
+class TermCollector {
+public:
+    TermCollector(const System& system, int force, TermFunctions& functions, vector<FunctionTerm>& terms)
+            : system(system), forceIndex(force), periodic(system.getForce(force).usesPeriodicBoundaryConditions()),
+              functions(functions), terms(terms), firstFunction(functions.size()) {
+    }
+
+    /** Add a function, and return its index. */
+    int addFunction(const ParticleFunction& function) {
+        functions.push_back(function.function);
+        coordinates.push_back(function.coordinates);
+        return functions.size() - 1;
+    }
+
+    /** Add a term of a function of this Force; one with the same particle twice in a coordinate is left out. */
+    void addTerm(int function, int index, const vector<int>& particles, const vector<double>& parameters) {
+        FunctionTerm term = {function, {}, parameters, periodic, forceIndex, index};
+        for (const LocalCoordinate& local : coordinates[function - firstFunction]) {
+            const InternalCoordinate coordinate = local.place(particles);
+            for (size_t a = 0; a < local.places.size(); a++)
+                for (size_t b = 0; b < a; b++)
+                    if (coordinate.particles[a] == coordinate.particles[b])
+                        return;
+            term.coordinates.push_back(coordinate);
+        }
+        const vector<int> all = term.getParticles();
+        if (std::any_of(all.begin(), all.end(), [&](int particle) { return system.getParticleMass(particle) > 0; }))
+            terms.push_back(term);
+    }
+
+private:
+    const System& system;
+    int forceIndex;
+    bool periodic;
+    TermFunctions& functions;
+    vector<FunctionTerm>& terms;
+    int firstFunction;
+    vector<vector<LocalCoordinate>> coordinates; // of each function of this Force
+};
+
+const LocalCoordinate distance = {Kind::Distance, {0, 1}}, angle = {Kind::Angle, {0, 1, 2}},
+                      dihedral = {Kind::Dihedral, {0, 1, 2, 3}};
+
+void append(const PeriodicTorsionForce& force, TermCollector& collector) {
+    const int function =
+            collector.addFunction(makeFunction("k*(1+cos(n*theta-theta0))", "theta", dihedral, {"n", "theta0", "k"}));
+    int i, j, k, l, n;
+    double phase, strength;
+    for (int t = 0; t < force.getNumTorsions(); t++) {
+        force.getTorsionParameters(t, i, j, k, l, n, phase, strength);
+        collector.addTerm(function, t, {i, j, k, l}, {double(n), phase, strength});
+    }
+}
+
+void append(const RBTorsionForce& force, TermCollector& collector) {
+    // psi = theta - 180 degrees
+    const int function = collector.addFunction(
+            makeFunction("c0-c1*cos(theta)+c2*cos(theta)^2-c3*cos(theta)^3+c4*cos(theta)^4-c5*cos(theta)^5", "theta",
+                         dihedral, {"c0", "c1", "c2", "c3", "c4", "c5"}));
+    int i, j, k, l;
+    vector<double> c(6);
+    for (int t = 0; t < force.getNumTorsions(); t++) {
+        force.getTorsionParameters(t, i, j, k, l, c[0], c[1], c[2], c[3], c[4], c[5]);
+        collector.addTerm(function, t, {i, j, k, l}, c);
+    }
+}
+
+void append(const CustomBondForce& force, TermCollector& collector) {
+    const int function = collector.addFunction(parseEnergy(force));
+    int i, j;
+    vector<double> parameters;
+    for (int t = 0; t < force.getNumBonds(); t++) {
+        force.getBondParameters(t, i, j, parameters);
+        collector.addTerm(function, t, {i, j}, parameters);
+    }
+}
+
+void append(const CustomAngleForce& force, TermCollector& collector) {
+    const int function = collector.addFunction(parseEnergy(force));
+    int i, j, k;
+    vector<double> parameters;
+    for (int t = 0; t < force.getNumAngles(); t++) {
+        force.getAngleParameters(t, i, j, k, parameters);
+        collector.addTerm(function, t, {i, j, k}, parameters);
+    }
+}
+
+void append(const CustomTorsionForce& force, TermCollector& collector) {
+    vector<string> names;
+    for (int p = 0; p < force.getNumPerTorsionParameters(); p++)
+        names.push_back(force.getPerTorsionParameterName(p));
+    const int function = collector.addFunction(
+            makeFunction(force.getEnergyFunction(), "theta", dihedral, names, globalNames(force)));
+    int i, j, k, l;
+    vector<double> parameters;
+    for (int t = 0; t < force.getNumTorsions(); t++) {
+        force.getTorsionParameters(t, i, j, k, l, parameters);
+        collector.addTerm(function, t, {i, j, k, l}, parameters);
+    }
+}
+
+void append(const CustomExternalForce& force, TermCollector& collector) {
+    if (force.usesPeriodicBoundaryConditions())
+        throw NoHessian("the function 'periodicdistance' in its expression is not supported");
+    const vector<string> names = {"x", "y", "z"};
+    const vector<LocalCoordinate> coordinates = {{Kind::X, {0}}, {Kind::Y, {0}}, {Kind::Z, {0}}};
+    vector<string> parameters;
+    for (int p = 0; p < force.getNumPerParticleParameters(); p++)
+        parameters.push_back(force.getPerParticleParameterName(p));
+    const int function = collector.addFunction(
+            parseFunction(force.getEnergyFunction(), names, coordinates, parameters, globalNames(force)));
+    int particle;
+    vector<double> values;
+    for (int t = 0; t < force.getNumParticles(); t++) {
+        force.getParticleParameters(t, particle, values);
+        collector.addTerm(function, t, {particle}, values);
+    }
+}
+
+void append(const CustomCompoundBondForce& force, TermCollector& collector) {
+    if (force.getNumTabulatedFunctions() > 0)
+        throw NoHessian("it has tabulated functions");
+    if (force.usesPeriodicBoundaryConditions() && force.getEnergyFunction().find("pointdistance") != string::npos)
+        throw NoHessian("the function 'pointdistance' in its expression is not supported with periodic boundary "
+                        "conditions");
+    vector<string> parameters;
+    for (int p = 0; p < force.getNumPerBondParameters(); p++)
+        parameters.push_back(force.getPerBondParameterName(p));
+    const int function = collector.addFunction(parseParticleFunction(
+            force.getEnergyFunction(), force.getNumParticlesPerBond(), parameters, globalNames(force)));
+    vector<int> particles;
+    vector<double> values;
+    for (int t = 0; t < force.getNumBonds(); t++) {
+        force.getBondParameters(t, particles, values);
+        collector.addTerm(function, t, particles, values);
+    }
+}
+
+void append(const NonbondedForce& force, TermCollector& collector) {
+    if (force.getNonbondedMethod() != NonbondedForce::NoCutoff)
+        throw NoHessian("it has a cutoff");
+    if (force.getNumParticleParameterOffsets() > 0 || force.getNumExceptionParameterOffsets() > 0)
+        throw NoHessian("it has parameter offsets");
+    const int charged = collector.addFunction(makeFunction("qq/r", "r", distance, {"qq"}));
+    const int full = collector.addFunction(
+            makeFunction("qq/r+4*epsilon*((sigma/r)^12-(sigma/r)^6)", "r", distance, {"qq", "sigma", "epsilon"}));
+    int index = 0;
+    auto addPair = [&](int i, int j, double chargeProduct, double sigma, double epsilon) {
+        const double qq = ONE_4PI_EPS0 * chargeProduct;
+        if (epsilon != 0)
+            collector.addTerm(full, index, {i, j}, {qq, sigma, epsilon});
+        else if (qq != 0)
+            collector.addTerm(charged, index, {i, j}, {qq});
+        index++;
+    };
+    std::set<std::pair<int, int>> exceptions;
+    for (int t = 0; t < force.getNumExceptions(); t++) {
+        int i, j;
+        double chargeProduct, sigma, epsilon;
+        force.getExceptionParameters(t, i, j, chargeProduct, sigma, epsilon);
+        exceptions.insert(ordered(i, j));
+        addPair(i, j, chargeProduct, sigma, epsilon);
+    }
+    vector<double> charges(force.getNumParticles()), sigmas(charges), epsilons(charges);
+    for (int i = 0; i < force.getNumParticles(); i++) {
+        force.getParticleParameters(i, charges[i], sigmas[i], epsilons[i]);
+        for (int j = 0; j < i; j++)
+            if (!exceptions.count({j, i}))
+                addPair(j, i, charges[i] * charges[j], 0.5 * (sigmas[i] + sigmas[j]),
+                        std::sqrt(epsilons[i] * epsilons[j]));
+    }
+}
+
+/** Append the terms of a Force if it is of a type. */
+template <class ForceType> bool appendIf(const Force& force, TermCollector& collector) {
+    const auto* found = dynamic_cast<const ForceType*>(&force);
+    if (found != nullptr)
+        append(*found, collector);
+    return found != nullptr;
+}
+
+} // namespace
+
+ParticleFunction OpenMMStiff::parseEnergy(const CustomBondForce& force) {
+    vector<string> parameters;
+    for (int p = 0; p < force.getNumPerBondParameters(); p++)
+        parameters.push_back(force.getPerBondParameterName(p));
+    return makeFunction(force.getEnergyFunction(), "r", distance, parameters, globalNames(force));
+}
+
+ParticleFunction OpenMMStiff::parseEnergy(const CustomAngleForce& force) {
+    vector<string> parameters;
+    for (int p = 0; p < force.getNumPerAngleParameters(); p++)
+        parameters.push_back(force.getPerAngleParameterName(p));
+    return makeFunction(force.getEnergyFunction(), "theta", angle, parameters, globalNames(force));
+}
+
+string OpenMMStiff::appendFunctionTerms(const System& system, int force, TermFunctions& functions,
+                                        vector<FunctionTerm>& terms) {
+    TermCollector collector(system, force, functions, terms);
+    const Force& candidate = system.getForce(force);
+    try {
+        if (appendIf<PeriodicTorsionForce>(candidate, collector) || appendIf<RBTorsionForce>(candidate, collector) ||
+            appendIf<CustomBondForce>(candidate, collector) || appendIf<CustomAngleForce>(candidate, collector) ||
+            appendIf<CustomTorsionForce>(candidate, collector) || appendIf<CustomExternalForce>(candidate, collector) ||
+            appendIf<CustomCompoundBondForce>(candidate, collector) || appendIf<NonbondedForce>(candidate, collector))
+            return "";
+    }
+    catch (const NoHessian& none) {
+        return none.what();
+    }
+    return "a force of its kind is not supported";
+}

@@ -1,0 +1,35 @@
+#ifndef STIFFCORE_MODEL_BLOCK_H_
+#define STIFFCORE_MODEL_BLOCK_H_
+
+#include <algorithm>
+#include <vector>
+
+namespace stiffcore {
+
+/**
+ * A connected group of particles under the stiff terms (or other terms that couple a few particles): one diagonal
+ * block of the Hessian.
+ */
+struct Block {
+    /// The particles of the block in ascending order: first the mobile ones, then massless anchors.
+    std::vector<int> particles;
+    /// How many of them are mobile. The block's matrix has three rows for each.
+    int numMobile;
+    /// The terms of the block: indices into the list of terms, of a StiffTerms into its coordinates.
+    std::vector<int> terms;
+    /// Indices into the function terms of a StiffTerms.
+    std::vector<int> functionTerms;
+
+    /** Where in `particles` a particle of the block stands. */
+    int findPlace(int particle) const {
+        const auto begin = particles.begin(), mobileEnd = begin + numMobile;
+        auto place = std::lower_bound(begin, mobileEnd, particle);
+        if (place == mobileEnd || *place != particle)
+            place = std::lower_bound(mobileEnd, particles.end(), particle);
+        return place - begin;
+    }
+};
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_MODEL_BLOCK_H_ */
