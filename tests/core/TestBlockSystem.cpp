@@ -5,11 +5,10 @@
 #include "Claims.h"
 #include "CountAllocations.h"
 #include "ModelSystem.h"
-#include "openmm/internal/ThreadPool.h"
 #include "stiffcore/blocks/ImplicitSolve.h"
 #include "stiffcore/blocks/TangentSpace.h"
+#include <thread>
 
-using namespace OpenMM;
 using namespace stiffcore;
 using namespace stifftest;
 using Eigen::MatrixXd;
@@ -513,17 +512,20 @@ void testThreadsGiveBitwiseTheSame() {
     }
     const int numThreads = 2;
     vector<Workspace<double>> works(numThreads, fixture.solver.createWorkspace());
-    ThreadPool threads(numThreads);
     for (int repeat = 0; repeat < 20; repeat++) {
         vector<double> b(F.size(), untouched), w = v;
-        threads.execute([&](ThreadPool&, int thread) {
+        auto work = [&](int thread) {
             for (int block = thread; block < fixture.size(); block += numThreads) {
                 solveAccelerations(fixture.solver[block], fixture.x.data(), F.data(), 1e-6, false, model.box,
                                    works[thread], b.data());
                 projectOnTangentSpace(fixture.solver[block], fixture.x.data(), model.box, works[thread], w.data());
             }
-        });
-        threads.waitForThreads();
+        };
+        vector<std::thread> threads;
+        for (int thread = 0; thread < numThreads; thread++)
+            threads.emplace_back(work, thread);
+        for (std::thread& thread : threads)
+            thread.join();
         ASSERT(a == b && projected == w);
     }
 }

@@ -8,7 +8,6 @@
 #include "stiffcore/solve/DenseLdlt.h"
 #include <vector>
 
-using namespace OpenMM;
 using namespace stiffcore;
 using namespace stifftest;
 using Eigen::MatrixXd;

@@ -7,7 +7,6 @@
 #include "stiffcore/solve/DenseLu.h"
 #include <vector>
 
-using namespace OpenMM;
 using namespace stiffcore;
 using namespace stifftest;
 using Eigen::MatrixXd;

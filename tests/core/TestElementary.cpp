@@ -7,7 +7,6 @@
 #include "stiffcore/steps/Elementary.h"
 #include <vector>
 
-using namespace OpenMM;
 using namespace stiffcore;
 using namespace stifftest;
 using std::vector;

@@ -8,7 +8,6 @@
 #include "stiffcore/blocks/FastFlow.h"
 #include "stiffcore/blocks/TangentSpace.h"
 
-using namespace OpenMM;
 using namespace stiffcore;
 using namespace stifftest;
 using Eigen::MatrixXd;

@@ -7,7 +7,6 @@
 #include "ModelSystem.h"
 #include "stiffcore/blocks/Manifold.h"
 
-using namespace OpenMM;
 using namespace stiffcore;
 using namespace stifftest;
 using Eigen::MatrixXd;

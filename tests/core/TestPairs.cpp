@@ -11,7 +11,6 @@
 #include <limits>
 #include <numeric>
 
-using namespace OpenMM;
 using namespace stiffcore;
 using namespace stifftest;
 using Eigen::MatrixXd;

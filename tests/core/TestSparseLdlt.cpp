@@ -9,7 +9,6 @@
 #include <set>
 #include <vector>
 
-using namespace OpenMM;
 using namespace stiffcore;
 using namespace stifftest;
 using Eigen::MatrixXd;

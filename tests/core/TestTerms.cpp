@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <vector>
 
-using namespace OpenMM;
 using namespace stiffcore;
 using namespace stifftest;
 using Eigen::MatrixXd;

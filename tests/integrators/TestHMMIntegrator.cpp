@@ -8,6 +8,7 @@
 #include "PlatformTest.h"
 #include "Statistics.h"
 #include "Systems.h"
+#include "Vectors.h"
 
 using namespace OpenMM;
 using namespace OpenMMStiff;

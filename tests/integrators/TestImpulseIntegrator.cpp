@@ -4,6 +4,7 @@
 #include "Statistics.h"
 #include "Systems.h"
 #include "PlatformTest.h"
+#include "Vectors.h"
 
 using namespace OpenMM;
 using namespace OpenMMStiff;

@@ -5,6 +5,7 @@
 #include "PlatformTest.h"
 #include "Statistics.h"
 #include "Systems.h"
+#include "Vectors.h"
 #include <array>
 #include <memory>
 

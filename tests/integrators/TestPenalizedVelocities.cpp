@@ -8,6 +8,7 @@
 #include "PlatformTest.h"
 #include "Statistics.h"
 #include "Systems.h"
+#include "Vectors.h"
 #include "openmm/serialization/XmlSerializer.h"
 #include <functional>
 #include <memory>

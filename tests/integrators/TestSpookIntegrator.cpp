@@ -8,6 +8,7 @@
 #include "SpookSystems.h"
 #include "Statistics.h"
 #include "Systems.h"
+#include "Vectors.h"
 
 using namespace OpenMM;
 using namespace OpenMMStiff;

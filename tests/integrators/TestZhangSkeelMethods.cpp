@@ -7,6 +7,7 @@
 #include "PlatformTest.h"
 #include "Statistics.h"
 #include "Systems.h"
+#include "Vectors.h"
 #include "openmm/CustomBondForce.h"
 #include <algorithm>
 #include <sstream>

@@ -1,7 +1,7 @@
 #ifndef STIFF_TEST_CLAIMS_H_
 #define STIFF_TEST_CLAIMS_H_
 
-#include "openmm/internal/AssertionUtilities.h"
+#include "Assertions.h"
 #include <exception>
 #include <functional>
 #include <initializer_list>
@@ -43,10 +43,10 @@ inline void assertThrows(const std::function<void()>& action, const std::vector<
         message = e.what();
     }
     if (message.empty())
-        OpenMM::throwException(__FILE__, __LINE__, "No exception was thrown");
+        throwException(__FILE__, __LINE__, "No exception was thrown");
     for (const std::string& word : words)
         if (message.find(word) == std::string::npos)
-            OpenMM::throwException(__FILE__, __LINE__, "No '" + word + "' in the message: " + message);
+            throwException(__FILE__, __LINE__, "No '" + word + "' in the message: " + message);
 }
 
 } // namespace stifftest

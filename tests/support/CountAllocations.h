@@ -1,7 +1,7 @@
 #ifndef STIFF_TEST_COUNT_ALLOCATIONS_H_
 #define STIFF_TEST_COUNT_ALLOCATIONS_H_
 
-#include "openmm/internal/AssertionUtilities.h"
+#include "Assertions.h"
 #include <cstddef>
 #include <cstdlib>
 #include <iostream>
@@ -39,7 +39,7 @@ void assertTakesNoMemory(const std::string& what, Steps&& steps, Evaluations&& e
     std::cout << "allocations in " << what << " " << count << ", in their evaluations of the forces " << ofForces
               << std::endl;
     if (count > ofForces)
-        OpenMM::throwException(__FILE__, __LINE__, "There are more allocations in " + what + " than by the forces");
+        throwException(__FILE__, __LINE__, "There are more allocations in " + what + " than by the forces");
 }
 
 /** Whether an allocation that the compiler cannot leave out is counted, as it has to be. */

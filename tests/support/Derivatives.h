@@ -1,12 +1,10 @@
 #ifndef STIFFTEST_DERIVATIVES_H_
 #define STIFFTEST_DERIVATIVES_H_
 
-#include "openmm/Vec3.h"
 #include <Eigen/Dense>
-#include <vector>
 
 /**
- * Vectors of OpenMM as those of Eigen, and derivatives by differences.
+ * Derivatives by differences.
  */
 namespace stifftest {
 
@@ -33,21 +31,6 @@ inline double symplecticDefect(const Eigen::MatrixXd& J) {
     Omega.topRightCorner(n, n).setIdentity();
     Omega.bottomLeftCorner(n, n) = -Eigen::MatrixXd::Identity(n, n);
     return (J.transpose() * Omega * J - Omega).cwiseAbs().maxCoeff();
-}
-
-inline Eigen::VectorXd toVector(const std::vector<OpenMM::Vec3>& vectors) {
-    Eigen::VectorXd result(3 * vectors.size());
-    for (size_t i = 0; i < vectors.size(); i++)
-        for (int j = 0; j < 3; j++)
-            result[3 * i + j] = vectors[i][j];
-    return result;
-}
-
-inline std::vector<OpenMM::Vec3> toVec3s(const Eigen::VectorXd& values) {
-    std::vector<OpenMM::Vec3> result;
-    for (int i = 0; i < values.size(); i += 3)
-        result.push_back(OpenMM::Vec3(values[i], values[i + 1], values[i + 2]));
-    return result;
 }
 
 } // namespace stifftest

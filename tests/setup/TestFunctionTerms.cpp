@@ -8,6 +8,7 @@
 #include "Derivatives.h"
 #include "RandomGeometry.h"
 #include "Systems.h"
+#include "Vectors.h"
 #include "openmm/Context.h"
 #include "openmm/CustomAngleForce.h"
 #include "openmm/CustomBondForce.h"
