@@ -56,10 +56,15 @@ LeptonFunction::Derivative::Derivative(const vector<int>& index, const ParsedExp
         : index(index), expression(expression), program(expression.createProgram()) {
     for (int i = 0; i < program.getNumOperations(); i++) {
         const Operation& operation = program.getOperation(i);
-        const bool isVariable = (operation.getId() == Operation::VARIABLE);
-        const auto place = std::find(variables.begin(), variables.end(), operation.getName());
-        instructions.push_back(
-                {&operation, operation.getNumArguments(), isVariable ? int(place - variables.begin()) : -1});
+        Instruction instruction = {&operation, operation.getNumArguments(), -1, 0};
+        if (operation.getId() == Operation::VARIABLE)
+            instruction.variable =
+                    std::find(variables.begin(), variables.end(), operation.getName()) - variables.begin();
+        else if (operation.getId() == Operation::CONSTANT) {
+            instruction.operation = nullptr;
+            instruction.constant = operation.evaluate(nullptr, noVariables);
+        }
+        instructions.push_back(instruction);
     }
 }
 
@@ -67,8 +72,9 @@ double LeptonFunction::evaluate(int order, int derivative) {
     // Arguments lie in ascending order, the first on top of a stack that grows downwards.
     double* top = &stack.back();
     for (const auto& instruction : derivatives[order][derivative]->instructions) {
-        const double result = (instruction.variable >= 0 ? values[instruction.variable]
-                                                         : instruction.operation->evaluate(top, noVariables));
+        const double result = (instruction.variable >= 0          ? values[instruction.variable]
+                               : instruction.operation == nullptr ? instruction.constant
+                                                                  : instruction.operation->evaluate(top, noVariables));
         top += instruction.numArguments - 1;
         *top = result;
     }

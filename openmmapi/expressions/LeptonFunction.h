@@ -41,8 +41,9 @@ private:
      */
     struct Derivative {
         struct Instruction {
-            const Lepton::Operation* operation;
-            int numArguments, variable; // the number of the variable that it is, or -1
+            const Lepton::Operation* operation; // null for a constant
+            int numArguments, variable;         // the number of the variable that it is, or -1
+            double constant;
         };
         std::vector<int> index;
         Lepton::ParsedExpression expression;

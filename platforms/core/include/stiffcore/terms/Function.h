@@ -2,10 +2,12 @@
 #define STIFFCORE_FUNCTION_H_
 
 #include "../model/TermFunction.h"
+#include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
+#include <vector>
 
 namespace stiffcore {
 
@@ -16,15 +18,19 @@ class Function {
 public:
     /** @param order   up to which order derivatives will be asked for, 1 to 3 */
     Function(const TermFunction& function, int order) : order(order), own(function.clone(order)) {
+        for (int n = 0; n <= order; n++) {
+            derivatives[n].resize(own->count(n));
+            for (size_t i = 0; i < derivatives[n].size(); i++)
+                std::copy_n(own->index(n, i), n, derivatives[n][i].begin());
+        }
     }
     Function(const Function& other) : Function(*other.own, other.order) {
     }
     Function(Function&&) = default;
-    Function& operator=(Function other) {
-        order = other.order;
-        own = std::move(other.own);
-        return *this;
+    Function& operator=(const Function& other) {
+        return *this = Function(other);
     }
+    Function& operator=(Function&&) = default;
 
     /** Take the values of the Context's parameters. */
     void setGlobals(const std::map<std::string, double>& parameters) {
@@ -39,27 +45,31 @@ public:
     }
 
     double value() {
-        return own->count(0) == 0 ? 0 : own->evaluate(0, 0);
+        return derivatives[0].empty() ? 0 : own->evaluate(0, 0);
     }
     /** Call add(k, V_k), add(k, l, V_kl) or add(k, l, m, V_klm), k <= l <= m, for derivatives that do not vanish. */
     template <class Add> void first(Add&& add) {
-        visit(1, [&](const int* q, double derivative) { add(q[0], derivative); });
+        visit(1, [&](const Index& q, double derivative) { add(q[0], derivative); });
     }
     template <class Add> void second(Add&& add) {
-        visit(2, [&](const int* q, double derivative) { add(q[0], q[1], derivative); });
+        visit(2, [&](const Index& q, double derivative) { add(q[0], q[1], derivative); });
     }
     template <class Add> void third(Add&& add) {
-        visit(3, [&](const int* q, double derivative) { add(q[0], q[1], q[2], derivative); });
+        visit(3, [&](const Index& q, double derivative) { add(q[0], q[1], q[2], derivative); });
     }
 
 private:
+    using Index = std::array<int, 3>;
+
     template <class Visit> void visit(int order, Visit&& visit) {
-        for (int i = 0; i < own->count(order); i++)
-            visit(own->index(order, i), own->evaluate(order, i));
+        const std::vector<Index>& ofOrder = derivatives[order];
+        for (size_t i = 0; i < ofOrder.size(); i++)
+            visit(ofOrder[i], own->evaluate(order, i));
     }
 
     int order;
     std::unique_ptr<TermFunction> own;
+    std::vector<Index> derivatives[4]; // by their order: the coordinates by which they are taken
 };
 
 } // namespace stiffcore
