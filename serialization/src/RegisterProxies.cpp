@@ -1,39 +1,263 @@
 #include "openmmstiff/serialization/RegisterProxies.h"
-#include "openmmstiff/HMMIntegrator.h"
-#include "openmmstiff/ImpulseIntegrator.h"
-#include "openmmstiff/ImpulseLangevinIntegrator.h"
-#include "openmmstiff/MassPenaltyIntegrator.h"
-#include "openmmstiff/MassPenaltyLangevinIntegrator.h"
-#include "openmmstiff/SpookIntegrator.h"
-#include "openmmstiff/ZhangSkeelIntegrator.h"
-#include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
+#include "OpenMMStiff.h"
+#include "Settings.h"
 #include "openmmstiff/internal/Version.h"
-#include "openmmstiff/serialization/HMMIntegratorProxy.h"
-#include "openmmstiff/serialization/ImpulseIntegratorProxy.h"
-#include "openmmstiff/serialization/ImpulseLangevinIntegratorProxy.h"
-#include "openmmstiff/serialization/MassPenaltyIntegratorProxy.h"
-#include "openmmstiff/serialization/MassPenaltyLangevinIntegratorProxy.h"
-#include "openmmstiff/serialization/SpookIntegratorProxy.h"
-#include "openmmstiff/serialization/ZhangSkeelIntegratorProxy.h"
-#include "openmmstiff/serialization/ZhangSkeelLangevinIntegratorProxy.h"
+#include "openmm/OpenMMException.h"
+#include "openmm/serialization/SerializationProxy.h"
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
+using std::string;
+using std::to_string;
+using std::vector;
 
 namespace {
+
+/**
+ * The XML form of a class: visits the settings of an object, those of its bases first, to write or to read them. Each
+ * class has a specialization.
+ */
+template <class T> void describe(Settings& xml, T& object) = delete;
+
+template <class... Bases, class T> void describeBases(Settings& xml, T& object) {
+    (describe<Bases>(xml, object), ...);
+}
+
+template <> void describe(Settings& xml, StiffIntegrator& integrator) {
+    using T = StiffIntegrator;
+    xml.setting("stepSize", integrator, &T::getStepSize, &T::setStepSize);
+    xml.setting("constraintTolerance", integrator, &T::getConstraintTolerance, &T::setConstraintTolerance);
+    xml.setting("integrationForceGroups", integrator, &T::getIntegrationForceGroups, &T::setIntegrationForceGroups);
+}
+
+template <> void describe(Settings& xml, StiffForceSelection& selection) {
+    using T = StiffForceSelection;
+    xml.setting("stiffForceGroups", selection, &T::getStiffForceGroups, &T::setStiffForceGroups);
+}
+
+template <> void describe(Settings& xml, LangevinThermostat& thermostat) {
+    using T = LangevinThermostat;
+    xml.setting("temperature", thermostat, &T::getTemperature, &T::setTemperature);
+    xml.setting("friction", thermostat, &T::getFriction, &T::setFriction);
+    xml.setting("randomSeed", thermostat, &T::getRandomNumberSeed, &T::setRandomNumberSeed);
+}
+
+template <> void describe(Settings& xml, ZhangSkeelIntegrator& integrator) {
+    using T = ZhangSkeelIntegrator;
+    describeBases<StiffIntegrator, StiffForceSelection>(xml, integrator);
+    xml.setting("beta", integrator, &T::getBeta, &T::setBeta);
+    xml.newSetting("method", integrator, &T::getMethod, &T::setMethod);
+    xml.newSetting("newtonTolerance", integrator, &T::getNewtonTolerance, &T::setNewtonTolerance);
+}
+
+template <> void describe(Settings& xml, ZhangSkeelLangevinIntegrator& integrator) {
+    using T = ZhangSkeelLangevinIntegrator;
+    describeBases<ZhangSkeelIntegrator, LangevinThermostat>(xml, integrator);
+    xml.setting("thermalizeStiffModes", integrator, &T::getThermalizeStiffModes, &T::setThermalizeStiffModes);
+}
+
+template <> void describe(Settings& xml, ImpulseIntegrator& integrator) {
+    using T = ImpulseIntegrator;
+    describeBases<StiffIntegrator, StiffForceSelection>(xml, integrator);
+    xml.setting("kick", integrator, &T::getKick, &T::setKick);
+    xml.setting("projectedPeriod", integrator, &T::getProjectedPeriod, &T::setProjectedPeriod);
+    xml.setting("numMicroSteps", integrator, &T::getNumMicroSteps, &T::setNumMicroSteps);
+}
+
+template <> void describe(Settings& xml, ImpulseLangevinIntegrator& integrator) {
+    describeBases<ImpulseIntegrator, LangevinThermostat>(xml, integrator);
+}
+
+template <> void describe(Settings& xml, MassPenaltyIntegrator& integrator) {
+    using T = MassPenaltyIntegrator;
+    describeBases<StiffIntegrator>(xml, integrator);
+    xml.setting("penalizedPeriod", integrator, &T::getPenalizedPeriod, &T::setPenalizedPeriod);
+    xml.setting("useBondedForces", integrator, &T::getUseBondedForces, &T::setUseBondedForces);
+    xml.list("Pairs", "Pair", integrator.getNumPairs(), [&](int i, Settings pair) {
+        int particle1 = 0, particle2 = 0;
+        double inertia = 0;
+        if (!pair.isReading())
+            integrator.getPairParameters(i, particle1, particle2, inertia);
+        pair.value("p1", particle1);
+        pair.value("p2", particle2);
+        pair.value("inertia", inertia);
+        if (pair.isReading())
+            integrator.addPair(particle1, particle2, inertia);
+    });
+}
+
+template <> void describe(Settings& xml, MassPenaltyLangevinIntegrator& integrator) {
+    using T = MassPenaltyLangevinIntegrator;
+    describeBases<MassPenaltyIntegrator, LangevinThermostat>(xml, integrator);
+    xml.setting("metricCorrection", integrator, &T::getMetricCorrection, &T::setMetricCorrection);
+}
+
+template <> void describe(Settings& xml, HMMIntegrator& integrator) {
+    using T = HMMIntegrator;
+    describeBases<StiffIntegrator>(xml, integrator);
+    xml.setting("frequency", integrator, &T::getFrequency, &T::setFrequency);
+    xml.setting("phaseParameter", integrator, &T::getPhaseParameter, &T::setPhaseParameter);
+    xml.setting("filter", integrator, &T::getFilter, &T::setFilter);
+    xml.setting("macroMethod", integrator, &T::getMacroMethod, &T::setMacroMethod);
+    xml.setting("numMicroSteps", integrator, &T::getNumMicroSteps, &T::setNumMicroSteps);
+    xml.setting("numPeriods", integrator, &T::getNumPeriods, &T::setNumPeriods);
+    xml.setting("vibratedForceGroups", integrator, &T::getVibratedForceGroups, &T::setVibratedForceGroups);
+}
+
+template <> void describe(Settings& xml, SpookIntegrator& integrator) {
+    using T = SpookIntegrator;
+    describeBases<StiffIntegrator>(xml, integrator);
+    xml.setting("compliance", integrator, &T::getCompliance, &T::setCompliance);
+    xml.setting("velocityCompliance", integrator, &T::getVelocityCompliance, &T::setVelocityCompliance);
+
+    // One of the two is 0. In version 1 there was no other than the paper's two steps.
+    double damping = integrator.getDamping(), dampingSteps = xml.getVersion() == 1 ? 2 : integrator.getDampingSteps();
+    xml.value("damping", damping);
+    if (!xml.isReading() || (xml.getVersion() > 1 && !(damping > 0)))
+        xml.value("dampingSteps", dampingSteps);
+    if (xml.isReading() && damping > 0)
+        integrator.setDamping(damping);
+    else if (xml.isReading())
+        integrator.setDampingSteps(dampingSteps);
+
+    const auto list = [&](const char* name, int number, const auto& describeConstraint) {
+        xml.list(name, "Constraint", number, describeConstraint);
+    };
+    const vector<int> ofSystem = integrator.getSystemConstraintsWithParameters();
+    list("SystemConstraints", ofSystem.size(), [&](int i, Settings constraint) {
+        int index = constraint.isReading() ? 0 : ofSystem[i];
+        double compliance = 0, damping = 0;
+        if (!constraint.isReading())
+            integrator.getSystemConstraintParameters(index, compliance, damping);
+        constraint.value("index", index);
+        constraint.value("compliance", compliance);
+        constraint.value("damping", damping);
+        if (constraint.isReading())
+            integrator.setSystemConstraintParameters(index, compliance, damping);
+    });
+    list("DistanceConstraints", integrator.getNumDistanceConstraints(), [&](int i, Settings constraint) {
+        int particle1 = 0, particle2 = 0;
+        double distance = 0, compliance = 0, damping = 0;
+        if (!constraint.isReading())
+            integrator.getDistanceConstraintParameters(i, particle1, particle2, distance, compliance, damping);
+        constraint.value("p1", particle1);
+        constraint.value("p2", particle2);
+        constraint.value("d", distance);
+        constraint.value("compliance", compliance);
+        constraint.value("damping", damping);
+        if (constraint.isReading())
+            integrator.addDistanceConstraint(particle1, particle2, distance, compliance, damping);
+    });
+    list("PositionConstraints", integrator.getNumPositionConstraints(), [&](int i, Settings constraint) {
+        int particle = 0;
+        Vec3 position;
+        double compliance = 0, damping = 0;
+        if (!constraint.isReading())
+            integrator.getPositionConstraintParameters(i, particle, position, compliance, damping);
+        constraint.value("p", particle);
+        constraint.value("x", position[0]);
+        constraint.value("y", position[1]);
+        constraint.value("z", position[2]);
+        constraint.value("compliance", compliance);
+        constraint.value("damping", damping);
+        if (constraint.isReading())
+            integrator.addPositionConstraint(particle, position, compliance, damping);
+    });
+    list("HolonomicConstraints", integrator.getNumHolonomicConstraints(), [&](int i, Settings constraint) {
+        vector<int> particles;
+        string expression;
+        double compliance = 0, damping = 0;
+        if (!constraint.isReading())
+            integrator.getHolonomicConstraintParameters(i, particles, expression, compliance, damping);
+        constraint.value("g", expression);
+        constraint.value("compliance", compliance);
+        constraint.value("damping", damping);
+        constraint.values("Particle", "index", particles);
+        if (constraint.isReading())
+            integrator.addHolonomicConstraint(particles, expression, compliance, damping);
+    });
+    list("VelocityConstraints", integrator.getNumVelocityConstraints(), [&](int i, Settings constraint) {
+        vector<int> particles;
+        vector<string> coefficients;
+        string rate;
+        double compliance = 0;
+        if (!constraint.isReading())
+            integrator.getVelocityConstraintParameters(i, particles, coefficients, rate, compliance);
+        constraint.value("w", rate);
+        constraint.value("compliance", compliance);
+        constraint.values("Particle", "index", particles);
+        constraint.values("Coefficient", "c", coefficients);
+        if (constraint.isReading())
+            integrator.addVelocityConstraint(particles, coefficients, rate, compliance);
+    });
+}
+
+/** Writes and reads integrators of one class, by its describe(). */
+template <class T> class Proxy : public SerializationProxy {
+public:
+    using Create = std::function<std::unique_ptr<T>()>;
+
+    Proxy(const string& className, int newestVersion, const Create& create)
+            : SerializationProxy(className), newestVersion(newestVersion), create(create) {
+    }
+
+    void serialize(const void* object, SerializationNode& node) const override {
+        // XmlSerializer passes every integrator as an Integrator*, and as that it must come back from deserialize():
+        // a class with a second base may keep its Integrator part at another address than its own. Writing does not
+        // change it.
+        auto& integrator = static_cast<T&>(*const_cast<Integrator*>(static_cast<const Integrator*>(object)));
+        node.setIntProperty("version", newestVersion);
+        Settings xml(node, newestVersion);
+        describe(xml, integrator);
+    }
+
+    void* deserialize(const SerializationNode& node) const override {
+        const int version = node.getIntProperty("version");
+        if (version < 1 || version > newestVersion)
+            throw OpenMMException(getTypeName() + ": unsupported version " + to_string(version) +
+                                  " of the XML form; this version of OpenMM-Stiff reads versions 1 to " +
+                                  to_string(newestVersion));
+        std::unique_ptr<T> integrator = create();
+        Settings xml(node, version);
+        describe(xml, *integrator);
+        return static_cast<Integrator*>(integrator.release());
+    }
+
+private:
+    int newestVersion;
+    Create create;
+};
+
+/**
+ * @param className       the name of the class
+ * @param newestVersion   the version of its XML form that is written
+ * @param arguments       of its constructor: any that are valid, for the settings are read afterwards
+ */
+template <class T, class... Arguments>
+void registerProxy(const char* className, int newestVersion, Arguments... arguments) {
+    SerializationProxy::registerProxy(typeid(T), new Proxy<T>(className, newestVersion, [arguments...] {
+                                          return std::make_unique<T>(arguments...);
+                                      }));
+}
+
 bool registerProxies() {
     if (!isOpenMMCompatible())
         return false;
-    SerializationProxy::registerProxy(typeid(ZhangSkeelIntegrator), new ZhangSkeelIntegratorProxy());
-    SerializationProxy::registerProxy(typeid(ZhangSkeelLangevinIntegrator), new ZhangSkeelLangevinIntegratorProxy());
-    SerializationProxy::registerProxy(typeid(ImpulseIntegrator), new ImpulseIntegratorProxy());
-    SerializationProxy::registerProxy(typeid(ImpulseLangevinIntegrator), new ImpulseLangevinIntegratorProxy());
-    SerializationProxy::registerProxy(typeid(MassPenaltyIntegrator), new MassPenaltyIntegratorProxy());
-    SerializationProxy::registerProxy(typeid(MassPenaltyLangevinIntegrator), new MassPenaltyLangevinIntegratorProxy());
-    SerializationProxy::registerProxy(typeid(SpookIntegrator), new SpookIntegratorProxy());
-    SerializationProxy::registerProxy(typeid(HMMIntegrator), new HMMIntegratorProxy());
+    registerProxy<ZhangSkeelIntegrator>("ZhangSkeelIntegrator", 2, 0);
+    registerProxy<ZhangSkeelLangevinIntegrator>("ZhangSkeelLangevinIntegrator", 2, 0, 0, 0);
+    registerProxy<ImpulseIntegrator>("ImpulseIntegrator", 1, 0);
+    registerProxy<ImpulseLangevinIntegrator>("ImpulseLangevinIntegrator", 1, 0, 0, 0);
+    registerProxy<MassPenaltyIntegrator>("MassPenaltyIntegrator", 1, 0);
+    registerProxy<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator", 1, 0, 0, 0);
+    registerProxy<SpookIntegrator>("SpookIntegrator", 2, 0);
+    registerProxy<HMMIntegrator>("HMMIntegrator", 1, 0, 1);
     return true;
 }
+
 } // namespace
 
 extern "C" OPENMM_EXPORT_STIFF void registerOpenMMStiffSerializationProxies() {

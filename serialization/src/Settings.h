@@ -1,0 +1,117 @@
+#ifndef OPENMM_STIFF_SETTINGS_H_
+#define OPENMM_STIFF_SETTINGS_H_
+
+#include "openmm/serialization/SerializationNode.h"
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace OpenMMStiff {
+
+/**
+ * The XML form of an object, being written or read. A class's settings are described once, for both: each visit of one
+ * writes it to the node, or else reads it from there.
+ */
+class Settings {
+public:
+    /** @param version   the version of the class's form: the newest when writing, the node's when reading */
+    Settings(OpenMM::SerializationNode& written, int version) : written(&written), read(&written), version(version) {
+    }
+    Settings(const OpenMM::SerializationNode& read, int version) : written(nullptr), read(&read), version(version) {
+    }
+    bool isReading() const {
+        return written == nullptr;
+    }
+    int getVersion() const {
+        return version;
+    }
+
+    /** An attribute; an OpenMMException if it is missing. Enumerations are integers. */
+    void value(const char* name, double& value) {
+        if (isReading())
+            value = read->getDoubleProperty(name);
+        else
+            written->setDoubleProperty(name, value);
+    }
+    void value(const char* name, int& value) {
+        if (isReading())
+            value = read->getIntProperty(name);
+        else
+            written->setIntProperty(name, value);
+    }
+    void value(const char* name, bool& value) {
+        if (isReading())
+            value = read->getBoolProperty(name);
+        else
+            written->setBoolProperty(name, value);
+    }
+    void value(const char* name, std::string& value) {
+        if (isReading())
+            value = read->getStringProperty(name);
+        else
+            written->setStringProperty(name, value);
+    }
+    template <class Enumeration> void value(const char* name, Enumeration& value) {
+        static_assert(std::is_enum_v<Enumeration>);
+        int number = value;
+        this->value(name, number);
+        value = static_cast<Enumeration>(number);
+    }
+
+    /** An attribute that is a setting of an object. */
+    template <class T, class Getter, class Setter>
+    void setting(const char* name, T& object, Getter getter, Setter setter) {
+        std::decay_t<decltype((object.*getter)())> value{};
+        if (!isReading())
+            value = (object.*getter)();
+        this->value(name, value);
+        if (isReading())
+            (object.*setter)(value);
+    }
+    /** The same for one that older versions have not: if it is missing, the object's default stays. */
+    template <class T, class Getter, class Setter>
+    void newSetting(const char* name, T& object, Getter getter, Setter setter) {
+        if (!isReading() || read->hasProperty(name))
+            setting(name, object, getter, setter);
+    }
+
+    /** A child node for each of some elements, with an attribute for its value. Others may be among them. */
+    template <class T> void values(const char* childName, const char* name, std::vector<T>& elements) {
+        if (isReading()) {
+            for (const OpenMM::SerializationNode& child : read->getChildren())
+                if (child.getName() == childName)
+                    Settings(child, version).value(name, elements.emplace_back());
+        }
+        else
+            for (T& element : elements)
+                Settings(written->createChildNode(childName), version).value(name, element);
+    }
+    /**
+     * A child node that has a child for each of some objects.
+     *
+     * @param number     how many there are to be written
+     * @param describe   describes the object of an index; called with that and the child's Settings
+     */
+    template <class Describe>
+    void list(const char* listName, const char* childName, int number, const Describe& describe) {
+        if (isReading()) {
+            int index = 0;
+            for (const OpenMM::SerializationNode& child : read->getChildNode(listName).getChildren())
+                describe(index++, Settings(child, version));
+        }
+        else {
+            OpenMM::SerializationNode& list = written->createChildNode(listName);
+            for (int index = 0; index < number; index++)
+                describe(index, Settings(list.createChildNode(childName), version));
+        }
+    }
+
+private:
+    OpenMM::SerializationNode* written; // null when reading
+    const OpenMM::SerializationNode* read;
+    int version;
+};
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_SETTINGS_H_ */
