@@ -74,13 +74,5 @@ int HMMIntegrator::computeNumMicroEvaluations() const {
 }
 
 vector<string> HMMIntegrator::getKernelNames() {
-    return {IntegrateHMMStepKernel::Name()};
-}
-
-void HMMIntegrator::initializeKernel() {
-    kernel.getAs<IntegrateHMMStepKernel>().initialize(*context, *this, getClassName());
-}
-
-void HMMIntegrator::advance(bool stateModified) {
-    kernel.getAs<IntegrateHMMStepKernel>().execute(*context, *this, stateModified);
+    return {StepKernel<HMMIntegrator>::Name()};
 }

@@ -58,11 +58,3 @@ std::unique_ptr<StiffMotion> ImpulseIntegrator::findStiffMotion() {
 std::vector<std::string> ImpulseIntegrator::getKernelNames() {
     return {IntegrateImpulseStepKernel::Name()};
 }
-
-void ImpulseIntegrator::initializeKernel() {
-    kernel.getAs<IntegrateImpulseStepKernel>().initialize(*context, *this, getClassName());
-}
-
-void ImpulseIntegrator::advance(bool stateModified) {
-    kernel.getAs<IntegrateImpulseStepKernel>().execute(*context, *this, stateModified);
-}

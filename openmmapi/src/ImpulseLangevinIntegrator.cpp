@@ -13,11 +13,6 @@ int ImpulseLangevinIntegrator::computeNumMicroSteps() {
     return kernel.getAs<IntegrateImpulseStepKernel>().computeNumMicroSteps(*context, *this, 2);
 }
 
-void ImpulseLangevinIntegrator::initializeKernel() {
-    ImpulseIntegrator::initializeKernel();
-    kernel.getAs<IntegrateImpulseStepKernel>().initializeRandom(getRandomNumberSeed());
-}
-
 void ImpulseLangevinIntegrator::advance(bool) {
     kernel.getAs<IntegrateImpulseStepKernel>().executeLangevin(*context, *this);
 }

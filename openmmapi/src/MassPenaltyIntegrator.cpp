@@ -92,14 +92,6 @@ vector<std::string> MassPenaltyIntegrator::getKernelNames() {
     return {IntegrateMassPenaltyStepKernel::Name()};
 }
 
-void MassPenaltyIntegrator::initializeKernel() {
-    kernel.getAs<IntegrateMassPenaltyStepKernel>().initialize(*context, *this, getClassName());
-}
-
-void MassPenaltyIntegrator::advance(bool stateModified) {
-    kernel.getAs<IntegrateMassPenaltyStepKernel>().execute(*context, *this, stateModified);
-}
-
 vector<Vec3> MassPenaltyIntegrator::getVelocitiesForTemperature(const System& system, double temperature,
                                                                 int randomSeed) const {
     vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);

@@ -8,11 +8,6 @@ MassPenaltyLangevinIntegrator::MassPenaltyLangevinIntegrator(double temperature,
         : MassPenaltyIntegrator(stepSize), LangevinThermostat(temperature, frictionCoeff), metricCorrection(true) {
 }
 
-void MassPenaltyLangevinIntegrator::initializeKernel() {
-    MassPenaltyIntegrator::initializeKernel();
-    kernel.getAs<IntegrateMassPenaltyStepKernel>().initializeRandom(getRandomNumberSeed());
-}
-
 void MassPenaltyLangevinIntegrator::advance(bool) {
     kernel.getAs<IntegrateMassPenaltyStepKernel>().executeLangevin(*context, *this);
 }

@@ -265,14 +265,6 @@ vector<string> SpookIntegrator::getKernelNames() {
     return {IntegrateSpookStepKernel::Name()};
 }
 
-void SpookIntegrator::initializeKernel() {
-    kernel.getAs<IntegrateSpookStepKernel>().initialize(*context, *this, getClassName());
-}
-
-void SpookIntegrator::advance(bool) {
-    kernel.getAs<IntegrateSpookStepKernel>().execute(*context);
-}
-
 vector<Vec3> SpookIntegrator::getVelocitiesForTemperature(const System& system, double temperature,
                                                           int randomSeed) const {
     // All is done here, the offset in time included: OpenMM's CCMA, which comes afterwards, may diverge otherwise.

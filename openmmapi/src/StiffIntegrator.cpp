@@ -64,7 +64,9 @@ void StiffIntegrator::initialize(ContextImpl& contextRef) {
     warning.clear();
     try {
         kernel = context->getPlatform().createKernel(getKernelNames()[0], contextRef);
-        initializeKernel();
+        kernel.getAs<StiffStepKernel>().initialize(*context, *this, getClassName());
+        if (const auto* thermostat = dynamic_cast<const LangevinThermostat*>(this))
+            kernel.getAs<StiffStepKernel>().initializeRandom(thermostat->getRandomNumberSeed());
     }
     catch (...) {
         // No Context comes into being: leave the integrator as it was, free to be used once the cause is mended.
@@ -119,6 +121,10 @@ void StiffIntegrator::step(int steps) {
         const std::string known = describeStiffMotion();
         throw OpenMMException(failure.what() + (known.empty() ? "" : ". There are " + known));
     }
+}
+
+void StiffIntegrator::advance(bool stateModified) {
+    kernel.getAs<StiffStepKernel>().execute(*context, *this, stateModified);
 }
 
 std::unique_ptr<StiffMotion> StiffIntegrator::findStiffMotion() {

@@ -71,14 +71,6 @@ vector<string> ZhangSkeelIntegrator::getKernelNames() {
     return {IntegrateZhangSkeelStepKernel::Name()};
 }
 
-void ZhangSkeelIntegrator::initializeKernel() {
-    kernel.getAs<IntegrateZhangSkeelStepKernel>().initialize(*context, *this, getClassName());
-}
-
-void ZhangSkeelIntegrator::advance(bool stateModified) {
-    kernel.getAs<IntegrateZhangSkeelStepKernel>().execute(*context, *this, stateModified);
-}
-
 vector<Vec3> ZhangSkeelIntegrator::getPropagatedPositions() const {
     requireContext();
     vector<Vec3> positions;

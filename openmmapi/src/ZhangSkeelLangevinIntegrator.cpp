@@ -14,11 +14,6 @@ ZhangSkeelLangevinIntegrator::ZhangSkeelLangevinIntegrator(double temperature, d
         : ZhangSkeelIntegrator(stepSize), LangevinThermostat(temperature, frictionCoeff), thermalizeStiffModes(true) {
 }
 
-void ZhangSkeelLangevinIntegrator::initializeKernel() {
-    ZhangSkeelIntegrator::initializeKernel();
-    kernel.getAs<IntegrateZhangSkeelStepKernel>().initializeRandom(getRandomNumberSeed());
-}
-
 void ZhangSkeelLangevinIntegrator::advance(bool stateModified) {
     kernel.getAs<IntegrateZhangSkeelStepKernel>().executeLangevin(*context, *this, stateModified);
 }

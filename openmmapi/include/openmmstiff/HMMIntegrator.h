@@ -172,8 +172,6 @@ protected:
     const char* getClassName() const override {
         return "HMMIntegrator";
     }
-    void initializeKernel() override;
-    void advance(bool stateModified) override;
 
 private:
     double frequency;

@@ -113,8 +113,6 @@ protected:
         return "ImpulseIntegrator";
     }
     std::vector<std::string> getKernelNames() override;
-    void initializeKernel() override;
-    void advance(bool stateModified) override;
     std::unique_ptr<StiffMotion> findStiffMotion() override;
 
 private:

@@ -35,7 +35,6 @@ protected:
     const char* getClassName() const override {
         return "ImpulseLangevinIntegrator";
     }
-    void initializeKernel() override;
     void advance(bool stateModified) override;
 };
 

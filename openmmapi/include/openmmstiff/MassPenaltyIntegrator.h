@@ -133,8 +133,6 @@ protected:
         return "MassPenaltyIntegrator";
     }
     std::vector<std::string> getKernelNames() override;
-    void initializeKernel() override;
-    void advance(bool stateModified) override;
     std::unique_ptr<StiffMotion> findStiffMotion() override;
     bool isLimitedByStiffMotion() const override {
         return true;

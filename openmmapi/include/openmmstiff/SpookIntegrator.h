@@ -328,8 +328,6 @@ protected:
     const char* getClassName() const override {
         return "SpookIntegrator";
     }
-    void initializeKernel() override;
-    void advance(bool stateModified) override;
     bool kineticEnergyRequiresForce() const override {
         return true;
     }

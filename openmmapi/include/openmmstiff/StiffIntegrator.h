@@ -77,15 +77,11 @@ protected:
      */
     virtual const char* getClassName() const = 0;
     /**
-     * Initialize the kernel, just created, for the System of the Context.
-     */
-    virtual void initializeKernel() = 0;
-    /**
-     * Advance by one step.
+     * Advance by one step. By default the kernel executes one; an integrator with a heat bath asks for another.
      *
      * @param stateModified   whether a Force modified the Context's state (positions or box vectors) just before
      */
-    virtual void advance(bool stateModified) = 0;
+    virtual void advance(bool stateModified);
 
     /**
      * Find what is treated as stiff in the present Context; null if the method has no such terms.

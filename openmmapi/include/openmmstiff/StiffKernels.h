@@ -1,11 +1,7 @@
 #ifndef OPENMM_STIFF_KERNELS_H_
 #define OPENMM_STIFF_KERNELS_H_
 
-#include "HMMIntegrator.h"
-#include "ImpulseLangevinIntegrator.h"
-#include "MassPenaltyLangevinIntegrator.h"
-#include "SpookIntegrator.h"
-#include "ZhangSkeelLangevinIntegrator.h"
+#include "OpenMMStiff.h"
 #include "openmm/KernelImpl.h"
 #include "openmm/Platform.h"
 #include "openmm/State.h"
@@ -28,6 +24,26 @@ class OPENMM_EXPORT_STIFF StiffStepKernel : public OpenMM::KernelImpl {
 public:
     StiffStepKernel(const std::string& name, const OpenMM::Platform& platform) : KernelImpl(name, platform) {
     }
+    /**
+     * Initialize the kernel.
+     *
+     * @param context      the Context that the integrator is bound to
+     * @param integrator   the integrator this kernel will be used for, and no other
+     * @param className    the name of the integrator's class, for error messages
+     */
+    virtual void initialize(OpenMM::ContextImpl& context, const StiffIntegrator& integrator,
+                            const std::string& className) = 0;
+    /**
+     * Seed the platform's random numbers, if the integrator has a heat bath.
+     */
+    virtual void initializeRandom(int) {
+    }
+    /**
+     * Execute a step without a heat bath.
+     *
+     * @param stateModified   whether a Force modified the Context's state just before this step
+     */
+    virtual void execute(OpenMM::ContextImpl& context, const StiffIntegrator& integrator, bool stateModified) = 0;
     /**
      * Called at the start of each step: notice positions and velocities that somebody else has set since the last one,
      * such as another integrator of a CompoundIntegrator.
@@ -68,35 +84,51 @@ public:
 };
 
 /**
+ * The name by which a platform knows its kernel for an integrator, and for the same with a heat bath.
+ */
+template <class Integrator> constexpr const char* kernelName = nullptr;
+template <> inline constexpr const char* kernelName<HMMIntegrator> = "IntegrateHMMStep";
+template <> inline constexpr const char* kernelName<ImpulseIntegrator> = "IntegrateImpulseStep";
+template <> inline constexpr const char* kernelName<MassPenaltyIntegrator> = "IntegrateMassPenaltyStep";
+template <> inline constexpr const char* kernelName<SpookIntegrator> = "IntegrateSpookStep";
+template <> inline constexpr const char* kernelName<ZhangSkeelIntegrator> = "IntegrateZhangSkeelStep";
+
+/**
+ * What is asked of every kernel, in the terms of its own integrator. Integrators that ask for more have a subclass
+ * below.
+ */
+template <class Integrator> class OPENMM_EXPORT_STIFF StepKernel : public StiffStepKernel {
+public:
+    using StiffStepKernel::StiffStepKernel;
+
+    static std::string Name() {
+        static_assert(kernelName<Integrator> != nullptr, "the kernel of this integrator has no name above");
+        return kernelName<Integrator>;
+    }
+    void initialize(OpenMM::ContextImpl& context, const StiffIntegrator& integrator,
+                    const std::string& className) final {
+        this->className = className;
+        initialize(context, static_cast<const Integrator&>(integrator));
+    }
+    void execute(OpenMM::ContextImpl& context, const StiffIntegrator& integrator, bool stateModified) final {
+        execute(context, static_cast<const Integrator&>(integrator), stateModified);
+    }
+
+protected:
+    /** See StiffStepKernel. The name of the class is known already. */
+    virtual void initialize(OpenMM::ContextImpl& context, const Integrator& integrator) = 0;
+    virtual void execute(OpenMM::ContextImpl& context, const Integrator& integrator, bool stateModified) = 0;
+
+    std::string className; // the integrator's
+};
+
+/**
  * This kernel is invoked by ZhangSkeelIntegrator and ZhangSkeelLangevinIntegrator to take one time step.
  */
-class OPENMM_EXPORT_STIFF IntegrateZhangSkeelStepKernel : public StiffStepKernel {
+class OPENMM_EXPORT_STIFF IntegrateZhangSkeelStepKernel : public StepKernel<ZhangSkeelIntegrator> {
 public:
-    static std::string Name() {
-        return "IntegrateZhangSkeelStep";
-    }
-    IntegrateZhangSkeelStepKernel(const std::string& name, const OpenMM::Platform& platform)
-            : StiffStepKernel(name, platform) {
-    }
-    /**
-     * Initialize the kernel.
-     *
-     * @param context      the Context that the integrator is bound to
-     * @param integrator   the ZhangSkeelIntegrator this kernel will be used for
-     * @param className    the name of the integrator's class, for error messages
-     */
-    virtual void initialize(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator,
-                            const std::string& className) = 0;
-    /**
-     * Seed the platform's random numbers.
-     */
-    virtual void initializeRandom(int seed) = 0;
-    /**
-     * Execute the deterministic step.
-     *
-     * @param stateModified   whether a Force modified the Context's state just before this step
-     */
-    virtual void execute(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator, bool stateModified) = 0;
+    using StepKernel::StepKernel;
+
     /**
      * Execute a step with a heat bath: the deterministic one, and the Ornstein-Uhlenbeck flow over one step size.
      *
@@ -126,33 +158,10 @@ public:
 /**
  * This kernel is invoked by ImpulseIntegrator and ImpulseLangevinIntegrator to take one time step.
  */
-class OPENMM_EXPORT_STIFF IntegrateImpulseStepKernel : public StiffStepKernel {
+class OPENMM_EXPORT_STIFF IntegrateImpulseStepKernel : public StepKernel<ImpulseIntegrator> {
 public:
-    static std::string Name() {
-        return "IntegrateImpulseStep";
-    }
-    IntegrateImpulseStepKernel(const std::string& name, const OpenMM::Platform& platform)
-            : StiffStepKernel(name, platform) {
-    }
-    /**
-     * Initialize the kernel.
-     *
-     * @param context      the Context that the integrator is bound to
-     * @param integrator   the ImpulseIntegrator this kernel will be used for
-     * @param className    the name of the integrator's class, for error messages
-     */
-    virtual void initialize(OpenMM::ContextImpl& context, const ImpulseIntegrator& integrator,
-                            const std::string& className) = 0;
-    /**
-     * Seed the platform's random numbers.
-     */
-    virtual void initializeRandom(int seed) = 0;
-    /**
-     * Execute a step at constant energy.
-     *
-     * @param stateModified   whether a Force modified the Context's state just before this step
-     */
-    virtual void execute(OpenMM::ContextImpl& context, const ImpulseIntegrator& integrator, bool stateModified) = 0;
+    using StepKernel::StepKernel;
+
     /**
      * Execute a step with a heat bath.
      */
@@ -169,33 +178,10 @@ public:
 /**
  * This kernel is invoked by MassPenaltyIntegrator and MassPenaltyLangevinIntegrator to take one time step.
  */
-class OPENMM_EXPORT_STIFF IntegrateMassPenaltyStepKernel : public StiffStepKernel {
+class OPENMM_EXPORT_STIFF IntegrateMassPenaltyStepKernel : public StepKernel<MassPenaltyIntegrator> {
 public:
-    static std::string Name() {
-        return "IntegrateMassPenaltyStep";
-    }
-    IntegrateMassPenaltyStepKernel(const std::string& name, const OpenMM::Platform& platform)
-            : StiffStepKernel(name, platform) {
-    }
-    /**
-     * Initialize the kernel.
-     *
-     * @param context      the Context that the integrator is bound to
-     * @param integrator   the MassPenaltyIntegrator this kernel will be used for, and no other
-     * @param className    the name of the integrator's class, for error messages
-     */
-    virtual void initialize(OpenMM::ContextImpl& context, const MassPenaltyIntegrator& integrator,
-                            const std::string& className) = 0;
-    /**
-     * Seed the platform's random numbers.
-     */
-    virtual void initializeRandom(int seed) = 0;
-    /**
-     * Execute a step at constant energy.
-     *
-     * @param stateModified   whether a Force modified the Context's state just before this step
-     */
-    virtual void execute(OpenMM::ContextImpl& context, const MassPenaltyIntegrator& integrator, bool stateModified) = 0;
+    using StepKernel::StepKernel;
+
     /**
      * Execute a step at constant temperature.
      */
@@ -217,27 +203,10 @@ public:
 /**
  * This kernel is invoked by SpookIntegrator to take one time step.
  */
-class OPENMM_EXPORT_STIFF IntegrateSpookStepKernel : public StiffStepKernel {
+class OPENMM_EXPORT_STIFF IntegrateSpookStepKernel : public StepKernel<SpookIntegrator> {
 public:
-    static std::string Name() {
-        return "IntegrateSpookStep";
-    }
-    IntegrateSpookStepKernel(const std::string& name, const OpenMM::Platform& platform)
-            : StiffStepKernel(name, platform) {
-    }
-    /**
-     * Initialize the kernel.
-     *
-     * @param context      the Context that the integrator is bound to
-     * @param integrator   the SpookIntegrator this kernel will be used for, and no other
-     * @param className    the name of the integrator's class, for error messages
-     */
-    virtual void initialize(OpenMM::ContextImpl& context, const SpookIntegrator& integrator,
-                            const std::string& className) = 0;
-    /**
-     * Execute a step.
-     */
-    virtual void execute(OpenMM::ContextImpl& context) = 0;
+    using StepKernel::StepKernel;
+
     /**
      * Make velocities of the present time those of half a step earlier that the constraints allow.
      */
@@ -250,34 +219,6 @@ public:
      * Get the multiplier of each constraint in the last step, the force along its gradient.
      */
     virtual std::vector<double> getMultipliers() const = 0;
-};
-
-/**
- * This kernel is invoked by HMMIntegrator to take one macro-step.
- */
-class OPENMM_EXPORT_STIFF IntegrateHMMStepKernel : public StiffStepKernel {
-public:
-    static std::string Name() {
-        return "IntegrateHMMStep";
-    }
-    IntegrateHMMStepKernel(const std::string& name, const OpenMM::Platform& platform)
-            : StiffStepKernel(name, platform) {
-    }
-    /**
-     * Initialize the kernel.
-     *
-     * @param context      the Context that the integrator is bound to
-     * @param integrator   the HMMIntegrator this kernel will be used for
-     * @param className    the name of the integrator's class, for error messages
-     */
-    virtual void initialize(OpenMM::ContextImpl& context, const HMMIntegrator& integrator,
-                            const std::string& className) = 0;
-    /**
-     * Execute a macro-step.
-     *
-     * @param stateModified   whether a Force modified the Context's state just before this step
-     */
-    virtual void execute(OpenMM::ContextImpl& context, const HMMIntegrator& integrator, bool stateModified) = 0;
 };
 
 } // namespace OpenMMStiff

@@ -131,8 +131,6 @@ protected:
         return "ZhangSkeelIntegrator";
     }
     std::vector<std::string> getKernelNames() override;
-    void initializeKernel() override;
-    void advance(bool stateModified) override;
     std::unique_ptr<StiffMotion> findStiffMotion() override;
     bool isLimitedByStiffMotion() const override {
         return true;

@@ -15,16 +15,15 @@ namespace stiffhost {
  * The macro-steps of the heterogeneous multiscale method on a platform that keeps its state in host memory. See
  * HostParticles for the Backend. There is no hidden state.
  */
-template <class Backend> class HMMKernel : public OpenMMStiff::IntegrateHMMStepKernel {
+template <class Backend> class HMMKernel : public OpenMMStiff::StepKernel<OpenMMStiff::HMMIntegrator> {
 public:
     using Integrator = OpenMMStiff::HMMIntegrator;
 
     HMMKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
-            : IntegrateHMMStepKernel(name, platform), backend(context), particles(backend), micro(backend, particles) {
+            : StepKernel(name, platform), backend(context), particles(backend), micro(backend, particles) {
     }
 
-    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::string& className) override {
-        this->className = className;
+    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator) override {
         particles.initialize(context.getSystem());
         accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
         micro.initialize(context, integrator, className);
@@ -84,7 +83,6 @@ private:
     Backend backend;
     HostParticles<Backend> particles;
     MicroIntegration<Backend> micro;
-    std::string className;
     std::vector<OpenMM::Vec3> accelerations; // averaged
     LastStep<MicroSettings> lastStep;
 };

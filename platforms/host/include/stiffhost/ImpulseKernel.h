@@ -31,8 +31,7 @@ public:
             : IntegrateImpulseStepKernel(name, platform), backend(context), particles(backend), blocks(backend) {
     }
 
-    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::string& className) override {
-        this->className = className;
+    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator) override {
         particles.initialize(context.getSystem());
         accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
         prepare(context, integrator);
@@ -300,7 +299,6 @@ private:
     Backend backend;
     HostParticles<Backend> particles;
     HostStiffTerms<Backend> blocks;
-    std::string className;
 
     /// A bound of the angular frequency of the stiffest mode [1/ps], the hidden state.
     double frequency = unknown;

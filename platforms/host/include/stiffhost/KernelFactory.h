@@ -12,34 +12,21 @@
 #include "openmmstiff/internal/Version.h"
 #include "openmmstiff/serialization/RegisterProxies.h"
 #include <string>
-#include <vector>
 
 namespace stiffhost {
 
 /**
- * Creates the kernels of all integrators for one platform. A new kernel needs a line in each of the two functions.
+ * Creates the kernels of some classes for one platform.
  */
-template <class Backend> class KernelFactory : public OpenMM::KernelFactory {
+template <class... Kernels> class FactoryOf : public OpenMM::KernelFactory {
 public:
-    static std::vector<std::string> getKernelNames() {
-        return {OpenMMStiff::IntegrateZhangSkeelStepKernel::Name(), OpenMMStiff::IntegrateImpulseStepKernel::Name(),
-                OpenMMStiff::IntegrateMassPenaltyStepKernel::Name(), OpenMMStiff::IntegrateSpookStepKernel::Name(),
-                OpenMMStiff::IntegrateHMMStepKernel::Name()};
-    }
-
     OpenMM::KernelImpl* createKernelImpl(std::string name, const OpenMM::Platform& platform,
                                          OpenMM::ContextImpl& context) const override {
-        if (name == OpenMMStiff::IntegrateZhangSkeelStepKernel::Name())
-            return new ZhangSkeelKernel<Backend>(name, platform, context);
-        if (name == OpenMMStiff::IntegrateImpulseStepKernel::Name())
-            return new ImpulseKernel<Backend>(name, platform, context);
-        if (name == OpenMMStiff::IntegrateMassPenaltyStepKernel::Name())
-            return new MassPenaltyKernel<Backend>(name, platform, context);
-        if (name == OpenMMStiff::IntegrateSpookStepKernel::Name())
-            return new SpookKernel<Backend>(name, platform, context);
-        if (name == OpenMMStiff::IntegrateHMMStepKernel::Name())
-            return new HMMKernel<Backend>(name, platform, context);
-        throw OpenMM::OpenMMException("Tried to create kernel with illegal kernel name '" + name + "'");
+        OpenMM::KernelImpl* kernel = nullptr;
+        ((name == Kernels::Name() && (kernel = new Kernels(name, platform, context)) != nullptr) || ...);
+        if (kernel == nullptr)
+            throw OpenMM::OpenMMException("Tried to create kernel with illegal kernel name '" + name + "'");
+        return kernel;
     }
 
     /**
@@ -53,12 +40,16 @@ public:
             OpenMM::Platform& platform = OpenMM::Platform::getPlatform(i);
             if (platform.getName() != platformName)
                 continue;
-            auto* factory = new KernelFactory();
-            for (const std::string& name : getKernelNames())
-                platform.registerKernelFactory(name, factory);
+            auto* factory = new FactoryOf();
+            (platform.registerKernelFactory(Kernels::Name(), factory), ...);
         }
     }
 };
+
+/** The kernels of all integrators. */
+template <class Backend>
+using KernelFactory = FactoryOf<HMMKernel<Backend>, ImpulseKernel<Backend>, MassPenaltyKernel<Backend>,
+                                SpookKernel<Backend>, ZhangSkeelKernel<Backend>>;
 
 /** Register what no platform is needed for, as soon as a library of the plugin has been loaded. */
 inline void registerProxies() {

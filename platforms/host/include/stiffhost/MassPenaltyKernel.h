@@ -36,8 +36,7 @@ public:
               velocities(particles, pairs) {
     }
 
-    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::string& className) override {
-        this->className = className;
+    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator) override {
         this->integrator = &integrator;
         particles.initialize(context.getSystem());
         accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
@@ -232,7 +231,6 @@ private:
     HostPairs<Backend> pairs;
     PenalizedVelocities<Backend> velocities;
     const Integrator* integrator = nullptr;
-    std::string className;
 
     std::vector<OpenMM::Vec3> accelerations;
     LastStep<Dependencies> lastStep;

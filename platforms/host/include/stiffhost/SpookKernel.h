@@ -30,8 +30,7 @@ public:
             : IntegrateSpookStepKernel(name, platform), backend(context), particles(backend), constraints(backend) {
     }
 
-    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::string& className) override {
-        this->className = className;
+    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator) override {
         this->integrator = &integrator;
         particles.initialize(context.getSystem());
         accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
@@ -42,7 +41,7 @@ public:
     void adoptState(OpenMM::ContextImpl&) override {
     }
 
-    void execute(OpenMM::ContextImpl& context) override {
+    void execute(OpenMM::ContextImpl& context, const Integrator&, bool) override {
         HostState state(context);
         prepare(context);
         const double h = integrator->getStepSize();
@@ -260,7 +259,6 @@ private:
     HostParticles<Backend> particles;
     HostConstraints<Backend> constraints;
     const Integrator* integrator = nullptr;
-    std::string className;
     std::vector<OpenMM::Vec3> accelerations;
     // Of the last step, empty before it; and h times those of a kick.
     std::vector<double> multipliers, lambda;

@@ -22,9 +22,7 @@ public:
               accelerations(backend, particles) {
     }
 
-    void initialize(OpenMM::ContextImpl& context, const OpenMMStiff::ZhangSkeelIntegrator& integrator,
-                    const std::string& className) override {
-        this->className = className;
+    void initialize(OpenMM::ContextImpl& context, const OpenMMStiff::ZhangSkeelIntegrator& integrator) override {
         particles.initialize(context.getSystem());
         accelerations.initialize(context, integrator, className);
     }
@@ -190,7 +188,6 @@ private:
     Backend backend;
     HostParticles<Backend> particles;
     ImplicitAccelerations<Backend> accelerations;
-    std::string className;
 
     // The hidden state.
     PropagatedPositions x;
