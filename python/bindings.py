@@ -1,8 +1,9 @@
-"""Read the public C++ headers and write what SWIG needs to know of them beyond their declarations.
+"""Read the public C++ headers, those that OpenMMStiff.h lists, and write what SWIG needs to know of them.
 
-    bindings.py stiff.i include-folder bindings.i
+    bindings.py include-folder bindings.i
 
-For each class and public method of the headers that stiff.i includes, bindings.i gets
+bindings.i includes each header, and lists the integrators that can be created, for SWIG to tell one from another. For
+each class and public method it gets
 
 - a docstring in NumPy's style, from the comment in the header;
 - if all types are known (below), the method in Python, with the arguments' names, and with conversions: a `double` has
@@ -26,6 +27,19 @@ VECTORS, NUMBERS, INTEGERS = "std::vector<OpenMM::Vec3>", "std::vector<double>",
 RESULTS = {"int&": "int", "double&": "float", "std::string&": "str", "OpenMM::Vec3&": "Vec3",
            "std::vector<int>&": "list of int", "std::vector<std::string>&": "list of str"}
 WIDTH = 100
+
+
+@dataclass
+class Class:
+    name: str
+    bases: list         # the names of this plugin's
+    comment: str
+
+    def directive(self, enumerations):
+        text = fill(python_words(self.comment))
+        if enumerations:
+            text += "\n\nAttributes\n----------\n" + "\n".join(each.documentation() for each in enumerations)
+        return f'%feature("docstring") OpenMMStiff::{self.name} %{{{text}%}}\n'
 
 
 @dataclass
@@ -237,7 +251,7 @@ def parse_enumeration(name, body):
 
 
 def parse(header):
-    """Yield (class name, comment), Enumeration and Method for what is public in each class and has a comment."""
+    """Yield Class, Enumeration and Method for what is public in each class and has a comment."""
     class_name, public, enumerations = None, False, set()
     pattern = r"""/\*\*(?:[^*]|\*(?!/))*\*/\s*enum\s(?P<enumeration>\w+)\s\{(?P<values>.*?)\};
                 | /\*\*(?P<comment>.*?)\*/\s*(?P<declaration>[^;{]*)[;{]
@@ -251,10 +265,10 @@ def parse(header):
             yield parse_enumeration(match["enumeration"], match["values"])
             continue
         comment, declaration = comment_text(match["comment"]), one_line(match["declaration"])
-        new_class = re.match(r"class OPENMM_EXPORT_STIFF (\w+)", declaration)
+        new_class = re.match(r"class OPENMM_EXPORT_STIFF (\w+)(.*)", declaration)
         if new_class:
             class_name, public, enumerations = new_class[1], False, set()
-            yield class_name, comment
+            yield Class(class_name, re.findall(r"public (\w+)", new_class[2]), comment)
             continue
         # A comment may be followed by an access label and then by the declaration.
         method = re.match(r"(?:explicit |virtual )?(?P<type>.*?)\s*\b(?P<name>\w+)\((?P<arguments>.*?)\)", declaration)
@@ -264,29 +278,49 @@ def parse(header):
                          parse_arguments(method["arguments"], comment, enumerations), comment)
 
 
-def class_directive(name, comment, enumerations):
-    text = fill(python_words(comment))
-    if enumerations:
-        text += "\n\nAttributes\n----------\n" + "\n".join(each.documentation() for each in enumerations)
-    return f'%feature("docstring") OpenMMStiff::{name} %{{{text}%}}\n'
+def public_headers(folder):
+    """The headers in OpenMMStiff.h, each after those that it includes itself."""
+    listed = re.findall(r'^#include "openmmstiff/(\w+\.h)"', (folder/"OpenMMStiff.h").read_text(), re.MULTILINE)
+    ordered = {}
+
+    def add(name):
+        text = (folder/"openmmstiff"/name).read_text()
+        for included in re.findall(r'^#include "(\w+\.h)"', text, re.MULTILINE):
+            if included in listed and included not in ordered:
+                add(included)
+        ordered[name] = text
+
+    for name in listed:
+        if name not in ordered:
+            add(name)
+    return ordered
 
 
-def main(interface, include_folder, output):
-    directives = []
-    for name in re.findall(r'^%include "(openmmstiff/\w+\.h)"', Path(interface).read_text(), re.MULTILINE):
-        methods, classes = set(), []
-        for item in parse((Path(include_folder) / name).read_text()):
-            if isinstance(item, Method):
-                if (item.class_name, item.name) in methods:
-                    sys.exit(f"{name}: {item.class_name}.{item.name}() is overloaded: bindings.py cannot tell which")
-                methods.add((item.class_name, item.name))
-                directives.append(item.directive())
+def main(include_folder, output):
+    directives, includes, classes, created = [], [], [], set()
+    for header, text in public_headers(Path(include_folder)).items():
+        methods = set()
+        for item in parse(text):
+            if isinstance(item, Class):
+                classes.append((item, []))
             elif isinstance(item, Enumeration):
-                classes[-1][-1].append(item)
+                classes[-1][1].append(item)
             else:
-                classes.append((*item, []))
-        directives += [class_directive(*parts) for parts in classes]
-    Path(output).write_text("\n".join(directives))
+                if (item.class_name, item.name) in methods:
+                    sys.exit(f"{header}: {item.class_name}.{item.name}() is overloaded: bindings.py cannot tell which")
+                methods.add((item.class_name, item.name))
+                if item.type == "":
+                    created.add(item.class_name)
+                directives.append(item.directive())
+        includes.append(f'%include "openmmstiff/{header}"')
+    directives += [each.directive(enumerations) for each, enumerations in classes]
+    integrators = ["StiffIntegrator"]
+    for each, _ in classes:
+        if set(each.bases) & set(integrators):
+            integrators.append(each.name)
+    derived_first = ", ".join(f"OpenMMStiff::{name}" for name in reversed(integrators) if name in created)
+    factory = f"%factory(OpenMM::Integrator* _downcast, {derived_first});"
+    Path(output).write_text("\n".join([*directives, *includes, factory, ""]))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 %module(package="openmmstiff") openmmstiff
 
-// A new integrator needs two lines here: its header's %include, and its name in the %factory. The rest comes from the
-// header: bindings.py makes docstrings of its comments, and takes the units from them.
+// A new integrator needs nothing here: bindings.py takes the headers from OpenMMStiff.h, makes docstrings of their
+// comments, and takes the units from them.
 
 %include "std_string.i"
 %include "factory.i"
@@ -152,9 +152,6 @@ from . import _conversions
 // The classes of OpenMM that ours build on. Integrator's own methods, such as getStepSize(), are inherited in Python.
 %import(module="openmm") "openmm_classes.i"
 
-// Made by bindings.py: docstrings, and methods that convert units.
-%include "bindings.i"
-
 %extend OpenMMStiff::StiffIntegrator {
 %pythoncode %{
     # OpenMM's own setter, with the checks of ours.
@@ -254,30 +251,10 @@ from . import _conversions
 %}
 }
 
+// Made by bindings.py: docstrings, methods that convert units, the headers, and the classes that _downcast() tells.
 #define OPENMM_EXPORT_STIFF
-%include "openmmstiff/StiffIntegrator.h"
-%include "openmmstiff/LangevinThermostat.h"
-%include "openmmstiff/StiffForceSelection.h"
-%include "openmmstiff/ZhangSkeelIntegrator.h"
-%include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
-%include "openmmstiff/ImpulseIntegrator.h"
-%include "openmmstiff/ImpulseLangevinIntegrator.h"
-%include "openmmstiff/MassPenaltyIntegrator.h"
-%include "openmmstiff/MassPenaltyLangevinIntegrator.h"
-%include "openmmstiff/SpookIntegrator.h"
-%include "openmmstiff/HMMIntegrator.h"
-%include "openmmstiff/ConstraintPenalties.h"
+%include "bindings.i"
 
-// The classes that can be created, derived ones before their bases.
-%factory(OpenMM::Integrator* _downcast,
-         OpenMMStiff::ZhangSkeelLangevinIntegrator,
-         OpenMMStiff::ZhangSkeelIntegrator,
-         OpenMMStiff::ImpulseLangevinIntegrator,
-         OpenMMStiff::ImpulseIntegrator,
-         OpenMMStiff::MassPenaltyLangevinIntegrator,
-         OpenMMStiff::MassPenaltyIntegrator,
-         OpenMMStiff::SpookIntegrator,
-         OpenMMStiff::HMMIntegrator);
 %inline %{
 /** The same integrator; in Python, an object of the most derived class known to this module. */
 OpenMM::Integrator* _downcast(OpenMM::Integrator* integrator) {

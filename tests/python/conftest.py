@@ -8,12 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import openmm
+import openmmstiff
 import pytest
 from openmm import app, unit
-from openmmstiff import HMMIntegrator, LangevinThermostat
+from openmmstiff import HMMIntegrator, LangevinThermostat, StiffIntegrator
 
 FORCE_FIELD = app.ForceField("tip3p.xml")
 PLATFORMS = ["Reference", "CPU"]
+# The classes of C++, and the integrators among them.
+CLASSES = [getattr(openmmstiff, name) for name in openmmstiff.__all__
+           if isinstance(getattr(openmmstiff._wrapped, name, None), type)]
+INTEGRATORS = [cls for cls in CLASSES if issubclass(cls, StiffIntegrator) and cls is not StiffIntegrator]
 FEMTOSECONDS = unit.femtoseconds
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
 

@@ -9,9 +9,8 @@ import pickle
 import openmm
 import openmmstiff
 import pytest
-from conftest import create, run_python
+from conftest import INTEGRATORS, create, run_python
 from openmm import XmlSerializer, app
-from test_bindings import INTEGRATORS
 
 STEP = 0.003*openmm.unit.picoseconds
 

@@ -7,10 +7,10 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import FEMTOSECONDS, GAS_CONSTANT, CountingForce, Waters, positions_of, total_energy, water_box
-from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
-                         MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
-                         ZhangSkeelLangevinIntegrator)
+from conftest import (FEMTOSECONDS, GAS_CONSTANT, INTEGRATORS, CountingForce, Waters, positions_of, total_energy,
+                      water_box)
+from openmmstiff import (ImpulseIntegrator, LangevinThermostat, MassPenaltyIntegrator, SpookIntegrator,
+                         ZhangSkeelIntegrator)
 
 
 def plain_impulse(stepSize):
@@ -44,7 +44,7 @@ def nve(request):
     return NVE[request.param]
 
 
-@pytest.fixture(params=[ZhangSkeelLangevinIntegrator, ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator],
+@pytest.fixture(params=[cls for cls in INTEGRATORS if issubclass(cls, LangevinThermostat)],
                 ids=lambda cls: cls.__name__)
 def langevin(request):
     """Each integrator with a heat bath."""

@@ -54,7 +54,7 @@ def create(cls):
     return integrator
 
 
-@pytest.fixture(params=SETTINGS, ids=lambda cls: cls.__name__)
+@pytest.fixture(params=conftest.INTEGRATORS, ids=lambda cls: cls.__name__)
 def cls(request):
     return request.param
 
