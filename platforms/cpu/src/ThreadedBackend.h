@@ -5,6 +5,7 @@
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/internal/ThreadPool.h"
 #include "stiffcore/batch/Lanes.h"
+#include "stiffhost/HostState.h"
 #include <algorithm>
 #include <atomic>
 
@@ -17,6 +18,7 @@ class ThreadedBackend {
 public:
     /// Small blocks of the same build, one in each lane.
     using Real = stiffcore::Lanes;
+    using State = stiffhost::HostState;
     explicit ThreadedBackend(OpenMM::ContextImpl& context) : data(OpenMM::CpuPlatform::getPlatformData(context)) {
     }
     int getNumThreads() const {

@@ -3,6 +3,7 @@
 
 #include "SimTKOpenMMUtilities.h"
 #include "openmm/internal/ContextImpl.h"
+#include "stiffhost/HostState.h"
 
 namespace stiffreference {
 
@@ -13,6 +14,7 @@ class SerialBackend {
 public:
     /// One small block at a time.
     using Real = double;
+    using State = stiffhost::HostState;
     explicit SerialBackend(OpenMM::ContextImpl&) {
     }
     int getNumThreads() const {

@@ -7,6 +7,7 @@
 #include "openmm/internal/ContextImpl.h"
 #include "openmmstiff/StiffKernels.h"
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace stiffhost {
@@ -18,15 +19,18 @@ namespace stiffhost {
 template <class Backend> class HMMKernel : public OpenMMStiff::StepKernel<OpenMMStiff::HMMIntegrator> {
 public:
     using Integrator = OpenMMStiff::HMMIntegrator;
+    using State = typename Backend::State;
+    using Turn = typename State::Turn;
 
     HMMKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
-            : StepKernel(name, platform), backend(context), particles(backend), micro(backend, particles) {
+            : StepKernel(name, platform), backend(context), state(context), particles(backend, state),
+              micro(backend, state, particles) {
     }
 
     void initialize(OpenMM::ContextImpl& context, const Integrator& integrator) override {
-        particles.initialize(context.getSystem());
-        accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
-        micro.initialize(context, integrator, className);
+        particles.initialize();
+        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
+        micro.initialize(context.getForceImpls(), integrator, className);
         lastStep.forget();
     }
 
@@ -34,32 +38,32 @@ public:
         // execute() compares positions: there is no hidden state that others could leave behind.
     }
 
-    void execute(OpenMM::ContextImpl& context, const Integrator& integrator, bool stateModified) override {
-        HostState state(context);
+    void execute(OpenMM::ContextImpl&, const Integrator& integrator, bool stateModified) override {
+        const Turn turn(state);
         const double H = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
-        const MicroSettings settings(integrator, state);
-        const bool known = lastStep.isContinuedBy(state, settings) && !stateModified;
+        const Dependencies dependencies = findDependencies(integrator);
+        const bool known = lastStep.isContinuedBy(state.positions(), dependencies) && !stateModified;
         micro.requireMicroSteps(integrator);
-        particles.orRestore(state, className, [&] {
+        particles.orRestore(className, [&] {
             if (!known)
-                micro.average(context, integrator, true, accelerations);
-            particles.kick(0.5 * H, accelerations, state);
-            particles.requireFiniteVelocities(state, className, H);
-            particles.constrainMotion(H, tolerance, state, [&] { particles.drift(H, particles.getMasses(), state); });
-            context.computeVirtualSites();
-            micro.average(context, integrator, false, accelerations);
-            particles.kick(0.5 * H, accelerations, state);
+                micro.average(integrator, true, accelerations);
+            particles.kick(0.5 * H, accelerations);
+            particles.requireFiniteVelocities(className, H);
+            particles.constrainMotion(H, tolerance, [&] { particles.drift(H, particles.getMasses()); });
+            state.computeVirtualSites();
+            micro.average(integrator, false, accelerations);
+            particles.kick(0.5 * H, accelerations);
             if (integrator.getMacroMethod() == Integrator::RATTLE)
-                particles.constrainVelocities(tolerance, state);
-            particles.requireFiniteVelocities(state, className, H);
+                particles.constrainVelocities(tolerance);
+            particles.requireFiniteVelocities(className, H);
         });
-        lastStep.endsAt(state, settings);
+        lastStep.endsAt(state.positions(), dependencies);
         state.advanceTime(H);
     }
 
-    double computeKineticEnergy(OpenMM::ContextImpl& context) override {
-        HostState state(context);
-        return particles.computeKineticEnergy(state);
+    double computeKineticEnergy(OpenMM::ContextImpl&) override {
+        const Turn turn(state);
+        return particles.computeKineticEnergy();
     }
 
     void stateChanged(OpenMM::State::DataType changed) override {
@@ -80,11 +84,21 @@ public:
     }
 
 private:
+    /** What the averaged force depends on beside positions and parameters, and what nobody announces a change of. */
+    using Dependencies = std::tuple<double, int, int, int, int, int, std::string, stiffcore::Box>;
+    Dependencies findDependencies(const Integrator& integrator) const {
+        return {integrator.getFrequency(),           integrator.getFilter(),
+                integrator.getNumMicroSteps(),       integrator.getNumPeriods(),
+                integrator.getVibratedForceGroups(), integrator.getIntegrationForceGroups(),
+                integrator.getPhaseParameter(),      state.box()};
+    }
+
     Backend backend;
+    State state;
     HostParticles<Backend> particles;
     MicroIntegration<Backend> micro;
-    std::vector<OpenMM::Vec3> accelerations; // averaged
-    LastStep<MicroSettings> lastStep;
+    Vectors accelerations; // averaged
+    LastStep<Dependencies> lastStep;
 };
 
 } // namespace stiffhost

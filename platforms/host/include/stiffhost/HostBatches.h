@@ -1,7 +1,7 @@
 #ifndef STIFFHOST_HOST_BATCHES_H_
 #define STIFFHOST_HOST_BATCHES_H_
 
-#include "HostState.h"
+#include "Vectors.h"
 #include "setup/Blocks.h"
 #include "stiffcore/batch/Batches.h"
 #include <atomic>

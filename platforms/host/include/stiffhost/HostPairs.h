@@ -2,8 +2,6 @@
 #define STIFFHOST_HOST_PAIRS_H_
 
 #include "HostBatches.h"
-#include "HostState.h"
-#include "openmm/internal/ContextImpl.h"
 #include "openmmstiff/MassPenaltyIntegrator.h"
 #include "setup/Blocks.h"
 #include "setup/Kept.h"
@@ -26,17 +24,18 @@ template <class Backend> class HostPairs : public HostBatches<Backend, stiffcore
 public:
     using Integrator = OpenMMStiff::MassPenaltyIntegrator;
     using Pairs = std::vector<OpenMMStiff::PenalizedPair>;
+    using State = typename Backend::State;
 
-    using HostBatches<Backend, stiffcore::PairBatch>::HostBatches;
+    HostPairs(Backend& backend, State& state) : HostBatches<Backend, stiffcore::PairBatch>(backend), state(state) {
+    }
 
     /** Prepare, unless that has to wait for positions. */
-    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::vector<double>& masses,
-                    const std::string& className) {
+    void initialize(const Integrator& integrator, const std::vector<double>& masses, const std::string& className) {
         this->masses = masses;
         this->className = className;
-        readParameters(context.getSystem(), integrator.getIntegrationForceGroups());
+        readParameters(integrator.getIntegrationForceGroups());
         if (!integrator.getUseBondedForces() || !bonded->needsGeometry())
-            prepare(context, integrator, [] {});
+            prepare(integrator, [] {});
     }
 
     /**
@@ -45,9 +44,8 @@ public:
      * @param beforeChange   called before the pairs become others
      * @return whether they have
      */
-    template <class BeforeChange>
-    bool prepare(OpenMM::ContextImpl& context, const Integrator& integrator, BeforeChange&& beforeChange) {
-        auto collect = [&](const Integrator& integrator) { return choose(context, Settings(integrator)); };
+    template <class BeforeChange> bool prepare(const Integrator& integrator, BeforeChange&& beforeChange) {
+        auto collect = [&](const Integrator& integrator) { return choose(Settings(integrator)); };
         if (!kept.update(integrator, collect) && arrangedAsKept)
             return false;
         arrangedAsKept = true;
@@ -56,13 +54,13 @@ public:
                 return false;
             beforeChange();
         }
-        arrange(context.getSystem(), kept.get());
+        arrange(kept.get());
         return true;
     }
 
     /** The pairs as they will be after the next prepare(). */
-    Pairs getNextPairs(OpenMM::ContextImpl& context, const Integrator& integrator) {
-        return choose(context, Settings(integrator));
+    Pairs getNextPairs(const Integrator& integrator) {
+        return choose(Settings(integrator));
     }
 
     /** The parameters of the bonded forces may have changed. */
@@ -101,9 +99,9 @@ public:
         stiffnessKnown = false;
     }
     /** Go back to pairs of before, until the next prepare(). */
-    void restore(const OpenMM::System& system, const Pairs& before) {
+    void restore(const Pairs& before) {
         forgetParameters();
-        arrange(system, before);
+        arrange(before);
         arrangedAsKept = false;
     }
 
@@ -141,27 +139,28 @@ private:
         }
     };
 
-    Pairs choose(OpenMM::ContextImpl& context, const Settings& settings) {
-        readParameters(context.getSystem(), settings.integrationGroups);
+    Pairs choose(const Settings& settings) {
+        readParameters(settings.integrationGroups);
         if (settings.useBondedForces)
-            updateStiffness(context);
-        return OpenMMStiff::choosePairs(context.getSystem(), settings.useBondedForces ? bonded.get() : nullptr,
+            updateStiffness();
+        return OpenMMStiff::choosePairs(state.getSystem(), settings.useBondedForces ? bonded.get() : nullptr,
                                         settings.pairs, settings.period, className);
     }
 
-    void arrange(const OpenMM::System& system, const Pairs& next) {
+    void arrange(const Pairs& next) {
         pairs = next;
         std::vector<std::vector<int>> particles;
         for (const auto& pair : pairs)
             particles.push_back({pair.particle1, pair.particle2});
-        HostBatches<Backend, stiffcore::PairBatch>::arrange(OpenMMStiff::connect(system, particles), pairs, masses);
+        HostBatches<Backend, stiffcore::PairBatch>::arrange(OpenMMStiff::connect(state.getSystem(), particles), pairs,
+                                                            masses);
         noise.resize(pairs.size());
     }
 
-    void readParameters(const OpenMM::System& all, int integrationGroups) {
+    void readParameters(int integrationGroups) {
         if (bonded != nullptr && parametersKnown && integrationGroups == bondedGroups)
             return;
-        auto present = std::make_unique<OpenMMStiff::BondedStiffness>(all, integrationGroups, className);
+        auto present = std::make_unique<OpenMMStiff::BondedStiffness>(state.getSystem(), integrationGroups, className);
         if (bonded == nullptr || integrationGroups != bondedGroups || !present->hasSameParameters(*bonded)) {
             stiffnessKnown = false;
             bonded = std::move(present);
@@ -170,7 +169,7 @@ private:
         parametersKnown = true;
     }
 
-    void updateStiffness(OpenMM::ContextImpl& context) {
+    void updateStiffness() {
         if (stiffnessKnown)
             return;
         if (restored.size() == bonded->pairs.size())
@@ -178,18 +177,18 @@ private:
         else {
             OpenMMStiff::PresentGeometry geometry;
             if (bonded->needsGeometry()) {
-                requirePositions(context);
-                HostState state(context);
+                state.requirePositions();
                 geometry.positions = state.positions();
                 geometry.box = state.box();
-                geometry.parameters = context.getParameters();
+                geometry.parameters = state.getParameters();
             }
-            bonded->compute(context.getSystem(), geometry);
+            bonded->compute(state.getSystem(), geometry);
         }
         restored.clear();
         stiffnessKnown = true;
     }
 
+    State& state;
     std::vector<double> masses;
     std::string className;
     OpenMMStiff::Kept<Settings, Pairs> kept;

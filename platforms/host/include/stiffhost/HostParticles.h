@@ -1,7 +1,7 @@
 #ifndef STIFFHOST_HOST_PARTICLES_H_
 #define STIFFHOST_HOST_PARTICLES_H_
 
-#include "HostState.h"
+#include "Vectors.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/System.h"
 #include "openmmstiff/internal/StepFailure.h"
@@ -18,6 +18,7 @@ namespace stiffhost {
  * The Backend says how loops over particles and blocks run and where random numbers come from:
  *
  *     Real                          the scalar type for small blocks: double, or one with lanes
+ *     State                         the kind of state, see HostState
  *     Backend(ContextImpl&)
  *     int getNumThreads() const
  *     void forEachPart(int n, f)    calls f(begin, end, thread) for parts of [0, n), a thread's always the same
@@ -26,12 +27,13 @@ namespace stiffhost {
  */
 template <class Backend> class HostParticles {
 public:
-    using Vectors = std::vector<OpenMM::Vec3>;
+    using State = typename Backend::State;
 
-    explicit HostParticles(Backend& backend) : backend(backend) {
+    HostParticles(Backend& backend, State& state) : backend(backend), state(state) {
     }
 
-    void initialize(const OpenMM::System& system) {
+    void initialize() {
+        const OpenMM::System& system = state.getSystem();
         const int numParticles = system.getNumParticles();
         masses.resize(numParticles);
         inverseMasses.resize(numParticles);
@@ -66,15 +68,15 @@ public:
      * Execute a step. If it throws, the positions and velocities are those from before, and if these were not finite
      * they are to blame.
      */
-    template <class Step> void orRestore(HostState& state, const std::string& className, Step&& step) {
+    template <class Step> void orRestore(const std::string& className, Step&& step) {
         savedPositions = state.positions();
         savedVelocities = state.velocities();
         try {
             step();
         }
         catch (...) {
-            state.positions() = savedPositions;
-            state.velocities() = savedVelocities;
+            state.changePositions() = savedPositions;
+            state.changeVelocities() = savedVelocities;
             requireFinite(savedPositions, "position", "setPositions()", className);
             requireFinite(savedVelocities, "velocity", "setVelocities()", className);
             throw;
@@ -90,21 +92,21 @@ public:
     }
 
     /** v <- v + t a */
-    void kick(double t, const Vectors& accelerations, HostState& state) {
-        kick(t, accelerations, masses, state);
+    void kick(double t, const Vectors& accelerations) {
+        kick(t, accelerations, masses);
     }
     /** The same, for the particles whose entry in `moving` is not 0. */
-    void kick(double t, const Vectors& accelerations, const std::vector<double>& moving, HostState& state) {
-        double* v = components(state.velocities());
+    void kick(double t, const Vectors& accelerations, const std::vector<double>& moving) {
+        double* v = components(state.changeVelocities());
         backend.forEachPart(masses.size(), [&](int begin, int end, int) {
             stiffcore::kick(t, components(accelerations), moving.data(), v, begin, end);
         });
     }
 
     /** x <- x + t v, for the particles whose entry in `moving` is not 0 */
-    void drift(double t, const std::vector<double>& moving, HostState& state) {
+    void drift(double t, const std::vector<double>& moving) {
         const double* v = components(state.velocities());
-        double* x = components(state.positions());
+        double* x = components(state.changePositions());
         backend.forEachPart(masses.size(),
                             [&](int begin, int end, int) { stiffcore::drift(t, v, moving.data(), x, begin, end); });
     }
@@ -113,23 +115,24 @@ public:
      * Execute a motion over a time t, and bring the positions back to the constraints along the directions that these
      * had before; velocities change by the way that took, over t.
      */
-    template <class Motion> void constrainMotion(double t, double tolerance, HostState& state, Motion&& motion) {
+    template <class Motion> void constrainMotion(double t, double tolerance, Motion&& motion) {
         if (hasConstraints)
             unmoved = state.positions();
         motion();
         if (!hasConstraints)
             return;
-        Vectors &positions = state.positions(), &velocities = state.velocities();
-        unconstrained = positions;
-        state.constraints().apply(unmoved, positions, inverseMasses, tolerance);
+        unconstrained = state.positions();
+        state.constrainPositions(unmoved, inverseMasses, tolerance);
+        const Vectors& positions = state.positions();
+        Vectors& velocities = state.changeVelocities();
         for (size_t i = 0; i < masses.size(); i++)
             if (constrained[i] && masses[i] > 0)
                 velocities[i] += (positions[i] - unconstrained[i]) / t;
     }
 
-    void constrainVelocities(double tolerance, HostState& state) {
+    void constrainVelocities(double tolerance) {
         if (hasConstraints)
-            state.constraints().applyToVelocities(state.positions(), state.velocities(), inverseMasses, tolerance);
+            state.constrainVelocities(inverseMasses, tolerance);
     }
 
     /** Draw the noise of an Ornstein-Uhlenbeck flow; its user may change it before the flow. */
@@ -141,18 +144,18 @@ public:
     }
 
     /** Execute the Ornstein-Uhlenbeck flow with the noise that was drawn. */
-    void thermalize(const stiffcore::OrnsteinUhlenbeck& flow, HostState& state) {
-        thermalize(flow, masses, state);
+    void thermalize(const stiffcore::OrnsteinUhlenbeck& flow) {
+        thermalize(flow, masses);
     }
     /** The same, for the particles whose entry in `moving` is not 0. */
-    void thermalize(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<double>& moving, HostState& state) {
-        double* v = components(state.velocities());
+    void thermalize(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<double>& moving) {
+        double* v = components(state.changeVelocities());
         backend.forEachPart(masses.size(), [&](int begin, int end, int) {
             flow.apply(components(noise), moving.data(), v, begin, end);
         });
     }
 
-    double computeKineticEnergy(HostState& state) const {
+    double computeKineticEnergy() const {
         return computeKineticEnergy(state.velocities());
     }
     double computeKineticEnergy(const Vectors& velocities) const {
@@ -163,22 +166,16 @@ public:
     }
 
     /** Throw an exception if a velocity, or its square, is not finite after a step. */
-    void requireFiniteVelocities(HostState& state, const std::string& className, double stepSize) const {
-        const Vectors& velocities = state.velocities();
-        double sum = 0;
-        for (const OpenMM::Vec3& v : velocities)
-            sum += v.dot(v);
-        if (std::isfinite(sum))
+    void requireFiniteVelocities(const std::string& className, double stepSize) const {
+        const int place = findNotFinite(state.velocities());
+        if (place < 0)
             return;
-        for (size_t i = 0; i < velocities.size(); i++)
-            if (!std::isfinite(velocities[i].dot(velocities[i]))) {
-                std::stringstream message;
-                message << className << ": the velocity of particle " << i
-                        << " is not finite, or its square is not, after a step of " << stepSize
-                        << " ps. Use a smaller step size, or minimize the energy first."
-                        << " The positions and velocities are those before the step";
-                throw OpenMMStiff::StepFailure(message.str());
-            }
+        std::stringstream message;
+        message << className << ": the velocity of particle " << place
+                << " is not finite, or its square is not, after a step of " << stepSize
+                << " ps. Use a smaller step size, or minimize the energy first."
+                << " The positions and velocities are those before the step";
+        throw OpenMMStiff::StepFailure(message.str());
     }
 
 private:
@@ -197,6 +194,7 @@ private:
     }
 
     Backend& backend;
+    State& state;
     std::vector<double> masses, inverseMasses;
     std::vector<char> constrained;
     bool hasConstraints = false;

@@ -3,44 +3,78 @@
 
 #include "ReferenceConstraints.h"
 #include "ReferencePlatform.h"
-#include "openmm/OpenMMException.h"
-#include "openmm/Vec3.h"
+#include "Vectors.h"
+#include "openmm/Platform.h"
+#include "openmm/System.h"
 #include "openmm/internal/ContextImpl.h"
 #include "stiffcore/Geometry.h"
-#include <algorithm>
-#include <istream>
-#include <sstream>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace stiffhost {
 
 /**
- * The state of a Context whose platform keeps it in double precision in the memory of the host: the Reference
- * platform and those derived from it.
+ * The state of a Context, for one kernel and as long as that lives: all that kernels read and change of a Context goes
+ * through here. This one is for platforms that keep it in double precision in the memory of the host: the Reference
+ * platform and those derived from it. A Backend names its kind of state, and another kind has the same members. What
+ * such a one may rely on, if it has to fetch vectors from a device and to send them back:
+ *
+ *  - A kernel uses the state only while it holds a Turn, and holds one at a time. At the beginning of a turn nothing is
+ *    known of the vectors and the box: others may have changed them. At its end, also by an exception, the Context
+ *    must have what has been changed.
+ *  - Vectors are read through positions(), velocities() and forces(), and changed only through changePositions() and
+ *    changeVelocities(). The references are valid until the next call that reaches OpenMM: computeForces(),
+ *    computeVirtualSites(), setParameter() and the end of the turn. These must see what has been changed, and
+ *    computeVirtualSites() changes positions itself.
+ *  - Changes by a kernel are not announced to the integrator, and positions that have not been set stay so.
+ *  - Constraints are solved in the memory of the host, along the directions that they had before: what ContextImpl
+ *    offers takes those of the end.
  */
 class HostState {
 public:
     explicit HostState(OpenMM::ContextImpl& context)
-            : data(*reinterpret_cast<OpenMM::ReferencePlatform::PlatformData*>(context.getPlatformData())) {
+            : context(context),
+              data(*static_cast<OpenMM::ReferencePlatform::PlatformData*>(context.getPlatformData())) {
     }
-    std::vector<OpenMM::Vec3>& positions() {
+
+    /** A call of a kernel, during which nobody else changes the state. */
+    class Turn {
+    public:
+        explicit Turn(const HostState&) {
+        }
+        ~Turn() {
+        }
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+    };
+
+    const OpenMM::System& getSystem() const {
+        return context.getSystem();
+    }
+    const std::string& getPlatformName() const {
+        return context.getPlatform().getName();
+    }
+    /** Whether forces are computed in double precision. */
+    bool hasPreciseForces() const {
+        return context.getPlatform().supportsDoublePrecision();
+    }
+
+    /** Throw OpenMM's exception if the positions have not been set. (No force is in no group, so none is computed.) */
+    void requirePositions() {
+        context.calcForcesAndEnergy(false, false, 0);
+    }
+    const Vectors& positions() const {
         return *data.positions;
     }
-    const std::vector<OpenMM::Vec3>& positions() const {
+    Vectors& changePositions() {
         return *data.positions;
     }
-    std::vector<OpenMM::Vec3>& velocities() {
+    const Vectors& velocities() const {
         return *data.velocities;
     }
-    const std::vector<OpenMM::Vec3>& velocities() const {
+    Vectors& changeVelocities() {
         return *data.velocities;
-    }
-    const std::vector<OpenMM::Vec3>& forces() const {
-        return *data.forces;
-    }
-    OpenMM::ReferenceConstraints& constraints() {
-        return *data.constraints;
     }
     stiffcore::Box box() const {
         stiffcore::Box box;
@@ -49,63 +83,53 @@ public:
                 box.vectors[i][j] = data.periodicBoxVectors[i][j];
         return box;
     }
+
+    /** Compute the forces of some groups at the present positions. */
+    void computeForces(int groups) {
+        context.calcForcesAndEnergy(true, false, groups);
+    }
+    /** The forces that have been computed last, maybe by somebody else, and of which groups they are. */
+    const Vectors& forces() const {
+        return *data.forces;
+    }
+    int getLastForceGroups() const {
+        return context.getLastForceGroups();
+    }
+    void computeVirtualSites() {
+        context.computeVirtualSites();
+    }
+
+    /** Bring positions back to the constraints, along the directions that these have at positions before a motion. */
+    void constrainPositions(Vectors& before, std::vector<double>& inverseMasses, double tolerance) {
+        data.constraints->apply(before, *data.positions, inverseMasses, tolerance);
+    }
+    void constrainVelocities(std::vector<double>& inverseMasses, double tolerance) {
+        data.constraints->applyToVelocities(*data.positions, *data.velocities, inverseMasses, tolerance);
+    }
+
+    double time() const {
+        return data.time;
+    }
     void advanceTime(double stepSize) {
         data.time += stepSize;
         data.stepCount++;
     }
 
+    const std::map<std::string, double>& getParameters() const {
+        return context.getParameters();
+    }
+    double getParameter(const std::string& name) const {
+        return context.getParameter(name);
+    }
+    /** This tells the integrator, as if somebody else had changed the parameter. */
+    void setParameter(const std::string& name, double value) {
+        context.setParameter(name, value);
+    }
+
 private:
+    OpenMM::ContextImpl& context;
     OpenMM::ReferencePlatform::PlatformData& data;
 };
-
-/** Read the data of an integrator from a checkpoint. */
-template <class T> void readCheckpoint(std::istream& stream, T* data, size_t count) {
-    stream.read((char*) data, sizeof(T) * count);
-    if (!stream)
-        throw OpenMM::OpenMMException("loadCheckpoint: the checkpoint ends before the integrator's data; it was written"
-                                      " with another integrator");
-}
-
-/** A number, and arrays whose length goes before them, in a checkpoint. */
-template <class T> void writeCheckpoint(std::ostream& stream, const T& value) {
-    stream.write((const char*) &value, sizeof(T));
-}
-template <class T> void writeCheckpoint(std::ostream& stream, const std::vector<T>& values) {
-    writeCheckpoint(stream, values.size());
-    stream.write((const char*) values.data(), sizeof(T) * values.size());
-}
-template <class T> void readCheckpoint(std::istream& stream, std::vector<T>& values) {
-    size_t number;
-    readCheckpoint(stream, &number, 1);
-    values.resize(number);
-    readCheckpoint(stream, values.data(), number);
-}
-
-/** The components of an array of vectors, one after the other. */
-inline double* components(std::vector<OpenMM::Vec3>& vectors) {
-    return reinterpret_cast<double*>(vectors.data());
-}
-
-inline const double* components(const std::vector<OpenMM::Vec3>& vectors) {
-    return reinterpret_cast<const double*>(vectors.data());
-}
-
-/** Throw OpenMM's exception if the positions have not been set. (No force is in no group, so none is computed.) */
-inline void requirePositions(OpenMM::ContextImpl& context) {
-    context.calcForcesAndEnergy(false, false, 0);
-}
-
-/** How error messages call the molecule with some particles. */
-inline std::string describeMolecule(const std::vector<int>& particles, int count) {
-    const int most = 12;
-    std::stringstream list;
-    list << "the molecule with " << (count == 1 ? "particle" : "particles");
-    for (int i = 0; i < std::min(count, most); i++)
-        list << (i > 0 ? ", " : " ") << particles[i];
-    if (count > most)
-        list << ", ... " << particles[count - 1] << " (" << count << " in all)";
-    return list.str();
-}
 
 } // namespace stiffhost
 

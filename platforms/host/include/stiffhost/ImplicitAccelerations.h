@@ -3,13 +3,12 @@
 
 #include "HostParticles.h"
 #include "HostStiffTerms.h"
+#include "LastStep.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/methods/ImplicitSolve.h"
 #include "openmm/CustomNonbondedForce.h"
 #include "openmm/NonbondedForce.h"
-#include "openmm/Platform.h"
-#include "openmm/internal/ContextImpl.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -26,20 +25,20 @@ namespace stiffhost {
 template <class Backend> class ImplicitAccelerations {
 public:
     using Integrator = OpenMMStiff::ZhangSkeelIntegrator;
-    using Vectors = std::vector<OpenMM::Vec3>;
+    using State = typename Backend::State;
 
-    ImplicitAccelerations(Backend& backend, HostParticles<Backend>& particles)
-            : backend(backend), particles(particles), blocks(backend) {
+    ImplicitAccelerations(Backend& backend, State& state, HostParticles<Backend>& particles)
+            : backend(backend), state(state), particles(particles), blocks(backend) {
     }
 
-    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator, const std::string& className) {
+    void initialize(const Integrator& integrator, const std::string& className) {
         this->className = className;
-        implicit.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
-        prepare(context, integrator);
+        implicit.assign(particles.getMasses().size(), OpenMM::Vec3());
+        prepare(integrator);
     }
 
     /** Bring the terms up to date. */
-    void prepare(OpenMM::ContextImpl& context, const Integrator& integrator) {
+    void prepare(const Integrator& integrator) {
         TermSelection selection;
         selection.scope = OpenMMStiff::findTermScope(integrator);
         selection.stiffGroups = integrator.getStiffForceGroups();
@@ -49,8 +48,8 @@ public:
         const auto* langevin = dynamic_cast<const OpenMMStiff::ZhangSkeelLangevinIntegrator*>(&integrator);
         if (langevin != nullptr && !langevin->getThermalizeStiffModes())
             selection.rows.period = std::numeric_limits<double>::infinity();
-        if (blocks.prepare(context.getSystem(), particles.getMasses(), selection, className))
-            known = false;
+        if (blocks.prepare(state.getSystem(), particles.getMasses(), selection, className))
+            lastStep.forget();
     }
 
     HostStiffTerms<Backend>& getBlocks() {
@@ -58,7 +57,7 @@ public:
     }
     /** They have to be computed anew. */
     void forget() {
-        known = false;
+        lastStep.forget();
     }
     void forgetParameters() {
         blocks.forgetParameters();
@@ -69,17 +68,15 @@ public:
     }
 
     /** Compute f for the Context's present positions, unless it is still that of the last step. */
-    void update(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
-        const bool current = known && Dependencies(state, integrator) == dependencies;
-        known = false;
-        if (current)
+    void update(const Integrator& integrator) {
+        if (lastStep.isContinuedBy(state.positions(), Dependencies(state, integrator)))
             return;
-        context.computeVirtualSites();
-        compute(context, state, integrator);
+        state.computeVirtualSites();
+        compute(integrator);
     }
-    /** The next step begins where f was computed last. */
-    void keep() {
-        known = true;
+    /** The next step begins where f was computed last, at the Context's present positions, which are returned. */
+    const Vectors& keep() {
+        return lastStep.endsAt(state.positions(), dependencies);
     }
 
     /** f(x) as update() has left it [nm/ps^2]. */
@@ -88,14 +85,14 @@ public:
     }
 
     /** Move from x to q = x + b h^2 a; particles bound by constraints stay where these hold. */
-    void show(const Integrator& integrator, Vectors& positions) {
+    void show(const Integrator& integrator) {
         if (integrator.getMethod() == Integrator::NewmarkOneIteration)
             return;
-        shift(factor(integrator), positions);
+        shift(factor(integrator));
     }
 
     /** The velocities with which NewmarkOneIteration drifts: u <- (M + b h^2 H1(x))^-1 M v. */
-    const Vectors& filterVelocities(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+    const Vectors& filterVelocities(const Integrator& integrator) {
         const Vectors& velocities = state.velocities();
         solution = velocities;
         rightSide.resize(velocities.size());
@@ -103,8 +100,8 @@ public:
             for (int i = begin; i < end; i++)
                 rightSide[i] = velocities[i] * particles.getMasses()[i];
         });
-        blocks.setGlobals(context.getParameters());
-        solve(state, rightSide, integrator, solution);
+        blocks.setGlobals(state.getParameters());
+        solve(rightSide, integrator, solution);
         return solution;
     }
 
@@ -127,7 +124,7 @@ private:
         int stiffGroups = 0, integrationGroups = 0;
         stiffcore::Box box = {};
         Dependencies() = default;
-        Dependencies(const HostState& state, const Integrator& integrator)
+        Dependencies(const State& state, const Integrator& integrator)
                 : stepSize(integrator.getStepSize()), beta(integrator.getBeta()),
                   tolerance(integrator.getNewtonTolerance()), method(integrator.getMethod()),
                   stiffGroups(integrator.getStiffForceGroups()),
@@ -145,45 +142,45 @@ private:
         return integrator.getBeta() * h * h;
     }
 
-    void compute(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+    void compute(const Integrator& integrator) {
         dependencies = Dependencies(state, integrator);
-        blocks.setGlobals(context.getParameters());
+        blocks.setGlobals(state.getParameters());
         numIterations = 0;
         switch (integrator.getMethod()) {
         case Integrator::SimplifiedStiff:
         case Integrator::Simplified:
-            return computeSimplified(context, state, integrator, integrator.getIntegrationForceGroups());
+            return computeSimplified(integrator, integrator.getIntegrationForceGroups());
         case Integrator::ZhangSkeel:
-            return computeZhangSkeel(context, state, integrator);
+            return computeZhangSkeel(integrator);
         case Integrator::Newmark:
-            return iterate(context, state, integrator);
+            return iterate(integrator);
         case Integrator::NewmarkOneIteration:
-            context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
+            state.computeForces(integrator.getIntegrationForceGroups());
             return particles.divideByMasses(state.forces(), implicit);
         }
     }
 
     /** (M + b h^2 H1(x)) a = F(x), with the forces of some groups */
-    void computeSimplified(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator, int groups) {
-        context.calcForcesAndEnergy(true, false, groups);
+    void computeSimplified(const Integrator& integrator, int groups) {
+        state.computeForces(groups);
         particles.divideByMasses(state.forces(), implicit);
-        solve(state, state.forces(), integrator, implicit);
+        solve(state.forces(), integrator, implicit);
     }
 
     /**
      * f = a - 1/2 b^2 h^4 M^-1 (a . V1''' . a) + M^-1 F0, where a belongs to F1 alone. V1 is everything, unless stiff
      * groups are chosen.
      */
-    void computeZhangSkeel(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+    void computeZhangSkeel(const Integrator& integrator) {
         const int all = integrator.getIntegrationForceGroups(), chosen = integrator.getStiffForceGroups();
         const int slow = (chosen == 0 ? 0 : all & ~chosen), stiff = all & ~slow;
         for (Vectors* vectors : {&corrected, &explicitPart, &contraction})
             vectors->resize(implicit.size());
         if (slow != 0) {
-            context.calcForcesAndEnergy(true, false, slow);
+            state.computeForces(slow);
             particles.divideByMasses(state.forces(), explicitPart);
         }
-        computeSimplified(context, state, integrator, stiff);
+        computeSimplified(integrator, stiff);
         const double* positions = components(state.positions());
         const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
             return contractThirdDerivatives(batch, positions, components(implicit), dependencies.box, work,
@@ -207,18 +204,17 @@ private:
      * M a = F(x + b h^2 a), by Newton's method with the stiff part of the Hessian. With the tolerance left to us, the
      * iteration ends at the rounding of the forces: in single precision, when it no longer gets closer.
      */
-    void iterate(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+    void iterate(const Integrator& integrator) {
         const double c = factor(integrator), asked = integrator.getNewtonTolerance();
         const double tolerance = (asked > 0 ? asked : doubleTolerance);
-        const bool roundsToSingle = !context.getPlatform().supportsDoublePrecision();
+        const bool roundsToSingle = !state.hasPreciseForces();
         double least = std::numeric_limits<double>::infinity(), previous = least;
-        Vectors& positions = state.positions();
-        start = positions;
-        rightSide.resize(positions.size());
-        solution.resize(positions.size());
+        start = state.positions();
+        rightSide.resize(start.size());
+        solution.resize(start.size());
         std::fill(implicit.begin(), implicit.end(), OpenMM::Vec3());
         while (true) {
-            context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
+            state.computeForces(integrator.getIntegrationForceGroups());
             const Vectors& forces = state.forces();
             backend.forEachPart(solution.size(), [&](int begin, int end, int) {
                 for (int i = begin; i < end; i++) {
@@ -227,7 +223,7 @@ private:
                     solution[i] = (mass > 0 ? rightSide[i] / mass : OpenMM::Vec3());
                 }
             });
-            solve(state, rightSide, integrator, solution);
+            solve(rightSide, integrator, solution);
             double squaredChange = 0, squaredSize = 0;
             int last = 0;
             for (size_t i = 0; i < solution.size(); i++) {
@@ -248,19 +244,19 @@ private:
             if (change <= tolerance || isRounding)
                 break;
             if (numIterations == maxIterations || !std::isfinite(change))
-                refuseIteration(context, integrator, last, change, least, tolerance, roundsToSingle);
+                refuseIteration(integrator, last, change, least, tolerance, roundsToSingle);
             previous = change;
-            positions = start;
-            shift(c, positions);
-            context.computeVirtualSites();
+            state.changePositions() = start;
+            shift(c);
+            state.computeVirtualSites();
         }
-        positions = start;
-        context.computeVirtualSites();
+        state.changePositions() = start;
+        state.computeVirtualSites();
     }
 
     /** Say that Newton's iteration does not converge, and what may be the reason. */
-    [[noreturn]] void refuseIteration(OpenMM::ContextImpl& context, const Integrator& integrator, int particle,
-                                      double change, double least, double tolerance, bool roundsToSingle) const {
+    [[noreturn]] void refuseIteration(const Integrator& integrator, int particle, double change, double least,
+                                      double tolerance, bool roundsToSingle) const {
         std::stringstream message, remedy;
         message << "Newton's method for a = M^-1 F(x + beta h^2 a) ";
         if (std::isfinite(change))
@@ -271,10 +267,10 @@ private:
             message << "diverges: after " << numIterations << " iterations the acceleration of particle " << particle
                     << " is not finite";
         if (roundsToSingle && std::isfinite(change) && least < singleTolerance)
-            remedy << " The forces of the platform " << context.getPlatform().getName()
+            remedy << " The forces of the platform " << state.getPlatformName()
                    << " are in single precision, which may not allow this: call setNewtonTolerance() with 0, for what"
                    << " they do allow, or use the Reference platform.";
-        remedy << describeJump(context.getSystem(), integrator.getIntegrationForceGroups())
+        remedy << describeJump(state.getSystem(), integrator.getIntegrationForceGroups())
                << " Add the forces that are stiff to setStiffForceGroups(), or use";
         refuse(message.str(), integrator, remedy.str());
     }
@@ -303,7 +299,8 @@ private:
     }
 
     /** positions <- positions + c a */
-    void shift(double c, Vectors& positions) {
+    void shift(double c) {
+        Vectors& positions = state.changePositions();
         backend.forEachPart(positions.size(), [&](int begin, int end, int) {
             for (int i = begin; i < end; i++)
                 if (particles.getMasses()[i] > 0 && !particles.isConstrained(i))
@@ -312,7 +309,7 @@ private:
     }
 
     /** Solve (M + b h^2 H1) a = F for the particles of blocks, at the Context's positions. */
-    void solve(HostState& state, const Vectors& F, const Integrator& integrator, Vectors& a) {
+    void solve(const Vectors& F, const Integrator& integrator, Vectors& a) {
         const double c = factor(integrator);
         const Vectors& positions = state.positions();
         const stiffcore::Box box = state.box();
@@ -342,11 +339,12 @@ private:
     /// water, where much larger forces cancel each other.
     static constexpr double singleTolerance = 1e-4;
     Backend& backend;
+    State& state;
     HostParticles<Backend>& particles;
     HostStiffTerms<Backend> blocks;
     std::string className;
     Dependencies dependencies;
-    bool known = false;
+    LastStep<Dependencies> lastStep;
     int numIterations = 0;
     /// a at the positions that f belongs to.
     Vectors implicit;

@@ -1,9 +1,11 @@
 #ifndef STIFFHOST_IMPULSE_KERNEL_H_
 #define STIFFHOST_IMPULSE_KERNEL_H_
 
+#include "Checkpoints.h"
 #include "HostParticles.h"
 #include "HostStiffTerms.h"
 #include "LastStep.h"
+#include "SimTKOpenMMRealType.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
@@ -26,15 +28,18 @@ namespace stiffhost {
 template <class Backend> class ImpulseKernel : public OpenMMStiff::IntegrateImpulseStepKernel {
 public:
     using Integrator = OpenMMStiff::ImpulseIntegrator;
+    using State = typename Backend::State;
+    using Turn = typename State::Turn;
 
     ImpulseKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
-            : IntegrateImpulseStepKernel(name, platform), backend(context), particles(backend), blocks(backend) {
+            : IntegrateImpulseStepKernel(name, platform), backend(context), state(context), particles(backend, state),
+              blocks(backend) {
     }
 
-    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator) override {
-        particles.initialize(context.getSystem());
-        accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
-        prepare(context, integrator);
+    void initialize(OpenMM::ContextImpl&, const Integrator& integrator) override {
+        particles.initialize();
+        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
+        prepare(integrator);
     }
 
     void initializeRandom(int seed) override {
@@ -45,60 +50,59 @@ public:
         // execute() compares positions: there is no hidden state that others could leave behind.
     }
 
-    void execute(OpenMM::ContextImpl& context, const Integrator& integrator, bool stateModified) override {
-        HostState state(context);
-        prepare(context, integrator);
+    void execute(OpenMM::ContextImpl&, const Integrator& integrator, bool stateModified) override {
+        const Turn turn(state);
+        prepare(integrator);
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
-        const int numMicroSteps = chooseNumMicroSteps(state, integrator, 1);
-        const bool known = lastStep.isContinuedBy(state, Dependencies(state, integrator)) && !stateModified;
-        particles.orRestore(state, className, [&] {
+        const int numMicroSteps = chooseNumMicroSteps(integrator, 1);
+        const bool known = lastStep.isContinuedBy(state.positions(), Dependencies(state, integrator)) && !stateModified;
+        particles.orRestore(className, [&] {
             if (!known)
-                computeAccelerations(context, state, integrator);
-            particles.kick(0.5 * h, accelerations, state);
-            particles.constrainMotion(h, tolerance, state, [&] { flow(h, numMicroSteps, state, h); });
-            context.computeVirtualSites();
-            computeAccelerations(context, state, integrator);
-            particles.kick(0.5 * h, accelerations, state);
-            particles.constrainVelocities(tolerance, state);
-            particles.requireFiniteVelocities(state, className, h);
+                computeAccelerations(integrator);
+            particles.kick(0.5 * h, accelerations);
+            particles.constrainMotion(h, tolerance, [&] { flow(h, numMicroSteps, h); });
+            state.computeVirtualSites();
+            computeAccelerations(integrator);
+            particles.kick(0.5 * h, accelerations);
+            particles.constrainVelocities(tolerance);
+            particles.requireFiniteVelocities(className, h);
         });
-        lastStep.endsAt(state, dependencies);
+        lastStep.endsAt(state.positions(), dependencies);
         state.advanceTime(h);
     }
 
-    void executeLangevin(OpenMM::ContextImpl& context,
-                         const OpenMMStiff::ImpulseLangevinIntegrator& integrator) override {
-        HostState state(context);
-        prepare(context, integrator);
+    void executeLangevin(OpenMM::ContextImpl&, const OpenMMStiff::ImpulseLangevinIntegrator& integrator) override {
+        const Turn turn(state);
+        prepare(integrator);
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         const double kT = BOLTZ * integrator.getTemperature();
         const stiffcore::OrnsteinUhlenbeck heatBath(integrator.getFriction(), kT, h);
-        const int numMicroSteps = chooseNumMicroSteps(state, integrator, 2);
-        particles.orRestore(state, className, [&] {
-            computeAccelerations(context, state, integrator);
-            particles.kick(h, accelerations, state);
-            particles.constrainVelocities(tolerance, state);
-            particles.constrainMotion(h, tolerance, state, [&] {
-                flow(0.5 * h, numMicroSteps / 2, state, h);
+        const int numMicroSteps = chooseNumMicroSteps(integrator, 2);
+        particles.orRestore(className, [&] {
+            computeAccelerations(integrator);
+            particles.kick(h, accelerations);
+            particles.constrainVelocities(tolerance);
+            particles.constrainMotion(h, tolerance, [&] {
+                flow(0.5 * h, numMicroSteps / 2, h);
                 particles.drawNoise(heatBath);
-                particles.thermalize(heatBath, state);
-                flow(0.5 * h, numMicroSteps / 2, state, h);
+                particles.thermalize(heatBath);
+                flow(0.5 * h, numMicroSteps / 2, h);
             });
-            context.computeVirtualSites();
-            particles.requireFiniteVelocities(state, className, h);
+            state.computeVirtualSites();
+            particles.requireFiniteVelocities(className, h);
         });
         state.advanceTime(h);
     }
 
-    int computeNumMicroSteps(OpenMM::ContextImpl& context, const Integrator& integrator, int numFlows) override {
-        HostState state(context);
-        prepare(context, integrator);
-        return chooseNumMicroSteps(state, integrator, numFlows);
+    int computeNumMicroSteps(OpenMM::ContextImpl&, const Integrator& integrator, int numFlows) override {
+        const Turn turn(state);
+        prepare(integrator);
+        return chooseNumMicroSteps(integrator, numFlows);
     }
 
-    double computeKineticEnergy(OpenMM::ContextImpl& context) override {
-        HostState state(context);
-        return particles.computeKineticEnergy(state);
+    double computeKineticEnergy(OpenMM::ContextImpl&) override {
+        const Turn turn(state);
+        return particles.computeKineticEnergy();
     }
 
     void stateChanged(OpenMM::State::DataType changed) override {
@@ -143,7 +147,7 @@ private:
         int integrationGroups = 0;
         stiffcore::Box box = {};
         Dependencies() = default;
-        Dependencies(const HostState& state, const Integrator& integrator)
+        Dependencies(const State& state, const Integrator& integrator)
                 : kick(integrator.getKick()), integrationGroups(integrator.getIntegrationForceGroups()),
                   box(state.box()) {
         }
@@ -152,7 +156,7 @@ private:
         }
     };
 
-    void prepare(OpenMM::ContextImpl& context, const Integrator& integrator) {
+    void prepare(const Integrator& integrator) {
         TermSelection selection;
         selection.scope = OpenMMStiff::TermScope::Harmonic;
         selection.stiffGroups = integrator.getStiffForceGroups();
@@ -160,13 +164,13 @@ private:
         selection.rows.period = (integrator.getKick() == Integrator::Plain ? 0 : integrator.getProjectedPeriod());
         selection.rows.bends = (integrator.getKick() == Integrator::Mollified);
         selection.needsFrequency = true;
-        if (!blocks.prepare(context.getSystem(), particles.getMasses(), selection, className))
+        if (!blocks.prepare(state.getSystem(), particles.getMasses(), selection, className))
             return;
         lastStep.forget();
         frequency = unknown;
     }
 
-    int chooseNumMicroSteps(HostState& state, const Integrator& integrator, int numFlows) {
+    int chooseNumMicroSteps(const Integrator& integrator, int numFlows) {
         const double h = integrator.getStepSize();
         if (frequency == unknown) {
             const stiffcore::Box box = state.box();
@@ -212,15 +216,16 @@ private:
     }
 
     /** The motion over a time t without the slow forces. */
-    void flow(double t, int numMicroSteps, HostState& state, double stepSize) {
+    void flow(double t, int numMicroSteps, double stepSize) {
         const stiffcore::Box box = state.box();
-        particles.drift(t, blocks.getFreeMasses(), state);
+        particles.drift(t, blocks.getFreeMasses());
+        double *x = components(state.changePositions()), *v = components(state.changeVelocities());
         const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
-            gather(batch, components(state.positions()), work.x);
-            gatherVelocities(batch, components(state.velocities()), work.v);
+            gather(batch, x, work.x);
+            gatherVelocities(batch, v, work.v);
             flowFast(batch, t, numMicroSteps, box, work);
-            scatter(batch, work.x, components(state.positions()));
-            scatter(batch, work.v, components(state.velocities()));
+            scatter(batch, work.x, x);
+            scatter(batch, work.v, v);
             return areFinite(batch, work.x) & areFinite(batch, work.v);
         });
         if (!failed.empty())
@@ -229,16 +234,16 @@ private:
     }
 
     /** Compute what the slow forces do to the velocities, at the Context's present positions. */
-    void computeAccelerations(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+    void computeAccelerations(const Integrator& integrator) {
         dependencies = Dependencies(state, integrator);
         if (dependencies.kick == Integrator::Mollified)
-            computeMollified(context, state, integrator);
+            computeMollified(integrator);
         else
-            computeAtPositions(context, state, integrator);
+            computeAtPositions(integrator);
     }
 
-    void computeAtPositions(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
-        context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
+    void computeAtPositions(const Integrator& integrator) {
+        state.computeForces(integrator.getIntegrationForceGroups());
         particles.divideByMasses(state.forces(), accelerations);
         const double *x = components(state.positions()), *F = components(state.forces());
         const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
@@ -251,15 +256,14 @@ private:
                  "Use a smaller step size, or minimize the energy first");
     }
 
-    void computeMollified(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
-        std::vector<OpenMM::Vec3>& positions = state.positions();
-        actual = nearest = positions;
+    void computeMollified(const Integrator& integrator) {
+        actual = nearest = state.positions();
         std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
             return findNearestPoint(batch, components(actual), dependencies.box, work, components(nearest));
         });
         if (!failed.empty()) {
             // If the positions have not been set, OpenMM says so.
-            context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
+            state.computeForces(integrator.getIntegrationForceGroups());
             fail("the stiff coordinates of " + failed +
                          " cannot all be brought to their equilibrium"
                          " values: either the molecule is too distorted, or the values contradict each other, as they "
@@ -269,10 +273,10 @@ private:
                  "Use setKick() with Projected, which needs no such values, choose fewer coordinates with"
                  " setProjectedPeriod(), use a smaller step size, or minimize the energy first");
         }
-        positions = nearest;
-        context.computeVirtualSites();
-        context.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
-        positions = actual;
+        state.changePositions() = nearest;
+        state.computeVirtualSites();
+        state.computeForces(integrator.getIntegrationForceGroups());
+        state.changePositions() = actual;
         particles.divideByMasses(state.forces(), accelerations);
         failed = blocks.forEach([&](const auto& batch, auto& work) {
             return pullBack(batch, components(actual), components(nearest), components(state.forces()),
@@ -297,6 +301,7 @@ private:
     }
 
     Backend backend;
+    State state;
     HostParticles<Backend> particles;
     HostStiffTerms<Backend> blocks;
 
@@ -304,12 +309,12 @@ private:
     double frequency = unknown;
 
     // The kick at the end of the last step, which is that at the beginning of the next unless something has changed.
-    std::vector<OpenMM::Vec3> accelerations;
+    Vectors accelerations;
     Dependencies dependencies;
     LastStep<Dependencies> lastStep;
 
     // Scratch: positions, and those with the stiff coordinates at their equilibrium values.
-    std::vector<OpenMM::Vec3> actual, nearest;
+    Vectors actual, nearest;
 };
 
 } // namespace stiffhost

@@ -1,29 +1,30 @@
 #ifndef STIFFHOST_LAST_STEP_H_
 #define STIFFHOST_LAST_STEP_H_
 
-#include "HostState.h"
-#include "openmm/Vec3.h"
-#include <vector>
+#include "Vectors.h"
 
 namespace stiffhost {
 
 /**
  * Where the last step has ended: the accelerations computed there begin the next one, unless something has changed.
  * Dependencies are what they depend on beside positions and parameters, and what nobody announces a change of.
+ * (PenalizedVelocities remembers other positions: velocities are tied anew between steps too, and their tie is undone
+ * with a step that fails.)
  */
 template <class Dependencies> class LastStep {
 public:
     /** Whether a step begins where the last one has ended. From now on that is not known, until the step has ended. */
-    bool isContinuedBy(HostState& state, const Dependencies& present) {
-        const bool continued = known && state.positions() == positions && present == dependencies;
+    bool isContinuedBy(const Vectors& present, const Dependencies& dependencies) {
+        const bool continued = known && present == positions && dependencies == this->dependencies;
         known = false;
         return continued;
     }
-    /** A step has ended here. */
-    void endsAt(HostState& state, const Dependencies& present) {
-        positions = state.positions();
-        dependencies = present;
+    /** A step has ended here: at positions that are kept, and returned. */
+    const Vectors& endsAt(const Vectors& present, const Dependencies& dependencies) {
+        positions = present;
+        this->dependencies = dependencies;
         known = true;
+        return positions;
     }
     /** Something has changed. */
     void forget() {
@@ -31,7 +32,7 @@ public:
     }
 
 private:
-    std::vector<OpenMM::Vec3> positions;
+    Vectors positions;
     Dependencies dependencies = {};
     bool known = false;
 };

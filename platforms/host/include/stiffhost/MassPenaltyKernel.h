@@ -8,7 +8,6 @@
 #include "SimTKOpenMMRealType.h"
 #include "openmm/AndersenThermostat.h"
 #include "openmm/OpenMMException.h"
-#include "openmm/internal/ContextImpl.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
@@ -30,51 +29,55 @@ namespace stiffhost {
 template <class Backend> class MassPenaltyKernel : public OpenMMStiff::IntegrateMassPenaltyStepKernel {
 public:
     using Integrator = OpenMMStiff::MassPenaltyIntegrator;
+    using State = typename Backend::State;
+    using Turn = typename State::Turn;
 
     MassPenaltyKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
-            : IntegrateMassPenaltyStepKernel(name, platform), backend(context), particles(backend), pairs(backend),
-              velocities(particles, pairs) {
+            : IntegrateMassPenaltyStepKernel(name, platform), backend(context), state(context),
+              particles(backend, state), pairs(backend, state), velocities(state, particles, pairs) {
     }
 
-    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator) override {
+    void initialize(OpenMM::ContextImpl&, const Integrator& integrator) override {
+        const Turn turn(state);
         this->integrator = &integrator;
-        particles.initialize(context.getSystem());
-        accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
-        pairs.initialize(context, integrator, particles.getMasses(), className);
-        velocities.initialize(context.getSystem(), integrator, className);
+        particles.initialize();
+        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
+        pairs.initialize(integrator, particles.getMasses(), className);
+        velocities.initialize(integrator, className);
     }
 
     void initializeRandom(int seed) override {
         backend.initializeRandom(seed);
     }
 
-    void adoptState(OpenMM::ContextImpl& context) override {
-        if (velocities.follow(context, *integrator))
+    void adoptState(OpenMM::ContextImpl&) override {
+        const Turn turn(state);
+        if (velocities.follow(*integrator))
             lastStep.forget();
     }
 
-    void beginCollisions(OpenMM::ContextImpl& context) override {
-        HostState state(context);
-        velocities.beginCollisions(state);
+    void beginCollisions(OpenMM::ContextImpl&) override {
+        const Turn turn(state);
+        velocities.beginCollisions();
     }
-    void endCollisions(OpenMM::ContextImpl& context) override {
-        HostState state(context);
-        velocities.endCollisions(state, BOLTZ * context.getParameter(OpenMM::AndersenThermostat::Temperature()));
+    void endCollisions(OpenMM::ContextImpl&) override {
+        const Turn turn(state);
+        velocities.endCollisions(BOLTZ * state.getParameter(OpenMM::AndersenThermostat::Temperature()));
     }
 
-    void execute(OpenMM::ContextImpl& context, const Integrator& integrator, bool stateModified) override {
-        HostState state(context);
+    void execute(OpenMM::ContextImpl&, const Integrator& integrator, bool stateModified) override {
+        const Turn turn(state);
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         const stiffcore::Box box = state.box();
         const std::vector<double>& free = pairs.getFreeMasses();
         const Dependencies dependencies = {box, integrator.getIntegrationForceGroups()};
-        const bool known = lastStep.isContinuedBy(state, dependencies) && !stateModified;
-        velocities.orUndo(context, state, [&] {
+        const bool known = lastStep.isContinuedBy(state.positions(), dependencies) && !stateModified;
+        velocities.orUndo([&] {
             if (!known)
-                computeAccelerations(context, state);
-            particles.kick(0.5 * h, accelerations, free, state);
-            particles.drift(h, free, state);
-            move(state, [&](const auto& batch, auto& work) {
+                computeAccelerations();
+            particles.kick(0.5 * h, accelerations, free);
+            particles.drift(h, free);
+            move([&](const auto& batch, auto& work) {
                 gather(batch, components(accelerations), work.a);
                 kick(batch, 0.5 * h, work);
                 auto converged = drift(batch, 0.5 * h, tolerance, box, work);
@@ -83,38 +86,37 @@ public:
                 stiffcore::tieVelocities(batch, work);
                 return converged;
             });
-            context.computeVirtualSites();
-            computeAccelerations(context, state);
-            particles.kick(0.5 * h, accelerations, free, state);
-            move(state, [&](const auto& batch, auto& work) {
+            state.computeVirtualSites();
+            computeAccelerations();
+            particles.kick(0.5 * h, accelerations, free);
+            move([&](const auto& batch, auto& work) {
                 gather(batch, components(accelerations), work.a);
                 kick(batch, 0.5 * h, work);
                 return allLanes(batch);
             });
-            particles.requireFiniteVelocities(state, className, h);
+            particles.requireFiniteVelocities(className, h);
         });
-        lastStep.endsAt(state, dependencies);
-        velocities.areTied(state);
+        lastStep.endsAt(state.positions(), dependencies);
+        velocities.areTied();
         state.advanceTime(h);
     }
 
-    void executeLangevin(OpenMM::ContextImpl& context,
-                         const OpenMMStiff::MassPenaltyLangevinIntegrator& integrator) override {
-        HostState state(context);
+    void executeLangevin(OpenMM::ContextImpl&, const OpenMMStiff::MassPenaltyLangevinIntegrator& integrator) override {
+        const Turn turn(state);
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         const double kT = BOLTZ * integrator.getTemperature();
         const stiffcore::OrnsteinUhlenbeck heatBath(integrator.getFriction(), kT, h);
         const stiffcore::Box box = state.box();
         const std::vector<double>& free = pairs.getFreeMasses();
-        velocities.orUndo(context, state, [&] {
-            computeAccelerations(context, state);
+        velocities.orUndo([&] {
+            computeAccelerations();
             const double* noise = components(particles.drawNoise(heatBath));
             const double* pairNoise = pairs.drawNoise(heatBath);
-            particles.kick(h, accelerations, free, state);
-            particles.drift(0.5 * h, free, state);
-            particles.thermalize(heatBath, free, state);
-            particles.drift(0.5 * h, free, state);
-            move(state, [&](const auto& batch, auto& work) {
+            particles.kick(h, accelerations, free);
+            particles.drift(0.5 * h, free);
+            particles.thermalize(heatBath, free);
+            particles.drift(0.5 * h, free);
+            move([&](const auto& batch, auto& work) {
                 gather(batch, components(accelerations), work.a);
                 if (integrator.getMetricCorrection())
                     addMetricForces(batch, kT, work);
@@ -127,26 +129,28 @@ public:
                 stiffcore::tieVelocities(batch, work);
                 return converged;
             });
-            context.computeVirtualSites();
-            particles.requireFiniteVelocities(state, className, h);
+            state.computeVirtualSites();
+            particles.requireFiniteVelocities(className, h);
         });
-        velocities.areTied(state);
+        velocities.areTied();
         state.advanceTime(h);
     }
 
-    std::vector<OpenMMStiff::PenalizedPair> getPairs(OpenMM::ContextImpl& context) override {
-        return pairs.getNextPairs(context, *integrator);
+    std::vector<OpenMMStiff::PenalizedPair> getPairs(OpenMM::ContextImpl&) override {
+        const Turn turn(state);
+        return pairs.getNextPairs(*integrator);
     }
 
-    void prepareVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& drawn,
-                           double temperature) override {
-        requirePositions(context);
-        if (velocities.prepareDrawn(context, *integrator, BOLTZ * temperature, drawn))
+    void prepareVelocities(OpenMM::ContextImpl&, Vectors& drawn, double temperature) override {
+        const Turn turn(state);
+        state.requirePositions();
+        if (velocities.prepareDrawn(*integrator, BOLTZ * temperature, drawn))
             lastStep.forget();
     }
 
-    double computeKineticEnergy(OpenMM::ContextImpl& context) override {
-        return velocities.computeEnergy(context, *integrator);
+    double computeKineticEnergy(OpenMM::ContextImpl&) override {
+        const Turn turn(state);
+        return velocities.computeEnergy(*integrator);
     }
 
     void stateChanged(OpenMM::State::DataType changed) override {
@@ -160,24 +164,28 @@ public:
 
     // Stiffnesses that were taken from positions decide on the inertias, so they have to be those of the run resumed.
 
-    void createCheckpoint(OpenMM::ContextImpl& context, std::ostream& stream) const override {
+    void createCheckpoint(OpenMM::ContextImpl&, std::ostream& stream) const override {
+        const Turn turn(state);
         writeCheckpoint(stream, pairs.getStiffness());
-        velocities.write(stream, HostState(context));
+        velocities.write(stream);
     }
-    void loadCheckpoint(OpenMM::ContextImpl& context, std::istream& stream) override {
+    void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
+        const Turn turn(state);
         std::vector<double> stiffness;
         readCheckpoint(stream, stiffness);
         pairs.restoreStiffness(stiffness);
-        velocities.read(stream, context);
+        velocities.read(stream);
         lastStep.forget();
     }
-    void serializeState(OpenMM::ContextImpl& context, OpenMM::SerializationNode& node) const override {
+    void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode& node) const override {
+        const Turn turn(state);
         OpenMM::SerializationNode& child = node.createChildNode("BondedStiffness");
         for (double k : pairs.getStiffness())
             child.createChildNode("Pair").setDoubleProperty("k", k);
-        velocities.write(node, HostState(context));
+        velocities.write(node);
     }
-    void deserializeState(OpenMM::ContextImpl& context, const OpenMM::SerializationNode& node) override {
+    void deserializeState(OpenMM::ContextImpl&, const OpenMM::SerializationNode& node) override {
+        const Turn turn(state);
         std::vector<double> stiffness;
         bool ofThisMethod = false;
         for (const OpenMM::SerializationNode& child : node.getChildren())
@@ -187,7 +195,7 @@ public:
                     stiffness.push_back(pair.getDoubleProperty("k"));
             }
         pairs.restoreStiffness(stiffness);
-        velocities.read(node, context, ofThisMethod);
+        velocities.read(node, ofThisMethod);
         lastStep.forget();
     }
 
@@ -200,14 +208,14 @@ private:
         }
     };
 
-    void computeAccelerations(OpenMM::ContextImpl& context, HostState& state) {
-        context.calcForcesAndEnergy(true, false, integrator->getIntegrationForceGroups());
+    void computeAccelerations() {
+        state.computeForces(integrator->getIntegrationForceGroups());
         particles.divideByMasses(state.forces(), accelerations);
     }
 
     /** Load each batch, do the work, and store positions and velocities. */
-    template <class Work> void move(HostState& state, Work&& work) {
-        double *x = components(state.positions()), *v = components(state.velocities());
+    template <class Work> void move(Work&& work) {
+        double *x = components(state.changePositions()), *v = components(state.changeVelocities());
         const stiffcore::Box box = state.box();
         const std::string failed = pairs.forEach([&](const auto& batch, auto& workspace) {
             load(batch, x, v, box, workspace);
@@ -227,12 +235,13 @@ private:
     }
 
     Backend backend;
+    State state;
     HostParticles<Backend> particles;
     HostPairs<Backend> pairs;
     PenalizedVelocities<Backend> velocities;
     const Integrator* integrator = nullptr;
 
-    std::vector<OpenMM::Vec3> accelerations;
+    Vectors accelerations;
     LastStep<Dependencies> lastStep;
 };
 

@@ -1,14 +1,13 @@
 #ifndef STIFFHOST_PENALIZED_VELOCITIES_H_
 #define STIFFHOST_PENALIZED_VELOCITIES_H_
 
+#include "Checkpoints.h"
 #include "HostPairs.h"
 #include "HostParticles.h"
 #include "NormalNumbers.h"
-#include "SimTKOpenMMRealType.h"
 #include "openmm/AndersenThermostat.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/Vec3.h"
-#include "openmm/internal/ContextImpl.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "setup/Masses.h"
@@ -32,15 +31,15 @@ namespace stiffhost {
  */
 template <class Backend> class PenalizedVelocities {
 public:
-    using Vectors = std::vector<OpenMM::Vec3>;
-
     using Integrator = OpenMMStiff::MassPenaltyIntegrator;
+    using State = typename Backend::State;
 
-    PenalizedVelocities(HostParticles<Backend>& particles, HostPairs<Backend>& pairs)
-            : particles(particles), pairs(pairs) {
+    PenalizedVelocities(State& state, HostParticles<Backend>& particles, HostPairs<Backend>& pairs)
+            : state(state), particles(particles), pairs(pairs) {
     }
 
-    void initialize(const OpenMM::System& system, const Integrator& integrator, const std::string& className) {
+    void initialize(const Integrator& integrator, const std::string& className) {
+        const OpenMM::System& system = state.getSystem();
         this->className = className;
         numFreedoms = OpenMMStiff::countDegreesOfFreedom(system);
         known.origin = Origin::Drawn; // a new Context is at rest
@@ -57,10 +56,10 @@ public:
         known.origin = (known.origin == Origin::AboutToBeDrawn ? Origin::Drawn : Origin::Unknown);
     }
     /** Velocities and positions are those after a step, or of a run that was saved after one. */
-    void areTied(const HostState& state) {
-        areTied(state, state.positions());
+    void areTied() {
+        areTied(state.positions());
     }
-    void areTied(const HostState& state, const Vectors& positions) {
+    void areTied(const Vectors& positions) {
         known.tiedAt = positions;
         known.left = state.velocities();
         known.origin = Origin::Own;
@@ -71,10 +70,9 @@ public:
      *
      * @return whether the pairs have changed
      */
-    bool follow(OpenMM::ContextImpl& context, const Integrator& integrator) {
-        HostState state(context);
+    bool follow(const Integrator& integrator) {
         const stiffcore::Box box = state.box();
-        const bool own = areOwn(state);
+        const bool own = areOwn();
         Vectors free; // velocities of the masses alone, if there are any to be adopted
         double kinetic = 0;
         auto take = [&](double energy) {
@@ -88,42 +86,42 @@ public:
             if (!own || !free.empty())
                 return;
             undo.pairs = pairs.getPairs();
-            const Vectors& tiedAt = getTiedPositions(state);
+            const Vectors& tiedAt = getTiedPositions();
             take(computeEnergy(tiedAt, state.velocities(), box));
             if (!free.empty())
                 release(tiedAt, box, computeThermalEnergy(kinetic), free);
         };
-        if (own && !areTiedAtPresent(state))
+        if (own && !areTiedAtPresent())
             releaseOwn();
-        const bool changed = pairs.prepare(context, integrator, releaseOwn);
-        if (!own && areForeign(state)) {
-            take(particles.computeKineticEnergy(state));
+        const bool changed = pairs.prepare(integrator, releaseOwn);
+        if (!own && areForeign()) {
+            take(particles.computeKineticEnergy());
             if (!free.empty())
                 requireHeatBath();
         }
         if (!free.empty()) {
             adopt(state.positions(), box, computeThermalEnergy(kinetic), free);
             scaleToEnergy(state.positions(), box, kinetic, free);
-            undo.velocities.swap(state.velocities());
+            undo.velocities.swap(state.changeVelocities());
             undo.own = own;
             undo.known = known;
-            state.velocities() = free;
+            state.changeVelocities() = free;
         }
-        areTied(state);
+        areTied();
         return changed;
     }
 
     /** Execute a step. If it throws, all is as it was before follow(), and velocities are whose they were. */
-    template <class Step> void orUndo(OpenMM::ContextImpl& context, HostState& state, Step&& step) {
+    template <class Step> void orUndo(Step&& step) {
         try {
-            particles.orRestore(state, className, step);
+            particles.orRestore(className, step);
         }
         catch (...) {
             if (!undo.velocities.empty()) {
-                state.velocities().swap(undo.velocities);
+                state.changeVelocities().swap(undo.velocities);
                 known = undo.known;
                 if (undo.own)
-                    pairs.restore(context.getSystem(), undo.pairs);
+                    pairs.restore(undo.pairs);
                 undo = Undo();
             }
             throw;
@@ -135,9 +133,8 @@ public:
      *
      * @return whether the pairs have changed
      */
-    bool prepareDrawn(OpenMM::ContextImpl& context, const Integrator& integrator, double kT, Vectors& drawn) {
-        const bool changed = pairs.prepare(context, integrator, [] {}); // those at hand are about to be replaced
-        const HostState state(context);
+    bool prepareDrawn(const Integrator& integrator, double kT, Vectors& drawn) {
+        const bool changed = pairs.prepare(integrator, [] {}); // those at hand are about to be replaced
         adopt(state.positions(), state.box(), kT, drawn);
         known.tiedAt = state.positions();
         known.origin = Origin::AboutToBeDrawn;
@@ -145,18 +142,17 @@ public:
     }
 
     /** The kinetic energy of the penalized motion too, unless the velocities are those of the masses alone. */
-    double computeEnergy(OpenMM::ContextImpl& context, const Integrator& integrator) {
-        const HostState state(context);
-        if (areOwn(state))
-            return computeEnergy(getTiedPositions(state), state.velocities(), state.box());
-        pairs.prepare(context, integrator, [] {});
-        return areForeign(state) ? particles.computeKineticEnergy(state.velocities())
-                                 : computeEnergy(state.positions(), state.velocities(), state.box());
+    double computeEnergy(const Integrator& integrator) {
+        if (areOwn())
+            return computeEnergy(getTiedPositions(), state.velocities(), state.box());
+        pairs.prepare(integrator, [] {});
+        return areForeign() ? particles.computeKineticEnergy()
+                            : computeEnergy(state.positions(), state.velocities(), state.box());
     }
 
     // What an AndersenThermostat does.
 
-    void beginCollisions(const HostState& state) {
+    void beginCollisions() {
         beforeCollisions = state.velocities();
     }
     /**
@@ -164,7 +160,7 @@ public:
      * velocities are new; then the molecules are tied again. That leaves the distribution of the tied velocities as it
      * is.
      */
-    void endCollisions(HostState& state, double kT) {
+    void endCollisions(double kT) {
         const Vectors& drawn = state.velocities();
         if (pairs.getPairs().empty() || drawn == beforeCollisions)
             return;
@@ -175,7 +171,7 @@ public:
             if (drawn[i] != beforeCollisions[i])
                 v[i] = drawn[i];
         adopt(state.positions(), box, kT, v);
-        Vectors& velocities = state.velocities();
+        Vectors& velocities = state.changeVelocities();
         pairs.visitParticles([&](const std::vector<int>& members, int numMobile) {
             bool hit = false;
             for (int i = 0; i < numMobile; i++)
@@ -187,8 +183,8 @@ public:
 
     // In saved states: the pairs that velocities are tied to, and where, tell whose velocities these are.
 
-    void write(std::ostream& stream, const HostState& state) const {
-        const bool own = areOwn(state);
+    void write(std::ostream& stream) const {
+        const bool own = areOwn();
         writeCheckpoint(stream, own);
         if (!own)
             return;
@@ -200,9 +196,9 @@ public:
             writeCheckpoint(stream, pair.distance);
             writeCheckpoint(stream, pair.periodic);
         }
-        writeCheckpoint(stream, getTiedPositions(state));
+        writeCheckpoint(stream, getTiedPositions());
     }
-    void read(std::istream& stream, OpenMM::ContextImpl& context) {
+    void read(std::istream& stream) {
         bool own;
         readCheckpoint(stream, &own, 1);
         if (!own) {
@@ -221,11 +217,11 @@ public:
         }
         Vectors tiedAt;
         readCheckpoint(stream, tiedAt);
-        pairs.restore(context.getSystem(), tied);
-        areTied(HostState(context), tiedAt);
+        pairs.restore(tied);
+        areTied(tiedAt);
     }
-    void write(OpenMM::SerializationNode& node, const HostState& state) const {
-        if (!areOwn(state) || getTiedPositions(state) != state.positions())
+    void write(OpenMM::SerializationNode& node) const {
+        if (!areOwn() || getTiedPositions() != state.positions())
             return;
         OpenMM::SerializationNode& tied = node.createChildNode("TiedPairs");
         for (const OpenMMStiff::PenalizedPair& pair : pairs.getPairs())
@@ -237,7 +233,7 @@ public:
                     .setBoolProperty("periodic", pair.periodic);
     }
     /** @param ofThisMethod   whether the State was saved by an integrator of this kind */
-    void read(const OpenMM::SerializationNode& node, OpenMM::ContextImpl& context, bool ofThisMethod) {
+    void read(const OpenMM::SerializationNode& node, bool ofThisMethod) {
         for (const OpenMM::SerializationNode& child : node.getChildren()) {
             if (child.getName() != "TiedPairs")
                 continue;
@@ -246,13 +242,13 @@ public:
                 tied.push_back({pair.getIntProperty("p1"), pair.getIntProperty("p2"), pair.getDoubleProperty("inertia"),
                                 pair.getDoubleProperty("distance"), pair.getBoolProperty("periodic")});
                 for (int particle : {tied.back().particle1, tied.back().particle2})
-                    if (particle < 0 || particle >= context.getSystem().getNumParticles())
+                    if (particle < 0 || particle >= state.getSystem().getNumParticles())
                         throw OpenMM::OpenMMException(className + ": the State names particle " +
                                                       std::to_string(particle) +
                                                       ", which the System does not have. It is one of another System");
             }
-            pairs.restore(context.getSystem(), tied);
-            return areTied(HostState(context));
+            pairs.restore(tied);
+            return areTied();
         }
         if (!ofThisMethod && known.origin == Origin::Unknown)
             known.origin = Origin::Foreign;
@@ -282,16 +278,16 @@ private:
     // Whose they are.
 
     /** Whether they are tied to the pairs as they are arranged, at getTiedPositions(). */
-    bool areOwn(const HostState& state) const {
+    bool areOwn() const {
         return known.origin == Origin::Drawn || (known.origin == Origin::Own && state.velocities() == known.left);
     }
     /** The positions at which own velocities are tied. */
-    const Vectors& getTiedPositions(const HostState& state) const {
+    const Vectors& getTiedPositions() const {
         return known.tiedAt.empty() ? state.positions() : known.tiedAt;
     }
     /** Whether own velocities are tied at the present positions too. */
-    bool areTiedAtPresent(const HostState& state) {
-        if (getTiedPositions(state) == state.positions())
+    bool areTiedAtPresent() {
+        if (getTiedPositions() == state.positions())
             return true;
         // Molecules that have merely been moved to another periodic copy do not notice.
         const double rounding = 1e-9, before = computeEnergy(known.tiedAt, state.velocities(), state.box()),
@@ -312,9 +308,9 @@ private:
      * masses with the inertias, each at the temperature that fits them best: with f degrees of freedom, and the kinetic
      * energies K and K' without and with the inertias, f/2 ln(K'/K) - 1/2 ln(det(M + G^T kappa G) / det M).
      */
-    double compareOrigins(const HostState& state) {
+    double compareOrigins() {
         const stiffcore::Box box = state.box();
-        const double ofMasses = particles.computeKineticEnergy(state.velocities()),
+        const double ofMasses = particles.computeKineticEnergy(),
                      ofAll = computeEnergy(state.positions(), state.velocities(), box);
         if (!(ofMasses > 0) || !std::isfinite(ofAll))
             return 0; // at rest, or the step will fail
@@ -325,14 +321,14 @@ private:
         return 0.5 * (numFreedoms * std::log(ofAll / ofMasses) - logMassRatio);
     }
     /** Whether velocities that are not own ones were drawn for the masses alone. */
-    bool areForeign(const HostState& state) {
+    bool areForeign() {
         // Where nobody has told, it takes some evidence. With a heat bath it does no harm to adopt them; without, they
         // are refused, and must not have been set by hand: more evidence than a molecule or two can give.
         const double evidence = (hasHeatBath ? 0 : 20);
         bool inertias = false;
         for (const auto& pair : pairs.getPairs())
             inertias |= !pair.isConstrained();
-        return inertias && (known.origin == Origin::Foreign || compareOrigins(state) > evidence);
+        return inertias && (known.origin == Origin::Foreign || compareOrigins() > evidence);
     }
 
     void requireHeatBath() const {
@@ -402,6 +398,7 @@ private:
         return w;
     }
 
+    State& state;
     HostParticles<Backend>& particles;
     HostPairs<Backend>& pairs;
     std::string className;

@@ -1,7 +1,8 @@
 #ifndef STIFFHOST_PROPAGATED_POSITIONS_H_
 #define STIFFHOST_PROPAGATED_POSITIONS_H_
 
-#include "HostState.h"
+#include "Checkpoints.h"
+#include "Vectors.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/Vec3.h"
 #include "openmm/serialization/SerializationNode.h"
@@ -19,31 +20,23 @@ namespace stiffhost {
  */
 class PropagatedPositions {
 public:
-    using Positions = std::vector<OpenMM::Vec3>;
-
     /** Forget x: the Context's positions have been set. */
     void reset() {
         shown.clear();
     }
     /** Set both after a step. */
-    void set(const Positions& x, const Positions& q) {
+    void set(const Vectors& x, const Vectors& q) {
         propagated = x;
         shown = q;
     }
     /** Get x, if the Context holds q. */
-    const Positions& get(const Positions& q) const {
+    const Vectors& get(const Vectors& q) const {
         return q == shown ? propagated : q;
     }
-    /**
-     * Take positions that do not come from the last step.
-     *
-     * @return whether x has changed
-     */
-    bool adopt(const Positions& q) {
-        if (q == shown)
-            return false;
-        set(q, q);
-        return true;
+    /** Take positions that do not come from the last step. */
+    void adopt(const Vectors& q) {
+        if (q != shown)
+            set(q, q);
     }
     /** Let x be what is shown for the particles for which showsX(particle). */
     template <class ShowsX> void tie(ShowsX&& showsX) {
@@ -51,30 +44,25 @@ public:
             if (showsX(i))
                 propagated[i] = shown[i];
     }
-    /**
-     * Follow positions that a Force has moved.
-     *
-     * @return whether x has changed
-     */
-    bool follow(const Positions& q) {
+    /** Follow positions that a Force has moved. */
+    void follow(const Vectors& q) {
         if (q == shown)
-            return false;
+            return;
         for (size_t i = 0; i < q.size(); i++)
             propagated[i] += q[i] - shown[i];
         shown = q;
-        return true;
     }
 
-    void write(std::ostream& stream, const Positions& q) const {
-        const Positions& x = get(q);
+    void write(std::ostream& stream, const Vectors& q) const {
+        const Vectors& x = get(q);
         stream.write((const char*) x.data(), sizeof(OpenMM::Vec3) * x.size());
     }
-    void read(std::istream& stream, const Positions& q) {
+    void read(std::istream& stream, const Vectors& q) {
         propagated.resize(q.size());
         readCheckpoint(stream, propagated.data(), q.size());
         shown = q;
     }
-    void write(OpenMM::SerializationNode& node, const Positions& q) const {
+    void write(OpenMM::SerializationNode& node, const Vectors& q) const {
         OpenMM::SerializationNode& child = node.createChildNode("PropagatedPositions");
         for (const OpenMM::Vec3& x : get(q))
             child.createChildNode("Position")
@@ -82,14 +70,14 @@ public:
                     .setDoubleProperty("y", x[1])
                     .setDoubleProperty("z", x[2]);
     }
-    void read(const OpenMM::SerializationNode& node, const Positions& q) {
+    void read(const OpenMM::SerializationNode& node, const Vectors& q) {
         for (const OpenMM::SerializationNode& child : node.getChildren()) {
             if (child.getName() != "PropagatedPositions")
                 continue;
             const auto& positions = child.getChildren();
             if (positions.size() != q.size())
                 throw OpenMM::OpenMMException("The State holds propagated positions of another number of particles");
-            Positions x;
+            Vectors x;
             for (const OpenMM::SerializationNode& position : positions)
                 x.push_back(OpenMM::Vec3(position.getDoubleProperty("x"), position.getDoubleProperty("y"),
                                          position.getDoubleProperty("z")));
@@ -98,7 +86,7 @@ public:
     }
 
 private:
-    Positions propagated, shown;
+    Vectors propagated, shown;
 };
 
 } // namespace stiffhost

@@ -1,10 +1,10 @@
 #ifndef STIFFHOST_SPOOK_KERNEL_H_
 #define STIFFHOST_SPOOK_KERNEL_H_
 
+#include "Checkpoints.h"
 #include "HostConstraints.h"
 #include "HostParticles.h"
 #include "openmm/OpenMMException.h"
-#include "openmm/internal/ContextImpl.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/methods/Spook.h"
@@ -25,32 +25,35 @@ namespace stiffhost {
 template <class Backend> class SpookKernel : public OpenMMStiff::IntegrateSpookStepKernel {
 public:
     using Integrator = OpenMMStiff::SpookIntegrator;
+    using State = typename Backend::State;
+    using Turn = typename State::Turn;
 
     SpookKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
-            : IntegrateSpookStepKernel(name, platform), backend(context), particles(backend), constraints(backend) {
+            : IntegrateSpookStepKernel(name, platform), backend(context), state(context), particles(backend, state),
+              constraints(backend) {
     }
 
-    void initialize(OpenMM::ContextImpl& context, const Integrator& integrator) override {
+    void initialize(OpenMM::ContextImpl&, const Integrator& integrator) override {
         this->integrator = &integrator;
-        particles.initialize(context.getSystem());
-        accelerations.assign(context.getSystem().getNumParticles(), OpenMM::Vec3());
+        particles.initialize();
+        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
         multipliers.clear();
-        prepare(context);
+        prepare();
     }
 
     void adoptState(OpenMM::ContextImpl&) override {
     }
 
-    void execute(OpenMM::ContextImpl& context, const Integrator&, bool) override {
-        HostState state(context);
-        prepare(context);
+    void execute(OpenMM::ContextImpl&, const Integrator&, bool) override {
+        const Turn turn(state);
+        prepare();
         const double h = integrator->getStepSize();
-        particles.orRestore(state, className, [&] {
-            context.calcForcesAndEnergy(true, false, integrator->getIntegrationForceGroups());
-            kick(context, state);
-            particles.drift(h, particles.getMasses(), state);
-            context.computeVirtualSites();
-            particles.requireFiniteVelocities(state, className, h);
+        particles.orRestore(className, [&] {
+            state.computeForces(integrator->getIntegrationForceGroups());
+            kick();
+            particles.drift(h, particles.getMasses());
+            state.computeVirtualSites();
+            particles.requireFiniteVelocities(className, h);
         });
         multipliers.swap(lambda);
         for (double& multiplier : multipliers)
@@ -58,17 +61,14 @@ public:
         state.advanceTime(h);
     }
 
-    std::vector<double> computeViolations(OpenMM::ContextImpl& context) override {
-        requirePositions(context);
-        HostState state(context);
-        prepare(context);
+    std::vector<double> computeViolations(OpenMM::ContextImpl&) override {
+        const Turn turn(state);
+        state.requirePositions();
+        prepare();
         // Velocities belong to the time half a step ago.
-        const double time = context.getTime() - 0.5 * integrator->getStepSize();
-        const stiffcore::Box box = state.box();
+        const double time = state.time() - 0.5 * integrator->getStepSize();
         std::vector<double> violations(constraints.size(), 0.0);
-        constraints.forEach([&](const auto& batch, auto& work) {
-            load(batch, state, work);
-            evaluateConstraints(batch, time, box, work);
+        evaluate(time, [&](const auto& batch, auto& work) {
             stiffcore::computeViolations(batch, work);
             scatterTerms(batch, work.multipliers, violations.data());
         });
@@ -81,56 +81,55 @@ public:
         return multipliers;
     }
 
-    void prepareVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities) override {
-        HostState state(context);
-        prepare(context);
-        const double h = integrator->getStepSize(), time = context.getTime() - 0.5 * h;
-        const stiffcore::Box box = state.box();
-        particles.orRestore(state, className, [&] {
-            context.calcForcesAndEnergy(true, false, integrator->getIntegrationForceGroups());
+    void prepareVelocities(OpenMM::ContextImpl&, Vectors& velocities) override {
+        const Turn turn(state);
+        prepare();
+        const double h = integrator->getStepSize(), time = state.time() - 0.5 * h;
+        particles.orRestore(className, [&] {
+            state.computeForces(integrator->getIntegrationForceGroups());
             particles.divideByMasses(state.forces(), accelerations);
-            state.velocities().swap(velocities);
-            particles.kick(-0.5 * h, accelerations, state);
-            const std::string failed = constraints.forEach([&](const auto& batch, auto& work) {
-                load(batch, state, work);
-                evaluateConstraints(batch, time, box, work);
+            state.changeVelocities().swap(velocities);
+            particles.kick(-0.5 * h, accelerations);
+            double* v = components(state.changeVelocities());
+            const std::string failed = evaluate(time, [&](const auto& batch, auto& work) {
                 const auto succeeded = projectVelocities(batch, work);
-                scatter(batch, work.v, components(state.velocities()));
+                scatter(batch, work.v, v);
                 return succeeded;
             });
-            requireSolution(failed, context, time);
-            particles.requireFiniteVelocities(state, className, h);
+            requireSolution(failed, time);
+            particles.requireFiniteVelocities(className, h);
         });
-        state.velocities().swap(velocities);
+        state.changeVelocities().swap(velocities);
     }
 
     /**
      * That of the mean of the velocities before and after the present time; of those before if a step from here would
      * fail. To say so is left to the step: who looks for the reason asks for the energy, maybe of one term at a time.
      */
-    double computeKineticEnergy(OpenMM::ContextImpl& context) override {
-        HostState state(context);
-        prepare(context);
+    double computeKineticEnergy(OpenMM::ContextImpl&) override {
+        const Turn turn(state);
+        prepare();
         // The forces that are there have just been computed, but maybe for other groups, which are then to come back.
-        const int groups = integrator->getIntegrationForceGroups(), present = context.getLastForceGroups();
+        const int groups = integrator->getIntegrationForceGroups(), present = state.getLastForceGroups();
         before = state.velocities();
         double energy;
         try {
             if (groups != present)
-                context.calcForcesAndEnergy(true, false, groups);
-            kick(context, state);
-            particles.requireFiniteVelocities(state, className, integrator->getStepSize());
+                state.computeForces(groups);
+            kick();
+            particles.requireFiniteVelocities(className, integrator->getStepSize());
+            Vectors& velocities = state.changeVelocities();
             for (size_t i = 0; i < before.size(); i++)
-                state.velocities()[i] = (before[i] + state.velocities()[i]) * 0.5;
-            energy = particles.computeKineticEnergy(state);
-            state.velocities() = before;
+                velocities[i] = (before[i] + velocities[i]) * 0.5;
+            energy = particles.computeKineticEnergy();
+            velocities = before;
         }
         catch (const std::exception&) {
-            state.velocities() = before;
-            energy = particles.computeKineticEnergy(state);
+            state.changeVelocities() = before;
+            energy = particles.computeKineticEnergy();
         }
         if (groups != present)
-            context.calcForcesAndEnergy(true, false, present);
+            state.computeForces(present);
         return energy;
     }
 
@@ -161,46 +160,51 @@ public:
     }
 
 private:
-    void prepare(OpenMM::ContextImpl& context) {
-        constraints.prepare(context.getSystem(), *integrator, particles.getMasses(), className);
+    void prepare() {
+        constraints.prepare(state.getSystem(), *integrator, particles.getMasses(), className);
     }
 
-    template <class Batch, class Workspace> static void load(const Batch& batch, HostState& state, Workspace& work) {
-        gather(batch, components(state.positions()), work.x);
-        gather(batch, components(state.velocities()), work.v);
-        for (size_t i = batch.numMobile; i < batch.inverseMasses.size(); i++)
-            work.v[i].setZero();
+    /** Work on all batches, with the constraints evaluated at the present positions and a time. */
+    template <class Work> [[nodiscard]] auto evaluate(double time, Work&& work) {
+        const double *x = components(state.positions()), *v = components(state.velocities());
+        const stiffcore::Box box = state.box();
+        return constraints.forEach([&](const auto& batch, auto& workspace) {
+            gather(batch, x, workspace.x);
+            gather(batch, v, workspace.v);
+            for (size_t i = batch.numMobile; i < batch.inverseMasses.size(); i++)
+                workspace.v[i].setZero();
+            evaluateConstraints(batch, time, box, workspace);
+            return work(batch, workspace);
+        });
     }
 
     /** Advance the velocities by a step under the forces that are there; `lambda` is written. */
-    void kick(OpenMM::ContextImpl& context, HostState& state) {
-        const double h = integrator->getStepSize(), time = context.getTime() + 0.5 * h;
+    void kick() {
+        const double h = integrator->getStepSize(), time = state.time() + 0.5 * h;
         const double damping = integrator->computeDamping();
-        const stiffcore::Box box = state.box();
         lambda.assign(constraints.size(), 0.0);
         particles.divideByMasses(state.forces(), accelerations);
-        particles.kick(h, accelerations, constraints.getFreeMasses(), state);
-        const std::string failed = constraints.forEach([&](const auto& batch, auto& work) {
-            load(batch, state, work);
+        particles.kick(h, accelerations, constraints.getFreeMasses());
+        double* v = components(state.changeVelocities());
+        const std::string failed = evaluate(time, [&](const auto& batch, auto& work) {
             gather(batch, components(accelerations), work.a);
-            evaluateConstraints(batch, time, box, work);
             auto succeeded = kickSpook(batch, h, damping, work);
             succeeded = succeeded & hasShortWays(batch, h, work);
-            scatter(batch, work.v, components(state.velocities()));
+            scatter(batch, work.v, v);
             scatterTerms(batch, work.multipliers, lambda.data());
             return succeeded;
         });
-        requireSolution(failed, context, time);
+        requireSolution(failed, time);
         for (double multiplier : lambda)
             if (!std::isfinite(multiplier))
-                requireFiniteConstraints(context, time);
+                requireFiniteConstraints(time);
     }
 
-    void requireSolution(const std::string& failed, OpenMM::ContextImpl& context, double time) {
+    void requireSolution(const std::string& failed, double time) {
         if (failed.empty())
             return;
-        requireFiniteConstraints(context, time);
-        requireShortWays(HostState(context));
+        requireFiniteConstraints(time);
+        requireShortWays();
         std::stringstream message;
         message << className << ": the constraints of " << failed << " cannot be solved for in a step of "
                 << integrator->getStepSize()
@@ -210,7 +214,7 @@ private:
     }
 
     /** If the way of a step makes a constrained distance grow out of bounds, say which. */
-    void requireShortWays(const HostState& state) const {
+    void requireShortWays() const {
         const double h = integrator->getStepSize();
         for (const OpenMMStiff::Constraint& constraint : constraints.getSet().constraints) {
             if (constraint.kind != OpenMMStiff::Constraint::Kind::Distance)
@@ -233,13 +237,9 @@ private:
     }
 
     /** If a constraint or its gradient is not finite at the present positions, say which. */
-    void requireFiniteConstraints(OpenMM::ContextImpl& context, double time) {
-        HostState state(context);
-        const stiffcore::Box box = state.box();
+    void requireFiniteConstraints(double time) {
         std::vector<double> finite(constraints.size(), 1.0);
-        constraints.forEach([&](const auto& batch, auto& work) {
-            load(batch, state, work);
-            evaluateConstraints(batch, time, box, work);
+        evaluate(time, [&](const auto& batch, auto& work) {
             using stiffcore::select;
             using Scalar = std::decay_t<decltype(work.values[0])>;
             for (int p = 0; p < batch.numRows(); p++)
@@ -256,13 +256,14 @@ private:
     }
 
     Backend backend;
+    State state;
     HostParticles<Backend> particles;
     HostConstraints<Backend> constraints;
     const Integrator* integrator = nullptr;
-    std::vector<OpenMM::Vec3> accelerations;
+    Vectors accelerations;
     // Of the last step, empty before it; and h times those of a kick.
     std::vector<double> multipliers, lambda;
-    std::vector<OpenMM::Vec3> before; // velocities
+    Vectors before; // velocities
 };
 
 } // namespace stiffhost

@@ -4,6 +4,7 @@
 #include "HostParticles.h"
 #include "ImplicitAccelerations.h"
 #include "PropagatedPositions.h"
+#include "SimTKOpenMMRealType.h"
 #include "openmmstiff/StiffKernels.h"
 #include "stiffcore/methods/TangentSpace.h"
 #include <sstream>
@@ -17,38 +18,41 @@ namespace stiffhost {
  */
 template <class Backend> class ZhangSkeelKernel : public OpenMMStiff::IntegrateZhangSkeelStepKernel {
 public:
+    using State = typename Backend::State;
+    using Turn = typename State::Turn;
+
     ZhangSkeelKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
-            : IntegrateZhangSkeelStepKernel(name, platform), backend(context), particles(backend),
-              accelerations(backend, particles) {
+            : IntegrateZhangSkeelStepKernel(name, platform), backend(context), state(context),
+              particles(backend, state), accelerations(backend, state, particles) {
     }
 
-    void initialize(OpenMM::ContextImpl& context, const OpenMMStiff::ZhangSkeelIntegrator& integrator) override {
-        particles.initialize(context.getSystem());
-        accelerations.initialize(context, integrator, className);
+    void initialize(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelIntegrator& integrator) override {
+        particles.initialize();
+        accelerations.initialize(integrator, className);
     }
 
     void initializeRandom(int seed) override {
         backend.initializeRandom(seed);
     }
 
-    void adoptState(OpenMM::ContextImpl& context) override {
-        if (x.adopt(HostState(context).positions()))
-            accelerations.forget();
+    void adoptState(OpenMM::ContextImpl&) override {
+        const Turn turn(state);
+        x.adopt(state.positions());
     }
 
-    void execute(OpenMM::ContextImpl& context, const OpenMMStiff::ZhangSkeelIntegrator& integrator,
+    void execute(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelIntegrator& integrator,
                  bool stateModified) override {
-        takeStep(context, integrator, stateModified, [](HostState&) {});
+        takeStep(integrator, stateModified, [] {});
     }
 
-    void executeLangevin(OpenMM::ContextImpl& context, const OpenMMStiff::ZhangSkeelLangevinIntegrator& integrator,
+    void executeLangevin(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelLangevinIntegrator& integrator,
                          bool stateModified) override {
-        takeStep(context, integrator, stateModified, [&](HostState& state) { thermalize(state, integrator); });
+        takeStep(integrator, stateModified, [&] { thermalize(integrator); });
     }
 
-    double computeKineticEnergy(OpenMM::ContextImpl& context) override {
-        HostState state(context);
-        return particles.computeKineticEnergy(state);
+    double computeKineticEnergy(OpenMM::ContextImpl&) override {
+        const Turn turn(state);
+        return particles.computeKineticEnergy();
     }
 
     void stateChanged(OpenMM::State::DataType changed) override {
@@ -60,40 +64,44 @@ public:
             accelerations.forgetParameters();
     }
 
-    void createCheckpoint(OpenMM::ContextImpl& context, std::ostream& stream) const override {
-        x.write(stream, HostState(context).positions());
+    void createCheckpoint(OpenMM::ContextImpl&, std::ostream& stream) const override {
+        const Turn turn(state);
+        x.write(stream, state.positions());
     }
-    void loadCheckpoint(OpenMM::ContextImpl& context, std::istream& stream) override {
-        x.read(stream, HostState(context).positions());
-        adoptHiddenState(context);
+    void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
+        const Turn turn(state);
+        x.read(stream, state.positions());
+        adoptHiddenState();
     }
-    void serializeState(OpenMM::ContextImpl& context, OpenMM::SerializationNode& node) const override {
-        x.write(node, HostState(context).positions());
+    void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode& node) const override {
+        const Turn turn(state);
+        x.write(node, state.positions());
     }
-    void deserializeState(OpenMM::ContextImpl& context, const OpenMM::SerializationNode& node) override {
-        x.read(node, HostState(context).positions());
-        adoptHiddenState(context);
+    void deserializeState(OpenMM::ContextImpl&, const OpenMM::SerializationNode& node) override {
+        const Turn turn(state);
+        x.read(node, state.positions());
+        adoptHiddenState();
     }
 
-    void getPropagatedPositions(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& positions) override {
-        positions = x.get(HostState(context).positions());
+    void getPropagatedPositions(OpenMM::ContextImpl&, Vectors& positions) override {
+        const Turn turn(state);
+        positions = x.get(state.positions());
     }
 
     int getNumNewtonIterations() const override {
         return accelerations.getNumIterations();
     }
 
-    void projectOnTangentSpace(OpenMM::ContextImpl& context, const OpenMMStiff::ZhangSkeelIntegrator& integrator,
-                               std::vector<OpenMM::Vec3>& velocities) override {
-        HostState state(context);
-        accelerations.prepare(context, integrator);
-        projectBlocks(state, integrator, velocities);
+    void projectOnTangentSpace(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelIntegrator& integrator,
+                               Vectors& velocities) override {
+        const Turn turn(state);
+        accelerations.prepare(integrator);
+        projectBlocks(integrator, velocities);
     }
 
-    int countStiffCoordinates(OpenMM::ContextImpl& context,
-                              const OpenMMStiff::ZhangSkeelIntegrator& integrator) override {
-        HostState state(context);
-        accelerations.prepare(context, integrator);
+    int countStiffCoordinates(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelIntegrator& integrator) override {
+        const Turn turn(state);
+        accelerations.prepare(integrator);
         const double* positions = components(x.get(state.positions()));
         const stiffcore::Box box = state.box();
         int count = 0;
@@ -110,67 +118,66 @@ private:
     using Integrator = OpenMMStiff::ZhangSkeelIntegrator;
 
     /** The deterministic step, and then the heat bath. */
-    template <class HeatBath>
-    void takeStep(OpenMM::ContextImpl& context, const Integrator& integrator, bool stateModified, HeatBath&& heatBath) {
-        HostState state(context);
-        if (x.follow(state.positions()) || stateModified)
+    template <class HeatBath> void takeStep(const Integrator& integrator, bool stateModified, HeatBath&& heatBath) {
+        const Turn turn(state);
+        x.follow(state.positions());
+        if (stateModified)
             accelerations.forget();
-        accelerations.prepare(context, integrator);
+        accelerations.prepare(integrator);
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
-        std::vector<OpenMM::Vec3>& positions = state.positions();
-        particles.orRestore(state, className, [&] {
-            positions = x.get(positions);
-            accelerations.update(context, state, integrator);
-            particles.kick(0.5 * h, accelerations.get(integrator), state);
-            particles.constrainMotion(h, tolerance, state, [&] { drift(context, state, integrator); });
-            accelerations.update(context, state, integrator);
-            particles.kick(0.5 * h, accelerations.get(integrator), state);
-            particles.constrainVelocities(tolerance, state);
-            heatBath(state);
-            particles.requireFiniteVelocities(state, className, h);
+        particles.orRestore(className, [&] {
+            state.changePositions() = x.get(state.positions());
+            accelerations.update(integrator);
+            particles.kick(0.5 * h, accelerations.get(integrator));
+            particles.constrainMotion(h, tolerance, [&] { drift(integrator); });
+            accelerations.update(integrator);
+            particles.kick(0.5 * h, accelerations.get(integrator));
+            particles.constrainVelocities(tolerance);
+            heatBath();
+            particles.requireFiniteVelocities(className, h);
         });
-        accelerations.keep();
-        propagated = positions;
-        accelerations.show(integrator, positions);
-        context.computeVirtualSites();
-        x.set(propagated, positions);
+        const Vectors& propagated = accelerations.keep();
+        accelerations.show(integrator);
+        state.computeVirtualSites();
+        x.set(propagated, state.positions());
         state.advanceTime(h);
     }
 
     /** The Ornstein-Uhlenbeck flow over one step size. */
-    void thermalize(HostState& state, const OpenMMStiff::ZhangSkeelLangevinIntegrator& integrator) {
+    void thermalize(const OpenMMStiff::ZhangSkeelLangevinIntegrator& integrator) {
         if (integrator.getFriction() == 0)
             return;
         const double kT = BOLTZ * integrator.getTemperature();
         const stiffcore::OrnsteinUhlenbeck flow(integrator.getFriction(), kT, integrator.getStepSize());
-        std::vector<OpenMM::Vec3>& noise = particles.drawNoise(flow);
+        Vectors& noise = particles.drawNoise(flow);
         if (!integrator.getThermalizeStiffModes())
-            projectBlocks(state, integrator, noise);
-        particles.thermalize(flow, state);
-        particles.constrainVelocities(integrator.getConstraintTolerance(), state);
+            projectBlocks(integrator, noise);
+        particles.thermalize(flow);
+        particles.constrainVelocities(integrator.getConstraintTolerance());
     }
 
     /** The saved state may be that of another System. What has no offset here shows x itself. */
-    void adoptHiddenState(OpenMM::ContextImpl& context) {
-        const OpenMM::System& system = context.getSystem();
+    void adoptHiddenState() {
+        const OpenMM::System& system = state.getSystem();
         x.tie([&](int i) {
             return (particles.getMasses()[i] == 0 && !system.isVirtualSite(i)) || particles.isConstrained(i);
         });
         accelerations.forget();
     }
 
-    void drift(OpenMM::ContextImpl& context, HostState& state, const Integrator& integrator) {
+    void drift(const Integrator& integrator) {
         const double h = integrator.getStepSize();
         if (integrator.getMethod() != Integrator::NewmarkOneIteration)
-            return particles.drift(h, particles.getMasses(), state);
+            return particles.drift(h, particles.getMasses());
         // The one iteration for the new positions begins at the old ones: (M + b h^2 H1(x)) dx = M (h v + h^2/2 a(x)).
-        const std::vector<OpenMM::Vec3>& filtered = accelerations.filterVelocities(context, state, integrator);
+        const Vectors& filtered = accelerations.filterVelocities(integrator);
+        Vectors& positions = state.changePositions();
         for (size_t i = 0; i < filtered.size(); i++)
             if (particles.getMasses()[i] > 0)
-                state.positions()[i] += filtered[i] * h;
+                positions[i] += filtered[i] * h;
     }
 
-    void projectBlocks(HostState& state, const Integrator& integrator, std::vector<OpenMM::Vec3>& velocities) {
+    void projectBlocks(const Integrator& integrator, Vectors& velocities) {
         const double* positions = components(x.get(state.positions()));
         const stiffcore::Box box = state.box();
         const std::string failed = accelerations.getBlocks().forEach([&](const auto& batch, auto& work) {
@@ -186,14 +193,12 @@ private:
     }
 
     Backend backend;
+    State state;
     HostParticles<Backend> particles;
     ImplicitAccelerations<Backend> accelerations;
 
     // The hidden state.
     PropagatedPositions x;
-
-    // Scratch: x after the step.
-    std::vector<OpenMM::Vec3> propagated;
 };
 
 } // namespace stiffhost

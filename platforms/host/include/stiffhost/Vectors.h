@@ -1,0 +1,51 @@
+#ifndef STIFFHOST_VECTORS_H_
+#define STIFFHOST_VECTORS_H_
+
+#include "openmm/Vec3.h"
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace stiffhost {
+
+/// A vector for each particle of a System.
+using Vectors = std::vector<OpenMM::Vec3>;
+
+/** The components of an array of vectors, one after the other. */
+inline double* components(Vectors& vectors) {
+    return reinterpret_cast<double*>(vectors.data());
+}
+
+inline const double* components(const Vectors& vectors) {
+    return reinterpret_cast<const double*>(vectors.data());
+}
+
+/** The first particle whose vector is not finite, or its square is not; -1 if there is none. */
+inline int findNotFinite(const Vectors& vectors) {
+    double sum = 0;
+    for (const OpenMM::Vec3& each : vectors)
+        sum += each.dot(each);
+    if (!std::isfinite(sum))
+        for (size_t i = 0; i < vectors.size(); i++)
+            if (!std::isfinite(vectors[i].dot(vectors[i])))
+                return i;
+    return -1;
+}
+
+/** How error messages call the molecule with some particles. */
+inline std::string describeMolecule(const std::vector<int>& particles, int count) {
+    const int most = 12;
+    std::stringstream list;
+    list << "the molecule with " << (count == 1 ? "particle" : "particles");
+    for (int i = 0; i < std::min(count, most); i++)
+        list << (i > 0 ? ", " : " ") << particles[i];
+    if (count > most)
+        list << ", ... " << particles[count - 1] << " (" << count << " in all)";
+    return list.str();
+}
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_VECTORS_H_ */
