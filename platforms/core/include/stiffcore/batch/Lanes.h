@@ -9,101 +9,155 @@ namespace stiffcore {
 /**
  * Four numbers that are computed with as one, each for another molecule: a scalar type for the numerics. Mixing it with
  * a double means that double in each lane.
+ *
+ * They are kept in vectors of the size of a register (an extension of GCC and Clang), and comparisons are masks of the
+ * same size, so that nothing goes through memory one lane at a time: a register that is loaded just after has to wait
+ * for such writes, the longer the wider it is.
  */
 class Lanes {
+#ifdef __AVX__
+    static constexpr int registerSize = 32;
+#else
+    static constexpr int registerSize = 16;
+#endif
+    typedef double Part __attribute__((vector_size(registerSize)));
+    static constexpr int partCount = registerSize / sizeof(double), numParts = 4 / partCount;
+
 public:
-    static constexpr int count = 4;
-    using Array = Eigen::Array<double, count, 1>;
+    static constexpr int count = numParts * partCount;
 
     /** Which of the lanes something holds in. */
     class Mask {
     public:
-        using Array = Eigen::Array<bool, count, 1>;
-        Mask(bool all = false) : values(Array::Constant(all)) {
-        }
-        template <class Expression> explicit Mask(const Eigen::ArrayBase<Expression>& expression) : values(expression) {
+        using Part = decltype(Lanes::Part() > Lanes::Part()); // integers, all of whose bits are set or none
+
+        Mask(bool all = false) {
+            for (Part& part : parts)
+                part = (all ? Part() == Part() : Part() != Part());
         }
         bool operator[](int lane) const {
-            return values[lane];
+            return parts[lane / partCount][lane % partCount] != 0;
         }
         friend Mask operator&(const Mask& a, const Mask& b) {
-            return Mask(a.values && b.values);
+            return Mask::each([&](int i) { return a.parts[i] & b.parts[i]; });
+        }
+        friend Mask operator|(const Mask& a, const Mask& b) {
+            return Mask::each([&](int i) { return a.parts[i] | b.parts[i]; });
         }
         friend Mask operator|(const Mask& a, const Mask& b) {
             return Mask(a.values || b.values);
         }
         friend Mask operator!(const Mask& a) {
-            return Mask(!a.values);
+            return Mask::each([&](int i) { return ~a.parts[i]; });
         }
-        Array values;
+        /** With the parts compute(0), compute(1), ... */
+        template <class Compute> static Mask each(Compute&& compute) {
+            Mask result;
+            for (int i = 0; i < numParts; i++)
+                result.parts[i] = compute(i);
+            return result;
+        }
+
+        Part parts[numParts];
     };
 
     Lanes() = default;
-    Lanes(double all) : values(Array::Constant(all)) {
-    }
-    template <class Expression> explicit Lanes(const Eigen::ArrayBase<Expression>& expression) : values(expression) {
+    Lanes(double all) {
+        for (Part& part : parts)
+            part = all - Part(); // which keeps the sign of a zero
     }
     double& operator[](int lane) {
-        return values[lane];
+        return reinterpret_cast<double*>(parts)[lane];
     }
     double operator[](int lane) const {
-        return values[lane];
+        return parts[lane / partCount][lane % partCount];
     }
 
     Lanes& operator+=(const Lanes& b) {
-        values += b.values;
-        return *this;
+        return *this = *this + b;
     }
     Lanes& operator-=(const Lanes& b) {
-        values -= b.values;
-        return *this;
+        return *this = *this - b;
     }
     Lanes& operator*=(const Lanes& b) {
-        values *= b.values;
-        return *this;
+        return *this = *this * b;
     }
     Lanes& operator/=(const Lanes& b) {
-        values /= b.values;
-        return *this;
+        return *this = *this / b;
     }
     friend Lanes operator+(const Lanes& a, const Lanes& b) {
-        return Lanes(a.values + b.values);
+        return Lanes::each([&](int i) { return a.parts[i] + b.parts[i]; });
     }
     friend Lanes operator-(const Lanes& a, const Lanes& b) {
-        return Lanes(a.values - b.values);
+        return Lanes::each([&](int i) { return a.parts[i] - b.parts[i]; });
     }
     friend Lanes operator*(const Lanes& a, const Lanes& b) {
-        return Lanes(a.values * b.values);
+        return Lanes::each([&](int i) { return a.parts[i] * b.parts[i]; });
     }
     friend Lanes operator/(const Lanes& a, const Lanes& b) {
-        return Lanes(a.values / b.values);
+        return Lanes::each([&](int i) { return a.parts[i] / b.parts[i]; });
     }
     friend Lanes operator-(const Lanes& a) {
-        return Lanes(-a.values);
+        return Lanes::each([&](int i) { return -a.parts[i]; });
     }
     friend Mask operator>(const Lanes& a, const Lanes& b) {
-        return Mask(a.values > b.values);
+        return Mask::each([&](int i) { return a.parts[i] > b.parts[i]; });
+    }
+    friend Mask operator>=(const Lanes& a, const Lanes& b) {
+        return Mask::each([&](int i) { return a.parts[i] >= b.parts[i]; });
     }
     friend Mask operator>=(const Lanes& a, const Lanes& b) {
         return Mask(a.values >= b.values);
     }
     friend Mask operator<=(const Lanes& a, const Lanes& b) {
-        return Mask(a.values <= b.values);
+        return Mask::each([&](int i) { return a.parts[i] <= b.parts[i]; });
+    }
+    friend Mask operator<(const Lanes& a, const Lanes& b) {
+        return Mask::each([&](int i) { return a.parts[i] < b.parts[i]; });
     }
     friend Mask operator<(const Lanes& a, const Lanes& b) {
         return Mask(a.values < b.values);
     }
     friend Lanes select(const Mask& condition, const Lanes& ifTrue, const Lanes& ifFalse) {
-        return Lanes(condition.values.select(ifTrue.values, ifFalse.values));
+        return Lanes::each([&](int i) { return condition.parts[i] ? ifTrue.parts[i] : ifFalse.parts[i]; });
+    }
+    friend Lanes max(const Lanes& a, const Lanes& b) {
+        return select(a < b, b, a);
     }
     friend Lanes sqrt(const Lanes& a) {
-        return Lanes(a.values.sqrt());
+        return Lanes(a.array().sqrt());
     }
     friend Lanes abs(const Lanes& a) {
-        return Lanes(a.values.abs());
+        return Lanes(a.array().abs());
     }
     friend Lanes floor(const Lanes& a) {
-        return Lanes(a.values.floor());
+        return Lanes(a.array().floor());
+    }
+    /**
+     * The angle of the vector (x, y), -pi to pi. That of the first octant comes from one quotient t, |t| <= tan(pi/8),
+     * and a polynomial in t^2 that minimizes the largest relative error of arctan(t), 1e-17.
+     */
+    friend Lanes atan2(const Lanes& y, const Lanes& x) {
+        constexpr double c[] = {-0.019175404711104933678, 0.039230447784793095235,  -0.050854078345894842573,
+                                0.058581409048663282818,  -0.066645105255089365988, 0.076921831253768920895,
+                                -0.090909045753064890845, 0.11111111015187018721,   -0.14285714284665680761,
+                                0.19999999999995516545,   -0.33333333333333330156};
+        constexpr double pi = 3.14159265358979323846, tanOfPi8 = 0.41421356237309504880;
+        const Lanes a = abs(y), b = abs(x);
+        const Mask steep = a > b;
+        const Lanes less = select(steep, b, a), more = select(steep, a, b);
+        const Mask beyond = less > tanOfPi8 * more; // then by arctan(u) = pi/4 + arctan((u - 1) / (u + 1))
+        const Lanes above = select(beyond, less - more, less), below = select(beyond, less + more, more);
+        const Lanes t = above / select(below > 0, below, Lanes(1)), w = t * t;
+        Lanes series = c[0];
+        for (int i = 1; i < 11; i++)
+            series = series * w + c[i];
+        Lanes angle = t + t * w * series;
+        angle = select(beyond, 0.25 * pi + angle, angle);
+        angle = select(steep, 0.5 * pi - angle, angle);
+        angle = select(x >= 0, angle, pi - angle);
+        angle = select(y >= 0, angle, -angle);
+        return select(below >= 0, angle, below); // not a number if they are not
     }
 
     friend Lanes max(const Lanes& a, const Lanes& b) {
@@ -137,7 +191,22 @@ public:
     }
 
 private:
-    Array values;
+    using Array = Eigen::Array<double, count, 1>;
+    /** With the parts compute(0), compute(1), ... */
+    template <class Compute> static Lanes each(Compute&& compute) {
+        Lanes result;
+        for (int i = 0; i < numParts; i++)
+            result.parts[i] = compute(i);
+        return result;
+    }
+    template <class Expression> explicit Lanes(const Eigen::ArrayBase<Expression>& expression) {
+        Eigen::Map<Array>(&(*this)[0]) = expression;
+    }
+    /** For functions that vectors do not have. */
+    Eigen::Map<const Array> array() const {
+        return Eigen::Map<const Array>(reinterpret_cast<const double*>(parts));
+    }
+    Part parts[numParts];
 };
 
 /** The lanes of a scalar type, also of double, which has one. */
