@@ -44,9 +44,6 @@ public:
         friend Mask operator|(const Mask& a, const Mask& b) {
             return Mask::each([&](int i) { return a.parts[i] | b.parts[i]; });
         }
-        friend Mask operator|(const Mask& a, const Mask& b) {
-            return Mask(a.values || b.values);
-        }
         friend Mask operator!(const Mask& a) {
             return Mask::each([&](int i) { return ~a.parts[i]; });
         }
@@ -106,17 +103,11 @@ public:
     friend Mask operator>=(const Lanes& a, const Lanes& b) {
         return Mask::each([&](int i) { return a.parts[i] >= b.parts[i]; });
     }
-    friend Mask operator>=(const Lanes& a, const Lanes& b) {
-        return Mask(a.values >= b.values);
-    }
     friend Mask operator<=(const Lanes& a, const Lanes& b) {
         return Mask::each([&](int i) { return a.parts[i] <= b.parts[i]; });
     }
     friend Mask operator<(const Lanes& a, const Lanes& b) {
         return Mask::each([&](int i) { return a.parts[i] < b.parts[i]; });
-    }
-    friend Mask operator<(const Lanes& a, const Lanes& b) {
-        return Mask(a.values < b.values);
     }
     friend Lanes select(const Mask& condition, const Lanes& ifTrue, const Lanes& ifFalse) {
         return Lanes::each([&](int i) { return condition.parts[i] ? ifTrue.parts[i] : ifFalse.parts[i]; });
@@ -132,36 +123,6 @@ public:
     }
     friend Lanes floor(const Lanes& a) {
         return Lanes(a.array().floor());
-    }
-    /**
-     * The angle of the vector (x, y), -pi to pi. That of the first octant comes from one quotient t, |t| <= tan(pi/8),
-     * and a polynomial in t^2 that minimizes the largest relative error of arctan(t), 1e-17.
-     */
-    friend Lanes atan2(const Lanes& y, const Lanes& x) {
-        constexpr double c[] = {-0.019175404711104933678, 0.039230447784793095235,  -0.050854078345894842573,
-                                0.058581409048663282818,  -0.066645105255089365988, 0.076921831253768920895,
-                                -0.090909045753064890845, 0.11111111015187018721,   -0.14285714284665680761,
-                                0.19999999999995516545,   -0.33333333333333330156};
-        constexpr double pi = 3.14159265358979323846, tanOfPi8 = 0.41421356237309504880;
-        const Lanes a = abs(y), b = abs(x);
-        const Mask steep = a > b;
-        const Lanes less = select(steep, b, a), more = select(steep, a, b);
-        const Mask beyond = less > tanOfPi8 * more; // then by arctan(u) = pi/4 + arctan((u - 1) / (u + 1))
-        const Lanes above = select(beyond, less - more, less), below = select(beyond, less + more, more);
-        const Lanes t = above / select(below > 0, below, Lanes(1)), w = t * t;
-        Lanes series = c[0];
-        for (int i = 1; i < 11; i++)
-            series = series * w + c[i];
-        Lanes angle = t + t * w * series;
-        angle = select(beyond, 0.25 * pi + angle, angle);
-        angle = select(steep, 0.5 * pi - angle, angle);
-        angle = select(x >= 0, angle, pi - angle);
-        angle = select(y >= 0, angle, -angle);
-        return select(below >= 0, angle, below); // not a number if they are not
-    }
-
-    friend Lanes max(const Lanes& a, const Lanes& b) {
-        return Lanes(a.values.max(b.values));
     }
     /**
      * The angle of the vector (x, y), -pi to pi. That of the first octant comes from one quotient t, |t| <= tan(pi/8),
