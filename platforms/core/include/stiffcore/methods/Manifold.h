@@ -191,7 +191,7 @@ MaskOf<Real> findNearestPoint(const StiffBatch<Real>& batch, const double* q, co
                 largestMove = max(largestMove, Real(abs(move)));
             }
         const MaskOf<Real> arrived = (largestMove <= Real(manifoldTolerance)) & !found;
-        possible = possible & (!arrived | (deviation <= Real(equilibriumTolerance)));
+        possible = possible & ((!arrived) | (deviation <= Real(equilibriumTolerance)));
         found = found | arrived;
     }
     return scatter<Real>(found & possible & areFinite(batch, work.x), batch, work.x, A);
