@@ -1,6 +1,8 @@
 """How the plugin's libraries come into a process, and what keeps them out of a wrong one."""
 
 import importlib.metadata
+import platform
+from pathlib import Path
 
 import openmm
 import openmmstiff
@@ -27,6 +29,18 @@ def succeeds(code, **environment):
 
 def test_version_is_that_of_the_package():
     assert openmmstiff.__version__ == importlib.metadata.version("openmm-stiff")
+
+
+def test_kernels_for_the_processor_are_loaded_unless_the_baseline_is_asked_for():
+    """The library with them is missing, or in the wrong place, if it cannot be loaded in a process of its own."""
+    if platform.machine() != "x86_64":
+        pytest.skip("there is only the baseline")
+    flags = Path("/proc/cpuinfo").read_text().split()
+    for choice, expected in ("", "avx2" in flags and "fma" in flags), ("baseline", False):
+        succeeds(f"""
+import openmm
+assert ("libOpenMMStiffCPU_avx2.so" in open("/proc/self/maps").read()) == {expected}
+""", OPENMM_STIFF_SIMD=choice)
 
 
 def test_package_requires_the_series_of_openmm_it_was_built_for():

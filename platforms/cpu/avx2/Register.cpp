@@ -1,0 +1,13 @@
+/**
+ * The CPU platform's kernels once more, compiled for processors with AVX2 and FMA: src/Register.cpp calls this where
+ * there is one. Nothing but this function may be seen from outside, as code that others come to share would not run
+ * elsewhere: visibility is hidden, and the library is loaded with RTLD_LOCAL.
+ */
+
+#include "../src/ThreadedBackend.h"
+#include "openmmstiff/internal/windowsExportStiff.h"
+#include "stiffhost/KernelFactory.h"
+
+extern "C" OPENMM_EXPORT_STIFF void registerAvx2KernelFactories() {
+    stiffhost::KernelFactory<stiffcpu::ThreadedBackend>::registerFor("CPU");
+}

@@ -1,0 +1,131 @@
+/**
+ * The CPU platform's kernels compiled for AVX2 and FMA, beside those of the baseline.
+ */
+
+#include "Claims.h"
+#include "OpenMMStiff.h"
+#include "Systems.h"
+#include <cstdlib>
+#include <dlfcn.h>
+#include <functional>
+#include <memory>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using std::vector;
+
+namespace {
+
+bool hasAvx2() {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+bool isLoaded(const char* library) {
+    return dlopen(library, RTLD_NOW | RTLD_NOLOAD) != nullptr;
+}
+
+/** Let the plugin register its kernels again, with the environment that is given to it. */
+void registerKernels(bool baseline) {
+    if (baseline)
+        setenv("OPENMM_STIFF_SIMD", "baseline", 1);
+    else
+        unsetenv("OPENMM_STIFF_SIMD");
+    void* plugin = dlopen(OPENMM_STIFF_CPU_PLUGIN, RTLD_NOW | RTLD_NOLOAD);
+    ASSERT(plugin != nullptr);
+    auto* registerKernelFactories = reinterpret_cast<void (*)()>(dlsym(plugin, "registerKernelFactories"));
+    ASSERT(registerKernelFactories != nullptr);
+    registerKernelFactories();
+}
+
+struct Trajectory {
+    const char* name;
+    bool rigid;
+    std::function<Integrator*()> makeIntegrator;
+
+    /** Positions after some steps, then velocities. */
+    vector<Vec3> run(bool baseline) const {
+        const int numSteps = 5;
+        registerKernels(baseline);
+        // Without the nonbonded forces, which are in single precision.
+        Model model = makeWaterCluster(2, rigid);
+        model.system.removeForce(2);
+        addWell(model);
+        std::unique_ptr<Integrator> integrator(makeIntegrator());
+        Platform& platform = Platform::getPlatformByName("CPU");
+        Context context(model.system, *integrator, platform, deterministic(platform));
+        context.setPositions(model.positions);
+        context.setVelocities(makeVelocities(model.system, 300, 1));
+        context.applyConstraints(1e-10);
+        context.applyVelocityConstraints(1e-10);
+        integrator->step(numSteps);
+        vector<Vec3> all = getPositions(context);
+        for (const Vec3& v : getVelocities(context))
+            all.push_back(v);
+        return all;
+    }
+};
+
+vector<Trajectory> makeTrajectories() {
+    return {
+            {"ZhangSkeelIntegrator", false, [] { return new ZhangSkeelIntegrator(0.002); }},
+            {"ZhangSkeelIntegrator, all of the potential", false,
+             [] {
+                 auto* integrator = new ZhangSkeelIntegrator(0.001);
+                 integrator->setMethod(ZhangSkeelIntegrator::ZhangSkeel);
+                 return integrator;
+             }},
+            {"ImpulseIntegrator, projected", false, [] { return new ImpulseIntegrator(0.002); }},
+            {"ImpulseIntegrator, mollified", false,
+             [] {
+                 auto* integrator = new ImpulseIntegrator(0.002);
+                 integrator->setKick(ImpulseIntegrator::Mollified);
+                 return integrator;
+             }},
+            {"ImpulseLangevinIntegrator", false,
+             [] {
+                 auto* integrator = new ImpulseLangevinIntegrator(300, 1, 0.002);
+                 integrator->setRandomNumberSeed(1);
+                 return integrator;
+             }},
+            {"MassPenaltyIntegrator", false, [] { return new MassPenaltyIntegrator(0.002); }},
+            {"MassPenaltyIntegrator, constraints", true, [] { return new MassPenaltyIntegrator(0.002); }},
+            {"MassPenaltyLangevinIntegrator", false,
+             [] {
+                 auto* integrator = new MassPenaltyLangevinIntegrator(300, 1, 0.004);
+                 integrator->setRandomNumberSeed(1);
+                 return integrator;
+             }},
+            {"SpookIntegrator", true, [] { return new SpookIntegrator(0.002); }},
+    };
+}
+
+void testPluginLoadsWhatTheProcessorHas() {
+    ASSERT(!isLoaded(OPENMM_STIFF_AVX2_LIBRARY)); // the baseline was asked for
+    registerKernels(false);
+    ASSERT_EQUAL(hasAvx2(), isLoaded(OPENMM_STIFF_AVX2_LIBRARY));
+}
+
+/** Velocities are sums of terms k r h/m of up to 100 nm/ps, rounded to 1e-14: some tens of them in all. */
+void testTrajectoriesAgreeToRounding() {
+    double any = 0;
+    for (const Trajectory& trajectory : makeTrajectories()) {
+        const vector<Vec3> baseline = trajectory.run(true), other = trajectory.run(false);
+        ASSERT(baseline == trajectory.run(true)); // nothing else makes a difference
+        const double difference = largestDifference(baseline, other);
+        std::cout << trajectory.name << ": " << difference << std::endl;
+        ASSERT(difference < 1e-12);
+        any = std::max(any, difference);
+    }
+    // Two builds that agree in all bits are one.
+    ASSERT_EQUAL(hasAvx2(), any > 0);
+}
+
+} // namespace
+
+int main() {
+    setenv("OPENMM_STIFF_SIMD", "baseline", 1);
+    Platform::loadPluginsFromDirectory(OPENMM_PLUGIN_DIR);
+    Platform::loadPluginsFromDirectory(OPENMM_STIFF_PLUGIN_DIR);
+    return checkClaims({CLAIM(testPluginLoadsWhatTheProcessorHas), CLAIM(testTrajectoriesAgreeToRounding)});
+}
