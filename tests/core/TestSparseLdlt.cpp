@@ -26,6 +26,37 @@ Entries randomEntries(Random& random, int size, int numPerRow) {
     return entries;
 }
 
+/** Patterns of many kinds, from those of molecules to full ones. */
+std::vector<std::pair<int, Entries>> variousPatterns(Random& random) {
+    std::vector<std::pair<int, Entries>> patterns;
+    for (int size : {32, 70, 150, 400}) {
+        Entries tree, ring, cliques, dense;
+        for (int i = 1; i < size; i++)
+            tree.push_back({i, random.integer(i)});
+        for (int i = 0; i < size; i++) {
+            ring.push_back({i, (i + 1) % size});
+            ring.push_back({(i + 2) % size, i});
+        }
+        // Groups of ten rows, each of which shares some with an earlier one, as pairs of bonded atoms do.
+        for (int i = 0; i < size; i++) {
+            const int first = i - i % 10, shared = (first > 0 ? random.integer(first) : 0);
+            for (int j = first; j < i; j++)
+                cliques.push_back({i, j});
+            for (int j = shared; j < std::min(shared + 3, first); j++)
+                cliques.push_back({j, i});
+        }
+        for (int i = 0; i < std::min(size, 150); i++)
+            for (int j = 0; j < i; j++)
+                dense.push_back({i, j});
+        for (const Entries& entries : {Entries(), tree, ring, cliques, dense})
+            patterns.push_back({size, entries});
+    }
+    for (int size : {1, 2, 7, 50, 200})
+        for (int numPerRow : {1, 2, 5})
+            patterns.push_back({size, randomEntries(random, size, numPerRow)});
+    return patterns;
+}
+
 /** A symmetric matrix, with the diagonal that makes it diagonally dominant times a factor. */
 MatrixXd randomDominant(Random& random, int size, const Entries& entries, double diagonalFactor = 1) {
     MatrixXd A = MatrixXd::Zero(size, size);
@@ -78,11 +109,10 @@ void testEachEntryHasASlotOfItsOwn() {
 /** Takahashi's recurrence gives the entries of the inverse on the pattern. */
 void testInverseOnPatternAgreesWithDenseEigen() {
     Random random(12);
-    for (int size : {1, 2, 7, 50, 200})
+    for (const auto& [size, entries] : variousPatterns(random)) {
+        SparseLdlt solver(size, entries);
         for (int repeat = 0; repeat < 3; repeat++) {
-            const Entries entries = randomEntries(random, size, 2);
             const MatrixXd A = randomDominant(random, size, entries), inverse = A.inverse();
-            SparseLdlt solver(size, entries);
             ASSERT(solver.factor(valuesOf(A, solver, entries).data()));
             std::vector<double> values(solver.getNumValues());
             solver.invertOnPattern(values.data());
@@ -91,24 +121,91 @@ void testInverseOnPatternAgreesWithDenseEigen() {
             for (const auto& [i, j] : entries)
                 ASSERT_EQUAL_TOL(inverse(i, j), values[solver.slot(i, j)], 1e-12);
         }
+    }
 }
 
 void testSolutionAgreesWithDenseEigen() {
     // Backward stable as the dense method is; diagonally dominant matrices as these have condition numbers of some
     // 100.
     Random random(2);
-    for (int size : {1, 2, 3, 10, 40, 100, 200})
-        for (int numPerRow : {0, 1, 2, 5}) {
-            const Entries entries = randomEntries(random, size, numPerRow);
-            SparseLdlt solver(size, entries);
-            for (int repeat = 0; repeat < 3; repeat++) {
-                const MatrixXd A = randomDominant(random, size, entries);
-                ASSERT(solver.factor(valuesOf(A, solver, entries).data()));
-                const VectorXd b = randomVector(random, size), x = solve(solver, b);
-                ASSERT((x - A.ldlt().solve(b)).norm() <= 1e-12 * x.norm());
-                ASSERT((A * x - b).norm() <= size * 10 * roundoff * A.norm() * x.norm());
-            }
+    auto check = [&](int size, const Entries& entries) {
+        SparseLdlt solver(size, entries);
+        for (int repeat = 0; repeat < 3; repeat++) {
+            const MatrixXd A = randomDominant(random, size, entries);
+            ASSERT(solver.factor(valuesOf(A, solver, entries).data()));
+            const VectorXd b = randomVector(random, size), x = solve(solver, b);
+            ASSERT((x - A.ldlt().solve(b)).norm() <= 1e-12 * x.norm());
+            ASSERT((A * x - b).norm() <= size * 10 * roundoff * A.norm() * x.norm());
         }
+    };
+    for (int size : {1, 2, 3, 10, 40, 100, 200})
+        for (int numPerRow : {0, 1, 2, 5})
+            check(size, randomEntries(random, size, numPerRow));
+    for (const auto& [size, entries] : variousPatterns(random))
+        check(size, entries);
+}
+
+void testIndefiniteMatrixHasFactorsWithPivotsOfBothSigns() {
+    // With a dominant diagonal of both signs no pivot is small. As many pivots are negative as eigenvalues
+    // (Sylvester), and the factors solve as those of a definite matrix do.
+    Random random(13);
+    for (const auto& [size, entries] : variousPatterns(random)) {
+        MatrixXd A = randomDominant(random, size, entries, 2);
+        for (int i = 0; i < size; i++)
+            if (random.integer(3) == 0)
+                A(i, i) = -A(i, i);
+        const VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<MatrixXd>(A).eigenvalues();
+        const int numNegative = (eigenvalues.array() < 0).count();
+        SparseLdlt solver(size, entries);
+        ASSERT_EQUAL(numNegative == 0, solver.factor(valuesOf(A, solver, entries).data()));
+        int numNegativePivots = 0;
+        for (int i = 0; i < size; i++)
+            numNegativePivots += (solver.pivot(i) < 0);
+        ASSERT_EQUAL(numNegative, numNegativePivots);
+        ASSERT_EQUAL(size - numNegative, solver.countPivots(0));
+        const VectorXd b = randomVector(random, size), x = solve(solver, b);
+        ASSERT((x - A.partialPivLu().solve(b)).norm() <= 1e-12 * x.norm());
+        std::vector<double> values(solver.getNumValues());
+        solver.invertOnPattern(values.data());
+        const MatrixXd inverse = A.inverse();
+        for (int i = 0; i < size; i++)
+            ASSERT_EQUAL_TOL(inverse(i, i), values[solver.slot(i, i)], 1e-12);
+    }
+}
+
+void testPivotsAreThoseOfTheirRows() {
+    // Rows that are coupled two by two: of each two one pivot is the entry on the diagonal, and the product of both
+    // is the determinant.
+    Random random(14);
+    const int size = 60;
+    std::vector<int> order(size);
+    for (int i = 0; i < size; i++)
+        order[i] = i;
+    for (int i = size - 1; i > 0; i--)
+        std::swap(order[i], order[random.integer(i + 1)]);
+    Entries entries;
+    for (int i = 0; i < size; i += 2)
+        entries.push_back({order[i], order[i + 1]});
+    const MatrixXd A = randomDominant(random, size, entries);
+    SparseLdlt solver(size, entries);
+    ASSERT(solver.factor(valuesOf(A, solver, entries).data()));
+    for (const auto& [i, j] : entries) {
+        const double determinant = A(i, i) * A(j, j) - A(i, j) * A(i, j);
+        const bool isFirst = std::abs(solver.pivot(i) - A(i, i)) <= 4 * roundoff * A(i, i);
+        ASSERT_EQUAL_TOL(isFirst ? determinant / A(i, i) : A(j, j), solver.pivot(j), 1e-13);
+        ASSERT_EQUAL_TOL(isFirst ? A(i, i) : determinant / A(j, j), solver.pivot(i), 1e-13);
+    }
+}
+
+void testLogarithmOfTheDeterminantIsThatOfTheEigenvalues() {
+    Random random(15);
+    for (const auto& [size, entries] : variousPatterns(random)) {
+        const MatrixXd A = randomDominant(random, size, entries);
+        const VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<MatrixXd>(A).eigenvalues();
+        SparseLdlt solver(size, entries);
+        ASSERT(solver.factor(valuesOf(A, solver, entries).data()));
+        ASSERT_EQUAL_TOL(eigenvalues.array().log().sum(), solver.logDeterminant(), 1e-12 * size);
+    }
 }
 
 void testAFactorizationDependsOnItsMatrixAlone() {
@@ -224,19 +321,21 @@ void testArrowMatrixIsSolvedInLinearMemory() {
 void testNoMemoryIsAllocated() {
     if (!canCountAllocations)
         return;
-    Random random(7);
-    const int size = 300;
-    const Entries entries = randomEntries(random, size, 2);
-    SparseLdlt solver(size, entries);
-    const std::vector<double> values = valuesOf(randomDominant(random, size, entries), solver, entries);
-    VectorXd x = randomVector(random, size);
     ASSERT(isCountRight());
-    solver.factor(values.data()); // the first one makes room for the pivots
-    ASSERT_EQUAL(0, countAllocations([&] {
-                     solver.factor(values.data());
-                     solver.solve(x.data());
-                     solver.countPivots(1e-6);
-                 }));
+    Random random(7);
+    for (const auto& [size, entries] : variousPatterns(random)) {
+        SparseLdlt solver(size, entries);
+        const std::vector<double> values = valuesOf(randomDominant(random, size, entries), solver, entries);
+        std::vector<double> inverse(values.size());
+        VectorXd x = randomVector(random, size);
+        ASSERT_EQUAL(0, countAllocations([&] {
+                         solver.factor(values.data());
+                         solver.solve(x.data());
+                         solver.countPivots(1e-6);
+                         solver.logDeterminant();
+                         solver.invertOnPattern(inverse.data());
+                     }));
+    }
 }
 
 int main() {
@@ -244,6 +343,9 @@ int main() {
             CLAIM(testEachEntryHasASlotOfItsOwn),
             CLAIM(testInverseOnPatternAgreesWithDenseEigen),
             CLAIM(testSolutionAgreesWithDenseEigen),
+            CLAIM(testIndefiniteMatrixHasFactorsWithPivotsOfBothSigns),
+            CLAIM(testPivotsAreThoseOfTheirRows),
+            CLAIM(testLogarithmOfTheDeterminantIsThatOfTheEigenvalues),
             CLAIM(testAFactorizationDependsOnItsMatrixAlone),
             CLAIM(testDefinitenessIsThatOfTheEigenvalues),
             CLAIM(testSingularMatrixIsNotDefinite),

@@ -1,11 +1,11 @@
 #ifndef STIFFCORE_SPARSE_LDLT_H_
 #define STIFFCORE_SPARSE_LDLT_H_
 
-#include <Eigen/Core>
 #include <Eigen/OrderingMethods>
 #include <Eigen/SparseCore>
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <tuple>
 #include <type_traits>
@@ -94,7 +94,7 @@ public:
      *
      * @param b   the right side, replaced by x
      */
-    void solve(double* b) {
+    [[gnu::flatten]] void solve(double* b) {
         for (int i = 0; i < getSize(); i++)
             x[place[i]] = b[i];
         x.back() = 0;
@@ -126,7 +126,35 @@ public:
 private:
     /// Rows that are computed with as one.
     static constexpr int numRows = 4;
-    using Rows = Eigen::Array<double, numRows, 1>;
+    /// Vectors of the compiler: with Eigen's it takes calls where a function has grown too large to inline more.
+    struct Rows {
+        using Half [[gnu::vector_size(16)]] = double;
+        Half low, high;
+
+        [[gnu::always_inline]] Rows& operator+=(const Rows& b) {
+            low += b.low;
+            high += b.high;
+            return *this;
+        }
+        [[gnu::always_inline]] Rows& operator-=(const Rows& b) {
+            low -= b.low;
+            high -= b.high;
+            return *this;
+        }
+        [[gnu::always_inline]] friend Rows operator*(const Rows& a, const Rows& b) {
+            return {a.low * b.low, a.high * b.high};
+        }
+        [[gnu::always_inline]] friend Rows operator*(const Rows& a, double b) {
+            return {a.low * b, a.high * b};
+        }
+        [[gnu::always_inline]] double operator[](int i) const {
+            return i < 2 ? low[i] : high[i - 2];
+        }
+        [[gnu::always_inline]] double sum() const {
+            const Half both = low + high;
+            return both[0] + both[1];
+        }
+    };
     /// A supernode has at most so many columns.
     static constexpr int maxWidth = 8;
     /// The targets of supernodes with more rows than this are found each time: their number grows with the square.
@@ -157,11 +185,19 @@ private:
     /// Scratch: the right side, with one place for rows beyond the matrix; L_21 D of a supernode.
     std::vector<double> x, scaled;
 
-    static auto load(const double* p) {
-        return Eigen::Map<const Rows>(p);
+    [[gnu::always_inline]] static Rows load(const double* p) {
+        Rows rows;
+        std::memcpy(&rows.low, p, sizeof(rows.low));
+        std::memcpy(&rows.high, p + 2, sizeof(rows.high));
+        return rows;
     }
-    static auto at(double* p) {
-        return Eigen::Map<Rows>(p);
+    [[gnu::always_inline]] static Rows gather(const double* p, const int* places) {
+        const Rows::Half low = {p[places[0]], p[places[1]]}, high = {p[places[2]], p[places[3]]};
+        return {low, high};
+    }
+    [[gnu::always_inline]] static void store(const Rows& rows, double* p) {
+        std::memcpy(p, &rows.low, sizeof(rows.low));
+        std::memcpy(p + 2, &rows.high, sizeof(rows.high));
     }
 
     template <int N, class Visit> [[gnu::always_inline]] static inline void unroll(Visit&& visit) {
@@ -193,7 +229,7 @@ private:
         }
     }
 
-    template <int W> bool factorNode(const Supernode& node) {
+    template <int W> [[gnu::flatten]] bool factorNode(const Supernode& node) {
         double *L = factors.data() + node.triangle, *panel = factors.data() + node.panel,
                *d = &inversePivots[node.first];
         double l11[W][W], x11[W][W], inversePivot[W];
@@ -218,8 +254,8 @@ private:
                     a[k] -= a[j] * l11[k][j];
             }
             for (int k = 0; k < W; k++) {
-                at(ld + numRows * k) = a[k];
-                at(l + numRows * k) = a[k] * inversePivot[k];
+                store(a[k], ld + numRows * k);
+                store(a[k] * inversePivot[k], l + numRows * k);
             }
         }
         // The lower triangle of L_21 D L_21^T is subtracted from where it belongs.
@@ -255,7 +291,7 @@ private:
                 y[k] = load(l + numRows * k);
                 for (int j = k + 1; j < W; j++)
                     y[k] -= y[j] * l11[j][k];
-                at(l + numRows * k) = y[k];
+                store(y[k], l + numRows * k);
             }
         }
         // L_11 X = 1, row by row.
@@ -270,7 +306,7 @@ private:
         return positive;
     }
 
-    template <int W> [[gnu::always_inline]] inline void solveForward(const Supernode& node) {
+    template <int W> void solveForward(const Supernode& node) {
         const double *L = factors.data() + node.triangle, *panel = factors.data() + node.panel;
         const int* row = rows.data() + node.rows;
         double b[W];
@@ -291,7 +327,7 @@ private:
         }
     }
 
-    template <int W> [[gnu::always_inline]] inline void solveBackward(const Supernode& node) {
+    template <int W> void solveBackward(const Supernode& node) {
         const double *L = factors.data() + node.triangle, *panel = factors.data() + node.panel;
         const int* row = rows.data() + node.rows;
         double b[W];
@@ -302,9 +338,9 @@ private:
         }
         Rows sum[W];
         for (int k = 0; k < W; k++)
-            sum[k] = 0;
+            sum[k] = Rows();
         for (int block = 0; block < node.numBlocks; block++, panel += numRows * W, row += numRows) {
-            const Rows z(x[row[0]], x[row[1]], x[row[2]], x[row[3]]);
+            const Rows z = gather(x.data(), row);
             for (int k = 0; k < W; k++)
                 sum[k] += load(panel + numRows * k) * z;
         }
@@ -312,29 +348,30 @@ private:
             x[node.first + k] = b[k] - sum[k].sum();
     }
 
-    template <int W> void invertNode(const Supernode& node) {
+    template <int W> [[gnu::flatten]] void invertNode(const Supernode& node) {
         const double *L = factors.data() + node.triangle, *Y = factors.data() + node.panel;
         double *Z11 = inverse.data() + node.triangle, *Z21 = inverse.data() + node.panel;
         const double* values = inverse.data();
         const int* target = findTargets(node);
         for (int I = 0; I < node.numBlocks; I++) {
             Rows sum[W];
-            unroll<W>([&](auto k) { sum[k] = Rows::Zero(); });
+            unroll<W>([&](auto k) { sum[k] = Rows(); });
             const double* y = Y;
             for (int j = 0; j < node.height; y += numRows * (W - 1))
                 for (int m = 0; m < numRows && j < node.height; m++, j++, y++, target += numRows) {
-                    const Rows z(values[target[0]], values[target[1]], values[target[2]], values[target[3]]);
+                    const Rows z = gather(values, target);
                     unroll<W>([&](auto k) { sum[k] -= z * y[numRows * k()]; });
                 }
-            unroll<W>([&](auto k) { at(Z21 + numRows * (W * I + k)) = sum[k]; });
+            unroll<W>([&](auto k) { store(sum[k], Z21 + numRows * (W * I + k)); });
         }
         unroll<W>([&](auto j) {
             Rows sum[W];
-            unroll<W - j()>([&](auto m) { sum[m] = Rows::Zero(); });
+            unroll<W - j()>([&](auto m) { sum[m] = Rows(); });
             const double *y = Y, *z = Z21;
             for (int I = 0; I < node.numBlocks; I++, y += numRows * W, z += numRows * W) {
                 const Rows column = load(z + numRows * j);
-                unroll<W - j()>([&](auto m) { sum[m] += load(y + numRows * (j() + m())) * column; });
+                for (int m = 0; m < W - j; m++)
+                    sum[m] += load(y + numRows * (j + m)) * column;
             }
             // L_11^-T D^-1 L_11^-1; the triangle has D^-1 on its diagonal.
             double scaled[W];

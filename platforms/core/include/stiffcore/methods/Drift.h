@@ -29,11 +29,14 @@ constexpr double minDriftTolerance = 1e-14;
 /// Newton's method with a new matrix takes over.
 constexpr double slowConvergence = 0.3;
 
-/** Compute the residual for work.multipliers at work.x, into work.correction; the mask is where it is small enough. */
-template <class Real>
+/**
+ * Compute the residual for work.multipliers at work.x, into work.correction; the mask is where it is small enough.
+ * Directions are computed if the method needs them.
+ */
+template <bool withDirections, class Real>
 auto computeResidual(const PairBatch<Real>& batch, double tolerance, const Box& box, PairWorkspace<Real>& work) {
     using std::abs;
-    computeDirections(batch, box, work);
+    computeLengths<withDirections>(batch, box, work);
     MaskOf<Real> converged(true);
     for (int p = 0; p < batch.numRows(); p++) {
         work.correction[p] = work.z[p] - batch.compliances[p] * work.multipliers[p] - work.r[p];
@@ -55,7 +58,7 @@ auto iterateSmall(const PairBatch<Real>& batch, double tolerance, const Box& box
     const int n = batch.numRows();
     Real* A = work.newtonMatrix.data();
     for (int iteration = 0;; iteration++) {
-        const auto converged = computeResidual(batch, tolerance, box, work);
+        const auto converged = computeResidual<true>(batch, tolerance, box, work);
         const bool last = (iteration == maxDriftIterations || findFalse<Real>(converged, batch.count) < 0);
         std::fill_n(A, n * n, Real(0));
         visitProduct(batch, work.gradients, work.gradientsBefore, batch.added,
@@ -85,7 +88,7 @@ inline bool iterateNewton(const PairBatch<double>& batch, double tolerance, cons
     std::vector<Eigen::Triplet<double>> entries;
     Matrix A(n, n);
     for (int iteration = 0;; iteration++) {
-        const bool converged = computeResidual(batch, tolerance, box, work);
+        const bool converged = computeResidual<true>(batch, tolerance, box, work);
         entries.clear();
         visitProduct(batch, work.gradients, work.gradientsBefore, batch.added,
                      [&](int p, int q, double value) { entries.emplace_back(p, q, value); });
@@ -108,10 +111,10 @@ inline bool iterateLarge(const PairBatch<double>& batch, double tolerance, const
                          PairWorkspace<double>& work) {
     double last = std::numeric_limits<double>::infinity();
     for (int iteration = 0; iteration < maxDriftIterations; iteration++) {
-        const bool converged = computeResidual(batch, tolerance, box, work);
+        const bool converged = computeResidual<false>(batch, tolerance, box, work);
         double largest = 0;
         for (int p = 0; p < batch.numRows(); p++)
-            largest = std::max(largest, std::abs(work.correction[p]) / work.z[p]);
+            largest = std::max(largest, std::abs(work.correction[p]));
         if (!converged && !(largest < slowConvergence * last))
             break;
         last = largest;

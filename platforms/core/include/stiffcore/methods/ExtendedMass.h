@@ -16,8 +16,9 @@
  */
 namespace stiffcore {
 
-/** Compute lengths and directions of the pairs at work.x. */
-template <class Real> void computeDirections(const PairBatch<Real>& batch, const Box& box, PairWorkspace<Real>& work) {
+/** Compute the lengths of the pairs at work.x and, if asked for, their directions. */
+template <bool withDirections, class Real>
+void computeLengths(const PairBatch<Real>& batch, const Box& box, PairWorkspace<Real>& work) {
     using std::sqrt;
     const double tiny = 1e-200; // two particles in one place have no direction: 0
     for (int p = 0; p < batch.numRows(); p++) {
@@ -26,7 +27,8 @@ template <class Real> void computeDirections(const PairBatch<Real>& batch, const
         if (pair.periodic)
             d = box.minimumImage(d);
         work.r[p] = sqrt(d.squaredNorm() + tiny);
-        work.gradients[p] = d * Real(1 / work.r[p]);
+        if (withDirections)
+            work.gradients[p] = d * Real(1 / work.r[p]);
     }
 }
 
@@ -41,9 +43,8 @@ void assemblePairs(const PairBatch<Real>& batch, bool constrainedOnly, PairWorks
         assembleRows(batch, work);
 }
 
-/** Get ready for what takes place at work.x: compute the directions, and factor A. */
-template <class Real> void arrive(const PairBatch<Real>& batch, const Box& box, PairWorkspace<Real>& work) {
-    computeDirections(batch, box, work);
+/** Factor A at work.x, where the directions have been computed. */
+template <class Real> void factorThere(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
     if constexpr (std::is_same_v<Real, double>)
         if (batch.factoredAt) {
             // A step begins where the last one has ended: large matrices are still there.
@@ -55,6 +56,12 @@ template <class Real> void arrive(const PairBatch<Real>& batch, const Box& box, 
         }
     assemblePairs(batch, false, work);
     factorRows(batch, work);
+}
+
+/** Get ready for what takes place at work.x: compute the directions, and factor A. */
+template <class Real> void arrive(const PairBatch<Real>& batch, const Box& box, PairWorkspace<Real>& work) {
+    computeLengths<true>(batch, box, work);
+    factorThere(batch, work);
 }
 
 /** Tie the velocities, (v, w) <- the closest ones with w = G v. */
@@ -71,7 +78,7 @@ void loadTied(const PairBatch<Real>& batch, const double* x, const double* v, co
               PairWorkspace<Real>& work) {
     gather(batch, x, work.x);
     gatherVelocities(batch, v, work.v);
-    computeDirections(batch, box, work);
+    computeLengths<true>(batch, box, work);
     for (int p = 0; p < batch.numRows(); p++)
         work.w[p] = (batch.row(p).constrained ? Real(0) : computeRate(batch.row(p), work.gradients, work.v));
 }
@@ -80,7 +87,7 @@ void loadTied(const PairBatch<Real>& batch, const double* x, const double* v, co
 template <class Real>
 void load(const PairBatch<Real>& batch, const double* x, const double* v, const Box& box, PairWorkspace<Real>& work) {
     loadTied(batch, x, v, box, work);
-    arrive(batch, box, work);
+    factorThere(batch, work);
 }
 
 /** work.a += -scale M^-1 grad ln det A / 2, with the factors that are at hand. */
@@ -92,14 +99,19 @@ void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale, bool 
     invertMatrix(batch.sparse.get(), n, work.matrixValues(batch), work.inverse.data());
     for (int p = 0; p < n; p++)
         work.y[p].setZero();
-    // d(ln det A) = sum_pq (A^-1)_pq dA_pq = 2 sum_p du_p . y_p
-    for (size_t i = 0; i < schur.couplings.size(); i++) {
-        const int p = schur.couplings[i].p, q = schur.couplings[i].q;
-        if (constrainedOnly && !(batch.row(p).constrained && batch.row(q).constrained))
-            continue;
-        const Real entry = work.inverse[schur.slots[i]] * batch.couplings[i];
-        work.y[p] += work.gradients[q] * entry;
-        work.y[q] += work.gradients[p] * entry;
+    // d(ln det A) = sum_pq (A^-1)_pq dA_pq = 2 sum_p du_p . y_p. The couplings of a pair p follow each other.
+    for (size_t i = 0; i < schur.couplings.size();) {
+        const int p = schur.couplings[i].p;
+        Vector3<Real> sum = work.y[p];
+        for (; i < schur.couplings.size() && schur.couplings[i].p == p; i++) {
+            const int q = schur.couplings[i].q;
+            if (constrainedOnly && !(batch.row(p).constrained && batch.row(q).constrained))
+                continue;
+            const Real entry = work.inverse[schur.slots[i]] * batch.couplings[i];
+            sum += work.gradients[q] * entry;
+            work.y[q] += work.gradients[p] * entry;
+        }
+        work.y[p] = sum;
     }
     for (int p = 0; p < n; p++) {
         const Real length = work.gradients[p].dot(work.y[p]), factor = scale / work.r[p];
