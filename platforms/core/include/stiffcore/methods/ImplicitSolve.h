@@ -92,33 +92,53 @@ template <class Real> Real largestComponent(const StiffBatch<Real>& batch, const
 /**
  * Improve the solution work.a of (M + c H1(x)) a = F where the matrix is not positive definite. Its factors L D L^T,
  * without pivoting, exist unless a leading minor vanishes, but may be inaccurate; what is missing is made up for by
- * iterative refinement.
+ * iterative refinement. Lanes whose solution is as good as rounding allows stay as they are.
  *
- * @return in which lanes there is a solution: if in others, the matrix is nearly singular
+ * @return in which lanes there is a solution
  */
 template <class Real>
 MaskOf<Real> refineSolution(const StiffBatch<Real>& batch, double c, const Box& box, StiffWorkspace<Real>& work) {
+    using std::abs;
     const int maxRefinements = 10;
-    const double tolerance = 1e-12; // of the residual, relative to the right side
-    const Real bound = tolerance * largestComponent(batch, work.forces);
+    const double tolerance = 1e-12; // of the residual, relative to the terms that cancel in it
+    auto subtract = [&](int i, const Vector3<Real>& term) {
+        work.residual[i] -= term;
+        for (int j = 0; j < 3; j++)
+            work.image[i][j] += abs(term[j]);
+    };
     for (int iteration = 0;; iteration++) {
-        for (int i = 0; i < batch.numMobile; i++)
-            work.residual[i] = work.forces[i] - work.a[i] * batch.masses[i];
+        for (int i = 0; i < batch.numMobile; i++) {
+            work.residual[i] = work.image[i] = work.forces[i];
+            subtract(i, work.a[i] * batch.masses[i]);
+        }
         visitHessian(batch, c, box, work, [&](const auto& term, int i, int j, const Matrix3<Real>& h) {
             const int a = term.atoms[i], b = term.atoms[j];
             if (a >= batch.numMobile || b >= batch.numMobile)
                 return;
-            work.residual[a] -= h * work.a[b];
+            subtract(a, h * work.a[b]);
             if (a != b)
-                work.residual[b] -= h.transpose() * work.a[a];
+                subtract(b, h.transpose() * work.a[a]);
         });
-        const MaskOf<Real> solved = largestComponent(batch, work.residual) <= bound;
+        const MaskOf<Real> solved =
+                largestComponent(batch, work.residual) <= tolerance * largestComponent(batch, work.image);
         if (iteration == maxRefinements || findFalse<Real>(solved, batch.count) < 0)
             return solved;
         solveImplicitMatrix(batch, work, work.residual);
         for (int i = 0; i < batch.numMobile; i++)
-            work.a[i] += work.residual[i];
+            for (int j = 0; j < 3; j++)
+                work.a[i][j] += select(solved, Real(0), work.residual[i][j]);
     }
+}
+
+/**
+ * Whether M + c H1, which need not be positive definite, is far from singular, judging by the solution work.a: if it is
+ * not, inertia and stiff forces cancel each other, and small forces make large accelerations.
+ */
+template <class Real> MaskOf<Real> isRegular(const StiffBatch<Real>& batch, StiffWorkspace<Real>& work) {
+    const double leastRatio = 1e-8;
+    for (int i = 0; i < batch.numMobile; i++)
+        work.residual[i] = work.a[i] * Real(leastRatio * batch.masses[i]);
+    return largestComponent(batch, work.forces) >= largestComponent(batch, work.residual);
 }
 
 /**
@@ -140,8 +160,11 @@ MaskOf<Real> solveAccelerations(const StiffBatch<Real>& batch, const double* x, 
     MaskOf<Real> solved = factorImplicitMatrix(batch, c, box, work);
     std::copy_n(work.forces.begin(), batch.numMobile, work.a.begin());
     solveImplicitMatrix(batch, work, work.a);
-    if (mayBeIndefinite && findFalse<Real>(solved, batch.count) >= 0)
-        solved = refineSolution(batch, c, box, work);
+    if (mayBeIndefinite) {
+        if (findFalse<Real>(solved, batch.count) >= 0)
+            solved = refineSolution(batch, c, box, work);
+        solved = solved & isRegular(batch, work);
+    }
     return scatter<Real>(solved & areFinite(batch, work.a), batch, work.a, a);
 }
 
