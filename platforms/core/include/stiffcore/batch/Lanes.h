@@ -7,8 +7,9 @@
 namespace stiffcore {
 
 /**
- * Four numbers that are computed with as one, each for another molecule: a scalar type for the numerics. Mixing it with
- * a double means that double in each lane.
+ * Eight numbers that are computed with as one, each for another molecule: a scalar type for the numerics. Mixing it with
+ * a double means that double in each lane. They take several registers: the solves of small molecules are chains of
+ * operations that wait for each other, and of two or four such chains one works while others wait.
  *
  * They are kept in vectors of the size of a register (an extension of GCC and Clang), and comparisons are masks of the
  * same size, so that nothing goes through memory one lane at a time: a register that is loaded just after has to wait
@@ -21,7 +22,7 @@ class Lanes {
     static constexpr int registerSize = 16;
 #endif
     typedef double Part __attribute__((vector_size(registerSize)));
-    static constexpr int partCount = registerSize / sizeof(double), numParts = 4 / partCount;
+    static constexpr int partCount = registerSize / sizeof(double), numParts = 8 / partCount;
 
 public:
     static constexpr int count = numParts * partCount;

@@ -52,27 +52,36 @@ template <class Real> void applyCorrection(const PairBatch<Real>& batch, PairWor
     addImpulses(batch, work.gradientsBefore, work.correction, work.x);
 }
 
-/** Newton's method for small blocks, all lanes at once. */
+/**
+ * Newton's method for small blocks, all lanes at once. The matrix is that of the first iteration, after which multipliers
+ * change little, until convergence becomes slow in a lane.
+ */
 template <class Real>
-auto iterateSmall(const PairBatch<Real>& batch, double tolerance, const Box& box, PairWorkspace<Real>& work) {
+[[gnu::flatten]] auto iterateSmall(const PairBatch<Real>& batch, double tolerance, const Box& box,
+                                   PairWorkspace<Real>& work) {
+    using std::abs;
+    using std::max;
     const int n = batch.numRows();
     Real* A = work.newtonMatrix.data();
+    Real last = std::numeric_limits<double>::infinity();
     for (int iteration = 0;; iteration++) {
-        const auto converged = computeResidual<true>(batch, tolerance, box, work);
-        const bool last = (iteration == maxDriftIterations || findFalse<Real>(converged, batch.count) < 0);
-        std::fill_n(A, n * n, Real(0));
-        visitProduct(batch, work.gradients, work.gradientsBefore, batch.added,
-                     [&](int p, int q, const Real& value) { A[p * n + q] += value; });
-        if (n == 3) {
-            DenseLu<Real, 3>::factor(A, n);
-            DenseLu<Real, 3>::solve(A, n, work.correction.data());
+        const auto converged = computeResidual<false>(batch, tolerance, box, work);
+        const bool end = (iteration == maxDriftIterations || findFalse<Real>(converged, batch.count) < 0);
+        Real largest = 0;
+        for (int p = 0; p < n; p++)
+            largest = max(largest, Real(abs(work.correction[p])));
+        if (iteration == 0 || findFalse<Real>(converged | (largest < slowConvergence * last), batch.count) >= 0) {
+            computeLengths<true>(batch, box, work);
+            std::fill_n(A, n * n, Real(0));
+            visitProduct(batch, work.gradients, work.gradientsBefore, batch.added,
+                         [&](int p, int q, const Real& value) { A[p * n + q] += value; });
+            n == 3 ? DenseLu<Real, 3>::factor(A, n) : DenseLu<Real>::factor(A, n);
         }
-        else {
-            DenseLu<Real>::factor(A, n);
-            DenseLu<Real>::solve(A, n, work.correction.data());
-        }
+        last = largest;
+        n == 3 ? DenseLu<Real, 3>::solve(A, n, work.correction.data())
+               : DenseLu<Real>::solve(A, n, work.correction.data());
         applyCorrection(batch, work);
-        if (last)
+        if (end)
             return converged;
     }
 }

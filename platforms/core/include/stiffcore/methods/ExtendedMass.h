@@ -44,7 +44,7 @@ void assemblePairs(const PairBatch<Real>& batch, bool constrainedOnly, PairWorks
 }
 
 /** Factor A at work.x, where the directions have been computed. */
-template <class Real> void factorThere(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
+template <class Real> [[gnu::flatten]] void factorThere(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
     if constexpr (std::is_same_v<Real, double>)
         if (batch.factoredAt) {
             // A step begins where the last one has ended: large matrices are still there.
@@ -65,7 +65,7 @@ template <class Real> void arrive(const PairBatch<Real>& batch, const Box& box, 
 }
 
 /** Tie the velocities, (v, w) <- the closest ones with w = G v. */
-template <class Real> void tieVelocities(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
+template <class Real> [[gnu::flatten]] void tieVelocities(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
     std::copy_n(work.w.begin(), batch.numRows(), work.multipliers.begin());
     imposeRates(batch, work, work.v);
     for (int p = 0; p < batch.numRows(); p++)
@@ -74,8 +74,8 @@ template <class Real> void tieVelocities(const PairBatch<Real>& batch, PairWorks
 
 /** Take positions and velocities of a batch from those of the whole System, with the rates w = G v. */
 template <class Real>
-void loadTied(const PairBatch<Real>& batch, const double* x, const double* v, const Box& box,
-              PairWorkspace<Real>& work) {
+[[gnu::flatten]] void loadTied(const PairBatch<Real>& batch, const double* x, const double* v, const Box& box,
+                               PairWorkspace<Real>& work) {
     gather(batch, x, work.x);
     gatherVelocities(batch, v, work.v);
     computeLengths<true>(batch, box, work);
@@ -92,8 +92,8 @@ void load(const PairBatch<Real>& batch, const double* x, const double* v, const 
 
 /** work.a += -scale M^-1 grad ln det A / 2, with the factors that are at hand. */
 template <class Real>
-void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale, bool constrainedOnly,
-                          PairWorkspace<Real>& work) {
+[[gnu::flatten]] void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale, bool constrainedOnly,
+                                           PairWorkspace<Real>& work) {
     const SchurPattern& schur = batch.rowPattern->schur;
     const int n = batch.numRows();
     invertMatrix(batch.sparse.get(), n, work.matrixValues(batch), work.inverse.data());

@@ -16,7 +16,8 @@ namespace stiffcore {
  * @param numMicroSteps   the number of Verlet steps, at least 1
  */
 template <class Real>
-void flowFast(const StiffBatch<Real>& batch, double t, int numMicroSteps, const Box& box, StiffWorkspace<Real>& work) {
+[[gnu::flatten]] void flowFast(const StiffBatch<Real>& batch, double t, int numMicroSteps, const Box& box,
+                               StiffWorkspace<Real>& work) {
     const double d = t / numMicroSteps;
     auto kick = [&](double time) {
         computeStiffForces(batch, box, work);
@@ -45,8 +46,8 @@ template <class Real> void thermalize(const StiffBatch<Real>& batch, double damp
  * @param F   forces, all terms [kJ/mol/nm]
  */
 template <class Real>
-void computeSlowAccelerations(const StiffBatch<Real>& batch, const double* x, const double* F, const Box& box,
-                              StiffWorkspace<Real>& work) {
+[[gnu::flatten]] void computeSlowAccelerations(const StiffBatch<Real>& batch, const double* x, const double* F,
+                                               const Box& box, StiffWorkspace<Real>& work) {
     gather(batch, x, work.x);
     gather(batch, F, work.a);
     computeStiffForces(batch, box, work);

@@ -48,7 +48,8 @@ void visitHessian(const StiffBatch<Real>& batch, double c, const Box& box, Stiff
 
 /** Fill in and factor M + c H1(x) at work.x; in which lanes it is positive definite. */
 template <class Real>
-MaskOf<Real> factorImplicitMatrix(const StiffBatch<Real>& batch, double c, const Box& box, StiffWorkspace<Real>& work) {
+[[gnu::flatten]] MaskOf<Real> factorImplicitMatrix(const StiffBatch<Real>& batch, double c, const Box& box,
+                                                   StiffWorkspace<Real>& work) {
     const StiffPattern& pattern = *batch.pattern;
     Real* values = work.hessianValues(batch);
     std::fill_n(values, pattern.hessian->getNumValues(), Real(0));
@@ -66,8 +67,8 @@ MaskOf<Real> factorImplicitMatrix(const StiffBatch<Real>& batch, double c, const
 
 /** vectors <- (M + c H1)^-1 vectors, with the factors. */
 template <class Real>
-void solveImplicitMatrix(const StiffBatch<Real>& batch, StiffWorkspace<Real>& work,
-                         std::vector<Vector3<Real>>& vectors) {
+[[gnu::flatten]] void solveImplicitMatrix(const StiffBatch<Real>& batch, StiffWorkspace<Real>& work,
+                                          std::vector<Vector3<Real>>& vectors) {
     for (int i = 0; i < batch.numMobile; i++)
         for (int j = 0; j < 3; j++)
             work.solution[3 * i + j] = vectors[i][j];

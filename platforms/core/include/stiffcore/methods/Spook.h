@@ -34,7 +34,8 @@ void exertNothingWithoutGradient(const ConstraintBatch<Real>& batch, ConstraintW
  * @return in which lanes there was a solution
  */
 template <class Real>
-auto kickSpook(const ConstraintBatch<Real>& batch, double h, double damping, ConstraintWorkspace<Real>& work) {
+[[gnu::flatten]] auto kickSpook(const ConstraintBatch<Real>& batch, double h, double damping,
+                                ConstraintWorkspace<Real>& work) {
     for (int p = 0; p < batch.numRows(); p++) {
         if (batch.row(p).kind == Constraint::Kind::Velocity) {
             work.multipliers[p] = work.values[p];

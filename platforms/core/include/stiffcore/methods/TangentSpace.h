@@ -15,7 +15,8 @@ namespace stiffcore {
 
 /** Compute the gradients at work.x and factor G M^-1 G^T; false where numbers are not finite. */
 template <class Real>
-MaskOf<Real> factorTangentSpace(const StiffBatch<Real>& batch, const Box& box, StiffWorkspace<Real>& work) {
+[[gnu::flatten]] MaskOf<Real> factorTangentSpace(const StiffBatch<Real>& batch, const Box& box,
+                                                 StiffWorkspace<Real>& work) {
     computeGradients(batch.pattern->rows.rows, box, work, work.gradients);
     computeInverseMasses(batch, work);
     addRegularization(batch, work);
@@ -25,8 +26,8 @@ MaskOf<Real> factorTangentSpace(const StiffBatch<Real>& batch, const Box& box, S
 
 /** Project vectors on the tangent space at work.x. */
 template <class Real>
-MaskOf<Real> projectOnTangentSpace(const StiffBatch<Real>& batch, const Box& box, StiffWorkspace<Real>& work,
-                                   std::vector<Vector3<Real>>& vectors) {
+[[gnu::flatten]] MaskOf<Real> projectOnTangentSpace(const StiffBatch<Real>& batch, const Box& box,
+                                                    StiffWorkspace<Real>& work, std::vector<Vector3<Real>>& vectors) {
     if (batch.numRows() == 0)
         return allLanes(batch);
     const MaskOf<Real> factored = factorTangentSpace(batch, box, work);
