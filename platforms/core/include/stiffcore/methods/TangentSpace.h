@@ -43,7 +43,7 @@ template <class Real> int countCoordinates(const StiffBatch<Real>& batch, int la
         const double inverseMass = laneOf(work.inverseMasses[p], lane);
         const double pivot =
                 batch.sparse ? batch.sparse->solver->pivot(p) : 1 / laneOf(work.matrix[p * size + p], lane);
-        rank += pivot > minIndependentPivot * inverseMass;
+        rank += inverseMass > 0 && pivot > minIndependentPivot * inverseMass;
     }
     return rank;
 }
