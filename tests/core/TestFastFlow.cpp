@@ -2,11 +2,11 @@
  * The motion of molecules under their stiff terms alone, by micro-steps.
  */
 
-#include "Claims.h"
 #include "CountAllocations.h"
-#include "ModelSystem.h"
-#include "stiffcore/blocks/FastFlow.h"
-#include "stiffcore/blocks/TangentSpace.h"
+#include "StiffFixture.h"
+#include "stiffcore/methods/FastFlow.h"
+#include "stiffcore/methods/TangentSpace.h"
+#include <limits>
 
 using namespace stiffcore;
 using namespace stifftest;
@@ -14,21 +14,45 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using std::vector;
 
-/** A ModelSystem, the BlockSystem of it, positions and velocities. */
-struct Fixture {
-    ModelSystem model;
-    vector<Block> blocks;
-    BlockSystem<double> system;
-    Workspace<double> work;
-    vector<double> x, v;
+namespace {
 
-    Fixture(const ModelSystem& original, double speed)
-            : model(original), blocks(model.getBlocks()), system(blocks, model.getStiffTerms(), model.masses),
-              work(system.createWorkspace()), x(model.getPositions()), v(model.randomArray(speed)) {
+/** With velocities. */
+template <class Real> struct Fixture : StiffFixture<Real> {
+    using StiffFixture<Real>::model;
+    using StiffFixture<Real>::blocks;
+    using StiffFixture<Real>::x;
+    vector<double> v;
+
+    Fixture(const ModelSystem& model, double speed)
+            : StiffFixture<Real>(model), v(ModelSystem(model).randomArray(speed)) {
+    }
+    /** The flow of one batch; lanes that fail are not written. */
+    template <class Batch, class Workspace>
+    auto flow(const Batch& batch, Workspace& work, double t, int numMicroSteps) {
+        gather(batch, x.data(), work.x);
+        gatherVelocities(batch, v.data(), work.v);
+        flowFast(batch, t, numMicroSteps, model.box, work);
+        const auto finite = areFinite(batch, work.x) & areFinite(batch, work.v);
+        scatter(finite, batch, work.x, x.data());
+        return scatter(finite, batch, work.v, v.data());
+    }
+    /** That of all blocks; the ones for which it fails are returned. */
+    vector<int> tryFlow(double t, int numMicroSteps) {
+        return this->findFailures([&](const auto& batch, auto& work) { return flow(batch, work, t, numMicroSteps); });
     }
     void flow(double t, int numMicroSteps) {
-        for (int block = 0; block < system.getNumBlocks(); block++)
-            ASSERT(flowFast(system[block], t, numMicroSteps, model.box, work, x.data(), v.data()));
+        ASSERT(tryFlow(t, numMicroSteps).empty());
+    }
+    /** The bound of the frequency of each block. */
+    vector<double> boundFrequencies() {
+        vector<double> bounds(this->size());
+        this->forEachBatch([&](const auto& batch, auto& work) {
+            gather(batch, x.data(), work.x);
+            const auto bound = boundFrequency(batch, model.box, work);
+            for (int lane = 0; lane < batch.count; lane++)
+                bounds[this->findBlock(batch, lane)] = laneOf(bound, lane);
+        });
+        return bounds;
     }
     /** The kinetic energy and the potential energy of the stiff terms. */
     double energy() const {
@@ -52,7 +76,7 @@ double largestDifference(const vector<double>& a, const vector<double>& b) {
     return largest;
 }
 
-void testStiffForcesAreMinusTheGradient() {
+template <class Real> void testStiffForcesAreMinusTheGradient() {
     for (int seed = 1; seed <= 4; seed++) {
         ModelSystem model(seed);
         if (seed % 2 == 0) {
@@ -60,26 +84,34 @@ void testStiffForcesAreMinusTheGradient() {
             model.periodic = true;
         }
         model.addMixture();
+        model.addAlike();
         model.renumber();
-        Fixture fixture(model, 1);
+        Fixture<Real> fixture(model, 1);
         const vector<double> F = model.randomArray(1000);
-        for (size_t i = 0; i < fixture.blocks.size(); i++) {
-            const Block& block = fixture.blocks[i];
-            const VectorXd gradient = model.gradient(block), masses = model.massDiagonal(block);
-            // What is left of given forces without the stiff ones.
-            computeSlowAccelerations(fixture.system[i], fixture.x.data(), F.data(), model.box, fixture.work);
-            const VectorXd expected = (ModelSystem::gather(block, F) + gradient).cwiseQuotient(masses);
-            for (int atom = 0; atom < block.numMobile; atom++) {
-                const double size = gradient.norm() + expected.norm();
-                ASSERT((fixture.work.forces[atom] + gradient.segment<3>(3 * atom)).norm() <= 1e-10 * size);
-                ASSERT((fixture.work.velocities[atom] - expected.segment<3>(3 * atom)).norm() <= 1e-10 * size);
-            }
-        }
+        fixture.forEachBlock(
+                [&](const auto& batch, auto& work) {
+                    // What is left of given forces without the stiff ones.
+                    computeSlowAccelerations(batch, fixture.x.data(), F.data(), model.box, work);
+                },
+                [&](const auto& batch, auto& work, int lane, int number) {
+                    const Block& block = fixture.blocks[number];
+                    const VectorXd gradient = model.gradient(block), masses = model.massDiagonal(block);
+                    const VectorXd expected = (ModelSystem::gather(block, F) + gradient).cwiseQuotient(masses);
+                    const VectorXd forces = laneOfVectors(work.forces, batch.numMobile, lane);
+                    const VectorXd a = laneOfVectors(work.a, batch.numMobile, lane);
+                    const double size = gradient.norm() + expected.norm();
+                    for (int atom = 0; atom < block.numMobile; atom++) {
+                        ASSERT((forces + gradient).segment<3>(3 * atom).norm() <= 1e-10 * size);
+                        ASSERT((a - expected).segment<3>(3 * atom).norm() <= 1e-10 * size);
+                    }
+                    const int numFixed = block.particles.size() - block.numMobile;
+                    ASSERT(laneOfVectors(work.a, batch.numParticles(), lane).tail(3 * numFixed).isZero(0));
+                });
     }
 }
 
 /** Verlet's solution for a harmonic bond along a line is known: a cosine of which each step advances the phase. */
-void testDiatomicFollowsVerletsSolution() {
+template <class Real> void testDiatomicFollowsVerletsSolution() {
     ModelSystem model(5);
     model.beginMolecule();
     const double m1 = 12, m2 = 1, k = 3e5, amplitude = 0.004, length = 0.11, d = 0.0005;
@@ -87,7 +119,7 @@ void testDiatomicFollowsVerletsSolution() {
     model.addAtom(m2, Eigen::Vector3d(0.3 + length + amplitude, 0, 0));
     model.addBond(0, 1, k);
     model.terms[0].s0 = length;
-    Fixture fixture(model, 0);
+    Fixture<Real> fixture(model, 0);
     const double omega2 = k * (1 / m1 + 1 / m2), phase = std::acos(1 - 0.5 * omega2 * d * d);
     int steps = 0;
     for (int number : {1, 2, 7, 50}) {
@@ -101,10 +133,11 @@ void testDiatomicFollowsVerletsSolution() {
     }
 }
 
-void testFlowIsReversible() {
+template <class Real> void testFlowIsReversible() {
     ModelSystem model(6);
     model.addMixture();
-    Fixture fixture(model, 1);
+    model.addAlike();
+    Fixture<Real> fixture(model, 1);
     const vector<double> start = fixture.x;
     fixture.flow(0.003, 10);
     ASSERT(largestDifference(fixture.x, start) > 1e-4);
@@ -114,10 +147,11 @@ void testFlowIsReversible() {
     ASSERT(largestDifference(fixture.x, start) < 1e-12);
 }
 
-void testHalvesMakeAWhole() {
+template <class Real> void testHalvesMakeAWhole() {
     ModelSystem model(7);
     model.addMixture();
-    Fixture whole(model, 1), halves(model, 1);
+    model.addAlike();
+    Fixture<Real> whole(model, 1), halves(model, 1);
     whole.flow(0.002, 10);
     halves.flow(0.001, 5);
     halves.flow(0.001, 5);
@@ -125,14 +159,14 @@ void testHalvesMakeAWhole() {
     ASSERT(largestDifference(whole.v, halves.v) < 1e-9);
 }
 
-void testEnergyErrorIsOfSecondOrderInTheMicroStep() {
+template <class Real> void testEnergyErrorIsOfSecondOrderInTheMicroStep() {
     ModelSystem model(8);
     model.addWater();
     model.addChain(12);
-    const double energy = Fixture(model, 1).energy();
+    const double energy = Fixture<Real>(model, 1).energy();
     vector<double> errors;
     for (int number : {20, 40, 80}) {
-        Fixture fixture(model, 1);
+        Fixture<Real> fixture(model, 1);
         fixture.flow(0.005, number);
         errors.push_back(std::abs(fixture.energy() - energy));
     }
@@ -143,11 +177,11 @@ void testEnergyErrorIsOfSecondOrderInTheMicroStep() {
 }
 
 /** Total and angular momentum are kept to rounding: forces within a molecule add up to none. */
-void testMomentaAreKept() {
+template <class Real> void testMomentaAreKept() {
     ModelSystem model(9);
     model.addWater();
     model.addTree(20);
-    Fixture fixture(model, 1);
+    Fixture<Real> fixture(model, 1);
     auto momenta = [&] {
         Eigen::Matrix<double, 6, 1> sum = Eigen::Matrix<double, 6, 1>::Zero();
         for (size_t i = 0; i < model.masses.size(); i++) {
@@ -163,78 +197,129 @@ void testMomentaAreKept() {
 }
 
 /** At the minimum the bound is never below the frequency of the stiffest mode, and close to it. */
-void testFrequencyIsBounded() {
+template <class Real> void testFrequencyIsBounded() {
     for (int seed = 10; seed < 14; seed++) {
         ModelSystem model(seed);
         model.stretch = model.bend = 0;
         model.addMixture();
-        for (StiffTerm& term : model.terms)
-            if (term.coordinate == StiffTerm::Coordinate::Angle && term.s0 >= 3)
+        model.addAlike();
+        for (ModelTerm& term : model.terms)
+            if (term.kind == StiffCoordinate::Kind::Angle && term.s0 >= 3)
                 term.k = 0; // those that are not at their minimum
         model.renumber();
-        Fixture fixture(model, 0);
-        for (size_t i = 0; i < fixture.blocks.size(); i++) {
+        Fixture<Real> fixture(model, 0);
+        const vector<double> bounds = fixture.boundFrequencies();
+        for (int i = 0; i < fixture.size(); i++) {
             const VectorXd roots = model.massDiagonal(fixture.blocks[i]).cwiseSqrt().cwiseInverse();
             const MatrixXd scaled = roots.asDiagonal() * model.hessian(fixture.blocks[i]) * roots.asDiagonal();
             const double frequency = std::sqrt(
                     Eigen::SelfAdjointEigenSolver<MatrixXd>(scaled, Eigen::EigenvaluesOnly).eigenvalues().maxCoeff());
-            const double bound = boundFrequency(fixture.system[i], fixture.x.data(), model.box, fixture.work);
-            ASSERT(bound > frequency * (1 - 1e-9));
-            ASSERT(bound < frequency * 1.2);
+            ASSERT(bounds[i] > frequency * (1 - 1e-9));
+            ASSERT(bounds[i] < frequency * 1.2);
         }
     }
 }
 
-void testFrequencyOfWaterIsTightlyBounded() {
+template <class Real> void testFrequencyOfWaterIsTightlyBounded() {
     ModelSystem model(14);
     model.stretch = model.bend = 0;
     model.addWater();
-    Fixture fixture(model, 0);
+    Fixture<Real> fixture(model, 0);
     const VectorXd roots = model.massDiagonal(fixture.blocks[0]).cwiseSqrt().cwiseInverse();
     const MatrixXd scaled = roots.asDiagonal() * model.hessian(fixture.blocks[0]) * roots.asDiagonal();
     const double square = Eigen::SelfAdjointEigenSolver<MatrixXd>(scaled).eigenvalues().maxCoeff();
-    const double bound = boundFrequency(fixture.system[0], fixture.x.data(), model.box, fixture.work);
-    ASSERT(bound < 1.03 * std::sqrt(square));
+    ASSERT(fixture.boundFrequencies()[0] < 1.03 * std::sqrt(square));
 }
 
-/** A block that is torn apart is reported, and its particles are left where they were. */
-void testWhatIsNotFiniteIsNotWritten() {
+/** Also where a straight angle or an infinite force constant has its part in it; a block without terms has none. */
+template <class Real> void testFrequencyOfUnusualBlocks() {
+    ModelSystem model(17);
+    for (int i = 0; i < 5; i++)
+        model.addLine();
+    for (int t = 6; t < 9; t++)
+        model.terms[t].k = 0;
+    model.terms[9].k = -model.terms[9].k;
+    Fixture<Real> fixture(model, 0);
+    const vector<double> bounds = fixture.boundFrequencies();
+    ASSERT_EQUAL(0, bounds[2]);
+    ASSERT_EQUAL_TOL(bounds[1], Fixture<double>(model, 0).boundFrequencies()[1], 1e-12);
+    for (int i : {0, 1, 3, 4})
+        ASSERT(bounds[i] > 100 && bounds[i] < 1000);
+    fixture.x[3 * fixture.blocks[1].particles[0]] = std::nan("");
+    const vector<double> others = fixture.boundFrequencies();
+    for (int i : {0, 2, 3, 4})
+        ASSERT_EQUAL(bounds[i], others[i]);
+}
+
+/** A block that is torn apart is reported, and its particles are left where they were; others move as without it. */
+template <class Real> void testWhatIsNotFiniteIsNotWritten() {
     ModelSystem model(15);
-    model.addWater();
-    model.addWater();
-    Fixture fixture(model, 1);
-    fixture.v[0] = std::nan("");
-    const vector<double> x = fixture.x;
-    ASSERT(!flowFast(fixture.system[0], 0.001, 2, model.box, fixture.work, fixture.x.data(), fixture.v.data()));
-    ASSERT(x == fixture.x);
-    ASSERT(flowFast(fixture.system[1], 0.001, 2, model.box, fixture.work, fixture.x.data(), fixture.v.data()));
+    for (int i = 0; i < 6; i++)
+        model.addWater();
+    Fixture<Real> good(model, 1);
+    good.flow(0.001, 2);
+    for (int bad = 0; bad < 6; bad++)
+        for (double value : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+            Fixture<Real> fixture(model, 1);
+            fixture.v[9 * bad] = value;
+            const vector<double> x = fixture.x, v = fixture.v;
+            ASSERT_EQUAL_CONTAINERS(vector<int>({bad}), fixture.tryFlow(0.001, 2));
+            for (int i = 0; i < 54; i++) {
+                ASSERT_EQUAL(i / 9 == bad ? x[i] : good.x[i], fixture.x[i]);
+                if (i != 9 * bad)
+                    ASSERT_EQUAL(i / 9 == bad ? v[i] : good.v[i], fixture.v[i]);
+            }
+        }
 }
 
-void testNoMemoryIsAllocated() {
+/** One at a time or side by side, molecules move alike. */
+void testLanesAgreeWithSingleBlocks() {
+    ModelSystem model(18);
+    model.addMixture();
+    model.addAlike();
+    model.renumber();
+    Fixture<double> one(model, 1);
+    Fixture<Lanes> four(model, 1);
+    const vector<double> bounds = one.boundFrequencies(), others = four.boundFrequencies();
+    for (int i = 0; i < one.size(); i++)
+        ASSERT(std::abs(bounds[i] - others[i]) <= 1e-12 * bounds[i]);
+    one.flow(0.001, 10);
+    four.flow(0.001, 10);
+    ASSERT(largestDifference(one.x, four.x) < 1e-13);
+    ASSERT(largestDifference(one.v, four.v) < 1e-9);
+}
+
+template <class Real> void testNoMemoryIsAllocated() {
     if (!canCountAllocations)
         return;
     ModelSystem model(16);
     model.addMixture();
-    Fixture fixture(model, 1);
+    model.addAlike();
+    Fixture<Real> fixture(model, 1);
     ASSERT(isCountRight());
     ASSERT_EQUAL(0, countAllocations([&] {
-                     fixture.flow(0.001, 4);
-                     for (int block = 0; block < fixture.system.getNumBlocks(); block++)
-                         boundFrequency(fixture.system[block], fixture.x.data(), model.box, fixture.work);
+                     fixture.forEachBatch([&](const auto& batch, auto& work) {
+                         fixture.flow(batch, work, 0.001, 4);
+                         boundFrequency(batch, model.box, work);
+                     });
                  }));
 }
 
+} // namespace
+
 int main() {
     return checkClaims({
-            CLAIM(testStiffForcesAreMinusTheGradient),
-            CLAIM(testDiatomicFollowsVerletsSolution),
-            CLAIM(testFlowIsReversible),
-            CLAIM(testHalvesMakeAWhole),
-            CLAIM(testEnergyErrorIsOfSecondOrderInTheMicroStep),
-            CLAIM(testMomentaAreKept),
-            CLAIM(testFrequencyIsBounded),
-            CLAIM(testFrequencyOfWaterIsTightlyBounded),
-            CLAIM(testWhatIsNotFiniteIsNotWritten),
-            CLAIM(testNoMemoryIsAllocated),
+            CLAIM_WITH_LANES(testStiffForcesAreMinusTheGradient),
+            CLAIM_WITH_LANES(testDiatomicFollowsVerletsSolution),
+            CLAIM_WITH_LANES(testFlowIsReversible),
+            CLAIM_WITH_LANES(testHalvesMakeAWhole),
+            CLAIM_WITH_LANES(testEnergyErrorIsOfSecondOrderInTheMicroStep),
+            CLAIM_WITH_LANES(testMomentaAreKept),
+            CLAIM_WITH_LANES(testFrequencyIsBounded),
+            CLAIM_WITH_LANES(testFrequencyOfWaterIsTightlyBounded),
+            CLAIM_WITH_LANES(testFrequencyOfUnusualBlocks),
+            CLAIM_WITH_LANES(testWhatIsNotFiniteIsNotWritten),
+            CLAIM(testLanesAgreeWithSingleBlocks),
+            CLAIM_WITH_LANES(testNoMemoryIsAllocated),
     });
 }

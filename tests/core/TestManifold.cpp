@@ -2,10 +2,9 @@
  * The nearest point of the manifold of equilibrium values, and the pull-back of forces from there.
  */
 
-#include "Claims.h"
 #include "CountAllocations.h"
-#include "ModelSystem.h"
-#include "stiffcore/blocks/Manifold.h"
+#include "StiffFixture.h"
+#include "stiffcore/methods/Manifold.h"
 
 using namespace stiffcore;
 using namespace stifftest;
@@ -13,41 +12,54 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using std::vector;
 
+namespace {
+
 const double untouched = -12345.678;
 
-/** A ModelSystem and the BlockSystem of it. */
-struct Fixture {
-    const ModelSystem& model;
-    vector<Block> blocks;
-    BlockSystem<double> system;
-    Workspace<double> work;
-    vector<double> q;
+template <class Real> struct Fixture : StiffFixture<Real> {
+    const vector<double>& q;
 
-    explicit Fixture(const ModelSystem& model)
-            : model(model), blocks(model.getBlocks()), system(blocks, model.getStiffTerms(), model.masses),
-              work(system.createWorkspace()), q(model.getPositions()) {
+    explicit Fixture(const ModelSystem& model) : StiffFixture<Real>(model, true), q(this->x) {
     }
-    /** A(q), all blocks. */
+    /** A(q); the blocks for which it is not found are returned. */
+    vector<int> findNearest(const vector<double>& q, vector<double>& A) {
+        return this->findFailures([&](const auto& batch, auto& work) {
+            return findNearestPoint(batch, q.data(), this->model.box, work, A.data());
+        });
+    }
     vector<double> nearest(const vector<double>& q) {
         vector<double> A = q;
-        for (int block = 0; block < system.getNumBlocks(); block++)
-            ASSERT(findNearestPoint(system[block], q.data(), model.box, work, A.data()));
+        ASSERT(findNearest(q, A).empty());
         return A;
+    }
+    vector<int> tryPull(const vector<double>& A, const vector<double>& F, vector<double>& a) {
+        return this->findFailures([&](const auto& batch, auto& work) {
+            return pullBack(batch, q.data(), A.data(), F.data(), this->model.box, work, a.data());
+        });
     }
     /** The pull-back of forces F that are not those of the terms. */
     vector<double> pull(const vector<double>& A, vector<double> F) {
         vector<double> a(F.size(), untouched);
-        ModelSystem moved = model;
+        ModelSystem moved = this->model;
         moved.setPositions(A);
-        for (const Block& block : blocks) {
+        for (const Block& block : this->blocks) {
             const VectorXd gradient = moved.gradient(block);
             for (int i = 0; i < block.numMobile; i++)
                 for (int j = 0; j < 3; j++)
                     F[3 * block.particles[i] + j] -= gradient[3 * i + j];
         }
-        for (int block = 0; block < system.getNumBlocks(); block++)
-            ASSERT(pullBack(system[block], q.data(), A.data(), F.data(), model.box, work, a.data()));
+        ASSERT(tryPull(A, F, a).empty());
         return a;
+    }
+    /** The projection of vectors on the tangent space at q. */
+    vector<double> project(vector<double> v) {
+        ASSERT(this->findFailures([&](const auto& batch, auto& work) {
+                       gather(batch, q.data(), work.x);
+                       gatherVelocities(batch, v.data(), work.v);
+                       return scatter(projectOnTangentSpace(batch, this->model.box, work, work.v), batch, work.v,
+                                      v.data());
+                   }).empty());
+        return v;
     }
 };
 
@@ -64,15 +76,20 @@ ModelSystem createMolecules(int seed, double bend = 0.1) {
     model.addWater(3.024);
     model.addChain(4, 0.0);
     model.addChain(30);
+    for (int i = 0; i < 4; i++) {
+        model.addWater();
+        model.addChain(6);
+        model.addChain(4, 0.0);
+    }
     model.renumber();
     return model;
 }
 
 /** s(A) = s0, and M (A - q) is a combination of the gradients at A. */
-void testNearestPointSolvesItsEquations() {
+template <class Real> void testNearestPointSolvesItsEquations() {
     for (int seed = 1; seed <= 4; seed++) {
         const ModelSystem model = createMolecules(seed);
-        Fixture fixture(model);
+        Fixture<Real> fixture(model);
         const vector<double> A = fixture.nearest(fixture.q);
         ModelSystem moved = model;
         moved.setPositions(A);
@@ -92,22 +109,22 @@ void testNearestPointSolvesItsEquations() {
     }
 }
 
-void testPointsOfTheManifoldStay() {
+template <class Real> void testPointsOfTheManifoldStay() {
     ModelSystem model(5);
     model.stretch = model.bend = 0;
     model.addWater();
     model.addChain(12);
-    Fixture fixture(model);
+    Fixture<Real> fixture(model);
     const vector<double> A = fixture.nearest(fixture.q);
     for (size_t i = 0; i < A.size(); i++)
         ASSERT(std::abs(A[i] - fixture.q[i]) < 1e-10);
 }
 
 /** F . dA = a . M dq for any displacement dq, dA by differences of A. */
-void testPullBackIsTheTransposedJacobian() {
+template <class Real> void testPullBackIsTheTransposedJacobian() {
     for (int seed = 6; seed <= 9; seed++) {
         ModelSystem model = createMolecules(seed, 0.02);
-        Fixture fixture(model);
+        Fixture<Real> fixture(model);
         const vector<double> F = model.randomArray(1000), direction = model.randomArray(1);
         const vector<double> a = fixture.pull(fixture.nearest(fixture.q), F);
         const double d = 3e-5;
@@ -119,6 +136,11 @@ void testPullBackIsTheTransposedJacobian() {
         };
         const vector<double> far = displaced(2 * d), near = displaced(d), back = displaced(-d),
                              behind = displaced(-2 * d);
+        // The projection alone, without the curvature, would not do.
+        vector<double> projected(F.size());
+        for (size_t i = 0; i < F.size(); i++)
+            projected[i] = model.masses[i / 3] > 0 ? F[i] / model.masses[i / 3] : 0;
+        projected = fixture.project(projected);
         double largestError = 0;
         for (const Block& block : fixture.blocks) {
             auto gather = [&](const vector<double>& values) { return ModelSystem::gather(block, values); };
@@ -127,13 +149,6 @@ void testPullBackIsTheTransposedJacobian() {
             const double found = gather(a).dot(model.massDiagonal(block).cwiseProduct(gather(direction)));
             // Differences are accurate to d^4 over the fourth power of bond lengths, and A itself to 1e-12 / d.
             ASSERT(std::abs(found - expected) < 1e-6 * gather(F).norm() * gather(direction).norm());
-            // The projection alone, without the curvature, would not do.
-            vector<double> projected(F.size());
-            for (size_t i = 0; i < F.size(); i++)
-                projected[i] = model.masses[i / 3] > 0 ? F[i] / model.masses[i / 3] : 0;
-            const size_t index = &block - &fixture.blocks[0];
-            ASSERT(projectOnTangentSpace(fixture.system[index], fixture.q.data(), model.box, fixture.work,
-                                         projected.data()));
             const double approximate = gather(projected).dot(model.massDiagonal(block).cwiseProduct(gather(direction)));
             largestError = std::max(largestError,
                                     std::abs(approximate - expected) / gather(F).norm() / gather(direction).norm());
@@ -143,20 +158,17 @@ void testPullBackIsTheTransposedJacobian() {
 }
 
 /** On the manifold, A' = P: the pulled-back acceleration is the projected one. */
-void testPullBackIsTheProjectionOnTheManifold() {
+template <class Real> void testPullBackIsTheProjectionOnTheManifold() {
     ModelSystem model(10);
     model.stretch = model.bend = 0;
     model.addWater();
     model.addChain(20);
-    Fixture fixture(model);
+    Fixture<Real> fixture(model);
     const vector<double> F = model.randomArray(1000), a = fixture.pull(fixture.q, F);
     vector<double> projected(F.size());
     for (size_t i = 0; i < F.size(); i++)
         projected[i] = F[i] / model.masses[i / 3];
-    for (int block = 0; block < fixture.system.getNumBlocks(); block++) {
-        ASSERT(projectOnTangentSpace(fixture.system[block], fixture.q.data(), model.box, fixture.work,
-                                     projected.data()));
-    }
+    projected = fixture.project(projected);
     for (size_t i = 0; i < F.size(); i++)
         ASSERT(std::abs(a[i] - projected[i]) < 1e-6 * 1000);
 }
@@ -237,11 +249,11 @@ struct StraightChain {
 };
 
 /** At 180 degrees both bends vanish: the nearest point and the pulled-back forces are those of a rod. */
-void testStraightMoleculesAreRods() {
+template <class Real> void testStraightMoleculesAreRods() {
     for (int numAtoms : {3, 4, 5, 12})
         for (double bend : {0.0, 1e-12, 1e-7, 1e-3, 0.01}) {
             const StraightChain chain(20, numAtoms, bend);
-            Fixture fixture(chain.model);
+            Fixture<Real> fixture(chain.model);
             const vector<double> A = fixture.nearest(fixture.q), expected = chain.nearest(fixture.q);
             for (size_t i = 0; i < A.size(); i++)
                 ASSERT(std::abs(A[i] - expected[i]) < 1e-8); // what the regularization leaves
@@ -249,8 +261,7 @@ void testStraightMoleculesAreRods() {
             const vector<double> F = model.randomArray(1000);
             vector<double> a(F.size(), untouched);
             // At A the stiff terms exert no force.
-            ASSERT(pullBack(fixture.system[0], fixture.q.data(), A.data(), F.data(), model.box, fixture.work,
-                            a.data()));
+            ASSERT(fixture.tryPull(A, F, a).empty());
             const vector<double> pulled = chain.pull(fixture.q, F);
             for (size_t i = 0; i < a.size(); i++)
                 ASSERT(std::abs(a[i] - pulled[i]) < 1e-5 * 1000);
@@ -258,75 +269,110 @@ void testStraightMoleculesAreRods() {
 }
 
 /** A molecule folded by more than 90 degrees is not taken for straight. */
-void testFoldedIsNotStraight() {
+template <class Real> void testFoldedIsNotStraight() {
     StraightChain chain(21, 3, 0);
     for (double fold : {0.0, 0.001}) {
         chain.model.positions[2] = Eigen::Vector3d(chain.model.positions[0][0], fold, 0);
-        Fixture fixture(chain.model);
+        Fixture<Real> fixture(chain.model);
         vector<double> A = fixture.q;
-        if (findNearestPoint(fixture.system[0], fixture.q.data(), chain.model.box, fixture.work, A.data())) {
+        if (fixture.findNearest(fixture.q, A).empty()) {
             ASSERT((A[0] - A[3]) * (A[6] - A[3]) + (A[1] - A[4]) * (A[7] - A[4]) < 0);
         }
     }
 }
 
-/** Equilibrium values that contradict each other, as six angles at one atom do, are reported; nothing is written. */
-void testContradictionsAreReported() {
+/**
+ * Equilibrium values that contradict each other, as six angles at one atom do, are reported; nothing is written there,
+ * and others are found.
+ */
+template <class Real> void testContradictionsAreReported() {
     ModelSystem model(11);
-    model.addTetrahedron();
-    model.addWater();
-    Fixture fixture(model);
-    vector<double> A(fixture.q.size(), untouched);
-    ASSERT(!findNearestPoint(fixture.system[0], fixture.q.data(), model.box, fixture.work, A.data()));
-    for (double component : A)
-        ASSERT_EQUAL(untouched, component);
-    ASSERT(findNearestPoint(fixture.system[1], fixture.q.data(), model.box, fixture.work, A.data()));
-}
-
-/** So is a molecule that lies in one point, or nowhere. */
-void testImpossiblePositionsAreReported() {
-    ModelSystem model(12);
-    model.addWater();
-    Fixture fixture(model);
-    vector<double> A(fixture.q.size(), untouched);
-    for (double value : {0.0, std::nan("")}) {
-        const vector<double> q(fixture.q.size(), value);
-        ASSERT(!findNearestPoint(fixture.system[0], q.data(), model.box, fixture.work, A.data()));
-        ASSERT_EQUAL(untouched, A[0]);
+    for (int i = 0; i < 4; i++) {
+        model.addTetrahedron();
+        model.addWater();
     }
-    const vector<double> F(fixture.q.size(), std::nan(""));
-    ASSERT(!pullBack(fixture.system[0], fixture.q.data(), fixture.q.data(), F.data(), model.box, fixture.work,
-                     A.data()));
-    ASSERT_EQUAL(untouched, A[0]);
+    Fixture<Real> fixture(model);
+    vector<double> A(fixture.q.size(), untouched);
+    ASSERT_EQUAL_CONTAINERS(vector<int>({0, 2, 4, 6}), fixture.findNearest(fixture.q, A));
+    for (int block = 0; block < fixture.size(); block++)
+        ASSERT_EQUAL(block % 2 == 0, (ModelSystem::gather(fixture.blocks[block], A).array() == untouched).all());
 }
 
-void testNoMemoryIsAllocated() {
+/** So is a molecule that lies in one point, or nowhere; others in its batch are as they would be without it. */
+template <class Real> void testImpossiblePositionsAreReported() {
+    ModelSystem model(12);
+    for (int i = 0; i < 5; i++)
+        model.addWater();
+    Fixture<Real> fixture(model);
+    const vector<double> nowhere(fixture.q.size(), untouched), A = fixture.nearest(fixture.q);
+    const vector<double> F = model.randomArray(1000);
+    vector<double> a = nowhere;
+    ASSERT(fixture.tryPull(A, F, a).empty());
+    for (int bad = 0; bad < 5; bad++) {
+        auto expect = [&](const vector<double>& good, const vector<double>& found) {
+            for (int i = 0; i < 45; i++)
+                ASSERT_EQUAL(i / 9 == bad ? untouched : good[i], found[i]);
+        };
+        for (double value : {0.0, std::nan("")}) {
+            vector<double> q = fixture.q, found = nowhere;
+            std::fill_n(q.begin() + 9 * bad, 9, value);
+            ASSERT_EQUAL_CONTAINERS(vector<int>({bad}), fixture.findNearest(q, found));
+            expect(A, found);
+        }
+        vector<double> bads = F, found = nowhere;
+        bads[9 * bad + 4] = std::nan("");
+        ASSERT_EQUAL_CONTAINERS(vector<int>({bad}), fixture.tryPull(A, bads, found));
+        expect(a, found);
+    }
+}
+
+/** One at a time or side by side, molecules get the same points and accelerations. */
+void testLanesAgreeWithSingleBlocks() {
+    ModelSystem model = createMolecules(14, 0.02);
+    for (int i = 0; i < 5; i++)
+        model.addLine();
+    Fixture<double> one(model);
+    Fixture<Lanes> four(model);
+    const vector<double> A = one.nearest(one.q), B = four.nearest(four.q), F = model.randomArray(1000);
+    const vector<double> a = one.pull(A, F), b = four.pull(A, F);
+    for (size_t i = 0; i < A.size(); i++)
+        ASSERT(std::abs(A[i] - B[i]) < 1e-11); // Newton's iterations end there
+    for (const Block& block : one.blocks) {
+        const VectorXd expected = ModelSystem::gather(block, a);
+        // The tolerance of the solve, and the condition of G M^-1 G^T, some 100.
+        ASSERT((expected - ModelSystem::gather(block, b)).norm() <= 1e-11 * expected.norm());
+    }
+}
+
+template <class Real> void testNoMemoryIsAllocated() {
     if (!canCountAllocations)
         return;
     ModelSystem model = createMolecules(13);
-    Fixture fixture(model);
+    Fixture<Real> fixture(model);
     const vector<double> F = model.randomArray(1000);
     vector<double> A = fixture.q, a = F;
     ASSERT(isCountRight());
     ASSERT_EQUAL(0, countAllocations([&] {
-                     for (int block = 0; block < fixture.system.getNumBlocks(); block++) {
-                         findNearestPoint(fixture.system[block], fixture.q.data(), model.box, fixture.work, A.data());
-                         pullBack(fixture.system[block], fixture.q.data(), A.data(), F.data(), model.box, fixture.work,
-                                  a.data());
-                     }
+                     fixture.forEachBatch([&](const auto& batch, auto& work) {
+                         findNearestPoint(batch, fixture.q.data(), model.box, work, A.data());
+                         pullBack(batch, fixture.q.data(), A.data(), F.data(), model.box, work, a.data());
+                     });
                  }));
 }
 
+} // namespace
+
 int main() {
     return checkClaims({
-            CLAIM(testNearestPointSolvesItsEquations),
-            CLAIM(testPointsOfTheManifoldStay),
-            CLAIM(testPullBackIsTheTransposedJacobian),
-            CLAIM(testPullBackIsTheProjectionOnTheManifold),
-            CLAIM(testStraightMoleculesAreRods),
-            CLAIM(testFoldedIsNotStraight),
-            CLAIM(testContradictionsAreReported),
-            CLAIM(testImpossiblePositionsAreReported),
-            CLAIM(testNoMemoryIsAllocated),
+            CLAIM_WITH_LANES(testNearestPointSolvesItsEquations),
+            CLAIM_WITH_LANES(testPointsOfTheManifoldStay),
+            CLAIM_WITH_LANES(testPullBackIsTheTransposedJacobian),
+            CLAIM_WITH_LANES(testPullBackIsTheProjectionOnTheManifold),
+            CLAIM_WITH_LANES(testStraightMoleculesAreRods),
+            CLAIM_WITH_LANES(testFoldedIsNotStraight),
+            CLAIM_WITH_LANES(testContradictionsAreReported),
+            CLAIM_WITH_LANES(testImpossiblePositionsAreReported),
+            CLAIM(testLanesAgreeWithSingleBlocks),
+            CLAIM_WITH_LANES(testNoMemoryIsAllocated),
     });
 }

@@ -6,8 +6,8 @@
 #include "Claims.h"
 #include "Derivatives.h"
 #include "RandomGeometry.h"
-#include "stiffcore/pairs/Drift.h"
-#include "stiffcore/pairs/ExtendedMass.h"
+#include "stiffcore/methods/Drift.h"
+#include "stiffcore/methods/ExtendedMass.h"
 #include <limits>
 #include <numeric>
 
@@ -71,7 +71,7 @@ struct Molecules {
     }
     /** Call visit with a batch of each block, in lanes or not, and its workspace. */
     template <class Real, class Visit> void forEachBatch(Visit&& visit) const {
-        const PairSystem<Real> system(blocks, pairs, masses);
+        const BatchSystem<PairBatch, Real> system(blocks, pairs, masses);
         PairWorkspace<Real> work(system.batches, pairs);
         for (const auto& batch : system.batches)
             visit(batch, work);
@@ -121,7 +121,7 @@ struct Dense {
         MatrixXd A = G * inverseMass * G.transpose() + compliance;
         for (size_t p = 0; p < pairs.size(); p++)
             if (pairs[p].isConstrained())
-                A(p, p) *= 1 + pairRegularization;
+                A(p, p) *= 1 + rowRegularization;
         return A;
     }
     double logDeterminant(const VectorXd& x) const {
@@ -180,11 +180,11 @@ template <class Batch, class Check> void forEachLane(const Molecules& molecules,
 
 void testLargeBlocksAreSparseAndSmallOnesFillLanes() {
     const Molecules small(5, 6, 0, 1), large(2, 25, 0, 1);
-    const PairSystem<Lanes> ofSmall(small.blocks, small.pairs, small.masses);
+    const BatchSystem<PairBatch, Lanes> ofSmall(small.blocks, small.pairs, small.masses);
     ASSERT_EQUAL(2, (int) ofSmall.batches.size());
     ASSERT_EQUAL(1, ofSmall.batches[1].count);
     ASSERT(ofSmall.largeBlocks.empty());
-    const PairSystem<Lanes> ofLarge(large.blocks, large.pairs, large.masses);
+    const BatchSystem<PairBatch, Lanes> ofLarge(large.blocks, large.pairs, large.masses);
     ASSERT_EQUAL(2, (int) ofLarge.largeBlocks.size());
     ASSERT(ofLarge.batches.empty());
 }
@@ -195,8 +195,8 @@ void testLoadedStateHasRates() {
         forEachLane(molecules, batch, [&](const Dense& dense, int m, int l) {
             const VectorXd rates =
                     dense.jacobian(segment(molecules.x, molecules, m)) * segment(molecules.v, molecules, m);
-            const VectorXd w = lane(work.w, batch.size(), l);
-            for (int p = 0; p < batch.size(); p++)
+            const VectorXd w = lane(work.w, batch.numRows(), l);
+            for (int p = 0; p < batch.numRows(); p++)
                 ASSERT_EQUAL_TOL(dense.pairs[p].isConstrained() ? 0 : rates[p], w[p], 1e-12);
         });
     });
@@ -206,22 +206,22 @@ void testLoadedStateHasRates() {
 void testTiedVelocitiesAreTheClosest() {
     forAll([](const Molecules& molecules, const auto& batch, auto& work) {
         const auto freeW = work.w;
-        for (int p = 0; p < batch.size(); p++)
-            work.w[p] = freeW[p] + (batch.pattern->pairs[p].constrained ? 0 : 0.3 * (p + 1));
+        for (int p = 0; p < batch.numRows(); p++)
+            work.w[p] = freeW[p] + (batch.row(p).constrained ? 0 : 0.3 * (p + 1));
         const auto untied = work.w;
         tieVelocities(batch, work);
         forEachLane(molecules, batch, [&](const Dense& dense, int m, int l) {
-            const VectorXd v0 = segment(molecules.v, molecules, m), w0 = lane(untied, batch.size(), l);
+            const VectorXd v0 = segment(molecules.v, molecules, m), w0 = lane(untied, batch.numRows(), l);
             const MatrixXd G = dense.jacobian(segment(molecules.x, molecules, m));
             const VectorXd multipliers = dense.A(segment(molecules.x, molecules, m)).ldlt().solve(G * v0 - w0);
             const VectorXd v = v0 - dense.inverseMass * G.transpose() * multipliers;
             // With copies of constraints only the regularization keeps A from being singular.
-            const double tolerance = (batch.size() > 2 * molecules.numAtoms - 3 ? 1e-6 : 1e-9);
+            const double tolerance = (batch.numRows() > 2 * molecules.numAtoms - 3 ? 1e-6 : 1e-9);
             ASSERT((v - lane(work.v, molecules.numAtoms, l)).norm() < tolerance * v0.norm());
-            ASSERT((w0 + dense.compliance * multipliers - lane(work.w, batch.size(), l)).norm() <
+            ASSERT((w0 + dense.compliance * multipliers - lane(work.w, batch.numRows(), l)).norm() <
                    tolerance * (1 + w0.norm()));
             // The regularization leaves a little of w - G v.
-            ASSERT((G * v - lane(work.w, batch.size(), l)).norm() < 1e-6 * v0.norm());
+            ASSERT((G * v - lane(work.w, batch.numRows(), l)).norm() < 1e-6 * v0.norm());
         });
     });
 }
@@ -260,21 +260,21 @@ void testDriftSolvesItsEquations() {
         forEachLane(molecules, batch, [&](const Dense& dense, int, int l) {
             const int n = molecules.numAtoms;
             const VectorXd before = lane(x0, n, l), after = lane(work.x, n, l), v = lane(work.v, n, l);
-            const VectorXd w = lane(work.w, batch.size(), l);
+            const VectorXd w = lane(work.w, batch.numRows(), l);
             // x' = x + t v' and z' = z + t w' with the new velocities, which differ by M^-1 G0^T l and l / kappa.
             ASSERT((before + t * v - after).norm() < 1e-12);
             const MatrixXd G0 = dense.jacobian(before), weighted = dense.inverseMass * G0.transpose();
             const VectorXd impulse = lane(v0, n, l) - v;
             const VectorXd multipliers = weighted.colPivHouseholderQr().solve(impulse);
             ASSERT((weighted * multipliers - impulse).norm() < 1e-9 * impulse.norm());
-            const bool unique = (batch.size() == 2 * n - 3);
+            const bool unique = (batch.numRows() == 2 * n - 3);
             ASSERT(!unique ||
-                   (dense.compliance * multipliers - w + lane(w0, batch.size(), l)).norm() < 1e-8 * (1 + w.norm()));
+                   (dense.compliance * multipliers - w + lane(w0, batch.numRows(), l)).norm() < 1e-8 * (1 + w.norm()));
             const VectorXd s = dense.lengths(after);
-            for (int p = 0; p < batch.size(); p++) {
+            for (int p = 0; p < batch.numRows(); p++) {
                 const bool constrained = dense.pairs[p].isConstrained();
-                ASSERT_EQUAL_TOL(constrained ? dense.pairs[p].distance : lane(r0, batch.size(), l)[p] + t * w[p], s[p],
-                                 1e-11);
+                ASSERT_EQUAL_TOL(constrained ? dense.pairs[p].distance : lane(r0, batch.numRows(), l)[p] + t * w[p],
+                                 s[p], 1e-11);
             }
         });
     });
@@ -296,7 +296,7 @@ void testDriftOverLongWays() {
                     LaneTraits<Real>::lane(work.v[i][1], l) = at(i, 0) - at(numAtoms / 2, 0);
                     LaneTraits<Real>::lane(work.v[i][2], l) = 0;
                 }
-            for (int p = 0; p < batch.size(); p++)
+            for (int p = 0; p < batch.numRows(); p++)
                 work.w[p] = 0;
             using Real = std::decay_t<decltype(work.r[0])>;
             numTried++;
@@ -304,7 +304,7 @@ void testDriftOverLongWays() {
             forEachLane(molecules, batch, [&](const Dense& dense, int m, int l) {
                 const VectorXd s = dense.lengths(lane(work.x, numAtoms, l)),
                                before = dense.lengths(segment(molecules.x, molecules, m));
-                for (int p = 0; p < batch.size(); p++)
+                for (int p = 0; p < batch.numRows(); p++)
                     if (dense.pairs[p].isConstrained()) {
                         ASSERT_EQUAL_TOL(before[p], s[p], 1e-9);
                     }

@@ -6,10 +6,14 @@
 #include "Claims.h"
 #include "HyperDual.h"
 #include "RandomGeometry.h"
+#include "stiffcore/batch/Lanes.h"
 #include "stiffcore/terms/Harmonic.h"
 #include "stiffcore/terms/Hessian.h"
 #include "stiffcore/terms/Taylor.h"
 #include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <utility>
 #include <vector>
 
 using namespace stiffcore;
@@ -18,21 +22,85 @@ using Eigen::MatrixXd;
 using Eigen::Vector3d;
 using Eigen::VectorXd;
 
+namespace {
+
 const double pi = 3.14159265358979323846;
 const double roundoff = 0x1p-53;
 
-/** The gradient and Hessian of a term as the plugin computes them. */
-template <class Coordinate> Derivatives evaluate(const Harmonic<double>& potential, const Coordinate& coordinate) {
-    const int n = 3 * Coordinate::numAtoms;
+/** The gradient and Hessian of a term as the plugin computes them, in one of the lanes of its scalar type. */
+template <template <class> class Coordinate, class Real>
+Derivatives evaluateLane(const Harmonic<Real>& potential, const Coordinate<Real>& coordinate, int lane) {
+    const int n = 3 * Coordinate<Real>::numAtoms;
     Derivatives result = {0, VectorXd(n), MatrixXd::Constant(n, n, NAN)};
-    for (int a = 0; a < Coordinate::numAtoms; a++)
-        result.gradient.segment<3>(3 * a) = potential.first(coordinate.value) * coordinate.gradient(a);
-    addHessian(potential, coordinate, [&](int a, int b, const Eigen::Matrix3d& h) {
+    for (int a = 0; a < Coordinate<Real>::numAtoms; a++) {
+        const Vector3<Real> gradient = coordinate.gradient(a) * potential.first(coordinate.value);
+        for (int i = 0; i < 3; i++)
+            result.gradient[3 * a + i] = laneOf(gradient[i], lane);
+    }
+    addHessian(potential, coordinate, [&](int a, int b, const Matrix3<Real>& h) {
         ASSERT(a >= b);
-        result.hessian.block<3, 3>(3 * a, 3 * b) = h;
-        if (a != b)
-            result.hessian.block<3, 3>(3 * b, 3 * a) = h.transpose();
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++)
+                result.hessian(3 * a + i, 3 * b + j) = result.hessian(3 * b + j, 3 * a + i) = laneOf(h(i, j), lane);
     });
+    return result;
+}
+
+/** Something of a term, computed in one lane while others hold what has been there before; each lane in turn. */
+template <class Real> class LaneByLane {
+public:
+    static Real put(double value) {
+        static Random random(99);
+        Real result(0);
+        for (int i = 0; i < LaneTraits<Real>::count; i++)
+            LaneTraits<Real>::lane(result, i) = (i == lane ? value : random.integer(9) == 0 ? NAN : random.gaussian());
+        return result;
+    }
+    static Vector3<Real> put(const Vector3d& v) {
+        return {put(v[0]), put(v[1]), put(v[2])};
+    }
+    static Harmonic<Real> put(const Harmonic<double>& potential) {
+        return {put(potential.k), put(potential.s0)};
+    }
+    static int next() {
+        return lane = (lane + 1) % LaneTraits<Real>::count;
+    }
+
+private:
+    static inline int lane = 0;
+};
+
+template <class Real> Derivatives evaluate(const Harmonic<double>& potential, const Vector3d& d) {
+    using Put = LaneByLane<Real>;
+    const int lane = Put::next();
+    return evaluateLane(Put::put(potential), Distance<Real>(Put::put(d)), lane);
+}
+template <class Real> Derivatives evaluate(const Harmonic<double>& potential, const Vector3d& a, const Vector3d& b) {
+    using Put = LaneByLane<Real>;
+    const int lane = Put::next();
+    return evaluateLane(Put::put(potential), Angle<Real>(Put::put(a), Put::put(b)), lane);
+}
+
+/** An angle, in numbers. */
+struct PlainAngle {
+    double value, supplement, sine, firstOverSine;
+    Vector3d gradients[3];
+};
+template <class Real>
+PlainAngle evaluateAngle(const Vector3d& a, const Vector3d& b, const Harmonic<double>& potential = {0, 0}) {
+    using Put = LaneByLane<Real>;
+    const int lane = Put::next();
+    const Angle<Real> angle(Put::put(a), Put::put(b));
+    PlainAngle result = {laneOf(angle.value, lane),
+                         laneOf(angle.supplement(), lane),
+                         laneOf(angle.sine, lane),
+                         laneOf(Put::put(potential).firstOverSine(angle), lane),
+                         {}};
+    for (int atom = 0; atom < 3; atom++) {
+        const Vector3<Real> gradient = angle.gradient(atom);
+        for (int i = 0; i < 3; i++)
+            result.gradients[atom][i] = laneOf(gradient[i], lane);
+    }
     return result;
 }
 
@@ -92,7 +160,7 @@ MatrixXd limitOfBending(double k, const Vector3d& a, const Vector3d& b) {
     return hessian;
 }
 
-void testDistanceAgreesWithAutomaticDifferentiation() {
+template <class Real> void testDistanceAgreesWithAutomaticDifferentiation() {
     // About 20 roundings, each relative to the largest term; the gradient's relative error grows as r0/(r - r0),
     // so that it is compared with k r.
     Random random(1);
@@ -100,14 +168,14 @@ void testDistanceAgreesWithAutomaticDifferentiation() {
         const Vector3d d = random.uniform(0.05, 0.5) * random.direction();
         const Harmonic<double> potential = {random.uniform(1e4, 5e5), random.uniform(0.05, 0.5)};
         const Derivatives expected = expectedDistance(potential, d);
-        const Derivatives found = evaluate(potential, Distance<double>(d));
+        const Derivatives found = evaluate<Real>(potential, d);
         assertClose(expected.gradient, found.gradient, potential.k * (d.norm() + potential.s0), 20 * roundoff);
         assertClose(expected.hessian, found.hessian, expected.hessian.norm(), 20 * roundoff);
         assertSymmetric(found.hessian);
     }
 }
 
-void testAngleAgreesWithAutomaticDifferentiation() {
+template <class Real> void testAngleAgreesWithAutomaticDifferentiation() {
     // The cross product of two unit vectors has an absolute error of some roundings. The normal of the plane, and
     // with it everything, has therefore a relative error of some roundings / sin(theta): the condition number of
     // the normal. With 100 roundings that is below 1e-10 for all angles from 0.01 to 179.99 degrees.
@@ -124,7 +192,7 @@ void testAngleAgreesWithAutomaticDifferentiation() {
             for (double s0 : minima) {
                 const Harmonic<double> potential = {random.uniform(100, 1000), s0};
                 const Derivatives expected = expectedAngle(potential, bend.a, bend.b);
-                const Derivatives found = evaluate(potential, Angle<double>(bend.a, bend.b));
+                const Derivatives found = evaluate<Real>(potential, bend.a, bend.b);
                 const double scale = potential.k * (theta + std::abs(s0)) * (1 / bend.a.norm() + 1 / bend.b.norm());
                 assertClose(expected.gradient, found.gradient, scale, tolerance);
                 assertClose(expected.hessian, found.hessian, expected.hessian.norm(), tolerance);
@@ -133,20 +201,20 @@ void testAngleAgreesWithAutomaticDifferentiation() {
         }
 }
 
-void testAngleAndSupplementAreAccurateAtBothEnds() {
+template <class Real> void testAngleAndSupplementAreAccurateAtBothEnds() {
     Random random(3);
     for (int i = 0; i < 500; i++) {
         const double small = std::pow(10, random.uniform(-7, 0));
         const Bend acute(random, small), obtuse(random, pi - small);
         // The construction of the geometry has an absolute error of some roundings itself.
-        ASSERT_EQUAL_TOL(1.0, Angle<double>(acute.a, acute.b).value / small, 20 * roundoff / small);
-        ASSERT_EQUAL_TOL(1.0, Angle<double>(obtuse.a, obtuse.b).supplement() / small, 20 * roundoff / small);
-        const Angle<double> angle(obtuse.a, obtuse.b);
-        ASSERT_EQUAL_TOL(pi, angle.value + angle.supplement(), 4 * roundoff);
+        ASSERT_EQUAL_TOL(1.0, evaluateAngle<Real>(acute.a, acute.b).value / small, 20 * roundoff / small);
+        ASSERT_EQUAL_TOL(1.0, evaluateAngle<Real>(obtuse.a, obtuse.b).supplement / small, 20 * roundoff / small);
+        const PlainAngle angle = evaluateAngle<Real>(obtuse.a, obtuse.b);
+        ASSERT_EQUAL_TOL(pi, angle.value + angle.supplement, 4 * roundoff);
     }
 }
 
-void testTranslationAndRotationLeaveEnergyUnchanged() {
+template <class Real> void testTranslationAndRotationLeaveEnergyUnchanged() {
     // V(x + t) = V(x): forces and the rows of the Hessian sum to zero. V(R x) = V(x), differentiated twice: no
     // torque, and sum_j H_ij (w x x_j) = w x g_i for any w.
     Random random(4);
@@ -172,13 +240,12 @@ void testTranslationAndRotationLeaveEnergyUnchanged() {
     for (int i = 0; i < 300; i++) {
         const Harmonic<double> stretch = {random.uniform(1e4, 5e5), random.uniform(0.05, 0.5)};
         const Vector3d d = random.uniform(0.05, 0.5) * random.direction();
-        check({Vector3d::Zero(), d}, evaluate(stretch, Distance<double>(d)), stretch.k * (d.norm() + stretch.s0),
-              50 * roundoff);
+        check({Vector3d::Zero(), d}, evaluate<Real>(stretch, d), stretch.k * (d.norm() + stretch.s0), 50 * roundoff);
 
         const Harmonic<double> bending = {random.uniform(100, 1000), random.uniform(0.5, 3)};
         const double theta = random.uniform(0.05, pi - 0.05);
         const Bend bend(random, theta);
-        check({bend.a, Vector3d::Zero(), bend.b}, evaluate(bending, Angle<double>(bend.a, bend.b)),
+        check({bend.a, Vector3d::Zero(), bend.b}, evaluate<Real>(bending, bend.a, bend.b),
               bending.k * (theta + bending.s0) * (1 / bend.a.norm() + 1 / bend.b.norm()),
               50 * roundoff / std::sin(theta));
     }
@@ -194,13 +261,13 @@ struct Line {
     }
 };
 
-void testBendingOfStraightAngleIsIsotropic() {
+template <class Real> void testBendingOfStraightAngleIsIsotropic() {
     // Rounding leaves a line with random direction bent by some 1e-16 rad in a random direction.
     Random random(5);
     for (int i = 0; i < 1000; i++) {
         const Line line(random, -1);
         const Harmonic<double> potential = {random.uniform(100, 1000), pi};
-        const Derivatives found = evaluate(potential, Angle<double>(line.a, line.b));
+        const Derivatives found = evaluate<Real>(potential, line.a, line.b);
         const MatrixXd limit = limitOfBending(potential.k, line.a, line.b);
         assertClose(limit, found.hessian, limit.norm(), 20 * roundoff);
         assertSymmetric(found.hessian);
@@ -209,26 +276,25 @@ void testBendingOfStraightAngleIsIsotropic() {
     }
 }
 
-void testBendingOfFoldedAngleIsIsotropic() {
+template <class Real> void testBendingOfFoldedAngleIsIsotropic() {
     Random random(6);
     for (int i = 0; i < 1000; i++) {
         const Line line(random, 1);
         const Harmonic<double> potential = {random.uniform(100, 1000), 0};
-        const Derivatives found = evaluate(potential, Angle<double>(line.a, line.b));
+        const Derivatives found = evaluate<Real>(potential, line.a, line.b);
         const MatrixXd limit = limitOfBending(potential.k, line.a, line.b);
         assertClose(limit, found.hessian, limit.norm(), 20 * roundoff);
         assertSymmetric(found.hessian);
     }
 }
 
-void testBendingAlongTheAxesIsIsotropic() {
+template <class Real> void testBendingAlongTheAxesIsIsotropic() {
     // Exactly straight, without rounding, along each axis.
     for (int axis = 0; axis < 3; axis++)
         for (double sign : {-1.0, 1.0}) {
             const Vector3d a = 0.12 * sign * Vector3d::Unit(axis), b = -0.15 * sign * Vector3d::Unit(axis);
             const MatrixXd limit = limitOfBending(500, a, b);
-            assertClose(limit, evaluate(Harmonic<double>{500, pi}, Angle<double>(a, b)).hessian, limit.norm(),
-                        20 * roundoff);
+            assertClose(limit, evaluate<Real>(Harmonic<double>{500, pi}, a, b).hessian, limit.norm(), 20 * roundoff);
         }
 }
 
@@ -277,7 +343,7 @@ void testThirdDerivativesOfAConeAreThoseOfTheCappedOne() {
     }
 }
 
-void testHessianIsContinuousTowardsTheStraightAngle() {
+template <class Real> void testHessianIsContinuousTowardsTheStraightAngle() {
     // The Hessian of a minimum at 180 degrees deviates from the limit by a term linear in the bend d (the bonds
     // turn by d) and, from rounding, by the error of the normal, roundoff/d: together at most some 1e-8, at d =
     // 1e-8.
@@ -286,18 +352,18 @@ void testHessianIsContinuousTowardsTheStraightAngle() {
         const double d = std::pow(10, random.uniform(-17, -4));
         const Bend bend(random, pi - d);
         const Harmonic<double> potential = {random.uniform(100, 1000), pi};
-        const Derivatives found = evaluate(potential, Angle<double>(bend.a, bend.b));
+        const Derivatives found = evaluate<Real>(potential, bend.a, bend.b);
         const MatrixXd limit = limitOfBending(potential.k, bend.a, bend.b);
         assertClose(limit, found.hessian, limit.norm(), 2 * d + 1e-7);
         for (int atom = 0; atom < 3; atom += 2) {
             // The normal is perpendicular to both bonds, so that the gradient's length is 1/r.
             const double length = (atom == 0 ? bend.a : bend.b).norm();
-            ASSERT_EQUAL_TOL(1.0, Angle<double>(bend.a, bend.b).gradient(atom).norm() * length, 1e-7);
+            ASSERT_EQUAL_TOL(1.0, evaluateAngle<Real>(bend.a, bend.b).gradients[atom].norm() * length, 1e-7);
         }
     }
 }
 
-void testConeAtTheStraightAngleIsCapped() {
+template <class Real> void testConeAtTheStraightAngleIsCapped() {
     // A minimum elsewhere makes V' jump at 180 degrees: V'/sin(theta) is infinite there and is capped by
     // k/minSine.
     Random random(8);
@@ -308,63 +374,63 @@ void testConeAtTheStraightAngleIsCapped() {
             for (double s0 : {0.0, 1.0, 1.9, 3.0, 3.5}) {
                 const Harmonic<double> potential = {500, s0};
                 const Vector3d &a = (d == 0 ? line.a : bend.a), &b = (d == 0 ? line.b : bend.b);
-                const Angle<double> angle(a, b);
-                const Derivatives found = evaluate(potential, angle);
+                const PlainAngle angle = evaluateAngle<Real>(a, b, potential);
+                const Derivatives found = evaluate<Real>(potential, a, b);
                 ASSERT(found.hessian.allFinite() && found.gradient.allFinite());
                 assertSymmetric(found.hessian);
                 const double most = potential.k * (1 + std::abs(pi - s0) / Angle<double>::minSine);
-                ASSERT(std::abs(potential.firstOverSine(angle)) <= most * (1 + 4 * roundoff));
+                ASSERT(std::abs(angle.firstOverSine) <= most * (1 + 4 * roundoff));
                 // Curved downwards around the line if the minimum is below 180 degrees.
-                ASSERT((potential.firstOverSine(angle) > 0) == (s0 < pi));
+                ASSERT((angle.firstOverSine > 0) == (s0 < pi));
             }
         }
 }
 
-void testHessianIsExactAboveTheCap() {
+template <class Real> void testHessianIsExactAboveTheCap() {
     Random random(9);
     for (double d : {1.01e-6, 1e-5})
         for (int i = 0; i < 300; i++) {
             const Bend bend(random, pi - d);
             for (double s0 : {0.5, 1.9, 3.0, pi}) {
                 const Harmonic<double> potential = {500, s0};
-                const Angle<double> angle(bend.a, bend.b);
+                const PlainAngle angle = evaluateAngle<Real>(bend.a, bend.b);
                 const Derivatives expected = expectedAngle(potential, bend.a, bend.b);
-                const Derivatives found = evaluate(potential, angle);
+                const Derivatives found = evaluate<Real>(potential, bend.a, bend.b);
                 ASSERT(angle.sine > Angle<double>::minSine);
                 assertClose(expected.hessian, found.hessian, expected.hessian.norm(), 20 * roundoff / d);
             }
         }
 }
 
-void testFoldedAngleWithOtherMinimumIsFinite() {
+template <class Real> void testFoldedAngleWithOtherMinimumIsFinite() {
     Random random(10);
     for (double d : {0.0, 1e-9, 1e-7})
         for (int i = 0; i < 300; i++) {
             const Bend bend(random, d);
             const Line line(random, 1);
-            const Derivatives found = evaluate(Harmonic<double>{500, 1.9},
-                                               Angle<double>(d == 0 ? line.a : bend.a, d == 0 ? line.b : bend.b));
+            const Derivatives found =
+                    evaluate<Real>(Harmonic<double>{500, 1.9}, d == 0 ? line.a : bend.a, d == 0 ? line.b : bend.b);
             ASSERT(found.hessian.allFinite() && found.gradient.allFinite());
             assertSymmetric(found.hessian);
         }
 }
 
-void testCoincidentAtomsGiveFiniteDerivatives() {
+template <class Real> void testCoincidentAtomsGiveFiniteDerivatives() {
     const Vector3d zero = Vector3d::Zero(), b(0.1, -0.05, 0.02);
-    const Derivatives distance = evaluate(Harmonic<double>{4e5, 0.1}, Distance<double>(zero));
+    const Derivatives distance = evaluate<Real>(Harmonic<double>{4e5, 0.1}, zero);
     ASSERT(distance.gradient.isZero(0) && distance.hessian.isZero(0));
     for (double s0 : {0.0, 1.9, pi}) {
         const Harmonic<double> potential = {500, s0};
-        const Angle<double> none(zero, zero), second(zero, b), first(b, zero);
-        for (const Angle<double>& angle : {none, second, first}) {
-            const Derivatives found = evaluate(potential, angle);
+        using Legs = std::pair<Vector3d, Vector3d>;
+        for (const auto& [first, second] : {Legs(zero, zero), Legs(zero, b), Legs(b, zero)}) {
+            const Derivatives found = evaluate<Real>(potential, first, second);
             ASSERT(found.gradient.allFinite() && found.hessian.allFinite());
             assertSymmetric(found.hessian);
         }
     }
 }
 
-void testNotANumberIsPassedOn() {
+template <class Real> void testNotANumberIsPassedOn() {
     // A position that is not a number must not be hidden by the guards against division by zero.
     const Vector3d b(0.1, -0.05, 0.02);
     for (int component = 0; component < 3; component++)
@@ -372,9 +438,9 @@ void testNotANumberIsPassedOn() {
             Vector3d d(0.1, 0.1, 0.1);
             d[component] = bad;
             const Harmonic<double> potential = {500, 1.9};
-            ASSERT(!evaluate(potential, Distance<double>(d)).hessian.allFinite());
-            ASSERT(!evaluate(potential, Angle<double>(d, b)).hessian.allFinite());
-            ASSERT(!evaluate(potential, Angle<double>(b, d)).hessian.allFinite());
+            ASSERT(!evaluate<Real>(potential, d).hessian.allFinite());
+            ASSERT(!evaluate<Real>(potential, d, b).hessian.allFinite());
+            ASSERT(!evaluate<Real>(potential, b, d).hessian.allFinite());
         }
 }
 
@@ -424,24 +490,84 @@ void testMinimumImageOfAnyVectorIsAnImage() {
     }
 }
 
+/** The arctangent of lanes is std::atan2 up to two roundings, wherever the vector points. */
+void testArctangentOfLanes() {
+    Random random(14);
+    std::vector<std::pair<double, double>> vectors; // (y, x)
+    const double special[] = {0.0,  1e-300, 1e-20, 0.4142135623730950, 0.4142135623730951, 1, 2.414213562373095,
+                              1e20, 1e300};
+    for (double y : special)
+        for (double x : special)
+            vectors.push_back({y, x});
+    for (int i = 0; i < 100000; i++) {
+        vectors.push_back({std::pow(10, random.uniform(-3, 3)), 1});
+        const double phi = random.uniform(0, 0.5 * pi), r = std::pow(10, random.uniform(-5, 5));
+        vectors.push_back({r * std::sin(phi), r * std::cos(phi)});
+    }
+    int lane = 0;
+    for (const auto& [y, x] : vectors)
+        for (double signY : {1, -1})
+            for (double signX : {1, -1}) {
+                Lanes ys(random.gaussian()), xs(random.gaussian());
+                lane = (lane + 1) % Lanes::count;
+                ys[lane] = signY * y;
+                xs[lane] = signX * x;
+                const double expected = std::atan2(ys[lane] + 0.0, xs[lane] + 0.0), found = atan2(ys, xs)[lane];
+                if (!(std::abs(found - expected) <= 4e-16 * std::abs(expected))) {
+                    std::stringstream details;
+                    details.precision(17);
+                    details << "atan2(" << ys[lane] << ", " << xs[lane] << ") is " << found << ", not " << expected;
+                    throwException(__FILE__, __LINE__, details.str());
+                }
+            }
+    // What is not a number stays in its lane.
+    for (double bad : {(double) NAN, (double) INFINITY})
+        for (int which : {0, 1}) {
+            Lanes ys(0.3), xs(-0.2);
+            (which == 0 ? ys : xs)[2] = bad;
+            const Lanes found = atan2(ys, xs);
+            ASSERT(!std::isnan(bad) || std::isnan(found[2]));
+            for (int i : {0, 1, 3})
+                ASSERT_EQUAL_TOL(std::atan2(0.3, -0.2), found[i], 4e-16 * pi);
+        }
+    const Lanes none = atan2(Lanes(NAN), Lanes(NAN));
+    ASSERT(std::isnan(none[0]));
+}
+
+} // namespace
+
 int main() {
     return checkClaims({
-            CLAIM(testDistanceAgreesWithAutomaticDifferentiation),
-            CLAIM(testAngleAgreesWithAutomaticDifferentiation),
-            CLAIM(testAngleAndSupplementAreAccurateAtBothEnds),
-            CLAIM(testTranslationAndRotationLeaveEnergyUnchanged),
-            CLAIM(testBendingOfStraightAngleIsIsotropic),
-            CLAIM(testBendingOfFoldedAngleIsIsotropic),
-            CLAIM(testBendingAlongTheAxesIsIsotropic),
+            CLAIM(testDistanceAgreesWithAutomaticDifferentiation<double>),
+            CLAIM(testDistanceAgreesWithAutomaticDifferentiation<Lanes>),
+            CLAIM(testAngleAgreesWithAutomaticDifferentiation<double>),
+            CLAIM(testAngleAgreesWithAutomaticDifferentiation<Lanes>),
+            CLAIM(testAngleAndSupplementAreAccurateAtBothEnds<double>),
+            CLAIM(testAngleAndSupplementAreAccurateAtBothEnds<Lanes>),
+            CLAIM(testTranslationAndRotationLeaveEnergyUnchanged<double>),
+            CLAIM(testTranslationAndRotationLeaveEnergyUnchanged<Lanes>),
+            CLAIM(testBendingOfStraightAngleIsIsotropic<double>),
+            CLAIM(testBendingOfStraightAngleIsIsotropic<Lanes>),
+            CLAIM(testBendingOfFoldedAngleIsIsotropic<double>),
+            CLAIM(testBendingOfFoldedAngleIsIsotropic<Lanes>),
+            CLAIM(testBendingAlongTheAxesIsIsotropic<double>),
+            CLAIM(testBendingAlongTheAxesIsIsotropic<Lanes>),
             CLAIM(testThirdDerivativesOfTheStraightAngle),
             CLAIM(testThirdDerivativesOfAConeAreThoseOfTheCappedOne),
-            CLAIM(testHessianIsContinuousTowardsTheStraightAngle),
-            CLAIM(testConeAtTheStraightAngleIsCapped),
-            CLAIM(testHessianIsExactAboveTheCap),
-            CLAIM(testFoldedAngleWithOtherMinimumIsFinite),
-            CLAIM(testCoincidentAtomsGiveFiniteDerivatives),
-            CLAIM(testNotANumberIsPassedOn),
+            CLAIM(testHessianIsContinuousTowardsTheStraightAngle<double>),
+            CLAIM(testHessianIsContinuousTowardsTheStraightAngle<Lanes>),
+            CLAIM(testConeAtTheStraightAngleIsCapped<double>),
+            CLAIM(testConeAtTheStraightAngleIsCapped<Lanes>),
+            CLAIM(testHessianIsExactAboveTheCap<double>),
+            CLAIM(testHessianIsExactAboveTheCap<Lanes>),
+            CLAIM(testFoldedAngleWithOtherMinimumIsFinite<double>),
+            CLAIM(testFoldedAngleWithOtherMinimumIsFinite<Lanes>),
+            CLAIM(testCoincidentAtomsGiveFiniteDerivatives<double>),
+            CLAIM(testCoincidentAtomsGiveFiniteDerivatives<Lanes>),
+            CLAIM(testNotANumberIsPassedOn<double>),
+            CLAIM(testNotANumberIsPassedOn<Lanes>),
             CLAIM(testMinimumImageIsTheShortestImage),
             CLAIM(testMinimumImageOfAnyVectorIsAnImage),
+            CLAIM(testArctangentOfLanes),
     });
 }

@@ -8,7 +8,7 @@
 #include "RandomGeometry.h"
 #include "setup/Blocks.h"
 #include "setup/Constraints.h"
-#include "stiffcore/constraints/Spook.h"
+#include "stiffcore/methods/Spook.h"
 #include <string>
 
 using namespace OpenMM;
@@ -66,7 +66,7 @@ struct Chains {
         vector<vector<int>> particles;
         for (const Constraint& constraint : set.constraints)
             particles.push_back(constraint.particles);
-        const ConstraintSystem<Real> all(OpenMMStiff::connect(system, particles), set, masses);
+        const BatchSystem<ConstraintBatch, Real> all(OpenMMStiff::connect(system, particles), set, masses);
         visitAll(all.batches, set, visit);
         if (LaneTraits<Real>::count > 1)
             visitAll(all.largeBlocks, set, visit);
@@ -142,7 +142,7 @@ template <class Check> void forAll(Check&& check) {
 void testLargeBlocksAreSparseAndSmallOnesFillLanes() {
     const Chains small(5, 6), large(5, 40);
     int numLarge = 0, numInLanes = 0;
-    large.forEachBatch<Lanes>([&](const auto& batch, auto&) { numLarge += (batch.schur && batch.numLanes == 1); });
+    large.forEachBatch<Lanes>([&](const auto& batch, auto&) { numLarge += (batch.sparse && batch.numLanes == 1); });
     small.forEachBatch<Lanes>([&](const auto& batch, auto&) { numInLanes += (batch.count == 4); });
     ASSERT_EQUAL(5, numLarge);
     ASSERT_EQUAL(1, numInLanes);

@@ -14,11 +14,16 @@
 namespace stifftest {
 
 using stiffcore::Block;
-using stiffcore::StiffTerm;
+using stiffcore::StiffCoordinate;
+
+/** A stiff coordinate s with its potential k/2 (s - s0)^2. */
+struct ModelTerm : StiffCoordinate {
+    double k, s0;
+};
 
 /**
- * Molecules for tests of the block solvers, built atom by atom, and what the solvers compute from them in another
- * way: dense matrices, filled by automatic differentiation.
+ * Molecules for tests of what is computed for batches of them, built atom by atom, and what should come of it, found in
+ * another way: dense matrices, filled by automatic differentiation.
  */
 class ModelSystem {
 public:
@@ -28,15 +33,30 @@ public:
     Random random;
     std::vector<double> masses;
     std::vector<Eigen::Vector3d> positions;
-    std::vector<StiffTerm> terms;
+    std::vector<ModelTerm> terms;
     stiffcore::Box box = {{{1e3, 0, 0}, {0, 1e3, 0}, {0, 0, 1e3}}};
     /// Whether the terms added from now on follow the minimum image convention.
     bool periodic = false;
     /// How far from the minimum the coordinates of the terms added from now on are at most [nm, rad].
     double stretch = 0.005, bend = 0.1;
 
-    stiffcore::StiffTerms getStiffTerms() const {
-        return {terms, {}, {}};
+    /**
+     * The terms for methods that ask for all that there is. Rows are the coordinates that have a force constant.
+     *
+     * @param bends   whether straight angles are represented by their bends
+     */
+    stiffcore::StiffTerms getStiffTerms(bool bends = false) const {
+        using Use = StiffCoordinate::Use;
+        stiffcore::StiffTerms result;
+        for (const ModelTerm& term : terms) {
+            StiffCoordinate s = term;
+            s.straight = (s.kind == StiffCoordinate::Kind::Angle && std::abs(term.s0 - pi) < 1e-5);
+            s.use = (term.k == 0 ? Use::None : bends && s.straight ? Use::Bends : Use::Coordinate);
+            result.harmonics.push_back({(int) result.coordinates.size(), term.k, term.s0});
+            result.coordinates.push_back(s);
+        }
+        result.needsHessian = result.needsThirdDerivatives = result.needsFrequency = true;
+        return result;
     }
     void beginMolecule() {
         numMolecules++;
@@ -49,10 +69,10 @@ public:
         return masses.size() - 1;
     }
     void addBond(int i, int j, double k = 3e5) {
-        addTerm(StiffTerm::Coordinate::Distance, {i, j, -1}, k, stretch);
+        addTerm(StiffCoordinate::Kind::Distance, {i, j, -1}, k, stretch);
     }
     void addAngle(int i, int vertex, int j, double k = 500) {
-        addTerm(StiffTerm::Coordinate::Angle, {i, vertex, j}, k, bend);
+        addTerm(StiffCoordinate::Kind::Angle, {i, vertex, j}, k, bend);
     }
     /** Add an angle for any two bonds at an atom, among the terms from `first` on. */
     void addAnglesBetweenBonds(int first) {
@@ -130,7 +150,7 @@ public:
         beginMolecule();
         const int firstTerm = terms.size(), begin = masses.size();
         const Eigen::Vector3d x = somewhere(), e = random.direction(), u = random.directionAcross(e), w = e.cross(u);
-        const double pi = 3.14159265358979323846, radius = 0.15 / (2 * std::sin(pi / numAtoms));
+        const double radius = 0.15 / (2 * std::sin(pi / numAtoms));
         for (int i = 0; i < numAtoms; i++) {
             const double phi = 2 * pi * i / numAtoms;
             addAtom(12.011, x + radius * (std::cos(phi) * u + std::sin(phi) * w) + (i % 2 == 0 ? 0.03 : -0.03) * e +
@@ -162,7 +182,7 @@ public:
         addBond(o1, c);
         addBond(c, o2);
         addAngle(o1, c, o2);
-        terms.back().s0 = 3.14159265358979323846;
+        terms.back().s0 = pi;
     }
     /** Two chains held by one anchor, which does not make them one molecule, and an atom held by two anchors. */
     void addAnchored() {
@@ -203,6 +223,18 @@ public:
         addTree(3, 0);
     }
 
+    /** Molecules of few kinds, so many of each that they fill the lanes of a batch and begin another one. */
+    void addAlike() {
+        for (int i = 0; i < 5; i++) {
+            addWater(1.008 * (1 + i));
+            addRing(20);
+            addChain(6);
+            addChain(4, 0);
+            addTetrahedron();
+            addLine();
+        }
+    }
+
     /** Give the atoms new numbers, at random. */
     void renumber() {
         const int n = masses.size();
@@ -219,12 +251,12 @@ public:
         masses = renumbered(masses);
         positions = renumbered(positions);
         moleculeOf = renumbered(moleculeOf);
-        for (StiffTerm& term : terms)
+        for (ModelTerm& term : terms)
             for (int a = 0; a < term.getNumParticles(); a++)
                 term.particles[a] = newNumber[term.particles[a]];
     }
 
-    // ---- What the solvers take ----
+    // ---- What batches are made of ----
 
     std::vector<Block> getBlocks() const {
         std::vector<Block> blocks(numMolecules);
@@ -265,7 +297,7 @@ public:
         return values;
     }
 
-    // ---- What the solvers should find ----
+    // ---- What should be found ----
 
     /** The masses of a block's mobile particles, three times each. */
     Eigen::VectorXd massDiagonal(const Block& block) const {
@@ -307,7 +339,7 @@ public:
     Eigen::MatrixXd jacobian(const Block& block) const {
         Eigen::MatrixXd result = Eigen::MatrixXd::Zero(block.terms.size(), 3 * block.numMobile);
         for (size_t p = 0; p < block.terms.size(); p++) {
-            const StiffTerm& term = terms[block.terms[p]];
+            const ModelTerm& term = terms[block.terms[p]];
             const Eigen::VectorXd local = derivatives(term, false).gradient;
             const std::vector<int> rows = rowsOf(block, term);
             for (size_t i = 0; i < rows.size(); i++)
@@ -322,11 +354,12 @@ public:
     }
 
 private:
+    static constexpr double pi = 3.14159265358979323846;
     int numMolecules = 0;
     std::vector<int> moleculeOf;
 
-    void addTerm(StiffTerm::Coordinate coordinate, const std::array<int, 3>& particles, double k, double offset) {
-        terms.push_back({coordinate, particles, k, 0, periodic, 0, (int) terms.size()});
+    void addTerm(StiffCoordinate::Kind kind, const std::array<int, 3>& particles, double k, double offset) {
+        terms.push_back({{kind, particles, periodic, 0, (int) terms.size()}, k, 0});
         terms.back().s0 = derivatives(terms.back(), false).value + random.uniform(-offset, offset);
     }
 
@@ -339,7 +372,7 @@ private:
     }
 
     /** The rows of a block's matrix for the components of a term's particles, -1 for those of anchors. */
-    std::vector<int> rowsOf(const Block& block, const StiffTerm& term) const {
+    std::vector<int> rowsOf(const Block& block, const ModelTerm& term) const {
         std::vector<int> rows;
         for (int a = 0; a < term.getNumParticles(); a++) {
             const auto end = block.particles.begin() + block.numMobile;
@@ -367,7 +400,7 @@ private:
     }
 
     /** The derivatives of a term's potential, or of its coordinate alone, by its particles' positions. */
-    Derivatives derivatives(const StiffTerm& term, bool ofPotential) const {
+    Derivatives derivatives(const ModelTerm& term, bool ofPotential) const {
         // The images of the particles that are closest to the second one.
         std::array<double, 9> x = {};
         for (int a = 0; a < term.getNumParticles(); a++) {
@@ -387,7 +420,7 @@ private:
                 return s;
             return HyperDual(0.5 * term.k) * (s - HyperDual(term.s0)) * (s - HyperDual(term.s0));
         };
-        if (term.coordinate == StiffTerm::Coordinate::Distance)
+        if (term.kind == StiffCoordinate::Kind::Distance)
             return differentiate<6>({x[0], x[1], x[2], x[3], x[4], x[5]}, function);
         return differentiate<9>(x, function);
     }

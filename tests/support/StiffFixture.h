@@ -1,0 +1,104 @@
+#ifndef STIFF_TEST_STIFF_FIXTURE_H_
+#define STIFF_TEST_STIFF_FIXTURE_H_
+
+#include "Claims.h"
+#include "ModelSystem.h"
+#include "stiffcore/terms/StiffBatch.h"
+#include <algorithm>
+#include <map>
+#include <type_traits>
+#include <vector>
+
+namespace stifftest {
+
+using stiffcore::Lanes;
+using stiffcore::LaneTraits;
+using stiffcore::MaskOf;
+using stiffcore::StiffBatch;
+using stiffcore::StiffWorkspace;
+
+/** The scalar type of a batch. */
+template <class Batch> using RealOf = std::decay_t<decltype(Batch::inverseMasses[0])>;
+
+/** What a batch holds in one lane for its first `count` particles, as one vector. */
+template <class Real>
+Eigen::VectorXd laneOfVectors(const std::vector<stiffcore::Vector3<Real>>& vectors, int count, int lane) {
+    Eigen::VectorXd result(3 * count);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < 3; j++)
+            result[3 * i + j] = stiffcore::laneOf(vectors[i][j], lane);
+    return result;
+}
+
+/**
+ * The batches of a ModelSystem with what it takes to work on them. Real has the lanes of small blocks; blocks are known
+ * by their numbers in the model.
+ */
+template <class Real> struct StiffFixture {
+    const ModelSystem model;
+    const std::vector<Block> blocks;
+    stiffcore::BatchSystem<StiffBatch, Real> system;
+    StiffWorkspace<Real> work;
+    StiffWorkspace<double> largeWork;
+    std::vector<double> x;
+
+    /** @param bends   whether straight angles are represented by their bends */
+    explicit StiffFixture(const ModelSystem& model, bool bends = false)
+            : StiffFixture(model, model.getStiffTerms(bends)) {
+    }
+    StiffFixture(const ModelSystem& model, const stiffcore::StiffTerms& terms)
+            : model(model), blocks(model.getBlocks()), system(blocks, terms, model.masses), work(system.batches, terms),
+              largeWork(system.largeBlocks, terms), x(model.getPositions()) {
+        for (int block = 0; block < size(); block++)
+            blockOf[blocks[block].particles[0]] = block;
+    }
+
+    int size() const {
+        return blocks.size();
+    }
+    template <class Batch> int findBlock(const Batch& batch, int lane) const {
+        return blockOf.at(batch.particles[lane][0]);
+    }
+    /** Call visit(batch, workspace) for all batches. */
+    template <class Visit> void forEachBatch(Visit&& visit) {
+        for (const auto& batch : system.batches)
+            visit(batch, work);
+        for (const auto& batch : system.largeBlocks)
+            visit(batch, largeWork);
+    }
+    /** Call visit(batch, workspace, lane, block) for each block, after work(batch, workspace) for its batch. */
+    template <class Work, class Visit> void forEachBlock(Work&& work, Visit&& visit) {
+        forEachBatch([&](const auto& batch, auto& workspace) {
+            work(batch, workspace);
+            for (int lane = 0; lane < batch.count; lane++)
+                visit(batch, workspace, lane, findBlock(batch, lane));
+        });
+    }
+    /**
+     * Work on all batches.
+     *
+     * @param work   called as work(batch, workspace); returns in which lanes it succeeded
+     * @return the blocks for which it did not
+     */
+    template <class Work> std::vector<int> findFailures(Work&& work) {
+        std::vector<int> failed;
+        forEachBatch([&](const auto& batch, auto& workspace) {
+            const MaskOf<RealOf<std::decay_t<decltype(batch)>>> succeeded = work(batch, workspace);
+            for (int lane = 0; lane < batch.count; lane++)
+                if (!LaneTraits<RealOf<std::decay_t<decltype(batch)>>>::lane(succeeded, lane))
+                    failed.push_back(findBlock(batch, lane));
+        });
+        std::sort(failed.begin(), failed.end());
+        return failed;
+    }
+
+private:
+    std::map<int, int> blockOf; // by the first particle
+};
+
+} // namespace stifftest
+
+/// Claims that hold one molecule at a time, and for several side by side.
+#define CLAIM_WITH_LANES(function) CLAIM(function<double>), CLAIM(function<stiffcore::Lanes>)
+
+#endif /* STIFF_TEST_STIFF_FIXTURE_H_ */
