@@ -15,18 +15,17 @@ namespace stiffcore {
  */
 class MatrixLayout {
 public:
-    /// From this size on, a matrix is held sparse. Measured (Xeon 2.5 GHz, one thread, 20000 atoms in all), dense and
-    /// sparse solve with M + c H1 in microseconds: united-atom alkane chains of 24 rows 7.2 and 4.8, 36 rows 17 and
-    /// 7.6, 60 rows 41 and 13; all-atom alkanes of 24 rows 5.8 and 7.4, 33 rows 11 and 11, 42 rows 18 and 14, 60 rows
-    /// 46 and 20. The projection's matrices break even at about the same sizes. Sparse matrices stay with their
-    /// blocks, which takes more memory; at equal speed dense ones are the better choice.
-    static constexpr int minSparseSize = 32;
+    /// From this size on, a matrix is held sparse. Measured (AMD EPYC at 4.2 GHz, one thread, SSE2), a factorization
+    /// and a solve in microseconds, dense alone, dense with a molecule in each lane (for one of them), and sparse:
+    /// Hessians of united-atom alkanes of 24 rows 1.6, 0.50, 0.61, of 30 rows 2.4, 0.85, 0.76; of all-atom alkanes of
+    /// 24 rows 1.6, 0.49, 0.82, of 33 rows 3.0, 1.08, 1.27, of 42 rows 4.9, 2.1, 1.7; the pairs of the mass penalty of
+    /// 21 rows 1.2, 0.34, 0.38, of 28 rows 2.1, 0.71, 0.55. Entries of the inverse are much cheaper sparse. Sparse
+    /// matrices stay with their blocks, which takes more memory.
+    static constexpr int minSparseSize = 24;
 
     MatrixLayout(int size, const std::vector<std::pair<int, int>>& entries) : size(size) {
-        if (size >= minSparseSize) {
-            this->entries = entries;
-            sparse = createSparse();
-        }
+        if (size >= minSparseSize)
+            sparse = std::make_shared<SparseLdlt>(size, entries);
     }
     int getSize() const {
         return size;
@@ -36,7 +35,7 @@ public:
     }
     /** A sparse solver of this layout, with the symbolic factorization done. */
     std::shared_ptr<SparseLdlt> createSparse() const {
-        return std::make_shared<SparseLdlt>(size, entries);
+        return std::make_shared<SparseLdlt>(*sparse);
     }
     /** The number of values; one more follows them, for writes that do not count. */
     int getNumValues() const {
@@ -51,8 +50,7 @@ public:
 
 private:
     int size;
-    std::vector<std::pair<int, int>> entries;
-    std::shared_ptr<SparseLdlt> sparse;
+    std::shared_ptr<const SparseLdlt> sparse;
 };
 
 } // namespace stiffcore
