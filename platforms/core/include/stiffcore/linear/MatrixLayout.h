@@ -15,13 +15,13 @@ namespace stiffcore {
  */
 class MatrixLayout {
 public:
-    /// From this size on, a matrix is held sparse. Measured (AMD EPYC at 4.2 GHz, one thread, SSE2), a factorization
-    /// and a solve in microseconds, dense alone, dense with a molecule in each lane (for one of them), and sparse:
-    /// Hessians of united-atom alkanes of 24 rows 1.6, 0.50, 0.61, of 30 rows 2.4, 0.85, 0.76; of all-atom alkanes of
-    /// 24 rows 1.6, 0.49, 0.82, of 33 rows 3.0, 1.08, 1.27, of 42 rows 4.9, 2.1, 1.7; the pairs of the mass penalty of
-    /// 21 rows 1.2, 0.34, 0.38, of 28 rows 2.1, 0.71, 0.55. Entries of the inverse are much cheaper sparse. Sparse
-    /// matrices stay with their blocks, which takes more memory.
-    static constexpr int minSparseSize = 24;
+    /// From this size on, a matrix is held sparse. Measured (AMD EPYC at 4.2 GHz, one thread), a factorization and a
+    /// solve for a molecule in microseconds, dense with one in each lane and sparse: with SSE2, Hessians of united-atom
+    /// alkanes of 24 rows 0.49 and 0.63, of 30 rows 0.88 and 0.80; of all-atom alkanes of 33 rows 1.1 and 1.3, of 42
+    /// rows 2.1 and 1.8; pairs of the mass penalty of 21 rows 0.34 and 0.39, of 28 rows 0.73 and 0.58. With AVX2 they
+    /// break even at 36 and 46 rows and, for pairs, at 32. A molecule alone in its lanes is better off sparse from 10
+    /// rows on, and so are inverses, but sparse matrices stay with their blocks, which takes more memory.
+    static constexpr int minSparseSize = 32;
 
     MatrixLayout(int size, const std::vector<std::pair<int, int>>& entries) : size(size) {
         if (size >= minSparseSize)
