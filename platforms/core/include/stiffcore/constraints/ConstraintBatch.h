@@ -200,9 +200,10 @@ template <class Real> auto isFinite(int p, const ConstraintWorkspace<Real>& work
 template <class Real> void computeViolations(const ConstraintBatch<Real>& batch, ConstraintWorkspace<Real>& work) {
     for (int p = 0; p < batch.numRows(); p++) {
         const PatternConstraint& constraint = batch.row(p);
-        work.multipliers[p] = constraint.kind == Constraint::Kind::Velocity
-                                      ? Real(computeRate(constraint, work.gradients, work.v) - work.values[p])
-                                      : work.values[p];
+        work.multipliers[p] =
+                constraint.kind == Constraint::Kind::Velocity
+                        ? Real(computeRate(constraint, work.gradients.data(), work.v.data()) - work.values[p])
+                        : work.values[p];
     }
 }
 

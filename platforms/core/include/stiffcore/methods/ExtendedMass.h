@@ -21,14 +21,17 @@ template <bool withDirections, class Real>
 void computeLengths(const PairBatch<Real>& batch, const Box& box, PairWorkspace<Real>& work) {
     using std::sqrt;
     const double tiny = 1e-200; // two particles in one place have no direction: 0
-    for (int p = 0; p < batch.numRows(); p++) {
+    const Vector3<Real>* x = work.x.data();
+    Vector3<Real>* u = work.gradients.data();
+    Real* r = work.r.data();
+    for (int p = 0, n = batch.numRows(); p < n; p++) {
         const PatternPair& pair = batch.row(p);
-        Vector3<Real> d = work.x[pair.atoms[1]] - work.x[pair.atoms[0]];
+        Vector3<Real> d = x[pair.atoms[1]] - x[pair.atoms[0]];
         if (pair.periodic)
             d = box.minimumImage(d);
-        work.r[p] = sqrt(d.squaredNorm() + tiny);
+        r[p] = sqrt(d.squaredNorm() + tiny);
         if (withDirections)
-            work.gradients[p] = d * Real(1 / work.r[p]);
+            u[p] = d * Real(1 / r[p]);
     }
 }
 
@@ -80,7 +83,8 @@ template <class Real>
     gatherVelocities(batch, v, work.v);
     computeLengths<true>(batch, box, work);
     for (int p = 0; p < batch.numRows(); p++)
-        work.w[p] = (batch.row(p).constrained ? Real(0) : computeRate(batch.row(p), work.gradients, work.v));
+        work.w[p] =
+                (batch.row(p).constrained ? Real(0) : computeRate(batch.row(p), work.gradients.data(), work.v.data()));
 }
 
 /** The same, and factor A. */
@@ -100,18 +104,23 @@ template <class Real>
     for (int p = 0; p < n; p++)
         work.y[p].setZero();
     // d(ln det A) = sum_pq (A^-1)_pq dA_pq = 2 sum_p du_p . y_p. The couplings of a pair p follow each other.
-    for (size_t i = 0; i < schur.couplings.size();) {
-        const int p = schur.couplings[i].p;
-        Vector3<Real> sum = work.y[p];
-        for (; i < schur.couplings.size() && schur.couplings[i].p == p; i++) {
-            const int q = schur.couplings[i].q;
+    const std::vector<Coupling>& couplings = schur.couplings;
+    const Real *weights = batch.couplings.data(), *inverse = work.inverse.data();
+    const Vector3<Real>* u = work.gradients.data();
+    Vector3<Real>* y = work.y.data();
+    for (size_t i = 0; i < couplings.size();) {
+        const int p = couplings[i].p;
+        const Vector3<Real> direction = u[p];
+        Vector3<Real> sum = y[p];
+        for (; i < couplings.size() && couplings[i].p == p; i++) {
+            const int q = couplings[i].q;
             if (constrainedOnly && !(batch.row(p).constrained && batch.row(q).constrained))
                 continue;
-            const Real entry = work.inverse[schur.slots[i]] * batch.couplings[i];
-            sum += work.gradients[q] * entry;
-            work.y[q] += work.gradients[p] * entry;
+            const Real entry = inverse[schur.slots[i]] * weights[i];
+            sum += u[q] * entry;
+            y[q] += direction * entry;
         }
-        work.y[p] = sum;
+        y[p] = sum;
     }
     for (int p = 0; p < n; p++) {
         const Real length = work.gradients[p].dot(work.y[p]), factor = scale / work.r[p];

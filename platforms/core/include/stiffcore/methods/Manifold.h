@@ -181,7 +181,7 @@ MaskOf<Real> findNearestPoint(const StiffBatch<Real>& batch, const double* q, co
         for (int i = 0; i < n; i++)
             work.image[i] = work.start[i] - work.x[i] - work.image[i];
         for (int p = 0; p < numRows; p++)
-            work.multipliers[p] = computeRate(rows[p], work.gradients, work.image);
+            work.multipliers[p] = computeRate(rows[p], work.gradients.data(), work.image.data());
         solveRows(batch, work, work.multipliers);
         Real largestMove = 0;
         for (int i = 0; i < n; i++)
@@ -221,7 +221,7 @@ MaskOf<Real> pullBack(const StiffBatch<Real>& batch, const double* q, const doub
     for (int i = 0; i < n; i++)
         work.direction[i] = work.start[i] - work.x[i];
     for (int p = 0; p < batch.numRows(); p++)
-        work.multipliers[p] = computeRate(batch.row(p), work.gradients, work.direction);
+        work.multipliers[p] = computeRate(batch.row(p), work.gradients.data(), work.direction.data());
     if (batch.numRows() > 0)
         solveRows(batch, work, work.multipliers);
     computeCurvature(batch, box, work);

@@ -44,7 +44,7 @@ auto microShake(const ConstraintBatch<Real>& batch, double h, const Box& box, Co
                               h * (norm(work.v[atoms[0]]) + norm(work.v[atoms[1]]));
             const Real bound = tolerance * norm(way) + rounding * norm(d) + roundingOfEach * each;
             converged = converged & (abs(residual) <= bound);
-            work.multipliers[p] = computeRate(constraint, work.gradients, work.v) - residual * (1 / h);
+            work.multipliers[p] = computeRate(constraint, work.gradients.data(), work.v.data()) - residual * (1 / h);
         }
         if (iteration == maxMicroShakeIterations || findFalse<Real>(converged, batch.count) < 0)
             return converged;

@@ -44,8 +44,8 @@ template <class Real>
         else {
             const Real tau = select(batch.dampings[p] > Real(0), batch.dampings[p], Real(damping));
             const Real upsilon = 1 / (1 + tau * (4 / h));
-            work.multipliers[p] =
-                    upsilon * (computeRate(batch.row(p), work.gradients, work.v) - work.values[p] * (4 / h));
+            work.multipliers[p] = upsilon * (computeRate(batch.row(p), work.gradients.data(), work.v.data()) -
+                                             work.values[p] * (4 / h));
             work.added[p] = batch.compliances[p] * upsilon * (4 / (h * h));
         }
     }

@@ -77,8 +77,8 @@ template <class Real> Real boundFrequency(const StiffBatch<Real>& batch, const B
     }
     Real stiffest = 0;
     for (int p = 0; p < numRows; p++) {
-        work.stiffness[p] *= work.stiffness[p] *
-                             multiplyRow(rows[p], work.smoothGradients, work.smoothGradients, batch.inverseMasses);
+        work.stiffness[p] *= work.stiffness[p] * multiplyRow(rows[p], work.smoothGradients.data(),
+                                                             work.smoothGradients.data(), batch.inverseMasses.data());
         stiffest = max(stiffest, work.stiffness[p]);
     }
     Real bound = select(stiffest > Real(0), Real(std::numeric_limits<double>::infinity()), Real(0));

@@ -57,7 +57,8 @@ struct ConstraintSet {
     std::vector<Constraint> constraints;
 
     bool operator==(const ConstraintSet& other) const {
-        return stiffcore::describe(functions) == stiffcore::describe(other.functions) && constraints == other.constraints;
+        return stiffcore::describe(functions) == stiffcore::describe(other.functions) &&
+               constraints == other.constraints;
     }
 };
 

@@ -147,46 +147,46 @@ protected:
 
 template <class Real> using Gradients = std::vector<Vector3<Real>>;
 
-// One row.
+// One row. Arrays are handed on as pointers, which stay in registers: to the compiler, what is written might be the
+// pointers of the vectors.
 
 /** The rate of a row's coordinate under velocities, G v. */
-template <class Real> Real computeRate(const Row& row, const Gradients<Real>& g, const Gradients<Real>& v) {
+template <class Real> Real computeRate(const Row& row, const Vector3<Real>* g, const Vector3<Real>* v) {
     Real rate = 0;
     for (size_t a = 0; a < row.atoms.size(); a++)
         rate += g[row.firstGradient + a].dot(v[row.atoms[a]]);
     return rate;
 }
-template <class Real> Real computeRate(const DistanceRow& row, const Gradients<Real>& g, const Gradients<Real>& v) {
+template <class Real> Real computeRate(const DistanceRow& row, const Vector3<Real>* g, const Vector3<Real>* v) {
     return g[row.firstGradient].dot(v[row.atoms[1]] - v[row.atoms[0]]);
 }
 
 /** v <- v + M^-1 G^T lambda of a row */
 template <class Real>
-void addImpulse(const Row& row, const Gradients<Real>& g, const Real& lambda, const std::vector<Real>& inverseMasses,
-                Gradients<Real>& v) {
+void addImpulse(const Row& row, const Vector3<Real>* g, const Real& lambda, const Real* inverseMasses,
+                Vector3<Real>* v) {
     for (size_t a = 0; a < row.atoms.size(); a++)
         v[row.atoms[a]] += g[row.firstGradient + a] * Real(lambda * inverseMasses[row.atoms[a]]);
 }
 template <class Real>
-void addImpulse(const DistanceRow& row, const Gradients<Real>& g, const Real& lambda,
-                const std::vector<Real>& inverseMasses, Gradients<Real>& v) {
+void addImpulse(const DistanceRow& row, const Vector3<Real>* g, const Real& lambda, const Real* inverseMasses,
+                Vector3<Real>* v) {
+    const auto [i, j] = row.atoms;
     const Vector3<Real> impulse = g[row.firstGradient] * lambda;
-    v[row.atoms[1]] += impulse * inverseMasses[row.atoms[1]];
-    v[row.atoms[0]] -= impulse * inverseMasses[row.atoms[0]];
+    v[j] += impulse * inverseMasses[j];
+    v[i] -= impulse * inverseMasses[i];
 }
 
 /** The product of a row's gradients with others of the same row, g M^-1 h^T. */
 template <class Real>
-Real multiplyRow(const Row& row, const Gradients<Real>& g, const Gradients<Real>& h,
-                 const std::vector<Real>& inverseMasses) {
+Real multiplyRow(const Row& row, const Vector3<Real>* g, const Vector3<Real>* h, const Real* inverseMasses) {
     Real sum = 0;
     for (size_t a = 0; a < row.atoms.size(); a++)
         sum += inverseMasses[row.atoms[a]] * g[row.firstGradient + a].dot(h[row.firstGradient + a]);
     return sum;
 }
 template <class Real>
-Real multiplyRow(const DistanceRow& row, const Gradients<Real>& g, const Gradients<Real>& h,
-                 const std::vector<Real>& inverseMasses) {
+Real multiplyRow(const DistanceRow& row, const Vector3<Real>* g, const Vector3<Real>* h, const Real* inverseMasses) {
     const Real inverseMass = inverseMasses[row.atoms[0]] + inverseMasses[row.atoms[1]];
     return inverseMass * g[row.firstGradient].dot(h[row.firstGradient]);
 }
@@ -195,8 +195,8 @@ Real multiplyRow(const DistanceRow& row, const Gradients<Real>& g, const Gradien
 
 /** The contribution g_pa . h_qb / m of a coupling. */
 template <class Real, class RowType>
-Real multiplyCoupled(const RowBatch<Real, RowType>& batch, size_t coupling, const Gradients<Real>& g,
-                     const Gradients<Real>& h) {
+Real multiplyCoupled(const RowBatch<Real, RowType>& batch, size_t coupling, const Vector3<Real>* g,
+                     const Vector3<Real>* h) {
     const auto& [p, a, q, b] = batch.rowPattern->schur.couplings[coupling];
     return batch.couplings[coupling] * g[batch.row(p).gradientOf(a)].dot(h[batch.row(q).gradientOf(b)]);
 }
@@ -204,8 +204,9 @@ Real multiplyCoupled(const RowBatch<Real, RowType>& batch, size_t coupling, cons
 /** Compute the diagonal of G M^-1 G^T, work.inverseMasses, from the gradients. */
 template <class Real, class RowType>
 void computeInverseMasses(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
+    const Vector3<Real>* g = work.gradients.data();
     for (int p = 0; p < batch.numRows(); p++)
-        work.inverseMasses[p] = multiplyRow(batch.row(p), work.gradients, work.gradients, batch.inverseMasses);
+        work.inverseMasses[p] = multiplyRow(batch.row(p), g, g, batch.inverseMasses.data());
 }
 
 /** D <- what imposes the coordinates as well as rounding allows; a row without a gradient is one that does nothing. */
@@ -225,13 +226,14 @@ void addRegularization(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>&
 template <class Real, class RowType, class Uses>
 void assembleRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Uses&& uses) {
     const SchurPattern& schur = batch.rowPattern->schur;
+    const Vector3<Real>* g = work.gradients.data();
     Real* A = work.matrixValues(batch);
     std::fill_n(A, schur.layout.getNumValues(), Real(0));
     for (int p = 0; p < batch.numRows(); p++)
         A[schur.diagonalSlots[p]] = uses(p) ? Real(work.inverseMasses[p] + work.added[p]) : Real(1);
     for (size_t i = 0; i < schur.couplings.size(); i++)
         if (uses(schur.couplings[i].p) && uses(schur.couplings[i].q))
-            A[schur.slots[i]] += multiplyCoupled(batch, i, work.gradients, work.gradients);
+            A[schur.slots[i]] += multiplyCoupled(batch, i, g, g);
 }
 template <class Real, class RowType> void assembleRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
     assembleRows(batch, work, [](int) { return true; });
@@ -251,10 +253,14 @@ void solveRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, s
 
 /** v <- v + M^-1 G^T multipliers */
 template <class Real, class RowType>
-void addImpulses(const RowBatch<Real, RowType>& batch, const Gradients<Real>& g, const std::vector<Real>& multipliers,
-                 Gradients<Real>& v) {
-    for (int p = 0; p < batch.numRows(); p++)
-        addImpulse(batch.row(p), g, multipliers[p], batch.inverseMasses, v);
+void addImpulses(const RowBatch<Real, RowType>& batch, const Gradients<Real>& gradients,
+                 const std::vector<Real>& multipliers, Gradients<Real>& vectors) {
+    const RowType* rows = batch.rowPattern->rows.data();
+    const Vector3<Real>* g = gradients.data();
+    const Real *lambda = multipliers.data(), *inverseMasses = batch.inverseMasses.data();
+    Vector3<Real>* v = vectors.data();
+    for (int p = 0, n = batch.numRows(); p < n; p++)
+        addImpulse(rows[p], g, lambda[p], inverseMasses, v);
 }
 
 /**
@@ -264,7 +270,7 @@ void addImpulses(const RowBatch<Real, RowType>& batch, const Gradients<Real>& g,
 template <class Real, class RowType>
 void imposeRates(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Gradients<Real>& v) {
     for (int p = 0; p < batch.numRows(); p++)
-        work.multipliers[p] -= computeRate(batch.row(p), work.gradients, v);
+        work.multipliers[p] -= computeRate(batch.row(p), work.gradients.data(), v.data());
     solveRows(batch, work, work.multipliers);
     addImpulses(batch, work.gradients, work.multipliers, v);
 }
@@ -282,11 +288,12 @@ void projectOnRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& wor
  * @param add   called as add(p, q, value), perhaps several times for an entry
  */
 template <class Real, class RowType, class Add>
-void visitProduct(const RowBatch<Real, RowType>& batch, const Gradients<Real>& g, const Gradients<Real>& h,
+void visitProduct(const RowBatch<Real, RowType>& batch, const Gradients<Real>& one, const Gradients<Real>& other,
                   const std::vector<Real>& D, Add&& add) {
     const SchurPattern& schur = batch.rowPattern->schur;
+    const Vector3<Real>*g = one.data(), *h = other.data();
     for (int p = 0; p < batch.numRows(); p++)
-        add(p, p, Real(multiplyRow(batch.row(p), g, h, batch.inverseMasses) + D[p]));
+        add(p, p, Real(multiplyRow(batch.row(p), g, h, batch.inverseMasses.data()) + D[p]));
     for (size_t i = 0; i < schur.couplings.size(); i++) {
         add(schur.couplings[i].p, schur.couplings[i].q, multiplyCoupled(batch, i, g, h));
         add(schur.couplings[i].q, schur.couplings[i].p, multiplyCoupled(batch, i, h, g));
