@@ -63,8 +63,6 @@ public:
 private:
     /** Call function(thread) on each thread. A Task takes no memory, which a std::function would. */
     template <class Function> void onAllThreads(Function& function) {
-        if (getNumThreads() == 1)
-            return function(0); // waking it takes longer than most loops
         struct : OpenMM::ThreadPool::Task {
             Function* function;
             void execute(OpenMM::ThreadPool&, int thread) override {
