@@ -167,7 +167,7 @@ void testKickIsThePapersEquation() {
             // The integrator has the constraint on velocities last.
             const int numHolonomic = dense.holonomic.size();
             for (size_t p = 0; p < batch.terms[l].size(); p++) {
-                const bool onVelocities = batch.pattern->constraints[p].kind == Constraint::Kind::Velocity;
+                const bool onVelocities = batch.row(p).kind == Constraint::Kind::Velocity;
                 if (onVelocities) {
                     ASSERT_EQUAL_TOL(dense.multipliers[0], lane(work.multipliers[p], l), 1e-6);
                     ASSERT_EQUAL_TOL(dense.onVelocities[0].w, lane(values[p], l), 1e-12);

@@ -25,7 +25,7 @@
 #include "openmm/VirtualSite.h"
 #include "setup/Blocks.h"
 #include "setup/StiffTerms.h"
-#include "stiffcore/blocks/ImplicitSolve.h"
+#include "stiffcore/methods/ImplicitSolve.h"
 #include <algorithm>
 
 using namespace OpenMM;
@@ -43,8 +43,11 @@ StiffTerms collectAll(const System& system) {
     return collectStiffTerms(system, TermScope::Everything, 0, allGroups, "SomeIntegrator");
 }
 
-/** The terms of a System, evaluated at random positions in one block, and the same System in a Context. */
-class Fixture {
+/**
+ * The terms of a System, evaluated at random positions in one block, and the same System in a Context. Of the lanes of
+ * Real the last one is looked at; the others hold blocks at other positions.
+ */
+template <class Real> class Fixture {
 public:
     Fixture(Force* force, int numParticles, const std::map<string, double>& globals = {}, bool periodic = false)
             : integrator(0.001) {
@@ -56,16 +59,7 @@ public:
         context = std::make_unique<Context>(system, integrator, Platform::getPlatformByName("Reference"));
         for (const auto& global : globals)
             context->setParameter(global.first, global.second);
-        const StiffTerms terms = collectAll(system);
-        masses.assign(numParticles, 0);
-        for (int i = 0; i < numParticles; i++)
-            masses[i] = system.getParticleMass(i);
-        const vector<Block> blocks = findBlocks(system, terms, "SomeIntegrator");
-        ASSERT_EQUAL(1, (int) blocks.size());
-        solver = std::make_unique<BlockSystem<double>>(blocks, terms, masses, true);
-        work = solver->createWorkspace();
-        for (Function& function : work.functions)
-            function.setGlobals(context->getParameters());
+        makeBatch(numParticles);
         Vec3 box[3];
         system.getDefaultPeriodicBoxVectors(box[0], box[1], box[2]);
         for (int i = 0; i < 3; i++)
@@ -87,41 +81,33 @@ public:
 
     MatrixXd hessian(const VectorXd& at) {
         MatrixXd result = MatrixXd::Zero(at.size(), at.size());
-        const auto& block = (*solver)[0];
-        gatherPositions(block, at.data(), work);
-        auto addAt = [&](int i, int j, const Matrix3<double>& h) {
-            result.block<3, 3>(3 * i, 3 * j) += h;
-            if (i != j)
-                result.block<3, 3>(3 * j, 3 * i) += h.transpose();
-        };
-        for (size_t t = 0; t < block.pattern->terms.size(); t++)
-            visitCoordinate(block.pattern->terms[t], work, box, [&](const auto& s) {
-                addHessian(block.potentials[t], s, [&](int i, int j, const Matrix3<double>& h) {
-                    const auto& atoms = block.pattern->terms[t].atoms;
-                    addAt(block.particles[atoms[i]], block.particles[atoms[j]], h);
-                });
-            });
-        for (size_t t = 0; t < block.pattern->functions.size(); t++)
-            addHessian(block, t, 1, box, work, [&](int i, int j, const Matrix3<double>& h) {
-                const auto& atoms = block.pattern->functions[t].atoms;
-                addAt(block.particles[atoms[i]], block.particles[atoms[j]], h);
-            });
+        const vector<double> all = copies(at);
+        gather(*batch, all.data(), work->x);
+        visitHessian(*batch, 1, box, *work, [&](const auto& term, int i, int j, const Matrix3<Real>& h) {
+            Matrix3<double> ofLane;
+            for (int row = 0; row < 3; row++)
+                for (int column = 0; column < 3; column++)
+                    ofLane(row, column) = laneOf(h(row, column), lane);
+            const int a = particleAt(term.atoms[i]), b = particleAt(term.atoms[j]);
+            result.block<3, 3>(3 * a, 3 * b) += ofLane;
+            if (a != b)
+                result.block<3, 3>(3 * b, 3 * a) += ofLane.transpose();
+        });
         return result;
     }
 
     /** The coefficients of the gradient along the line x + t a, from all function terms. */
     vector<VectorXd> lineGradient(const VectorXd& at, const VectorXd& a) {
-        const auto& block = (*solver)[0];
-        for (size_t i = 0; i < block.particles.size(); i++)
+        for (int i = 0; i < batch->numParticles(); i++)
             for (int j = 0; j < 3; j++)
-                work.line[i][j] = Taylor(at[3 * block.particles[i] + j], a[3 * block.particles[i] + j]);
+                work->line[i][j] = Taylor(at[3 * particleAt(i) + j], a[3 * particleAt(i) + j]);
         vector<VectorXd> result(3, VectorXd::Zero(at.size()));
-        for (size_t t = 0; t < block.pattern->functions.size(); t++)
-            addLineGradient(block, t, box, work, [&](int place, const Vector3<Taylor>& gradient) {
+        for (size_t t = 0; t < batch->pattern->functions.size(); t++)
+            addLineGradient(*batch, t, lane, box, *work, [&](int place, const Vector3<Taylor>& gradient) {
                 for (int j = 0; j < 3; j++) {
-                    result[0][3 * block.particles[place] + j] += gradient[j].c0;
-                    result[1][3 * block.particles[place] + j] += gradient[j].c1;
-                    result[2][3 * block.particles[place] + j] += gradient[j].c2;
+                    result[0][3 * particleAt(place) + j] += gradient[j].c0;
+                    result[1][3 * particleAt(place) + j] += gradient[j].c1;
+                    result[2][3 * particleAt(place) + j] += gradient[j].c2;
                 }
             });
         return result;
@@ -129,20 +115,62 @@ public:
 
     /** a . V''' . a, as the step takes it. */
     VectorXd contraction(const VectorXd& at, const VectorXd& a) {
-        VectorXd result = VectorXd::Zero(at.size());
-        ASSERT(contractThirdDerivatives((*solver)[0], at.data(), a.data(), box, work, result.data()));
-        return result;
+        const vector<double> all = copies(at), directions = copies(a);
+        vector<double> result(all.size());
+        const MaskOf<Real> finite =
+                contractThirdDerivatives(*batch, all.data(), directions.data(), box, *work, result.data());
+        ASSERT(findFalse<Real>(finite, batch->count) < 0);
+        return Eigen::Map<VectorXd>(result.data() + all.size() - at.size(), at.size());
     }
 
     System system;
-    vector<double> masses;
     vector<Vec3> x;
 
 private:
+    static constexpr int lane = LaneTraits<Real>::count - 1;
+
+    /** One batch with a copy of the only block of the System in each lane. */
+    void makeBatch(int numParticles) {
+        StiffTerms terms = collectAll(system);
+        terms.needsHessian = terms.needsThirdDerivatives = true;
+        const vector<Block> blocks = findBlocks(system, terms, "SomeIntegrator");
+        ASSERT_EQUAL(1, (int) blocks.size());
+        vector<Block> all(lane + 1, blocks[0]);
+        vector<const Block*> pointers;
+        vector<double> masses;
+        for (int copy = 0; copy <= lane; copy++) {
+            for (int& particle : all[copy].particles)
+                particle += copy * numParticles;
+            for (int i = 0; i < numParticles; i++)
+                masses.push_back(system.getParticleMass(i));
+            pointers.push_back(&all[copy]);
+        }
+        pattern = std::make_unique<StiffPattern>(blocks[0], terms);
+        ASSERT(!pattern->isLarge());
+        batches.emplace_back(*pattern, pointers, terms, masses);
+        batch = &batches[0];
+        work = std::make_unique<StiffWorkspace<Real>>(batches, terms);
+        for (Function& function : work->functions)
+            function.setGlobals(context->getParameters());
+    }
+    int particleAt(int place) const {
+        return batch->particles[0][place];
+    }
+    /** Coordinates of all copies: those of the last one as they are, others somewhat changed. */
+    vector<double> copies(const VectorXd& values) const {
+        vector<double> all;
+        for (int copy = 0; copy <= lane; copy++)
+            for (int i = 0; i < values.size(); i++)
+                all.push_back(values[i] + 0.003 * (lane - copy) * std::cos(i));
+        return all;
+    }
+
     VerletIntegrator integrator;
     std::unique_ptr<Context> context;
-    std::unique_ptr<BlockSystem<double>> solver;
-    Workspace<double> work;
+    std::unique_ptr<StiffPattern> pattern;
+    vector<StiffBatch<Real>> batches;
+    const StiffBatch<Real>* batch;
+    std::unique_ptr<StiffWorkspace<Real>> work;
     Box box;
 };
 
@@ -156,7 +184,7 @@ void assertClose(const MatrixXd& expected, const MatrixXd& found, double toleran
 }
 
 /** Differences of fourth order of forces and Hessians are right to about 1e-9. */
-void check(Fixture& fixture) {
+template <class Real> void check(Fixture<Real>& fixture) {
     const VectorXd x = toVector(fixture.x);
     VectorXd a(x.size());
     Random random(3);
@@ -176,36 +204,36 @@ void check(Fixture& fixture) {
     }
 }
 
-void testHarmonicTerms() {
+template <class Real> void testHarmonicTerms() {
     auto* bonds = new HarmonicBondForce();
     bonds->addBond(0, 1, 0.1, 3e3);
     bonds->addBond(2, 1, 0.2, 2e3);
-    Fixture bonded(bonds, 3);
+    Fixture<Real> bonded(bonds, 3);
     check(bonded);
     auto* angles = new HarmonicAngleForce();
     angles->addAngle(0, 2, 1, 1.2, 300);
     angles->addAngle(1, 3, 2, 2.2, 200);
-    Fixture bent(angles, 4);
+    Fixture<Real> bent(angles, 4);
     check(bent);
 }
 
-void testPeriodicTorsion() {
+template <class Real> void testPeriodicTorsion() {
     auto* force = new PeriodicTorsionForce();
     force->addTorsion(0, 1, 2, 3, 3, 0.4, 5);
     force->addTorsion(1, 0, 3, 4, 2, -1.4, 7);
     force->addTorsion(2, 4, 1, 0, 1, 0, 3); // improper
-    Fixture fixture(force, 5);
+    Fixture<Real> fixture(force, 5);
     check(fixture);
 }
 
-void testRBTorsion() {
+template <class Real> void testRBTorsion() {
     auto* force = new RBTorsionForce();
     force->addTorsion(3, 1, 2, 0, 1, 2, 3, 4, 5, 6);
-    Fixture fixture(force, 4);
+    Fixture<Real> fixture(force, 4);
     check(fixture);
 }
 
-void testCustomBondWithGlobalAndPeriodicBox() {
+template <class Real> void testCustomBondWithGlobalAndPeriodicBox() {
     auto* force = new CustomBondForce("D*(1-exp(-a*(r-r0)))^2 + scale*c/r; c=2*D");
     force->addGlobalParameter("scale", 1);
     force->addPerBondParameter("D");
@@ -214,40 +242,40 @@ void testCustomBondWithGlobalAndPeriodicBox() {
     force->setUsesPeriodicBoundaryConditions(true);
     force->addBond(0, 1, {20, 5, 0.2});
     force->addBond(1, 2, {30, 7, 0.1});
-    Fixture fixture(force, 3, {{"scale", 0.3}}, true);
+    Fixture<Real> fixture(force, 3, {{"scale", 0.3}}, true);
     check(fixture);
 }
 
-void testCustomAngle() {
+template <class Real> void testCustomAngle() {
     auto* force = new CustomAngleForce("k*(cos(theta)-c)^4 + k*theta^3");
     force->addPerAngleParameter("k");
     force->addPerAngleParameter("c");
     force->addAngle(0, 1, 2, {40, -0.3});
     force->addAngle(1, 3, 2, {20, 0.3});
-    Fixture fixture(force, 4);
+    Fixture<Real> fixture(force, 4);
     check(fixture);
 }
 
-void testCustomTorsion() {
+template <class Real> void testCustomTorsion() {
     auto* force = new CustomTorsionForce("k*sin(theta-t0)^3 + select(step(theta), theta^2, 1-cos(theta))");
     force->addPerTorsionParameter("k");
     force->addPerTorsionParameter("t0");
     force->addTorsion(0, 1, 2, 3, {5, 0.3});
     force->addTorsion(4, 2, 1, 0, {3, 1.3});
-    Fixture fixture(force, 5);
+    Fixture<Real> fixture(force, 5);
     check(fixture);
 }
 
-void testCustomExternal() {
+template <class Real> void testCustomExternal() {
     auto* force = new CustomExternalForce("k*(x^2*y-3*z*x+exp(y*z)) + w*z^4");
     force->addGlobalParameter("w", 2);
     force->addPerParticleParameter("k");
     force->addParticle(0, {3});
-    Fixture fixture(force, 1, {{"w", 5}});
+    Fixture<Real> fixture(force, 1, {{"w", 5}});
     check(fixture);
 }
 
-void testCustomCompoundBond() {
+template <class Real> void testCustomCompoundBond() {
     auto* force = new CustomCompoundBondForce(4, "k*distance(p1,p2)*(angle(p1,p2,p3)-1)^2*cos(dihedral(p1,p2,p3,p4))"
                                                  " + x1*y2^2*z4 + g*pointdistance(x1,y1,z1,x4,y4,z4)^3"
                                                  " + g*pointdistance(0,0.1,0.2,x3,y3,z3)");
@@ -255,25 +283,25 @@ void testCustomCompoundBond() {
     force->addPerBondParameter("k");
     force->addBond({0, 1, 2, 3}, {30});
     force->addBond({3, 0, 4, 1}, {20});
-    Fixture fixture(force, 5, {{"g", 4}});
+    Fixture<Real> fixture(force, 5, {{"g", 4}});
     check(fixture);
 }
 
-void testNonbonded() {
+template <class Real> void testNonbonded() {
     auto* force = new NonbondedForce();
     for (int i = 0; i < 5; i++)
         force->addParticle(0.3 * (i % 2) - 0.1 * i, 0.1 + 0.01 * i, i == 2 ? 0 : 0.3 + 0.1 * i);
     force->addException(0, 1, 0, 1, 0);
     force->addException(3, 1, 0.2, 0.13, 0.5);
-    Fixture fixture(force, 5);
+    Fixture<Real> fixture(force, 5);
     check(fixture);
 }
 
 /** The derivatives of the function of a dihedral angle are finite at 0 and 180 degrees. */
-void testFlatTorsions() {
+template <class Real> void testFlatTorsions() {
     auto* force = new PeriodicTorsionForce();
     force->addTorsion(0, 1, 2, 3, 2, 0.3, 5);
-    Fixture fixture(force, 4);
+    Fixture<Real> fixture(force, 4);
     for (double side : {1.0, -1.0}) {
         fixture.x = {Vec3(0.1, 0, 0), Vec3(0, 0, 0), Vec3(0, 0.15, 0), Vec3(0.1 * side, 0.17, 0)};
         check(fixture);
@@ -336,9 +364,27 @@ void testOnlyInternalTermsOfConstrainedParticlesAreIdle() {
 
 int main() {
     Platform::loadPluginsFromDirectory(OPENMM_PLUGIN_DIR);
-    return checkClaims({CLAIM(testHarmonicTerms), CLAIM(testPeriodicTorsion), CLAIM(testRBTorsion),
-                        CLAIM(testCustomBondWithGlobalAndPeriodicBox), CLAIM(testCustomAngle), CLAIM(testCustomTorsion),
-                        CLAIM(testCustomExternal), CLAIM(testCustomCompoundBond), CLAIM(testNonbonded),
-                        CLAIM(testFlatTorsions), CLAIM(testPartsWithoutHessianAreNamed), CLAIM(testIdleTermsAreLeftOut),
+    return checkClaims({CLAIM(testHarmonicTerms<double>),
+                        CLAIM(testHarmonicTerms<Lanes>),
+                        CLAIM(testPeriodicTorsion<double>),
+                        CLAIM(testPeriodicTorsion<Lanes>),
+                        CLAIM(testRBTorsion<double>),
+                        CLAIM(testRBTorsion<Lanes>),
+                        CLAIM(testCustomBondWithGlobalAndPeriodicBox<double>),
+                        CLAIM(testCustomBondWithGlobalAndPeriodicBox<Lanes>),
+                        CLAIM(testCustomAngle<double>),
+                        CLAIM(testCustomAngle<Lanes>),
+                        CLAIM(testCustomTorsion<double>),
+                        CLAIM(testCustomTorsion<Lanes>),
+                        CLAIM(testCustomExternal<double>),
+                        CLAIM(testCustomExternal<Lanes>),
+                        CLAIM(testCustomCompoundBond<double>),
+                        CLAIM(testCustomCompoundBond<Lanes>),
+                        CLAIM(testNonbonded<double>),
+                        CLAIM(testNonbonded<Lanes>),
+                        CLAIM(testFlatTorsions<double>),
+                        CLAIM(testFlatTorsions<Lanes>),
+                        CLAIM(testPartsWithoutHessianAreNamed),
+                        CLAIM(testIdleTermsAreLeftOut),
                         CLAIM(testOnlyInternalTermsOfConstrainedParticlesAreIdle)});
 }

@@ -21,23 +21,41 @@
 #include "setup/StiffMotion.h"
 #include "setup/StiffTerms.h"
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
 using namespace stifftest;
 using std::string;
 using std::vector;
+using stiffcore::StiffCoordinate;
 
 const string className = "SomeIntegrator";
 const int allGroups = -1;
 
 /** The terms by kind, unless groups are given. */
-vector<StiffTerm> collect(const System& system, int stiffGroups = 0, int integrationGroups = allGroups) {
-    return collectStiffTerms(system, TermScope::Harmonic, stiffGroups, integrationGroups, className).coordinates;
+StiffTerms collectTerms(const System& system, int stiffGroups = 0, int integrationGroups = allGroups) {
+    return collectStiffTerms(system, TermScope::Harmonic, stiffGroups, integrationGroups, className);
+}
+
+/** A coordinate with its harmonic potential. */
+struct Term : StiffCoordinate {
+    double k, s0;
+};
+vector<Term> collect(const System& system, int stiffGroups = 0, int integrationGroups = allGroups) {
+    const StiffTerms terms = collectTerms(system, stiffGroups, integrationGroups);
+    vector<Term> result;
+    ASSERT_EQUAL(terms.coordinates.size(), terms.harmonics.size());
+    for (size_t t = 0; t < terms.coordinates.size(); t++) {
+        ASSERT_EQUAL((int) t, terms.harmonics[t].coordinate);
+        result.push_back({terms.coordinates[t], terms.harmonics[t].k, terms.harmonics[t].s0});
+    }
+    return result;
 }
 
 vector<Block> find(const System& system) {
-    return findBlocks(system, {collect(system), {}, {}}, className);
+    return findBlocks(system, collectTerms(system), className);
 }
 
 /** Assert that an action is refused with a message that names the class. */
@@ -88,16 +106,16 @@ void testTermsAreReadAsTheForcesHoldThem() {
     bonds->addBond(0, 1, 0.1, 1000);
     bonds->addBond(3, 2, 0.2, 2000);
     system.addForce(bonds);
-    const vector<StiffTerm> terms = collect(system);
+    const vector<Term> terms = collect(system);
     ASSERT_EQUAL(3, (int) terms.size());
 
-    ASSERT(terms[0].coordinate == StiffTerm::Coordinate::Angle);
+    ASSERT(terms[0].kind == StiffCoordinate::Kind::Angle);
     ASSERT_EQUAL(3, terms[0].getNumParticles());
     ASSERT(terms[0].particles[0] == 3 && terms[0].particles[1] == 1 && terms[0].particles[2] == 0);
     ASSERT(terms[0].k == 400 && terms[0].s0 == 1.7 && terms[0].periodic);
     ASSERT(terms[0].force == 1 && terms[0].index == 0);
 
-    ASSERT(terms[2].coordinate == StiffTerm::Coordinate::Distance);
+    ASSERT(terms[2].kind == StiffCoordinate::Kind::Distance);
     ASSERT_EQUAL(2, terms[2].getNumParticles());
     ASSERT(terms[2].particles[0] == 3 && terms[2].particles[1] == 2);
     ASSERT(terms[2].k == 2000 && terms[2].s0 == 0.2 && !terms[2].periodic);
@@ -117,7 +135,7 @@ void testTermsByKindMayBeInAnyGroup() {
     system.addForce(moreBonds);
     system.addForce(new NonbondedForce());
     system.addForce(new CMMotionRemover());
-    const vector<StiffTerm> terms = collect(system);
+    const vector<Term> terms = collect(system);
     ASSERT_EQUAL(4, (int) terms.size());
     ASSERT_EQUAL(1001, terms[0].k);
     ASSERT_EQUAL(2001, terms[1].k);
@@ -227,7 +245,7 @@ void testTermsHeldByConstraintsAreLeftOut() {
     constrainWater(system, 0);
     system.addForce(bonds);
     system.addForce(angles);
-    const vector<StiffTerm> terms = collect(system);
+    const vector<Term> terms = collect(system);
     ASSERT_EQUAL(3, (int) terms.size());
     ASSERT_EQUAL(1002, terms[0].k);
     ASSERT_EQUAL(2002, terms[1].k);
@@ -257,7 +275,7 @@ void testAngleWithOneFreeSideIsKept() {
     system.addConstraint(0, 2, 0.1);
     system.addForce(bonds);
     system.addForce(angles);
-    const vector<StiffTerm> terms = collect(system);
+    const vector<Term> terms = collect(system);
     ASSERT_EQUAL(1, (int) terms.size());
     ASSERT_EQUAL(3001, terms[0].k);
 }
@@ -272,7 +290,7 @@ void testTermsWithAParticleTwiceAreLeftOut() {
     angles->addAngle(0, 1, 0, 1, 3000);
     system.addForce(bonds);
     system.addForce(angles);
-    const vector<StiffTerm> terms = collect(system);
+    const vector<Term> terms = collect(system);
     ASSERT_EQUAL(1, (int) terms.size());
     ASSERT_EQUAL(2000, terms[0].k);
 }
@@ -286,17 +304,126 @@ void testStructureAndParametersAreTold() {
     constrainWater(system, 0); // so that the terms have other indices than the bonds
     system.addForce(angles);
     system.addForce(bonds);
-    const StiffTerms before = {collect(system), {}, {}};
+    const StiffTerms before = collectTerms(system);
+    ASSERT(before == collectTerms(system));
     bonds->setBondParameters(3, 3, 5, 0.11, 5000);
     angles->setAngleParameters(1, 4, 3, 5, 1.9, 6000);
-    StiffTerms terms = {collect(system), {}, {}};
-    ASSERT(terms.hasSameStructure(before) && !terms.hasSameParameters(before));
-    ASSERT_EQUAL(3, (int) terms.coordinates.size());
-    ASSERT(terms.coordinates[0].k == 6000 && terms.coordinates[0].s0 == 1.9);
-    ASSERT(terms.coordinates[1].k == 1002 && terms.coordinates[1].s0 == 0.1);
-    ASSERT(terms.coordinates[2].k == 5000 && terms.coordinates[2].s0 == 0.11);
+    StiffTerms terms = collectTerms(system);
+    ASSERT(terms.coordinates == before.coordinates && !(terms == before));
+    ASSERT_EQUAL(3, (int) terms.harmonics.size());
+    ASSERT(terms.harmonics[0].k == 6000 && terms.harmonics[0].s0 == 1.9);
+    ASSERT(terms.harmonics[1].k == 1002 && terms.harmonics[1].s0 == 0.1);
+    ASSERT(terms.harmonics[2].k == 5000 && terms.harmonics[2].s0 == 0.11);
     angles->setAngleParameters(1, 5, 3, 4, 1.9, 6000);
-    ASSERT(!before.hasSameStructure({collect(system), {}, {}}));
+    ASSERT(!(before.coordinates == collectTerms(system).coordinates));
+    // That an angle is straight is part of the structure.
+    angles->setAngleParameters(1, 4, 3, 5, 3.141594, 6000);
+    ASSERT(!(before.coordinates == collectTerms(system).coordinates));
+}
+
+// ---- Choosing rows ----
+
+using Use = StiffCoordinate::Use;
+const double infinity = std::numeric_limits<double>::infinity();
+
+vector<Use> choose(const System& system, double period, bool bends = false) {
+    StiffTerms terms = collectStiffTerms(system, TermScope::Stiff, 1, allGroups, className);
+    chooseRows(terms, system, {period, bends});
+    vector<Use> uses;
+    for (const StiffCoordinate& s : terms.coordinates)
+        uses.push_back(s.use);
+    return uses;
+}
+
+/** Of a coordinate s with V = k/2 (s - s0)^2 alone, the period is 2 pi / sqrt(k g M^-1 g^T), g its gradient. */
+void testPeriodsChooseRows() {
+    const double m1 = 12, m2 = 3, m3 = 1.5, r1 = 0.1, r2 = 0.15, theta = 1.9, k1 = 1e5, k2 = 2e5, ka = 300;
+    System system;
+    addParticles(system, {m1, m2, m3, 0});
+    auto* bonds = new HarmonicBondForce();
+    bonds->addBond(0, 1, r1, k1);
+    bonds->addBond(2, 1, r2, k2);
+    bonds->addBond(3, 0, r1, k1);
+    system.addForce(bonds);
+    auto* angles = new HarmonicAngleForce();
+    angles->addAngle(0, 1, 2, theta, ka);
+    angles->addAngle(1, 0, 3, theta, ka); // with an anchor
+    angles->addAngle(1, 2, 3, theta, ka); // one of its legs is no bond
+    system.addForce(angles);
+    auto gradientSquare = [](double mA, double rA, double mV, double mB, double rB, double theta) {
+        // With a along x and b at theta from it: 1/r across each leg, and the vertex takes the negative sum.
+        const Vec3 ga(0, -1 / rA, 0), gb(-std::sin(theta) / rB, std::cos(theta) / rB, 0), gv = -(ga + gb);
+        return ga.dot(ga) / mA + gv.dot(gv) / mV + (mB > 0 ? gb.dot(gb) / mB : 0);
+    };
+    const double squares[] = {k1 * (1 / m1 + 1 / m2), k2 * (1 / m2 + 1 / m3), k1 / m1,
+                              ka * gradientSquare(m1, r1, m2, m3, r2, theta),
+                              ka * gradientSquare(m2, r1, m1, 0, r1, theta)};
+    for (int t = 0; t < 5; t++) {
+        const double period = 2 * M_PI / std::sqrt(squares[t]);
+        ASSERT(choose(system, period * (1 + 1e-9))[t] == Use::Coordinate);
+        ASSERT(choose(system, period * (1 - 1e-9))[t] == Use::None);
+    }
+    ASSERT(choose(system, 1e6)[5] == Use::None); // its period is not known
+    ASSERT(choose(system, 0) == vector<Use>(6, Use::None));
+    ASSERT(choose(system, infinity) == vector<Use>(6, Use::Coordinate));
+}
+
+/** Without a force constant a coordinate is no row, nor does its bond give the length of a leg. */
+void testRowsHaveForceConstants() {
+    System system;
+    addParticles(system, {1, 1, 1});
+    auto* bonds = new HarmonicBondForce();
+    bonds->addBond(0, 1, 0.1, 1000);
+    bonds->addBond(1, 2, 0.1, 0);
+    system.addForce(bonds);
+    auto* angles = new HarmonicAngleForce();
+    angles->addAngle(0, 1, 2, 1.9, 500);
+    system.addForce(angles);
+    ASSERT(choose(system, infinity) == vector<Use>({Use::Coordinate, Use::None, Use::Coordinate}));
+    ASSERT(choose(system, 1e6) == vector<Use>({Use::Coordinate, Use::None, Use::None}));
+    bonds->setBondParameters(1, 1, 2, 0.1, 1);
+    ASSERT(choose(system, 1e6) == vector<Use>(3, Use::Coordinate));
+}
+
+/** Only angles with their minimum at 180 degrees are represented by their bends, where these are asked for. */
+void testStraightAnglesAreBends() {
+    System system;
+    addParticles(system, {1, 1, 1, 1});
+    auto* bonds = new HarmonicBondForce();
+    for (int i = 0; i < 3; i++)
+        bonds->addBond(i, i + 1, 0.1, 1000);
+    system.addForce(bonds);
+    auto* angles = new HarmonicAngleForce();
+    angles->addAngle(0, 1, 2, 3.141594, 500); // as Amber's files have it
+    angles->addAngle(1, 2, 3, 3.14, 500);
+    angles->addAngle(0, 1, 3, M_PI, 0);
+    system.addForce(angles);
+    for (double period : {1e6, infinity}) {
+        vector<Use> expected(5, Use::Coordinate);
+        expected.push_back(Use::None);
+        ASSERT(choose(system, period) == expected);
+        expected[3] = Use::Bends;
+        ASSERT(choose(system, period, true) == expected);
+    }
+    ASSERT(choose(system, 0, true) == vector<Use>(6, Use::None));
+}
+
+/** Coordinates whose potential is a function have no period: they are rows if all are. */
+void testFunctionsAreRowsIfAllAre() {
+    System system;
+    addParticles(system, {1, 1, 1});
+    auto* functions = new CustomBondForce("1000*(r-0.1)^2");
+    functions->addBond(0, 1);
+    system.addForce(functions);
+    auto* bonds = new HarmonicBondForce();
+    bonds->addBond(1, 2, 0.1, 1000);
+    system.addForce(bonds);
+    ASSERT(choose(system, infinity) == vector<Use>(2, Use::Coordinate));
+    const StiffTerms terms = collectStiffTerms(system, TermScope::Stiff, 1, allGroups, className);
+    ASSERT_EQUAL(1, (int) terms.harmonics.size());
+    vector<Use> expected(2, Use::None);
+    expected[terms.harmonics[0].coordinate] = Use::Coordinate;
+    ASSERT(choose(system, 1e6) == expected);
 }
 
 // ---- Finding blocks ----
@@ -425,7 +552,7 @@ void testTermsOnVirtualSitesAreSlow() {
     system.addForce(functions);
     for (int groups : {0, 1}) {
         functions->setForceGroup(1);
-        const vector<StiffTerm> terms = collect(system, groups);
+        const vector<Term> terms = collect(system, groups);
         ASSERT_EQUAL(1, (int) terms.size());
         ASSERT_EQUAL(1, terms[0].index);
         ASSERT_EQUAL(1, (int) find(system).size());
@@ -526,6 +653,10 @@ int main() {
             CLAIM(testAngleWithOneFreeSideIsKept),
             CLAIM(testTermsWithAParticleTwiceAreLeftOut),
             CLAIM(testStructureAndParametersAreTold),
+            CLAIM(testPeriodsChooseRows),
+            CLAIM(testRowsHaveForceConstants),
+            CLAIM(testStraightAnglesAreBends),
+            CLAIM(testFunctionsAreRowsIfAllAre),
             CLAIM(testConnectedGroupsAreBlocks),
             CLAIM(testAnglesAloneConnectTheirParticles),
             CLAIM(testALongChainIsOneBlockInAnyOrderOfItsBonds),
