@@ -2,6 +2,7 @@
  * The methods of the Zhang-Skeel family: what Tao and Owhadi (2014) claim of each, and what they deny.
  */
 
+#include "CountAllocations.h"
 #include "Derivatives.h"
 #include "OpenMMStiff.h"
 #include "PlatformTest.h"
@@ -527,6 +528,71 @@ void testErrors(Platform& platform) {
     newmark.step(1);
 }
 
+/** Molecules, small ones and a large one, whose matrix M + beta h^2 H1 is indefinite nearly everywhere, or nowhere. */
+Model makeRoughWaters(bool indefinite, double h, double beta) {
+    Model model = makeWaterCluster(2);
+    auto* chain = new HarmonicBondForce();
+    auto& nonbonded = dynamic_cast<NonbondedForce&>(model.system.getForce(2));
+    for (int i = 0; i < 20; i++) {
+        const int atom = model.system.addParticle(4);
+        nonbonded.addParticle(0, 0.1, 0);
+        model.positions.push_back(Vec3(1 + 0.15 * i, 0.05 * (i % 2), 0));
+        if (i > 0)
+            chain->addBond(atom - 1, atom, 0.158, 250000);
+    }
+    model.system.addForce(chain);
+    // Ripples on whose tops the negative curvature is 1.5 times what the inertia makes up for.
+    const double k = 1000, height = (indefinite ? 1.5 / (beta * h * h * k * k) : 0);
+    auto* ripples = new CustomExternalForce("mass*height*(cos(k*x)+cos(k*y)+cos(k*z))");
+    ripples->addPerParticleParameter("mass");
+    ripples->addGlobalParameter("height", height);
+    ripples->addGlobalParameter("k", k);
+    for (int i = 0; i < model.system.getNumParticles(); i++)
+        ripples->addParticle(i, {model.system.getParticleMass(i)});
+    model.system.addForce(ripples);
+    for (int i : {0, 1, 3, 4})
+        model.system.getForce(i).setForceGroup(stiffGroup);
+    return model;
+}
+
+/** A step takes no memory beyond what the forces of OpenMM take, whatever the signs of the eigenvalues. */
+void testNoMemoryIsAllocated(Platform& platform) {
+    if (!canCountAllocations)
+        return;
+    const double h = 0.001;
+    for (bool indefinite : {false, true})
+        for (Method method : allMethods)
+            for (int which : {0, 1}) {
+                ZhangSkeelIntegrator integrator(h);
+                ZhangSkeelLangevinIntegrator langevin(300, 1, h);
+                ZhangSkeelIntegrator& tested = (which == 0 ? integrator : langevin);
+                choose(tested, method);
+                const Model model = makeRoughWaters(indefinite, h, tested.getBeta());
+                Context context(model.system, tested, platform, deterministic(platform));
+                context.setPositions(model.positions);
+                context.setVelocities(makeVelocities(model.system, 300, 3));
+                if (indefinite && method == ZhangSkeelIntegrator::SimplifiedStiff) {
+                    assertThrows([&] { tested.step(1); }, {"not positive definite"});
+                    continue;
+                }
+                if (indefinite && method == ZhangSkeelIntegrator::Newmark)
+                    continue; // its equations need not have a solution there
+                tested.step(1);
+                int numEvaluations = 0;
+                assertTakesNoMemory(
+                        std::string("3 steps, ") + names[method] + (which == 0 ? "" : ", Langevin") +
+                                (indefinite ? ", indefinite" : ""),
+                        [&] {
+                            for (int i = 0; i < 3; i++) {
+                                tested.step(1);
+                                numEvaluations +=
+                                        (method == ZhangSkeelIntegrator::Newmark ? tested.getNumNewtonIterations() : 1);
+                            }
+                        },
+                        [&] { evaluateForces(context, numEvaluations); });
+            }
+}
+
 } // namespace
 
 int main(int argc, char* argv[]) {
@@ -536,5 +602,5 @@ int main(int argc, char* argv[]) {
                             CLAIM(testLongRunOfTheDoublePendulum), CLAIM(testNewtonIterationsAreCounted),
                             CLAIM(testNewmarkWithForcesOfAnyPrecision), CLAIM(testJumpAtTheCutoffIsNamed),
                             CLAIM(testBondsToVirtualSitesAreSlow), CLAIM(testChangedParametersTakeEffect),
-                            CLAIM(testCheckpoint), CLAIM(testErrors)});
+                            CLAIM(testCheckpoint), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
 }
