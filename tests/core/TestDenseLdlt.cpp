@@ -5,7 +5,7 @@
 #include "Claims.h"
 #include "CountAllocations.h"
 #include "RandomMatrix.h"
-#include "stiffcore/solve/DenseLdlt.h"
+#include "stiffcore/linear/DenseLdlt.h"
 #include <vector>
 
 using namespace stiffcore;

@@ -4,7 +4,7 @@
 
 #include "Claims.h"
 #include "RandomMatrix.h"
-#include "stiffcore/solve/DenseLu.h"
+#include "stiffcore/linear/DenseLu.h"
 #include <vector>
 
 using namespace stiffcore;

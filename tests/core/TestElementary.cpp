@@ -4,7 +4,7 @@
 
 #include "Claims.h"
 #include "RandomGeometry.h"
-#include "stiffcore/steps/Elementary.h"
+#include "stiffcore/methods/Elementary.h"
 #include <vector>
 
 using namespace stiffcore;

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <vector>
 
-using namespace OpenMM;
 using namespace stiffcore;
 using std::vector;
 

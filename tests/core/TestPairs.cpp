@@ -149,9 +149,9 @@ template <class Real> VectorXd lane(const vector<Real>& values, int count, int w
     return result;
 }
 
-/** Sizes of chains whose blocks are small, and one that is large; five of them fill a batch of lanes and begin one. */
+/** Sizes of chains whose blocks are small, and one that is large; more of them than fill a batch of lanes. */
 const int sizes[] = {2, 3, 6, 25};
-const int numMolecules = 5;
+const int numMolecules = Lanes::count + 1;
 
 /** Check a claim for chains of all sizes, some constraints or none, each pair once or twice, in lanes and alone. */
 template <class Check> void forAll(Check&& check, bool withCopies = true) {
@@ -179,7 +179,7 @@ template <class Batch, class Check> void forEachLane(const Molecules& molecules,
 }
 
 void testLargeBlocksAreSparseAndSmallOnesFillLanes() {
-    const Molecules small(5, 6, 0, 1), large(2, 25, 0, 1);
+    const Molecules small(Lanes::count + 1, 6, 0, 1), large(2, 25, 0, 1);
     const BatchSystem<PairBatch, Lanes> ofSmall(small.blocks, small.pairs, small.masses);
     ASSERT_EQUAL(2, (int) ofSmall.batches.size());
     ASSERT_EQUAL(1, ofSmall.batches[1].count);

@@ -5,7 +5,7 @@
 #include "Claims.h"
 #include "CountAllocations.h"
 #include "RandomMatrix.h"
-#include "stiffcore/solve/SparseLdlt.h"
+#include "stiffcore/linear/SparseLdlt.h"
 #include <set>
 #include <vector>
 

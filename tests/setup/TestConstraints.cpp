@@ -128,10 +128,13 @@ template <class Real> double lane(const Real& value, int which) {
     return LaneTraits<Real>::lane(value, which);
 }
 
-/** Check a claim for large chains, and for small ones, whose five molecules fill a batch of lanes and begin another. */
+/** More than fill a batch of lanes: they begin another. */
+const int numChains = Lanes::count + 1;
+
+/** Check a claim for large chains, and for small ones. */
 template <class Check> void forAll(Check&& check) {
     for (int numAtoms : {2, 3, 6, 40}) {
-        const Chains chains(5, numAtoms);
+        const Chains chains(numChains, numAtoms);
         auto checkBatch = [&](const auto& batch, auto& work) { check(chains, batch, work); };
         chains.forEachBatch<double>(checkBatch);
         chains.forEachBatch<Lanes>(checkBatch);
@@ -140,11 +143,11 @@ template <class Check> void forAll(Check&& check) {
 
 /** The kinds of blocks that are meant to be tested are there. */
 void testLargeBlocksAreSparseAndSmallOnesFillLanes() {
-    const Chains small(5, 6), large(5, 40);
+    const Chains small(numChains, 6), large(numChains, 40);
     int numLarge = 0, numInLanes = 0;
     large.forEachBatch<Lanes>([&](const auto& batch, auto&) { numLarge += (batch.sparse && batch.numLanes == 1); });
-    small.forEachBatch<Lanes>([&](const auto& batch, auto&) { numInLanes += (batch.count == 4); });
-    ASSERT_EQUAL(5, numLarge);
+    small.forEachBatch<Lanes>([&](const auto& batch, auto&) { numInLanes += (batch.count == Lanes::count); });
+    ASSERT_EQUAL(numChains, numLarge);
     ASSERT_EQUAL(1, numInLanes);
 }
 
