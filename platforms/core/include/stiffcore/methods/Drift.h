@@ -52,36 +52,25 @@ template <class Real> void applyCorrection(const PairBatch<Real>& batch, PairWor
     addImpulses(batch, work.gradientsBefore, work.correction, work.x);
 }
 
-/**
- * Newton's method for small blocks, all lanes at once. The matrix is that of the first iteration, after which multipliers
- * change little, until convergence becomes slow in a lane.
- */
+/** Newton's method for small blocks, all lanes at once; the last correction takes the factors of the one before. */
 template <class Real>
 [[gnu::flatten]] auto iterateSmall(const PairBatch<Real>& batch, double tolerance, const Box& box,
                                    PairWorkspace<Real>& work) {
-    using std::abs;
-    using std::max;
     const int n = batch.numRows();
     Real* A = work.newtonMatrix.data();
-    Real last = std::numeric_limits<double>::infinity();
     for (int iteration = 0;; iteration++) {
-        const auto converged = computeResidual<false>(batch, tolerance, box, work);
-        const bool end = (iteration == maxDriftIterations || findFalse<Real>(converged, batch.count) < 0);
-        Real largest = 0;
-        for (int p = 0; p < n; p++)
-            largest = max(largest, Real(abs(work.correction[p])));
-        if (iteration == 0 || findFalse<Real>(converged | (largest < slowConvergence * last), batch.count) >= 0) {
-            computeLengths<true>(batch, box, work);
+        const auto converged = computeResidual<true>(batch, tolerance, box, work);
+        const bool last = (iteration == maxDriftIterations || findFalse<Real>(converged, batch.count) < 0);
+        if (iteration == 0 || !last) {
             std::fill_n(A, n * n, Real(0));
             visitProduct(batch, work.gradients, work.gradientsBefore, batch.added,
                          [&](int p, int q, const Real& value) { A[p * n + q] += value; });
             n == 3 ? DenseLu<Real, 3>::factor(A, n) : DenseLu<Real>::factor(A, n);
         }
-        last = largest;
-        n == 3 ? DenseLu<Real, 3>::solve(A, n, work.correction.data())
-               : DenseLu<Real>::solve(A, n, work.correction.data());
+        Real* correction = work.correction.data();
+        n == 3 ? DenseLu<Real, 3>::solve(A, n, correction) : DenseLu<Real>::solve(A, n, correction);
         applyCorrection(batch, work);
-        if (end)
+        if (last)
             return converged;
     }
 }
