@@ -3,6 +3,7 @@
 
 #include "HyperDual.h"
 #include "RandomGeometry.h"
+#include "stiffcore/batch/Lanes.h"
 #include "stiffcore/model/Block.h"
 #include "stiffcore/model/StiffTerms.h"
 #include <Eigen/Dense>
@@ -225,7 +226,7 @@ public:
 
     /** Molecules of few kinds, so many of each that they fill the lanes of a batch and begin another one. */
     void addAlike() {
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < stiffcore::Lanes::count + 1; i++) {
             addWater(1.008 * (1 + i));
             addRing(20);
             addChain(6);

@@ -12,8 +12,8 @@ namespace stiffcore {
 /**
  * Visit the contributions to c H1(x) at work.x.
  *
- * @param visit   called as visit(term, i, j, h) with a term, which has atoms and hessianSlots, and the 3x3 block h of its
- *                atoms i >= j
+ * @param visit   called as visit(term, i, j, h) with a term, which has atoms and hessianSlots, and the 3x3 block h of
+ *                its atoms i >= j
  */
 template <class Real, class Visit>
 void visitHessian(const StiffBatch<Real>& batch, double c, const Box& box, StiffWorkspace<Real>& work, Visit&& visit) {

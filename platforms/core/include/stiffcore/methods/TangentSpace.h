@@ -8,8 +8,8 @@
 #include <limits>
 
 /**
- * The tangent space {v: G(x) v = 0} of the rows of a batch, and the projection on it that is orthogonal in the metric of
- * the masses, P = 1 - M^-1 G^T (G M^-1 G^T)^-1 G.
+ * The tangent space {v: G(x) v = 0} of the rows of a batch, and the projection on it that is orthogonal in the metric
+ * of the masses, P = 1 - M^-1 G^T (G M^-1 G^T)^-1 G.
  */
 namespace stiffcore {
 
