@@ -49,7 +49,7 @@ public:
                 micro.average(integrator, true, accelerations);
             particles.kick(0.5 * H, accelerations);
             particles.requireFiniteVelocities(className, H);
-            particles.constrainMotion(H, tolerance, [&] { particles.drift(H, particles.getMasses()); });
+            particles.constrainMotion(H, tolerance, [&] { particles.drift(H); });
             state.computeVirtualSites();
             micro.average(integrator, false, accelerations);
             particles.kick(0.5 * H, accelerations);

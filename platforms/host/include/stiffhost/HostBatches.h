@@ -21,9 +21,9 @@ public:
     using Real = typename Backend::Real;
     using Terms = typename Batch<Real>::Terms;
 
-    /** The masses of the particles that belong to no block; 0 for those that do. */
-    const std::vector<double>& getFreeMasses() const {
-        return freeMasses;
+    /** The mobile particles that belong to no block. */
+    const std::vector<int>& getFreeParticles() const {
+        return freeParticles;
     }
 
     /**
@@ -102,10 +102,16 @@ protected:
         system = std::make_unique<stiffcore::BatchSystem<Batch, Real>>(blocks, terms, masses);
         workspaces.assign(backend.getNumThreads(), {system->batches, terms});
         largeWorkspaces.assign(backend.getNumThreads(), {system->largeBlocks, terms});
-        freeMasses = masses;
+        std::vector<char> isFree(masses.size());
+        for (size_t i = 0; i < masses.size(); i++)
+            isFree[i] = masses[i] > 0;
         for (const auto& block : blocks)
             for (int i = 0; i < block.numMobile; i++)
-                freeMasses[block.particles[i]] = 0;
+                isFree[block.particles[i]] = false;
+        freeParticles.clear();
+        for (size_t i = 0; i < masses.size(); i++)
+            if (isFree[i])
+                freeParticles.push_back(i);
     }
     bool areArranged() const {
         return system != nullptr;
@@ -140,7 +146,7 @@ private:
     std::unique_ptr<stiffcore::BatchSystem<Batch, Real>> system;
     std::vector<typename Batch<Real>::Workspace> workspaces;
     std::vector<typename Batch<double>::Workspace> largeWorkspaces;
-    std::vector<double> freeMasses;
+    std::vector<int> freeParticles;
 };
 
 } // namespace stiffhost

@@ -91,24 +91,26 @@ public:
         });
     }
 
+    // Elementary maps, for all particles or for some. Massless ones stay as they are.
+
     /** v <- v + t a */
     void kick(double t, const Vectors& accelerations) {
-        kick(t, accelerations, masses);
+        kick(t, accelerations, everything);
     }
-    /** The same, for the particles whose entry in `moving` is not 0. */
-    void kick(double t, const Vectors& accelerations, const std::vector<double>& moving) {
+    void kick(double t, const Vectors& accelerations, const std::vector<int>& which) {
         double* v = components(state.changeVelocities());
-        backend.forEachPart(masses.size(), [&](int begin, int end, int) {
-            stiffcore::kick(t, components(accelerations), moving.data(), v, begin, end);
-        });
+        map(which,
+            [&](int begin, int end) { stiffcore::kick(t, components(accelerations), masses.data(), v, begin, end); });
     }
 
-    /** x <- x + t v, for the particles whose entry in `moving` is not 0 */
-    void drift(double t, const std::vector<double>& moving) {
+    /** x <- x + t v */
+    void drift(double t) {
+        drift(t, everything);
+    }
+    void drift(double t, const std::vector<int>& which) {
         const double* v = components(state.velocities());
         double* x = components(state.changePositions());
-        backend.forEachPart(masses.size(),
-                            [&](int begin, int end, int) { stiffcore::drift(t, v, moving.data(), x, begin, end); });
+        map(which, [&](int begin, int end) { stiffcore::drift(t, v, masses.data(), x, begin, end); });
     }
 
     /**
@@ -145,14 +147,11 @@ public:
 
     /** Execute the Ornstein-Uhlenbeck flow with the noise that was drawn. */
     void thermalize(const stiffcore::OrnsteinUhlenbeck& flow) {
-        thermalize(flow, masses);
+        thermalize(flow, everything);
     }
-    /** The same, for the particles whose entry in `moving` is not 0. */
-    void thermalize(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<double>& moving) {
+    void thermalize(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<int>& which) {
         double* v = components(state.changeVelocities());
-        backend.forEachPart(masses.size(), [&](int begin, int end, int) {
-            flow.apply(components(noise), moving.data(), v, begin, end);
-        });
+        map(which, [&](int begin, int end) { flow.apply(components(noise), masses.data(), v, begin, end); });
     }
 
     double computeKineticEnergy() const {
@@ -179,6 +178,20 @@ public:
     }
 
 private:
+    /** Stands for all particles. */
+    const std::vector<int> everything;
+
+    /** Call work(begin, end) for ranges of particles, on all threads. */
+    template <class Work> void map(const std::vector<int>& which, Work&& work) {
+        if (&which == &everything)
+            backend.forEachPart(masses.size(), [&](int begin, int end, int) { work(begin, end); });
+        else
+            backend.forEachPart(which.size(), [&](int begin, int end, int) {
+                for (int i = begin; i < end; i++)
+                    work(which[i], which[i] + 1);
+            });
+    }
+
     /** Throw an exception if a vector that a step began with is not finite. */
     void requireFinite(const Vectors& vectors, const char* what, const char* setter,
                        const std::string& className) const {

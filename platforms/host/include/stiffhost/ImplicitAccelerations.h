@@ -181,6 +181,7 @@ private:
             particles.divideByMasses(state.forces(), explicitPart);
         }
         computeSimplified(integrator, stiff);
+        std::fill(contraction.begin(), contraction.end(), OpenMM::Vec3());
         const double* positions = components(state.positions());
         const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
             return contractThirdDerivatives(batch, positions, components(implicit), dependencies.box, work,
@@ -192,7 +193,7 @@ private:
         backend.forEachPart(corrected.size(), [&](int begin, int end, int) {
             for (int i = begin; i < end; i++) {
                 corrected[i] = implicit[i];
-                if (blocks.getFreeMasses()[i] < particles.getMasses()[i]) // in a block
+                if (particles.getMasses()[i] > 0)
                     corrected[i] -= contraction[i] * (0.5 * c * c / particles.getMasses()[i]);
                 if (slow != 0)
                     corrected[i] += explicitPart[i];

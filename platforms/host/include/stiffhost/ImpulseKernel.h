@@ -218,7 +218,7 @@ private:
     /** The motion over a time t without the slow forces. */
     void flow(double t, int numMicroSteps, double stepSize) {
         const stiffcore::Box box = state.box();
-        particles.drift(t, blocks.getFreeMasses());
+        particles.drift(t, blocks.getFreeParticles());
         double *x = components(state.changePositions()), *v = components(state.changeVelocities());
         const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
             gather(batch, x, work.x);

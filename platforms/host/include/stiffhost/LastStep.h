@@ -15,7 +15,7 @@ template <class Dependencies> class LastStep {
 public:
     /** Whether a step begins where the last one has ended. From now on that is not known, until the step has ended. */
     bool isContinuedBy(const Vectors& present, const Dependencies& dependencies) {
-        const bool continued = known && present == positions && dependencies == this->dependencies;
+        const bool continued = known && areSame(present, positions) && dependencies == this->dependencies;
         known = false;
         return continued;
     }

@@ -69,7 +69,7 @@ public:
         const Turn turn(state);
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         const stiffcore::Box box = state.box();
-        const std::vector<double>& free = pairs.getFreeMasses();
+        const std::vector<int>& free = pairs.getFreeParticles();
         const Dependencies dependencies = {box, integrator.getIntegrationForceGroups()};
         const bool known = lastStep.isContinuedBy(state.positions(), dependencies) && !stateModified;
         velocities.orUndo([&] {
@@ -107,7 +107,7 @@ public:
         const double kT = BOLTZ * integrator.getTemperature();
         const stiffcore::OrnsteinUhlenbeck heatBath(integrator.getFriction(), kT, h);
         const stiffcore::Box box = state.box();
-        const std::vector<double>& free = pairs.getFreeMasses();
+        const std::vector<int>& free = pairs.getFreeParticles();
         velocities.orUndo([&] {
             computeAccelerations();
             const double* noise = components(particles.drawNoise(heatBath));

@@ -221,7 +221,7 @@ public:
         areTied(tiedAt);
     }
     void write(OpenMM::SerializationNode& node) const {
-        if (!areOwn() || getTiedPositions() != state.positions())
+        if (!areOwn() || !areSame(getTiedPositions(), state.positions()))
             return;
         OpenMM::SerializationNode& tied = node.createChildNode("TiedPairs");
         for (const OpenMMStiff::PenalizedPair& pair : pairs.getPairs())
@@ -279,7 +279,8 @@ private:
 
     /** Whether they are tied to the pairs as they are arranged, at getTiedPositions(). */
     bool areOwn() const {
-        return known.origin == Origin::Drawn || (known.origin == Origin::Own && state.velocities() == known.left);
+        return known.origin == Origin::Drawn ||
+               (known.origin == Origin::Own && areSame(state.velocities(), known.left));
     }
     /** The positions at which own velocities are tied. */
     const Vectors& getTiedPositions() const {
@@ -287,7 +288,7 @@ private:
     }
     /** Whether own velocities are tied at the present positions too. */
     bool areTiedAtPresent() {
-        if (getTiedPositions() == state.positions())
+        if (areSame(getTiedPositions(), state.positions()))
             return true;
         // Molecules that have merely been moved to another periodic copy do not notice.
         const double rounding = 1e-9, before = computeEnergy(known.tiedAt, state.velocities(), state.box()),

@@ -31,7 +31,7 @@ public:
     }
     /** Get x, if the Context holds q. */
     const Vectors& get(const Vectors& q) const {
-        return q == shown ? propagated : q;
+        return areSame(q, shown) ? propagated : q;
     }
     /** Take positions that do not come from the last step. */
     void adopt(const Vectors& q) {
@@ -46,7 +46,7 @@ public:
     }
     /** Follow positions that a Force has moved. */
     void follow(const Vectors& q) {
-        if (q == shown)
+        if (areSame(q, shown))
             return;
         for (size_t i = 0; i < q.size(); i++)
             propagated[i] += q[i] - shown[i];

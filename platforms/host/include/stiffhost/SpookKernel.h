@@ -51,7 +51,7 @@ public:
         particles.orRestore(className, [&] {
             state.computeForces(integrator->getIntegrationForceGroups());
             kick();
-            particles.drift(h, particles.getMasses());
+            particles.drift(h);
             state.computeVirtualSites();
             particles.requireFiniteVelocities(className, h);
         });
@@ -184,7 +184,7 @@ private:
         const double damping = integrator->computeDamping();
         lambda.assign(constraints.size(), 0.0);
         particles.divideByMasses(state.forces(), accelerations);
-        particles.kick(h, accelerations, constraints.getFreeMasses());
+        particles.kick(h, accelerations, constraints.getFreeParticles());
         double* v = components(state.changeVelocities());
         const std::string failed = evaluate(time, [&](const auto& batch, auto& work) {
             gather(batch, components(accelerations), work.a);

@@ -4,6 +4,7 @@
 #include "openmm/Vec3.h"
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -20,6 +21,12 @@ inline double* components(Vectors& vectors) {
 
 inline const double* components(const Vectors& vectors) {
     return reinterpret_cast<const double*>(vectors.data());
+}
+
+/** Whether two arrays are the same to the last bit: nobody has changed the one since the other was copied from it. */
+inline bool areSame(const Vectors& one, const Vectors& other) {
+    return one.size() == other.size() &&
+           (one.empty() || std::memcmp(one.data(), other.data(), one.size() * sizeof(OpenMM::Vec3)) == 0);
 }
 
 /** The first particle whose vector is not finite, or its square is not; -1 if there is none. */

@@ -168,7 +168,7 @@ private:
     void drift(const Integrator& integrator) {
         const double h = integrator.getStepSize();
         if (integrator.getMethod() != Integrator::NewmarkOneIteration)
-            return particles.drift(h, particles.getMasses());
+            return particles.drift(h);
         // The one iteration for the new positions begins at the old ones: (M + b h^2 H1(x)) dx = M (h v + h^2/2 a(x)).
         const Vectors& filtered = accelerations.filterVelocities(integrator);
         Vectors& positions = state.changePositions();
