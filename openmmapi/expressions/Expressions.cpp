@@ -136,13 +136,13 @@ void requireFiniteConstants(const ExpressionTreeNode& node) {
 }
 
 /** A function of the coordinates and globals among those that are named; with a parameter list. */
-ParticleFunction makeFunction(const ParsedExpression& energy, const string& text, const vector<string>& names,
-                              const vector<LocalCoordinate>& coordinates, const vector<string>& parameters,
-                              const vector<string>& globals) {
+ParsedFunction makeFunction(const ParsedExpression& energy, const string& text, const vector<string>& names,
+                            const vector<LocalCoordinate>& coordinates, const vector<string>& parameters,
+                            const vector<string>& globals) {
     const ParsedExpression optimized = energy.optimize();
     std::set<string> used;
     findVariables(optimized.getRootNode(), used);
-    ParticleFunction result;
+    ParsedFunction result;
     vector<string> usedNames, usedGlobals;
     for (size_t k = 0; k < names.size(); k++)
         if (used.count(names[k])) {
@@ -170,14 +170,14 @@ InternalCoordinate LocalCoordinate::place(const vector<int>& particles) const {
     return coordinate;
 }
 
-ParticleFunction OpenMMStiff::parseFunction(const string& text, const vector<string>& names,
-                                            const vector<LocalCoordinate>& coordinates,
-                                            const vector<string>& parameters, const vector<string>& globals) {
+ParsedFunction OpenMMStiff::parseFunction(const string& text, const vector<string>& names,
+                                          const vector<LocalCoordinate>& coordinates, const vector<string>& parameters,
+                                          const vector<string>& globals) {
     return makeFunction(Lepton::Parser::parse(text), text, names, coordinates, parameters, globals);
 }
 
-ParticleFunction OpenMMStiff::parseParticleFunction(const string& text, int numParticles,
-                                                    const vector<string>& parameters, const vector<string>& globals) {
+ParsedFunction OpenMMStiff::parseParticleFunction(const string& text, int numParticles,
+                                                  const vector<string>& parameters, const vector<string>& globals) {
     PlaceholderFunctions placeholders({{"distance", 2},
                                        {"angle", 3},
                                        {"dihedral", 4},

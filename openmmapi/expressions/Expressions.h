@@ -22,7 +22,7 @@ struct LocalCoordinate {
 };
 
 /** A function with the coordinates that its variables stand for. */
-struct ParticleFunction {
+struct ParsedFunction {
     std::shared_ptr<const stiffcore::TermFunction> function;
     std::vector<LocalCoordinate> coordinates;
 };
@@ -43,9 +43,9 @@ public:
  * @param globals       the names of parameters of the Context
  * @throws OpenMMException   if it cannot be parsed, or has unknown functions or variables
  */
-ParticleFunction parseFunction(const std::string& text, const std::vector<std::string>& names,
-                               const std::vector<LocalCoordinate>& coordinates,
-                               const std::vector<std::string>& parameters, const std::vector<std::string>& globals);
+ParsedFunction parseFunction(const std::string& text, const std::vector<std::string>& names,
+                             const std::vector<LocalCoordinate>& coordinates,
+                             const std::vector<std::string>& parameters, const std::vector<std::string>& globals);
 
 /**
  * Parse an expression in the coordinates x1, y1, z1, x2, ... of a few particles p1, p2, ... and in the functions
@@ -58,9 +58,9 @@ ParticleFunction parseFunction(const std::string& text, const std::vector<std::s
  * @throws NoHessian         if it has functions that are not supported
  * @throws OpenMMException   if it cannot be parsed, or has unknown variables
  */
-ParticleFunction parseParticleFunction(const std::string& text, int numParticles,
-                                       const std::vector<std::string>& parameters,
-                                       const std::vector<std::string>& globals);
+ParsedFunction parseParticleFunction(const std::string& text, int numParticles,
+                                     const std::vector<std::string>& parameters,
+                                     const std::vector<std::string>& globals);
 
 } // namespace OpenMMStiff
 

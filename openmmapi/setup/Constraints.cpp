@@ -177,7 +177,7 @@ private:
     string className;
     // Expressions by their text, number of particles and number of other variables.
     std::map<std::tuple<string, int, int>, int> known;
-    vector<ParticleFunction> parsed;
+    vector<ParsedFunction> parsed;
 };
 
 } // namespace

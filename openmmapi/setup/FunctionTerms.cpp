@@ -22,8 +22,8 @@ namespace {
 
 using Kind = InternalCoordinate::Kind;
 
-ParticleFunction makeFunction(const string& text, const string& variable, const LocalCoordinate& coordinate,
-                              const vector<string>& parameters, const vector<string>& globals = {}) {
+ParsedFunction makeFunction(const string& text, const string& variable, const LocalCoordinate& coordinate,
+                            const vector<string>& parameters, const vector<string>& globals = {}) {
     return parseFunction(text, {variable}, {coordinate}, parameters, globals);
 }
 
@@ -43,7 +43,7 @@ public:
     }
 
     /** Add a function, and return its index. */
-    int addFunction(const ParticleFunction& function) {
+    int addFunction(const ParsedFunction& function) {
         functions.push_back(function.function);
         coordinates.push_back(function.coordinates);
         return functions.size() - 1;
@@ -218,14 +218,14 @@ template <class ForceType> bool appendIf(const Force& force, TermCollector& coll
 
 } // namespace
 
-ParticleFunction OpenMMStiff::parseEnergy(const CustomBondForce& force) {
+ParsedFunction OpenMMStiff::parseEnergy(const CustomBondForce& force) {
     vector<string> parameters;
     for (int p = 0; p < force.getNumPerBondParameters(); p++)
         parameters.push_back(force.getPerBondParameterName(p));
     return makeFunction(force.getEnergyFunction(), "r", distance, parameters, globalNames(force));
 }
 
-ParticleFunction OpenMMStiff::parseEnergy(const CustomAngleForce& force) {
+ParsedFunction OpenMMStiff::parseEnergy(const CustomAngleForce& force) {
     vector<string> parameters;
     for (int p = 0; p < force.getNumPerAngleParameters(); p++)
         parameters.push_back(force.getPerAngleParameterName(p));

@@ -20,8 +20,8 @@ using stiffcore::FunctionTerm;
 using stiffcore::TermFunctions;
 
 /** The energy of a bond or an angle as a function of its length or angle. */
-ParticleFunction parseEnergy(const OpenMM::CustomBondForce& force);
-ParticleFunction parseEnergy(const OpenMM::CustomAngleForce& force);
+ParsedFunction parseEnergy(const OpenMM::CustomBondForce& force);
+ParsedFunction parseEnergy(const OpenMM::CustomAngleForce& force);
 
 /**
  * Append the terms of a Force that has a Hessian: one of the bonded forces (other than the harmonic ones), a

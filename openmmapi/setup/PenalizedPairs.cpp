@@ -5,7 +5,7 @@
 #include "openmm/CustomAngleForce.h"
 #include "openmm/CustomBondForce.h"
 #include "openmm/OpenMMException.h"
-#include "stiffcore/terms/Function.h"
+#include "stiffcore/terms/FunctionCopy.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -30,7 +30,7 @@ const double minInertia = 1e-9;
 /** The second derivative of a custom force's energy in its coordinate, for each term. */
 class Curvature {
 public:
-    Curvature(const ParticleFunction& energy, const std::map<string, double>& globals) : function(*energy.function, 2) {
+    Curvature(const ParsedFunction& energy, const std::map<string, double>& globals) : function(*energy.function, 2) {
         function.setGlobals(globals);
         numCoordinates = energy.coordinates.size();
     }
@@ -44,7 +44,7 @@ public:
     }
 
 private:
-    stiffcore::Function function;
+    stiffcore::FunctionCopy function;
     int numCoordinates; // 0 if the energy does not depend on it
 };
 
@@ -65,8 +65,7 @@ Vector3<double> PresentGeometry::displacement(int from, int to, bool periodic) c
 }
 
 BondedStiffness::BondedStiffness(const System& system, int integrationGroups, const string& className) {
-    const StiffTerms harmonic =
-            collectStiffTerms(system, TermScope::HarmonicForces, 0, integrationGroups, className);
+    const StiffTerms harmonic = collectStiffTerms(system, TermScope::HarmonicForces, 0, integrationGroups, className);
     for (const HarmonicTerm& term : harmonic.harmonics) {
         const StiffCoordinate& s = harmonic.coordinates[term.coordinate];
         const bool bond = (s.kind == StiffCoordinate::Kind::Distance);

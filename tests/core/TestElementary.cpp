@@ -98,7 +98,7 @@ void testNoFrictionLeavesVelocitiesAsTheyAre() {
     Particles particles(random, 20);
     const OrnsteinUhlenbeck none(0, 2.5, 0.3), noTime(5, 2.5, 0);
     for (const OrnsteinUhlenbeck& flow : {none, noTime}) {
-        ASSERT_EQUAL(1, flow.damping);
+        ASSERT_EQUAL(1, flow.decay);
         ASSERT_EQUAL(0, flow.amplitude);
         vector<double> noise(60, 7.0);
         flow.drawNoise(particles.masses.data(), noise.data(), 0, 20, [&] { return random.gaussian(); });
@@ -115,20 +115,20 @@ void testWeakFrictionHasItsNoise() {
         const OrnsteinUhlenbeck flow(gamma, kT, 1);
         ASSERT(flow.amplitude > 0);
         ASSERT_EQUAL_TOL(1.0, flow.amplitude / std::sqrt(2 * gamma * kT), gamma + 4 * roundoff);
-        ASSERT_EQUAL_TOL(1 - gamma, flow.damping, gamma * gamma + roundoff);
+        ASSERT_EQUAL_TOL(1 - gamma, flow.decay, gamma * gamma + roundoff);
     }
 }
 
 void testStrongFrictionDrawsVelocitiesAfresh() {
     const OrnsteinUhlenbeck flow(1e4, 2.5, 1);
-    ASSERT_EQUAL(0, flow.damping);
+    ASSERT_EQUAL(0, flow.decay);
     ASSERT_EQUAL(std::sqrt(2.5), flow.amplitude);
 }
 
 void testNoTemperatureMeansNoNoise() {
     const OrnsteinUhlenbeck flow(2, 0, 0.3);
     ASSERT_EQUAL(0, flow.amplitude);
-    ASSERT_EQUAL_TOL(std::exp(-0.6), flow.damping, roundoff);
+    ASSERT_EQUAL_TOL(std::exp(-0.6), flow.decay, roundoff);
 }
 
 void testTwoHalvesAreTheWhole() {
@@ -138,8 +138,8 @@ void testTwoHalvesAreTheWhole() {
         const OrnsteinUhlenbeck half(gamma, kT, t / 2), whole(gamma, kT, t);
         // exp(-gamma t) has the relative condition number gamma t.
         const double tolerance = (10 + 2 * gamma * t) * roundoff;
-        ASSERT(std::abs(half.damping * half.damping - whole.damping) <= tolerance * whole.damping);
-        const double variance = half.amplitude * half.amplitude * (1 + half.damping * half.damping);
+        ASSERT(std::abs(half.decay * half.decay - whole.decay) <= tolerance * whole.decay);
+        const double variance = half.amplitude * half.amplitude * (1 + half.decay * half.decay);
         ASSERT(std::abs(variance - whole.amplitude * whole.amplitude) <= tolerance * variance);
     }
 }
@@ -148,7 +148,7 @@ void testMaxwellDistributionIsStationary() {
     // The variance kT/m is kept: d^2 kT + a^2 = kT.
     for (double gamma : {0.0, 1e-15, 1e-6, 0.1, 1.0, 10.0, 1e4}) {
         const OrnsteinUhlenbeck flow(gamma, 2.5, 0.7);
-        ASSERT_EQUAL_TOL(1.0, flow.damping * flow.damping + flow.amplitude * flow.amplitude / 2.5, 4 * roundoff);
+        ASSERT_EQUAL_TOL(1.0, flow.decay * flow.decay + flow.amplitude * flow.amplitude / 2.5, 4 * roundoff);
     }
 }
 

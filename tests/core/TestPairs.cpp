@@ -256,7 +256,7 @@ void testDriftSolvesItsEquations() {
         tieVelocities(batch, work);
         const auto x0 = work.x, v0 = work.v;
         const auto w0 = work.w, r0 = work.r;
-        ASSERT(findFalse<std::decay_t<decltype(work.r[0])>>(drift(batch, t, 1e-12, box, work), batch.count) < 0);
+        ASSERT(findFalse<std::decay_t<decltype(work.r[0])>>(driftTied(batch, t, 1e-12, box, work), batch.count) < 0);
         forEachLane(molecules, batch, [&](const Dense& dense, int, int l) {
             const int n = molecules.numAtoms;
             const VectorXd before = lane(x0, n, l), after = lane(work.x, n, l), v = lane(work.v, n, l);
@@ -300,7 +300,7 @@ void testDriftOverLongWays() {
                 work.w[p] = 0;
             using Real = std::decay_t<decltype(work.r[0])>;
             numTried++;
-            numConverged += findFalse<Real>(drift(batch, 0.18, 1e-10, box, work), batch.count) < 0;
+            numConverged += findFalse<Real>(driftTied(batch, 0.18, 1e-10, box, work), batch.count) < 0;
             forEachLane(molecules, batch, [&](const Dense& dense, int m, int l) {
                 const VectorXd s = dense.lengths(lane(work.x, numAtoms, l)),
                                before = dense.lengths(segment(molecules.x, molecules, m));
@@ -325,7 +325,7 @@ void testFailureIsNoticedInItsLane() {
         for (int i = 0; i < 3; i++)
             for (int j = 0; j < 3; j++)
                 LaneTraits<Real>::lane(work.v[i][j], 2) = 1e3 * (i - 1);
-        ASSERT_EQUAL(2, findFalse<Real>(drift(batch, 0.002, 1e-8, box, work), batch.count));
+        ASSERT_EQUAL(2, findFalse<Real>(driftTied(batch, 0.002, 1e-8, box, work), batch.count));
     });
 }
 

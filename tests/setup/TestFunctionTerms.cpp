@@ -150,7 +150,7 @@ private:
         batches.emplace_back(*pattern, pointers, terms, masses);
         batch = &batches[0];
         work = std::make_unique<StiffWorkspace<Real>>(batches, terms);
-        for (Function& function : work->functions)
+        for (FunctionCopy& function : work->functions)
             function.setGlobals(context->getParameters());
     }
     int particleAt(int place) const {

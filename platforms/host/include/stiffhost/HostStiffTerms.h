@@ -61,7 +61,7 @@ public:
     /** Take the values of the Context's parameters. */
     void setGlobals(const std::map<std::string, double>& parameters) {
         this->forEachWorkspace([&](auto& work) {
-            for (stiffcore::Function& function : work.functions)
+            for (stiffcore::FunctionCopy& function : work.functions)
                 function.setGlobals(parameters);
         });
     }

@@ -80,9 +80,9 @@ public:
             move([&](const auto& batch, auto& work) {
                 gather(batch, components(accelerations), work.a);
                 kick(batch, 0.5 * h, work);
-                auto converged = drift(batch, 0.5 * h, tolerance, box, work);
+                auto converged = driftTied(batch, 0.5 * h, tolerance, box, work);
                 stiffcore::tieVelocities(batch, work);
-                converged = converged & drift(batch, 0.5 * h, tolerance, box, work);
+                converged = converged & driftTied(batch, 0.5 * h, tolerance, box, work);
                 stiffcore::tieVelocities(batch, work);
                 return converged;
             });
@@ -121,11 +121,11 @@ public:
                 if (integrator.getMetricCorrection())
                     addMetricForces(batch, kT, work);
                 kick(batch, h, work);
-                auto converged = drift(batch, 0.5 * h, tolerance, box, work);
+                auto converged = driftTied(batch, 0.5 * h, tolerance, box, work);
                 gather(batch, noise, work.noise);
                 gatherTerms(batch, pairNoise, work.pairNoise);
-                stiffcore::thermalize(batch, heatBath.damping, work);
-                converged = converged & drift(batch, 0.5 * h, tolerance, box, work);
+                stiffcore::thermalize(batch, heatBath.decay, work);
+                converged = converged & driftTied(batch, 0.5 * h, tolerance, box, work);
                 stiffcore::tieVelocities(batch, work);
                 return converged;
             });

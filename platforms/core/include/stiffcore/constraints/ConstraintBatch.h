@@ -4,8 +4,8 @@
 #include "../batch/Batches.h"
 #include "../model/Constraint.h"
 #include "../rows/Rows.h"
-#include "../terms/Function.h"
-#include "../terms/LocalFunction.h"
+#include "../terms/FunctionCopy.h"
+#include "../terms/PatternFunction.h"
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -20,7 +20,7 @@ namespace stiffcore {
 struct PatternConstraint : Row {
     Constraint::Kind kind;
     int axis;
-    std::vector<LocalFunction> functions;
+    std::vector<PatternFunction> functions;
     std::vector<int> components;
 };
 
@@ -57,7 +57,7 @@ struct ConstraintPattern {
             append(constraint.atoms);
             append(constraint.components);
             // The coordinates of a function differ at most in their particles, which it takes from the constraint.
-            for (const LocalFunction& function : constraint.functions)
+            for (const PatternFunction& function : constraint.functions)
                 build.push_back(function.function);
         }
         return build;
@@ -114,7 +114,7 @@ template <class Real> struct ConstraintWorkspace : RowWorkspace<Real> {
     /// For each constraint: g, or w of those on velocities.
     std::vector<Real> values;
     /// The functions; positions in one lane, and the gradients of a function's coordinates, four for each.
-    std::vector<Function> functions;
+    std::vector<FunctionCopy> functions;
     std::vector<Vector3<double>> laneOfX, coordinateGradients;
 
     ConstraintWorkspace(const std::vector<ConstraintBatch<Real>>& all, const ConstraintSet& set)
@@ -133,8 +133,8 @@ template <class Real>
 void evaluateFunctions(const PatternConstraint& constraint, int p, int lane, double time, const Box& box,
                        ConstraintWorkspace<Real>& work) {
     const bool onVelocities = (constraint.kind == Constraint::Kind::Velocity);
-    auto prepare = [&](const LocalFunction& term) -> Function& {
-        Function& function = work.functions[term.function];
+    auto prepare = [&](const PatternFunction& term) -> FunctionCopy& {
+        FunctionCopy& function = work.functions[term.function];
         evaluateCoordinates(term, work.laneOfX, box, function.arguments(), work.coordinateGradients);
         if (onVelocities)
             function.arguments()[term.coordinates.size()] = time;
@@ -145,7 +145,7 @@ void evaluateFunctions(const PatternConstraint& constraint, int p, int lane, dou
     };
     for (size_t k = 0; k < 3 * constraint.atoms.size(); k++)
         component(k) = 0;
-    Function& function = prepare(constraint.functions[0]);
+    FunctionCopy& function = prepare(constraint.functions[0]);
     LaneTraits<Real>::lane(work.values[p], lane) = function.value();
     if (onVelocities)
         for (size_t i = 0; i < constraint.components.size(); i++)

@@ -39,7 +39,7 @@ auto computeResidual(const PairBatch<Real>& batch, double tolerance, const Box& 
     computeLengths<withDirections>(batch, box, work);
     MaskOf<Real> converged(true);
     for (int p = 0; p < batch.numRows(); p++) {
-        work.correction[p] = work.z[p] - batch.compliances[p] * work.multipliers[p] - work.r[p];
+        work.correction[p] = work.z[p] - batch.inverseInertias[p] * work.multipliers[p] - work.r[p];
         converged = converged & (abs(work.correction[p]) <= Real(tolerance) * work.z[p]);
     }
     return converged;
@@ -135,7 +135,7 @@ inline bool iterateLarge(const PairBatch<double>& batch, double tolerance, const
  * @return in which lanes the solve converged
  */
 template <class Real>
-auto drift(const PairBatch<Real>& batch, double t, double tolerance, const Box& box, PairWorkspace<Real>& work) {
+auto driftTied(const PairBatch<Real>& batch, double t, double tolerance, const Box& box, PairWorkspace<Real>& work) {
     const int n = batch.numRows();
     tolerance = std::max(tolerance, minDriftTolerance);
     for (int p = 0; p < n; p++) {
@@ -157,7 +157,7 @@ auto drift(const PairBatch<Real>& batch, double t, double tolerance, const Box& 
         work.multipliers[p] = work.multipliers[p] * (1 / t);
     addImpulses(batch, work.gradientsBefore, work.multipliers, work.v);
     for (int p = 0; p < n; p++)
-        work.w[p] -= batch.compliances[p] * work.multipliers[p];
+        work.w[p] -= batch.inverseInertias[p] * work.multipliers[p];
     arrive(batch, box, work);
     return converged;
 }

@@ -26,14 +26,14 @@ inline void drift(double t, const double* v, const double* masses, double* x, in
 }
 
 /**
- * The exact flow of dv = -gamma v dt + sqrt(2 gamma kT / m) dW over a time t, v <- damping v + amplitude/sqrt(m)
+ * The exact flow of dv = -gamma v dt + sqrt(2 gamma kT / m) dW over a time t, v <- decay v + amplitude/sqrt(m)
  * xi. The coefficients are right in the limit gamma t -> 0.
  */
 struct OrnsteinUhlenbeck {
-    double damping, amplitude;
+    double decay, amplitude;
 
     OrnsteinUhlenbeck(double gamma, double kT, double t)
-            : damping(std::exp(-gamma * t)), amplitude(std::sqrt(-std::expm1(-2 * gamma * t) * kT)) {
+            : decay(std::exp(-gamma * t)), amplitude(std::sqrt(-std::expm1(-2 * gamma * t) * kT)) {
     }
 
     /** Draw the noise amplitude/sqrt(m) xi; gaussian() returns independent standard normal numbers. */
@@ -50,7 +50,7 @@ struct OrnsteinUhlenbeck {
         for (int i = begin; i < end; i++)
             if (masses[i] > 0)
                 for (int j = 0; j < 3; j++)
-                    v[3 * i + j] = damping * v[3 * i + j] + noise[3 * i + j];
+                    v[3 * i + j] = decay * v[3 * i + j] + noise[3 * i + j];
     }
 };
 

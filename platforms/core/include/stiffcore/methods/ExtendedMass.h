@@ -72,7 +72,7 @@ template <class Real> [[gnu::flatten]] void tieVelocities(const PairBatch<Real>&
     std::copy_n(work.w.begin(), batch.numRows(), work.multipliers.begin());
     imposeRates(batch, work, work.v);
     for (int p = 0; p < batch.numRows(); p++)
-        work.w[p] -= batch.compliances[p] * work.multipliers[p];
+        work.w[p] -= batch.inverseInertias[p] * work.multipliers[p];
 }
 
 /** Take positions and velocities of a batch from those of the whole System, with the rates w = G v. */
@@ -157,11 +157,11 @@ template <class Real> void kick(const PairBatch<Real>& batch, double t, PairWork
 }
 
 /** The Ornstein-Uhlenbeck flow of v and w, tied. The noise of both has been gathered. */
-template <class Real> void thermalize(const PairBatch<Real>& batch, double damping, PairWorkspace<Real>& work) {
+template <class Real> void thermalize(const PairBatch<Real>& batch, double decay, PairWorkspace<Real>& work) {
     for (int i = 0; i < batch.numMobile; i++)
-        work.v[i] = work.v[i] * Real(damping) + work.noise[i];
+        work.v[i] = work.v[i] * Real(decay) + work.noise[i];
     for (int p = 0; p < batch.numRows(); p++)
-        work.w[p] = work.w[p] * damping + work.pairNoise[p];
+        work.w[p] = work.w[p] * decay + work.pairNoise[p];
     tieVelocities(batch, work);
 }
 
@@ -186,7 +186,7 @@ template <class Real> double computeLogMassRatio(const PairBatch<Real>& batch, P
     for (int lane = 0; lane < batch.count; lane++)
         for (int p = 0; p < batch.numRows(); p++)
             if (!batch.row(p).constrained)
-                sum -= std::log(LaneTraits<Real>::lane(batch.compliances[p], lane));
+                sum -= std::log(LaneTraits<Real>::lane(batch.inverseInertias[p], lane));
     return sum;
 }
 
@@ -197,7 +197,7 @@ template <class Real> double computePenaltyEnergy(const PairBatch<Real>& batch, 
         for (int p = 0; p < batch.numRows(); p++)
             if (!batch.row(p).constrained) {
                 const double w = LaneTraits<Real>::lane(work.w[p], lane);
-                energy += 0.5 * w * w / LaneTraits<Real>::lane(batch.compliances[p], lane);
+                energy += 0.5 * w * w / LaneTraits<Real>::lane(batch.inverseInertias[p], lane);
             }
     return energy;
 }

@@ -32,12 +32,6 @@ template <class Real>
     }
 }
 
-/** v <- damping v + noise */
-template <class Real> void thermalize(const StiffBatch<Real>& batch, double damping, StiffWorkspace<Real>& work) {
-    for (int i = 0; i < batch.numMobile; i++)
-        work.v[i] = work.v[i] * Real(damping) + work.noise[i];
-}
-
 /**
  * Compute what is left of forces without the stiff ones, as accelerations M^-1 (F + grad V1(x)), into work.a. The
  * positions are left in work.x.

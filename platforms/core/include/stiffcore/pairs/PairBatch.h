@@ -77,7 +77,7 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
     using Workspace = PairWorkspace<Real>;
     const PairPattern* pattern;
     /// For each pair 1/kappa, 0 if it is constrained [1/dalton]; and the length it is constrained to [nm].
-    std::vector<Real> compliances, lengths;
+    std::vector<Real> inverseInertias, lengths;
     /// D, which is 1/kappa or, for a constraint, the regularization; and the diagonal of G M^-1 G^T [1/dalton].
     std::vector<Real> added, inverseReducedMasses;
     /// The positions at which a large matrix was factored last.
@@ -86,7 +86,7 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
     PairBatch(const PairPattern& pattern, const std::vector<const Block*>& blocks,
               const std::vector<PenalizedPair>& pairs, const std::vector<double>& masses)
             : RowBatch<Real, PatternPair>(pattern, pattern.rows, blocks, masses), pattern(&pattern) {
-        for (auto* numbers : {&compliances, &lengths, &added})
+        for (auto* numbers : {&inverseInertias, &lengths, &added})
             numbers->resize(this->numRows());
         for (const PatternPair& pair : pattern.rows.rows)
             inverseReducedMasses.push_back(this->inverseMasses[pair.atoms[0]] + this->inverseMasses[pair.atoms[1]]);
@@ -101,10 +101,11 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
         for (int p = 0; p < this->numRows(); p++) {
             for (int lane = 0; lane < this->numLanes; lane++) {
                 const PenalizedPair& pair = pairs[this->terms[lane][p]];
-                LaneTraits<Real>::lane(compliances[p], lane) = 1 / pair.inertia;
+                LaneTraits<Real>::lane(inverseInertias[p], lane) = 1 / pair.inertia;
                 LaneTraits<Real>::lane(lengths[p], lane) = pair.distance;
             }
-            added[p] = this->row(p).constrained ? Real(rowRegularization * inverseReducedMasses[p]) : compliances[p];
+            added[p] =
+                    this->row(p).constrained ? Real(rowRegularization * inverseReducedMasses[p]) : inverseInertias[p];
         }
         if (factoredAt)
             factoredAt->clear();

@@ -8,9 +8,9 @@
 #include "../linear/MatrixLayout.h"
 #include "../model/StiffTerms.h"
 #include "../rows/Rows.h"
-#include "Function.h"
+#include "FunctionCopy.h"
 #include "Harmonic.h"
-#include "LocalFunction.h"
+#include "PatternFunction.h"
 #include "Taylor.h"
 #include <algorithm>
 #include <array>
@@ -25,9 +25,6 @@
  */
 namespace stiffcore {
 
-/** The places of 3x3 blocks in a matrix: for the atoms a >= b of a term, [a(a+1)/2 + b][3 row + column]. */
-using HessianSlots = std::vector<std::array<int, 9>>;
-
 /** A harmonic potential of a distance or an angle, by the places of its particles in their block. */
 struct PatternTerm {
     StiffCoordinate::Kind kind;
@@ -35,12 +32,6 @@ struct PatternTerm {
     std::vector<int> atoms;
     /// Which of the coordinates of the block, in the order of Block::terms.
     int coordinate;
-    HessianSlots hessianSlots;
-};
-
-/** A function of some coordinates, likewise. */
-struct PatternFunction : LocalFunction {
-    using LocalFunction::LocalFunction;
     HessianSlots hessianSlots;
 };
 
@@ -252,8 +243,8 @@ template <class Real> struct StiffBatch : RowBatch<Real, StiffRow> {
 /** The scratch memory of one thread. */
 template <class Real> struct StiffWorkspace : RowWorkspace<Real> {
     using Vectors = std::vector<Vector3<Real>>;
-    /// For each particle: forces, random numbers, where a solve starts, and what conjugate gradients need.
-    Vectors forces, noise, start, residual, direction, image;
+    /// For each particle: forces [kJ/mol/nm], where a solve starts [nm], and what iterations need.
+    Vectors forces, start, residual, direction, image;
     /// The small matrix M + c H1, and the solution of a system with it.
     std::vector<Real> hessian, solution;
     /// For each row, the blocks of its Hessian; the direction of a bend.
@@ -264,7 +255,7 @@ template <class Real> struct StiffWorkspace : RowWorkspace<Real> {
     std::vector<Real> stiffness, couplings, current, next;
     /// The functions of function terms; positions in one lane, the gradients of a term's coordinates, four for each, and
     /// the blocks of its Hessian.
-    std::vector<Function> functions;
+    std::vector<FunctionCopy> functions;
     std::vector<Vector3<double>> laneOfX, coordinateGradients;
     std::vector<Matrix3<Real>> termHessian;
     /// For third derivatives: positions along a line, and the coordinates of a term, with their gradients; the sum.
@@ -286,7 +277,7 @@ template <class Real> struct StiffWorkspace : RowWorkspace<Real> {
             }
         }
         const size_t numParticles = this->x.size();
-        for (auto* vectors : {&forces, &noise, &start, &residual, &direction, &image})
+        for (auto* vectors : {&forces, &start, &residual, &direction, &image})
             vectors->resize(numParticles);
         hessian.resize(numValues);
         solution.resize(3 * numParticles);

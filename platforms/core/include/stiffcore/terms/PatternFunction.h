@@ -1,5 +1,5 @@
-#ifndef STIFFCORE_LOCAL_FUNCTION_H_
-#define STIFFCORE_LOCAL_FUNCTION_H_
+#ifndef STIFFCORE_TERMS_PATTERN_FUNCTION_H_
+#define STIFFCORE_TERMS_PATTERN_FUNCTION_H_
 
 #include "../coordinates/Angle.h"
 #include "../coordinates/Component.h"
@@ -8,27 +8,31 @@
 #include "../model/Block.h"
 #include "../model/FunctionTerm.h"
 #include <algorithm>
-#include <string>
+#include <array>
 #include <vector>
 
 namespace stiffcore {
 
+/** The places of 3x3 blocks in a matrix: for the atoms a >= b of a term, [a(a+1)/2 + b][3 row + column]. */
+using HessianSlots = std::vector<std::array<int, 9>>;
+
 /**
- * A function of internal coordinates by the places of its particles in their block.
+ * A FunctionTerm by the places of its particles in their block.
  */
-struct LocalFunction {
+struct PatternFunction {
     int function;
     bool periodic;
     /// Its coordinates; their particles are indices into `atoms`.
     std::vector<InternalCoordinate> coordinates;
     /// The places of the particles in the block.
     std::vector<int> atoms;
+    /// Where its Hessian goes, if that is asked for.
+    HessianSlots hessianSlots;
 
-    LocalFunction() = default;
     /**
      * @param particles   those of the term, each once, in the order that `atoms` is to have
      */
-    LocalFunction(const FunctionTerm& term, const std::vector<int>& particles, const Block& block)
+    PatternFunction(const FunctionTerm& term, const std::vector<int>& particles, const Block& block)
             : function(term.function), periodic(term.periodic), coordinates(term.coordinates) {
         for (int particle : particles)
             atoms.push_back(block.findPlace(particle));
@@ -37,15 +41,11 @@ struct LocalFunction {
                 coordinate.particles[a] =
                         std::find(particles.begin(), particles.end(), coordinate.particles[a]) - particles.begin();
     }
-    bool operator==(const LocalFunction& other) const {
-        return function == other.function && periodic == other.periodic && coordinates == other.coordinates &&
-               atoms == other.atoms;
-    }
 };
 
 /** Call visit with a coordinate of a function, at positions by place in the block. */
 template <class Scalar, class Visit>
-void visitCoordinate(const LocalFunction& term, const InternalCoordinate& coordinate,
+void visitCoordinate(const PatternFunction& term, const InternalCoordinate& coordinate,
                      const std::vector<Vector3<Scalar>>& positions, const Box& box, Visit&& visit) {
     auto place = [&](int a) { return term.atoms[coordinate.particles[a]]; };
     auto leg = [&](int from, int to) { return displacement(positions, place(from), place(to), term.periodic, box); };
@@ -68,7 +68,7 @@ void visitCoordinate(const LocalFunction& term, const InternalCoordinate& coordi
  * @param gradients   their gradients, four for each, written
  */
 template <class Scalar>
-void evaluateCoordinates(const LocalFunction& term, const std::vector<Vector3<Scalar>>& positions, const Box& box,
+void evaluateCoordinates(const PatternFunction& term, const std::vector<Vector3<Scalar>>& positions, const Box& box,
                          Scalar* values, std::vector<Vector3<Scalar>>& gradients) {
     for (size_t k = 0; k < term.coordinates.size(); k++)
         visitCoordinate(term, term.coordinates[k], positions, box, [&](const auto& q) {
@@ -80,4 +80,4 @@ void evaluateCoordinates(const LocalFunction& term, const std::vector<Vector3<Sc
 
 } // namespace stiffcore
 
-#endif /* STIFFCORE_LOCAL_FUNCTION_H_ */
+#endif /* STIFFCORE_TERMS_PATTERN_FUNCTION_H_ */

@@ -1,5 +1,5 @@
-#ifndef STIFFCORE_FUNCTION_H_
-#define STIFFCORE_FUNCTION_H_
+#ifndef STIFFCORE_TERMS_FUNCTION_COPY_H_
+#define STIFFCORE_TERMS_FUNCTION_COPY_H_
 
 #include "../model/TermFunction.h"
 #include <algorithm>
@@ -14,23 +14,23 @@ namespace stiffcore {
 /**
  * A thread's own copy of a TermFunction V(q1, q2, ...), with its derivatives.
  */
-class Function {
+class FunctionCopy {
 public:
     /** @param order   up to which order derivatives will be asked for, 1 to 3 */
-    Function(const TermFunction& function, int order) : order(order), own(function.clone(order)) {
+    FunctionCopy(const TermFunction& function, int order) : order(order), own(function.clone(order)) {
         for (int n = 0; n <= order; n++) {
             derivatives[n].resize(own->count(n));
             for (size_t i = 0; i < derivatives[n].size(); i++)
                 std::copy_n(own->index(n, i), n, derivatives[n][i].begin());
         }
     }
-    Function(const Function& other) : Function(*other.own, other.order) {
+    FunctionCopy(const FunctionCopy& other) : FunctionCopy(*other.own, other.order) {
     }
-    Function(Function&&) = default;
-    Function& operator=(const Function& other) {
-        return *this = Function(other);
+    FunctionCopy(FunctionCopy&&) = default;
+    FunctionCopy& operator=(const FunctionCopy& other) {
+        return *this = FunctionCopy(other);
     }
-    Function& operator=(Function&&) = default;
+    FunctionCopy& operator=(FunctionCopy&&) = default;
 
     /** Take the values of the Context's parameters. */
     void setGlobals(const std::map<std::string, double>& parameters) {
@@ -74,4 +74,4 @@ private:
 
 } // namespace stiffcore
 
-#endif /* STIFFCORE_FUNCTION_H_ */
+#endif /* STIFFCORE_TERMS_FUNCTION_COPY_H_ */
