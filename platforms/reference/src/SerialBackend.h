@@ -27,6 +27,8 @@ public:
         for (int i = 0; i < n; i++)
             function(i, 0);
     }
+    void expectSteps(double) {
+    }
     void initializeRandom(int seed) {
         OpenMM::SimTKOpenMMUtilities::setRandomNumberSeed((unsigned int) seed);
     }

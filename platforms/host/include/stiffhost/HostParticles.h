@@ -23,6 +23,7 @@ namespace stiffhost {
  *     int getNumThreads() const
  *     void forEachPart(int n, f)    calls f(begin, end, thread) for parts of [0, n), a thread's always the same
  *     void forEachBlock(int n, f)   calls f(i, thread) for each i in [0, n), in any order
+ *     void expectSteps(double h)    when a Context is created: how long the steps will be that its forces are for
  *     void initializeRandom(int seed);   double gaussian(int thread)
  */
 template <class Backend> class HostParticles {

@@ -40,6 +40,7 @@ public:
     void initialize(OpenMM::ContextImpl&, const Integrator& integrator) override {
         const Turn turn(state);
         this->integrator = &integrator;
+        backend.expectSteps(integrator.getStepSize());
         particles.initialize();
         accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
         pairs.initialize(integrator, particles.getMasses(), className);
