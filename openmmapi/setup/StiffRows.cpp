@@ -48,7 +48,7 @@ void OpenMMStiff::chooseRows(StiffTerms& terms, const System& system, const RowS
     for (const HarmonicTerm& term : terms.harmonics) {
         StiffCoordinate& s = terms.coordinates[term.coordinate];
         const bool fast = all || squaredFrequency(system, s, term, lengths) * period * period > twoPi * twoPi;
-        s.use = !(term.k != 0 && fast)           ? StiffCoordinate::Use::None
+        s.use = !(term.k != 0 && fast)          ? StiffCoordinate::Use::None
                 : selection.bends && s.straight ? StiffCoordinate::Use::Bends
                                                 : StiffCoordinate::Use::Coordinate;
     }

@@ -18,6 +18,9 @@
  * at a time, with Real = double. Functions of a batch take the Workspace of the calling thread, so that different
  * batches may be worked on at the same time; they take no memory. Arrays of a whole System are indexed by particle and
  * component, [3 particle + component]; those in a Workspace by the place of a particle in its block.
+ *
+ * Hot functions are [[gnu::flatten]]: in a platform's one large file GCC would leave calls of small templates in their
+ * inner loops.
  */
 namespace stiffcore {
 

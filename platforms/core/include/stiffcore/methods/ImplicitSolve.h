@@ -109,7 +109,9 @@ MaskOf<Real> refineSolution(const StiffBatch<Real>& batch, double c, const Box& 
     };
     for (int iteration = 0;; iteration++) {
         for (int i = 0; i < batch.numMobile; i++) {
-            work.residual[i] = work.image[i] = work.forces[i];
+            work.residual[i].setZero();
+            work.image[i].setZero();
+            subtract(i, -work.forces[i]);
             subtract(i, work.a[i] * batch.masses[i]);
         }
         visitHessian(batch, c, box, work, [&](const auto& term, int i, int j, const Matrix3<Real>& h) {
