@@ -593,6 +593,23 @@ void testNoMemoryIsAllocated(Platform& platform) {
             }
 }
 
+/** A method that is impossible for a System stays so, step after step, until another one is set. */
+void testRefusedMethodStaysRefused(Platform& platform) {
+    const Model model = makeSoluteInRigidWater();
+    ZhangSkeelIntegrator integrator(0.0005);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    integrator.step(1);
+    const vector<Vec3> before = getPositions(context);
+    integrator.setMethod(ZhangSkeelIntegrator::Simplified);
+    for (int i = 0; i < 2; i++)
+        assertThrows([&] { integrator.step(1); }, {"ZhangSkeelIntegrator", "constraint 0", "has stiff terms too"});
+    ASSERT(largestDifference(before, getPositions(context)) == 0);
+    integrator.setMethod(ZhangSkeelIntegrator::SimplifiedStiff);
+    integrator.step(1);
+    ASSERT_EQUAL(2, context.getStepCount());
+}
+
 } // namespace
 
 int main(int argc, char* argv[]) {
@@ -602,5 +619,6 @@ int main(int argc, char* argv[]) {
                             CLAIM(testLongRunOfTheDoublePendulum), CLAIM(testNewtonIterationsAreCounted),
                             CLAIM(testNewmarkWithForcesOfAnyPrecision), CLAIM(testJumpAtTheCutoffIsNamed),
                             CLAIM(testBondsToVirtualSitesAreSlow), CLAIM(testChangedParametersTakeEffect),
-                            CLAIM(testCheckpoint), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
+                            CLAIM(testCheckpoint), CLAIM(testErrors), CLAIM(testRefusedMethodStaysRefused),
+                            CLAIM(testNoMemoryIsAllocated)});
 }

@@ -50,11 +50,11 @@ public:
             terms.needsHessian = selection.needsHessian;
             terms.needsThirdDerivatives = selection.needsThirdDerivatives;
             terms.needsFrequency = selection.needsFrequency;
-            return terms;
+            return TermsInBlocks{terms, OpenMMStiff::findBlocks(system, terms, className)};
         };
         if (!kept.update(selection, collect))
             return false;
-        this->arrange(OpenMMStiff::findBlocks(system, kept.get(), className), kept.get(), masses);
+        this->arrange(kept.get().blocks, kept.get().terms, masses);
         return true;
     }
 
@@ -72,7 +72,14 @@ public:
     }
 
 private:
-    OpenMMStiff::Kept<TermSelection, OpenMMStiff::StiffTerms> kept;
+    struct TermsInBlocks {
+        stiffcore::StiffTerms terms;
+        std::vector<stiffcore::Block> blocks;
+        bool operator==(const TermsInBlocks& other) const {
+            return terms == other.terms; // the blocks follow from them
+        }
+    };
+    OpenMMStiff::Kept<TermSelection, TermsInBlocks> kept;
 };
 
 } // namespace stiffhost
