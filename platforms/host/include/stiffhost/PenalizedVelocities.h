@@ -72,7 +72,7 @@ public:
      */
     bool follow(const Integrator& integrator) {
         const stiffcore::Box box = state.box();
-        const bool own = areOwn();
+        const bool own = areOwn(), inPlace = own && areSame(getTiedPositions(), state.positions());
         Vectors free; // velocities of the masses alone, if there are any to be adopted
         double kinetic = 0;
         auto take = [&](double energy) {
@@ -91,7 +91,7 @@ public:
             if (!free.empty())
                 release(tiedAt, box, computeThermalEnergy(kinetic), free);
         };
-        if (own && !areTiedAtPresent())
+        if (own && !inPlace && !areTiedAtPresent())
             releaseOwn();
         const bool changed = pairs.prepare(integrator, releaseOwn);
         if (!own && areForeign()) {
@@ -107,7 +107,8 @@ public:
             undo.known = known;
             state.changeVelocities() = free;
         }
-        areTied();
+        if (known.origin != Origin::Own || !inPlace || !free.empty())
+            areTied(); // else that is known
         return changed;
     }
 
@@ -286,11 +287,8 @@ private:
     const Vectors& getTiedPositions() const {
         return known.tiedAt.empty() ? state.positions() : known.tiedAt;
     }
-    /** Whether own velocities are tied at the present positions too. */
+    /** Whether own velocities are tied at the present positions too, as molecules have merely been moved as a whole. */
     bool areTiedAtPresent() {
-        if (areSame(getTiedPositions(), state.positions()))
-            return true;
-        // Molecules that have merely been moved to another periodic copy do not notice.
         const double rounding = 1e-9, before = computeEnergy(known.tiedAt, state.velocities(), state.box()),
                      now = computeEnergy(state.positions(), state.velocities(), state.box());
         return std::abs(now - before) <= rounding * before;
