@@ -356,13 +356,21 @@ void testFailedNoiseKeepsTheState(Platform& platform) {
     }
 }
 
-void testErrors(Platform&) {
+void testErrors(Platform& platform) {
     assertThrows([] { ZhangSkeelLangevinIntegrator(-1, 1, 0.001); }, {"Temperature", "-1"});
     assertThrows([] { ZhangSkeelLangevinIntegrator(300, -2, 0.001); }, {"Friction", "-2"});
     assertThrows([] { ZhangSkeelLangevinIntegrator(300, 1, -0.001); }, {"negative"});
     ZhangSkeelLangevinIntegrator integrator(300, 1, 0.001);
     assertThrows([&] { integrator.setTemperature(std::nan("")); }, {"Temperature"});
     assertThrows([&] { integrator.computeSystemTemperature(); }, {"not bound"});
+    // Stiff coordinates can be counted only where they are.
+    Model model = makeWaterCluster(1);
+    integrator.setThermalizeStiffModes(false);
+    Context context(model.system, integrator, platform);
+    model.positions[1][0] = std::nan("");
+    context.setPositions(model.positions);
+    assertThrows([&] { integrator.computeSystemTemperature(); },
+                 {"ZhangSkeelLangevinIntegrator", "particles 0, 1, 2", "are not finite"});
     ASSERT_EQUAL(300, integrator.getTemperature());
 }
 

@@ -7,6 +7,7 @@
 #include "SimTKOpenMMRealType.h"
 #include "openmmstiff/StiffKernels.h"
 #include "stiffcore/methods/TangentSpace.h"
+#include <atomic>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -104,13 +105,16 @@ public:
         accelerations.prepare(integrator);
         const double* positions = components(x.get(state.positions()));
         const stiffcore::Box box = state.box();
-        int count = 0;
-        accelerations.getBlocks().visitInOrder([&](const auto& batch, auto& work) {
+        std::atomic<int> count(0);
+        const std::string failed = accelerations.getBlocks().forEach([&](const auto& batch, auto& work) {
             gather(batch, positions, work.x);
-            factorTangentSpace(batch, box, work);
+            const auto factored = factorTangentSpace(batch, box, work);
             for (int lane = 0; lane < batch.count; lane++)
                 count += countCoordinates(batch, lane, work);
+            return factored & areFinite(batch, work.x);
         });
+        if (!failed.empty())
+            accelerations.refuse("the positions of " + failed + " are not finite", integrator);
         return count;
     }
 
