@@ -27,11 +27,16 @@ ParsedFunction makeFunction(const string& text, const string& variable, const Lo
     return parseFunction(text, {variable}, {coordinate}, parameters, globals);
 }
 
-template <class ForceType> vector<string> globalNames(const ForceType& force) {
+/** The names getName(0), getName(1), ... */
+template <class GetName> vector<string> collectNames(int number, GetName&& getName) {
     vector<string> names;
-    for (int i = 0; i < force.getNumGlobalParameters(); i++)
-        names.push_back(force.getGlobalParameterName(i));
+    for (int i = 0; i < number; i++)
+        names.push_back(getName(i));
     return names;
+}
+
+template <class ForceType> vector<string> globalNames(const ForceType& force) {
+    return collectNames(force.getNumGlobalParameters(), [&](int i) { return force.getGlobalParameterName(i); });
 }
 
 /** Collects the terms of one Force. */
@@ -123,9 +128,8 @@ void append(const CustomAngleForce& force, TermCollector& collector) {
 }
 
 void append(const CustomTorsionForce& force, TermCollector& collector) {
-    vector<string> names;
-    for (int p = 0; p < force.getNumPerTorsionParameters(); p++)
-        names.push_back(force.getPerTorsionParameterName(p));
+    const vector<string> names = collectNames(force.getNumPerTorsionParameters(),
+                                              [&](int p) { return force.getPerTorsionParameterName(p); });
     const int function = collector.addFunction(
             makeFunction(force.getEnergyFunction(), "theta", dihedral, names, globalNames(force)));
     int i, j, k, l;
@@ -141,9 +145,8 @@ void append(const CustomExternalForce& force, TermCollector& collector) {
         throw NoHessian("the function 'periodicdistance' in its expression is not supported");
     const vector<string> names = {"x", "y", "z"};
     const vector<LocalCoordinate> coordinates = {{Kind::X, {0}}, {Kind::Y, {0}}, {Kind::Z, {0}}};
-    vector<string> parameters;
-    for (int p = 0; p < force.getNumPerParticleParameters(); p++)
-        parameters.push_back(force.getPerParticleParameterName(p));
+    const vector<string> parameters = collectNames(force.getNumPerParticleParameters(),
+                                                   [&](int p) { return force.getPerParticleParameterName(p); });
     const int function = collector.addFunction(
             parseFunction(force.getEnergyFunction(), names, coordinates, parameters, globalNames(force)));
     int particle;
@@ -160,9 +163,8 @@ void append(const CustomCompoundBondForce& force, TermCollector& collector) {
     if (force.usesPeriodicBoundaryConditions() && force.getEnergyFunction().find("pointdistance") != string::npos)
         throw NoHessian("the function 'pointdistance' in its expression is not supported with periodic boundary "
                         "conditions");
-    vector<string> parameters;
-    for (int p = 0; p < force.getNumPerBondParameters(); p++)
-        parameters.push_back(force.getPerBondParameterName(p));
+    const vector<string> parameters =
+            collectNames(force.getNumPerBondParameters(), [&](int p) { return force.getPerBondParameterName(p); });
     const int function = collector.addFunction(parseParticleFunction(
             force.getEnergyFunction(), force.getNumParticlesPerBond(), parameters, globalNames(force)));
     vector<int> particles;
@@ -219,16 +221,14 @@ template <class ForceType> bool appendIf(const Force& force, TermCollector& coll
 } // namespace
 
 ParsedFunction OpenMMStiff::parseEnergy(const CustomBondForce& force) {
-    vector<string> parameters;
-    for (int p = 0; p < force.getNumPerBondParameters(); p++)
-        parameters.push_back(force.getPerBondParameterName(p));
+    const vector<string> parameters =
+            collectNames(force.getNumPerBondParameters(), [&](int p) { return force.getPerBondParameterName(p); });
     return makeFunction(force.getEnergyFunction(), "r", distance, parameters, globalNames(force));
 }
 
 ParsedFunction OpenMMStiff::parseEnergy(const CustomAngleForce& force) {
-    vector<string> parameters;
-    for (int p = 0; p < force.getNumPerAngleParameters(); p++)
-        parameters.push_back(force.getPerAngleParameterName(p));
+    const vector<string> parameters =
+            collectNames(force.getNumPerAngleParameters(), [&](int p) { return force.getPerAngleParameterName(p); });
     return makeFunction(force.getEnergyFunction(), "theta", angle, parameters, globalNames(force));
 }
 

@@ -7,8 +7,8 @@ namespace OpenMMStiff {
 
 /**
  * What has been collected from a System for some settings, kept up to date with both. Collecting is done again when the
- * settings are others, or when somebody says that the System has changed; and what comes of it counts as changed only if
- * it differs.
+ * settings are others, or when somebody says that the System has changed; and what comes of it counts as changed only
+ * if it differs.
  *
  * @tparam Settings    can be made from what update() is handed, and compared with it
  * @tparam Collected   can be compared

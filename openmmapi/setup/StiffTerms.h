@@ -55,9 +55,9 @@ OPENMM_EXPORT_STIFF StiffTerms collectStiffTerms(const OpenMM::System& system, T
 
 /** Which coordinates a method imposes on velocities or positions. */
 struct RowSelection {
-    /// Those that vibrate with a period shorter than this [ps] when all others are held at equilibrium: infinity for all
-    /// that have a potential, 0 for none. Angles have a period if the lengths of their legs are known: those of stiff
-    /// bonds.
+    /// Those that vibrate with a period shorter than this [ps] when all others are held at equilibrium: infinity for
+    /// all that have a potential, 0 for none. Angles have a period if the lengths of their legs are known: those of
+    /// stiff bonds.
     double period = 0;
     /// Whether a straight angle is represented by its two bends, which are smooth there, and not by itself.
     bool bends = false;

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <thread>
 
 using namespace stiffcore;
 using namespace stifftest;
@@ -505,9 +504,9 @@ template <class Real> void testOtherBuildsAreNotAdopted() {
             [](StiffTerms& terms, vector<Block>&) { terms.coordinates[2].use = StiffCoordinate::Use::None; },
             [](StiffTerms& terms, vector<Block>&) { terms.coordinates[2].straight = true; },
             [](StiffTerms& terms, vector<Block>&) { terms.harmonics.erase(terms.harmonics.begin()); },
-            [](StiffTerms& terms, vector<Block>&) { terms.needsHessian = false; },
-            [](StiffTerms& terms, vector<Block>&) { terms.needsThirdDerivatives = false; },
-            [](StiffTerms& terms, vector<Block>&) { terms.needsFrequency = false; },
+            [](StiffTerms& terms, vector<Block>&) { terms.needs.hessian = false; },
+            [](StiffTerms& terms, vector<Block>&) { terms.needs.thirdDerivatives = false; },
+            [](StiffTerms& terms, vector<Block>&) { terms.needs.frequency = false; },
             [](StiffTerms&, vector<Block>& blocks) { blocks.pop_back(); },
             [](StiffTerms&, vector<Block>& blocks) { std::swap(blocks[0], blocks[1]); },
             [](StiffTerms&, vector<Block>& blocks) { blocks[0].terms.pop_back(); },
@@ -537,26 +536,11 @@ template <class Real> void testThreadsGiveBitwiseTheSame() {
     const vector<double> F = model.randomArray(1000);
     vector<double> a(F.size(), untouched);
     ASSERT(fixture.solve(F, 1e-6, a).empty());
-    const int numThreads = 2, numSmall = fixture.system.batches.size(), numLarge = fixture.system.largeBlocks.size();
-    vector<StiffWorkspace<Real>> works(numThreads, fixture.work);
-    vector<StiffWorkspace<double>> largeWorks(numThreads, fixture.largeWork);
     for (int repeat = 0; repeat < 20; repeat++) {
         vector<double> b(F.size(), untouched);
-        auto solve = [&](const auto& batch, auto& work) {
+        fixture.forEachBatchOnThreads([&](const auto& batch, auto& work) {
             solveAccelerations(batch, fixture.x.data(), F.data(), 1e-6, false, model.box, work, b.data());
-        };
-        auto work = [&](int thread) {
-            for (int i = thread; i < numSmall + numLarge; i += numThreads)
-                if (i < numSmall)
-                    solve(fixture.system.batches[i], works[thread]);
-                else
-                    solve(fixture.system.largeBlocks[i - numSmall], largeWorks[thread]);
-        };
-        vector<std::thread> threads;
-        for (int thread = 0; thread < numThreads; thread++)
-            threads.emplace_back(work, thread);
-        for (std::thread& thread : threads)
-            thread.join();
+        });
         ASSERT(a == b);
     }
 }

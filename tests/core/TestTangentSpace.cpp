@@ -6,7 +6,6 @@
 #include "StiffFixture.h"
 #include "stiffcore/methods/TangentSpace.h"
 #include <cmath>
-#include <thread>
 
 using namespace stiffcore;
 using namespace stifftest;
@@ -52,7 +51,7 @@ template <class Real> struct Fixture : StiffFixture<Real> {
     }
 };
 
-/** A chain of a given length; further atoms with bonds between them alone, in the same block, make its matrix larger. */
+/** A chain of a given length; further atoms with bonds between them alone, in the same block, enlarge its matrix. */
 ModelSystem createChain(int numAtoms, int numExtra) {
     ModelSystem model(8);
     model.addTree(numAtoms);
@@ -342,23 +341,9 @@ template <class Real> void testThreadsGiveBitwiseTheSame() {
         model.addMixture();
     Fixture<Real> fixture(model);
     const vector<double> v = model.randomArray(1), projected = fixture.project(v);
-    const int numThreads = 2, numSmall = fixture.system.batches.size(), numLarge = fixture.system.largeBlocks.size();
-    vector<StiffWorkspace<Real>> works(numThreads, fixture.work);
-    vector<StiffWorkspace<double>> largeWorks(numThreads, fixture.largeWork);
     for (int repeat = 0; repeat < 20; repeat++) {
         vector<double> w = v;
-        auto work = [&](int thread) {
-            for (int i = thread; i < numSmall + numLarge; i += numThreads)
-                if (i < numSmall)
-                    fixture.project(fixture.system.batches[i], works[thread], w);
-                else
-                    fixture.project(fixture.system.largeBlocks[i - numSmall], largeWorks[thread], w);
-        };
-        vector<std::thread> threads;
-        for (int thread = 0; thread < numThreads; thread++)
-            threads.emplace_back(work, thread);
-        for (std::thread& thread : threads)
-            thread.join();
+        fixture.forEachBatchOnThreads([&](const auto& batch, auto& work) { fixture.project(batch, work, w); });
         ASSERT(projected == w);
     }
 }

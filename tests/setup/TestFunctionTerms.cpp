@@ -132,7 +132,7 @@ private:
     /** One batch with a copy of the only block of the System in each lane. */
     void makeBatch(int numParticles) {
         StiffTerms terms = collectAll(system);
-        terms.needsHessian = terms.needsThirdDerivatives = true;
+        terms.needs.hessian = terms.needs.thirdDerivatives = true;
         const vector<Block> blocks = findBlocks(system, terms, "SomeIntegrator");
         ASSERT_EQUAL(1, (int) blocks.size());
         vector<Block> all(lane + 1, blocks[0]);

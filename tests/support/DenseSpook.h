@@ -9,8 +9,8 @@
 namespace stifftest {
 
 /**
- * A step of SPOOK as the paper writes it (Lacoursiere 2007, equation 29): one unsymmetric matrix, its first rows divided
- * by the masses, and gradients by differences.
+ * A step of SPOOK as the paper writes it (Lacoursiere 2007, equation 29): one unsymmetric matrix, its first rows
+ * divided by the masses, and gradients by differences.
  */
 struct DenseSpook {
     struct Holonomic {

@@ -56,7 +56,7 @@ public:
             result.harmonics.push_back({(int) result.coordinates.size(), term.k, term.s0});
             result.coordinates.push_back(s);
         }
-        result.needsHessian = result.needsThirdDerivatives = result.needsFrequency = true;
+        result.needs.hessian = result.needs.thirdDerivatives = result.needs.frequency = true;
         return result;
     }
     void beginMolecule() {

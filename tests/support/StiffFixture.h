@@ -6,6 +6,7 @@
 #include "stiffcore/terms/StiffBatch.h"
 #include <algorithm>
 #include <map>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -90,6 +91,24 @@ template <class Real> struct StiffFixture {
         });
         std::sort(failed.begin(), failed.end());
         return failed;
+    }
+
+    /** The same as forEachBatch(), shared by threads that have workspaces of their own. */
+    template <class Visit> void forEachBatchOnThreads(Visit&& visit) {
+        const int numThreads = 2, numSmall = system.batches.size(), numAll = numSmall + system.largeBlocks.size();
+        std::vector<StiffWorkspace<Real>> works(numThreads, work);
+        std::vector<StiffWorkspace<double>> largeWorks(numThreads, largeWork);
+        std::vector<std::thread> threads;
+        for (int thread = 0; thread < numThreads; thread++)
+            threads.emplace_back([&, thread] {
+                for (int i = thread; i < numAll; i += numThreads)
+                    if (i < numSmall)
+                        visit(system.batches[i], works[thread]);
+                    else
+                        visit(system.largeBlocks[i - numSmall], largeWorks[thread]);
+            });
+        for (std::thread& thread : threads)
+            thread.join();
     }
 
 private:

@@ -7,14 +7,16 @@
 #include <vector>
 
 /**
- * The numerics of this plugin are templates over the scalar type Real: double, or Lanes, with one molecule in each. They
- * therefore mask with select() instead of branching on values, and leave it to their caller to look at the results and
- * throw.
+ * The numerics of this plugin are templates over the scalar type Real: double, or Lanes, with one molecule in each.
+ * They therefore mask with select() instead of branching on values, and leave it to their caller to look at the results
+ * and throw.
  */
 namespace stiffcore {
 
 template <class Real> using Vector3 = Eigen::Matrix<Real, 3, 1>;
 template <class Real> using Matrix3 = Eigen::Matrix<Real, 3, 3>;
+/// A vector for each particle of a block, or for each gradient.
+template <class Real> using Vectors3 = std::vector<Vector3<Real>>;
 
 inline double select(bool condition, double ifTrue, double ifFalse) {
     return condition ? ifTrue : ifFalse;

@@ -22,8 +22,8 @@ public:
     using Terms = typename Batch<Real>::Terms;
 
     /** The mobile particles that belong to no block. */
-    const std::vector<int>& getFreeParticles() const {
-        return freeParticles;
+    const std::vector<int>* getFreeParticles() const {
+        return &freeParticles;
     }
 
     /**
@@ -59,6 +59,14 @@ public:
             return index < numLarge ? describe(system->largeBlocks[index], lane)
                                     : describe(system->batches[index - numLarge], lane);
         }
+    }
+
+    /** A description of a block with particles whose vectors are not finite, or an empty string. */
+    [[nodiscard]] std::string findNotFinite(const Vectors& vectors) {
+        return forEach([&](const auto& batch, auto& work) {
+            gather(batch, components(vectors), work.a);
+            return areFinite(batch, work.a);
+        });
     }
 
     /** Call visit(batch, workspace) for each batch in a fixed order, on this thread. */

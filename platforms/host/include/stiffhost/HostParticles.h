@@ -92,23 +92,17 @@ public:
         });
     }
 
-    // Elementary maps, for all particles or for some. Massless ones stay as they are.
+    // Elementary maps, for all particles or for those of a list. Massless ones stay as they are.
 
     /** v <- v + t a */
-    void kick(double t, const Vectors& accelerations) {
-        kick(t, accelerations, everything);
-    }
-    void kick(double t, const Vectors& accelerations, const std::vector<int>& which) {
+    void kick(double t, const Vectors& accelerations, const std::vector<int>* which = nullptr) {
         double* v = components(state.changeVelocities());
         map(which,
             [&](int begin, int end) { stiffcore::kick(t, components(accelerations), masses.data(), v, begin, end); });
     }
 
     /** x <- x + t v */
-    void drift(double t) {
-        drift(t, everything);
-    }
-    void drift(double t, const std::vector<int>& which) {
+    void drift(double t, const std::vector<int>* which = nullptr) {
         const double* v = components(state.velocities());
         double* x = components(state.changePositions());
         map(which, [&](int begin, int end) { stiffcore::drift(t, v, masses.data(), x, begin, end); });
@@ -147,10 +141,7 @@ public:
     }
 
     /** Execute the Ornstein-Uhlenbeck flow with the noise that was drawn. */
-    void thermalize(const stiffcore::OrnsteinUhlenbeck& flow) {
-        thermalize(flow, everything);
-    }
-    void thermalize(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<int>& which) {
+    void thermalize(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<int>* which = nullptr) {
         double* v = components(state.changeVelocities());
         map(which, [&](int begin, int end) { flow.apply(components(noise), masses.data(), v, begin, end); });
     }
@@ -179,17 +170,14 @@ public:
     }
 
 private:
-    /** Stands for all particles. */
-    const std::vector<int> everything;
-
     /** Call work(begin, end) for ranges of particles, on all threads. */
-    template <class Work> void map(const std::vector<int>& which, Work&& work) {
-        if (&which == &everything)
+    template <class Work> void map(const std::vector<int>* which, Work&& work) {
+        if (which == nullptr)
             backend.forEachPart(masses.size(), [&](int begin, int end, int) { work(begin, end); });
         else
-            backend.forEachPart(which.size(), [&](int begin, int end, int) {
+            backend.forEachPart(which->size(), [&](int begin, int end, int) {
                 for (int i = begin; i < end; i++)
-                    work(which[i], which[i] + 1);
+                    work((*which)[i], (*which)[i] + 1);
             });
     }
 

@@ -18,13 +18,11 @@ struct TermSelection {
     OpenMMStiff::TermScope scope = {};
     int stiffGroups = 0, integrationGroups = 0;
     OpenMMStiff::RowSelection rows = {};
-    bool needsHessian = false, needsThirdDerivatives = false, needsFrequency = false;
+    stiffcore::StiffNeeds needs = {};
 
     bool operator==(const TermSelection& other) const {
         return scope == other.scope && stiffGroups == other.stiffGroups &&
-               integrationGroups == other.integrationGroups && rows == other.rows &&
-               needsHessian == other.needsHessian && needsThirdDerivatives == other.needsThirdDerivatives &&
-               needsFrequency == other.needsFrequency;
+               integrationGroups == other.integrationGroups && rows == other.rows && needs == other.needs;
     }
 };
 
@@ -47,9 +45,7 @@ public:
             OpenMMStiff::StiffTerms terms = OpenMMStiff::collectStiffTerms(
                     system, selection.scope, selection.stiffGroups, selection.integrationGroups, className);
             OpenMMStiff::chooseRows(terms, system, selection.rows);
-            terms.needsHessian = selection.needsHessian;
-            terms.needsThirdDerivatives = selection.needsThirdDerivatives;
-            terms.needsFrequency = selection.needsFrequency;
+            terms.needs = selection.needs;
             return TermsInBlocks{terms, OpenMMStiff::findBlocks(system, terms, className)};
         };
         if (!kept.update(selection, collect))

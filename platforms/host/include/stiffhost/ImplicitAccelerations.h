@@ -14,6 +14,7 @@
 #include <limits>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace stiffhost {
@@ -43,8 +44,8 @@ public:
         selection.scope = OpenMMStiff::findTermScope(integrator);
         selection.stiffGroups = integrator.getStiffForceGroups();
         selection.integrationGroups = integrator.getIntegrationForceGroups();
-        selection.needsHessian = true;
-        selection.needsThirdDerivatives = (integrator.getMethod() == Integrator::ZhangSkeel);
+        selection.needs.hessian = true;
+        selection.needs.thirdDerivatives = (integrator.getMethod() == Integrator::ZhangSkeel);
         const auto* langevin = dynamic_cast<const OpenMMStiff::ZhangSkeelLangevinIntegrator*>(&integrator);
         if (langevin != nullptr && !langevin->getThermalizeStiffModes())
             selection.rows.period = std::numeric_limits<double>::infinity();
@@ -69,7 +70,7 @@ public:
 
     /** Compute f for the Context's present positions, unless it is still that of the last step. */
     void update(const Integrator& integrator) {
-        if (lastStep.isContinuedBy(state.positions(), Dependencies(state, integrator)))
+        if (lastStep.isContinuedBy(state.positions(), findDependencies(integrator)))
             return;
         state.computeVirtualSites();
         compute(integrator);
@@ -118,24 +119,16 @@ public:
 
 private:
     /** What f depends on beside positions and parameters, and what nobody announces a change of. */
-    struct Dependencies {
-        double stepSize = 0, beta = 0, tolerance = 0;
-        Integrator::Method method = Integrator::SimplifiedStiff;
-        int stiffGroups = 0, integrationGroups = 0;
-        stiffcore::Box box = {};
-        Dependencies() = default;
-        Dependencies(const State& state, const Integrator& integrator)
-                : stepSize(integrator.getStepSize()), beta(integrator.getBeta()),
-                  tolerance(integrator.getNewtonTolerance()), method(integrator.getMethod()),
-                  stiffGroups(integrator.getStiffForceGroups()),
-                  integrationGroups(integrator.getIntegrationForceGroups()), box(state.box()) {
-        }
-        bool operator==(const Dependencies& other) const {
-            return stepSize == other.stepSize && beta == other.beta && tolerance == other.tolerance &&
-                   method == other.method && stiffGroups == other.stiffGroups &&
-                   integrationGroups == other.integrationGroups && box == other.box;
-        }
-    };
+    using Dependencies = std::tuple<double, double, double, Integrator::Method, int, int, stiffcore::Box>;
+    Dependencies findDependencies(const Integrator& integrator) const {
+        return {integrator.getStepSize(),
+                integrator.getBeta(),
+                integrator.getNewtonTolerance(),
+                integrator.getMethod(),
+                integrator.getStiffForceGroups(),
+                integrator.getIntegrationForceGroups(),
+                state.box()};
+    }
 
     static double factor(const Integrator& integrator) {
         const double h = integrator.getStepSize();
@@ -143,7 +136,7 @@ private:
     }
 
     void compute(const Integrator& integrator) {
-        dependencies = Dependencies(state, integrator);
+        dependencies = findDependencies(integrator);
         blocks.setGlobals(state.getParameters());
         numIterations = 0;
         switch (integrator.getMethod()) {
@@ -183,9 +176,9 @@ private:
         computeSimplified(integrator, stiff);
         std::fill(contraction.begin(), contraction.end(), OpenMM::Vec3());
         const double* positions = components(state.positions());
+        const stiffcore::Box box = state.box();
         const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
-            return contractThirdDerivatives(batch, positions, components(implicit), dependencies.box, work,
-                                            components(contraction));
+            return contractThirdDerivatives(batch, positions, components(implicit), box, work, components(contraction));
         });
         if (!failed.empty())
             refuse("the third derivatives of the potential of " + failed + " are not finite", integrator);
@@ -321,13 +314,11 @@ private:
         });
         if (failed.empty())
             return;
-        const std::string notFinite = blocks.forEach([&](const auto& batch, auto& work) {
-            gather(batch, components(positions), work.x);
-            gather(batch, components(F), work.forces);
-            return areFinite(batch, work.x) & areFinite(batch, work.forces);
-        });
-        if (!notFinite.empty())
-            refuse("the forces on " + notFinite + " are not finite", integrator);
+        for (const Vectors* vectors : {&positions, &F}) {
+            const std::string notFinite = blocks.findNotFinite(*vectors);
+            if (!notFinite.empty())
+                refuse("the forces on " + notFinite + " are not finite", integrator);
+        }
         refuse("the matrix M + beta h^2 H1 of " + failed + " is " +
                        (mayBeIndefinite ? "singular" : "not positive definite"),
                integrator);
@@ -344,7 +335,7 @@ private:
     HostParticles<Backend>& particles;
     HostStiffTerms<Backend> blocks;
     std::string className;
-    Dependencies dependencies;
+    Dependencies dependencies = {};
     LastStep<Dependencies> lastStep;
     int numIterations = 0;
     /// a at the positions that f belongs to.

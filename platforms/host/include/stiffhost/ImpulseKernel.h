@@ -17,6 +17,7 @@
 #include <cmath>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace stiffhost {
@@ -55,7 +56,7 @@ public:
         prepare(integrator);
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         const int numMicroSteps = chooseNumMicroSteps(integrator, 1);
-        const bool known = lastStep.isContinuedBy(state.positions(), Dependencies(state, integrator)) && !stateModified;
+        const bool known = lastStep.isContinuedBy(state.positions(), findDependencies(integrator)) && !stateModified;
         particles.orRestore(className, [&] {
             if (!known)
                 computeAccelerations(integrator);
@@ -142,19 +143,10 @@ private:
     static constexpr int maxChosenMicroSteps = 1000;
 
     /** What the accelerations depend on beside positions and parameters, and what nobody announces a change of. */
-    struct Dependencies {
-        Integrator::KickMethod kick = Integrator::Projected;
-        int integrationGroups = 0;
-        stiffcore::Box box = {};
-        Dependencies() = default;
-        Dependencies(const State& state, const Integrator& integrator)
-                : kick(integrator.getKick()), integrationGroups(integrator.getIntegrationForceGroups()),
-                  box(state.box()) {
-        }
-        bool operator==(const Dependencies& other) const {
-            return kick == other.kick && integrationGroups == other.integrationGroups && box == other.box;
-        }
-    };
+    using Dependencies = std::tuple<Integrator::KickMethod, int, stiffcore::Box>;
+    Dependencies findDependencies(const Integrator& integrator) const {
+        return {integrator.getKick(), integrator.getIntegrationForceGroups(), state.box()};
+    }
 
     void prepare(const Integrator& integrator) {
         TermSelection selection;
@@ -163,7 +155,7 @@ private:
         selection.integrationGroups = integrator.getIntegrationForceGroups();
         selection.rows.period = (integrator.getKick() == Integrator::Plain ? 0 : integrator.getProjectedPeriod());
         selection.rows.bends = (integrator.getKick() == Integrator::Mollified);
-        selection.needsFrequency = true;
+        selection.needs.frequency = true;
         if (!blocks.prepare(state.getSystem(), particles.getMasses(), selection, className))
             return;
         lastStep.forget();
@@ -235,8 +227,8 @@ private:
 
     /** Compute what the slow forces do to the velocities, at the Context's present positions. */
     void computeAccelerations(const Integrator& integrator) {
-        dependencies = Dependencies(state, integrator);
-        if (dependencies.kick == Integrator::Mollified)
+        dependencies = findDependencies(integrator);
+        if (integrator.getKick() == Integrator::Mollified)
             computeMollified(integrator);
         else
             computeAtPositions(integrator);
@@ -246,9 +238,10 @@ private:
         state.computeForces(integrator.getIntegrationForceGroups());
         particles.divideByMasses(state.forces(), accelerations);
         const double *x = components(state.positions()), *F = components(state.forces());
+        const stiffcore::Box box = state.box();
         const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
-            computeSlowAccelerations(batch, x, F, dependencies.box, work);
-            const auto projected = projectOnTangentSpace(batch, dependencies.box, work, work.a);
+            computeSlowAccelerations(batch, x, F, box, work);
+            const auto projected = projectOnTangentSpace(batch, box, work, work.a);
             return scatter(projected & areFinite(batch, work.a), batch, work.a, components(accelerations));
         });
         if (!failed.empty())
@@ -258,8 +251,9 @@ private:
 
     void computeMollified(const Integrator& integrator) {
         actual = nearest = state.positions();
+        const stiffcore::Box box = state.box();
         std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
-            return findNearestPoint(batch, components(actual), dependencies.box, work, components(nearest));
+            return findNearestPoint(batch, components(actual), box, work, components(nearest));
         });
         if (!failed.empty()) {
             // If the positions have not been set, OpenMM says so.
@@ -279,15 +273,12 @@ private:
         state.changePositions() = actual;
         particles.divideByMasses(state.forces(), accelerations);
         failed = blocks.forEach([&](const auto& batch, auto& work) {
-            return pullBack(batch, components(actual), components(nearest), components(state.forces()),
-                            dependencies.box, work, components(accelerations));
+            return pullBack(batch, components(actual), components(nearest), components(state.forces()), box, work,
+                            components(accelerations));
         });
         if (failed.empty())
             return;
-        const std::string notFinite = blocks.forEach([&](const auto& batch, auto& work) {
-            gather(batch, components(state.forces()), work.forces);
-            return areFinite(batch, work.forces);
-        });
+        const std::string notFinite = blocks.findNotFinite(state.forces());
         fail(notFinite.empty() ? failed + " is too distorted for the mollified forces"
                                : "the forces on " + notFinite + " are not finite",
              integrator.getStepSize(), "Use a smaller step size, or minimize the energy first");
@@ -310,7 +301,7 @@ private:
 
     // The kick at the end of the last step, which is that at the beginning of the next unless something has changed.
     Vectors accelerations;
-    Dependencies dependencies;
+    Dependencies dependencies = {};
     LastStep<Dependencies> lastStep;
 
     // Scratch: positions, and those with the stiff coordinates at their equilibrium values.

@@ -16,6 +16,7 @@
 #include <cmath>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace stiffhost {
@@ -70,7 +71,7 @@ public:
         const Turn turn(state);
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         const stiffcore::Box box = state.box();
-        const std::vector<int>& free = pairs.getFreeParticles();
+        const std::vector<int>* free = pairs.getFreeParticles();
         const Dependencies dependencies = {box, integrator.getIntegrationForceGroups()};
         const bool known = lastStep.isContinuedBy(state.positions(), dependencies) && !stateModified;
         velocities.orUndo([&] {
@@ -108,7 +109,7 @@ public:
         const double kT = BOLTZ * integrator.getTemperature();
         const stiffcore::OrnsteinUhlenbeck heatBath(integrator.getFriction(), kT, h);
         const stiffcore::Box box = state.box();
-        const std::vector<int>& free = pairs.getFreeParticles();
+        const std::vector<int>* free = pairs.getFreeParticles();
         velocities.orUndo([&] {
             computeAccelerations();
             const double* noise = components(particles.drawNoise(heatBath));
@@ -201,13 +202,7 @@ public:
     }
 
 private:
-    struct Dependencies {
-        stiffcore::Box box;
-        int integrationGroups;
-        bool operator==(const Dependencies& other) const {
-            return box == other.box && integrationGroups == other.integrationGroups;
-        }
-    };
+    using Dependencies = std::tuple<stiffcore::Box, int>;
 
     void computeAccelerations() {
         state.computeForces(integrator->getIntegrationForceGroups());

@@ -66,9 +66,8 @@ template <class Real> struct BlockBatch {
 
 /** The scratch memory of a thread that all kinds of batches have. */
 template <class Real> struct BatchWorkspace {
-    using Vectors = std::vector<Vector3<Real>>;
     /// For each particle: positions [nm], velocities [nm/ps] and accelerations [nm/ps^2].
-    Vectors x, v, a;
+    Vectors3<Real> x, v, a;
 
 protected:
     template <class Batches> explicit BatchWorkspace(const Batches& all) {

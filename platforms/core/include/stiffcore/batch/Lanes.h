@@ -7,9 +7,9 @@
 namespace stiffcore {
 
 /**
- * Eight numbers that are computed with as one, each for another molecule: a scalar type for the numerics. Mixing it with
- * a double means that double in each lane. They take several registers: the solves of small molecules are chains of
- * operations that wait for each other, and of two or four such chains one works while others wait.
+ * Eight numbers that are computed with as one, each for another molecule: a scalar type for the numerics. Mixing it
+ * with a double means that double in each lane. They take several registers: the solves of small molecules are chains
+ * of operations that wait for each other, and of two or four such chains one works while others wait.
  *
  * They are kept in vectors of the size of a register (an extension of GCC and Clang), and comparisons are masks of the
  * same size, so that nothing goes through memory one lane at a time: a register that is loaded just after has to wait

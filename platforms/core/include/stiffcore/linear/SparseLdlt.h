@@ -76,12 +76,6 @@ public:
     double pivot(int i) const {
         return 1 / inversePivots[place[i]];
     }
-    /**
-     * Count the pivots above a threshold: for a positive semi-definite matrix, its numerical rank.
-     */
-    int countPivots(double threshold) const {
-        return std::count_if(inversePivots.begin(), inversePivots.end(), [&](double d) { return 1 / d > threshold; });
-    }
     /** The logarithm of the determinant, from the factors of a positive definite matrix. */
     double logDeterminant() const {
         double sum = 0;

@@ -16,8 +16,8 @@
  *
  * where z = s(x), or the length of a constraint; velocities change by these moves over t. The residual z' - s(x')
  * depends on l with the Jacobian -(G(x') M^-1 G0^T + 1/kappa), close to -A: small blocks are solved by Newton's method,
- * large ones with the factors of A while that converges (M-SHAKE and its quasi-Newton form, Kraeutler, van Gunsteren and
- * Huenenberger 2001). The iterations make one more correction after the residual has become small enough: it costs
+ * large ones with the factors of A while that converges (M-SHAKE and its quasi-Newton form, Kraeutler, van Gunsteren
+ * and Huenenberger 2001). The iterations make one more correction after the residual has become small enough: it costs
  * little, and what it leaves is far below the tolerance, so that energy does not drift.
  */
 namespace stiffcore {

@@ -6,8 +6,9 @@
 
 /**
  * The extended system of a mass penalty: kinetic energy 1/2 v^T M v + 1/2 sum kappa_p w_p^2, tied by w = G(x) v, where
- * G = ds/dx: implicit mass-matrix penalization (Bennett 1975; Plechac and Rousset 2010; see docs/mass-penalty.md). With the matrix A = G M^-1 G^T + 1/kappa, the velocities (v, w) closest to given ones, in the
- * metric of the kinetic energy, that are tied are
+ * G = ds/dx: implicit mass-matrix penalization (Bennett 1975; Plechac and Rousset 2010; see docs/mass-penalty.md). With
+ * the matrix A = G M^-1 G^T + 1/kappa, the velocities (v, w) closest to given ones, in the metric of the kinetic
+ * energy, that are tied are
  *
  *     A l = w - G v,    v <- v + M^-1 G^T l,    w <- w - l / kappa.
  *
@@ -38,12 +39,11 @@ void computeLengths(const PairBatch<Real>& batch, const Box& box, PairWorkspace<
 /** Assemble A. If constrainedOnly, rows and columns of penalized pairs become those of the identity. */
 template <class Real>
 void assemblePairs(const PairBatch<Real>& batch, bool constrainedOnly, PairWorkspace<Real>& work) {
-    std::copy_n(batch.added.begin(), batch.numRows(), work.added.begin());
-    std::copy_n(batch.inverseReducedMasses.begin(), batch.numRows(), work.inverseMasses.begin());
     if (constrainedOnly)
-        assembleRows(batch, work, [&](int p) { return batch.row(p).constrained; });
+        assembleRows(batch, batch.inverseReducedMasses, batch.added, work,
+                     [&](int p) { return batch.row(p).constrained; });
     else
-        assembleRows(batch, work);
+        assembleRows(batch, batch.inverseReducedMasses, batch.added, work, [](int) { return true; });
 }
 
 /** Factor A at work.x, where the directions have been computed. */
@@ -186,7 +186,7 @@ template <class Real> double computeLogMassRatio(const PairBatch<Real>& batch, P
     for (int lane = 0; lane < batch.count; lane++)
         for (int p = 0; p < batch.numRows(); p++)
             if (!batch.row(p).constrained)
-                sum -= std::log(LaneTraits<Real>::lane(batch.inverseInertias[p], lane));
+                sum -= std::log(laneOf(batch.inverseInertias[p], lane));
     return sum;
 }
 
@@ -196,8 +196,8 @@ template <class Real> double computePenaltyEnergy(const PairBatch<Real>& batch, 
     for (int lane = 0; lane < batch.count; lane++)
         for (int p = 0; p < batch.numRows(); p++)
             if (!batch.row(p).constrained) {
-                const double w = LaneTraits<Real>::lane(work.w[p], lane);
-                energy += 0.5 * w * w / LaneTraits<Real>::lane(batch.inverseInertias[p], lane);
+                const double w = laneOf(work.w[p], lane);
+                energy += 0.5 * w * w / laneOf(batch.inverseInertias[p], lane);
             }
     return energy;
 }

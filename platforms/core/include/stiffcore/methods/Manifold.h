@@ -144,9 +144,8 @@ MaskOf<Real> findNearestPoint(const StiffBatch<Real>& batch, const double* q, co
     for (int iteration = 0; iteration < maxNewtonIterations; iteration++) {
         if (findFalse<Real>(found | !possible, batch.count) < 0)
             break;
-        chooseBendDirections(rows, box, work);
-        computeCurvature(batch, box, work);
         possible = possible & factorTangentSpace(batch, box, work);
+        computeCurvature(batch, box, work);
         Real deviation = 0;
         for (int p = 0; p < numRows; p++)
             visitRow(rows, p, work, box, [&](const auto& coordinate) {

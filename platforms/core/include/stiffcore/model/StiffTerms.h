@@ -14,8 +14,8 @@ namespace stiffcore {
  */
 struct StiffCoordinate {
     enum class Kind { Distance, Angle };
-    /// What of it is a row of the Jacobian that a method imposes: nothing, the coordinate, or the two bends that take the
-    /// place of a straight angle (see Bend).
+    /// What of it is a row of the Jacobian that a method imposes: nothing, the coordinate, or the two bends that take
+    /// the place of a straight angle (see Bend).
     enum class Use { None, Coordinate, Bends };
     Kind kind;
     /// The particles, in the order of the Force: two for a distance; three for an angle, its vertex in the middle.
@@ -52,6 +52,17 @@ struct HarmonicTerm {
 };
 
 /**
+ * What a method asks of stiff terms: the matrix M + c H1, third derivatives, the frequency of the stiffest mode.
+ */
+struct StiffNeeds {
+    bool hessian = false, thirdDerivatives = false, frequency = false;
+
+    bool operator==(const StiffNeeds& other) const {
+        return hessian == other.hessian && thirdDerivatives == other.thirdDerivatives && frequency == other.frequency;
+    }
+};
+
+/**
  * The stiff part of a potential: stiff coordinates, and potentials of these and of others. A coordinate has either a
  * harmonic potential or one among the functions.
  */
@@ -61,14 +72,12 @@ struct StiffTerms {
     std::vector<HarmonicTerm> harmonics;
     std::vector<FunctionTerm> functionTerms;
     TermFunctions functions;
-    /// What a method asks of them: the matrix M + c H1, third derivatives, the frequency of the stiffest mode.
-    bool needsHessian = false, needsThirdDerivatives = false, needsFrequency = false;
+    StiffNeeds needs;
 
     bool operator==(const StiffTerms& other) const {
         return coordinates == other.coordinates && harmonics == other.harmonics &&
                functionTerms == other.functionTerms && describe(functions) == describe(other.functions) &&
-               needsHessian == other.needsHessian && needsThirdDerivatives == other.needsThirdDerivatives &&
-               needsFrequency == other.needsFrequency;
+               needs == other.needs;
     }
 };
 

@@ -114,13 +114,13 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
 
 /** The scratch memory of one thread. */
 template <class Real> struct PairWorkspace : RowWorkspace<Real> {
-    using Vectors = std::vector<Vector3<Real>>;
     /// For each particle: random numbers, and positions where a solve starts [nm].
-    Vectors noise, start;
-    /// For each pair: its direction before a motion (after it, it is its gradient), and a sum of neighbours' directions.
-    Vectors gradientsBefore, y;
-    /// For each pair: its length [nm], the auxiliary coordinate z [nm] and its velocity w [nm/ps], the noise of that, and
-    /// a correction of the multipliers.
+    Vectors3<Real> noise, start;
+    /// For each pair: its direction before a motion (after it, it is its gradient), and a sum of neighbours'
+    /// directions.
+    Vectors3<Real> gradientsBefore, y;
+    /// For each pair: its length [nm], the auxiliary coordinate z [nm] and its velocity w [nm/ps], the noise of that,
+    /// and a correction of the multipliers.
     std::vector<Real> r, z, w, pairNoise, correction;
     /// A small matrix that is not symmetric, and the inverse of A.
     std::vector<Real> newtonMatrix, inverse;

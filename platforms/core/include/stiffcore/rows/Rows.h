@@ -15,14 +15,15 @@
  *
  *     A lambda = r - G v,    v <- v + M^-1 G^T lambda.
  *
- * With D = 0 that is the projection on the velocities that are allowed, orthogonal in the metric of the masses. Dependent
- * coordinates (rings, tetrahedral centres) have a singular G M^-1 G^T; a small D, relative to its diagonal, mends that. D
- * may also be what the method wants there: 1/kappa of an inertia, the compliance of a constraint.
+ * With D = 0 that is the projection on the velocities that are allowed, orthogonal in the metric of the masses.
+ * Dependent coordinates (rings, tetrahedral centres) have a singular G M^-1 G^T; a small D, relative to its diagonal,
+ * mends that. D may also be what the method wants there: 1/kappa of an inertia, the compliance of a constraint.
  */
 namespace stiffcore {
 
-/// D relative to the diagonal of G M^-1 G^T where coordinates are to be imposed exactly, as far as they are independent.
-/// With unit diagonal, it leaves of a velocity along an eigenvector with eigenvalue e the fraction regularization/e.
+/// D relative to the diagonal of G M^-1 G^T where coordinates are to be imposed exactly, as far as they are
+/// independent. With unit diagonal, it leaves of a velocity along an eigenvector with eigenvalue e the fraction
+/// regularization/e.
 constexpr double rowRegularization = 1e-9;
 /// A coordinate is independent of the earlier ones if its pivot, relative to the diagonal, exceeds this. (That is the
 /// squared sine of the angle between its gradient and those of the earlier coordinates.)
@@ -116,8 +117,8 @@ template <class Real, class RowType> struct RowBatch : BlockBatch<Real> {
 template <class Real> struct RowWorkspace : BatchWorkspace<Real> {
     /// The gradients of all rows [unit of s / nm].
     std::vector<Vector3<Real>> gradients;
-    /// For each row: the diagonal of G M^-1 G^T [unit of s^2 / (dalton nm^2)], D in the same unit, and rates that become
-    /// multipliers.
+    /// For each row: the diagonal of G M^-1 G^T [unit of s^2 / (dalton nm^2)], D in the same unit, and rates that
+    /// become multipliers.
     std::vector<Real> inverseMasses, added, multipliers;
     /// A, if it is small.
     std::vector<Real> matrix;
@@ -144,8 +145,6 @@ protected:
         matrix.resize(numValues);
     }
 };
-
-template <class Real> using Gradients = std::vector<Vector3<Real>>;
 
 // One row. Arrays are handed on as pointers, which stay in registers: to the compiler, what is written might be the
 // pointers of the vectors.
@@ -219,24 +218,27 @@ void addRegularization(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>&
 }
 
 /**
- * Assemble A = G M^-1 G^T + D from work.gradients, work.inverseMasses and work.added.
+ * Assemble A = G M^-1 G^T + D from work.gradients.
  *
- * @param uses   uses(p) is whether a row counts; if not, it becomes that of the identity
+ * @param inverseMasses   the diagonal of G M^-1 G^T
+ * @param uses            uses(p) is whether a row counts; if not, it becomes that of the identity
  */
 template <class Real, class RowType, class Uses>
-void assembleRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Uses&& uses) {
+void assembleRows(const RowBatch<Real, RowType>& batch, const std::vector<Real>& inverseMasses,
+                  const std::vector<Real>& D, RowWorkspace<Real>& work, Uses&& uses) {
     const SchurPattern& schur = batch.rowPattern->schur;
     const Vector3<Real>* g = work.gradients.data();
     Real* A = work.matrixValues(batch);
     std::fill_n(A, schur.layout.getNumValues(), Real(0));
     for (int p = 0; p < batch.numRows(); p++)
-        A[schur.diagonalSlots[p]] = uses(p) ? Real(work.inverseMasses[p] + work.added[p]) : Real(1);
+        A[schur.diagonalSlots[p]] = uses(p) ? Real(inverseMasses[p] + D[p]) : Real(1);
     for (size_t i = 0; i < schur.couplings.size(); i++)
         if (uses(schur.couplings[i].p) && uses(schur.couplings[i].q))
             A[schur.slots[i]] += multiplyCoupled(batch, i, g, g);
 }
+/** The same, with what work.inverseMasses and work.added hold. */
 template <class Real, class RowType> void assembleRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
-    assembleRows(batch, work, [](int) { return true; });
+    assembleRows(batch, work.inverseMasses, work.added, work, [](int) { return true; });
 }
 
 /** Factor A; in which lanes it is positive definite. */
@@ -253,8 +255,8 @@ void solveRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, s
 
 /** v <- v + M^-1 G^T multipliers */
 template <class Real, class RowType>
-void addImpulses(const RowBatch<Real, RowType>& batch, const Gradients<Real>& gradients,
-                 const std::vector<Real>& multipliers, Gradients<Real>& vectors) {
+void addImpulses(const RowBatch<Real, RowType>& batch, const Vectors3<Real>& gradients,
+                 const std::vector<Real>& multipliers, Vectors3<Real>& vectors) {
     const RowType* rows = batch.rowPattern->rows.data();
     const Vector3<Real>* g = gradients.data();
     const Real *lambda = multipliers.data(), *inverseMasses = batch.inverseMasses.data();
@@ -268,7 +270,7 @@ void addImpulses(const RowBatch<Real, RowType>& batch, const Gradients<Real>& gr
  * multipliers lambda come in the place of the rates.
  */
 template <class Real, class RowType>
-void imposeRates(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Gradients<Real>& v) {
+void imposeRates(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Vectors3<Real>& v) {
     for (int p = 0; p < batch.numRows(); p++)
         work.multipliers[p] -= computeRate(batch.row(p), work.gradients.data(), v.data());
     solveRows(batch, work, work.multipliers);
@@ -277,7 +279,7 @@ void imposeRates(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work,
 
 /** Change velocities to the closest ones under which no coordinate moves, with the factors of A. */
 template <class Real, class RowType>
-void projectOnRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Gradients<Real>& v) {
+void projectOnRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Vectors3<Real>& v) {
     std::fill_n(work.multipliers.begin(), batch.numRows(), Real(0));
     imposeRates(batch, work, v);
 }
@@ -288,7 +290,7 @@ void projectOnRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& wor
  * @param add   called as add(p, q, value), perhaps several times for an entry
  */
 template <class Real, class RowType, class Add>
-void visitProduct(const RowBatch<Real, RowType>& batch, const Gradients<Real>& one, const Gradients<Real>& other,
+void visitProduct(const RowBatch<Real, RowType>& batch, const Vectors3<Real>& one, const Vectors3<Real>& other,
                   const std::vector<Real>& D, Add&& add) {
     const SchurPattern& schur = batch.rowPattern->schur;
     const Vector3<Real>*g = one.data(), *h = other.data();

@@ -20,8 +20,8 @@
 #include <vector>
 
 /**
- * The stiff terms of blocks: coordinates s(x), which are rows of a Jacobian G, harmonic potentials of them, and functions
- * of other coordinates. Together these make the potential V1(x) with the Hessian H1.
+ * The stiff terms of blocks: coordinates s(x), which are rows of a Jacobian G, harmonic potentials of them, and
+ * functions of other coordinates. Together these make the potential V1(x) with the Hessian H1.
  */
 namespace stiffcore {
 
@@ -66,7 +66,7 @@ struct StiffPattern {
         for (const StiffRow& row : smoothRows)
             atoms.push_back(row.atoms);
         smoothCouplings = findCouplings(atoms, numMobile);
-        if (!all.needsHessian)
+        if (!all.needs.hessian)
             return;
         hessian = std::make_unique<MatrixLayout>(3 * numMobile, findHessianEntries());
         for (PatternTerm& term : harmonics)
@@ -83,7 +83,7 @@ struct StiffPattern {
 
     static std::vector<std::string> describeShared(const StiffTerms& all) {
         std::vector<std::string> shared = stiffcore::describe(all.functions);
-        for (bool need : {all.needsHessian, all.needsThirdDerivatives, all.needsFrequency})
+        for (bool need : {all.needs.hessian, all.needs.thirdDerivatives, all.needs.frequency})
             shared.push_back(std::to_string(need));
         return shared;
     }
@@ -94,7 +94,7 @@ struct StiffPattern {
         for (int t : block.terms) {
             const StiffCoordinate& s = all.coordinates[t];
             build.insert(build.end(), {int(s.kind), s.periodic, findHarmonic(all, t) != nullptr, int(s.use),
-                                       all.needsFrequency && s.straight});
+                                       all.needs.frequency && s.straight});
             for (int atom : findPlaces(block, s))
                 build.push_back(atom);
         }
@@ -140,7 +140,7 @@ private:
     static std::vector<StiffRow> findRows(const Block& block, const StiffTerms& all, bool smooth) {
         using Use = StiffCoordinate::Use;
         std::vector<StiffRow> found;
-        if (smooth && !all.needsFrequency)
+        if (smooth && !all.needs.frequency)
             return found;
         int numHarmonics = 0, firstGradient = 0;
         for (int t : block.terms) {
@@ -242,19 +242,18 @@ template <class Real> struct StiffBatch : RowBatch<Real, StiffRow> {
 
 /** The scratch memory of one thread. */
 template <class Real> struct StiffWorkspace : RowWorkspace<Real> {
-    using Vectors = std::vector<Vector3<Real>>;
     /// For each particle: forces [kJ/mol/nm], where a solve starts [nm], and what iterations need.
-    Vectors forces, start, residual, direction, image;
+    Vectors3<Real> forces, start, residual, direction, image;
     /// The small matrix M + c H1, and the solution of a system with it.
     std::vector<Real> hessian, solution;
     /// For each row, the blocks of its Hessian; the direction of a bend.
     std::vector<Matrix3<Real>> rowHessians;
-    Vectors bendDirections;
+    Vectors3<Real> bendDirections;
     /// For the bound of a frequency: gradients of the smooth rows, their couplings, and two numbers for each row.
-    Vectors smoothGradients;
+    Vectors3<Real> smoothGradients;
     std::vector<Real> stiffness, couplings, current, next;
-    /// The functions of function terms; positions in one lane, the gradients of a term's coordinates, four for each, and
-    /// the blocks of its Hessian.
+    /// The functions of function terms; positions in one lane, the gradients of a term's coordinates, four for each,
+    /// and the blocks of its Hessian.
     std::vector<FunctionCopy> functions;
     std::vector<Vector3<double>> laneOfX, coordinateGradients;
     std::vector<Matrix3<Real>> termHessian;
@@ -288,11 +287,11 @@ template <class Real> struct StiffWorkspace : RowWorkspace<Real> {
         for (auto* numbers : {&stiffness, &current, &next})
             numbers->resize(numSmooth);
         for (const auto& function : terms.functions)
-            functions.emplace_back(*function, terms.needsThirdDerivatives ? 3 : 2);
-        laneOfX.resize(terms.functions.empty() && !terms.needsThirdDerivatives ? 0 : numParticles);
+            functions.emplace_back(*function, terms.needs.thirdDerivatives ? 3 : 2);
+        laneOfX.resize(terms.functions.empty() && !terms.needs.thirdDerivatives ? 0 : numParticles);
         coordinateGradients.resize(4 * numCoordinates);
         termHessian.resize(numAtoms * (numAtoms + 1) / 2);
-        if (terms.needsThirdDerivatives) {
+        if (terms.needs.thirdDerivatives) {
             line.resize(numParticles);
             contraction.resize(numParticles);
             lineGradients.resize(4 * numCoordinates);
@@ -348,7 +347,7 @@ void visitRow(const std::vector<StiffRow>& rows, int p, const StiffWorkspace<Rea
 /** Compute the gradients of rows at work.x. */
 template <class Real>
 void computeGradients(const std::vector<StiffRow>& rows, const Box& box, StiffWorkspace<Real>& work,
-                      Gradients<Real>& gradients) {
+                      Vectors3<Real>& gradients) {
     chooseBendDirections(rows, box, work);
     for (size_t p = 0; p < rows.size(); p++)
         visitRow(rows, p, work, box, [&](const auto& coordinate) {
