@@ -73,6 +73,6 @@ int HMMIntegrator::computeNumMicroEvaluations() const {
     return filter == HalfBump ? inHalf : 2 * inHalf - 1;
 }
 
-vector<string> HMMIntegrator::getKernelNames() {
-    return {StepKernel<HMMIntegrator>::Name()};
+std::string HMMIntegrator::getKernelName() const {
+    return StepKernel<HMMIntegrator>::Name();
 }

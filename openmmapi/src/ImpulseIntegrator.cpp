@@ -55,6 +55,6 @@ std::unique_ptr<StiffMotion> ImpulseIntegrator::findStiffMotion() {
     return motion;
 }
 
-std::vector<std::string> ImpulseIntegrator::getKernelNames() {
-    return {IntegrateImpulseStepKernel::Name()};
+std::string ImpulseIntegrator::getKernelName() const {
+    return IntegrateImpulseStepKernel::Name();
 }

@@ -88,8 +88,8 @@ std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {
     return motion;
 }
 
-vector<std::string> MassPenaltyIntegrator::getKernelNames() {
-    return {IntegrateMassPenaltyStepKernel::Name()};
+std::string MassPenaltyIntegrator::getKernelName() const {
+    return IntegrateMassPenaltyStepKernel::Name();
 }
 
 vector<Vec3> MassPenaltyIntegrator::getVelocitiesForTemperature(const System& system, double temperature,

@@ -261,8 +261,8 @@ vector<double> SpookIntegrator::getMultipliers() {
     return kernel.getAs<IntegrateSpookStepKernel>().getMultipliers();
 }
 
-vector<string> SpookIntegrator::getKernelNames() {
-    return {IntegrateSpookStepKernel::Name()};
+std::string SpookIntegrator::getKernelName() const {
+    return IntegrateSpookStepKernel::Name();
 }
 
 vector<Vec3> SpookIntegrator::getVelocitiesForTemperature(const System& system, double temperature,

@@ -1,6 +1,7 @@
 #include "openmmstiff/StiffIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/CheckpointTag.h"
+#include "openmmstiff/internal/PlatformKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
 #include "setup/StiffMotion.h"
 #include "openmm/AndersenThermostat.h"
@@ -63,7 +64,7 @@ void StiffIntegrator::initialize(ContextImpl& contextRef) {
     examinedStep = 0;
     warning.clear();
     try {
-        kernel = context->getPlatform().createKernel(getKernelNames()[0], contextRef);
+        kernel = context->getPlatform().createKernel(getKernelName(), contextRef);
         kernel.getAs<StiffStepKernel>().initialize(*context, *this, getClassName());
         if (const auto* thermostat = dynamic_cast<const LangevinThermostat*>(this))
             kernel.getAs<StiffStepKernel>().initializeRandom(thermostat->getRandomNumberSeed());
@@ -77,6 +78,16 @@ void StiffIntegrator::initialize(ContextImpl& contextRef) {
     }
 }
 
+std::vector<std::string> StiffIntegrator::getKernelNames() {
+    // OpenMM asks for them just before it looks which platforms have them.
+    completePlatforms();
+    return {getKernelName()};
+}
+
+std::string StiffIntegrator::describeKernels(const Platform& platform) {
+    return OpenMMStiff::describeKernels(platform);
+}
+
 void StiffIntegrator::cleanup() {
     kernel = Kernel();
 }
@@ -86,10 +97,17 @@ class StiffIntegrator::Stepping {
 public:
     explicit Stepping(StiffIntegrator& integrator) : integrator(integrator) {
         integrator.stepping = true;
+        integrator.kernel.getAs<StiffStepKernel>().beginSteps();
     }
     ~Stepping() {
         integrator.stepping = false;
-        integrator.remember();
+        try {
+            integrator.kernel.getAs<StiffStepKernel>().endSteps();
+            integrator.remember();
+        }
+        catch (...) {
+            // A device is lost, which the next call will say.
+        }
     }
 
 private:
@@ -182,15 +200,21 @@ void StiffIntegrator::examineStep() {
 
 /** What ContextImpl::updateContextState() does; the kernel learns of collisions. */
 bool StiffIntegrator::updateContextState() {
+    StiffStepKernel& stepKernel = kernel.getAs<StiffStepKernel>();
     bool stateModified = false;
     for (ForceImpl* force : context->getForceImpls()) {
         const bool collides = dynamic_cast<const AndersenThermostat*>(&force->getOwner()) != nullptr;
-        if (collides)
-            kernel.getAs<StiffStepKernel>().beginCollisions(*context);
+        if (collides) {
+            stepKernel.forcesHaveActed(stateModified);
+            stepKernel.beginCollisions(*context);
+        }
         force->updateContextState(*context, stateModified);
-        if (collides)
-            kernel.getAs<StiffStepKernel>().endCollisions(*context);
+        if (collides) {
+            stepKernel.forcesHaveActed(stateModified);
+            stepKernel.endCollisions(*context);
+        }
     }
+    stepKernel.forcesHaveActed(stateModified);
     return stateModified;
 }
 
@@ -206,14 +230,17 @@ void StiffIntegrator::stateChanged(State::DataType changed) {
         return;
     if (!came)
         kernel.getAs<StiffStepKernel>().stateChanged(changed);
-    if (!stepping)
+    if (stepping)
+        return;
+    if (changed == State::Parameters)
+        remembered.parameters = context->getParameters();
+    else
         remember();
 }
 
 /** Remember the state of the Context, for the case that a checkpoint is refused after OpenMM has loaded its part. */
 void StiffIntegrator::remember() {
-    context->getPositions(remembered.positions);
-    context->getVelocities(remembered.velocities);
+    kernel.getAs<StiffStepKernel>().getState(*context, remembered.positions, remembered.velocities);
     context->getPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
     remembered.parameters = context->getParameters();
     remembered.time = context->getTime();
@@ -223,9 +250,8 @@ void StiffIntegrator::remember() {
 void StiffIntegrator::bringBack() {
     bringingBack = true; // these are not changes
     if (!remembered.positions.empty()) {
-        context->setPositions(remembered.positions);
-        context->setVelocities(remembered.velocities);
         context->setPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
+        kernel.getAs<StiffStepKernel>().setState(*context, remembered.positions, remembered.velocities);
         for (const auto& parameter : remembered.parameters)
             context->setParameter(parameter.first, parameter.second);
     }

@@ -67,8 +67,8 @@ std::unique_ptr<StiffMotion> ZhangSkeelIntegrator::findStiffMotion() {
     return motion;
 }
 
-vector<string> ZhangSkeelIntegrator::getKernelNames() {
-    return {IntegrateZhangSkeelStepKernel::Name()};
+std::string ZhangSkeelIntegrator::getKernelName() const {
+    return IntegrateZhangSkeelStepKernel::Name();
 }
 
 vector<Vec3> ZhangSkeelIntegrator::getPropagatedPositions() const {

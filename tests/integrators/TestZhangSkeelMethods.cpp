@@ -371,7 +371,7 @@ void testNewmarkWithForcesOfAnyPrecision(Platform& platform) {
     ASSERT(std::abs(change) < 0.02 * kinetic);
     ASSERT(most < 20);
     integrator.setNewtonTolerance(1e-12);
-    if (platform.supportsDoublePrecision()) {
+    if (hasPreciseForces(platform)) {
         integrator.step(1);
         return;
     }
@@ -444,7 +444,7 @@ void testBondsToVirtualSitesAreSlow(Platform& platform) {
                 integrator.step(50);
                 ends.push_back(getPositions(context));
             }
-            ASSERT(largestDifference(ends[0], ends[1]) < (platform.supportsDoublePrecision() ? 1e-9 : 1e-6));
+            ASSERT(largestDifference(ends[0], ends[1]) < (hasPreciseForces(platform) ? 1e-9 : 1e-6));
         }
     // Where a force of stiff groups is F1, all of it has to have a Hessian.
     Model model = makeWaterWithBoundSite(true);

@@ -168,7 +168,7 @@ public:
     int computeNumMicroEvaluations() const;
 
 protected:
-    std::vector<std::string> getKernelNames() override;
+    std::string getKernelName() const override;
     const char* getClassName() const override {
         return "HMMIntegrator";
     }

@@ -112,7 +112,7 @@ protected:
     const char* getClassName() const override {
         return "ImpulseIntegrator";
     }
-    std::vector<std::string> getKernelNames() override;
+    std::string getKernelName() const override;
     std::unique_ptr<StiffMotion> findStiffMotion() override;
 
 private:

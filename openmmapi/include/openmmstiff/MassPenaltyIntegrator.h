@@ -132,7 +132,7 @@ protected:
     const char* getClassName() const override {
         return "MassPenaltyIntegrator";
     }
-    std::vector<std::string> getKernelNames() override;
+    std::string getKernelName() const override;
     std::unique_ptr<StiffMotion> findStiffMotion() override;
     bool isLimitedByStiffMotion() const override {
         return true;

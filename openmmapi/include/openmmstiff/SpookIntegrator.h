@@ -324,7 +324,7 @@ public:
     }
 
 protected:
-    std::vector<std::string> getKernelNames() override;
+    std::string getKernelName() const override;
     const char* getClassName() const override {
         return "SpookIntegrator";
     }

@@ -4,6 +4,7 @@
 #include "internal/windowsExportStiff.h"
 #include "openmm/Integrator.h"
 #include "openmm/Kernel.h"
+#include "openmm/Platform.h"
 #include "openmm/Vec3.h"
 #include <iosfwd>
 #include <map>
@@ -66,6 +67,13 @@ public:
      * @return the warning; empty if there is none, or if it has been taken
      */
     std::string takeWarning();
+    /**
+     * Describe the kernels that a platform has for the integrators of this plugin: how they work, and for which
+     * instructions they are compiled.
+     *
+     * @return the description; empty if there are none, and then a Context on this platform is refused with the reason
+     */
+    static std::string describeKernels(const OpenMM::Platform& platform);
 
 protected:
     /**
@@ -76,6 +84,11 @@ protected:
      * Get the name of the subclass, as it stands in error messages.
      */
     virtual const char* getClassName() const = 0;
+    /**
+     * Get the name by which platforms know the kernel.
+     */
+    virtual std::string getKernelName() const = 0;
+    std::vector<std::string> getKernelNames() final;
     /**
      * Advance by one step. By default the kernel executes one; an integrator with a heat bath asks for another.
      *

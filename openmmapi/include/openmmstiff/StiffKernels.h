@@ -50,6 +50,28 @@ public:
      */
     virtual void adoptState(OpenMM::ContextImpl& context) = 0;
     /**
+     * Called before the first and after the last of steps that follow one another: in between nobody else changes the
+     * Context, but for forces.
+     */
+    virtual void beginSteps() = 0;
+    virtual void endSteps() = 0;
+    /**
+     * Called when forces have acted on the Context before a step: velocities may have changed.
+     *
+     * @param onPositions   whether positions or box vectors have changed
+     */
+    virtual void forcesHaveActed(bool onPositions) = 0;
+    /**
+     * Get the positions [nm] and velocities [nm/ps] as a step takes them, which may be more exact than the Context is.
+     */
+    virtual void getState(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& positions,
+                          std::vector<OpenMM::Vec3>& velocities) = 0;
+    /**
+     * Put back what getState() has given, without a word to anybody.
+     */
+    virtual void setState(OpenMM::ContextImpl& context, const std::vector<OpenMM::Vec3>& positions,
+                          const std::vector<OpenMM::Vec3>& velocities) = 0;
+    /**
      * Called before and after an AndersenThermostat draws velocities of some particles.
      */
     virtual void beginCollisions(OpenMM::ContextImpl&) {

@@ -130,7 +130,7 @@ protected:
     const char* getClassName() const override {
         return "ZhangSkeelIntegrator";
     }
-    std::vector<std::string> getKernelNames() override;
+    std::string getKernelName() const override;
     std::unique_ptr<StiffMotion> findStiffMotion() override;
     bool isLimitedByStiffMotion() const override {
         return true;

@@ -3,19 +3,22 @@
 
 #include "SimTKOpenMMUtilities.h"
 #include "openmm/internal/ContextImpl.h"
-#include "stiffhost/HostState.h"
+#include "stiffhost/InPlaceState.h"
+#include <iosfwd>
+#include <memory>
 
 namespace stiffreference {
 
 /**
- * The Reference platform's way: one thread, and OpenMM's random numbers in double precision.
+ * The Reference platform's way: one thread, and OpenMM's random numbers in double precision, which its checkpoints
+ * hold.
  */
 class SerialBackend {
 public:
     /// One small block at a time.
     using Real = double;
-    using State = stiffhost::HostState;
-    explicit SerialBackend(OpenMM::ContextImpl&) {
+    std::unique_ptr<stiffhost::HostState> makeState(OpenMM::ContextImpl& context) {
+        return std::make_unique<stiffhost::InPlaceState>(context);
     }
     int getNumThreads() const {
         return 1;
@@ -34,6 +37,10 @@ public:
     }
     double gaussian(int) {
         return OpenMM::SimTKOpenMMUtilities::getNormallyDistributedRandomNumber();
+    }
+    void write(std::ostream&) {
+    }
+    void read(std::istream&) {
     }
 };
 

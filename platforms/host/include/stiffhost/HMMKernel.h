@@ -1,11 +1,12 @@
 #ifndef STIFFHOST_HMM_KERNEL_H_
 #define STIFFHOST_HMM_KERNEL_H_
 
-#include "HostParticles.h"
+#include "HostKernel.h"
 #include "LastStep.h"
 #include "MicroIntegration.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmmstiff/StiffKernels.h"
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -13,18 +14,21 @@
 namespace stiffhost {
 
 /**
- * The macro-steps of the heterogeneous multiscale method on a platform that keeps its state in host memory. See
+ * The macro-steps of the heterogeneous multiscale method in the memory of the host. See
  * HostParticles for the Backend. There is no hidden state.
  */
-template <class Backend> class HMMKernel : public OpenMMStiff::StepKernel<OpenMMStiff::HMMIntegrator> {
+template <class Backend>
+class HMMKernel : public HostKernel<Backend, OpenMMStiff::StepKernel<OpenMMStiff::HMMIntegrator>> {
+    using Base = HostKernel<Backend, OpenMMStiff::StepKernel<OpenMMStiff::HMMIntegrator>>;
+    using Base::backend, Base::className, Base::particles, Base::state;
+    using typename Base::Turn;
+
 public:
     using Integrator = OpenMMStiff::HMMIntegrator;
-    using State = typename Backend::State;
-    using Turn = typename State::Turn;
 
-    HMMKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
-            : StepKernel(name, platform), backend(context), state(context), particles(backend, state),
-              micro(backend, state, particles) {
+    HMMKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
+              OpenMM::ContextImpl& context)
+            : Base(name, platform, std::move(owned), context), micro(backend, state, particles) {
     }
 
     void initialize(OpenMM::ContextImpl& context, const Integrator& integrator) override {
@@ -72,9 +76,9 @@ public:
             lastStep.forget();
     }
 
-    void createCheckpoint(OpenMM::ContextImpl&, std::ostream&) const override {
+    void writeHidden(std::ostream&) const override {
     }
-    void loadCheckpoint(OpenMM::ContextImpl&, std::istream&) override {
+    void readHidden(std::istream&) override {
         lastStep.forget();
     }
     void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode&) const override {
@@ -93,9 +97,6 @@ private:
                 integrator.getPhaseParameter(),      state.box()};
     }
 
-    Backend backend;
-    State state;
-    HostParticles<Backend> particles;
     MicroIntegration<Backend> micro;
     Vectors accelerations; // averaged
     LastStep<Dependencies> lastStep;

@@ -24,9 +24,7 @@ template <class Backend> class HostPairs : public HostBatches<Backend, stiffcore
 public:
     using Integrator = OpenMMStiff::MassPenaltyIntegrator;
     using Pairs = std::vector<OpenMMStiff::PenalizedPair>;
-    using State = typename Backend::State;
-
-    HostPairs(Backend& backend, State& state) : HostBatches<Backend, stiffcore::PairBatch>(backend), state(state) {
+    HostPairs(Backend& backend, HostState& state) : HostBatches<Backend, stiffcore::PairBatch>(backend), state(state) {
     }
 
     /** Prepare, unless that has to wait for positions. */
@@ -76,10 +74,10 @@ public:
     /** Draw the noise of the auxiliary velocities w. */
     const double* drawNoise(const stiffcore::OrnsteinUhlenbeck& flow) {
         Backend& backend = this->backend;
-        backend.forEachPart(pairs.size(), [&](int begin, int end, int thread) {
+        backend.forEachPart(pairs.size(), [&](int begin, int end, int part) {
             for (int p = begin; p < end; p++) {
                 const double scale = flow.amplitude / std::sqrt(pairs[p].inertia);
-                noise[p] = (scale > 0 ? scale * backend.gaussian(thread) : 0);
+                noise[p] = (scale > 0 ? scale * backend.gaussian(part) : 0);
             }
         });
         return noise.data();
@@ -188,7 +186,7 @@ private:
         stiffnessKnown = true;
     }
 
-    State& state;
+    HostState& state;
     std::vector<double> masses;
     std::string className;
     OpenMMStiff::Kept<Settings, Pairs> kept;

@@ -1,6 +1,7 @@
 #ifndef STIFFHOST_HOST_PARTICLES_H_
 #define STIFFHOST_HOST_PARTICLES_H_
 
+#include "HostState.h"
 #include "Vectors.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/System.h"
@@ -18,19 +19,17 @@ namespace stiffhost {
  * The Backend says how loops over particles and blocks run and where random numbers come from:
  *
  *     Real                          the scalar type for small blocks: double, or one with lanes
- *     State                         the kind of state, see HostState
- *     Backend(ContextImpl&)
+ *     makeState(ContextImpl&)       the state of a Context, see HostState
  *     int getNumThreads() const
- *     void forEachPart(int n, f)    calls f(begin, end, thread) for parts of [0, n), a thread's always the same
+ *     void forEachPart(int n, f)    calls f(begin, end, part) for parts of [0, n), which are always the same
  *     void forEachBlock(int n, f)   calls f(i, thread) for each i in [0, n), in any order
  *     void expectSteps(double h)    when a Context is created: how long the steps will be that its forces are for
- *     void initializeRandom(int seed);   double gaussian(int thread)
+ *     void initializeRandom(int seed);   double gaussian(int part)
+ *     void write(ostream&);   void read(istream&)     random numbers, in checkpoints, unless OpenMM keeps them
  */
 template <class Backend> class HostParticles {
 public:
-    using State = typename Backend::State;
-
-    HostParticles(Backend& backend, State& state) : backend(backend), state(state) {
+    HostParticles(Backend& backend, HostState& state) : backend(backend), state(state) {
     }
 
     void initialize() {
@@ -134,8 +133,8 @@ public:
 
     /** Draw the noise of an Ornstein-Uhlenbeck flow; its user may change it before the flow. */
     Vectors& drawNoise(const stiffcore::OrnsteinUhlenbeck& flow) {
-        backend.forEachPart(masses.size(), [&](int begin, int end, int thread) {
-            flow.drawNoise(masses.data(), components(noise), begin, end, [&] { return backend.gaussian(thread); });
+        backend.forEachPart(masses.size(), [&](int begin, int end, int part) {
+            flow.drawNoise(masses.data(), components(noise), begin, end, [&] { return backend.gaussian(part); });
         });
         return noise;
     }
@@ -196,7 +195,7 @@ private:
     }
 
     Backend& backend;
-    State& state;
+    HostState& state;
     std::vector<double> masses, inverseMasses;
     std::vector<char> constrained;
     bool hasConstraints = false;

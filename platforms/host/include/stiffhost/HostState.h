@@ -1,13 +1,13 @@
 #ifndef STIFFHOST_HOST_STATE_H_
 #define STIFFHOST_HOST_STATE_H_
 
-#include "ReferenceConstraints.h"
-#include "ReferencePlatform.h"
 #include "Vectors.h"
 #include "openmm/Platform.h"
 #include "openmm/System.h"
 #include "openmm/internal/ContextImpl.h"
 #include "stiffcore/Geometry.h"
+#include <exception>
+#include <iosfwd>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,37 +16,49 @@ namespace stiffhost {
 
 /**
  * The state of a Context, for one kernel and as long as that lives: all that kernels read and change of a Context goes
- * through here. This one is for platforms that keep it in double precision in the memory of the host: the Reference
- * platform and those derived from it. A Backend names its kind of state, and another kind has the same members. What
- * such a one may rely on, if it has to fetch vectors from a device and to send them back:
+ * through here. Some platforms keep it in the memory of the host (InPlaceState), others on a device, from which it is
+ * fetched and to which it is sent back (CopiedState). So
  *
- *  - A kernel uses the state only while it holds a Turn, and holds one at a time. At the beginning of a turn nothing is
- *    known of the vectors and the box: others may have changed them. At its end, also by an exception, the Context
- *    must have what has been changed.
+ *  - A kernel uses the state only while it holds a Turn, and holds one at a time. At its end, also by an exception, the
+ *    Context has what has been changed.
  *  - Vectors are read through positions(), velocities() and forces(), and changed only through changePositions() and
  *    changeVelocities(). The references are valid until the next call that reaches OpenMM: computeForces(),
- *    computeVirtualSites(), setParameter() and the end of the turn. These must see what has been changed, and
+ *    computeVirtualSites(), setParameter() and the end of the turn. These see what has been changed, and
  *    computeVirtualSites() changes positions itself.
+ *  - Others may change the Context between turns. In steps that follow one another only forces may, and that is told:
+ *    see beginSteps() and forcesHaveActed().
  *  - Changes by a kernel are not announced to the integrator, and positions that have not been set stay so.
  *  - Constraints are solved in the memory of the host, along the directions that they had before: what ContextImpl
  *    offers takes those of the end.
  */
 class HostState {
 public:
-    explicit HostState(OpenMM::ContextImpl& context)
-            : context(context),
-              data(*static_cast<OpenMM::ReferencePlatform::PlatformData*>(context.getPlatformData())) {
+    explicit HostState(OpenMM::ContextImpl& context) : context(context) {
     }
+    virtual ~HostState() = default;
 
     /** A call of a kernel, during which nobody else changes the state. */
     class Turn {
     public:
-        explicit Turn(const HostState&) {
+        explicit Turn(HostState& state) : state(state), numExceptions(std::uncaught_exceptions()) {
+            state.beginTurn();
         }
-        ~Turn() {
+        ~Turn() noexcept(false) {
+            try {
+                state.endTurn();
+            }
+            catch (...) {
+                // An exception that is on its way says what has happened first.
+                if (std::uncaught_exceptions() == numExceptions)
+                    throw;
+            }
         }
         Turn(const Turn&) = delete;
         Turn& operator=(const Turn&) = delete;
+
+    private:
+        HostState& state;
+        const int numExceptions;
     };
 
     const OpenMM::System& getSystem() const {
@@ -56,63 +68,45 @@ public:
         return context.getPlatform().getName();
     }
     /** Whether forces are computed in double precision. */
-    bool hasPreciseForces() const {
-        return context.getPlatform().supportsDoublePrecision();
-    }
+    virtual bool hasPreciseForces() const = 0;
 
     /** Throw OpenMM's exception if the positions have not been set. (No force is in no group, so none is computed.) */
     void requirePositions() {
         context.calcForcesAndEnergy(false, false, 0);
     }
-    const Vectors& positions() const {
-        return *data.positions;
-    }
-    Vectors& changePositions() {
-        return *data.positions;
-    }
-    const Vectors& velocities() const {
-        return *data.velocities;
-    }
-    Vectors& changeVelocities() {
-        return *data.velocities;
-    }
+    virtual const Vectors& positions() = 0;
+    virtual Vectors& changePositions() = 0;
+    virtual const Vectors& velocities() = 0;
+    virtual Vectors& changeVelocities() = 0;
     stiffcore::Box box() const {
+        OpenMM::Vec3 vectors[3];
+        context.getPeriodicBoxVectors(vectors[0], vectors[1], vectors[2]);
         stiffcore::Box box;
         for (int i = 0; i < 3; i++)
             for (int j = 0; j < 3; j++)
-                box.vectors[i][j] = data.periodicBoxVectors[i][j];
+                box.vectors[i][j] = vectors[i][j];
         return box;
     }
 
     /** Compute the forces of some groups at the present positions. */
-    void computeForces(int groups) {
-        context.calcForcesAndEnergy(true, false, groups);
-    }
+    virtual void computeForces(int groups) = 0;
     /** The forces that have been computed last, maybe by somebody else, and of which groups they are. */
-    const Vectors& forces() const {
-        return *data.forces;
-    }
+    virtual const Vectors& forces() = 0;
     int getLastForceGroups() const {
         return context.getLastForceGroups();
     }
-    void computeVirtualSites() {
-        context.computeVirtualSites();
-    }
+    virtual void computeVirtualSites() = 0;
 
     /** Bring positions back to the constraints, along the directions that these have at positions before a motion. */
-    void constrainPositions(Vectors& before, std::vector<double>& inverseMasses, double tolerance) {
-        data.constraints->apply(before, *data.positions, inverseMasses, tolerance);
-    }
-    void constrainVelocities(std::vector<double>& inverseMasses, double tolerance) {
-        data.constraints->applyToVelocities(*data.positions, *data.velocities, inverseMasses, tolerance);
-    }
+    virtual void constrainPositions(Vectors& before, std::vector<double>& inverseMasses, double tolerance) = 0;
+    virtual void constrainVelocities(std::vector<double>& inverseMasses, double tolerance) = 0;
 
     double time() const {
-        return data.time;
+        return context.getTime();
     }
     void advanceTime(double stepSize) {
-        data.time += stepSize;
-        data.stepCount++;
+        context.setTime(context.getTime() + stepSize);
+        context.setStepCount(context.getStepCount() + 1);
     }
 
     const std::map<std::string, double>& getParameters() const {
@@ -126,9 +120,33 @@ public:
         context.setParameter(name, value);
     }
 
-private:
+    // What a state needs to know that works on copies.
+
+    /** From now on, and until endSteps(), nobody but this kernel and forces changes the Context. */
+    virtual void beginSteps() {
+    }
+    virtual void endSteps() {
+    }
+    /**
+     * Forces have acted on the Context between two steps: they may have changed velocities.
+     *
+     * @param onPositions   whether they have changed positions or the box
+     */
+    virtual void forcesHaveActed(bool /*onPositions*/) {
+    }
+    /** What is known more exactly than by the Context itself, for checkpoints. */
+    virtual void write(std::ostream&) {
+    }
+    virtual void read(std::istream&) {
+    }
+
+protected:
+    virtual void beginTurn() {
+    }
+    virtual void endTurn() {
+    }
+
     OpenMM::ContextImpl& context;
-    OpenMM::ReferencePlatform::PlatformData& data;
 };
 
 } // namespace stiffhost

@@ -26,9 +26,7 @@ namespace stiffhost {
 template <class Backend> class ImplicitAccelerations {
 public:
     using Integrator = OpenMMStiff::ZhangSkeelIntegrator;
-    using State = typename Backend::State;
-
-    ImplicitAccelerations(Backend& backend, State& state, HostParticles<Backend>& particles)
+    ImplicitAccelerations(Backend& backend, HostState& state, HostParticles<Backend>& particles)
             : backend(backend), state(state), particles(particles), blocks(backend) {
     }
 
@@ -331,7 +329,7 @@ private:
     /// water, where much larger forces cancel each other.
     static constexpr double singleTolerance = 1e-4;
     Backend& backend;
-    State& state;
+    HostState& state;
     HostParticles<Backend>& particles;
     HostStiffTerms<Backend> blocks;
     std::string className;

@@ -2,7 +2,7 @@
 #define STIFFHOST_IMPULSE_KERNEL_H_
 
 #include "Checkpoints.h"
-#include "HostParticles.h"
+#include "HostKernel.h"
 #include "HostStiffTerms.h"
 #include "LastStep.h"
 #include "SimTKOpenMMRealType.h"
@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -23,28 +24,27 @@
 namespace stiffhost {
 
 /**
- * The steps of the impulse methods on a platform that keeps its state in host memory. See HostParticles for the
+ * The steps of the impulse methods in the memory of the host. See HostParticles for the
  * Backend.
  */
-template <class Backend> class ImpulseKernel : public OpenMMStiff::IntegrateImpulseStepKernel {
+template <class Backend>
+class ImpulseKernel : public HostKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel> {
+    using Base = HostKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel>;
+    using Base::backend, Base::className, Base::particles, Base::state;
+    using typename Base::Turn;
+
 public:
     using Integrator = OpenMMStiff::ImpulseIntegrator;
-    using State = typename Backend::State;
-    using Turn = typename State::Turn;
 
-    ImpulseKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
-            : IntegrateImpulseStepKernel(name, platform), backend(context), state(context), particles(backend, state),
-              blocks(backend) {
+    ImpulseKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
+                  OpenMM::ContextImpl& context)
+            : Base(name, platform, std::move(owned), context), blocks(backend) {
     }
 
     void initialize(OpenMM::ContextImpl&, const Integrator& integrator) override {
         particles.initialize();
         accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
         prepare(integrator);
-    }
-
-    void initializeRandom(int seed) override {
-        backend.initializeRandom(seed);
     }
 
     void adoptState(OpenMM::ContextImpl&) override {
@@ -117,10 +117,10 @@ public:
 
     // The bound of the frequency decides on the number of micro-steps, so it has to be that of the run resumed.
 
-    void createCheckpoint(OpenMM::ContextImpl&, std::ostream& stream) const override {
+    void writeHidden(std::ostream& stream) const override {
         writeCheckpoint(stream, frequency);
     }
-    void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
+    void readHidden(std::istream& stream) override {
         readCheckpoint(stream, &frequency, 1);
         lastStep.forget();
     }
@@ -291,9 +291,6 @@ private:
         throw OpenMMStiff::StepFailure(message.str());
     }
 
-    Backend backend;
-    State state;
-    HostParticles<Backend> particles;
     HostStiffTerms<Backend> blocks;
 
     /// A bound of the angular frequency of the stiffest mode [1/ps], the hidden state.

@@ -9,53 +9,41 @@
 #include "openmm/KernelFactory.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/Platform.h"
-#include "openmmstiff/internal/Version.h"
-#include "openmmstiff/serialization/RegisterProxies.h"
+#include <memory>
 #include <string>
 
 namespace stiffhost {
 
 /**
- * Creates the kernels of some classes for one platform.
+ * Creates the kernels of all integrators.
+ *
+ * MakeBackend is called as makeBackend(context) and returns a unique_ptr to a Backend, see HostParticles.
  */
-template <class... Kernels> class FactoryOf : public OpenMM::KernelFactory {
+template <class Backend, class MakeBackend> class KernelFactory : public OpenMM::KernelFactory {
 public:
+    explicit KernelFactory(MakeBackend makeBackend) : makeBackend(makeBackend) {
+    }
     OpenMM::KernelImpl* createKernelImpl(std::string name, const OpenMM::Platform& platform,
                                          OpenMM::ContextImpl& context) const override {
+        return createFrom<HMMKernel<Backend>, ImpulseKernel<Backend>, MassPenaltyKernel<Backend>, SpookKernel<Backend>,
+                          ZhangSkeelKernel<Backend>>(name, platform, context);
+    }
+
+private:
+    template <class... Kernels>
+    OpenMM::KernelImpl* createFrom(const std::string& name, const OpenMM::Platform& platform,
+                                   OpenMM::ContextImpl& context) const {
         OpenMM::KernelImpl* kernel = nullptr;
-        ((name == Kernels::Name() && (kernel = new Kernels(name, platform, context)) != nullptr) || ...);
+        ((name == Kernels::Name() &&
+          (kernel = new Kernels(name, platform, makeBackend(context), context)) != nullptr) ||
+         ...);
         if (kernel == nullptr)
             throw OpenMM::OpenMMException("Tried to create kernel with illegal kernel name '" + name + "'");
         return kernel;
     }
 
-    /**
-     * Register the kernels for the platform of a name. The name must be the same to the letter: CpuPlatform is derived
-     * from ReferencePlatform, and a cast would let the one factory overwrite the other's kernels.
-     */
-    static void registerFor(const std::string& platformName) {
-        if (!OpenMMStiff::isOpenMMCompatible())
-            return;
-        for (int i = 0; i < OpenMM::Platform::getNumPlatforms(); i++) {
-            OpenMM::Platform& platform = OpenMM::Platform::getPlatform(i);
-            if (platform.getName() != platformName)
-                continue;
-            auto* factory = new FactoryOf();
-            (platform.registerKernelFactory(Kernels::Name(), factory), ...);
-        }
-    }
+    const MakeBackend makeBackend;
 };
-
-/** The kernels of all integrators. */
-template <class Backend>
-using KernelFactory = FactoryOf<HMMKernel<Backend>, ImpulseKernel<Backend>, MassPenaltyKernel<Backend>,
-                                SpookKernel<Backend>, ZhangSkeelKernel<Backend>>;
-
-/** Register what no platform is needed for, as soon as a library of the plugin has been loaded. */
-inline void registerProxies() {
-    if (OpenMMStiff::isOpenMMCompatible())
-        registerOpenMMStiffSerializationProxies();
-}
 
 } // namespace stiffhost
 

@@ -1,8 +1,8 @@
 #ifndef STIFFHOST_MASS_PENALTY_KERNEL_H_
 #define STIFFHOST_MASS_PENALTY_KERNEL_H_
 
+#include "HostKernel.h"
 #include "HostPairs.h"
-#include "HostParticles.h"
 #include "LastStep.h"
 #include "PenalizedVelocities.h"
 #include "SimTKOpenMMRealType.h"
@@ -13,7 +13,7 @@
 #include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/methods/Drift.h"
 #include "stiffcore/methods/ExtendedMass.h"
-#include <cmath>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -22,20 +22,24 @@
 namespace stiffhost {
 
 /**
- * The steps of the mass penalty on a platform that keeps its state in host memory. See HostParticles for the Backend.
+ * The steps of the mass penalty in the memory of the host. See HostParticles for the Backend.
  *
  * Between steps the auxiliary velocities are w = G(x) v and the auxiliary coordinates z = s(x), so that a step starts
  * from the positions and velocities of the Context alone.
  */
-template <class Backend> class MassPenaltyKernel : public OpenMMStiff::IntegrateMassPenaltyStepKernel {
+template <class Backend>
+class MassPenaltyKernel : public HostKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel> {
+    using Base = HostKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel>;
+    using Base::backend, Base::className, Base::particles, Base::state;
+    using typename Base::Turn;
+
 public:
     using Integrator = OpenMMStiff::MassPenaltyIntegrator;
-    using State = typename Backend::State;
-    using Turn = typename State::Turn;
 
-    MassPenaltyKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
-            : IntegrateMassPenaltyStepKernel(name, platform), backend(context), state(context),
-              particles(backend, state), pairs(backend, state), velocities(state, particles, pairs) {
+    MassPenaltyKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
+                      OpenMM::ContextImpl& context)
+            : Base(name, platform, std::move(owned), context), pairs(backend, state),
+              velocities(state, particles, pairs) {
     }
 
     void initialize(OpenMM::ContextImpl&, const Integrator& integrator) override {
@@ -46,10 +50,6 @@ public:
         accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
         pairs.initialize(integrator, particles.getMasses(), className);
         velocities.initialize(integrator, className);
-    }
-
-    void initializeRandom(int seed) override {
-        backend.initializeRandom(seed);
     }
 
     void adoptState(OpenMM::ContextImpl&) override {
@@ -91,11 +91,7 @@ public:
             state.computeVirtualSites();
             computeAccelerations();
             particles.kick(0.5 * h, accelerations, free);
-            move([&](const auto& batch, auto& work) {
-                gather(batch, components(accelerations), work.a);
-                kick(batch, 0.5 * h, work);
-                return allLanes(batch);
-            });
+            kickPairs(0.5 * h);
             particles.requireFiniteVelocities(className, h);
         });
         lastStep.endsAt(state.positions(), dependencies);
@@ -166,13 +162,11 @@ public:
 
     // Stiffnesses that were taken from positions decide on the inertias, so they have to be those of the run resumed.
 
-    void createCheckpoint(OpenMM::ContextImpl&, std::ostream& stream) const override {
-        const Turn turn(state);
+    void writeHidden(std::ostream& stream) const override {
         writeCheckpoint(stream, pairs.getStiffness());
         velocities.write(stream);
     }
-    void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
-        const Turn turn(state);
+    void readHidden(std::istream& stream) override {
         std::vector<double> stiffness;
         readCheckpoint(stream, stiffness);
         pairs.restoreStiffness(stiffness);
@@ -209,6 +203,19 @@ private:
         particles.divideByMasses(state.forces(), accelerations);
     }
 
+    /** Kick the particles of pairs. */
+    void kickPairs(double t) {
+        const double* x = components(state.positions());
+        double* v = components(state.changeVelocities());
+        const stiffcore::Box box = state.box();
+        pairs.forEach([&](const auto& batch, auto& work) {
+            load(batch, x, v, box, work);
+            gather(batch, components(accelerations), work.a);
+            stiffcore::kick(batch, t, work);
+            scatter(batch, work.v, v);
+        });
+    }
+
     /** Load each batch, do the work, and store positions and velocities. */
     template <class Work> void move(Work&& work) {
         double *x = components(state.changePositions()), *v = components(state.changeVelocities());
@@ -230,9 +237,6 @@ private:
         throw OpenMMStiff::StepFailure(message.str());
     }
 
-    Backend backend;
-    State state;
-    HostParticles<Backend> particles;
     HostPairs<Backend> pairs;
     PenalizedVelocities<Backend> velocities;
     const Integrator* integrator = nullptr;

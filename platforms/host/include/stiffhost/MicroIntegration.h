@@ -28,9 +28,7 @@ namespace stiffhost {
 template <class Backend> class MicroIntegration {
 public:
     using Integrator = OpenMMStiff::HMMIntegrator;
-    using State = typename Backend::State;
-
-    MicroIntegration(Backend& backend, State& state, HostParticles<Backend>& particles)
+    MicroIntegration(Backend& backend, HostState& state, HostParticles<Backend>& particles)
             : state(state), particles(particles), constraints(backend) {
     }
 
@@ -181,7 +179,7 @@ private:
         throw OpenMM::OpenMMException(message.str());
     }
 
-    State& state;
+    HostState& state;
     HostParticles<Backend>& particles;
     FixedConstraints<Backend> constraints;
     PhaseForces forces;

@@ -32,9 +32,7 @@ namespace stiffhost {
 template <class Backend> class PenalizedVelocities {
 public:
     using Integrator = OpenMMStiff::MassPenaltyIntegrator;
-    using State = typename Backend::State;
-
-    PenalizedVelocities(State& state, HostParticles<Backend>& particles, HostPairs<Backend>& pairs)
+    PenalizedVelocities(HostState& state, HostParticles<Backend>& particles, HostPairs<Backend>& pairs)
             : state(state), particles(particles), pairs(pairs) {
     }
 
@@ -397,7 +395,7 @@ private:
         return w;
     }
 
-    State& state;
+    HostState& state;
     HostParticles<Backend>& particles;
     HostPairs<Backend>& pairs;
     std::string className;

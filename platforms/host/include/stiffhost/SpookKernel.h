@@ -3,7 +3,7 @@
 
 #include "Checkpoints.h"
 #include "HostConstraints.h"
-#include "HostParticles.h"
+#include "HostKernel.h"
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
@@ -12,6 +12,7 @@
 #include <cmath>
 #include <exception>
 #include <sstream>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -19,18 +20,21 @@
 namespace stiffhost {
 
 /**
- * The steps of SPOOK on a platform that keeps its state in host memory. See HostParticles for the Backend. There is no
+ * The steps of SPOOK in the memory of the host. See HostParticles for the Backend. There is no
  * hidden state: a step starts from the positions and velocities of the Context alone.
  */
-template <class Backend> class SpookKernel : public OpenMMStiff::IntegrateSpookStepKernel {
+template <class Backend>
+class SpookKernel : public HostKernel<Backend, OpenMMStiff::IntegrateSpookStepKernel> {
+    using Base = HostKernel<Backend, OpenMMStiff::IntegrateSpookStepKernel>;
+    using Base::backend, Base::className, Base::particles, Base::state;
+    using typename Base::Turn;
+
 public:
     using Integrator = OpenMMStiff::SpookIntegrator;
-    using State = typename Backend::State;
-    using Turn = typename State::Turn;
 
-    SpookKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
-            : IntegrateSpookStepKernel(name, platform), backend(context), state(context), particles(backend, state),
-              constraints(backend) {
+    SpookKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
+                OpenMM::ContextImpl& context)
+            : Base(name, platform, std::move(owned), context), constraints(backend) {
     }
 
     void initialize(OpenMM::ContextImpl&, const Integrator& integrator) override {
@@ -138,10 +142,10 @@ public:
 
     // The multipliers are no state, but a run resumed shows those of the run that went on.
 
-    void createCheckpoint(OpenMM::ContextImpl&, std::ostream& stream) const override {
+    void writeHidden(std::ostream& stream) const override {
         writeCheckpoint(stream, multipliers);
     }
-    void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
+    void readHidden(std::istream& stream) override {
         std::vector<double> read;
         readCheckpoint(stream, read);
         if (!read.empty() && read.size() != (size_t) constraints.size()) {
@@ -255,9 +259,6 @@ private:
                 " The positions and velocities are those before the step");
     }
 
-    Backend backend;
-    State state;
-    HostParticles<Backend> particles;
     HostConstraints<Backend> constraints;
     const Integrator* integrator = nullptr;
     Vectors accelerations;

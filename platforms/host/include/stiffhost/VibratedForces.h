@@ -73,10 +73,8 @@ private:
  */
 template <class Backend> class VibratedForces {
 public:
-    using State = typename Backend::State;
-
     /** @param running   is true in the meantime: changes of the parameter are ours */
-    VibratedForces(State& state, HostParticles<Backend>& particles, const std::string& phase, int groups,
+    VibratedForces(HostState& state, HostParticles<Backend>& particles, const std::string& phase, int groups,
                    const std::string& className, bool& running)
             : state(state), particles(particles), phase(phase), groups(groups), className(className), running(running),
               value(state.getParameter(phase)) {
@@ -141,7 +139,7 @@ private:
         return -1;
     }
 
-    State& state;
+    HostState& state;
     HostParticles<Backend>& particles;
     const std::string phase;
     const int groups;

@@ -1,7 +1,7 @@
 #ifndef STIFFHOST_ZHANG_SKEEL_KERNEL_H_
 #define STIFFHOST_ZHANG_SKEEL_KERNEL_H_
 
-#include "HostParticles.h"
+#include "HostKernel.h"
 #include "ImplicitAccelerations.h"
 #include "PropagatedPositions.h"
 #include "SimTKOpenMMRealType.h"
@@ -9,31 +9,32 @@
 #include "stiffcore/methods/TangentSpace.h"
 #include <atomic>
 #include <sstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace stiffhost {
 
 /**
- * The Zhang-Skeel step on a platform that keeps its state in host memory. See HostParticles for the Backend.
+ * The Zhang-Skeel step in the memory of the host. See HostParticles for the Backend.
  */
-template <class Backend> class ZhangSkeelKernel : public OpenMMStiff::IntegrateZhangSkeelStepKernel {
-public:
-    using State = typename Backend::State;
-    using Turn = typename State::Turn;
+template <class Backend>
+class ZhangSkeelKernel : public HostKernel<Backend, OpenMMStiff::IntegrateZhangSkeelStepKernel> {
+    using Base = HostKernel<Backend, OpenMMStiff::IntegrateZhangSkeelStepKernel>;
+    using Base::backend, Base::className, Base::particles, Base::state;
+    using typename Base::Turn;
 
-    ZhangSkeelKernel(const std::string& name, const OpenMM::Platform& platform, OpenMM::ContextImpl& context)
-            : IntegrateZhangSkeelStepKernel(name, platform), backend(context), state(context),
-              particles(backend, state), accelerations(backend, state, particles) {
+public:
+
+    ZhangSkeelKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
+                     OpenMM::ContextImpl& context)
+            : Base(name, platform, std::move(owned), context),
+              accelerations(backend, state, particles) {
     }
 
     void initialize(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelIntegrator& integrator) override {
         particles.initialize();
         accelerations.initialize(integrator, className);
-    }
-
-    void initializeRandom(int seed) override {
-        backend.initializeRandom(seed);
     }
 
     void adoptState(OpenMM::ContextImpl&) override {
@@ -65,12 +66,10 @@ public:
             accelerations.forgetParameters();
     }
 
-    void createCheckpoint(OpenMM::ContextImpl&, std::ostream& stream) const override {
-        const Turn turn(state);
+    void writeHidden(std::ostream& stream) const override {
         x.write(stream, state.positions());
     }
-    void loadCheckpoint(OpenMM::ContextImpl&, std::istream& stream) override {
-        const Turn turn(state);
+    void readHidden(std::istream& stream) override {
         x.read(stream, state.positions());
         adoptHiddenState();
     }
@@ -196,9 +195,6 @@ private:
                                  integrator);
     }
 
-    Backend backend;
-    State state;
-    HostParticles<Backend> particles;
     ImplicitAccelerations<Backend> accelerations;
 
     // The hidden state.

@@ -1,0 +1,58 @@
+#ifndef STIFFHOST_IN_PLACE_STATE_H_
+#define STIFFHOST_IN_PLACE_STATE_H_
+
+#include "HostState.h"
+#include "ReferenceConstraints.h"
+#include "ReferencePlatform.h"
+#include <vector>
+
+namespace stiffhost {
+
+/**
+ * The state of a Context of the Reference platform, or of one derived from it: in double precision and in the memory of
+ * the host, where it can be changed in place.
+ */
+class InPlaceState final : public HostState {
+public:
+    explicit InPlaceState(OpenMM::ContextImpl& context)
+            : HostState(context),
+              data(*static_cast<OpenMM::ReferencePlatform::PlatformData*>(context.getPlatformData())) {
+    }
+    bool hasPreciseForces() const override {
+        return context.getPlatform().supportsDoublePrecision();
+    }
+    const Vectors& positions() override {
+        return *data.positions;
+    }
+    Vectors& changePositions() override {
+        return *data.positions;
+    }
+    const Vectors& velocities() override {
+        return *data.velocities;
+    }
+    Vectors& changeVelocities() override {
+        return *data.velocities;
+    }
+    void computeForces(int groups) override {
+        context.calcForcesAndEnergy(true, false, groups);
+    }
+    const Vectors& forces() override {
+        return *data.forces;
+    }
+    void computeVirtualSites() override {
+        context.computeVirtualSites();
+    }
+    void constrainPositions(Vectors& before, std::vector<double>& inverseMasses, double tolerance) override {
+        data.constraints->apply(before, *data.positions, inverseMasses, tolerance);
+    }
+    void constrainVelocities(std::vector<double>& inverseMasses, double tolerance) override {
+        data.constraints->applyToVelocities(*data.positions, *data.velocities, inverseMasses, tolerance);
+    }
+
+private:
+    OpenMM::ReferencePlatform::PlatformData& data;
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_IN_PLACE_STATE_H_ */

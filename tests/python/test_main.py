@@ -1,0 +1,204 @@
+"""`python -m openmmstiff`: what it says of an installation that works, and of one that does not."""
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import openmm
+import openmmstiff
+import pytest
+from conftest import PLATFORMS
+from openmmstiff import StiffIntegrator, __main__ as command
+
+ALL_PLATFORMS = [openmm.Platform.getPlatform(i).getName() for i in range(openmm.Platform.getNumPlatforms())]
+
+
+class Output:
+    """What the command printed: its rows by (platform, precision), and the rest as one line."""
+
+    def __init__(self, text):
+        table = text[text.index("Platform"):].split("\n\n")[0].splitlines()[1:]
+        # Columns are two spaces apart. OpenMM writes a WARNING between the lines if an OpenCL is unknown to it.
+        rows = [re.split(" {2,}", line.strip()) for line in table if line.strip() and "WARNING" not in line]
+        self.rows = {(row[0], row[1]): row[2:] for row in rows}
+        self.text = " ".join(text.split())
+
+
+def run_command(*arguments, **environment):
+    # Drivers may have to compile first.
+    return subprocess.run([sys.executable, "-m", "openmmstiff", *arguments], capture_output=True, text=True,
+                          timeout=600, env={**os.environ, **environment})
+
+
+def check(**environment):
+    result = run_command(**environment)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Every platform that is there has kernels, runs and agrees." in result.stdout
+    return Output(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def output():
+    return check()
+
+
+@pytest.fixture
+def failing(capsys):
+    """Checks in this process, which fail; a test breaks something before."""
+    def check_here():
+        assert command.main([]) == 1
+        output = Output(capsys.readouterr().out)
+        assert "Not everything works: see the hints." in output.text
+        return output
+    return check_here
+
+
+def test_versions_are_told(output):
+    assert f"OpenMM-Stiff {openmmstiff.__version__}, built for OpenMM {openmmstiff._OPENMM_SERIES}" in output.text
+    assert f"OpenMM {openmm.__version__} Python {sys.version.split()[0]}" in output.text
+
+
+def test_every_platform_agrees_with_reference(output):
+    assert [name for name, _ in output.rows] == sorted((name for name, _ in output.rows), key=ALL_PLATFORMS.index)
+    assert {name for name, _ in output.rows} == set(ALL_PLATFORMS) >= set(PLATFORMS)
+    for (name, _), (kernels, result, *difference) in output.rows.items():
+        assert kernels == StiffIntegrator.describeKernels(openmm.Platform.getPlatform(name)) != ""
+        # A device without double precision runs in single.
+        assert result in (["runs"] if name == "Reference" else ["agrees", "unsupported"])
+        assert len(difference) == (2 if result == "agrees" else 0)
+    assert output.rows["CPU", "-"][1] == "agrees"
+
+
+@pytest.mark.parametrize("name", ALL_PLATFORMS)
+def test_each_precision_has_a_line(output, name):
+    choice = "Precision" in openmm.Platform.getPlatform(name).getPropertyNames()
+    found = [precision for of_platform, precision in output.rows if of_platform == name]
+    assert found == (["single", "mixed", "double"] if choice else ["-"])
+
+
+def test_check_is_what_is_done_without_a_command(output):
+    result = run_command("check")
+    assert result.returncode == 0
+    assert Output(result.stdout).rows.keys() == output.rows.keys()
+
+
+def test_another_plugin_folder_is_told(tmp_path):
+    output = check(OPENMM_PLUGIN_DIR=str(tmp_path))
+    assert [name for name, _ in output.rows] == ["Reference"]
+    assert f"OPENMM_PLUGIN_DIR is set to '{tmp_path}'" in output.text
+    assert "OpenMM's CPU platform is not there" in output.text
+
+
+def test_broken_library_is_told(tmp_path):
+    (tmp_path / "libOpenMMStiffBroken.so").write_text("not a library")
+    assert "libOpenMMStiffBroken.so: not loaded" in check(OPENMM_PLUGIN_DIR=str(tmp_path)).text
+
+
+def test_libraries_that_lack_the_same_give_one_hint():
+    """Those that lack a library which itself has not been loaded, too."""
+    failures = [f"Error loading library /plugins/{name}: {missing}: cannot open shared object file: No such file or "
+                "directory" for name, missing in [("libOpenMMCUDA.so", "libcuda.so.1"),
+                                                  ("libOpenMMOpenCL.so", "libOpenCL.so.1"),
+                                                  ("libOpenMMAmoebaOpenCL.so", "libOpenMMOpenCL.so"),
+                                                  ("libOpenMMStiffOpenCL.so", "libOpenMMOpenCL.so")]]
+    opencl, cuda = command._explain_failures(failures)
+    assert opencl.startswith("libOpenMMStiffOpenCL.so, libOpenMMOpenCL.so, libOpenMMAmoebaOpenCL.so: not loaded, as "
+                             "libOpenCL.so.1 is missing. OpenMM's OpenCL platform needs a driver")
+    assert cuda == ("libOpenMMCUDA.so: not loaded, as libcuda.so.1 is missing. OpenMM's CUDA platform needs NVIDIA's "
+                    "driver.")
+
+
+@pytest.mark.parametrize("failure, expected", [
+    ("Error loading library /p/libOpenMMStiffCPU.so: /p/libOpenMMStiffCPU.so: undefined symbol: a: b",
+     "libOpenMMStiffCPU.so: not loaded: undefined symbol: a: b. Install openmm-stiff again"),
+    ("Error loading library /p/a.so: a.so: cannot open shared object file", "a.so: not loaded, as a.so is missing."),
+    ("something else", "something else")])
+def test_other_failures_are_shown(failure, expected):
+    hint, = command._explain_failures([failure])
+    assert expected in hint
+
+
+def test_platform_without_kernels_is_a_failure(failing, monkeypatch):
+    monkeypatch.setattr(StiffIntegrator, "describeKernels",
+                        staticmethod(lambda platform: "" if platform.getName() == "CPU" else "serial"))
+    output = failing()
+    assert output.rows["CPU", "-"] == ["none", "no kernels"]
+    assert "CPU: it has no kernels." in output.text
+
+
+def test_difference_beyond_the_bound_is_a_failure(failing, monkeypatch):
+    monkeypatch.setattr(command, "BOUNDS", dict.fromkeys(command.BOUNDS, 1e-15))
+    output = failing()
+    assert output.rows["CPU", "-"][1] == "differs"
+    assert "nm from those on Reference; rounding explains 1e-15 nm at most" in output.text
+
+
+def test_wrong_charges_are_beyond_all_bounds(failing, monkeypatch):
+    """Those of the oxygens are wrong by a thousandth on one platform; single precision moves atoms less."""
+    context = openmm.Context
+
+    def wrong_context(system, integrator, platform, properties):
+        if platform.getName() == "CPU":
+            nonbonded = system.getForce(2)
+            for i in range(0, system.getNumParticles(), 3):
+                charge, sigma, epsilon = nonbonded.getParticleParameters(i)
+                nonbonded.setParticleParameters(i, 1.001*charge, sigma, epsilon)
+        return context(system, integrator, platform, properties)
+    monkeypatch.setattr(openmm, "Context", wrong_context)
+    assert float(failing().rows["CPU", "-"][2]) > max(command.BOUNDS.values())
+
+
+def test_positions_that_are_no_numbers_do_not_agree():
+    """Whatever the other integrators give."""
+    reference = {}
+    command._check(openmm.Platform.getPlatform("Reference"), "", reference)
+    reference["ImpulseIntegrator"][0] = np.nan
+    result, difference, _ = command._check(openmm.Platform.getPlatform("CPU"), "", reference)
+    assert (result, difference) == ("differs", "nan  ImpulseIntegrator")
+
+
+@pytest.mark.parametrize("broken", PLATFORMS)
+def test_context_that_cannot_be_made_is_a_failure(failing, monkeypatch, broken):
+    context = openmm.Context
+
+    def no_context(system, integrator, platform, properties):
+        if platform.getName() == broken:
+            raise openmm.OpenMMException("No compatible device is available")
+        return context(system, integrator, platform, properties)
+    monkeypatch.setattr(openmm, "Context", no_context)
+    output = failing()
+    assert output.rows[broken, "-"][1] == "fails"
+    assert f"{broken}: with ZhangSkeelIntegrator: No compatible device is available" in output.text
+    if broken == "Reference":
+        assert output.rows["CPU", "-"][1] == "not compared"
+        assert "as Reference fails." in output.text
+
+
+@pytest.mark.parametrize("lacking, exit_code", [(["mixed", "double"], 0), (["single", "mixed", "double"], 1)])
+def test_device_without_double_precision_is_none_without_any(monkeypatch, capsys, lacking, exit_code):
+    """The CPU platform plays a GPU."""
+    context = openmm.Context
+
+    def context_of_device(system, integrator, platform, properties):
+        if properties.get("Precision") in lacking:
+            raise openmm.OpenMMException("This device does not support double precision")
+        return context(system, integrator, platform)
+    monkeypatch.setattr(openmm, "Context", context_of_device)
+    monkeypatch.setattr(command, "_precisions",
+                        lambda platform: list(command.BOUNDS) if platform.getName() == "CPU" else [""])
+    assert command.main([]) == exit_code
+    output = Output(capsys.readouterr().out)
+    for precision in command.BOUNDS:
+        assert output.rows["CPU", precision][1] == ("unsupported" if precision in lacking else "agrees")
+    assert "CPU, double precision: with ZhangSkeelIntegrator: This device does not support double precision" \
+        in output.text
+    assert ("CPU: it runs in no precision." in output.text) == (exit_code == 1)
+
+
+def test_help_names_the_command():
+    result = run_command("--help")
+    assert result.returncode == 0
+    assert result.stdout.startswith("usage: python -m openmmstiff")
+    assert re.search("^ +check +check the installation", result.stdout, re.MULTILINE)
