@@ -26,13 +26,23 @@ demo: .venv/installed .venv/requirements-examples  ## liquid TIP3P water, severa
 
 .PHONY: test
 test: .venv/installed .venv/requirements-test .venv/requirements-examples  ## C++ tests on each platform, Python tests
-	@echo "Building the C++ tests"
-	$(BIN)/cmake -S . -B build --log-level=WARNING -DOPENMM_STIFF_BUILD_TESTS=ON >/dev/null
+	@status=0 opencl=OFF variables= skipped=
+	echo "Looking for an OpenCL"
+	if variables=$$($(BIN)/python tests/support/opencl.py .venv/opencl 2>.venv/opencl-missing); then
+	    opencl=ON
+	    export OPENMM_STIFF_OPENCL_ENVIRONMENT="$$variables"
+	else
+	    skipped="The tests on OpenCL were SKIPPED: $$(cat .venv/opencl-missing)"
+	    if [ -n "$${OPENMM_STIFF_REQUIRE_OPENCL:-}" ]; then status=1; fi
+	fi
+	echo "Building the C++ tests"
+	$(BIN)/cmake -S . -B build --log-level=WARNING -DOPENMM_STIFF_BUILD_TESTS=ON -DOPENMM_STIFF_OPENCL_TESTS=$$opencl \
+	    "-DOPENMM_STIFF_OPENCL_ENVIRONMENT=$${variables//$$'\n'/;}" >/dev/null
 	$(BIN)/cmake --build build
-	status=0
 	$(BIN)/ctest --test-dir build --output-on-failure --no-tests=error --parallel $(CMAKE_BUILD_PARALLEL_LEVEL) \
 	    || status=$$?
 	$(BIN)/python -m pytest || status=$$?
+	echo "$$skipped"
 	exit $$status
 
 .PHONY: validate

@@ -59,10 +59,10 @@ void registerFactory(Platform& platform, KernelFactory* factory) {
         platform.registerKernelFactory(name, factory);
 }
 
-string describe(const Platform& platform) {
+string describe(const string& platformName) {
     const std::lock_guard<std::mutex> guard(getRegistry().lock);
     const auto& descriptions = getRegistry().descriptions;
-    const auto place = descriptions.find(platform.getName());
+    const auto place = descriptions.find(platformName);
     return place == descriptions.end() ? "" : place->second;
 }
 
@@ -70,7 +70,7 @@ string describe(const Platform& platform) {
 template <class Visit> void forEachWithoutKernels(Visit&& visit) {
     for (int i = 0; i < Platform::getNumPlatforms(); i++) {
         Platform& platform = Platform::getPlatform(i);
-        if (describe(platform).empty())
+        if (describe(platform.getName()).empty())
             visit(platform);
     }
 }
@@ -108,7 +108,7 @@ void OpenMMStiff::completePlatforms() {
     });
 }
 
-string OpenMMStiff::describeKernels(const Platform& platform) {
+string OpenMMStiff::describeKernels(const string& platformName) {
     completePlatforms();
-    return describe(platform);
+    return describe(platformName);
 }

@@ -84,8 +84,8 @@ std::vector<std::string> StiffIntegrator::getKernelNames() {
     return {getKernelName()};
 }
 
-std::string StiffIntegrator::describeKernels(const Platform& platform) {
-    return OpenMMStiff::describeKernels(platform);
+std::string StiffIntegrator::describeKernels(const std::string& platformName) {
+    return OpenMMStiff::describeKernels(platformName);
 }
 
 void StiffIntegrator::cleanup() {
@@ -96,8 +96,8 @@ void StiffIntegrator::cleanup() {
 class StiffIntegrator::Stepping {
 public:
     explicit Stepping(StiffIntegrator& integrator) : integrator(integrator) {
-        integrator.stepping = true;
         integrator.kernel.getAs<StiffStepKernel>().beginSteps();
+        integrator.stepping = true;
     }
     ~Stepping() {
         integrator.stepping = false;

@@ -12,6 +12,7 @@ brings them back.
 """
 
 import os
+import warnings
 
 import openmm
 
@@ -48,11 +49,17 @@ _classes.install()
 def _load_plugins():
     """Load the kernels that `import openmm` has not: it does not look here if OPENMM_PLUGIN_DIR is set."""
     folder = os.path.join(os.path.dirname(_openmmstiff.__file__), "..", "OpenMM.libs", "lib", "plugins")
-    for index in range(openmm.Platform.getNumPlatforms()):
-        platform = openmm.Platform.getPlatform(index)
-        library = os.path.join(folder, f"libOpenMMStiff{platform.getName()}.so")
-        if not platform.supportsKernels(["IntegrateZhangSkeelStep"]) and os.path.exists(library):
-            openmm.Platform.loadPluginLibrary(os.path.abspath(library))
+    platforms = {openmm.Platform.getPlatform(index).getName() for index in range(openmm.Platform.getNumPlatforms())}
+    loaded = {os.path.basename(path) for path in openmm.pluginLoadedLibNames}
+    for name in sorted(platforms & {"Reference", "CPU"}) + ["Generic"]:
+        library = os.path.abspath(os.path.join(folder, f"libOpenMMStiff{name}.so"))
+        if os.path.basename(library) in loaded or not os.path.exists(library):
+            continue
+        try:
+            openmm.Platform.loadPluginLibrary(library)
+        except Exception as error:
+            warnings.warn(f"{error}. Platforms that need it have no kernels; `python -m openmmstiff` says more",
+                          stacklevel=3)
 
 
 _load_plugins()

@@ -53,7 +53,7 @@ def check_installation():
           "largest difference\nfrom those on Reference, in nm, and where it was found:\n")
     platforms = [openmm.Platform.getPlatform(i) for i in range(openmm.Platform.getNumPlatforms())]
     names = [platform.getName() for platform in platforms]
-    kernels = [StiffIntegrator.describeKernels(platform) for platform in platforms]
+    kernels = [StiffIntegrator.describeKernels(platform.getName()) for platform in platforms]
     layout = f"{{:{max(map(len, names + ['Platform'])) + 2}}}{{:11}}{{:{max(map(len, kernels + ['Kernels'])) + 2}}}"
     layout += "{:14}{}"
     print(layout.format("Platform", "Precision", "Kernels", "Result", "Difference"))

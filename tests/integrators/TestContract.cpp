@@ -198,7 +198,7 @@ void testStatesResumeExactly(Platform& platform) {
         run.step(10);
         resumed.context.setState(*state);
         resumed.step(10);
-        ASSERT(difference(run, resumed) == 0);
+        ASSERT(difference(run, resumed) <= copyRounding(platform));
     });
 }
 
@@ -328,7 +328,7 @@ void testChangesTakeEffect(Platform& platform) {
             r->context.setTime(0);
             r->step(2);
         }
-        ASSERT(difference(run, fresh) == 0);
+        ASSERT(difference(run, fresh) <= copyRounding(platform));
     });
 }
 
@@ -451,7 +451,7 @@ void testMasslessParticlesAndVirtualSites(Platform& platform) {
         run.context.setVelocities(velocities);
         run.step(100);
         const vector<Vec3> q = getPositions(run.context);
-        ASSERT_EQUAL_VEC(model.positions[anchor], q[anchor], 0);
+        ASSERT_EQUAL_VEC(model.positions[anchor], q[anchor], storeRounding(platform));
         ASSERT_EQUAL_VEC(q[0] * 0.7 + q[1] * 0.15 + q[2] * 0.15, q[site], 1e-14);
     });
 }
@@ -478,7 +478,8 @@ void testPeriodicTermsInTriclinicBox(Platform& platform) {
             run.step(20);
             velocities.push_back(getVelocities(run.context));
         }
-        ASSERT(largestDifference(velocities[0], velocities[1]) < 1e-9);
+        // Some of the methods are not stable at this step: what rounding begins, grows.
+        ASSERT(largestDifference(velocities[0], velocities[1]) < byRounding(platform, 1e-9, 1e-6, 1.0));
     });
 }
 
@@ -624,18 +625,17 @@ void testStepSizes(Platform& platform) {
 /** Each platform got the kernels that are for it, although CpuPlatform is a ReferencePlatform too. */
 void testKernelsAreThoseForThePlatform(Platform& platform) {
     const Model model = makeCluster(1);
-    const std::string description = StiffIntegrator::describeKernels(platform);
+    const std::string description = StiffIntegrator::describeKernels(platform.getName());
     const bool serial = (description == "one thread, one molecule at a time"),
                generic = (description.find("through the host's memory") == 0);
-    ASSERT(generic || serial == (platform.getName() == "Reference"));
-    ASSERT(generic || platform.getName() == "Reference" || platform.getName() == "CPU");
+    ASSERT(generic || (serial ? platform.getName() == "Reference" : platform.getName() == "CPU"));
     forEachSubject([&](const Subject& subject) {
         const std::string library = subject.findKernelLibrary(model, platform);
         ASSERT(library.find(serial ? "libOpenMMStiffReference.so" : "libOpenMMStiffThreaded") != std::string::npos);
     });
 }
 
-/** Both platforms compute the same, dense and sparse. */
+/** All platforms compute the same, dense and sparse; Langevin forms without friction. */
 void testPlatformsAgree(Platform& platform) {
     Model model = makeCluster(2);
     // A chain long enough for the sparse solver.
@@ -655,16 +655,18 @@ void testPlatformsAgree(Platform& platform) {
     model.system.addForce(bonds);
     model.system.addForce(angles);
     forEachSubject([&](const Subject& subject) {
-        if (subject.hasHeatBath)
-            return;
         Run here(subject, model.system, platform, 0.001);
         Run there(subject, model.system, Platform::getPlatformByName("Reference"), 0.001);
         for (Run* run : {&here, &there}) {
+            if (auto* heatBath = dynamic_cast<LangevinThermostat*>(run->integrator.get()))
+                heatBath->setFriction(0);
             run->start(model.positions, 19);
             run->step(20);
         }
-        // The CPU platform's nonbonded forces are in single precision.
-        ASSERT(largestDifference(getPositions(here.context), getPositions(there.context)) < 1e-6);
+        const double found = largestDifference(getPositions(here.context), getPositions(there.context));
+        std::cout << subject.className << subject.variant << ": positions differ by " << found
+                  << " nm from those of Reference after 20 steps" << std::endl;
+        ASSERT(found < 1e-6); // the CPU platform's nonbonded forces are in single precision
     });
 }
 

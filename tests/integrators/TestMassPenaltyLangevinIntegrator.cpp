@@ -189,7 +189,7 @@ void testWaterAtEightFemtoseconds(Platform& platform) {
     auto run = [&](Integrator& tested, int numSteps, int interval) {
         Context context(model.system, tested, platform, deterministic(platform));
         context.setPositions(model.positions);
-        LocalEnergyMinimizer::minimize(context);
+        minimize(context);
         context.setVelocitiesToTemperature(300, 1);
         tested.step(numSteps / 10);
         vector<double> kinetic, bonds, angles;

@@ -86,7 +86,7 @@ void testEnergiesWhereAStepIsImpossible(Platform& platform) {
         ASSERT_EQUAL_TOL(kineticEnergy(context), state.getKineticEnergy(), 1e-12);
     }
     assertThrows([&] { integrator.step(1); }, {"SpookIntegrator", "not finite"});
-    ASSERT(getPositions(context) == positions);
+    ASSERT(largestDifference(getPositions(context), positions) <= storeRounding(platform));
 
     // Constraints that cannot be solved for.
     System pair = makeParticles({1, 1});
@@ -110,7 +110,8 @@ void testFarFlightsAreErrors(Platform& platform) {
         context.setVelocities(makeVelocities(model.system, 300, 1));
         assertThrows([&] { integrator.step(10); },
                      {"SpookIntegrator:", "System constraint", "nm between particles", "femtoseconds"});
-        ASSERT(getPositions(context) == model.positions || context.getStepCount() > 0);
+        ASSERT(largestDifference(getPositions(context), model.positions) <= storeRounding(platform) ||
+               context.getStepCount() > 0);
     }
 }
 
@@ -212,11 +213,11 @@ void testConstraintsThatAreNotFinite(Platform& platform) {
         System system = makeParticles(vector<double>(numParticles, 12));
         vector<Vec3> positions;
         for (int i = 0; i < numParticles; i++) {
-            positions.push_back(Vec3(0.1 * i, 0, 0));
+            positions.push_back(Vec3(0.125 * i, 0, 0));
             if (i > 0)
-                system.addConstraint(i - 1, i, 0.1);
+                system.addConstraint(i - 1, i, 0.125);
         }
-        for (const char* expression : {"log(x1-50)", "sqrt(x1-0.1)", "1/(x1-0.1)"}) {
+        for (const char* expression : {"log(x1-50)", "sqrt(x1-0.125)", "1/(x1-0.125)"}) {
             SpookIntegrator integrator(0.001);
             integrator.addHolonomicConstraint({0}, "y1");
             integrator.addHolonomicConstraint({1}, expression);
@@ -227,7 +228,8 @@ void testConstraintsThatAreNotFinite(Platform& platform) {
             const vector<std::string> words = {"SpookIntegrator: holonomic constraint 1", "not finite"};
             assertThrows([&] { integrator.step(1); }, words);
             ASSERT_EQUAL_TOL(kineticEnergy(context), context.getState(State::Energy).getKineticEnergy(), 1e-12);
-            ASSERT(getVelocities(context) == velocities && getPositions(context) == positions);
+            ASSERT(getVelocities(context) == velocities);
+            ASSERT(largestDifference(getPositions(context), positions) <= storeRounding(platform));
         }
     }
     // The time of velocities is half a step before the present.
@@ -370,7 +372,7 @@ void testErrors(Platform& platform) {
 
 /** Neither small nor large blocks, nor expressions, take memory in a step. */
 void testNoMemoryIsAllocated(Platform& platform) {
-    if (!canCountAllocations)
+    if (!canCountAllocations || isDevice(platform)) // transfers to and from a device take some
         return;
     Model model = makeWaterInField();
     const int first = model.system.getNumParticles();

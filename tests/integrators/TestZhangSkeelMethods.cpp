@@ -61,6 +61,11 @@ double energy(const Context& context) {
     return state.getPotentialEnergy() + state.getKineticEnergy();
 }
 
+/** The tightest tolerance of Newton's method: with rounded forces, where they allow no more. */
+double findTolerance(Platform& platform) {
+    return byRounding(platform, 1e-12, 0.0, 0.0);
+}
+
 void testOrderIsTwo(Platform& platform) {
     const Model model = makeDoublePendulum();
     const double time = 1;
@@ -148,8 +153,8 @@ void testSymplecticity(Platform& platform) {
         choose(slow, method);
         choose(fast, method);
         slow.setBeta(0.4);
-        slow.setNewtonTolerance(1e-12);
-        fast.setNewtonTolerance(1e-12);
+        for (ZhangSkeelIntegrator* integrator : {&slow, &fast})
+            integrator->setNewtonTolerance(findTolerance(platform));
         const double ofPendulum = stepDefect(slow, pendulum, pendulumVelocities, 1, platform);
         const double ofWater = stepDefect(fast, water, waterVelocities, 0.03, platform);
         // Within 1e-4 of 180 degrees OpenMM's own forces are not smooth: differences are taken over longer ways.
@@ -157,13 +162,16 @@ void testSymplecticity(Platform& platform) {
         std::cout << names[method] << ": J^T Omega J - Omega up to " << ofPendulum << " (double pendulum, h = 0.1), "
                   << ofWater << " (water, 4 fs), " << ofStraight << " (straight molecule, 4 fs)" << std::endl;
         if (method == ZhangSkeelIntegrator::ZhangSkeel || method == ZhangSkeelIntegrator::Newmark) {
-            ASSERT(ofPendulum < 1e-6);
-            ASSERT(ofWater < 1e-6);
-            ASSERT(ofStraight < 1e-6);
+            // Rounding enters difference quotients divided by the difference.
+            const double tolerance = byRounding(platform, 1e-6, 1e-5, 1e-2);
+            ASSERT(ofPendulum < tolerance);
+            ASSERT(ofWater < tolerance);
+            // Devices compute forces near 180 degrees from approximations that are smooth even less.
+            ASSERT(ofStraight < 1e-6 || isDevice(platform));
         }
         else {
-            ASSERT(ofPendulum > 1e-4);
-            ASSERT(ofWater > 1e-4);
+            ASSERT(ofPendulum > 0.1);
+            ASSERT(ofWater > 0.1);
         }
     }
 }
@@ -179,7 +187,7 @@ void testSplitZhangSkeelIsSymplectic(Platform& platform) {
     const vector<Vec3> velocities = {Vec3(), Vec3(0.3, 0.02, -0.1), Vec3(0.2, 0.2, 0.3)};
     const double defect = stepDefect(integrator, pendulum, velocities, 1, platform);
     std::cout << "ZhangSkeel with stiff groups: J^T Omega J - Omega up to " << defect << std::endl;
-    ASSERT(defect < 1e-6);
+    ASSERT(defect < byRounding(platform, 1e-6, 1e-5, 1e-2));
 }
 
 /** f(x) is a function of x alone: from (x, -v) the same steps lead back, but for the one Newton iteration. */
@@ -203,12 +211,12 @@ void testReversible(Platform& platform) {
             ASSERT(error > 1e-4);
         }
         else {
-            ASSERT(error < 1e-9);
+            ASSERT(error < byRounding(platform, 1e-9, 1e-7, 1e-3));
         }
     }
 }
 
-/** The largest excursion of an oscillator with h^2 k / m = Omega^2, which begins at x = 1. */
+/** The largest excursion of an oscillator with h^2 k / m = Omega^2, which begins at x = 1; it ends at 1e3. */
 double excursion(Platform& platform, Method method, double beta, double Omega, int numSteps) {
     System system;
     system.addParticle(2);
@@ -224,7 +232,7 @@ double excursion(Platform& platform, Method method, double beta, double Omega, i
     Context context(system, integrator, platform);
     context.setPositions({Vec3(1, 0, 0)});
     double largest = 0;
-    for (int i = 0; i < numSteps; i++) {
+    for (int i = 0; i < numSteps && largest <= 1e3; i++) {
         integrator.step(1);
         largest = std::max(largest, std::abs(integrator.getPropagatedPositions()[0][0]));
     }
@@ -239,7 +247,8 @@ void testLinearStability(Platform& platform) {
     for (Method method : allMethods) {
         for (double beta : {0.25, 0.4})
             for (double Omega : {0.1, 1.0, 10.0, 100.0, 1e4})
-                ASSERT(excursion(platform, method, beta, Omega, 3000) < 1.01);
+                // No device can hold the force of the last one.
+                ASSERT((isDevice(platform) && Omega == 1e4) || excursion(platform, method, beta, Omega, 3000) < 1.01);
         ASSERT(excursion(platform, method, 0.2, std::sqrt(19.8), 3000) < 20);
         ASSERT(excursion(platform, method, 0.2, std::sqrt(20.2), 3000) > 1e3);
     }
@@ -263,7 +272,7 @@ void testAngularMomentum(Platform& platform) {
         for (int numSteps : {125, 250, 500, 1000}) {
             ZhangSkeelIntegrator integrator(time / numSteps);
             choose(integrator, method);
-            integrator.setNewtonTolerance(1e-12);
+            integrator.setNewtonTolerance(findTolerance(platform));
             Context context(model.system, integrator, platform);
             context.setPositions(model.positions);
             context.setVelocities(velocities);
@@ -282,9 +291,9 @@ void testAngularMomentum(Platform& platform) {
         std::cout << names[method] << ": angular momentum of a water changed by " << errors[0]
                   << " of itself at h = " << 1000 * steps[0] << " fs, order " << order << std::endl;
         if (method == ZhangSkeelIntegrator::ZhangSkeel || method == ZhangSkeelIntegrator::Newmark) {
-            ASSERT(*std::max_element(errors.begin(), errors.end()) < 1e-10);
+            ASSERT(*std::max_element(errors.begin(), errors.end()) < byRounding(platform, 1e-10, 1e-9, 1e-5));
         }
-        else {
+        else if (getRounding(platform) != Rounding::Single) {
             ASSERT_EQUAL_TOL(method == ZhangSkeelIntegrator::NewmarkOneIteration ? 2 : 4, order, 0.05);
         }
     }
@@ -333,14 +342,14 @@ void testNewtonIterationsAreCounted(Platform& platform) {
     integrator.step(1);
     ASSERT_EQUAL(0, integrator.getNumNewtonIterations());
     integrator.setMethod(ZhangSkeelIntegrator::Newmark);
-    integrator.setNewtonTolerance(1e-12);
+    integrator.setNewtonTolerance(findTolerance(platform));
     integrator.step(5);
     const int many = integrator.getNumNewtonIterations();
     integrator.setNewtonTolerance(1e-2);
     integrator.step(1);
     const int few = integrator.getNumNewtonIterations();
     std::cout << "Newton iterations: " << many << " to 1e-12, " << few << " to 1e-2" << std::endl;
-    ASSERT(few >= 1 && few < many && many < 20);
+    ASSERT(few >= 1 && few < many && many < byRounding(platform, 20, 20, 100));
 }
 
 /**
@@ -376,7 +385,7 @@ void testNewmarkWithForcesOfAnyPrecision(Platform& platform) {
         return;
     }
     // Some steps meet it nevertheless: rounded positions may be a fixed point of the iteration.
-    assertThrows([&] { integrator.step(100); }, {"ZhangSkeelIntegrator", "1e-12", "at best by", "single precision",
+    assertThrows([&] { integrator.step(100); }, {"ZhangSkeelIntegrator", "1e-12", "at best by", "rounded",
                                                  platform.getName(), "setNewtonTolerance() with 0"});
     integrator.setNewtonTolerance(0);
     integrator.step(1);
@@ -419,7 +428,7 @@ void testJumpAtTheCutoffIsNamed(Platform& platform) {
                                   "jumps at its cutoff", "setUseSwitchingFunction()"})
             ASSERT(message.find(words) != std::string::npos);
         ASSERT(message.find("inf ") == std::string::npos && message.find("nan") == std::string::npos);
-        ASSERT_EQUAL(0, largestDifference(positions, getPositions(context)));
+        ASSERT(largestDifference(positions, getPositions(context)) <= storeRounding(platform));
     }
 }
 
@@ -444,7 +453,7 @@ void testBondsToVirtualSitesAreSlow(Platform& platform) {
                 integrator.step(50);
                 ends.push_back(getPositions(context));
             }
-            ASSERT(largestDifference(ends[0], ends[1]) < (hasPreciseForces(platform) ? 1e-9 : 1e-6));
+            ASSERT(largestDifference(ends[0], ends[1]) < byRounding(platform, hasPreciseForces(platform) ? 1e-9 : 1e-6, 1e-6, 1e-4));
         }
     // Where a force of stiff groups is F1, all of it has to have a Hessian.
     Model model = makeWaterWithBoundSite(true);
@@ -557,7 +566,7 @@ Model makeRoughWaters(bool indefinite, double h, double beta) {
 
 /** A step takes no memory beyond what the forces of OpenMM take, whatever the signs of the eigenvalues. */
 void testNoMemoryIsAllocated(Platform& platform) {
-    if (!canCountAllocations)
+    if (!canCountAllocations || isDevice(platform)) // transfers to and from a device take some
         return;
     const double h = 0.001;
     for (bool indefinite : {false, true})

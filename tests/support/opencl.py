@@ -169,7 +169,10 @@ def install_pocl(folder):
     install(get_pocl, folder/"pocl")
     for path in (folder/"pocl").rglob("libpocl*.so"):
         (folder/"vendors"/"pocl.icd").write_text(f"{path}\n")
-    variables = {"OCL_ICD_VENDORS": str(folder/"vendors"), "POCL_CACHE_DIR": str(folder/"cache")}
+    # The basic device runs kernels in the thread that asks for them. Tests launch many small ones, for which handing
+    # them to other threads takes several times as long.
+    variables = {"OCL_ICD_VENDORS": str(folder/"vendors"), "POCL_CACHE_DIR": str(folder/"cache"),
+                 "POCL_DEVICES": "basic"}
     loader = install_loader(folder/"loader")
     if loader:
         variables["LD_LIBRARY_PATH"] = str(loader)

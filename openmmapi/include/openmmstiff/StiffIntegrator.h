@@ -4,7 +4,6 @@
 #include "internal/windowsExportStiff.h"
 #include "openmm/Integrator.h"
 #include "openmm/Kernel.h"
-#include "openmm/Platform.h"
 #include "openmm/Vec3.h"
 #include <iosfwd>
 #include <map>
@@ -71,9 +70,10 @@ public:
      * Describe the kernels that a platform has for the integrators of this plugin: how they work, and for which
      * instructions they are compiled.
      *
+     * @param platformName   the name of the platform, such as CUDA
      * @return the description; empty if there are none, and then a Context on this platform is refused with the reason
      */
-    static std::string describeKernels(const OpenMM::Platform& platform);
+    static std::string describeKernels(const std::string& platformName);
 
 protected:
     /**

@@ -9,7 +9,9 @@
 #include "stiffhost/Checkpoints.h"
 #include "stiffhost/HostState.h"
 #include <algorithm>
+#include <cmath>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,12 +46,16 @@ public:
         if (system.getNumConstraints() > 0)
             constraints = std::make_unique<OpenMM::ReferenceConstraints>(system);
         const auto& properties = platform.getPropertyNames();
-        preciseForces = platform.supportsDoublePrecision();
-        if (std::find(properties.begin(), properties.end(), "Precision") != properties.end())
-            preciseForces = (platform.getPropertyValue(context.getOwner(), "Precision") == "double");
+        isDevice = std::find(properties.begin(), properties.end(), "Precision") != properties.end();
+        isPrecise = (isDevice ? platform.getPropertyValue(context.getOwner(), "Precision") == "double"
+                              : platform.supportsDoublePrecision());
     }
-    bool hasPreciseForces() const override {
-        return preciseForces;
+    /**
+     * Devices round positions to single precision before they compute forces, or else add these up in units of 2^-32
+     * kJ/mol/nm. Where stiff forces are close to their minimum, either may be much of what is left.
+     */
+    double getForceRounding() const override {
+        return !isPrecise ? 1e-2 : isDevice ? 1e-6 : 0;
     }
 
     const Vectors& positions() override {
@@ -73,8 +79,11 @@ public:
         context.calcForcesAndEnergy(true, false, groups);
     }
     const Vectors& forces() override {
-        if (!forcesKnown)
-            device().getForces(context, F);
+        if (forcesKnown)
+            return F;
+        device().getForces(context, F);
+        if (isDevice)
+            markOverflow();
         forcesKnown = true;
         return F;
     }
@@ -98,6 +107,10 @@ public:
     }
 
     void beginSteps() override {
+        // What a device holds before positions have been set is anything.
+        if (!havePositions)
+            requirePositions();
+        havePositions = true;
         doubt();
         inSteps = true;
     }
@@ -109,6 +122,12 @@ public:
         v.known = false;
         if (onPositions)
             x.known = false;
+    }
+
+    void haveBeenSet(OpenMM::State::DataType changed) override {
+        for (Copy* copy : {&x, &v})
+            if (changed == (copy == &x ? OpenMM::State::Positions : OpenMM::State::Velocities))
+                copy->known = copy->hasImage = false;
     }
 
     void write(std::ostream& stream) override {
@@ -193,6 +212,17 @@ private:
         if (x.isToBeSent())
             device().setPositions(context, x.host);
     }
+    /**
+     * Devices add up forces in 64 bits with 32 behind the point, where infinities and what is not a number become
+     * something of the size of 2^31 kJ/mol/nm, which no molecule lives to see.
+     */
+    void markOverflow() {
+        const double largest = 0x40000000;
+        for (OpenMM::Vec3& force : F)
+            for (int i = 0; i < 3; i++)
+                if (std::abs(force[i]) >= largest)
+                    force[i] = std::numeric_limits<double>::quiet_NaN();
+    }
     void takeImages() {
         x.takeImage([&](Vectors& fetched) { device().getPositions(context, fetched); });
         v.takeImage([&](Vectors& fetched) { device().getVelocities(context, fetched); });
@@ -201,10 +231,10 @@ private:
     OpenMM::Kernel verlet, transfer;
     std::unique_ptr<OpenMM::ReferenceVirtualSites> sites;
     std::unique_ptr<OpenMM::ReferenceConstraints> constraints;
-    bool hasSites = false, preciseForces = false;
+    bool hasSites = false, isDevice = false, isPrecise = false;
     Copy x, v;
     Vectors F;
-    bool forcesKnown = false, inSteps = false;
+    bool forcesKnown = false, inSteps = false, havePositions = false;
 };
 
 } // namespace stiffgeneric

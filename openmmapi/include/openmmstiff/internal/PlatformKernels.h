@@ -33,7 +33,7 @@ OPENMM_EXPORT_STIFF void provideForAnyPlatform(void (*provide)(OpenMM::Platform&
  */
 void completePlatforms();
 /** See StiffIntegrator::describeKernels(). */
-std::string describeKernels(const OpenMM::Platform& platform);
+std::string describeKernels(const std::string& platformName);
 
 } // namespace OpenMMStiff
 

@@ -70,7 +70,7 @@ public:
         return particles.computeKineticEnergy();
     }
 
-    void stateChanged(OpenMM::State::DataType changed) override {
+    void forget(OpenMM::State::DataType changed) override {
         // The phase is a parameter that the micro-integration changes itself.
         if (!micro.isRunning() && (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy))
             lastStep.forget();

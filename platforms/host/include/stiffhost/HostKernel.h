@@ -39,6 +39,10 @@ public:
         state.forcesHaveActed(onPositions);
     }
 
+    void stateChanged(OpenMM::State::DataType changed) final {
+        state.haveBeenSet(changed);
+        forget(changed);
+    }
     void getState(OpenMM::ContextImpl&, Vectors& positions, Vectors& velocities) final {
         const Turn turn(state);
         positions = state.positions();
@@ -69,6 +73,8 @@ private:
     const std::unique_ptr<HostState> ownState;
 
 protected:
+    /** What is remembered of the last step may be void, see StiffStepKernel::stateChanged(). */
+    virtual void forget(OpenMM::State::DataType changed) = 0;
     /** The hidden state of the method, in checkpoints, see StiffStepKernel. A turn is held. */
     virtual void writeHidden(std::ostream& stream) const = 0;
     virtual void readHidden(std::istream& stream) = 0;

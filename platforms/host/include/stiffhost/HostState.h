@@ -3,6 +3,7 @@
 
 #include "Vectors.h"
 #include "openmm/Platform.h"
+#include "openmm/State.h"
 #include "openmm/System.h"
 #include "openmm/internal/ContextImpl.h"
 #include "stiffcore/Geometry.h"
@@ -67,8 +68,8 @@ public:
     const std::string& getPlatformName() const {
         return context.getPlatform().getName();
     }
-    /** Whether forces are computed in double precision. */
-    virtual bool hasPreciseForces() const = 0;
+    /** How large the rounding of forces may be, relative to the largest one; 0 in double precision. */
+    virtual double getForceRounding() const = 0;
 
     /** Throw OpenMM's exception if the positions have not been set. (No force is in no group, so none is computed.) */
     void requirePositions() {
@@ -133,6 +134,9 @@ public:
      * @param onPositions   whether they have changed positions or the box
      */
     virtual void forcesHaveActed(bool /*onPositions*/) {
+    }
+    /** Somebody has set positions or velocities: what a copy has beyond the Context is void. */
+    virtual void haveBeenSet(OpenMM::State::DataType) {
     }
     /** What is known more exactly than by the Context itself, for checkpoints. */
     virtual void write(std::ostream&) {

@@ -194,12 +194,12 @@ private:
 
     /**
      * M a = F(x + b h^2 a), by Newton's method with the stiff part of the Hessian. With the tolerance left to us, the
-     * iteration ends at the rounding of the forces: in single precision, when it no longer gets closer.
+     * iteration ends at the rounding of the forces, if they are rounded: when it hardly gets closer.
      */
     void iterate(const Integrator& integrator) {
         const double c = factor(integrator), asked = integrator.getNewtonTolerance();
         const double tolerance = (asked > 0 ? asked : doubleTolerance);
-        const bool roundsToSingle = !state.hasPreciseForces();
+        const double rounding = state.getForceRounding();
         double least = std::numeric_limits<double>::infinity(), previous = least;
         start = state.positions();
         rightSide.resize(start.size());
@@ -232,11 +232,11 @@ private:
             const double change = (squaredChange == 0 ? 0 : std::sqrt(squaredChange / squaredSize));
             least = std::min(least, change);
             numIterations++;
-            const bool isRounding = (asked == 0 && roundsToSingle && change < singleTolerance && change >= previous);
+            const bool isRounding = (asked == 0 && change < rounding && change > 0.9 * previous);
             if (change <= tolerance || isRounding)
                 break;
             if (numIterations == maxIterations || !std::isfinite(change))
-                refuseIteration(integrator, last, change, least, tolerance, roundsToSingle);
+                refuseIteration(integrator, last, change, least, tolerance);
             previous = change;
             state.changePositions() = start;
             shift(c);
@@ -248,7 +248,7 @@ private:
 
     /** Say that Newton's iteration does not converge, and what may be the reason. */
     [[noreturn]] void refuseIteration(const Integrator& integrator, int particle, double change, double least,
-                                      double tolerance, bool roundsToSingle) const {
+                                      double tolerance) const {
         std::stringstream message, remedy;
         message << "Newton's method for a = M^-1 F(x + beta h^2 a) ";
         if (std::isfinite(change))
@@ -258,9 +258,9 @@ private:
         else
             message << "diverges: after " << numIterations << " iterations the acceleration of particle " << particle
                     << " is not finite";
-        if (roundsToSingle && std::isfinite(change) && least < singleTolerance)
+        if (std::isfinite(change) && least < state.getForceRounding())
             remedy << " The forces of the platform " << state.getPlatformName()
-                   << " are in single precision, which may not allow this: call setNewtonTolerance() with 0, for what"
+                   << " are rounded, which may not allow this: call setNewtonTolerance() with 0, for what"
                    << " they do allow, or use the Reference platform.";
         remedy << describeJump(state.getSystem(), integrator.getIntegrationForceGroups())
                << " Add the forces that are stiff to setStiffForceGroups(), or use";
@@ -325,9 +325,6 @@ private:
     static constexpr int maxIterations = 100;
     /// The tolerance of Newton's method for forces in double precision.
     static constexpr double doubleTolerance = 1e-10;
-    /// What rounding leaves of forces in single precision is less: up to 2e-5 of the largest acceleration in liquid
-    /// water, where much larger forces cancel each other.
-    static constexpr double singleTolerance = 1e-4;
     Backend& backend;
     HostState& state;
     HostParticles<Backend>& particles;

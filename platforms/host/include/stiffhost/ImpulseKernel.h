@@ -106,7 +106,7 @@ public:
         return particles.computeKineticEnergy();
     }
 
-    void stateChanged(OpenMM::State::DataType changed) override {
+    void forget(OpenMM::State::DataType changed) override {
         if (changed == OpenMM::State::Positions)
             frequency = unknown;
         if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)

@@ -151,7 +151,7 @@ public:
         return velocities.computeEnergy(*integrator);
     }
 
-    void stateChanged(OpenMM::State::DataType changed) override {
+    void forget(OpenMM::State::DataType changed) override {
         if (changed == OpenMM::State::Velocities)
             velocities.haveBeenSet();
         if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)

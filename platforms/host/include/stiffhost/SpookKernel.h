@@ -137,7 +137,7 @@ public:
         return energy;
     }
 
-    void stateChanged(OpenMM::State::DataType) override {
+    void forget(OpenMM::State::DataType) override {
     }
 
     // The multipliers are no state, but a run resumed shows those of the run that went on.
