@@ -102,8 +102,8 @@ public:
     ~Stepping() {
         integrator.stepping = false;
         try {
+            integrator.remember(); // the kernel has at hand what that asks for
             integrator.kernel.getAs<StiffStepKernel>().endSteps();
-            integrator.remember();
         }
         catch (...) {
             // A device is lost, which the next call will say.

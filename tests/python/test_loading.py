@@ -79,6 +79,37 @@ def test_package_loads_what_openmm_did_not(tmp_path):
              OPENMM_PLUGIN_DIR=str(tmp_path))
 
 
+@pytest.mark.parametrize("choice", ["", "openmm.Platform.getPlatform('CPU')"])
+def test_platform_whose_kernels_are_missing_is_refused(tmp_path, choice):
+    """With the reason, and also where OpenMM would choose the platform itself, and would have passed it over."""
+    plugins = Path(openmm.version.openmm_library_path, "plugins")
+    for name in ("libOpenMMCPU.so", "libOpenMMStiffReference.so"):
+        (tmp_path / name).symlink_to(plugins / name)
+    result = run_python(f"""
+import openmm
+integrator = openmm.XmlSerializer.deserialize({XML!r})
+system = openmm.System()
+system.addParticle(1)
+openmm.Context(system, integrator, {choice})
+""", OPENMM_PLUGIN_DIR=str(tmp_path), LD_LIBRARY_PATH=openmm.version.openmm_library_path)
+    assert result.returncode == 1
+    for words in ("platform CPU", "libOpenMMStiffCPU has not been loaded", "loadPluginLibrary()"):
+        assert words in result.stderr.splitlines()[-1]
+
+
+def test_package_warns_of_a_library_that_cannot_be_loaded(tmp_path):
+    """A package in another place, with a library that is none."""
+    package = Path(openmmstiff.__file__).parent
+    (tmp_path / "openmmstiff").symlink_to(package)
+    libraries = tmp_path / "OpenMM.libs" / "lib" / "plugins"
+    libraries.mkdir(parents=True)
+    (libraries / "libOpenMMStiffGeneric.so").write_text("no library")
+    result = run_python("import openmm, openmmstiff",
+                        OPENMM_PLUGIN_DIR=str(tmp_path / "empty"), PYTHONPATH=str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    assert "libOpenMMStiffGeneric.so" in result.stderr and "python -m openmmstiff" in result.stderr
+
+
 def test_package_does_not_load_libraries_twice():
     succeeds("""
 import openmm

@@ -1,0 +1,113 @@
+#!/usr/bin/env python
+"""The mass penalty on each platform of OpenMM: flexible TIP3P water with PME at 8 fs, the same start for all.
+
+Compares energies, bond lengths, angles and temperatures, and the time of a step with that of LangevinMiddleIntegrator on
+the same platform: the two step in turn, with the same step size, so that both meet the same forces. A platform may be
+followed by its precision, as in OpenCL:mixed.
+"""
+from itertools import cycle
+from time import perf_counter
+
+import numpy as np
+import openmm as mm
+from openmm import app
+from openmmstiff import MassPenaltyLangevinIntegrator, StiffIntegrator
+
+from options import OptionParser, add_box_options, add_run_options, number, progress_bar, run_program
+from sampling import number_of_steps, sample
+from tip3p_water import TEMPERATURE, with_error
+from water import advance, build_box, build_system, equilibrate
+
+EQUILIBRATION_TIME = 5.0  # ps, rigid and then flexible
+SETTLING_TIME = 3.0       # ps, then on each platform
+TIMED_STEP = 0.002        # ps, of both integrators when their steps are timed
+BURST = 20                # steps
+
+
+def find_platforms() -> list[str]:
+    """Those of this process, each in its mixed precision if it has one."""
+    platforms = [mm.Platform.getPlatform(i) for i in range(mm.Platform.getNumPlatforms())]
+    return [platform.getName() + (":mixed" if "Precision" in platform.getPropertyNames() else "")
+            for platform in platforms if platform.getName() != "Reference"]
+
+
+def simulate(box, system: mm.System, state: mm.State, integrator: mm.Integrator, platform: str,
+             seed: int) -> app.Simulation:
+    """A Simulation on a platform such as OpenCL:mixed, from the positions of a State."""
+    name, _, precision = platform.partition(":")
+    integrator.setRandomNumberSeed(seed)
+    simulation = app.Simulation(box.topology, system, integrator, mm.Platform.getPlatform(name),
+                                {"Precision": precision} if precision else {})
+    simulation.context.setPositions(state.getPositions())
+    simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    return simulation
+
+
+def main():
+    parser = OptionParser(__doc__)
+    add_box_options(parser, waters=895)
+    add_run_options(parser, time=20.0)
+    parser.add_argument("--platforms", nargs="+", default=find_platforms(), metavar="NAME[:PRECISION]",
+                        help="default: those of OpenMM here, but for Reference (%(default)s); --platform is that of "
+                             "the equilibration")
+    parser.add_argument("--step", type=number(float, 0.1, "fs"), default=8.0, metavar="FS",
+                        help="step size of MassPenaltyLangevinIntegrator, fs (default: %(default)s)")
+    parser.add_argument("--rounds", type=number(int, 2), default=20, metavar="N",
+                        help=f"number of bursts of {BURST} steps that are timed (default: %(default)s)")
+    options = parser.parse_args()
+    box, state = build_box(options.waters), None
+    for geometry in ("rigid", "flexible"):
+        with progress_bar(f"equilibration, {geometry}", 0) as bar:
+            state = equilibrate(box, geometry, EQUILIBRATION_TIME, temperature=TEMPERATURE, platform=options.platform,
+                                seed=options.seed, progress=bar.update, start=state)
+    system = build_system(box, "flexible")
+
+    print(f"{options.waters} flexible TIP3P waters, {TEMPERATURE:g} K\n\nTime of a step of {1000 * TIMED_STEP:g} fs, "
+          f"median of {options.rounds} bursts, ms\n")
+    columns = "{:15}{:>16}{:>16}{:>8}  {}"
+    print(columns.format("platform", "LangevinMiddle", "mass penalty", "ratio", "kernels"))
+    for platform in options.platforms:
+        middle, penalty = time_steps(box, system, state, platform, options)
+        print(columns.format(platform, f"{1e3 * np.median(middle):.2f}", f"{1e3 * np.median(penalty):.2f}",
+                             f"{np.median(penalty / middle):.2f}",
+                             StiffIntegrator.describeKernels(platform.partition(":")[0])), flush=True)
+
+    print(f"\nMassPenaltyLangevinIntegrator at {options.step:g} fs, friction {options.friction:g}/ps, {options.time:g} ps"
+          " each\n")
+    columns = "{:15}{:>8}  {:13} {:13} {:15} {:15} {:>8} {:>8}"
+    print(columns.format("", "", "", "energies (kJ/", "mol per water)", "", "O-H (nm)", ""))
+    print(columns.format("platform", "ns/day", "T (K)", "nonbonded", "bonds", "angles", "mean", "s.d."), flush=True)
+    step = options.step / 1000
+    for platform in options.platforms:
+        integrator = MassPenaltyLangevinIntegrator(TEMPERATURE, options.friction, step)
+        simulation = simulate(box, system, state, integrator, platform, options.seed)
+        settling = round(SETTLING_TIME / step)
+        with progress_bar(platform, settling + number_of_steps(options.time, step)) as bar:
+            advance(integrator, settling, bar.update)
+            found = sample(simulation, options.time, bar.update, kinds=())
+        print(columns.format(
+            platform, f"{found.ns_per_day:.2f}", with_error(found.temperature, 1), with_error(found.nonbonded, 2),
+            with_error(found.bond_energy, 3), with_error(found.angle_energy, 3),
+            f"{found.bond_length[0]:.5f}", f"{found.bond_variance[0] ** 0.5:.5f}"), flush=True)
+    print("\n+-: one standard error by blocking; on runs of a few ps it is a lower bound.")
+
+
+def time_steps(box, system: mm.System, state: mm.State, platform: str, options) -> np.ndarray:
+    """Seconds of a step of LangevinMiddle and of the mass penalty, in each round; shape (2, rounds)."""
+    simulations = [simulate(box, system, state, make(TEMPERATURE, options.friction, TIMED_STEP), platform, options.seed)
+                   for make in (mm.LangevinMiddleIntegrator, MassPenaltyLangevinIntegrator)]
+    seconds = np.empty((2, options.rounds))
+    for simulation in simulations:
+        simulation.step(2 * BURST)
+    for i, order in zip(range(options.rounds), cycle([(0, 1), (1, 0)])):  # none is always first
+        for k in order:
+            begin = perf_counter()
+            simulations[k].integrator.step(BURST)
+            # A step is over when it has been computed, and not when a device has been told to.
+            simulations[k].context.getState(velocities=True)
+            seconds[k, i] = (perf_counter() - begin) / BURST
+    return seconds
+
+
+if __name__ == "__main__":
+    run_program(main)
