@@ -51,12 +51,13 @@ def run(simulation: app.Simulation, ps: float, label: str):
         for i in range(samples):
             begin = perf_counter()
             integrator.step(burst)
-            state = context.getState(energy=True, positions=True)
+            state = context.getState(positions=True)  # waits for the device
             seconds += perf_counter() - begin
+            molecules = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer).reshape(waters, 3, 3)
+            state = context.getState(energy=True)
             bonded = context.getState(energy=True, groups={1}).getPotentialEnergy()
             bonded = bonded.value_in_unit(unit.kilojoule_per_mole) / waters
             whole = state.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole) / waters
-            molecules = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer).reshape(waters, 3, 3)
             lengths = np.linalg.norm(molecules[:, 1:] - molecules[:, :1], axis=2)
             series[:, i] = whole - bonded, bonded, system_temperature(context, state), lengths.mean(), lengths.var()
             bar.update()

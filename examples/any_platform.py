@@ -2,8 +2,9 @@
 """The mass penalty on each platform of OpenMM: flexible TIP3P water with PME at 8 fs, the same start for all.
 
 Compares energies, bond lengths, angles and temperatures, and the time of a step with that of LangevinMiddleIntegrator on
-the same platform: the two step in turn, with the same step size, so that both meet the same forces. A platform may be
-followed by its precision, as in OpenCL:mixed.
+the same platform: the two step in turn, with the same step size, so that both meet the same forces. With --alone there
+are no nonbonded forces, only times: what is left is the integrator's own part. A platform may be followed by its
+precision, as in OpenCL:mixed.
 """
 from itertools import cycle
 from time import perf_counter
@@ -31,14 +32,21 @@ def find_platforms() -> list[str]:
             for platform in platforms if platform.getName() != "Reference"]
 
 
-def simulate(box, system: mm.System, state: mm.State, integrator: mm.Integrator, platform: str,
-             seed: int) -> app.Simulation:
-    """A Simulation on a platform such as OpenCL:mixed, from the positions of a State."""
+def without_nonbonded(system: mm.System) -> mm.System:
+    """The same System, with bonded forces alone."""
+    for i in reversed(range(system.getNumForces())):
+        if isinstance(system.getForce(i), mm.NonbondedForce):
+            system.removeForce(i)
+    return system
+
+
+def simulate(box, system: mm.System, positions, integrator: mm.Integrator, platform: str, seed: int) -> app.Simulation:
+    """A Simulation on a platform such as OpenCL:mixed."""
     name, _, precision = platform.partition(":")
     integrator.setRandomNumberSeed(seed)
     simulation = app.Simulation(box.topology, system, integrator, mm.Platform.getPlatform(name),
                                 {"Precision": precision} if precision else {})
-    simulation.context.setPositions(state.getPositions())
+    simulation.context.setPositions(positions)
     simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
     return simulation
 
@@ -54,23 +62,18 @@ def main():
                         help="step size of MassPenaltyLangevinIntegrator, fs (default: %(default)s)")
     parser.add_argument("--rounds", type=number(int, 2), default=20, metavar="N",
                         help=f"number of bursts of {BURST} steps that are timed (default: %(default)s)")
+    parser.add_argument("--alone", action="store_true", help="time steps without nonbonded forces, and no more")
     options = parser.parse_args()
     box, state = build_box(options.waters), None
+    system = build_system(box, "flexible")
+    if options.alone:
+        print_times(box, without_nonbonded(system), box.positions, options)
+        return
     for geometry in ("rigid", "flexible"):
         with progress_bar(f"equilibration, {geometry}", 0) as bar:
             state = equilibrate(box, geometry, EQUILIBRATION_TIME, temperature=TEMPERATURE, platform=options.platform,
                                 seed=options.seed, progress=bar.update, start=state)
-    system = build_system(box, "flexible")
-
-    print(f"{options.waters} flexible TIP3P waters, {TEMPERATURE:g} K\n\nTime of a step of {1000 * TIMED_STEP:g} fs, "
-          f"median of {options.rounds} bursts, ms\n")
-    columns = "{:15}{:>16}{:>16}{:>8}  {}"
-    print(columns.format("platform", "LangevinMiddle", "mass penalty", "ratio", "kernels"))
-    for platform in options.platforms:
-        middle, penalty = time_steps(box, system, state, platform, options)
-        print(columns.format(platform, f"{1e3 * np.median(middle):.2f}", f"{1e3 * np.median(penalty):.2f}",
-                             f"{np.median(penalty / middle):.2f}",
-                             StiffIntegrator.describeKernels(platform.partition(":")[0])), flush=True)
+    print_times(box, system, state.getPositions(), options)
 
     print(f"\nMassPenaltyLangevinIntegrator at {options.step:g} fs, friction {options.friction:g}/ps, {options.time:g} ps"
           " each\n")
@@ -80,7 +83,7 @@ def main():
     step = options.step / 1000
     for platform in options.platforms:
         integrator = MassPenaltyLangevinIntegrator(TEMPERATURE, options.friction, step)
-        simulation = simulate(box, system, state, integrator, platform, options.seed)
+        simulation = simulate(box, system, state.getPositions(), integrator, platform, options.seed)
         settling = round(SETTLING_TIME / step)
         with progress_bar(platform, settling + number_of_steps(options.time, step)) as bar:
             advance(integrator, settling, bar.update)
@@ -92,9 +95,22 @@ def main():
     print("\n+-: one standard error by blocking; on runs of a few ps it is a lower bound.")
 
 
-def time_steps(box, system: mm.System, state: mm.State, platform: str, options) -> np.ndarray:
+def print_times(box, system: mm.System, positions, options):
+    """Those of a step of both integrators on each platform."""
+    print(f"{options.waters} flexible TIP3P waters{', bonded forces alone' if options.alone else ''}, {TEMPERATURE:g} K\n\n"
+          f"Time of a step of {1000 * TIMED_STEP:g} fs, median of {options.rounds} bursts, ms\n")
+    columns = "{:15}{:>16}{:>16}{:>12}{:>8}  {}"
+    print(columns.format("platform", "LangevinMiddle", "mass penalty", "difference", "ratio", "kernels"))
+    for platform in options.platforms:
+        middle, penalty = 1e3 * time_steps(box, system, positions, platform, options)
+        print(columns.format(platform, f"{np.median(middle):.2f}", f"{np.median(penalty):.2f}",
+                             f"{np.median(penalty - middle):.2f}", f"{np.median(penalty / middle):.2f}",
+                             StiffIntegrator.describeKernels(platform.partition(":")[0])), flush=True)
+
+
+def time_steps(box, system: mm.System, positions, platform: str, options) -> np.ndarray:
     """Seconds of a step of LangevinMiddle and of the mass penalty, in each round; shape (2, rounds)."""
-    simulations = [simulate(box, system, state, make(TEMPERATURE, options.friction, TIMED_STEP), platform, options.seed)
+    simulations = [simulate(box, system, positions, make(TEMPERATURE, options.friction, TIMED_STEP), platform, options.seed)
                    for make in (mm.LangevinMiddleIntegrator, MassPenaltyLangevinIntegrator)]
     seconds = np.empty((2, options.rounds))
     for simulation in simulations:

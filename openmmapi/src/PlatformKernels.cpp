@@ -26,10 +26,9 @@ Registry& getRegistry() {
 }
 
 const std::vector<string>& getKernelNames() {
-    static const std::vector<string> names = {
-            StepKernel<HMMIntegrator>::Name(), IntegrateImpulseStepKernel::Name(),
-            IntegrateMassPenaltyStepKernel::Name(), IntegrateSpookStepKernel::Name(),
-            IntegrateZhangSkeelStepKernel::Name()};
+    static const std::vector<string> names = {StepKernel<HMMIntegrator>::Name(), IntegrateImpulseStepKernel::Name(),
+                                              IntegrateMassPenaltyStepKernel::Name(), IntegrateSpookStepKernel::Name(),
+                                              IntegrateZhangSkeelStepKernel::Name()};
     return names;
 }
 

@@ -4,6 +4,7 @@
 
 #include "Claims.h"
 #include "OpenMMStiff.h"
+#include "Plugins.h"
 #include "Systems.h"
 #include <cstdlib>
 #include <dlfcn.h>
@@ -125,7 +126,6 @@ void testTrajectoriesAgreeToRounding() {
 
 int main() {
     setenv("OPENMM_STIFF_SIMD", "baseline", 1);
-    Platform::loadPluginsFromDirectory(OPENMM_PLUGIN_DIR);
-    Platform::loadPluginsFromDirectory(OPENMM_STIFF_PLUGIN_DIR);
+    loadPlugins();
     return checkClaims({CLAIM(testPluginLoadsWhatTheProcessorHas), CLAIM(testTrajectoriesAgreeToRounding)});
 }

@@ -187,7 +187,8 @@ void testBondsToVirtualSitesAreSlow(Platform& platform) {
                 integrator.step(50);
                 ends.push_back(getPositions(context));
             }
-            ASSERT(largestDifference(ends[0], ends[1]) < byRounding(platform, hasPreciseForces(platform) ? 1e-9 : 1e-6, 1e-6, 1e-4));
+            ASSERT(largestDifference(ends[0], ends[1]) <
+                   byRounding(platform, hasPreciseForces(platform) ? 1e-9 : 1e-6, 1e-6, 1e-4));
         }
 }
 

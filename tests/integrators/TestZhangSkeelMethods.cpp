@@ -453,7 +453,8 @@ void testBondsToVirtualSitesAreSlow(Platform& platform) {
                 integrator.step(50);
                 ends.push_back(getPositions(context));
             }
-            ASSERT(largestDifference(ends[0], ends[1]) < byRounding(platform, hasPreciseForces(platform) ? 1e-9 : 1e-6, 1e-6, 1e-4));
+            ASSERT(largestDifference(ends[0], ends[1]) <
+                   byRounding(platform, hasPreciseForces(platform) ? 1e-9 : 1e-6, 1e-6, 1e-4));
         }
     // Where a force of stiff groups is F1, all of it has to have a Hessian.
     Model model = makeWaterWithBoundSite(true);

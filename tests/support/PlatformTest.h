@@ -2,6 +2,7 @@
 #define STIFF_TEST_PLATFORM_TEST_H_
 
 #include "Claims.h"
+#include "Plugins.h"
 #include "openmm/Platform.h"
 #include <dlfcn.h>
 #include <stdexcept>
@@ -27,8 +28,7 @@ inline int checkOnPlatform(int argc, char* argv[], std::initializer_list<Claim<O
                   << std::endl;
         return 2;
     }
-    OpenMM::Platform::loadPluginsFromDirectory(OPENMM_PLUGIN_DIR);
-    OpenMM::Platform::loadPluginsFromDirectory(OPENMM_STIFF_PLUGIN_DIR);
+    loadPlugins();
     const std::string argument = argv[1], name = argument.substr(0, argument.find(':')),
                       option = (name == argument ? "" : argument.substr(name.size() + 1));
     OpenMM::Platform& platform = OpenMM::Platform::getPlatformByName(name);

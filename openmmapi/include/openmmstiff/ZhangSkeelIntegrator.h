@@ -90,8 +90,9 @@ public:
     /**
      * Set the tolerance of Newton's method, for the method Newmark: iterations end when no acceleration changes by more
      * than this, relative to the largest acceleration in the System. With 0, the default, they end at what the
-     * forces of the platform allow: 1e-10 in double precision; in single precision (the CPU platform's
-     * NonbondedForce) below 1e-4, as soon as changes no longer become smaller.
+     * forces of the platform allow: 1e-10 in double precision; where forces are rounded (the CPU platform's
+     * NonbondedForce, below 1e-4; devices, below 1e-2, or 1e-6 in double precision) as soon as changes hardly become
+     * smaller.
      *
      * Where a tolerance cannot be met, a step fails with an OpenMMException that says what has been reached. Forces
      * that jump at a cutoff leave equations without a solution: give them a switching function.

@@ -16,8 +16,8 @@ extern "C" OPENMM_EXPORT_STIFF void registerPlatforms() {
 extern "C" OPENMM_EXPORT_STIFF void registerKernelFactories() {
     if (!OpenMMStiff::isOpenMMCompatible())
         return;
-    const auto kernels = stiffthreaded::getThreadedKernels(
-            [](OpenMM::ContextImpl& context) -> std::unique_ptr<stiffthreaded::Host> {
+    const auto kernels =
+            stiffthreaded::getThreadedKernels([](OpenMM::ContextImpl& context) -> std::unique_ptr<stiffthreaded::Host> {
                 return std::make_unique<stiffcpu::CpuHost>(context);
             });
     OpenMMStiff::registerKernels("CPU", kernels.factory, std::string("threads, ") + kernels.instructions);

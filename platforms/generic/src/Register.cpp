@@ -15,8 +15,8 @@ extern "C" OPENMM_EXPORT_STIFF void registerPlatforms() {
 
 /** Register the kernels with a platform, in the place of others if it has any: for tests, with one that has. */
 extern "C" OPENMM_EXPORT_STIFF void registerGenericKernels(OpenMM::Platform& platform) {
-    const auto kernels = stiffthreaded::getThreadedKernels(
-            [](OpenMM::ContextImpl& context) -> std::unique_ptr<stiffthreaded::Host> {
+    const auto kernels =
+            stiffthreaded::getThreadedKernels([](OpenMM::ContextImpl& context) -> std::unique_ptr<stiffthreaded::Host> {
                 return std::make_unique<stiffgeneric::GenericHost>(context);
             });
     OpenMMStiff::registerKernels(platform, kernels.factory,

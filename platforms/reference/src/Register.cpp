@@ -16,6 +16,7 @@ extern "C" OPENMM_EXPORT_STIFF void registerKernelFactories() {
         return;
     auto makeBackend = [](OpenMM::ContextImpl&) { return std::make_unique<stiffreference::SerialBackend>(); };
     OpenMMStiff::registerKernels(
-            "Reference", new stiffhost::KernelFactory<stiffreference::SerialBackend, decltype(makeBackend)>(makeBackend),
+            "Reference",
+            new stiffhost::KernelFactory<stiffreference::SerialBackend, decltype(makeBackend)>(makeBackend),
             "one thread, one molecule at a time");
 }

@@ -25,8 +25,8 @@ MakeFactory findAvx2() {
     if (dladdr(&here, &own) == 0)
         return nullptr;
     const std::string path = own.dli_fname;
-    void* library = dlopen((path.substr(0, path.rfind('/') + 1) + OPENMM_STIFF_AVX2_LIBRARY).c_str(),
-                           RTLD_NOW | RTLD_LOCAL);
+    void* library =
+            dlopen((path.substr(0, path.rfind('/') + 1) + OPENMM_STIFF_AVX2_LIBRARY).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr)
         return nullptr;
     return reinterpret_cast<MakeFactory>(dlsym(library, "makeAvx2KernelFactory"));

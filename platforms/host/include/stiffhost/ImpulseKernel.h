@@ -27,8 +27,7 @@ namespace stiffhost {
  * The steps of the impulse methods in the memory of the host. See HostParticles for the
  * Backend.
  */
-template <class Backend>
-class ImpulseKernel : public HostKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel> {
+template <class Backend> class ImpulseKernel : public HostKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel> {
     using Base = HostKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel>;
     using Base::backend, Base::className, Base::particles, Base::state;
     using typename Base::Turn;

@@ -23,8 +23,7 @@ namespace stiffhost {
  * The steps of SPOOK in the memory of the host. See HostParticles for the Backend. There is no
  * hidden state: a step starts from the positions and velocities of the Context alone.
  */
-template <class Backend>
-class SpookKernel : public HostKernel<Backend, OpenMMStiff::IntegrateSpookStepKernel> {
+template <class Backend> class SpookKernel : public HostKernel<Backend, OpenMMStiff::IntegrateSpookStepKernel> {
     using Base = HostKernel<Backend, OpenMMStiff::IntegrateSpookStepKernel>;
     using Base::backend, Base::className, Base::particles, Base::state;
     using typename Base::Turn;

@@ -25,11 +25,9 @@ class ZhangSkeelKernel : public HostKernel<Backend, OpenMMStiff::IntegrateZhangS
     using typename Base::Turn;
 
 public:
-
     ZhangSkeelKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
                      OpenMM::ContextImpl& context)
-            : Base(name, platform, std::move(owned), context),
-              accelerations(backend, state, particles) {
+            : Base(name, platform, std::move(owned), context), accelerations(backend, state, particles) {
     }
 
     void initialize(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelIntegrator& integrator) override {
