@@ -13,7 +13,8 @@ each class and public method it gets
   attributes of the class; what C++ returns through arguments, such as an `int&`, comes back in a list. step() issues
   the warning that it has left.
 
-Other methods stay as SWIG makes them; stiff.i may then say more with %extend or %feature.
+Static methods stay as SWIG makes them, but for conversions of their arguments, and others altogether; stiff.i may then
+say more with %extend or %feature.
 """
 
 import re
@@ -126,6 +127,7 @@ class Method:
     type: str           # of the result, as an Argument's; empty for a constructor
     arguments: list
     comment: str
+    static: bool
 
     def result_unit(self):
         return unit_in(self.result_description())
@@ -164,7 +166,7 @@ class Method:
         results = [argument for argument in self.arguments if argument.is_result()]
         values = [argument.conversion() for argument in given]
         known = ("", "void", "int", "enum", "bool", "double", "std::string", VECTORS, NUMBERS, INTEGERS)
-        if None in values or self.type not in known:
+        if self.static or None in values or self.type not in known:
             return None
         parameters = ["self"] + [argument.signature() for argument in given]
         call = f"$action({', '.join((['self'] if self.type else []) + values)})"
@@ -195,7 +197,10 @@ class Method:
         target = f"OpenMMStiff::{self.class_name}::{self.name}"
         python = self.python()
         if python is None:
-            return f"%feature(\"docstring\") {target} %{{{self.documentation()}%}}\n"
+            converted = [f"{each.name} = {each.conversion()}" for each in self.arguments if self.static]
+            return (f"%feature(\"docstring\") {target} %{{{self.documentation()}%}}\n"
+                    + (f"%feature(\"pythonprepend\") {target} %{{\n" + "\n".join(converted) + "\n%}\n"
+                       if converted else ""))
         return f"%feature(\"shadow\") {target} %{{\n{python}%}}\n"
 
 
@@ -272,10 +277,11 @@ def parse(header):
             continue
         # A comment may be followed by an access label and then by the declaration.
         method = re.match(r"(?:explicit |virtual )?(?P<type>.*?)\s*\b(?P<name>\w+)\((?P<arguments>.*?)\)", declaration)
-        if public and method and not declaration.startswith("static "):
-            result = "enum" if method["type"] in enumerations else method["type"]
-            yield Method(class_name, method["name"], result,
-                         parse_arguments(method["arguments"], comment, enumerations), comment)
+        if public and method:
+            kind = method["type"].removeprefix("static ")
+            yield Method(class_name, method["name"], "enum" if kind in enumerations else kind,
+                         parse_arguments(method["arguments"], comment, enumerations), comment,
+                         declaration.startswith("static "))
 
 
 def public_headers(folder):

@@ -109,5 +109,5 @@ void OpenMMStiff::completePlatforms() {
 
 string OpenMMStiff::describeKernels(const string& platformName) {
     completePlatforms();
-    return describe(platformName);
+    return describe(Platform::getPlatformByName(platformName).getName());
 }

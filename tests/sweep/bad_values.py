@@ -34,7 +34,7 @@ CONSTRUCTORS = {
 SOFT = ["1e-7", "0.01"]
 # Arguments of each method that has any; an index is that of an object which the integrator of the trial has.
 METHODS = {
-    "cast": ["integrator"], "isinstance": ["integrator"], "step": ["1"],
+    "cast": ["integrator"], "isinstance": ["integrator"], "step": ["1"], "describeKernels": ["'CPU'"],
     "computeMultipliers": ["context"], "computeViolations": ["context"], "getConstraintParameters": ["0"],
     "describeNextReport": ["simulation"], "report": ["simulation", "None"], "getPropagatedPositions": ["True"],
     "setStepSize": ["0.001"], "setConstraintTolerance": ["1e-6"], "setIntegrationForceGroups": ["{0, 1, 2}"],

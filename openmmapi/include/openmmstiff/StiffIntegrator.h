@@ -70,7 +70,7 @@ public:
      * Describe the kernels that a platform has for the integrators of this plugin: how they work, and for which
      * instructions they are compiled.
      *
-     * @param platformName   the name of the platform, such as CUDA
+     * @param platformName   the name of the platform, such as CUDA; an OpenMMException if there is none of this name
      * @return the description; empty if there are none, and then a Context on this platform is refused with the reason
      */
     static std::string describeKernels(const std::string& platformName);
