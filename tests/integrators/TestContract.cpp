@@ -334,6 +334,8 @@ void testChangesTakeEffect(Platform& platform) {
 
 /** A failed step throws an error that names class and molecule, and leaves the state as it was; then it goes on. */
 void testFailedStepKeepsTheState(Platform& platform) {
+    if (storeRounding(platform) > 1e-7)
+        return; // single precision does not hold what makes it fail
     const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         Run run(subject, model.system, platform, 0.002);
@@ -426,7 +428,7 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
                 const Vec3 rate = v[p1] - v[p2];
                 const double along = r.dot(rate) / distance;
                 const double left = subject.lag * h * (rate.dot(rate) - along * along) / distance;
-                ASSERT_EQUAL_TOL(left, along, subject.normalVelocity);
+                ASSERT_EQUAL_TOL(left, along, subject.normalVelocity + 10 * storeRounding(platform));
             }
         }
         if (subject.hasHeatBath)
@@ -452,7 +454,7 @@ void testMasslessParticlesAndVirtualSites(Platform& platform) {
         run.step(100);
         const vector<Vec3> q = getPositions(run.context);
         ASSERT_EQUAL_VEC(model.positions[anchor], q[anchor], storeRounding(platform));
-        ASSERT_EQUAL_VEC(q[0] * 0.7 + q[1] * 0.15 + q[2] * 0.15, q[site], 1e-14);
+        ASSERT_EQUAL_VEC(q[0] * 0.7 + q[1] * 0.15 + q[2] * 0.15, q[site], 1e-14 + storeRounding(platform));
     });
 }
 
@@ -473,13 +475,12 @@ void testPeriodicTermsInTriclinicBox(Platform& platform) {
             return; // constraints do not follow the minimum image convention, in OpenMM neither
         vector<vector<Vec3>> velocities;
         for (const Model* m : {&model, &wrapped}) {
-            Run run(subject, m->system, platform, 0.003);
+            Run run(subject, m->system, platform, 0.001);
             run.start(m->positions, 16);
             run.step(20);
             velocities.push_back(getVelocities(run.context));
         }
-        // Some of the methods are not stable at this step: what rounding begins, grows.
-        ASSERT(largestDifference(velocities[0], velocities[1]) < byRounding(platform, 1e-9, 1e-6, 1.0));
+        ASSERT(largestDifference(velocities[0], velocities[1]) < byRounding(platform, 1e-9, 1e-8, 1e-2));
     });
 }
 

@@ -121,20 +121,20 @@ assert abs(temperature(context) - 300) < 40, temperature(context)
 """)
 
 
-def test_checkpoints_resume_where_devices_sort_molecules():
-    """Also where the order is another one, and in a Context in which it is none yet; forces are repeatable without PME."""
-    run_on_opencl("""
-import io
+@pytest.mark.parametrize("precision", ["single", "mixed", "double"])
+def test_checkpoints_resume_where_devices_sort_molecules(precision):
+    """To the bit, in a Context with another order; forces repeat themselves without PME."""
+    run_on_opencl(f"""
 for make in (lambda: MassPenaltyLangevinIntegrator(300, 5, 0.006), lambda: ZhangSkeelLangevinIntegrator(300, 5, 0.002)):
     first, second = make(), make()
     for integrator in (first, second):
         integrator.setRandomNumberSeed(7)
-    one, other = start(first, "mixed"), start(second, "mixed", seed=5)
+    one, other = start(first, {precision!r}), start(second, {precision!r}, seed=5)
     first.step(260)
     checkpoint = one.createCheckpoint()
     first.step(10)
     other.loadCheckpoint(checkpoint)
     second.step(10)
     difference = np.abs(positions(one) - positions(other)).max()
-    assert difference < 1e-6, difference
+    assert difference == 0, difference
 """)

@@ -64,15 +64,20 @@ T byRounding(const OpenMM::Platform& platform, const T& ofDouble, const T& fixed
 inline bool hasPreciseForces(const OpenMM::Platform& platform) {
     return platform.getName() != "CPU" && getRounding(platform) != Rounding::Single;
 }
-/** By how much a device in mixed precision changes positions: it holds them as two numbers in single precision. */
+/**
+ * By how much a device changes positions up to some nm: in mixed precision it holds them as two numbers in single
+ * precision, in single precision as one.
+ */
 inline double storeRounding(const OpenMM::Platform& platform) {
-    return byRounding(platform, 0.0, 0.0, 1e-14);
+    return getRounding(platform) != Rounding::Single                               ? 0
+           : platform.getPropertyDefaultValue("Precision") == std::string("mixed") ? 1e-14
+                                                                                   : 1e-6;
 }
 /**
  * By how much positions differ from one Context to another that is given them, some steps later, as motion spreads them.
  */
 inline double copyRounding(const OpenMM::Platform& platform) {
-    return byRounding(platform, 0.0, 0.0, 1e-11);
+    return 1e3 * storeRounding(platform);
 }
 
 } // namespace stifftest
