@@ -42,7 +42,7 @@ test: .venv/installed .venv/requirements-test .venv/requirements-examples  ## C+
 	$(BIN)/ctest --test-dir build --output-on-failure --no-tests=error --parallel $(CMAKE_BUILD_PARALLEL_LEVEL) \
 	    || status=$$?
 	$(BIN)/python -m pytest || status=$$?
-	echo "$$skipped"
+	if [ -n "$$skipped" ]; then echo "$$skipped"; fi
 	exit $$status
 
 .PHONY: validate

@@ -1,8 +1,9 @@
 #!/usr/bin/env python
 """AMOEBA water (216 molecules, PME): the mass penalty at large steps, on any platform of OpenMM.
 
-An ordinary script, in which the line of the integrator is changed: LangevinMiddleIntegrator at 1 fs is the reference. The
-waters of AMOEBA are flexible, and a step costs so much that what an integrator does in the host's memory does not count.
+An ordinary script, in which the line of the integrator is changed: LangevinMiddleIntegrator at 1 fs is the reference.
+The waters of AMOEBA are flexible, and a step costs so much that what an integrator does in the host's memory does not
+count.
 """
 from time import perf_counter
 
@@ -11,12 +12,11 @@ import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
 
-from any_platform import find_platforms
-from observables import blocked_error
+from any_platform import find_platforms, simulate
 from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
 from sampling import system_temperature
 from tip3p_water import TEMPERATURE, with_error
-from water import build_box
+from water import advance, build_box
 
 CUTOFF = 0.7               # nm, of PME and of the van der Waals forces
 POLARIZATION_TOLERANCE = 1e-5
@@ -38,7 +38,7 @@ def build_system(topology: app.Topology, polarization: str) -> mm.System:
 
 
 def run(simulation: app.Simulation, ps: float, label: str):
-    """Settle, then sample: energies per water of the groups (kJ/mol), temperatures (K), O-H lengths (nm), ms per step."""
+    """Settle, then sample: energies per water (kJ/mol), temperatures (K), O-H lengths (nm); and ms per step."""
     context, integrator = simulation.context, simulation.integrator
     waters = context.getSystem().getNumParticles() // 3
     step = integrator.getStepSize().value_in_unit(unit.picosecond)
@@ -76,34 +76,27 @@ def main():
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
                         help="random number seed (default: %(default)s)")
     options = parser.parse_args()
-    name, _, precision = options.platform.partition(":")
-    platform, properties = mm.Platform.getPlatform(name), {"Precision": precision} if precision else {}
     box = build_box(216)
     system = build_system(box.topology, options.polarization)
     step, time = EQUILIBRATION
-    start = app.Simulation(box.topology, system, mm.LangevinMiddleIntegrator(TEMPERATURE, 20, step), platform, properties)
-    start.context.setPositions(box.positions)
-    start.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+    start = simulate(box, system, box.positions, mm.LangevinMiddleIntegrator(TEMPERATURE, 20, step), options.platform,
+                     options.seed)
     steps = round(time / step)
     with progress_bar("equilibration", steps) as bar:
-        for _ in range(steps // 10):
-            start.step(10)
-            bar.update(10)
-    state = start.context.getState(positions=True)
+        advance(start.integrator, steps, bar.update)
+    positions = start.context.getState(positions=True).getPositions()
     del start
 
-    print(f"216 AMOEBA waters, {options.polarization} polarization, {TEMPERATURE:g} K, friction {options.friction:g}/ps, {options.time:g} "
-          f"ps each, {options.platform}\n")
+    print(f"216 AMOEBA waters, {options.polarization} polarization, {TEMPERATURE:g} K, "
+          f"friction {options.friction:g}/ps, {options.time:g} ps each, {options.platform}\n")
     columns = "{:20}{:>4}{:>9}{:>11}  {:13} {:15} {:15} {:>8} {:>8}"
     print(columns.format("", "step", "", "evaluations", "", "energies (kJ/", "mol per water)", "O-H (nm)", ""))
     print(columns.format("integrator", "fs", "ms/step", "per ps", "T (K)", "nonbonded", "bonded", "mean", "s.d."),
           flush=True)
-    for make, fs in [(mm.LangevinMiddleIntegrator, 1.0)] + [(MassPenaltyLangevinIntegrator, fs) for fs in options.steps]:
+    runs = [(mm.LangevinMiddleIntegrator, 1.0)] + [(MassPenaltyLangevinIntegrator, fs) for fs in options.steps]
+    for make, fs in runs:
         integrator = make(TEMPERATURE, options.friction, fs / 1000)
-        integrator.setRandomNumberSeed(options.seed)
-        simulation = app.Simulation(box.topology, system, integrator, platform, properties)
-        simulation.context.setPositions(state.getPositions())
-        simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+        simulation = simulate(box, system, positions, integrator, options.platform, options.seed)
         label = make.__name__.removesuffix("Integrator")
         (nonbonded, bonded, temperature, length, variance), milliseconds = run(simulation, options.time, label)
         print(columns.format(label, f"{fs:g}", f"{milliseconds:.1f}", f"{1000 / fs:.0f}", with_error(temperature, 1),

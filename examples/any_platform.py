@@ -1,9 +1,9 @@
 #!/usr/bin/env python
 """The mass penalty on each platform of OpenMM: flexible TIP3P water with PME at 8 fs, the same start for all.
 
-Compares energies, bond lengths, angles and temperatures, and the time of a step with that of LangevinMiddleIntegrator on
-the same platform: the two step in turn, with the same step size, so that both meet the same forces. With --alone there
-are no nonbonded forces, only times: what is left is the integrator's own part. A platform may be followed by its
+Compares energies, bond lengths, angles and temperatures, and the time of a step with that of LangevinMiddleIntegrator
+on the same platform: the two step in turn, with the same step size, so that both meet the same forces. With --alone
+there are no nonbonded forces, only times: what is left is the integrator's own part. A platform may be followed by its
 precision, as in OpenCL:mixed.
 """
 from itertools import cycle
@@ -17,7 +17,7 @@ from openmmstiff import MassPenaltyLangevinIntegrator, StiffIntegrator
 from options import OptionParser, add_box_options, add_run_options, number, progress_bar, run_program
 from sampling import number_of_steps, sample
 from tip3p_water import TEMPERATURE, with_error
-from water import advance, build_box, build_system, equilibrate
+from water import EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate
 
 EQUILIBRATION_TIME = 5.0  # ps, rigid and then flexible
 SETTLING_TIME = 3.0       # ps, then on each platform
@@ -70,13 +70,14 @@ def main():
         print_times(box, without_nonbonded(system), box.positions, options)
         return
     for geometry in ("rigid", "flexible"):
-        with progress_bar(f"equilibration, {geometry}", 0) as bar:
+        steps = round(EQUILIBRATION_TIME / EQUILIBRATION_STEP[geometry])
+        with progress_bar(f"equilibration, {geometry}", steps) as bar:
             state = equilibrate(box, geometry, EQUILIBRATION_TIME, temperature=TEMPERATURE, platform=options.platform,
                                 seed=options.seed, progress=bar.update, start=state)
     print_times(box, system, state.getPositions(), options)
 
-    print(f"\nMassPenaltyLangevinIntegrator at {options.step:g} fs, friction {options.friction:g}/ps, {options.time:g} ps"
-          " each\n")
+    print(f"\nMassPenaltyLangevinIntegrator at {options.step:g} fs, friction {options.friction:g}/ps, "
+          f"{options.time:g} ps each\n")
     columns = "{:15}{:>8}  {:13} {:13} {:15} {:15} {:>8} {:>8}"
     print(columns.format("", "", "", "energies (kJ/", "mol per water)", "", "O-H (nm)", ""))
     print(columns.format("platform", "ns/day", "T (K)", "nonbonded", "bonds", "angles", "mean", "s.d."), flush=True)
@@ -97,7 +98,8 @@ def main():
 
 def print_times(box, system: mm.System, positions, options):
     """Those of a step of both integrators on each platform."""
-    print(f"{options.waters} flexible TIP3P waters{', bonded forces alone' if options.alone else ''}, {TEMPERATURE:g} K\n\n"
+    forces = ", bonded forces alone" if options.alone else ""
+    print(f"{options.waters} flexible TIP3P waters{forces}, {TEMPERATURE:g} K\n\n"
           f"Time of a step of {1000 * TIMED_STEP:g} fs, median of {options.rounds} bursts, ms\n")
     columns = "{:15}{:>16}{:>16}{:>12}{:>8}  {}"
     print(columns.format("platform", "LangevinMiddle", "mass penalty", "difference", "ratio", "kernels"))
@@ -110,7 +112,8 @@ def print_times(box, system: mm.System, positions, options):
 
 def time_steps(box, system: mm.System, positions, platform: str, options) -> np.ndarray:
     """Seconds of a step of LangevinMiddle and of the mass penalty, in each round; shape (2, rounds)."""
-    simulations = [simulate(box, system, positions, make(TEMPERATURE, options.friction, TIMED_STEP), platform, options.seed)
+    simulations = [simulate(box, system, positions, make(TEMPERATURE, options.friction, TIMED_STEP), platform,
+                            options.seed)
                    for make in (mm.LangevinMiddleIntegrator, MassPenaltyLangevinIntegrator)]
     seconds = np.empty((2, options.rounds))
     for simulation in simulations:

@@ -470,12 +470,14 @@ void testPeriodicTermsInTriclinicBox(Platform& platform) {
     }
     wrapped.positions[1] += c - b;
     wrapped.positions[2] += a;
+    // At 3 fs some of the methods are not stable: what a device's rounding begins would grow.
+    const double stepSize = byRounding(platform, 0.003, 0.001, 0.001);
     forEachSubject([&](const Subject& subject) {
         if (subject.variant == ownConstraints)
             return; // constraints do not follow the minimum image convention, in OpenMM neither
         vector<vector<Vec3>> velocities;
         for (const Model* m : {&model, &wrapped}) {
-            Run run(subject, m->system, platform, 0.001);
+            Run run(subject, m->system, platform, stepSize);
             run.start(m->positions, 16);
             run.step(20);
             velocities.push_back(getVelocities(run.context));

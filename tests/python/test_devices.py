@@ -38,34 +38,33 @@ def start(integrator, precision, seed=1):
 """
 
 
-def run_on_opencl(code):
-    """What a program prints; it begins with WATER."""
+def run_with_opencl(*arguments):
+    """What Python prints, run with some arguments where there is an OpenCL."""
     if ENVIRONMENT is None:
         pytest.skip("no OpenCL; `make test` looks for one")
     variables = dict(line.split("=", 1) for line in ENVIRONMENT.splitlines() if line)
-    result = subprocess.run([sys.executable, "-c", WATER + code], env={**os.environ, **variables}, text=True,
+    result = subprocess.run([sys.executable, *arguments], env={**os.environ, **variables}, text=True,
                             capture_output=True, timeout=600)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
 
+def run_on_opencl(code):
+    """Run a program that begins with WATER."""
+    run_with_opencl("-c", WATER + code)
+
+
 def test_installation_is_found_right():
     """`python -m openmmstiff`, with a platform for devices."""
-    if ENVIRONMENT is None:
-        pytest.skip("no OpenCL; `make test` looks for one")
-    variables = dict(line.split("=", 1) for line in ENVIRONMENT.splitlines() if line)
-    result = subprocess.run([sys.executable, "-m", "openmmstiff"], env={**os.environ, **variables}, text=True,
-                            capture_output=True, timeout=600)
-    assert result.returncode == 0, result.stdout + result.stderr
+    lines = run_with_opencl("-m", "openmmstiff").splitlines()
     for precision in ("single", "mixed", "double"):
-        assert any(line.split()[:2] == ["OpenCL", precision] and "agrees" in line for line in
-                   result.stdout.splitlines()), result.stdout
+        assert any(line.split()[:2] == ["OpenCL", precision] and "agrees" in line for line in lines), lines
 
 
 @pytest.mark.parametrize("precision", ["single", "mixed", "double"])
 def test_hidden_positions_follow_the_order_of_the_device(precision):
-    """Every 250 times that positions are sent, twice a step, the device sorts the waters and wraps them. Nobody sees that,
-    nor loses hidden positions."""
+    """Every 250 times that positions are sent, twice a step, the device sorts the waters and wraps them. Nobody sees
+    that, nor loses hidden positions."""
     run_on_opencl(f"""
 integrator = ZhangSkeelLangevinIntegrator(300, 5, 0.002)
 context = start(integrator, {precision!r})

@@ -3,7 +3,10 @@
 
 #include "Claims.h"
 #include "Plugins.h"
+#include "openmm/Context.h"
+#include "openmm/LocalEnergyMinimizer.h"
 #include "openmm/Platform.h"
+#include "openmm/VerletIntegrator.h"
 #include <dlfcn.h>
 #include <stdexcept>
 #include <string>
@@ -78,6 +81,20 @@ inline double storeRounding(const OpenMM::Platform& platform) {
  */
 inline double copyRounding(const OpenMM::Platform& platform) {
     return 1e3 * storeRounding(platform);
+}
+
+/**
+ * Minimize the energy; for a Context on a device on the Reference platform, as OpenMM's minimizer for devices crashes on
+ * PoCL 3.0.
+ */
+inline void minimize(OpenMM::Context& context, double tolerance = 10) {
+    if (!isDevice(context.getPlatform()))
+        return OpenMM::LocalEnergyMinimizer::minimize(context, tolerance);
+    OpenMM::VerletIntegrator integrator(0.001);
+    OpenMM::Context other(context.getSystem(), integrator, OpenMM::Platform::getPlatformByName("Reference"));
+    other.setPositions(context.getState(OpenMM::State::Positions).getPositions());
+    OpenMM::LocalEnergyMinimizer::minimize(other, tolerance);
+    context.setPositions(other.getState(OpenMM::State::Positions).getPositions());
 }
 
 } // namespace stifftest

@@ -367,21 +367,6 @@ inline std::map<std::string, std::string> deterministic(OpenMM::Platform& platfo
     return {};
 }
 
-/**
- * Minimize the energy; for a Context on a device on the Reference platform, as OpenMM's minimizer for devices crashes on
- * PoCL 3.0.
- */
-inline void minimize(OpenMM::Context& context, double tolerance = 10) {
-    OpenMM::Platform& platform = context.getPlatform();
-    if (platform.getName() == "Reference" || platform.getName() == "CPU")
-        return OpenMM::LocalEnergyMinimizer::minimize(context, tolerance);
-    OpenMM::VerletIntegrator integrator(0.001);
-    OpenMM::Context other(context.getSystem(), integrator, OpenMM::Platform::getPlatformByName("Reference"));
-    other.setPositions(context.getState(OpenMM::State::Positions).getPositions());
-    OpenMM::LocalEnergyMinimizer::minimize(other, tolerance);
-    context.setPositions(other.getState(OpenMM::State::Positions).getPositions());
-}
-
 } // namespace stifftest
 
 #endif /* STIFFTEST_SYSTEMS_H_ */

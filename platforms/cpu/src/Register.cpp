@@ -9,8 +9,7 @@
 #include <string>
 
 extern "C" OPENMM_EXPORT_STIFF void registerPlatforms() {
-    if (OpenMMStiff::isOpenMMCompatible())
-        registerOpenMMStiffSerializationProxies();
+    registerOpenMMStiffSerializationProxies();
 }
 
 extern "C" OPENMM_EXPORT_STIFF void registerKernelFactories() {

@@ -39,10 +39,9 @@ public:
         verlet.getAs<OpenMM::IntegrateVerletStepKernel>().initialize(system, OpenMM::VerletIntegrator(0));
         transfer = platform.createKernel(OpenMM::UpdateStateDataKernel::Name(), context);
         transfer.getAs<OpenMM::UpdateStateDataKernel>().initialize(system);
-        for (int i = 0; i < system.getNumParticles(); i++)
-            hasSites |= system.isVirtualSite(i);
-        if (hasSites)
-            sites = std::make_unique<OpenMM::ReferenceVirtualSites>(system);
+        for (int i = 0; i < system.getNumParticles() && sites == nullptr; i++)
+            if (system.isVirtualSite(i))
+                sites = std::make_unique<OpenMM::ReferenceVirtualSites>(system);
         if (system.getNumConstraints() > 0)
             constraints = std::make_unique<OpenMM::ReferenceConstraints>(system);
         const auto& properties = platform.getPropertyNames();
@@ -89,7 +88,7 @@ public:
     }
 
     void computeVirtualSites() override {
-        if (!hasSites)
+        if (sites == nullptr)
             return;
         OpenMM::Vec3 box[3];
         context.getPeriodicBoxVectors(box[0], box[1], box[2]);
@@ -125,9 +124,10 @@ public:
     }
 
     void haveBeenSet(OpenMM::State::DataType changed) override {
-        for (Copy* copy : {&x, &v})
-            if (changed == (copy == &x ? OpenMM::State::Positions : OpenMM::State::Velocities))
-                copy->known = copy->hasImage = false;
+        if (changed == OpenMM::State::Positions)
+            x.known = x.hasImage = false;
+        if (changed == OpenMM::State::Velocities)
+            v.known = v.hasImage = false;
     }
 
     void write(std::ostream& stream) override {
@@ -231,7 +231,7 @@ private:
     OpenMM::Kernel verlet, transfer;
     std::unique_ptr<OpenMM::ReferenceVirtualSites> sites;
     std::unique_ptr<OpenMM::ReferenceConstraints> constraints;
-    bool hasSites = false, isDevice = false, isPrecise = false;
+    bool isDevice = false, isPrecise = false;
     Copy x, v;
     Vectors F;
     bool forcesKnown = false, inSteps = false, havePositions = false;

@@ -9,8 +9,7 @@
 #include <string>
 
 extern "C" OPENMM_EXPORT_STIFF void registerPlatforms() {
-    if (OpenMMStiff::isOpenMMCompatible())
-        registerOpenMMStiffSerializationProxies();
+    registerOpenMMStiffSerializationProxies();
 }
 
 /** Register the kernels with a platform, in the place of others if it has any: for tests, with one that has. */

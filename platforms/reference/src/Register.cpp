@@ -7,8 +7,7 @@
 #include "stiffhost/KernelFactory.h"
 
 extern "C" OPENMM_EXPORT_STIFF void registerPlatforms() {
-    if (OpenMMStiff::isOpenMMCompatible())
-        registerOpenMMStiffSerializationProxies();
+    registerOpenMMStiffSerializationProxies();
 }
 
 extern "C" OPENMM_EXPORT_STIFF void registerKernelFactories() {
