@@ -46,11 +46,17 @@ test: .venv/installed .venv/requirements-test .venv/requirements-examples  ## C+
 	exit $$status
 
 .PHONY: validate
+validate: $(if $(SCHEDULER),.venv/requirements-cluster)
 validate: .venv/installed .venv/requirements-examples  ## long runs against known physics
 	@status=0
 	for script in tests/validation/validate_*.py; do
 	    echo "== $$script"
-	    $(BIN)/python "$$script" || status=$$?
+	    options=()
+	    # Those that make run after run can share them out: make validate PROCESSES=2, or SCHEDULER=tcp://host:8786
+	    if [[ $$($(BIN)/python "$$script" --help) == *--scheduler* ]]; then
+	        options=($(if $(PROCESSES),--processes $(PROCESSES)) $(if $(SCHEDULER),--scheduler $(SCHEDULER)))
+	    fi
+	    $(BIN)/python "$$script" "$${options[@]}" || status=$$?
 	done
 	exit $$status
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python
-"""AMOEBA water (216 molecules, PME): the mass penalty at large steps, on any platform of OpenMM.
+"""AMOEBA water: the mass penalty at large steps, against what OpenMM itself offers.
 
-An ordinary script, in which the line of the integrator is changed: LangevinMiddleIntegrator at 1 fs is the reference.
-The waters of AMOEBA are flexible, and a step costs so much that what an integrator does in the host's memory does not
-count.
+A droplet of 27 molecules in a container, without a cutoff, or a periodic box of 216 with PME. An ordinary script, in
+which the line of the integrator is changed: LangevinMiddleIntegrator at a small step is the reference, and
+MTSLangevinIntegrator, which evaluates the bonded forces more often than the others, the alternative. The waters of
+AMOEBA are flexible, and a step costs so much that what an integrator does in the host's memory does not count.
 """
 from time import perf_counter
 
@@ -11,97 +12,165 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
+from openmmstiff.sampling import GAS_CONSTANT, blockedError
 
 from any_platform import find_platforms, simulate
 from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
-from sampling import system_temperature
 from tip3p_water import TEMPERATURE, with_error
-from water import advance, build_box
+from water import WaterBox, advance, build_box
 
 CUTOFF = 0.7               # nm, of PME and of the van der Waals forces
+CONTAINER = 0.6, 1000.0    # nm and kJ/mol/nm^2: oxygens outside of a sphere are drawn back by a spring
 POLARIZATION_TOLERANCE = 1e-5
-EQUILIBRATION = (0.001, 1.0)  # step and time, ps
-SETTLING_TIME = 0.5        # ps, with each run's own integrator
-SAMPLE_INTERVAL = 0.012    # ps
+NONBONDED, BONDED, OUTSIDE = 0, 1, 2  # groups: polarizable and van der Waals forces; bonds, angles; the container
+EQUILIBRATION = {27: (0.001, 10.0), 216: (0.001, 1.0)}  # step and time, ps
+SETTLING_TIME = {27: 10.0, 216: 0.5}  # ps, with each run's own integrator
+REFERENCE_STEP = {27: 0.5, 216: 1.0}  # fs
+SAMPLE_INTERVAL = 0.024    # ps, a whole number of steps of 0.5, 1, 2, 3, 4, 6 or 8 fs
+INNER_STEP = 0.5           # fs, of the bonded forces of MTSLangevinIntegrator
+
+
+def build_droplet(waters: int) -> WaterBox:
+    """The molecules nearest to the centre of a box of TIP3P, without the box and around the origin."""
+    box = build_box(895)
+    molecules = box.positions.reshape(-1, 3, 3)
+    molecules = molecules - molecules[:, 0].mean(axis=0)
+    nearest = set(np.argsort(np.linalg.norm(molecules[:, 0], axis=1))[:waters].tolist())
+    modeller = app.Modeller(box.topology, molecules.reshape(-1, 3) * unit.nanometer)
+    modeller.delete([residue for residue in box.topology.residues() if residue.index not in nearest])
+    modeller.topology.setPeriodicBoxVectors(None)
+    return WaterBox(modeller.topology, np.array(modeller.positions.value_in_unit(unit.nanometer)))
 
 
 def build_system(topology: app.Topology, polarization: str) -> mm.System:
-    """Bonds, angles and the like are in group 1, the van der Waals and polarizable forces in 0."""
-    forcefield = app.ForceField("amoeba2018.xml")
-    system = forcefield.createSystem(topology, nonbondedMethod=app.PME, nonbondedCutoff=CUTOFF * unit.nanometer,
-                                     vdwCutoff=CUTOFF * unit.nanometer, constraints=None, rigidWater=False,
-                                     polarization=polarization, mutualInducedTargetEpsilon=POLARIZATION_TOLERANCE)
+    """In a periodic box with PME, else with a container and without a cutoff."""
+    periodic = topology.getPeriodicBoxVectors() is not None
+    method = {"nonbondedMethod": app.PME, "nonbondedCutoff": CUTOFF * unit.nanometer,
+              "vdwCutoff": CUTOFF * unit.nanometer} if periodic else {"nonbondedMethod": app.NoCutoff}
+    system = app.ForceField("amoeba2018.xml").createSystem(
+        topology, constraints=None, rigidWater=False, polarization=polarization,
+        mutualInducedTargetEpsilon=POLARIZATION_TOLERANCE, removeCMMotion=periodic, **method)
+    for index in reversed(range(system.getNumForces())):
+        if isinstance(system.getForce(index), mm.CustomCompoundBondForce):  # has no terms, and takes seconds to compile
+            system.removeForce(index)
     for force in system.getForces():
-        if not isinstance(force, (mm.AmoebaMultipoleForce, mm.AmoebaVdwForce)):
-            force.setForceGroup(1)
+        nonbonded = isinstance(force, (mm.AmoebaMultipoleForce, mm.AmoebaVdwForce))
+        force.setForceGroup(NONBONDED if nonbonded else BONDED)
+    if not periodic:
+        container = mm.CustomExternalForce("k/2*max(0, sqrt(x^2+y^2+z^2)-radius)^2")
+        for name, value in zip(("radius", "k"), CONTAINER):
+            container.addGlobalParameter(name, value)
+        for atom in topology.atoms():
+            if atom.element is app.element.oxygen:
+                container.addParticle(atom.index)
+        container.setForceGroup(OUTSIDE)
+        system.addForce(container)
     return system
 
 
-def run(simulation: app.Simulation, ps: float, label: str):
-    """Settle, then sample: energies per water (kJ/mol), temperatures (K), O-H lengths (nm); and ms per step."""
+def mts_langevin(temperature: float, friction: float, step: float) -> mm.Integrator:
+    """OpenMM's r-RESPA: the expensive forces once a step, the others in inner steps."""
+    inner = round(1000 * step / INNER_STEP)
+    return mm.MTSLangevinIntegrator(temperature, friction, step, [(NONBONDED, 1), (BONDED, inner), (OUTSIDE, inner)])
+
+
+def run(simulation: app.Simulation, ps: float, settling: float, label: str):
+    """Settle, then sample.
+
+    Energies per water (kJ/mol) and temperatures (K), one each a sample; O-H lengths (nm) and H-O-H angles (degrees) of
+    each molecule, one row a sample; and ms per step.
+    """
     context, integrator = simulation.context, simulation.integrator
-    waters = context.getSystem().getNumParticles() // 3
+    system = context.getSystem()
+    waters = system.getNumParticles() // 3
+    degrees = 9 * waters - 3 * any(isinstance(force, mm.CMMotionRemover) for force in system.getForces())
     step = integrator.getStepSize().value_in_unit(unit.picosecond)
-    burst, samples = round(SAMPLE_INTERVAL / step), round(ps / SAMPLE_INTERVAL)
-    series = np.empty((5, samples))
-    seconds = 0.0
+    burst, samples = max(1, round(SAMPLE_INTERVAL / step)), round(ps / SAMPLE_INTERVAL)
+    energies, temperatures, seconds = np.empty((2, samples)), np.empty(samples), np.empty(samples)
+    lengths, angles = np.empty((samples, 2 * waters)), np.empty((samples, waters))
     with progress_bar(label, samples) as bar:
-        for _ in range(round(SETTLING_TIME / step / burst)):
+        for _ in range(round(settling / step / burst)):
             integrator.step(burst)
         for i in range(samples):
             begin = perf_counter()
             integrator.step(burst)
             state = context.getState(positions=True)  # waits for the device
-            seconds += perf_counter() - begin
+            seconds[i] = perf_counter() - begin
             molecules = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer).reshape(waters, 3, 3)
             state = context.getState(energy=True)
-            bonded = context.getState(energy=True, groups={1}).getPotentialEnergy()
-            bonded = bonded.value_in_unit(unit.kilojoule_per_mole) / waters
-            whole = state.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole) / waters
-            lengths = np.linalg.norm(molecules[:, 1:] - molecules[:, :1], axis=2)
-            series[:, i] = whole - bonded, bonded, system_temperature(context, state), lengths.mean(), lengths.var()
+            kinetic = state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)
+            whole, bonded, outside = (
+                each.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole)
+                for each in (state, *(context.getState(energy=True, groups={group}) for group in (BONDED, OUTSIDE))))
+            energies[:, i] = (whole - bonded - outside) / waters, bonded / waters
+            temperatures[i] = 2 * kinetic / (degrees * GAS_CONSTANT)
+            bonds = molecules[:, 1:] - molecules[:, :1]
+            norms = np.linalg.norm(bonds, axis=2)
+            lengths[i] = norms.ravel()
+            angles[i] = np.degrees(np.arccos((bonds[:, 0] * bonds[:, 1]).sum(axis=1) / norms.prod(axis=1)))
             bar.update()
-    return series, 1e3 * seconds / (samples * burst)
+    return energies, temperatures, lengths, angles, 1e3 * np.median(seconds) / burst
+
+
+def deviation_with_error(values: np.ndarray, digits: int) -> str:
+    """The standard deviation over molecules and time, and its standard error."""
+    squares = ((values - values.mean()) ** 2).mean(axis=1)
+    deviation = squares.mean() ** 0.5
+    return f"{deviation:.{digits}f}+-{blockedError(squares) / (2 * deviation):.{digits}f}"
 
 
 def main():
     parser = OptionParser(__doc__)
     add_run_options(parser, time=3.0, friction=5.0)
-    parser.add_argument("--platform", default=find_platforms()[-1], metavar="NAME[:PRECISION]",
-                        help="default: %(default)s")
+    parser.add_argument("--waters", type=choice(("27", "216")), default="27", metavar="N",
+                        help="27, in a container, or 216, in a periodic box (default: %(default)s)")
+    parser.add_argument("--platform", metavar="NAME[:PRECISION]",
+                        help=f"default: Reference for 27 waters, {find_platforms()[-1]} for 216")
     parser.add_argument("--polarization", type=choice(("mutual", "extrapolated", "direct")), default="mutual",
                         metavar="KIND", help="mutual, extrapolated or direct (default: %(default)s)")
-    parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[4.0, 6.0], metavar="FS",
-                        help="step sizes of MassPenaltyLangevin, fs (default: 4 6)")
+    parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[4.0, 6.0, 8.0], metavar="FS",
+                        help="step sizes of MassPenaltyLangevin, fs (default: 4 6 8)")
+    parser.add_argument("--mts-steps", type=number(float, 2 * INNER_STEP, "fs"), nargs="*", default=[2.0],
+                        metavar="FS", help="step sizes of MTSLangevin, fs; none: leave these runs out (default: 2)")
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
-                        help="random number seed (default: %(default)s)")
+                        help="random number seed of the first run, the next have the next (default: %(default)s)")
     options = parser.parse_args()
-    box = build_box(216)
+    waters = int(options.waters)
+    platform = options.platform or ("Reference" if waters == 27 else find_platforms()[-1])
+    box = build_droplet(waters) if waters == 27 else build_box(waters)
     system = build_system(box.topology, options.polarization)
-    step, time = EQUILIBRATION
-    start = simulate(box, system, box.positions, mm.LangevinMiddleIntegrator(TEMPERATURE, 20, step), options.platform,
+    step, time = EQUILIBRATION[waters]
+    start = simulate(box, system, box.positions, mm.LangevinMiddleIntegrator(TEMPERATURE, 20, step), platform,
                      options.seed)
+    if waters == 27:  # not at rest at the surface of the droplet
+        start.minimizeEnergy(maxIterations=50)
+        start.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
     steps = round(time / step)
     with progress_bar("equilibration", steps) as bar:
         advance(start.integrator, steps, bar.update)
     positions = start.context.getState(positions=True).getPositions()
     del start
 
-    print(f"216 AMOEBA waters, {options.polarization} polarization, {TEMPERATURE:g} K, "
-          f"friction {options.friction:g}/ps, {options.time:g} ps each, {options.platform}\n")
-    columns = "{:20}{:>4}{:>9}{:>11}  {:13} {:15} {:15} {:>8} {:>8}"
-    print(columns.format("", "step", "", "evaluations", "", "energies (kJ/", "mol per water)", "O-H (nm)", ""))
-    print(columns.format("integrator", "fs", "ms/step", "per ps", "T (K)", "nonbonded", "bonded", "mean", "s.d."),
-          flush=True)
-    runs = [(mm.LangevinMiddleIntegrator, 1.0)] + [(MassPenaltyLangevinIntegrator, fs) for fs in options.steps]
-    for make, fs in runs:
+    print(f"{waters} AMOEBA waters, {options.polarization} polarization, {TEMPERATURE:g} K, "
+          f"friction {options.friction:g}/ps, {options.time:g} ps each, {platform}\n")
+    columns = "{:20}{:>4}{:>9}{:>8}  {:11} {:13} {:13} {:17} {:17} {:13} {:11}"
+    print(columns.format("", "step", "", "evals", "", "energies (kJ/", "mol per water)", "O-H (nm)", "",
+                         "H-O-H (degrees)", "").rstrip())
+    print(columns.format("integrator", "fs", "ms/step", "per ps", "T (K)", "nonbonded", "bonded", "mean", "s.d.",
+                         "mean", "s.d.").rstrip(), flush=True)
+    runs = [("LangevinMiddle", mm.LangevinMiddleIntegrator, REFERENCE_STEP[waters])]
+    runs += [("MTSLangevin", mts_langevin, fs) for fs in options.mts_steps]
+    runs += [("MassPenaltyLangevin", MassPenaltyLangevinIntegrator, fs) for fs in options.steps]
+    for i, (label, make, fs) in enumerate(runs):
         integrator = make(TEMPERATURE, options.friction, fs / 1000)
-        simulation = simulate(box, system, positions, integrator, options.platform, options.seed)
-        label = make.__name__.removesuffix("Integrator")
-        (nonbonded, bonded, temperature, length, variance), milliseconds = run(simulation, options.time, label)
-        print(columns.format(label, f"{fs:g}", f"{milliseconds:.1f}", f"{1000 / fs:.0f}", with_error(temperature, 1),
-                             with_error(nonbonded, 2), with_error(bonded, 3), f"{length.mean():.5f}",
-                             f"{variance.mean() ** 0.5:.5f}"), flush=True)
+        simulation = simulate(box, system, positions, integrator, platform, options.seed + i)
+        (nonbonded, bonded), temperatures, lengths, angles, milliseconds = run(
+            simulation, options.time, SETTLING_TIME[waters], label)
+        print(columns.format(
+            label, f"{fs:g}", f"{milliseconds:.2f}", f"{1000 / fs:.0f}", with_error(temperatures, 1),
+            with_error(nonbonded, 2), with_error(bonded, 3), with_error(lengths.mean(axis=1), 5),
+            deviation_with_error(lengths, 5), with_error(angles.mean(axis=1), 2),
+            deviation_with_error(angles, 3)).rstrip(), flush=True)
     print("\n+-: one standard error by blocking; on runs of a few ps it is a lower bound.")
 
 

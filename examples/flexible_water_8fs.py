@@ -12,8 +12,9 @@ import openmm as mm
 from matplotlib import pyplot
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
+from openmmstiff.sampling import blockedError
 
-from observables import RDF_PAIRS, RDF_RANGE, blocked_error, first_peak, rdf_distances
+from observables import RDF_PAIRS, RDF_RANGE, first_peak, rdf_distances
 from options import OptionParser, add_box_options, add_output_option, add_run_options, number, progress_bar, run_program
 from sampling import BOND_BINS, Samples, number_of_steps, sample
 from tip3p_water import TEMPERATURE, with_error
@@ -136,12 +137,12 @@ def draw(results: dict[tuple[str, float], Samples], path: Path):
 
 def draw_against_step(panel, series: dict[tuple[str, float], np.ndarray], reference: np.ndarray):
     """Means with error bars for each (integrator, step in fs), and the reference with its error as a band."""
-    error = blocked_error(reference)
+    error = blockedError(reference)
     panel.axhspan(reference.mean() - error, reference.mean() + error, color="#fcbba1", zorder=0)
     for integrator, (colour, marker) in {ORDINARY: ("#fb6a4a", "s"), PENALTY: ("#99000d", "o")}.items():
         steps = [fs for name, fs in series if name == integrator]
         panel.errorbar(steps, [series[integrator, fs].mean() for fs in steps],
-                       [blocked_error(series[integrator, fs]) for fs in steps],
+                       [blockedError(series[integrator, fs]) for fs in steps],
                        color=colour, marker=marker, markersize=4, capsize=3, linewidth=1, label=integrator)
 
 

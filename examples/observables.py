@@ -1,4 +1,4 @@
-"""Statistics of time series, radial distribution functions of water, and how its molecules move."""
+"""Radial distribution functions of water, and how its molecules move."""
 from collections.abc import Callable
 from functools import cache
 
@@ -13,23 +13,6 @@ FIRST_PEAK_BELOW = {"O-O": 0.35, "O-H": 0.25, "H-H": 0.3}  # nm
 DIFFUSION_LAGS = (2.0, 8.0)      # ps, over which the slope of the mean square displacement is taken
 REORIENTATION_LAGS = (1.0, 4.0)  # ps, between which the correlation falls exponentially
 START_BLOCKS = 10        # of starting points, for the error of what is taken over a lag
-MIN_BLOCKS = 8           # fewer blocks do not tell the error of a time series
-
-
-def blocked_error(series: np.ndarray) -> float:
-    """Standard error of the mean of a correlated series.
-
-    Blocking of Flyvbjerg and Petersen (J. Chem. Phys. 91, 461, 1989): average neighbours in pairs, again and
-    again; the naive error of the blocks rises to a plateau once they are longer than the correlation time.
-    Taken is the largest error over all levels with at least MIN_BLOCKS blocks: on series longer than some
-    30 correlation times it is right within 10 %, on shorter ones no plateau is reached and it is too small.
-    """
-    blocks = np.asarray(series, dtype=float)
-    error = 0.0
-    while len(blocks) >= MIN_BLOCKS or error == 0.0 and len(blocks) > 1:
-        error = max(error, float(blocks.std(ddof=1)) / len(blocks) ** 0.5)
-        blocks = (blocks[:-1:2] + blocks[1::2]) / 2
-    return error
 
 
 def rdf_distances() -> np.ndarray:

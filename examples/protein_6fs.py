@@ -13,8 +13,8 @@ import numpy as np
 import openmm as mm
 from matplotlib import pyplot
 from openmmstiff import MassPenaltyLangevinIntegrator
+from openmmstiff.sampling import blockedError
 
-from observables import blocked_error
 from options import OptionParser, add_output_option, number, run_program
 from villin import TEMPERATURE, add_villin_options, build_villin, make_run, print_heading, read_villin
 
@@ -64,12 +64,12 @@ def draw(results: dict[tuple[str, float], dict[str, np.ndarray]], solvent: str, 
     labels = list(dict.fromkeys(label for label, _ in results))
     for kind, panel in zip(DRAWN, panels):
         reference = results[REFERENCE, REFERENCE_STEP][kind]
-        error = blocked_error(reference)
+        error = blockedError(reference)
         panel.axhspan(reference.mean() - error, reference.mean() + error, color="#fcbba1", zorder=0)
         for label, (colour, marker) in zip(labels, (("#fb6a4a", "s"), ("#99000d", "o"), ("#08519c", "D"))):
             steps = [fs for name, fs in results if name == label]
             panel.errorbar(steps, [results[label, fs][kind].mean() for fs in steps],
-                           [blocked_error(results[label, fs][kind]) for fs in steps],
+                           [blockedError(results[label, fs][kind]) for fs in steps],
                            color=colour, marker=marker, markersize=5, capsize=3, linewidth=1, label=label)
         panel.set(title=kind.capitalize(), xlabel="step (fs)", ylabel="mean energy (kT)")
     panels[0].legend(frameon=False, fontsize="small")

@@ -4,16 +4,17 @@ Positions are those of the Context, the coordinate which has the Boltzmann law a
 """
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 import openmm as mm
 from openmm import app, unit
+from openmmstiff import sampling
+from openmmstiff.sampling import GAS_CONSTANT, blockedError
 
-from observables import RDF_PAIRS, blocked_error, radial_distributions, without_vibrations
+from observables import RDF_PAIRS, radial_distributions, without_vibrations
 from water import ANGLE_GROUP, BOND_GROUP, NONBONDED_GROUP, Progress
 
-GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole / unit.kelvin)
+ENERGIES = {"nonbonded": {NONBONDED_GROUP}, "bond_energy": {BOND_GROUP}, "angle_energy": {ANGLE_GROUP}}
 BOND_LENGTH = 0.09572    # nm, O-H at rest
 ANGLE = 1.82421813418    # rad, H-O-H at rest
 BOND_BINS = np.linspace(0.085, 0.110, 101)  # nm, edges of the bins for O-H lengths
@@ -45,14 +46,14 @@ class Samples:
     @property
     def bond_length(self) -> tuple[float, float]:
         """Mean O-H length and its standard error, nm."""
-        return BOND_LENGTH + float(self.bond.mean()), blocked_error(self.bond)
+        return BOND_LENGTH + float(self.bond.mean()), blockedError(self.bond)
 
     @property
     def bond_variance(self) -> tuple[float, float]:
         """Variance of the O-H length over molecules and time, and its standard error, nm^2."""
         mean = self.bond.mean()
         return (float(self.bond_square.mean() - mean**2),
-                blocked_error(self.bond_square - 2 * mean * self.bond))  # linear in the series' deviations
+                blockedError(self.bond_square - 2 * mean * self.bond))  # linear in the series' deviations
 
     def save(self, path: Path):
         """Write an .npz file; an interruption leaves none or the whole of it."""
@@ -83,56 +84,44 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: 
 
     rest_rdf, motion: what else to record, see Samples; kinds: of pairs in the radial distributions.
     """
-    context, integrator = simulation.context, simulation.integrator
-    step = integrator.getStepSize().value_in_unit(unit.picosecond)
+    context = simulation.context
+    step = simulation.integrator.getStepSize().value_in_unit(unit.picosecond)
     burst = steps_per_sample(step)
-    samples = number_of_steps(ps, step) // burst
     masses = np.array([context.getSystem().getParticleMass(i).value_in_unit(unit.dalton) for i in range(3)])
     waters = context.getSystem().getNumParticles() // 3
-    names = ("nonbonded", "bond_energy", "angle_energy", "temperature", "centre_temperature",
-             "rotation_temperature", "internal_temperature", "bond", "bond_square")
-    series = {name: np.empty(samples) for name in names}
-    paths = {name: np.empty((samples, waters, 3) if motion else 0, dtype=np.float32)
-             for name in ("centres", "dipoles")}
     bond_histogram = np.zeros(len(BOND_BINS) - 1)
-    frames, seconds = [], 0.0
-    for i in range(samples):
-        begin = perf_counter()
-        integrator.step(burst)
-        seconds += perf_counter() - begin
-        state = context.getState(energy=True, positions=True, velocities=True, groups={NONBONDED_GROUP})
+    seen, frames = 0, []
+
+    def observe(state: mm.State) -> dict[str, float | np.ndarray]:
+        nonlocal seen
         positions = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
         molecules = positions.reshape(waters, 3, 3)
         velocities = state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond)
-        stretch = np.linalg.norm(molecules[:, 1:] - molecules[:, :1], axis=2) - BOND_LENGTH
-        series["nonbonded"][i] = state.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole) / waters
-        for name, group in (("bond_energy", BOND_GROUP), ("angle_energy", ANGLE_GROUP)):
-            energy = context.getState(energy=True, groups={group}).getPotentialEnergy()
-            series[name][i] = energy.value_in_unit(unit.kilojoule_per_mole) / waters
-        series["temperature"][i] = system_temperature(context, state)
         parts = temperatures_by_motion(molecules, velocities.reshape(waters, 3, 3), masses,
                                        state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))
-        series["centre_temperature"][i], series["rotation_temperature"][i], series["internal_temperature"][i] = parts
-        series["bond"][i] = stretch.mean()
-        series["bond_square"][i] = np.mean(stretch**2)
-        if motion:
-            paths["centres"][i] = np.einsum("a,maj->mj", masses / masses.sum(), molecules)
-            axes = molecules[:, 1] + molecules[:, 2] - 2 * molecules[:, 0]
-            paths["dipoles"][i] = axes / np.linalg.norm(axes, axis=1, keepdims=True)
-        if not np.isfinite(series["bond"][i] + series["nonbonded"][i]):
-            raise FloatingPointError(
-                f"{type(integrator).__name__} with a step of {1000 * step:g} fs: energy not finite after "
-                f"{(i + 1) * burst * step:.2f} ps; use a smaller step")
-        bond_histogram += np.histogram(BOND_LENGTH + stretch, BOND_BINS)[0]
-        if (i + 1) % SAMPLES_PER_FRAME == 0:
+        stretch = np.linalg.norm(molecules[:, 1:] - molecules[:, :1], axis=2) - BOND_LENGTH
+        bond_histogram[:] += np.histogram(BOND_LENGTH + stretch, BOND_BINS)[0]
+        seen += 1
+        if seen % SAMPLES_PER_FRAME == 0:
             frames.append(positions.astype(np.float32))
-        progress(burst)
+        found = dict(zip(("centre_temperature", "rotation_temperature", "internal_temperature"), parts))
+        found |= {"bond": stretch.mean(), "bond_square": np.mean(stretch**2)}
+        if motion:
+            axes = molecules[:, 1] + molecules[:, 2] - 2 * molecules[:, 0]
+            found["centres"] = np.einsum("a,maj->mj", masses / masses.sum(), molecules).astype(np.float32)
+            found["dipoles"] = (axes / np.linalg.norm(axes, axis=1, keepdims=True)).astype(np.float32)
+        return found
+
+    samples = sampling.sample(context, burst, number_of_steps(ps, step) // burst, groups=ENERGIES, observe=observe,
+                              progress=progress)
     at_rest = [without_vibrations(frame.reshape(waters, 3, 3), SHAPE, masses).reshape(-1, 3).astype(np.float32)
                for frame in frames] if rest_rdf else []
-    return Samples(step=step, ns_per_day=86.4 * samples * burst * step / seconds,
+    paths = {} if motion else {name: np.empty(0, dtype=np.float32) for name in ("centres", "dipoles")}
+    return Samples(step=step, ns_per_day=samples.nsPerDay, temperature=samples.temperature,
                    rdf=radial_distributions(simulation.topology, frames, kinds),
                    rest_rdf=radial_distributions(simulation.topology, at_rest, kinds) if rest_rdf else np.empty(0),
-                   bond_histogram=bond_histogram, **series, **paths)
+                   bond_histogram=bond_histogram, **samples.observed, **paths,
+                   **{name: energy / waters for name, energy in samples.energies.items()})
 
 
 def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarray,
@@ -157,16 +146,3 @@ def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses
     rigid = vibration < 1e-3 * kinetic
     return (2 * translation / ((each - 3) * GAS_CONSTANT), 2 * rotation / (each * GAS_CONSTANT),
             float("nan") if rigid else 2 * vibration / (each * GAS_CONSTANT))
-
-
-def system_temperature(context: mm.Context, state: mm.State) -> float:
-    """Temperature in K, for the degrees of freedom that the heat bath acts on.
-
-    Our integrators count them (penalty springs may be left cold); for OpenMM's they are three for each
-    particle, less the constraints, less three for the motion of the whole box.
-    """
-    integrator, system = context.getIntegrator(), context.getSystem()
-    if hasattr(integrator, "computeSystemTemperature"):
-        return integrator.computeSystemTemperature().value_in_unit(unit.kelvin)
-    degrees = 3 * system.getNumParticles() - system.getNumConstraints() - 3
-    return 2 * state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole) / (degrees * GAS_CONSTANT)

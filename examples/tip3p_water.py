@@ -14,8 +14,9 @@ from matplotlib import pyplot
 from openmm import app
 from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator,
                          SpookIntegrator, ZhangSkeelLangevinIntegrator)
+from openmmstiff.sampling import blockedError
 
-from observables import RDF_PAIRS, RDF_RANGE, blocked_error, rdf_distance, rdf_distances, rdf_noise
+from observables import RDF_PAIRS, RDF_RANGE, rdf_distance, rdf_distances, rdf_noise
 from options import OptionParser, add_box_options, add_output_option, add_run_options, choice, progress_bar, run_program
 from sampling import Samples, number_of_steps, sample
 from water import EQUILIBRATION_STEP, WaterBox, advance, build_box, build_system, equilibrate, start_geometry
@@ -178,7 +179,7 @@ def print_table(runs: dict[str, Run], results: dict[str, Samples]):
 
 
 def with_error(series: np.ndarray, digits: int) -> str:
-    return f"{series.mean():.{digits}f}+-{blocked_error(series):.{digits}f}"
+    return f"{series.mean():.{digits}f}+-{blockedError(series):.{digits}f}"
 
 
 def draw(results: dict[str, Samples], path: Path):

@@ -6,16 +6,14 @@ references are LangevinMiddle without constraints at 1 fs, and with constrained 
 Energies are those of the protein's bonds, angles and torsions, and of all other forces, in kT.
 """
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import ImpulseLangevinIntegrator
+from openmmstiff.sampling import GAS_CONSTANT, blockedError, sample
 
-from observables import blocked_error
 from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
-from sampling import GAS_CONSTANT
 from water import advance
 
 TEMPERATURE = 300.0      # K
@@ -23,6 +21,7 @@ KT = GAS_CONSTANT * TEMPERATURE
 SAMPLE_INTERVAL = 0.1    # ps
 SETTLING_TIME = 5.0      # ps
 GROUPS = {"HarmonicBondForce": 1, "HarmonicAngleForce": 2, "PeriodicTorsionForce": 3}  # 0: everything else
+ENERGIES = {"bonds": {1}, "angles": {2}, "torsions": {3}, "other": {0}}
 IONS = ("CL", "NA")
 
 # Label, constraints, integrator, steps in fs.
@@ -104,33 +103,22 @@ def make_run(modeller: app.Modeller, system: mm.System, integrator: mm.Integrato
     context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
     try:
         speed, series = run(context, integrator, step, options.time, label)
-    except mm.OpenMMException:
+    except (FloatingPointError, mm.OpenMMException):
         print(ROW.format(label, f"{1000 * step:g}", f"fails after {context.getTime()}", *5 * [""]).rstrip())
         return None
     print(ROW.format(label, f"{1000 * step:g}", f"{speed:.2f}",
-                     *(f"{column.mean():.0f} +- {blocked_error(column):.0f}" for column in series)), flush=True)
+                     *(f"{column.mean():.0f} +- {blockedError(column):.0f}" for column in series)), flush=True)
     return series
 
 
 def run(context: mm.Context, integrator: mm.Integrator, step: float, ps: float, label: str):
     """ns/day, and the series of temperatures (K) and of the energies of each kind (kT)."""
-    system = context.getSystem()
-    masses = sum(system.getParticleMass(i)._value > 0 for i in range(system.getNumParticles()))
-    degrees = 3 * masses - system.getNumConstraints() - 3
     burst = max(1, round(SAMPLE_INTERVAL / step))
-    samples, seconds, series = round(ps / (burst * step)), 0.0, []
-    with progress_bar(f"{label}, {1000 * step:g} fs", round(SETTLING_TIME / step) + samples * burst) as bar:
-        advance(integrator, round(SETTLING_TIME / step), bar.update)
-        for _ in range(samples):
-            begin = perf_counter()
-            integrator.step(burst)
-            seconds += perf_counter() - begin
-            bar.update(burst)
-            kinetic = context.getState(energy=True).getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)
-            energies = [context.getState(energy=True, groups={group}).getPotentialEnergy().value_in_unit(
-                unit.kilojoule_per_mole) for group in (1, 2, 3, 0)]
-            series.append([2 * kinetic / (degrees * GAS_CONSTANT), *(energy / KT for energy in energies)])
-    return 86.4 * samples * burst * step / seconds, np.array(series).T
+    samples, settling = round(ps / (burst * step)), round(SETTLING_TIME / step)
+    with progress_bar(f"{label}, {1000 * step:g} fs", settling + samples * burst) as bar:
+        advance(integrator, settling, bar.update)
+        found = sample(context, burst, samples, groups=ENERGIES, progress=bar.update)
+    return found.nsPerDay, np.array([found.temperature, *(energy / KT for energy in found.energies.values())])
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import openmm as mm
 from openmm import app, unit
+from openmmstiff.sampling import GAS_CONSTANT
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -16,7 +17,6 @@ from penalties import penalty_force  # noqa: E402
 LENGTH = 0.1                    # nm
 ENERGY = 4.184                  # kJ/mol
 TIME = LENGTH / sqrt(ENERGY)    # ps
-GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole / unit.kelvin)
 
 # The paper's parameters, in its units
 OMEGA, STEP, GAMMA, INVERSE_TEMPERATURE = 20.0, 0.05, 0.01, 50.0

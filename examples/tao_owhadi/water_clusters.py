@@ -48,14 +48,14 @@ import openmm as mm
 from matplotlib import pyplot
 from openmm import unit
 from openmmstiff import ZhangSkeelLangevinIntegrator
+from openmmstiff.sampling import GAS_CONSTANT, blockedError
 from scipy.signal import find_peaks
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from cluster import (  # noqa: E402
-    ENERGY, FRICTION, GAS_CONSTANT, INVERSE_TEMPERATURE, LENGTH, OH_LENGTH, OMEGA, SEED, STEP,
-    TEMPERATURE, TIME, Cluster, rattle)
-from observables import blocked_error, rdf_error, rdf_p_value  # noqa: E402
+    ENERGY, FRICTION, INVERSE_TEMPERATURE, LENGTH, OH_LENGTH, OMEGA, SEED, STEP, TEMPERATURE, TIME, Cluster, rattle)
+from observables import rdf_error, rdf_p_value  # noqa: E402
 from options import OptionParser, add_output_option, choice, number, progress_bar, run_program  # noqa: E402
 from penalties import STIFF_GROUP, Trajectory, simulate, zhang_skeel  # noqa: E402
 
@@ -241,7 +241,7 @@ def print_histogram(cluster: Cluster, found: dict[str, Sampled], time: float):
     for name, sampled in found.items():
         kinetic = np.concatenate(sampled.temperatures)
         solves = "" if name == "control" else f"{sampled.seconds - sampled.bare_seconds:.2f}"
-        print(f"{name:14}{f'{kinetic.mean():.2f} +- {blocked_error(kinetic):.2f}':>14}{sampled.seconds:10.2f}"
+        print(f"{name:14}{f'{kinetic.mean():.2f} +- {blockedError(kinetic):.2f}':>14}{sampled.seconds:10.2f}"
               f"{solves:>9}{sampled.seconds / found['SETTLE'].seconds:13.2f}"
               f"   {PAPER_SECONDS[cluster.waters].get(name, '')}".rstrip())
     print("\nPeaks of the O-O histogram (Angstrom)\n")

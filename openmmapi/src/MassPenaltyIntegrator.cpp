@@ -73,10 +73,24 @@ void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int part
 
 int MassPenaltyIntegrator::computeNumPenalizedPairs() {
     requireContext();
-    int number = 0;
+    penalizedPairs.clear();
     for (const PenalizedPair& pair : kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context))
-        number += !pair.isConstrained();
-    return number;
+        if (!pair.isConstrained())
+            penalizedPairs.push_back({pair.particle1, pair.particle2, pair.inertia});
+    return penalizedPairs.size();
+}
+
+void MassPenaltyIntegrator::getPenalizedPairParameters(int index, int& particle1, int& particle2,
+                                                       double& inertia) const {
+    if (index < 0 || index >= (int) penalizedPairs.size()) {
+        std::stringstream message;
+        message << "MassPenaltyIntegrator: there is no penalized pair " << index
+                << ". computeNumPenalizedPairs(), which is to be called first, has counted " << penalizedPairs.size();
+        throw OpenMMException(message.str());
+    }
+    particle1 = penalizedPairs[index].particle1;
+    particle2 = penalizedPairs[index].particle2;
+    inertia = penalizedPairs[index].inertia;
 }
 
 std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {

@@ -12,6 +12,7 @@
 #include "openmm/internal/OSRngSeed.h"
 #include <cmath>
 #include <sstream>
+#include <typeinfo>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -23,6 +24,25 @@ namespace {
     std::stringstream message;
     message << what << ", not " << value << unit << remedy;
     throw OpenMMException(message.str());
+}
+
+/**
+ * Drude particles are kept cold by a heat bath of their own, or at the minimum of the energy; no integrator here does
+ * either. A DrudeForce is told by the name of its type, as OpenMM's serialization does it: its library is not linked,
+ * and what getName() says is for the user to choose.
+ */
+void refuseDrudeParticles(const System& system, const char* className) {
+    for (int f = 0; f < system.getNumForces(); f++) {
+        const Force& force = system.getForce(f);
+        if (std::string(typeid(force).name()).find("DrudeForce") == std::string::npos)
+            continue;
+        std::stringstream message;
+        message << className << ": force " << f << " of the System, '" << force.getName() << "', is a DrudeForce, whose"
+                << " particles must be kept at 1 K or at the minimum of the energy. This integrator would heat them to"
+                << " the temperature of the atoms, or leave them behind if they have no mass. Use OpenMM's"
+                << " DrudeLangevinIntegrator, DrudeNoseHooverIntegrator or DrudeSCFIntegrator";
+        throw OpenMMException(message.str());
+    }
 }
 
 } // namespace
@@ -57,6 +77,7 @@ void StiffIntegrator::setVelocitiesToTemperature(double temperature, int randomS
 void StiffIntegrator::initialize(ContextImpl& contextRef) {
     if (owner != nullptr && &contextRef.getOwner() != owner)
         throw OpenMMException("This Integrator is already bound to a context");
+    refuseDrudeParticles(contextRef.getSystem(), getClassName());
     Context* previousOwner = owner;
     context = &contextRef;
     owner = &contextRef.getOwner();

@@ -33,12 +33,13 @@ _check_openmm()
 from . import _openmmstiff, openmmstiff as _wrapped  # noqa: E402
 from .openmmstiff import *  # noqa: E402, F403
 from . import _classes  # noqa: E402
+from ._examination import examine  # noqa: E402
 from ._penalties import MultiplierReporter, penalizeConstraints  # noqa: E402
 from ._topology import addPairsFromTopology  # noqa: E402
 
 # The classes of C++, and what is written in Python.
 __all__ = sorted([name for name, item in vars(_wrapped).items() if isinstance(item, type) and not name.startswith("_")]
-                 + ["MultiplierReporter", "addPairsFromTopology", "penalizeConstraints"])
+                 + ["MultiplierReporter", "addPairsFromTopology", "examine", "penalizeConstraints"])
 
 for _name in __all__:
     # The public name: what pickles refer to and what help() shows.

@@ -6,6 +6,7 @@ import platform as machine
 import re
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import openmm
@@ -200,6 +201,99 @@ def _explain_absence(names):
     return hints
 
 
+def add_check(commands):
+    """The command that checks the installation, which is done without a command, too."""
+    commands.add_parser("check", help="check the installation: versions, platforms and whether they agree",
+                        description=textwrap.dedent(check_installation.__doc__).strip().split("\n\n")[0])
+
+
+def add_examine(commands):
+    """The command that says which step a System can take."""
+    parser = commands.add_parser(
+        "examine", help="say which step each integrator can take with your System, and why",
+        description="Find the fastest motions of a System and the step that each integrator can take, from some 600 "
+                    "evaluations of the forces. The energy is minimized first.")
+    add_files(parser)
+    parser.add_argument("--temperature", type=_positive, default=300, metavar="K", help="default: %(default)s K")
+    parser.add_argument("--platform", metavar="NAME[:PRECISION]",
+                        help="OpenMM's platform, such as CUDA:mixed (default: the fastest)")
+
+    def run(options):
+        from ._examination import run_command
+        return run_command(options, parser.error)
+
+    parser.set_defaults(run=run)
+
+
+def add_files(parser):
+    """The two files of a System that commands read."""
+    parser.add_argument("system", type=Path, help="the System, as XmlSerializer writes it (XML)")
+    parser.add_argument("structure", type=Path,
+                        help="positions, bonds and the box: a PDB file, or PDBx/mmCIF if its name ends in .cif")
+
+
+def add_scan(commands):
+    """The command that runs a System at growing steps."""
+    parser = commands.add_parser(
+        "scan", formatter_class=argparse.RawDescriptionHelpFormatter,
+        help="run your System at growing steps: a table and a picture of what each step costs and does to averages",
+        description=textwrap.fill(
+            "Run a System at growing steps with several integrators, in the time that is given, all from the same "
+            "equilibrated state. Printed are the speed, the temperature and each kind of energy with errors, and what "
+            "straight lines through these against the square of the step lead to at a step of zero.", 110),
+        epilog="integrators: LangevinMiddle (OpenMM's), MassPenaltyLangevin, ZhangSkeelLangevin, ImpulseLangevin\n\n"
+               "In a script of yours, the files are written by\n"
+               "    open('system.xml', 'w').write(openmm.XmlSerializer.serialize(system))\n"
+               "    app.PDBFile.writeFile(topology, positions, open('structure.pdb', 'w'))")
+    add_files(parser)
+    parser.add_argument("--integrators", nargs="+", metavar="NAME[:FS,...]",
+                        help="integrators, each with its steps if they are not the default ones, such as "
+                             "MassPenaltyLangevin:4,6,8; the first is the reference (default: LangevinMiddle "
+                             "MassPenaltyLangevin)")
+    parser.add_argument("--steps", nargs="+", type=_positive, metavar="FS",
+                        help="the steps of integrators that are given without, fs (default: each has its own)")
+    parser.add_argument("--temperature", type=_positive, default=300, metavar="K", help="default: %(default)s K")
+    parser.add_argument("--friction", type=_positive, default=1, metavar="GAMMA", help="default: %(default)s/ps")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--minutes", type=_positive, default=5, metavar="M",
+                        help="the real time of all, divided between the runs (default: %(default)s)")
+    length.add_argument("--time", type=_positive, metavar="PS",
+                        help="the simulated time of each run, ps, in place of --minutes")
+    parser.add_argument("--platform", metavar="NAME[:PRECISION]",
+                        help="OpenMM's platform, such as CUDA:mixed (default: the fastest)")
+    parser.add_argument("--processes", type=_count, default=1, metavar="N",
+                        help="runs side by side, which then share the processors (default: %(default)s)")
+    parser.add_argument("--scheduler", metavar="ADDRESS",
+                        help="make the runs on the workers of this Dask scheduler, such as tcp://host:8786")
+    parser.add_argument("--seed", type=_count, default=1, metavar="N", help="of random numbers (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("scan"), metavar="FOLDER",
+                        help="for scan.png and scan.json (default: %(default)s)")
+
+    def run(options):
+        from .scanning import runCommand
+        return runCommand(options, parser.error)
+
+    parser.set_defaults(run=run)
+
+
+def _positive(text):
+    """An argparse type: a positive number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}': give a positive number")
+    return value
+
+
+def _count(text):
+    """An argparse type: a whole number from 1."""
+    if not re.fullmatch("0*[1-9][0-9]{0,5}", text):
+        raise argparse.ArgumentTypeError(f"'{text}': give a whole number from 1 to 999999")
+    return int(text)
+
+
 def main(arguments=None):
     """Run the command; returns the exit code."""
     parser = argparse.ArgumentParser(
@@ -209,8 +303,8 @@ def main(arguments=None):
         epilog="The exit code is 0 if all is well, 1 if not.")
     parser.set_defaults(run=lambda options: check_installation())
     commands = parser.add_subparsers(title="commands", metavar="command")
-    commands.add_parser("check", help="check the installation: versions, platforms and whether they agree",
-                        description=textwrap.dedent(check_installation.__doc__).strip().split("\n\n")[0])
+    for add in add_check, add_examine, add_scan:
+        add(commands)
     options = parser.parse_args(arguments)
     return 0 if options.run(options) else 1
 

@@ -67,7 +67,8 @@ def test_methods_of_the_impulse_integrators_have_named_arguments(name, arguments
     ("setPenalizedPeriod", ["period"]), ("computePenalizedPeriod", []), ("setUseBondedForces", ["use"]),
     ("setMetricCorrection", ["correct"]), ("addPair", ["particle1", "particle2", "inertia"]), ("getNumPairs", []),
     ("getPairParameters", ["index"]),
-    ("setPairParameters", ["index", "particle1", "particle2", "inertia"]), ("computeNumPenalizedPairs", [])])
+    ("setPairParameters", ["index", "particle1", "particle2", "inertia"]), ("computeNumPenalizedPairs", []),
+    ("getPenalizedPairParameters", ["index"])])
 def test_methods_of_the_mass_penalty_integrators_have_named_arguments(name, arguments):
     integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)
     assert list(inspect.signature(getattr(integrator, name)).parameters) == arguments

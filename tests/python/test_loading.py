@@ -139,7 +139,7 @@ def test_public_names():
     assert set(openmmstiff.__all__) == {
         "StiffIntegrator", "LangevinThermostat", "StiffForceSelection", "ZhangSkeelIntegrator",
         "ZhangSkeelLangevinIntegrator", "ImpulseIntegrator", "ImpulseLangevinIntegrator", "MassPenaltyIntegrator",
-        "MassPenaltyLangevinIntegrator", "addPairsFromTopology", "ConstraintPenalties", "MultiplierReporter",
+        "MassPenaltyLangevinIntegrator", "addPairsFromTopology", "examine", "ConstraintPenalties", "MultiplierReporter",
         "penalizeConstraints", "SpookIntegrator", "HMMIntegrator"}
     for name in openmmstiff.__all__:
         assert getattr(openmmstiff, name).__module__ == "openmmstiff"

@@ -28,8 +28,9 @@ CONSTRUCTORS = {
     **{name: ["300", "5", "0.001"] for name in INTEGRATORS if "Langevin" in name},
     "HMMIntegrator": ["0.001", "1e5"], "ConstraintPenalties": ["system", "0.02", "0"],
     "MultiplierReporter": ["penalties", "2", "None", "1"], "penalizeConstraints": ["system", "0.02", "'squared'"],
-    "addPairsFromTopology": ["integrator", "topology", "system", "positions", "3e5", "1e5"],
-    "LangevinThermostat": None, "StiffForceSelection": None, "StiffIntegrator": None,
+    "addPairsFromTopology": ["integrator", "topology", "system", "positions", "3e5", "None", "range(6)", "'measured'",
+                             "openmm.Platform.getPlatform('Reference')"],
+    "examine": ["simulation", "300"], "LangevinThermostat": None, "StiffForceSelection": None, "StiffIntegrator": None,
 }
 SOFT = ["1e-7", "0.01"]
 # Arguments of each method that has any; an index is that of an object which the integrator of the trial has.
@@ -43,7 +44,8 @@ METHODS = {
     "setNumMicroSteps": ["8"], "setNumPeriods": ["4"], "setVibratedForceGroups": ["{2}"],
     "setKick": ["1"], "setProjectedPeriod": ["0.02"], "setBeta": ["0.3"], "setMethod": ["0"],
     "setNewtonTolerance": ["1e-8"], "setThermalizeStiffModes": ["False"],
-    "addPair": ["0", "2", "10.0"], "getPairParameters": ["0"], "setPairParameters": ["0", "0", "1", "10.0"],
+    "addPair": ["0", "2", "10.0"], "getPairParameters": ["0"], "getPenalizedPairParameters": ["0"],
+    "setPairParameters": ["0", "0", "1", "10.0"],
     "setPenalizedPeriod": ["0.02"], "setUseBondedForces": ["True"], "setMetricCorrection": ["False"],
     "setCompliance": ["1e-7"], "setVelocityCompliance": ["1e-7"], "setDamping": ["0.01"],
     "setDampingSteps": ["0.5"], "setVelocitiesToTemperature": ["300", "1"],

@@ -1,17 +1,22 @@
 """What the validations of water share: making runs, keeping them in files, checking claims on them."""
+import fcntl
+import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import numpy as np
 import openmm as mm
+from openmmstiff.sampling import blockedError
+from openmmstiff.tasks import runTasks
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
-from observables import blocked_error, rdf_p_value  # noqa: E402
-from options import OptionParser, choice, progress_bar  # noqa: E402
+from observables import rdf_p_value  # noqa: E402
+from options import OptionParser, choice, number, progress_bar  # noqa: E402
 from sampling import Samples, number_of_steps, sample  # noqa: E402
 from tip3p_water import TEMPERATURE, Run, make_simulation  # noqa: E402
 from water import EQUILIBRATION_STEP, advance, build_box, equilibrate, start_geometry  # noqa: E402
@@ -51,12 +56,35 @@ def make_run(name: str, run: Run, seed: int, friction: float, options, **recorde
 
 
 def add_file_options(parser: OptionParser, names: Iterable[str]):
-    """What validate() needs: options.run, options.report, options.output."""
+    """What validate() needs: options.run, options.report, options.output, options.processes, options.scheduler."""
     parser.add_argument("--run", type=choice(names), nargs="+", metavar="NAME",
                         help=f"make these runs only, without a report: {', '.join(names)}")
     parser.add_argument("--report", action="store_true", help="check the claims on the runs made so far")
     parser.add_argument("--output", type=Path, default=Path("validation"), metavar="FOLDER",
                         help="folder of the results; delete it to begin anew (default: %(default)s)")
+    parser.add_argument("--processes", type=number(int, 1), default=1, metavar="N",
+                        help="runs side by side, which then share the processors (default: %(default)s)")
+    parser.add_argument("--scheduler", metavar="ADDRESS",
+                        help="make the runs on the workers of this Dask scheduler, such as tcp://host:8786, which see "
+                             "the same files")
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Other processes that want to make the same file wait; the lock of one that dies is gone."""
+    with open(f"{file}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def save_run(task: tuple[Callable[[str, Path], Saved], str, Path]) -> str:
+    """Make a run and write its file, in whichever process; how it has failed, or an empty text."""
+    make, name, file = task
+    try:
+        make(name, file.parent).save(file)
+    except (FloatingPointError, mm.OpenMMException) as error:
+        return str(error)
+    return ""
 
 
 def validate(parser: OptionParser, options, folder: str, title: str, names: Iterable[str],
@@ -65,27 +93,43 @@ def validate(parser: OptionParser, options, folder: str, title: str, names: Iter
     """Make the runs that are missing, keep them in files, and check the claims on them; the exit code of the program.
 
     folder: the files' folder in options.output, the same for the same settings.
-    make, load: a run's result by its name (and the folder), or from its file.
+    make, load: a run's result by its name (and the folder), or from its file. Processes are given `make`: it has to be
+    a function of a module, or functools.partial of one.
     """
     if options.run and options.report:
         parser.error("--run and --report: give one of them")
     path = options.output / folder
     parser.make_folder(path)
     files = {name: path / f"{name}.npz" for name in names}
-    complete = True
-    for name in () if options.report else options.run or names:
+    wanted = [] if options.report else list(options.run or names)
+    for name in wanted:
         if files[name].exists():
             print(f"{files[name]}: done before")
-            continue
-        try:
-            make(name, path).save(files[name])
-        except (FloatingPointError, mm.OpenMMException) as error:
-            print(f"{name}: {error}", file=sys.stderr)
+    missing = [name for name in dict.fromkeys(wanted) if not files[name].exists()]
+    complete = True
+    for index, failure in make_files([(make, name, files[name].absolute()) for name in missing], options):
+        if failure:
+            print(f"{missing[index]}: {failure}", file=sys.stderr)
             complete = False
     if options.run:
         return 0 if complete else 1
     print(f"{title}\n")
     return 0 if check({name: load(file) for name, file in files.items() if file.exists()}) else 1
+
+
+def make_files(tasks: list, options) -> Iterator[tuple[int, str]]:
+    """What save_run() returns for each task, with its index. Runs of other processes share one bar."""
+    if options.processes == 1 and not options.scheduler:
+        yield from runTasks(save_run, tasks)
+        return
+    with progress_bar("runs", len(tasks), leave=True) as bar:
+        os.environ["TQDM_DISABLE"] = "1"
+        try:
+            for done in runTasks(save_run, tasks, options.processes, options.scheduler, lambda: bar.update(0)):
+                bar.update()
+                yield done
+        finally:
+            del os.environ["TQDM_DISABLE"]
 
 
 @dataclass
@@ -106,13 +150,13 @@ class Claim:
 
 def mean_claim(text: str, series: np.ndarray, reference: np.ndarray, tolerance: float) -> Claim:
     """Two runs have the same mean of a time series."""
-    return Claim(text, series.mean(), reference.mean(), np.hypot(blocked_error(series), blocked_error(reference)),
+    return Claim(text, series.mean(), reference.mean(), np.hypot(blockedError(series), blockedError(reference)),
                  tolerance)
 
 
 def temperature_claim(text: str, series: np.ndarray, tolerance: float) -> Claim:
     """The mean of a series is TEMPERATURE, with a relative tolerance."""
-    return Claim(text, series.mean(), TEMPERATURE, blocked_error(series), tolerance * TEMPERATURE)
+    return Claim(text, series.mean(), TEMPERATURE, blockedError(series), tolerance * TEMPERATURE)
 
 
 def bond_length_claims(run: Samples, reference: Samples, variance_tolerance: float) -> list[Claim]:

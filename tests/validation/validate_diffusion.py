@@ -13,12 +13,12 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import ImpulseIntegrator
+from openmmstiff.sampling import blockedError, computeTemperature
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
-from observables import DIFFUSION_LAGS, blocked_error, diffusion  # noqa: E402
+from observables import DIFFUSION_LAGS, diffusion  # noqa: E402
 from options import OptionParser, add_box_options, add_run_options, progress_bar, run_program  # noqa: E402
-from sampling import system_temperature  # noqa: E402
 from tip3p_water import TEMPERATURE, Run, impulse, langevin_middle  # noqa: E402
 from water import advance, build_box, build_system, equilibrate  # noqa: E402
 
@@ -69,7 +69,7 @@ def diffuse(name: str, options) -> Diffusion:
             found = context.getState(positions=True, energy=True)
             positions = found.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
             centres[i] = np.einsum("a,maj->mj", masses / masses.sum(), positions.reshape(-1, 3, 3))
-            temperatures[i] = system_temperature(context, found)
+            temperatures[i] = computeTemperature(context, found)
     return Diffusion(*diffusion(centres, FRAME_INTERVAL), temperatures)
 
 
@@ -87,7 +87,7 @@ def main() -> int:
     for name, run in RUNS.items():
         results[name] = found = diffuse(name, options)
         print(f"{run.label:28} {1000 * run.step:9g}  {found.coefficient:6.2f} +- {found.error:.2f}   "
-              f"{found.temperature.mean():.1f} +- {blocked_error(found.temperature):.1f}", flush=True)
+              f"{found.temperature.mean():.1f} +- {blockedError(found.temperature):.1f}", flush=True)
     reference, found = results["settle-2fs"], results["projected-4fs"]
     difference, error = found.coefficient - reference.coefficient, np.hypot(found.error, reference.error)
     if error > MOST_ERROR * reference.coefficient:

@@ -15,6 +15,7 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyIntegrator, ZhangSkeelIntegrator
+from openmmstiff.sampling import GAS_CONSTANT
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
@@ -28,7 +29,7 @@ BLOCKS = 8               # for the error of the drift
 MOST_DEVIATION = 1.5     # of Z&Ss at 1 fs, as a multiple of Verlet's at 0.5 fs
 CLUSTER_WATERS, CLUSTER_STEP, CLUSTER_STEPS, CLUSTER_INTERVAL = 8, 0.004, 1_000_000, 50
 CLUSTER_WELL = "20*((x-x0)^2+(y-y0)^2+(z-z0)^2)"  # kJ/mol, keeps the cluster together
-KT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole / unit.kelvin) * TEMPERATURE
+KT = GAS_CONSTANT * TEMPERATURE
 
 RUNS = [("Verlet", mm.VerletIntegrator, 0.0005), ("Verlet", mm.VerletIntegrator, 0.001),
         ("Verlet", mm.VerletIntegrator, 0.002), ("Z&Ss", ZhangSkeelIntegrator, 0.001),

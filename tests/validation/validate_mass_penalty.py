@@ -6,14 +6,17 @@ output folder, one file each, then checks the claims: an interrupted validation 
 is 0 if every claim holds and 1 if not.
 """
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import openmm as mm
 from openmmstiff import MassPenaltyLangevinIntegrator
+from openmmstiff.sampling import blockedError
 
 from runs import (Claim, Report, add_file_options, bond_length_claims, make_run, mean_claim, temperature_claim,
                   validate)
-from observables import RDF_PAIRS, blocked_error, diffusion, reorientation
+from observables import RDF_PAIRS, diffusion, reorientation
 from options import OptionParser, add_box_options, add_run_options, run_program
 from sampling import SAMPLE_INTERVAL, Samples
 from tip3p_water import TEMPERATURE, Run, langevin_middle
@@ -83,7 +86,7 @@ def print_table(results: dict[str, Samples]):
         parts = (found.centre_temperature, found.rotation_temperature, found.internal_temperature)
         print(columns.format(
             run.label, f"{1000 * run.step:g}",
-            *(f"{series.mean():.3f}+-{blocked_error(series):.3f}"
+            *(f"{series.mean():.3f}+-{blockedError(series):.3f}"
               for series in (found.nonbonded, found.bond_energy, found.angle_energy)),
             f"{found.bond_length[0]:.5f} {found.bond_variance[0] ** 0.5:.6f}",
             " ".join(f"{series.mean():.1f}" for series in parts),
@@ -108,9 +111,14 @@ def check_claims(results: dict[str, Samples]) -> bool:
             # Without the metric force the angles' energy is off as the theory says, by some 3 %.
             ratio = run.angle_energy.mean() / reference.angle_energy.mean()
             print(f"  angle energy over the reference's: {ratio:.4f}")
-            report.check([Claim("angle energy, ratio", ratio, 1.03, blocked_error(run.angle_energy)
+            report.check([Claim("angle energy, ratio", ratio, 1.03, blockedError(run.angle_energy)
                                 / reference.angle_energy.mean(), 0.015)])
     return report.finish()
+
+
+def make(name: str, folder: Path, options) -> Samples:
+    return make_run(name, RUNS[name], 1000 * options.seed + list(RUNS).index(name), options.friction, options,
+                    motion=True, kinds=KINDS)
 
 
 def main() -> int:
@@ -124,11 +132,7 @@ def main() -> int:
     title = (f"{options.waters} flexible TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "
              f"{options.time:g} ps each")
 
-    def make(name: str, _) -> Samples:
-        return make_run(name, RUNS[name], 1000 * options.seed + list(RUNS).index(name), options.friction, options,
-                        motion=True, kinds=KINDS)
-
-    return validate(parser, options, folder, title, RUNS, make, Samples.load, check_claims)
+    return validate(parser, options, folder, title, RUNS, partial(make, options=options), Samples.load, check_claims)
 
 
 if __name__ == "__main__":

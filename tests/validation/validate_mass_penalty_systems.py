@@ -7,6 +7,7 @@ an interrupted validation goes on where it was. The exit code is 0 if every clai
 """
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from time import perf_counter
@@ -15,11 +16,11 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
+from openmmstiff.sampling import GAS_CONSTANT, blockedError
 
-from runs import Claim, Report, add_file_options, mean_claim, temperature_claim, validate
-from observables import blocked_error
+from runs import Claim, Report, add_file_options, locked, mean_claim, temperature_claim, validate
 from options import OptionParser, choice, number, progress_bar, run_program
-from sampling import GAS_CONSTANT, SAMPLE_INTERVAL
+from sampling import SAMPLE_INTERVAL
 from tip3p_water import TEMPERATURE
 from villin import KT, read_villin
 from water import (ANGLE_GROUP, BOND_GROUP, CUTOFF, EQUILIBRATION_FRICTION, GROUPS, HEAVY_HYDROGEN, NONBONDED_GROUP,
@@ -272,12 +273,18 @@ def equilibrate(substance: Substance, options, seed: int) -> mm.State:
     return context.getState(positions=True)
 
 
-def make_run(name: str, start: Path, options) -> Series:
+def seed_of(name: str, options) -> int:
+    return 1000 * options.seed + list(RUNS).index(name)
+
+
+def make_run(name: str, folder: Path, options) -> Series:
     """Settle from the State kept in a file, which is made if it is missing, and sample."""
-    run, seed = RUNS[name], 1000 * options.seed + list(RUNS).index(name)
-    substance = SUBSTANCES[run.substance]
-    if not start.exists():
-        start.write_text(mm.XmlSerializer.serialize(equilibrate(substance, options, seed)))
+    run, seed = RUNS[name], seed_of(name, options)
+    substance, start = SUBSTANCES[run.substance], folder / f"{run.substance}-start.xml"
+    with locked(start):
+        if not start.exists():
+            state = equilibrate(substance, options, seed_of(reference_of(name), options))
+            start.write_text(mm.XmlSerializer.serialize(state))
     state = mm.XmlSerializer.deserialize(start.read_text())
     settling = round(options.time_scale * substance.settling / run.step)
     samples = max(2, round(options.time_scale * run.time / substance.interval))
@@ -329,7 +336,7 @@ class WithinErrors(Claim):
 
 def within_errors(text: str, series: np.ndarray, reference: np.ndarray) -> Claim:
     """Two runs have the same mean of a time series, for all that their errors tell."""
-    error = np.hypot(blocked_error(series), blocked_error(reference))
+    error = np.hypot(blockedError(series), blockedError(reference))
     return WithinErrors(text, series.mean(), reference.mean(), error, MANY_ERRORS * error)
 
 
@@ -376,11 +383,8 @@ def main() -> int:
     options = parser.parse_args()
     folder = f"masspenaltysystems_timescale{options.time_scale:g}_{options.platform}_seed{options.seed}"
 
-    def make(name: str, files: Path) -> Series:
-        return make_run(name, files / f"{RUNS[name].substance}-start.xml", options)
-
-    return validate(parser, options, folder, f"Flexible molecules, {TEMPERATURE:g} K", RUNS, make, Series.load,
-                    check_claims)
+    return validate(parser, options, folder, f"Flexible molecules, {TEMPERATURE:g} K", RUNS,
+                    partial(make_run, options=options), Series.load, check_claims)
 
 
 if __name__ == "__main__":

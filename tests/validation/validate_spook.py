@@ -9,18 +9,21 @@ the claims: an interrupted validation goes on where it was. The exit code is 0 i
 """
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import openmm as mm
 from openmm import unit
 from openmmstiff import SpookIntegrator
+from openmmstiff.sampling import GAS_CONSTANT, computeTemperature
 from tqdm import tqdm
 
-from runs import EQUILIBRATION_TIME, Claim, Report, add_file_options, mean_claim, temperature_claim, validate
+from runs import (EQUILIBRATION_TIME, Claim, Report, add_file_options, locked, mean_claim, temperature_claim,
+                  validate)
 from observables import RDF_PAIRS, mean_and_error
 from options import OptionParser, add_box_options, add_run_options, progress_bar, run_program
-from sampling import GAS_CONSTANT, Samples, number_of_steps, sample, system_temperature
+from sampling import Samples, number_of_steps, sample
 from tip3p_water import TEMPERATURE, Run, langevin_middle, make_simulation, print_table, spook
 from water import EQUILIBRATION_FRICTION, EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate
 
@@ -354,7 +357,7 @@ def run_relaxation(name: str, setting: Setting, starts: Starts, options) -> Rela
             violations = constraints.violations(read_positions(context))
             blocks.append([block.mean() for block in np.array_split(violations, RELAXATION_BLOCKS)])
             sizes.append(np.abs(violations).mean())
-            temperatures.append(system_temperature(context, context.getState(energy=True)))
+            temperatures.append(computeTemperature(context, context.getState(energy=True)))
     return Relaxation(np.array(blocks), np.array(sizes), np.array(temperatures))
 
 
@@ -449,6 +452,19 @@ def check_relaxations(report: Report, results: dict):
         report.check([Claim("rate of decay, 1/ps", rate, expected, error, 0.05 * expected)])
 
 
+def make(name: str, folder: Path, options):
+    """A run's result."""
+    if name in SAMPLED:
+        return run_sampled(name, options)
+    with locked(folder / "starts.npz"):
+        starts = load_starts(folder / "starts.npz", options)
+    if name == MOTION:
+        return run_theory(starts, options)
+    if name in RELAXATIONS:
+        return run_relaxation(name, RELAXATIONS[name], starts, options)
+    return run_loss(name, (LOSSES | CONSERVED)[name], starts, options)
+
+
 def main() -> int:
     parser = OptionParser(__doc__)
     add_box_options(parser, waters=216)
@@ -460,16 +476,6 @@ def main() -> int:
     title = (f"{options.waters} rigid TIP3P waters, {TEMPERATURE:g} K, sampled for {options.time:g} ps, friction and "
              f"frequency of collisions {options.friction:g}/ps, where no other is said")
     per_degree = KT * (6 * options.waters - 3) / 1000  # kT/ns per degree of freedom, in kJ/mol/ps
-
-    def make(name: str, files: Path):
-        if name in SAMPLED:
-            return run_sampled(name, options)
-        starts = load_starts(files / "starts.npz", options)
-        if name == MOTION:
-            return run_theory(starts, options)
-        if name in RELAXATIONS:
-            return run_relaxation(name, RELAXATIONS[name], starts, options)
-        return run_loss(name, (LOSSES | CONSERVED)[name], starts, options)
 
     def load(file: Path):
         if file.stem in SAMPLED:
@@ -485,7 +491,7 @@ def main() -> int:
         check_relaxations(report, results)
         return report.finish()
 
-    return validate(parser, options, folder, title, NAMES, make, load, check)
+    return validate(parser, options, folder, title, NAMES, partial(make, options=options), load, check)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,9 @@ Makes the runs that are missing in the output folder, one file each, then checks
 validation goes on where it was. The exit code is 0 if every claim holds and 1 if not.
 """
 
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 from openmmstiff import ImpulseIntegrator
 
@@ -86,6 +89,11 @@ def check_claims(results: dict[str, Samples]) -> bool:
     return report.finish()
 
 
+def make(name: str, folder: Path, options) -> Samples:
+    return make_run(name, RUNS[name], 1000 * options.seed + list(RUNS).index(name),
+                    FRICTION.get(name, options.friction), options, rest_rdf=is_vibrating(RUNS[name]))
+
+
 def main() -> int:
     parser = OptionParser(__doc__)
     add_box_options(parser, waters=216)
@@ -98,11 +106,7 @@ def main() -> int:
              + "".join(f" ({name}: {friction:g}/ps)" for name, friction in FRICTION.items())
              + f", {options.time:g} ps each")
 
-    def make(name: str, _) -> Samples:
-        return make_run(name, RUNS[name], 1000 * options.seed + list(RUNS).index(name),
-                        FRICTION.get(name, options.friction), options, rest_rdf=is_vibrating(RUNS[name]))
-
-    return validate(parser, options, folder, title, RUNS, make, Samples.load, check_claims)
+    return validate(parser, options, folder, title, RUNS, partial(make, options=options), Samples.load, check_claims)
 
 
 if __name__ == "__main__":

@@ -127,6 +127,15 @@ public:
      * @return the number of pairs, bonded and added ones
      */
     int computeNumPenalizedPairs();
+    /**
+     * Get one of the pairs that the last call of computeNumPenalizedPairs() has counted, as they were then.
+     *
+     * @param index       the index of the pair, from 0 to what computeNumPenalizedPairs() has returned, less one
+     * @param particle1   the index of the first particle
+     * @param particle2   the index of the second particle
+     * @param inertia     the inertia kappa [dalton]
+     */
+    void getPenalizedPairParameters(int index, int& particle1, int& particle2, double& inertia) const;
 
 protected:
     const char* getClassName() const override {
@@ -147,7 +156,7 @@ private:
     };
     double penalizedPeriod;
     bool useBondedForces;
-    std::vector<Pair> pairs;
+    std::vector<Pair> pairs, penalizedPairs;
 };
 
 } // namespace OpenMMStiff

@@ -1,0 +1,264 @@
+#!/usr/bin/env python
+"""Large steps where forces are expensive: a molecule in GFN2-xTB, with the mass penalty at growing steps.
+
+The reference is LangevinMiddleIntegrator at 0.5 fs. Its runs at 1 fs, as in practice, and at 2 fs, its limit, show what
+an evaluation of the forces buys. Printed are the mean and the variance of each kind of bond and angle, the energy, the
+temperature, and how many evaluations an independent sample of the slow motion takes: of the torsion, and of the
+distance of the ends.
+
+Results are kept in files, one for each run and seed: what has been done is not done again, and --time may grow.
+"""
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import openmm as mm
+from matplotlib import pyplot
+from openmm import app
+from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
+from openmmstiff.sampling import Samples, blockedError, correlationTime, sample
+from openmmstiff.tasks import runTasks
+
+from options import OptionParser, add_output_option, choice, number, progress_bar, run_program
+from xtb import MOLECULES, Molecule
+
+TEMPERATURE = 300.0         # K
+SAMPLE_INTERVAL = 0.004     # ps, or two steps if they are longer: a small part of a period
+RELAXATION = (50.0, 0.0005, 1000)   # friction (1/ps), step (ps), steps from the rough positions to thermal ones
+SETTLING_TIME = 5.0         # ps, with each run's own integrator
+HEAVY_HYDROGEN = 4.0        # dalton
+
+
+@dataclass(frozen=True)
+class Run:
+    label: str
+    make: type
+    step: float                         # ps
+    share: float = 1.0                  # of the time of the longest runs
+    hydrogen_mass: float | None = None  # dalton
+    friction: float | None = None       # 1/ps, if not that of the option
+
+
+RUNS = {
+    # Averages do not depend on the friction; with a high one, vibrations forget their energies sooner.
+    "middle-0.5fs": Run("LangevinMiddle", mm.LangevinMiddleIntegrator, 0.0005, share=0.3, friction=20.0),
+    "middle-1fs": Run("LangevinMiddle", mm.LangevinMiddleIntegrator, 0.001, share=0.05),
+    "middle-2fs": Run("LangevinMiddle", mm.LangevinMiddleIntegrator, 0.002, share=0.3),
+    "penalty-4fs": Run("MassPenaltyLangevin", MassPenaltyLangevinIntegrator, 0.004),
+    "penalty-6fs": Run("MassPenaltyLangevin", MassPenaltyLangevinIntegrator, 0.006),
+    "penalty-8fs": Run("MassPenaltyLangevin", MassPenaltyLangevinIntegrator, 0.008),
+    "heavy-8fs": Run("the same, H of 4 dalton", MassPenaltyLangevinIntegrator, 0.008, hydrogen_mass=HEAVY_HYDROGEN),
+    "heavy-12fs": Run("the same, H of 4 dalton", MassPenaltyLangevinIntegrator, 0.012, hydrogen_mass=HEAVY_HYDROGEN),
+}
+REFERENCE, LIMIT = "middle-0.5fs", "middle-2fs"
+
+
+class Geometry:
+    """The bonds, angles and torsion of a molecule, told apart by the labels of their atoms."""
+
+    def __init__(self, molecule: Molecule):
+        self.molecule = molecule
+        labels, neighbours = molecule.labels, [[] for _ in molecule.labels]
+        for i, j in molecule.bonds:
+            neighbours[i].append(j)
+            neighbours[j].append(i)
+        self.bonds, self.angles = {}, {}    # from kinds to atoms
+        for i, j in molecule.bonds:
+            self.bonds.setdefault("-".join(sorted((labels[i], labels[j]))), []).append((i, j))
+        for vertex, bound in enumerate(neighbours):
+            for place, i in enumerate(bound):
+                for j in bound[:place]:
+                    first, last = sorted((labels[i], labels[j]))
+                    self.angles.setdefault(f"{first}-{labels[vertex]}-{last}", []).append((i, vertex, j))
+
+    def __call__(self, state: mm.State) -> dict[str, np.ndarray]:
+        """Lengths (nm) and angles (degrees) by kind; the torsion as a unit vector; the distance of the ends (nm)."""
+        x = state.getPositions(asNumpy=True)._value
+        found = {}
+        for kind, atoms in self.bonds.items():
+            i, j = np.transpose(atoms)
+            found[kind] = np.linalg.norm(x[i] - x[j], axis=1)
+        for kind, atoms in self.angles.items():
+            i, vertex, j = np.transpose(atoms)
+            a, b = x[i] - x[vertex], x[j] - x[vertex]
+            found[kind] = np.degrees(np.arctan2(np.linalg.norm(np.cross(a, b), axis=1), np.sum(a * b, axis=1)))
+        a, b, c = np.diff(x[list(self.molecule.torsion)], axis=0)
+        turned = np.array([np.cross(a, b) @ np.cross(b, c), np.linalg.norm(b) * (a @ np.cross(b, c))])
+        found["torsion"] = turned / np.linalg.norm(turned)
+        found["ends"] = np.linalg.norm(x[self.molecule.ends[0]] - x[self.molecule.ends[1]])
+        return {name: np.asarray(value, dtype=np.float32) for name, value in found.items()}
+
+
+def make_run(task: tuple[str, str, float, float, int, Path]):
+    """Make one run and keep its result in a file; what a process of its own does."""
+    molecule, name, friction, time, seed, path = task
+    molecule, run = MOLECULES[molecule], RUNS[name]
+    topology, system = molecule.build_topology(), molecule.build_system(run.hydrogen_mass)
+    integrator = run.make(TEMPERATURE, run.friction or friction, run.step)
+    if isinstance(integrator, MassPenaltyLangevinIntegrator):
+        addPairsFromTopology(integrator, topology, system, molecule.positions)
+    integrator.setRandomNumberSeed(seed)
+    platform = mm.Platform.getPlatform("Reference")
+    relaxation = mm.LangevinMiddleIntegrator(TEMPERATURE, *RELAXATION[:2])
+    relaxation.setRandomNumberSeed(seed)
+    start = mm.Context(system, relaxation, platform)
+    start.setPositions(molecule.positions)
+    relaxation.step(RELAXATION[2])
+    simulation = app.Simulation(topology, system, integrator, platform)
+    simulation.context.setPositions(start.getState(positions=True).getPositions())
+    simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    simulation.step(round(SETTLING_TIME / run.step))
+    burst = max(2, round(SAMPLE_INTERVAL / run.step))
+    samples = round(time * run.share / (burst * run.step))
+    sample(simulation.context, burst, samples, observe=Geometry(molecule)).save(path)
+
+
+def mean(samples: list[Samples], series) -> tuple[float, float]:
+    """The mean of a series over seeds, and its error; `series` takes it from Samples."""
+    whole = np.concatenate([series(each) for each in samples])
+    return float(whole.mean()), blockedError(whole)
+
+
+def variance(samples: list[Samples], kind: str) -> tuple[float, float]:
+    """Of coordinates about the mean of their kind, and its error."""
+    centre = np.mean([each.observed[kind].mean(dtype=float) for each in samples])
+    return mean(samples, lambda each: np.mean((each.observed[kind] - centre)**2, axis=1))
+
+
+def evaluations_per_sample(samples: list[Samples], kind: str) -> tuple[float, float]:
+    """How many evaluations of the forces an independent sample takes (two correlation times), and the error of that."""
+    taus = []
+    for each in samples:
+        columns = each.observed[kind].reshape(len(each.temperature), -1).T
+        scale = round(each.interval / each.step)
+        taus += [[2 * scale * value for value in correlationTime(column)] for column in columns]
+    taus, errors = np.transpose(taus)
+    return float(taus.mean()), float(np.sqrt(np.sum(errors**2)) / len(errors))
+
+
+def main():
+    parser = OptionParser(__doc__)
+    parser.add_argument("--molecule", type=choice(MOLECULES), default="ethanol", metavar="NAME",
+                        help=f"one of {', '.join(MOLECULES)} (default: %(default)s)")
+    parser.add_argument("--runs", type=choice(RUNS), nargs="+", default=list(RUNS), metavar="NAME",
+                        help=f"the runs to make, of {', '.join(RUNS)} (default: all)")
+    parser.add_argument("--time", type=number(float, 1, "ps"), default=60.0, metavar="PS",
+                        help="simulated time of the longest runs, ps, for each seed (default: %(default)s)")
+    parser.add_argument("--friction", type=number(float, 0.01, "1/ps"), default=5.0, metavar="GAMMA",
+                        help="Langevin friction, 1/ps; that of the reference is 20 (default: %(default)s)")
+    parser.add_argument("--seeds", type=number(int, 1, most=999), default=2, metavar="N",
+                        help="how many times to make each run (default: %(default)s)")
+    parser.add_argument("--processes", type=number(int, 1), default=2, metavar="N",
+                        help="runs side by side (default: %(default)s)")
+    add_output_option(parser, "expensive_forces.png")
+    options = parser.parse_args()
+    names = [name for name in RUNS if name in options.runs]
+    folder = options.output / f"{options.molecule}-{options.friction:g}-{options.time:g}ps"
+    parser.make_folder(folder)
+
+    files = {(name, seed): (folder / f"{name}-{seed}.npz").absolute()
+             for name in names for seed in range(1, options.seeds + 1)}
+    tasks = [(options.molecule, name, options.friction, options.time, seed, path)
+             for (name, seed), path in files.items() if not path.exists()]
+    with progress_bar(options.molecule, len(tasks)) as bar:
+        for _ in runTasks(make_run, tasks, options.processes, wait=lambda: bar.update(0)) if tasks else ():
+            bar.update()
+    results = {name: [Samples.load(files[name, seed]) for seed in range(1, options.seeds + 1)] for name in names}
+
+    print(f"{MOLECULES[options.molecule].name} in GFN2-xTB, {TEMPERATURE:g} K, friction {options.friction:g}/ps\n")
+    print_energies(results)
+    print_speeds(results)
+    geometry = Geometry(MOLECULES[options.molecule])
+    print_coordinates("Bonds: mean (nm), its difference from the reference (1e-5 nm), variance (1e-6 nm^2)", results,
+                      geometry.bonds, 5, 1e5, 1e6)
+    print_coordinates("Angles: mean, its difference from the reference (degrees), variance (degrees^2)", results,
+                      geometry.angles, 2, 1, 1)
+    draw(results, geometry, options.output / "expensive_forces.png")
+    print(f"\nVariances over those of the reference: {options.output / 'expensive_forces.png'}")
+
+
+def title(name: str) -> str:
+    return f"{RUNS[name].label}, {1000 * RUNS[name].step:g} fs"
+
+
+def with_error(value: tuple[float, float], digits: int) -> str:
+    return f"{value[0]:.{digits}f}+-{value[1]:.{digits}f}"
+
+
+def print_energies(results: dict[str, list[Samples]]):
+    row = "{:33}{:>9}  {:16}{:15}{:14}"
+    print(row.format("", "ps", "energy (kJ/mol)", "difference", "T (K)").rstrip())
+    reference = None
+    for name, samples in results.items():
+        energy = mean(samples, lambda each: each.potential)
+        reference = reference or energy
+        difference = (energy[0] - reference[0], np.hypot(energy[1], reference[1]))
+        print(row.format(title(name), f"{sum(len(each.temperature) * each.interval for each in samples):.0f}",
+                         with_error(energy, 2), with_error(difference, 2) if name != next(iter(results)) else "",
+                         with_error(mean(samples, lambda each: each.temperature), 1)).rstrip())
+
+
+def print_speeds(results: dict[str, list[Samples]]):
+    """What an evaluation buys: the last two columns are independent samples per evaluation over those at the limit."""
+    row = "{:33}{:>12}{:>10}  {:15}{:15}{:>9}{:>9}"
+    print("\nEvaluations per independent sample of the torsion and of the distance of the ends, and samples per "
+          f"evaluation\nover those of {title(LIMIT)}\n")
+    print(row.format("", "evaluations", "seconds", "torsion", "ends", "torsion", "ends"))
+    print(row.format("", "per ps", "per ps", "", "", "", ""))
+    slow = {name: [evaluations_per_sample(samples, kind) for kind in ("torsion", "ends")]
+            for name, samples in results.items()}
+    for name, samples in results.items():
+        time = sum(each.steps * each.step for each in samples)
+        gains = [f"{slow[LIMIT][k][0] / slow[name][k][0]:.2f}" if LIMIT in slow else "" for k in (0, 1)]
+        print(row.format(title(name), f"{1 / RUNS[name].step:.0f}",
+                         f"{sum(each.seconds for each in samples) / time:.3f}",
+                         *(with_error(value, 0) for value in slow[name]), *gains))
+
+
+def print_coordinates(heading: str, results: dict[str, list[Samples]], kinds, digits: int, magnify: float,
+                      magnify_variance: float):
+    """Means and variances of each kind of coordinate; deviations in errors stand in brackets."""
+    print(f"\n{heading}; in brackets: differences in errors\n")
+    for kind in kinds:
+        print(kind)
+        reference = None
+        for name, samples in results.items():
+            centre = mean(samples, lambda each: each.observed[kind].mean(axis=1, dtype=float))
+            width = variance(samples, kind)
+            reference = reference or (centre, width)
+            shifts = [value[0] - other[0] for value, other in zip((centre, width), reference)]
+            errors = [np.hypot(value[1], other[1]) for value, other in zip((centre, width), reference)]
+            beyond = [f"({shift / error:+.1f})" if name != next(iter(results)) else ""
+                      for shift, error in zip(shifts, errors)]
+            print(f"  {title(name):33}{with_error(centre, digits):20}"
+                  f"{with_error((magnify * shifts[0], magnify * errors[0]), 2 if magnify == 1 else 1):14}{beyond[0]:8}"
+                  f"{with_error([magnify_variance * value for value in width], 3):16}{beyond[1]}".rstrip())
+
+
+def draw(results: dict[str, list[Samples]], geometry: Geometry, path: Path):
+    """The variances of all kinds of coordinates over the reference's, a panel for bonds and one for angles."""
+    figure, panels = pyplot.subplots(1, 2, figsize=(12, 4.5), layout="constrained", width_ratios=(1, 1.6))
+    first = next(iter(results))
+    for panel, heading, kinds in zip(panels, ("Bonds", "Angles"), (geometry.bonds, geometry.angles)):
+        reference = [variance(results[first], kind) for kind in kinds]
+        places = np.arange(len(kinds))
+        panel.axhline(1, color="0.6", linewidth=1)
+        panel.bar(places, [2 * error / value for value, error in reference], 0.9,
+                  bottom=[1 - error / value for value, error in reference], color="0.88", zorder=0,
+                  label=f"{title(first)}, +- error")
+        others = [name for name in results if name != first]
+        for i, name in enumerate(others):
+            found = [variance(results[name], kind) for kind in kinds]
+            panel.errorbar(places + (i - (len(others) - 1) / 2) * 0.14,
+                           [value / ref for (value, _), (ref, _) in zip(found, reference)],
+                           [error / ref for (_, error), (ref, _) in zip(found, reference)],
+                           fmt="o", markersize=4, capsize=2, label=title(name))
+        panel.set(title=heading, ylabel="variance over the reference's")
+        panel.set_xticks(places, list(kinds), rotation=60, fontsize="small")
+    panels[1].legend(fontsize="small", frameon=False)
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,165 @@
+#!/usr/bin/env python
+"""A mixed system at large steps: alanine dipeptide by an expensive potential, flexible water by a force field.
+
+As one writes it with OpenMM-ML for MACE, AIMNet2 or ANI; here the potential is GFN2-xTB, of tblite, by its ASE
+calculator, which needs no weights: pip install openmmml ase tblite. The mass penalty finds the bonds and angles of the
+water in the force field, and is told those of the solute by addPairsFromTopology(). LangevinMiddleIntegrator at 1 fs is
+the reference.
+"""
+import os
+
+import numpy as np
+import openmm as mm
+from openmm import app, unit
+from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
+from openmmstiff.sampling import blockedError, sample
+
+from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # of tblite: more do not pay for a small molecule
+HEAVY_ATOMS = {  # of the solute, Angstrom
+    "ACE": (("CH3", 2.000, 2.090, 0), ("C", 3.427, 2.641, 0), ("O", 4.391, 1.877, 0)),
+    "ALA": (("N", 3.555, 3.970, 0), ("CA", 4.853, 4.614, 0), ("CB", 5.661, 4.221, -1.232), ("C", 4.713, 6.129, 0),
+            ("O", 3.601, 6.653, 0)),
+    "NME": (("N", 5.846, 6.835, 0), ("C", 5.737, 8.286, 0)),
+}
+TEMPERATURE = 300.0         # K
+EDGE = 2.2                  # nm, of the box: 320 waters or so
+CUTOFF = 0.9                # nm
+EQUILIBRATION = (20.0, 0.001, 5.0)      # friction (1/ps), step and time (ps), by the force field alone
+RELAXATION = (20.0, 0.001, 0.5)         # then with the potential
+SETTLING_TIME = 0.5         # ps, with each run's own integrator
+SAMPLE_INTERVAL = 0.012     # ps
+
+
+def build_box(forcefield: app.ForceField) -> app.Modeller:
+    """The solute in a box of water."""
+    topology, positions = app.Topology(), []
+    chain = topology.addChain()
+    for name, atoms in HEAVY_ATOMS.items():
+        residue = topology.addResidue(name, chain)
+        for atom, *place in atoms:
+            topology.addAtom(atom, app.Element.getBySymbol(atom[0]), residue)
+            positions.append(mm.Vec3(*place) / 10)
+    topology.createStandardBonds()
+    modeller = app.Modeller(topology, positions * unit.nanometer)
+    modeller.addHydrogens(forcefield)
+    modeller.addSolvent(forcefield, model="tip3p", boxSize=mm.Vec3(EDGE, EDGE, EDGE) * unit.nanometer)
+    return modeller
+
+
+def build_mixed_system(topology: app.Topology, system: mm.System, solute: list[int]) -> mm.System:
+    """The System with all bonds, angles, torsions and nonbonded forces within the solute replaced by the potential."""
+    from openmmml import MLPotential
+    # With machine-learned potentials these lines are all, of which the first names the model:
+    #     potential = MLPotential("mace-off23-small")     # or "aimnet2", or "ani2x"
+    #     return potential.createMixedSystem(topology, system, solute)
+    import ase
+    from tblite.ase import TBLite
+
+    class FreshTBLite(TBLite):
+        """Begins each self-consistent field anew. TBLite begins with the density of the last positions, so that forces
+        depend on where the atoms came from and are no gradient of an energy: ethanol at constant energy loses 1.4 kT/ns
+        per degree of freedom. Its cache_api=False alone does not change that; accuracy=0.01 helps, too."""
+
+        def calculate(self, *args, **kwargs):
+            self.reset()  # forgets the density if cache_api is False
+            super().calculate(*args, **kwargs)
+
+    numbers = [atom.element.atomic_number for atom in topology.atoms()]
+    molecule = ase.Atoms([numbers[i] for i in solute], calculator=FreshTBLite(verbosity=0, cache_api=False))
+    return MLPotential("ase").createMixedSystem(topology, system, solute, aseAtoms=molecule, mlLongRange=False)
+
+
+class Lengths:
+    """The bond lengths of a State [nm], by kind."""
+
+    def __init__(self, topology: app.Topology):
+        self.kinds = {"X-H": [], "X-Y": [], "water": []}
+        for bond in topology.bonds():
+            kind = "X-H" if app.element.hydrogen in (bond[0].element, bond[1].element) else "X-Y"
+            self.kinds["water" if bond[0].residue.name == "HOH" else kind].append((bond[0].index, bond[1].index))
+
+    def __call__(self, state: mm.State) -> dict[str, np.ndarray]:
+        x = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+        return {kind: np.linalg.norm(x[np.array(bonds)[:, 0]] - x[np.array(bonds)[:, 1]], axis=1)
+                for kind, bonds in self.kinds.items()}
+
+
+def with_error(series: np.ndarray, digits: int) -> str:
+    return f"{series.mean():.{digits}f}+-{blockedError(series):.{digits}f}"
+
+
+def mean_and_deviation(lengths: np.ndarray) -> str:
+    """Of bond lengths, an array of shape (samples, bonds): their mean and the deviation of each from its own mean."""
+    return f"{with_error(lengths.mean(axis=1), 5)}, {np.sqrt(lengths.var(axis=0).mean()):.5f}"
+
+
+def main():
+    parser = OptionParser(__doc__)
+    add_run_options(parser, time=4.0, friction=5.0)
+    parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[4.0, 6.0], metavar="FS",
+                        help="step sizes of MassPenaltyLangevin, fs (default: 4 6)")
+    parser.add_argument("--platform", type=choice(("CPU", "Reference", "OpenCL", "CUDA", "HIP")), default="CPU",
+                        metavar="NAME", help="OpenMM platform (default: %(default)s)")
+    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
+                        help="random number seed (default: %(default)s)")
+    options = parser.parse_args()
+    platform = mm.Platform.getPlatform(options.platform)
+
+    def simulate(system: mm.System, positions, integrator: mm.Integrator) -> app.Simulation:
+        integrator.setRandomNumberSeed(options.seed)
+        simulation = app.Simulation(topology, system, integrator, platform)
+        simulation.context.setPositions(positions)
+        return simulation
+
+    forcefield = app.ForceField("amber14-all.xml", "amber14/tip3p.xml")
+    modeller = build_box(forcefield)
+    topology, positions = modeller.topology, modeller.positions
+    solute = [atom.index for atom in topology.atoms() if atom.residue.name in HEAVY_ATOMS]
+    mm_system = forcefield.createSystem(topology, nonbondedMethod=app.PME, nonbondedCutoff=CUTOFF * unit.nanometer,
+                                        constraints=None, rigidWater=False)
+    system = build_mixed_system(topology, mm_system, solute)
+    # The first step of a minimization is so long that an SCF may fail, so the force field makes it.
+    for each, (friction, step, time), minimize in ((mm_system, EQUILIBRATION, True), (system, RELAXATION, False)):
+        simulation = simulate(each, positions, mm.LangevinMiddleIntegrator(TEMPERATURE, friction, step))
+        if minimize:
+            simulation.minimizeEnergy()
+        simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+        with progress_bar("equilibration", round(time / step)) as bar:
+            for _ in range(round(time / step / 100)):
+                simulation.step(100)
+                bar.update(100)
+        positions = simulation.context.getState(positions=True).getPositions()
+
+    print(f"Alanine dipeptide in GFN2-xTB, {topology.getNumResidues() - len(HEAVY_ATOMS)} flexible TIP3P waters, "
+          f"{TEMPERATURE:g} K, friction {options.friction:g}/ps, {options.time:g} ps each, {options.platform}\n")
+    columns = "{:20}{:>4}{:>9}{:>13}  {:12}{:27}{:27}{:27}"
+    print(columns.format("", "step", "", "evaluations", "", "solute, X-H (nm)", "solute, heavy atoms (nm)",
+                         "water, O-H (nm)").rstrip())
+    print(columns.format("integrator", "fs", "ms/step", "per ps", "T (K)", *3 * ["mean, s.d."]).rstrip(), flush=True)
+    runs = [(mm.LangevinMiddleIntegrator, 1.0), *((MassPenaltyLangevinIntegrator, fs) for fs in options.steps)]
+    for make, fs in runs:
+        integrator = make(TEMPERATURE, options.friction, fs / 1000)
+        if make is MassPenaltyLangevinIntegrator:
+            # The potential has no bonds that the integrator could recognize: those of the Topology are stiff.
+            addPairsFromTopology(integrator, topology, system, positions, atoms=solute)
+        simulation = simulate(system, positions, integrator)
+        simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+        burst = max(1, round(1000 * SAMPLE_INTERVAL / fs))
+        samples = round(options.time / (burst * fs / 1000))
+        label = make.__name__.removesuffix("Integrator")
+        integrator.step(round(1000 * SETTLING_TIME / fs))
+        with progress_bar(label, burst * samples) as bar:
+            found = sample(simulation.context, burst, samples, observe=Lengths(topology), progress=bar.update)
+        lengths = map(mean_and_deviation, found.observed.values())
+        print(columns.format(label, f"{fs:g}", f"{1000 * found.seconds / found.steps:.1f}", f"{1000 / fs:.0f}",
+                             with_error(found.temperature, 1), *lengths).rstrip(), flush=True)
+    of_solute, of_all = integrator.getNumPairs(), integrator.computeNumPenalizedPairs()
+    print(f"\nPairs with an inertia: {of_solute} of the solute, by its Topology, {of_all - of_solute} of the water, by "
+          "its forces.")
+    print("+-: one standard error by blocking; on runs of a few ps it is a lower bound.")
+
+
+if __name__ == "__main__":
+    run_program(main)

@@ -1,0 +1,105 @@
+"""Small molecules in GFN2-xTB (C. Bannwarth, S. Ehlert, S. Grimme, J. Chem. Theory Comput. 15, 1652, 2019), by tblite.
+
+The potential is an ordinary OpenMM force: a PythonForce, whose function gets positions and returns energy and forces.
+"""
+from dataclasses import dataclass
+
+import numpy as np
+import openmm as mm
+from openmm import app, unit
+
+BOHR = 0.0529177210903     # nm
+HARTREE = 2625.4996395     # kJ/mol
+
+
+@dataclass(frozen=True)
+class Molecule:
+    """Its atoms, each an element and a label, equal for atoms that cannot be told apart, and the bonds between them."""
+    name: str
+    atoms: str                  # such as "C1 C2 O H1 H1 H1": the label's letters are the element
+    bonds: tuple                # pairs of indices
+    positions: tuple            # rough, nm
+    torsion: tuple              # four atoms, whose turning is the slowest motion
+    ends: tuple                 # two atoms whose distance follows that
+
+    @property
+    def labels(self) -> list[str]:
+        return self.atoms.split()
+
+    @property
+    def elements(self) -> list[app.Element]:
+        return [app.Element.getBySymbol(label.rstrip("0123456789")) for label in self.labels]
+
+    def build_topology(self) -> app.Topology:
+        topology = app.Topology()
+        residue = topology.addResidue(self.name[:3].upper(), topology.addChain())
+        atoms = [topology.addAtom(f"{label}{i}", element, residue)
+                 for i, (label, element) in enumerate(zip(self.labels, self.elements))]
+        for i, j in self.bonds:
+            topology.addBond(atoms[i], atoms[j])
+        return topology
+
+    def build_system(self, hydrogen_mass: float | None = None) -> mm.System:
+        """One force, GFN2-xTB. A mass of the hydrogens (dalton) is taken from the atoms that they are bonded to."""
+        system = mm.System()
+        masses = [element.mass.value_in_unit(unit.dalton) for element in self.elements]
+        hydrogens = [i for i, element in enumerate(self.elements) if element is app.element.hydrogen]
+        if hydrogen_mass is not None:
+            for i, j in self.bonds:
+                for hydrogen, other in ((i, j), (j, i)):
+                    if hydrogen in hydrogens:
+                        masses[other] -= hydrogen_mass - masses[hydrogen]
+                        masses[hydrogen] = hydrogen_mass
+        for mass in masses:
+            system.addParticle(mass)
+        system.addForce(mm.PythonForce(XTB([element.atomic_number for element in self.elements])))
+        system.addForce(mm.CMMotionRemover())
+        return system
+
+
+class XTB:
+    """What a PythonForce calls: State to (kJ/mol, array of kJ/mol/nm). It can be pickled, as that asks for.
+
+    Each evaluation begins its self-consistent field anew. To begin with the charges of the last step is faster, and
+    makes the forces depend on where the molecule came from: they are then no gradient of an energy, and it heats or
+    cools. Of the last positions the result is kept, so that to ask for an energy there costs nothing.
+    """
+
+    def __init__(self, numbers: list[int]):
+        self.numbers, self.calculator, self.evaluations = numbers, None, 0
+        self.positions, self.result = None, None
+
+    def __reduce__(self):
+        return XTB, (self.numbers,)
+
+    def __call__(self, state: mm.State):
+        from tblite.interface import Calculator  # PyPI tblite
+        positions = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+        if self.positions is None or not np.array_equal(positions, self.positions):
+            if self.calculator is None:
+                self.calculator = Calculator("GFN2-xTB", np.array(self.numbers), positions / BOHR)
+                self.calculator.set("verbosity", 0)
+            self.calculator.update(positions / BOHR)
+            found = self.calculator.singlepoint()
+            self.positions = np.array(positions)
+            self.result = (float(found.get("energy")) * HARTREE,
+                           -np.asarray(found.get("gradient")) * (HARTREE / BOHR))
+            self.evaluations += 1
+        return self.result
+
+
+ETHANOL = Molecule(
+    "ethanol", "C1 C2 O H1 H1 H1 H2 H2 H3",
+    ((0, 1), (1, 2), (0, 3), (0, 4), (0, 5), (1, 6), (1, 7), (2, 8)),
+    ((-0.1168, -0.0403, 0.0), (0.0, 0.0556, 0.0), (0.1199, -0.0204, 0.0), (-0.2110, 0.0153, 0.0),
+     (-0.1136, -0.1040, 0.0890), (-0.1136, -0.1040, -0.0890), (-0.0047, 0.1202, 0.0888), (-0.0047, 0.1202, -0.0888),
+     (0.1950, 0.0420, 0.0)),
+    torsion=(0, 1, 2, 8), ends=(0, 8))
+METHYLACETAMIDE = Molecule(
+    "N-methylacetamide", "C1 C2 O N C3 H1 H1 H1 H2 H3 H3 H3",
+    ((0, 1), (1, 2), (1, 3), (3, 4), (0, 5), (0, 6), (0, 7), (3, 8), (4, 9), (4, 10), (4, 11)),
+    ((-0.1930, -0.0310, 0.0), (-0.0500, 0.0220, 0.0), (-0.0240, 0.1420, 0.0), (0.0450, -0.0740, 0.0),
+     (0.1870, -0.0450, 0.0), (-0.2620, 0.0530, 0.0), (-0.2080, -0.0920, 0.0890), (-0.2080, -0.0920, -0.0890),
+     (0.0190, -0.1720, 0.0), (0.2080, 0.0170, 0.0890), (0.2080, 0.0170, -0.0890), (0.2450, -0.1370, 0.0)),
+    torsion=(1, 3, 4, 9), ends=(5, 4))
+MOLECULES = {"ethanol": ETHANOL, "methylacetamide": METHYLACETAMIDE}

@@ -1,0 +1,430 @@
+"""Which step a System can take: examine()."""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import openmm
+from openmm import app, unit
+
+from ._conversions import instance, number
+from ._curvature import choose_displacement, measure_stiffness
+from ._forces import Forces
+from ._modes import Inertia, find_fastest
+from ._topology import addPairsFromTopology
+from .openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
+from .sampling import GAS_CONSTANT
+
+# Steps in a period of the fastest motion. Verlet's method and all like it need more than pi; of flexible TIP3P, rigid
+# TIP3P and villin, with constraints or the mass penalty, what is sampled is right from about 4 on. See
+# docs/expensive-forces.md for what was run at the steps that follow.
+STEPS_PER_PERIOD = 4.15
+STEPS_PER_PERIOD_NVE = 8.3      # at constant energy, where nothing carries off the heat
+STEPS_PER_STIFF_PERIOD = 3.2    # of the Zhang-Skeel method, whose stiff terms are implicit
+STEPS_PER_STIFF_PERIOD_NVE = 8.4
+STEPS_PER_SLOW_PERIOD = 5.6     # of impulses, which add to what else moves the atoms
+ROTATION = 0.2                  # rad, root mean square turn of a held or slowed distance in a step
+SPOOK_ROTATION = 0.025          # the same of SPOOK, whose violations are of second order in it
+SLOW_STEPS = 16                 # steps in a penalized period, as MassPenaltyIntegrator has it
+THERMALIZATION = 300            # steps
+THERMALIZATION_FRICTION = 20    # 1/ps
+SNAPSHOTS = 2
+DRAWS = 20                      # of velocities, for the rotation
+FLAT = 0.3                      # sine below which an angle is not told by its 1-3 distance
+
+
+@dataclass(frozen=True)
+class Motion:
+    """
+    The motions along one kind of coordinate.
+
+    Attributes
+    ----------
+    kind : str
+        elements of a bond (O-H) or of an angle, told by its 1-3 distance (H-O-H)
+    number : int
+        how many there are
+    period : float
+        the period of their vibration, the other distances of the same atoms held still [ps]; the median
+    constrained, penalized : int
+        how many are constrained in the System, and slowed down by the mass penalty at the recommended step
+    slowedPeriod : float
+        the period of those that are slowed down [ps]; NaN if none are
+    """
+
+    kind: str
+    number: int
+    period: float
+    constrained: int
+    penalized: int
+    slowedPeriod: float
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """
+    The step that an integrator can take.
+
+    Attributes
+    ----------
+    integrator : str
+        its class, such as "MassPenaltyLangevinIntegrator"
+    stepSize : float
+        the step size [ps]; NaN if it is not made for this System
+    reason : str
+        what limits it
+    """
+
+    integrator: str
+    stepSize: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Examination:
+    """
+    What examine() has found; print it for a table.
+
+    Attributes
+    ----------
+    motions : list of Motion
+        by kind of coordinate, fastest first
+    recommendations : list of Recommendation
+        for each integrator
+    notes : list of str
+        what has to be done besides, if anything
+    evaluations : int
+        how often the forces were computed
+    """
+
+    motions: list
+    recommendations: list
+    notes: list
+    evaluations: int
+
+    def getStepSize(self, integrator="MassPenaltyLangevinIntegrator"):
+        """
+        Get the recommended step size of an integrator.
+
+        Parameters
+        ----------
+        integrator : str
+            the name of its class
+
+        Returns
+        -------
+        Quantity
+            the step size [ps]; a ValueError if it has none
+        """
+        for each in self.recommendations:
+            if each.integrator == integrator and each.stepSize > 0:
+                return each.stepSize*unit.picosecond
+        raise ValueError(f"there is no step for {integrator!r}, but for "
+                         + ", ".join(each.integrator for each in self.recommendations if each.stepSize > 0))
+
+    def __str__(self):
+        row = "{:14}{:>8}{:>13}  {:26}{:>16}"
+        lines = [row.format("motion", "number", "period (fs)", "mass penalty", "afterwards (fs)")]
+        for motion in self.motions:
+            treated = [f"{count} {what}" if count < motion.number else what
+                       for count, what in ((motion.constrained, "constrained"), (motion.penalized, "slowed down"))
+                       if count > 0]
+            lines.append(row.format(
+                motion.kind, motion.number, _femtoseconds(motion.period) if motion.constrained < motion.number else "",
+                ", ".join(treated) or "as it is",
+                _femtoseconds(motion.slowedPeriod) if motion.penalized else "").rstrip())
+        row = "{:31}{:>10}  {}"
+        lines += ["", row.format("integrator", "step (fs)", "why")]
+        for each in self.recommendations:
+            size = f"{1000*each.stepSize:g}" if each.stepSize > 0 else "-"
+            lines.append(row.format(each.integrator, size, each.reason))
+        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)])
+
+
+def examine(simulation, temperature=300):
+    """
+    Find which step each integrator can take with a System: from its forces alone, whatever they are.
+
+    The fastest motion that is left, with the constraints and the inertias of an integrator, is found by Lanczos' method
+    from differences of the forces, at thermal positions. A step is a fraction of its period, and small enough for held
+    and slowed distances to turn by a small angle. It costs some 600 evaluations of the forces.
+
+    Parameters
+    ----------
+    simulation : openmm.app.Simulation
+        a Simulation with positions, whose energy has been minimized or which has run. Its Context is not changed. If
+        its integrator is a MassPenaltyIntegrator, its pairs and settings are those that are examined
+    temperature : float or Quantity
+        the temperature at which it is to run [K]
+
+    Returns
+    -------
+    Examination
+        the motions and the steps. A ValueError if the forces are not finite, or so large that a short run at a small
+        step fails: minimize first
+    """
+    instance("simulation", simulation, app.Simulation)
+    temperature = number("temperature", temperature, "K")
+    if not 0 < temperature < math.inf:
+        raise ValueError(f"temperature must be positive and finite, but is {temperature} K")
+    return _Examiner(simulation, GAS_CONSTANT*temperature).examine()
+
+
+class _Examiner:
+    """What examine() does, step by step. Energies in kJ/mol; pairs are (particle, particle, inertia [dalton])."""
+
+    def __init__(self, simulation, kT):
+        self.simulation, self.kT = simulation, kT
+        self.system, self.topology = simulation.context.getSystem(), simulation.topology
+        self.forces = Forces(self.system, simulation.integrator.getIntegrationForceGroups(), context=simulation.context)
+        self.atoms = list(self.topology.atoms())
+        self.constraints = [(*self.system.getConstraintParameters(i)[:2], math.inf)
+                            for i in range(self.system.getNumConstraints())]
+        self.notes = []
+
+    def examine(self):
+        state = self.simulation.context.getState(positions=True)
+        minimum = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+        period, _ = find_fastest(self.forces, minimum, self.constraints)
+        snapshots = self.thermalize(minimum, period)
+        free = min((find_fastest(self.forces, x, self.constraints) for x in snapshots), key=lambda found: found[0])
+        plain = self.limit(free, snapshots, self.constraints)
+        # The inertias follow the step, and the step what the inertias leave: twice is enough, for few motions are
+        # both near the limit and slowed down by a little.
+        step, left, pairs = 3.5*plain[0], free, []
+        for _ in range(2):
+            pairs = self.find_pairs(step, minimum)
+            every = self.constraints + pairs
+            left = min((find_fastest(self.forces, x, every) for x in snapshots), key=lambda found: found[0])
+            slowed = self.limit(left, snapshots, every)
+            step = slowed[0]
+        motions = self.list_motions(minimum, pairs)
+        return Examination(motions, self.recommend(free, plain, left, slowed, pairs, snapshots), self.notes,
+                           self.forces.evaluations + THERMALIZATION)
+
+    def thermalize(self, start, period):
+        """Positions of a short run at a small step."""
+        step = min(period, 1.0)/10
+        integrator = openmm.LangevinMiddleIntegrator(self.kT/GAS_CONSTANT, THERMALIZATION_FRICTION, step)
+        integrator.setIntegrationForceGroups(self.forces.groups)
+        integrator.setRandomNumberSeed(1)
+        context = self.forces.make_context(integrator)
+        context.setPositions(start)
+        context.applyConstraints(1e-6)
+        context.setVelocitiesToTemperature(self.kT/GAS_CONSTANT, 1)
+        snapshots = []
+        for _ in range(SNAPSHOTS):
+            integrator.step(THERMALIZATION//SNAPSHOTS)
+            positions = context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+            if not np.isfinite(positions).all():
+                raise ValueError(f"examine: a run at {1000*step:.2g} fs from these positions fails. Minimize the energy "
+                                 "first")
+            snapshots.append(np.array(positions))
+        return snapshots
+
+    def find_pairs(self, step, positions):
+        """The pairs of the mass penalty at a step size, and what has to be done for them."""
+        given = self.simulation.integrator
+        if isinstance(given, MassPenaltyIntegrator):
+            integrator = openmm.XmlSerializer.clone(given)
+            integrator.setStepSize(step)
+        else:
+            integrator = MassPenaltyLangevinIntegrator(self.kT/GAS_CONSTANT, 1, step)
+            integrator.setIntegrationForceGroups(self.forces.groups)
+        context = openmm.Context(self.system, integrator, openmm.Platform.getPlatform("Reference"))
+        context.setPositions(positions)
+        found = [integrator.getPenalizedPairParameters(i) for i in range(integrator.computeNumPenalizedPairs())]
+        self.notes = []
+        bare = self.find_bare_atoms(positions, SLOW_STEPS*step) if not isinstance(given, MassPenaltyIntegrator) else []
+        if bare:
+            names = ", ".join(f"{self.atoms[i].name} of {self.atoms[i].residue.name} {self.atoms[i].residue.id}"
+                              for i in bare[:3])
+            self.notes = [f"The bonds of {len(bare)} atoms ({names}{', ...' if len(bare) > 3 else ''}) are in no force "
+                          "that is recognized. The step of the mass penalty is that after\n    addPairsFromTopology("
+                          f"integrator, topology, system, positions{', atoms=...' if len(bare) < len(self.atoms) else ''})"]
+            addPairsFromTopology(integrator, self.topology, self.system, positions, atoms=bare)
+            context.reinitialize(True)
+            found = [integrator.getPenalizedPairParameters(i) for i in range(integrator.computeNumPenalizedPairs())]
+        return [(i, j, inertia.value_in_unit(unit.dalton)) for i, j, inertia in found]
+
+    def find_bare_atoms(self, positions, period):
+        """The atoms of bonds of the Topology that are in no bonded force; none if their bonds are slow anyway."""
+        known = {frozenset(pair[:2]) for pair in self.constraints}
+        for force in self.system.getForces():
+            if isinstance(force, (openmm.HarmonicBondForce, openmm.CustomBondForce)):
+                known |= {frozenset(force.getBondParameters(i)[:2]) for i in range(force.getNumBonds())}
+        bonds = [bond for bond in self.find_coordinates(positions) if len(bond) == 2 and frozenset(bond) not in known]
+        stiff = bonds and (self.measure(bonds, positions)[0] < period).any()
+        return sorted(set().union(*bonds)) if stiff else []
+
+    def limit(self, fastest, snapshots, pairs, steps=STEPS_PER_PERIOD):
+        """(The step size, whether the rotation limits it, the rotation in 1/ps and its pair) for a fastest motion."""
+        rate, pair = max((self.measure_rotation(x, pairs) for x in snapshots), key=lambda found: found[0])
+        by_period, by_rotation = fastest[0]/steps, ROTATION/rate if rate > 0 else math.inf
+        return _rounded(min(by_period, by_rotation)), by_rotation < by_period, rate, pair
+
+    def measure_rotation(self, positions, pairs):
+        """The fastest turning of a held or slowed distance at thermal velocities, root mean square, and its pair."""
+        if not pairs:
+            return 0.0, None
+        inertia, random = Inertia(self.forces, positions, pairs), np.random.default_rng(1)
+        distances, finite = inertia.distances, np.where(np.isinf(inertia.kappa), 0, inertia.kappa)
+        lengths = np.linalg.norm(positions[distances.first] - positions[distances.second], axis=1)
+        squares = np.zeros(len(pairs))
+        for _ in range(DRAWS):
+            # Momenta of the variance M + G^T kappa G, so that velocities have that of its inverse.
+            momenta = np.sqrt(inertia.masses)*random.normal(size=positions.shape) \
+                + distances.along(np.sqrt(finite)*random.normal(size=len(pairs)))
+            velocities = inertia.accelerate(momenta)
+            across = velocities[distances.first] - velocities[distances.second]
+            across -= distances.rates(velocities)[:, None]*distances.directions
+            squares += np.sum(across**2, axis=1)/lengths**2
+        rates = np.sqrt(self.kT*squares/DRAWS)
+        # A kind of distance is as fast as its members on average; the draws scatter about that.
+        kinds = [(*sorted((self.element(i), self.element(j))), round(length, 2))
+                 for (i, j), length in zip(inertia.pairs, lengths)]
+        means = {kind: np.sqrt(np.mean([rate**2 for rate, other in zip(rates, kinds) if other == kind]))
+                 for kind in set(kinds)}
+        fastest = max(means, key=means.get)
+        return float(means[fastest]), next(pair for pair, kind in zip(inertia.pairs, kinds) if kind == fastest)
+
+    def find_coordinates(self, positions):
+        """Bonds (i, j), and angles (i, j, vertex) that are bent: of the Topology and of the bonded forces."""
+        bonds = {frozenset((bond[0].index, bond[1].index)) for bond in self.topology.bonds()}
+        angles = set()
+        for force in self.system.getForces():
+            if isinstance(force, (openmm.HarmonicBondForce, openmm.CustomBondForce)):
+                pairs = {frozenset(force.getBondParameters(i)[:2]) for i in range(force.getNumBonds())}
+                bonds |= pairs if not bonds else set()      # a Topology knows which of them are bonds
+        bonds |= {frozenset((i, j)) for i, j, _ in self.constraints} if not bonds else set()
+        neighbours = [[] for _ in self.forces.masses]
+        for bond in bonds:
+            i, j = bond
+            neighbours[i].append(j)
+            neighbours[j].append(i)
+        self.neighbours = neighbours
+        for vertex, bound in enumerate(neighbours):
+            for place, i in enumerate(bound):
+                for j in bound[:place]:
+                    a, b = positions[i] - positions[vertex], positions[j] - positions[vertex]
+                    if np.linalg.norm(np.cross(a, b)) > FLAT*np.linalg.norm(a)*np.linalg.norm(b):
+                        angles.add((min(i, j), max(i, j), vertex))
+        moved = self.forces.masses > 0
+        return [each for each in sorted(tuple(sorted(bond)) for bond in bonds) + sorted(angles)
+                if moved[each[0]] or moved[each[1]]]
+
+    def measure(self, coordinates, positions):
+        """Periods [ps] and inertias [dalton] of coordinates on their own."""
+        stiffness = measure_stiffness(self.forces, positions, coordinates, self.neighbours)
+        moves = [choose_displacement(positions, self.forces.inverse_masses, each) for each in coordinates]
+        inertias = np.array([np.sum(self.forces.masses[list(each), None]*move**2)
+                             for each, move in zip(coordinates, moves)])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(stiffness > 0, 2*np.pi*np.sqrt(inertias/stiffness), math.inf), inertias
+
+    def list_motions(self, positions, pairs):
+        """The table of motions."""
+        coordinates = self.find_coordinates(positions)
+        periods, inertias = self.measure(coordinates, positions)
+        held = {frozenset(pair[:2]) for pair in self.constraints}
+        slowed = {frozenset(pair[:2]): pair[2] for pair in pairs}
+        members = {}
+        for coordinate, period, inertia in zip(coordinates, periods, inertias):
+            members.setdefault(self.kind(coordinate), []).append((frozenset(coordinate[:2]), period, inertia))
+        motions = []
+        for kind, found in members.items():
+            after = [period*math.sqrt(1 + slowed[pair]/inertia) for pair, period, inertia in found if pair in slowed]
+            free = [period for pair, period, _ in found if pair not in held]
+            motions.append(Motion(kind, len(found), float(np.median(free)) if free else math.nan,
+                                  sum(pair in held for pair, *_ in found), len(after),
+                                  float(np.median(after)) if after else math.nan))
+        return sorted(motions, key=lambda motion: (math.isnan(motion.period), motion.period))
+
+    def recommend(self, free, plain, left, slowed, pairs, snapshots):
+        fastest, rest = self.describe(free), self.describe(left)
+        stiff = f"{len(pairs)} distances slowed down; " if pairs else ""
+        turning = f"{self.describe_atoms(slowed[3])} turn about each other by {ROTATION:g} rad in a step" if slowed[3] \
+            else ""
+        held = f"{len(self.constraints)} constraints; " if self.constraints else ""
+        found = [Recommendation("LangevinMiddleIntegrator", plain[0], held + fastest),
+                 Recommendation("MassPenaltyLangevinIntegrator", slowed[0], stiff + (turning if slowed[1] else rest)),
+                 Recommendation("MassPenaltyIntegrator", self.limit(
+                     left, snapshots, self.constraints + pairs, STEPS_PER_PERIOD_NVE)[0],
+                     "the same, where no heat bath carries off heat")]
+        recognized = not self.notes and pairs
+        if recognized:
+            period, slow = free[0], left[0]
+            step = _rounded(min(period/STEPS_PER_STIFF_PERIOD, slow/STEPS_PER_SLOW_PERIOD))
+            nve = _rounded(min(period/STEPS_PER_STIFF_PERIOD_NVE, slow/STEPS_PER_PERIOD_NVE))
+            found += [Recommendation("ZhangSkeelLangevinIntegrator", step, f"stiff terms are implicit; {fastest}"),
+                      Recommendation("ZhangSkeelIntegrator", nve, "the same, where no heat bath carries off heat"),
+                      Recommendation("ImpulseLangevinIntegrator", _rounded(slow/STEPS_PER_SLOW_PERIOD),
+                                     f"slow forces kick what is left: {rest}")]
+        else:
+            found += [Recommendation(name, math.nan, "no stiff terms are recognized") for name in (
+                "ZhangSkeelLangevinIntegrator", "ZhangSkeelIntegrator", "ImpulseLangevinIntegrator")]
+        if self.constraints:
+            found.append(Recommendation("SpookIntegrator", _rounded(min(SPOOK_ROTATION/plain[2], plain[0])),
+                                        "for constraints that SHAKE cannot hold; their violations grow with the step"))
+        found.append(Recommendation("HMMIntegrator", math.nan, "for Systems that are vibrated from outside"))
+        return found
+
+    def describe(self, fastest):
+        """'that of HZ and HE1 (PHE 6), with a period of 28 fs'."""
+        period, displacement = fastest
+        if math.isinf(period):
+            return "nothing that pulls back"
+        energy = self.forces.masses*np.sum(displacement**2, axis=1)
+        order = [int(i) for i in np.argsort(-energy)[:3] if energy[i] > 0.1*energy.sum()] or [int(np.argmax(energy))]
+        return f"the motion of {self.describe_atoms(order)} with a period of {_femtoseconds(period)} fs"
+
+    def describe_atoms(self, indices):
+        if max(indices) >= len(self.atoms):
+            return "particles " + ", ".join(map(str, indices))
+        residues = {}
+        for i in indices:
+            residues.setdefault(self.atoms[i].residue, []).append(self.atoms[i].name)
+        return "; ".join(f"{', '.join(names)} in {residue.name} {residue.id}" for residue, names in residues.items())
+
+    def element(self, index):
+        if index >= len(self.atoms) or self.atoms[index].element is None:
+            return self.atoms[index].name if index < len(self.atoms) else "particle"
+        return self.atoms[index].element.symbol
+
+    def kind(self, coordinate):
+        ends = sorted(self.element(i) for i in coordinate[:2])
+        return "-".join([ends[0], *(self.element(i) for i in coordinate[2:]), ends[1]])
+
+
+def _rounded(step):
+    """A step size, down to what a user would write."""
+    step *= 1000
+    digit = 0.1 if step < 1 else 0.5 if step < 10 else 1 if step < 30 else 5
+    return digit*math.floor(step/digit)/1000
+
+
+def _femtoseconds(period):
+    return f"{1000*period:.3g}" if math.isfinite(period) else "-"
+
+
+def run_command(options, fail):
+    """What `python -m openmmstiff examine` does; returns whether all is well."""
+    from .scanning import _read_structure, _read_system
+    platform, _, precision = (options.platform or "").partition(":")
+    try:
+        system, structure = _read_system(options.system), _read_structure(options.structure)
+        integrator = openmm.LangevinMiddleIntegrator(options.temperature, 1, 0.001)
+        chosen = [openmm.Platform.getPlatform(platform), {"Precision": precision} if precision else {}]
+        simulation = app.Simulation(structure.topology, system, integrator, *(chosen if platform else []))
+        positions = structure.getPositions(asNumpy=True)
+        simulation.context.setPositions(positions)
+        try:
+            simulation.minimizeEnergy()
+        except openmm.OpenMMException as error:     # a potential may not be defined where the first step leads
+            print(f"The minimization has failed ({error}): examined are the positions of the file.\n")
+            simulation.context.setPositions(positions)
+        print(examine(simulation, options.temperature))
+    except (OSError, ValueError, openmm.OpenMMException) as error:
+        fail(str(error))
+    return True

@@ -1,0 +1,55 @@
+"""The forces of a System as a function of positions, for finite differences."""
+
+import numpy as np
+import openmm
+from openmm import unit
+
+COPIED = ("Precision", "Threads", "DeviceIndex", "OpenCLPlatformIndex")     # properties of platforms
+
+
+class Forces:
+    """
+    The forces of a System in a Context of its own; call it with positions, of shape (particles, 3) [nm], for forces
+    [kJ/mol/nm] of the same shape.
+
+    groups: bit flags of the force groups; platform: where they are computed, None for OpenMM's choice; context: one
+    whose platform, box and parameters are taken instead of the default ones.
+    """
+
+    def __init__(self, system, groups=-1, platform=None, context=None):
+        self.system, self.groups, self.evaluations = system, groups, 0
+        self.platform, self.like = platform, context
+        masses = [system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles())]
+        self.masses = np.array(masses)      # of shape (particles,) [dalton]
+        self.context = self.make_context(openmm.VerletIntegrator(0.001))
+
+    @property
+    def inverse_masses(self):
+        """Of shape (particles,) [1/dalton]; 0 for a particle that does not move."""
+        return np.divide(1, self.masses, out=np.zeros_like(self.masses), where=self.masses > 0)
+
+    def make_context(self, integrator):
+        """A Context of the same kind, with an integrator of one's own."""
+        if self.like is None:
+            return openmm.Context(self.system, integrator, *([] if self.platform is None else [self.platform]))
+        platform = self.like.getPlatform()
+        properties = {name: platform.getPropertyValue(self.like, name) for name in platform.getPropertyNames()
+                      if name in COPIED}
+        context = openmm.Context(self.system, integrator, platform, properties)
+        state = self.like.getState(parameters=True)
+        context.setPeriodicBoxVectors(*state.getPeriodicBoxVectors())
+        for name, value in state.getParameters().items():
+            context.setParameter(name, value)
+        return context
+
+    def __call__(self, positions):
+        self.context.setPositions(positions)
+        self.context.computeVirtualSites()
+        self.evaluations += 1
+        state = self.context.getState(forces=True, groups=self.groups)
+        forces = state.getForces(asNumpy=True).value_in_unit(unit.kilojoule_per_mole/unit.nanometer)
+        wrong = np.flatnonzero(~np.isfinite(forces).all(axis=1) & (self.masses > 0))
+        if len(wrong) > 0:
+            raise ValueError(f"positions: the force on particle {wrong[0]} is {forces[wrong[0]].tolist()}. Pass "
+                             "positions near a minimum of the energy")
+        return np.array(forces)

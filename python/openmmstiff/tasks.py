@@ -1,0 +1,131 @@
+"""Independent runs side by side: in processes of this machine, or on a cluster of Dask."""
+
+import concurrent.futures
+import contextlib
+import multiprocessing
+import os
+import pickle
+import sys
+
+THREADS = ("OPENMM_CPU_THREADS", "OMP_NUM_THREADS")     # of OpenMM's CPU platform, and of libraries with OpenMP
+
+
+def runTasks(function, tasks, processes=1, scheduler=None, wait=None):
+    """
+    Call a function with each of some tasks, and yield what it returns.
+
+    Parameters
+    ----------
+    function : callable
+        a function of a module (or of the script that runs), of one argument
+    tasks : list
+        the arguments; they, and what is returned, must be picklable
+    processes : int
+        how many processes of this machine work at a time; its processors are divided between them. With 1 this process
+        makes all by itself, one after the other
+    scheduler : str
+        the address of a Dask scheduler (such as tcp://host:8786), whose workers are given the tasks instead. They need
+        the packages of this process and see the same files; a worker should have one thread (`dask worker --nthreads
+        1`). An ImportError with the remedy if PyPI's `distributed` is not there
+    wait : callable
+        is called about once a second while nothing is ready, for a progress bar; not if this process makes all
+
+    Yields
+    ------
+    tuple of int and object
+        the index of a task and what the function has returned for it, in the order in which they end. An exception of
+        the function ends all
+    """
+    if not tasks or processes == 1 and not scheduler:
+        yield from enumerate(map(function, tasks))
+        return
+    pool = _cluster(scheduler) if scheduler else _processes(min(processes, len(tasks)))
+    with pool as submit:
+        pending = {submit(function, task): index for index, task in enumerate(tasks)}
+        while pending:
+            done = [future for future in pending if future.done()]
+            for future in done:
+                yield pending.pop(future), future.result()
+            if not done:
+                concurrent.futures.wait(list(pending), timeout=1,
+                                        return_when=concurrent.futures.FIRST_COMPLETED)
+                if wait is not None:
+                    wait()
+
+
+def countWorkers(scheduler):
+    """
+    Count how many tasks the workers of a Dask scheduler do at a time.
+
+    Parameters
+    ----------
+    scheduler : str
+        the address of the scheduler. An OSError if nobody answers there, and an ImportError with the remedy if PyPI's
+        `distributed` is not there
+
+    Returns
+    -------
+    int
+        the number of threads of all workers that are there now, at least 1
+    """
+    with _distributed().Client(scheduler) as client:
+        return max(1, sum(client.nthreads().values()))
+
+
+def _distributed():
+    """Dask's package for clusters."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError("runs on a Dask cluster need PyPI's `distributed`: pip install 'openmm-stiff[cluster]'"
+                          ) from error
+    return distributed
+
+
+@contextlib.contextmanager
+def _processes(number):
+    """What submits to fresh processes, each with its share of the processors."""
+    share = str(max(1, (os.cpu_count() or 1)//number))
+    before = {name: os.environ.get(name) for name in THREADS}
+    executor = concurrent.futures.ProcessPoolExecutor(number, multiprocessing.get_context("spawn"))
+    try:
+        # They read it when they are started, which is when something is submitted.
+        os.environ.update({name: share for name in THREADS if before[name] is None})
+        yield executor.submit
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _cluster(address):
+    """What submits to the workers of a Dask scheduler."""
+    distributed = _distributed()
+    import cloudpickle      # comes with it
+
+    class Paths(distributed.WorkerPlugin):
+        """A worker finds the modules that this process finds."""
+
+        def __init__(self, paths):
+            self.paths = paths
+
+        def setup(self, worker):
+            sys.path.extend(path for path in self.paths if path not in sys.path)
+
+    def call(pickled):
+        function, task = pickle.loads(pickled)
+        return function(task)
+
+    def submit(function, task):
+        # As bytes, for the scheduler looks into what it passes on, and has not the modules that workers find.
+        return executor.submit(call, cloudpickle.dumps((function, task)))
+
+    with distributed.Client(address) as client:
+        client.register_plugin(Paths([os.path.abspath(path) for path in sys.path]))
+        executor = client.get_executor(pure=False)
+        try:
+            yield submit
+        finally:
+            executor.shutdown(wait=False)

@@ -1,0 +1,104 @@
+"""What the mass penalty recognizes of AMOEBA's bonded forces, and what a Topology adds."""
+
+import re
+
+import numpy as np
+import openmm
+import pytest
+from openmm import app, unit
+
+from conftest import FEMTOSECONDS, water_cluster
+from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
+
+FORCE_FIELD = app.ForceField("amoeba2018.xml")
+REFERENCE = openmm.Platform.getPlatform("Reference")
+STEP = 8*FEMTOSECONDS  # all bonds and angles vibrate faster than in 16 of these
+
+
+def alanine_dipeptide():
+    """The (topology, positions) of an alanine of OpenMM's protein, between caps that are made of its neighbours."""
+    protein = app.PDBFile(app.__path__[0] + "/data/test.pdb")
+    positions = protein.positions.value_in_unit(unit.nanometer)
+    residues = list(protein.topology.residues())
+    middle = next(residue.index for residue in residues if (residue.name, residue.id) == ("ALA", "16"))
+    topology, kept = app.Topology(), []
+    chain = topology.addChain()
+    for index, name, names in ((middle - 1, "ACE", {"CA": "CH3", "C": "C", "O": "O"}),
+                               (middle, "ALA", {each: each for each in ("N", "CA", "CB", "C", "O")}),
+                               (middle + 1, "NME", {"N": "N", "CA": "C"})):
+        residue = topology.addResidue(name, chain)
+        for atom in residues[index].atoms():
+            if atom.name in names:
+                topology.addAtom(names[atom.name], atom.element, residue)
+                kept.append(positions[atom.index])
+    topology.createStandardBonds()
+    modeller = app.Modeller(topology, kept*unit.nanometer)
+    modeller.addHydrogens()
+    return modeller.topology, np.array(modeller.positions.value_in_unit(unit.nanometer))
+
+
+def flexible(topology):
+    """Without forces that have no terms, and without bending out of a plane: to compile such takes OpenMM seconds."""
+    system = FORCE_FIELD.createSystem(topology, constraints=None, rigidWater=False, polarization="direct")
+    for index in reversed(range(system.getNumForces())):
+        force = system.getForce(index)
+        empty = isinstance(force, openmm.CustomCompoundBondForce) and force.getNumBonds() == 0
+        if empty or force.getName() == "AmoebaOutOfPlaneBendForce":
+            system.removeForce(index)
+    return system
+
+
+def start(system, positions, integrator):
+    context = openmm.Context(system, integrator, REFERENCE)
+    context.setPositions(positions)
+    return context
+
+
+def count_pairs(integrator):
+    """How many pairs each force has."""
+    text = integrator.describeStiffMotion()
+    counts = {name: int(number) for number, name in re.findall(r"(\d+) of '(\S+)'", text)}
+    assert sum(counts.values()) == int(text.split()[0]) == integrator.computeNumPenalizedPairs()
+    return counts
+
+
+def one_three_distances(system, name):
+    """Pairs of particles at the ends of the angles of a force."""
+    force = next(each for each in system.getForces() if each.getName() == name)
+    if isinstance(force, openmm.CustomAngleForce):
+        angles = [force.getAngleParameters(i)[:3] for i in range(force.getNumAngles())]
+    else:
+        angles = [force.getBondParameters(i)[0][:3] for i in range(force.getNumBonds())]
+    return {frozenset((i, j)) for i, _, j in angles}
+
+
+@pytest.mark.parametrize("femtoseconds", [4, 6, 8])
+def test_each_water_has_three_pairs(femtoseconds):
+    """Two bonds, and the H-H distance, of which the Urey-Bradley term and the angle are both functions."""
+    topology, positions = water_cluster(3)
+    system = flexible(topology)
+    assert sum(force.getNumBonds() for force in system.getForces() if force.getName() == "HarmonicBondForce") == 3
+    integrator = MassPenaltyLangevinIntegrator(300, 5, femtoseconds*FEMTOSECONDS)
+    context = start(system, positions, integrator)
+    assert count_pairs(integrator) == {"AmoebaBondForce": 3*2, "HarmonicBondForce": 3}
+    integrator.step(1)
+    assert context.getStepCount() == 1
+
+
+def test_in_plane_angles_are_left_out_until_the_topology_adds_them():
+    """Those at trigonal atoms: a CustomCompoundBondForce is not recognized. The other bonds and angles are."""
+    topology, positions = alanine_dipeptide()
+    system = flexible(topology)
+    bonds = {frozenset((bond[0].index, bond[1].index)) for bond in topology.bonds()}
+    angles = one_three_distances(system, "AmoebaAngleForce")
+    in_plane = one_three_distances(system, "AmoebaInPlaneAngleForce")
+    assert (len(bonds), len(angles), len(in_plane)) == (21, 24, 12) and not angles & in_plane
+    integrator = MassPenaltyLangevinIntegrator(300, 5, STEP)
+    context = start(system, positions, integrator)
+    recognized = {"AmoebaBondForce": 21, "AmoebaAngleForce": 24}
+    assert count_pairs(integrator) == recognized
+    added = addPairsFromTopology(integrator, topology, system, positions)
+    assert {frozenset(integrator.getPairParameters(pair)[:2]) for pair in added} == bonds | angles | in_plane
+    assert count_pairs(integrator) == {**recognized, "addPair()": 12}
+    integrator.step(1)
+    assert context.getStepCount() == 1

@@ -1,0 +1,62 @@
+"""Systems with a DrudeForce are refused, by all integrators and whatever the force is called."""
+
+import openmm
+import pytest
+from openmm import XmlSerializer, app
+
+from conftest import INTEGRATORS, Waters, create
+from openmmstiff import MassPenaltyLangevinIntegrator
+
+REFERENCE = openmm.Platform.getPlatform("Reference")
+
+
+def polarizable_water(drudeMass=0.4):
+    """The System of a water of SWM4-NDP: O, H, H, the virtual site M and the Drude particle of O."""
+    topology = app.Topology()
+    residue = topology.addResidue("HOH", topology.addChain())
+    oxygen, *hydrogens = (topology.addAtom(name, app.Element.getBySymbol(name[0]), residue)
+                          for name in ("O", "H1", "H2"))
+    for hydrogen in hydrogens:
+        topology.addBond(oxygen, hydrogen)
+    for name in ("M", "OD"):
+        topology.addAtom(name, None, residue)
+    return app.ForceField("swm4ndp.xml").createSystem(topology, rigidWater=False, drudeMass=drudeMass)
+
+
+def drude_force(system):
+    return next(force for force in system.getForces() if isinstance(force, openmm.DrudeForce))
+
+
+@pytest.mark.parametrize("cls", INTEGRATORS)
+def test_drude_particles_are_refused_with_a_remedy(cls):
+    """And the integrator is free for another System afterwards."""
+    integrator = create(cls)
+    with pytest.raises(openmm.OpenMMException, match=f"{cls.__name__}: force .* is a DrudeForce.*Langevin"):
+        openmm.Context(polarizable_water(), integrator, REFERENCE)
+    Waters(1).context(integrator, REFERENCE)
+
+
+def test_drude_particles_are_refused_by_the_type_of_the_force():
+    """Neither its name, nor its group, nor massless particles, nor where it comes from, nor a compound matter."""
+    system = polarizable_water(drudeMass=0)
+    drude_force(system).setName("springs")
+    drude_force(system).setForceGroup(5)
+    integrator = create(MassPenaltyLangevinIntegrator)
+    integrator.setIntegrationForceGroups({0})
+    compound = openmm.CompoundIntegrator()
+    compound.addIntegrator(openmm.VerletIntegrator(0.001))
+    compound.addIntegrator(create(MassPenaltyLangevinIntegrator))
+    copy = XmlSerializer.deserialize(XmlSerializer.serialize(system))
+    for refused in (integrator, compound):
+        with pytest.raises(openmm.OpenMMException, match="'springs', is a DrudeForce"):
+            openmm.Context(copy, refused, REFERENCE)
+
+
+def test_the_atoms_of_a_drude_model_are_not_refused():
+    """What is refused is the force, not its name nor a light particle."""
+    system = polarizable_water()
+    system.removeForce(next(i for i in range(system.getNumForces())
+                            if isinstance(system.getForce(i), openmm.DrudeForce)))
+    for force in system.getForces():
+        force.setName("DrudeForce")
+    openmm.Context(system, create(MassPenaltyLangevinIntegrator), REFERENCE)

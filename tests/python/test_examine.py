@@ -1,0 +1,131 @@
+"""Which step a System can take: the fastest motions, with constraints and inertias, and what follows from them."""
+
+import math
+
+import numpy as np
+import openmm
+import pytest
+from openmm import app, unit
+
+import openmmstiff
+from conftest import Waters
+from openmmstiff import MassPenaltyLangevinIntegrator, examine
+from openmmstiff._forces import Forces
+from openmmstiff._modes import find_fastest
+
+REFERENCE = openmm.Platform.getPlatform("Reference")
+GRAVITY, LENGTH, MASS, STIFFNESS = 9.8, 0.25, 2.0, 500.0
+HANGING = np.array([[0, 0, 0], [0, -LENGTH, 0]])
+
+
+def simulation_of(system, positions, topology=None):
+    integrator = openmm.LangevinMiddleIntegrator(300, 1, 0.001)
+    simulation = app.Simulation(topology or app.Topology(), system, integrator, REFERENCE)
+    simulation.context.setPositions(positions)
+    return simulation
+
+
+def pendulum(constrained):
+    """A mass that hangs at rest on a rod, or on a spring, from one that is too heavy to move."""
+    system = openmm.System()
+    system.addParticle(1e9)
+    system.addParticle(MASS)
+    gravity = openmm.CustomExternalForce(f"{MASS*GRAVITY}*y")
+    gravity.addParticle(1, [])
+    system.addForce(gravity)
+    if constrained:
+        system.addConstraint(0, 1, LENGTH)
+    else:
+        bond = openmm.HarmonicBondForce()
+        bond.addBond(0, 1, LENGTH - MASS*GRAVITY/STIFFNESS, STIFFNESS)
+        system.addForce(bond)
+    return simulation_of(system, HANGING)
+
+
+def test_a_rod_pulls_a_pendulum_back():
+    """The potential of a pendulum is linear: what makes it swing is the tension of the rod, omega^2 = g/l."""
+    forces = Forces(pendulum(constrained=True).system)
+    period, displacement = find_fastest(forces, HANGING, [(0, 1, math.inf)])
+    assert period == pytest.approx(2*math.pi*math.sqrt(LENGTH/GRAVITY), rel=1e-4)
+    assert abs(displacement[1, 1]) < 1e-6*np.linalg.norm(displacement)
+
+
+@pytest.mark.parametrize("inertia, period", [
+    (0.0, 2*math.pi*math.sqrt(MASS/STIFFNESS)), (5.0, 2*math.pi*math.sqrt((MASS + 5)/STIFFNESS)),
+    (1e6, 2*math.pi*math.sqrt(LENGTH/GRAVITY))])
+def test_an_inertia_slows_a_spring_and_leaves_the_swing(inertia, period):
+    """Along the spring omega^2 = k/(m + kappa), across it g/l: the faster of the two is found."""
+    forces = Forces(pendulum(constrained=False).system)
+    found, _ = find_fastest(forces, HANGING, [(0, 1, inertia)] if inertia > 0 else [])
+    assert found == pytest.approx(period, rel=1e-3)
+
+
+def test_water_is_described_and_left_as_it_was():
+    """Periods of TIP3P's bonds from its force constant; steps near those that the documentation gives."""
+    waters = Waters(8)
+    simulation = simulation_of(waters.system, waters.positions, waters.topology)
+    simulation.minimizeEnergy(maxIterations=50)
+    simulation.context.setVelocitiesToTemperature(300, 1)
+    before = simulation.context.getState(positions=True, velocities=True)
+    found = examine(simulation)
+    after = simulation.context.getState(positions=True, velocities=True)
+    for quantity in "getPositions", "getVelocities":
+        assert (getattr(before, quantity)(asNumpy=True) == getattr(after, quantity)(asNumpy=True)).all()
+    bonds, angles = found.motions
+    assert (bonds.kind, bonds.number, bonds.penalized, bonds.constrained) == ("H-O", 16, 16, 0)
+    assert (angles.kind, angles.number, angles.penalized) == ("H-O-H", 8, 8)
+    reduced = 1/(1/1.008 + 1/15.999)
+    assert bonds.period == pytest.approx(2*math.pi*math.sqrt(reduced/462750.4), rel=0.03)
+    assert 12 < bonds.slowedPeriod/found.getStepSize()._value < 20
+    assert found.getStepSize("LangevinMiddleIntegrator") == 2*unit.femtosecond
+    assert 6*unit.femtosecond <= found.getStepSize() <= 10*unit.femtosecond
+    assert not found.notes and "H-O-H" in str(found)
+    with pytest.raises(ValueError, match="no step for 'HMMIntegrator'"):
+        found.getStepSize("HMMIntegrator")
+
+
+def test_what_is_not_recognized_is_named():
+    """Bonds in a PythonForce: the step is that after addPairsFromTopology(), and the text says so."""
+    system, topology = openmm.System(), app.Topology()
+    residue = topology.addResidue("OXY", topology.addChain())
+    atoms = [topology.addAtom(f"O{i}", app.element.oxygen, residue) for i in (1, 2)]
+    topology.addBond(*atoms)
+    for _ in range(2):
+        system.addParticle(16)
+
+    def bond(state):
+        positions = state.getPositions(asNumpy=True)._value
+        difference = positions[0] - positions[1]
+        length = np.linalg.norm(difference)
+        force = -4e5*(length - 0.12)*difference/length
+        return 2e5*(length - 0.12)**2, np.array([force, -force])
+
+    system.addForce(openmm.PythonForce(bond))
+    found = examine(simulation_of(system, [[0, 0, 0], [0.12, 0, 0]], topology))
+    assert "addPairsFromTopology" in found.notes[0] and "O1 of OXY 1" in found.notes[0]
+    assert found.motions[0].period == pytest.approx(2*math.pi*math.sqrt(8/4e5), rel=1e-3)
+    assert found.motions[0].penalized == 1
+    assert found.getStepSize() > 2*found.getStepSize("LangevinMiddleIntegrator")
+
+
+def test_wrong_arguments_are_errors():
+    simulation = pendulum(constrained=False)
+    with pytest.raises(TypeError, match="simulation must be an object of class Simulation"):
+        examine(simulation.context)
+    for temperature in 0, -1, math.nan, math.inf:
+        with pytest.raises(ValueError, match="temperature"):
+            examine(simulation, temperature)
+    simulation.context.setPositions([[0, 0, 0], [0, 0, 0]])
+    with pytest.raises(ValueError, match="in the same place"):
+        examine(simulation)
+
+
+def test_pairs_of_the_given_integrator_are_examined():
+    """A MassPenaltyIntegrator of the Simulation keeps its settings: without pairs nothing is slowed down."""
+    system = pendulum(constrained=False).system
+    integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)
+    integrator.setUseBondedForces(False)
+    simulation = app.Simulation(app.Topology(), system, integrator, REFERENCE)
+    simulation.context.setPositions(HANGING)
+    assert [motion.penalized for motion in examine(simulation).motions] == [0]
+    assert "examine" in openmmstiff.__all__

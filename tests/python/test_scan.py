@@ -1,0 +1,379 @@
+"""`python -m openmmstiff scan`, and what it is made of: averages with errors, straight lines, runs side by side."""
+
+import io
+import json
+import math
+
+import numpy as np
+import openmm
+import openmmstiff
+import pytest
+from conftest import GAS_CONSTANT, Waters
+from openmm import app, unit
+from openmmstiff import __main__ as command
+from openmmstiff.sampling import Samples, blockedError, correlationTime, countFreedom, sample, separateForces
+from openmmstiff.scanning import Run, Scan, fitLine, scan
+from openmmstiff.tasks import runTasks
+
+KT = 300*GAS_CONSTANT
+SPRINGS = 16
+
+
+def autoregressive(size, memory=0.9):
+    """x[t+1] = memory x[t] + noise: its variance is 1/(1 - memory^2), and its tau (1 + memory)/(1 - memory)/2."""
+    series = np.random.default_rng(1).normal(size=size + 200)
+    for t in range(1, len(series)):
+        series[t] += memory*series[t - 1]
+    return series[200:]
+
+
+def test_correlation_time_of_an_autoregressive_series():
+    tau, error = correlationTime(autoregressive(100_000))
+    assert tau == pytest.approx(9.5, abs=3*error) and 0.2 < error < 0.8
+
+
+def test_correlation_time_of_noise_and_of_a_constant():
+    assert correlationTime(np.random.default_rng(1).normal(size=10_000))[0] == pytest.approx(0.5, abs=0.05)
+    assert correlationTime(np.ones(10)) == (math.inf, math.inf)
+
+
+def test_blocked_error_of_an_autoregressive_series():
+    """That of n/(2 tau) independent values; the largest level scatters by some 15 %."""
+    series = autoregressive(100_000)
+    assert blockedError(series) == pytest.approx(math.sqrt(2*9.5/len(series)/(1 - 0.9**2)), rel=0.4)
+    assert blockedError([1.0]) == 0
+
+
+def test_line_recovers_its_intercept_with_its_error():
+    """Over many lines with noise of known size; chi^2 per degree of freedom is 1 on average."""
+    random, steps, errors = np.random.default_rng(2), np.array([0.5, 1, 1.5, 2]), np.array([1.0, 2.0, 1.5, 1.0])
+    lines = [fitLine(steps, -50 + 3*steps**2 + errors*random.normal(size=4), errors) for _ in range(1000)]
+    intercepts = np.array([line.intercept for line in lines])
+    assert intercepts.mean() == pytest.approx(-50, abs=4*lines[0].error/math.sqrt(1000))
+    assert intercepts.std() == pytest.approx(lines[0].error, rel=0.1)
+    slopes = np.array([line.slope for line in lines])
+    assert slopes.mean() == pytest.approx(3, abs=4*lines[0].slopeError/math.sqrt(1000))
+    assert slopes.std() == pytest.approx(lines[0].slopeError, rel=0.1)
+    assert np.mean([line.chiSquared for line in lines]) == pytest.approx(1, abs=4/math.sqrt(1000))
+
+
+def test_line_without_freedom_or_without_errors():
+    line = fitLine([1, 2], [5, 8], [0.1, 0.1])
+    assert (line.intercept, line.slope) == pytest.approx((4, 1)) and math.isnan(line.chiSquared)
+    with pytest.raises(ValueError, match="two different steps"):
+        fitLine([2, 2], [5, 8], [0.1, 0.1])
+    with pytest.raises(ValueError, match="must be positive"):
+        fitLine([1, 2], [5, 8], [0.1, 0])
+
+
+def synthetic(means, steps=(1.0, 2.0), samples=4000):
+    """Runs of two integrators with these means of two energies at h = 0, with noise of size 1 and a slope of 2."""
+    random = np.random.default_rng(3)
+    runs = [Run(name, fs/1000, Samples(fs/1000, 0.01, np.full(samples, 300.0), {
+        kind: mean + 2*fs**2 + random.normal(size=samples) for kind, mean in zip(("bonds", "angles"), means[name])
+    }, {}, 10*samples, 1.0), platform="CPU") for name in means for fs in steps]
+    return Scan(runs, 300.0, 1.0, 10, 1.0)
+
+
+def test_intercepts_are_compared_in_errors():
+    found = synthetic({"A": (10, 20), "B": (10, 21)})
+    line = found.extrapolate("bonds", "A")
+    assert line.intercept == pytest.approx(10, abs=4*line.error) and 0.015 < line.error < 0.05
+    assert line.slope == pytest.approx(2, abs=4*line.slopeError)
+    assert found.extrapolate("potential", "B").intercept == pytest.approx(31, abs=0.3)
+    assert abs(found.compare("bonds", "B")) < 4 and found.compare("angles", "B") > 20
+    assert found.extrapolate("temperature", "A") is None    # it never changes
+    with pytest.raises(ValueError, match="'torsions' has no averages in this scan; these have: temperature, potential"):
+        found.extrapolate("torsions", "A")
+    with pytest.raises(ValueError, match="'C' is none of the integrators"):
+        found.extrapolate("bonds", "C")
+
+
+def test_short_run_has_the_error_that_a_long_one_lets_expect():
+    """It has seen but a part of a slow motion."""
+    found, slow = synthetic({"A": (10, 20)}), autoregressive(4000, 0.99)
+    short, long = found.runs
+    long.samples.energies["bonds"] = slow
+    short.samples.energies["bonds"], short.samples.steps = slow[:40], 400
+    short.samples.step = short.step = 0.002
+    expected = 10*long.average("bonds").error
+    assert short.average("bonds").error < 0.5*expected
+    assert found.average("bonds", short).error == pytest.approx(min(expected, slow.std()))
+    assert found.average("bonds", long) == long.average("bonds")
+
+
+def test_one_step_and_few_samples_are_said():
+    assert "With one step of an integrator there is no line" in synthetic({"A": (1, 2)}, [1.0]).table()
+    table = synthetic({"A": (1, 2)}, samples=4).table()
+    assert "+-?" in table and "with fewer than 8 samples errors are not known" in table
+
+
+def springs():
+    """A (topology, positions, System): bonds that vibrate with a period of 9 fs, each with an energy of kT/2."""
+    system, topology, positions = openmm.System(), app.Topology(), []
+    bonds, chain = openmm.HarmonicBondForce(), topology.addChain()
+    for i in range(SPRINGS):
+        residue = topology.addResidue("OH", chain)
+        atoms = [topology.addAtom(name, app.Element.getBySymbol(name), residue) for name in "OH"]
+        topology.addBond(*atoms)
+        bonds.addBond(system.addParticle(16), system.addParticle(1), 0.1, 4.6e5)
+        positions += [[0.3*i, 0, 0], [0.3*i + 0.1, 0, 0]]
+    system.addForce(bonds)
+    return topology, np.array(positions), system
+
+
+def test_forces_are_put_into_groups_by_name():
+    system = Waters(1).system
+    second = openmm.HarmonicBondForce()
+    system.addForce(second)
+    system.addForce(openmm.MonteCarloBarostat(1, 300))
+    groups = separateForces(system)
+    assert list(groups) == ["HarmonicBondForce", "NonbondedForce", "HarmonicAngleForce"]
+    for force in system.getForces():
+        if force.getName() in groups:
+            assert groups[force.getName()] == {force.getForceGroup()}
+
+
+def test_names_beyond_the_number_of_groups_are_others():
+    system = openmm.System()
+    for i in range(34):
+        system.addForce(openmm.CustomExternalForce("0"))
+        system.getForce(i).setName(f"force {i}")
+    groups = separateForces(system)
+    assert list(groups) == [f"force {i}" for i in range(31)] + ["others"] and groups["others"] == {31}
+    assert [force.getForceGroup() for force in system.getForces()] == [*range(32), 31, 31]
+
+
+def reference_context(step):
+    topology, positions, system = springs()
+    integrator = openmm.LangevinMiddleIntegrator(300, 50, step)
+    integrator.setRandomNumberSeed(1)
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))
+    context.setPositions(positions)
+    context.setVelocitiesToTemperature(300, 1)
+    return context
+
+
+def test_sample_records_what_is_asked_for(tmp_path):
+    steps = []
+    found = sample(reference_context(0.001), 5, 4, observe=lambda state: {"x": state.getPositions(asNumpy=True)._value},
+                   progress=steps.append)
+    assert found.temperature.shape == found.potential.shape == (4,) and found.observed["x"].shape == (4, 32, 3)
+    assert (found.step, found.interval, found.steps, steps) == (0.001, 0.005, 20, 4*[5])
+    assert found.nsPerDay == pytest.approx(86.4*0.02/found.seconds)
+    found.save(tmp_path/"samples.npz")
+    loaded = Samples.load(tmp_path/"samples.npz")
+    assert loaded.energies.keys() == {"potential"} and (loaded.observed["x"] == found.observed["x"]).all()
+    assert vars(loaded).keys() == vars(found).keys() and loaded.seconds == found.seconds
+
+
+def test_sample_stops_with_an_error():
+    with pytest.raises(ValueError, match="give samples, seconds, or both"):
+        sample(reference_context(0.001), 5)
+    assert len(sample(reference_context(0.001), 5, seconds=0).temperature) == 1
+    with pytest.raises(FloatingPointError, match="LangevinMiddleIntegrator with a step of 20 fs: the energy is not "
+                                                 "finite after .* ps. Use a smaller step"):
+        sample(reference_context(0.02), 500, 10)
+
+
+def square(value):
+    if value < 0:
+        raise ValueError(f"{value} is negative")
+    return value**2
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_tasks_return_or_raise(processes):
+    assert sorted(runTasks(square, [3, 1, 2], processes)) == [(0, 9), (1, 1), (2, 4)]
+    assert list(runTasks(square, [], processes)) == []
+    with pytest.raises(ValueError, match="-1 is negative"):
+        list(runTasks(square, [-1, 2], processes))
+
+
+@pytest.fixture(scope="module")
+def scanned():
+    """With steps beyond the limit, 2.9 fs for LangevinMiddle."""
+    topology, positions, system = springs()
+    told = []
+    result = scan(system, topology, positions, friction=50,
+                  steps={"LangevinMiddle": [1, 2, 5], "MassPenaltyLangevin": [4, 8]}, time=4, platform="Reference",
+                  progress=lambda done, label: told.append((done, label)))
+    assert [done for done, _ in told] == sorted(done for done, _ in told) and told[-1][0] == 1
+    assert {"equilibration", "LangevinMiddle, 1 fs", "MassPenaltyLangevin, 8 fs"} <= {label for _, label in told}
+    assert all(force.getForceGroup() == 0 for force in system.getForces())
+    return result
+
+
+def test_scan_finds_the_energy_of_springs(scanned):
+    """kT/2 each, and 6e-4 of that more, because there is more room where bonds are longer."""
+    assert scanned.names == ["temperature", "potential"]
+    for run in scanned.runs:
+        if run.samples is not None:
+            for name, expected in ("temperature", 300), ("potential", SPRINGS*KT/2):
+                average = run.average(name)
+                assert average.known and average.error < 0.1*expected
+                assert average.mean == pytest.approx(expected, abs=4*average.error)
+    for integrator in scanned.integrators:
+        line = scanned.extrapolate("potential", integrator)
+        assert line.intercept == pytest.approx(SPRINGS*KT/2, abs=4*line.error)
+
+
+def test_step_that_fails_is_a_row(scanned):
+    assert [run.samples is None for run in scanned.runs] == [False, False, True, False, False]
+    assert scanned.runs[2].failure in ("the velocities are too large", "the velocities are not finite")
+    row, = (line for line in scanned.table().splitlines() if "fails" in line)
+    assert row.split()[:3] == ["LangevinMiddle", "5", "200"]
+    with pytest.raises(ValueError, match="LangevinMiddle at 5 fs has no averages, as it has failed: the velo"):
+        scanned.runs[2].average("potential")
+
+
+def test_reference_is_one_that_has_not_failed():
+    found = synthetic({"A": (10, 20), "B": (10, 21)})
+    for run in found.runs[:2]:
+        run.samples, run.failure = None, "it is too hot"
+    assert (found.reference.integrator, found.reference.step) == ("B", 0.001)
+    assert found.extrapolate("bonds", "A") is None and math.isnan(found.compare("bonds", "A"))
+    assert found.compare("bonds", "B") == 0 and found.table().count("it is too hot") == 2
+    for run in found.runs:
+        run.samples = None
+    assert found.reference is None and "Every run has failed." in found.table()
+    with pytest.raises(ValueError, match="every run has failed"):
+        found.draw("none.png")
+
+
+def test_energies_that_never_change_are_left_out():
+    found = synthetic({"A": (10, 20)})
+    for run in found.runs:
+        run.samples.energies["none"] = np.zeros(4000)
+    assert found.names == ["temperature", "potential", "bonds", "angles"]
+    for run in found.runs:
+        run.samples.energies["bonds"] = np.zeros(4000)
+    assert found.names == ["temperature", "potential"]
+
+
+def test_drift_is_told():
+    found = synthetic({"A": (10, 20)})
+    assert found.runs[0].average("bonds").known and "drifts" not in found.table()
+    found.runs[1].samples.energies["bonds"] += np.linspace(0, 3, 4000)
+    assert not found.runs[1].average("bonds").known and "drifts" in found.table()
+
+
+def test_mass_penalty_without_bonded_forces_takes_those_of_the_topology():
+    topology, positions, system = springs()
+    bonds = system.getForce(0)
+    custom = openmm.CustomCompoundBondForce(2, "230000*(distance(p1, p2) - 0.1)^2")
+    for i in range(bonds.getNumBonds()):
+        custom.addBond(bonds.getBondParameters(i)[:2])
+    system.removeForce(0)
+    system.addForce(custom)
+    run, = scan(system, topology, positions, ["MassPenaltyLangevin"], steps=[6], time=0.1, platform="Reference").runs
+    assert run.pairs == SPRINGS and run.samples is not None
+
+
+def test_integrator_of_ones_own():
+    topology, positions, system = springs()
+    result = scan(system, topology, positions, {"nose": openmm.NoseHooverIntegrator(300, 50, 0.001)}, steps=[1],
+                  time=0.1, platform="Reference")
+    assert result.integrators == ["nose"] and result.runs[0].samples is not None
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"integrators": ["Verlet"]}, "no integrator 'Verlet'; choose from LangevinMiddle, MassPenaltyLangevin"),
+    ({"integrators": []}, "there are no integrators"),
+    ({"integrators": {"own": openmm.VerletIntegrator(0.001)}}, "give steps for 'own'"),
+    ({"steps": [0]}, r"steps of LangevinMiddle must be positive numbers \[fs\], but are \[0.0\]"),
+    ({"minutes": 0}, "minutes must be a positive number, but is 0"),
+    ({"time": -1}, "time must be a positive number, but is -1"),
+    ({"processes": 0}, "processes must be at least 1, but is 0"),
+    ({"system": openmm.System(), "positions": np.zeros((0, 3))}, "the System has no forces"),
+    ({"positions": np.zeros((3, 3))}, r"System has 32 particles, but the positions are of shape \(3, 3\)")])
+def test_bad_arguments_are_errors(changes, message):
+    topology, positions, system = springs()
+    with pytest.raises(ValueError, match=message):
+        scan(**{"system": system, "topology": topology, "positions": positions, **changes})
+
+
+def test_system_that_cannot_be_copied_is_an_error():
+    topology, positions, system = springs()
+    system.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2*SPRINGS, 3)))))
+    with pytest.raises(ValueError, match="the System cannot be copied through XML: .* left out"):
+        scan(system, topology, positions)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Arguments of the command: two waters."""
+    waters = Waters(2)
+    (tmp_path/"system.xml").write_text(openmm.XmlSerializer.serialize(waters.system))
+    text = io.StringIO()
+    app.PDBFile.writeFile(waters.topology, waters.positions*unit.nanometer, text)
+    (tmp_path/"water.pdb").write_text(text.getvalue())
+    return [str(tmp_path/"system.xml"), str(tmp_path/"water.pdb"), "--output", str(tmp_path/"out"), "--platform",
+            "Reference"]
+
+
+def test_command_prints_a_table_and_draws(files, tmp_path, capsys):
+    arguments = ["scan", *files, "--integrators", "LangevinMiddle:1,2", "MassPenaltyLangevin", "--steps", "4", "6",
+                 "--time", "0.2", "--friction", "20"]
+    assert command.main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "6 particles, 300 K, friction 20/ps, Reference platform" in printed
+    assert "HarmonicAngle" in printed and "h -> 0" in printed and "nan" not in printed
+    assert max(map(len, printed.splitlines())) <= 120
+    numbers = json.loads((tmp_path/"out/scan.json").read_text())
+    assert [(run["integrator"], run["step"]) for run in numbers["runs"]] == [
+        ("LangevinMiddle", 0.001), ("LangevinMiddle", 0.002), ("MassPenaltyLangevin", 0.004),
+        ("MassPenaltyLangevin", 0.006)]
+    assert numbers["extrapolated"]["LangevinMiddle"]["HarmonicBondForce"]["points"] == 2
+    pytest.importorskip("matplotlib")
+    assert (tmp_path/"out/scan.png").stat().st_size > 10000
+
+
+def test_real_time_is_kept(files, capsys):
+    arguments = ["scan", *files, "--integrators", "LangevinMiddle:1,2", "--minutes", "0.01"]
+    assert command.main(arguments) == 0
+    assert "h -> 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("changes, message", [
+    (["--integrators", "Middle"], "there is no integrator 'Middle'; choose from LangevinMiddle, MassPenaltyLangevin"),
+    (["--integrators", "LangevinMiddle:a"], "'LangevinMiddle:a': give steps in fs as in LangevinMiddle:2,4"),
+    (["--minutes", "0"], "'0': give a positive number")])
+def test_wrong_options_are_told(files, capsys, changes, message):
+    with pytest.raises(SystemExit) as exit:
+        command.main(["scan", *files, *changes])
+    assert exit.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_wrong_files_are_told(files, tmp_path, capsys):
+    integrator = tmp_path/"integrator.xml"
+    integrator.write_text(openmm.XmlSerializer.serialize(openmmstiff.MassPenaltyIntegrator(0.001)))
+    for system, structure, message in [(integrator, files[1], "has a MassPenaltyIntegrator, not a System"),
+                                       (files[1], files[1], "is not what XmlSerializer writes of a System"),
+                                       (tmp_path/"none.xml", files[1], "No such file"),
+                                       (files[0], files[0], "cannot be read as a structure")]:
+        with pytest.raises(SystemExit):
+            command.main(["scan", str(system), str(structure), *files[2:]])
+        assert message in capsys.readouterr().err
+
+
+def test_platform_that_is_not_there_is_told(files, capsys):
+    assert command.main(["scan", *files, "--platform", "Quantum"]) == 1
+    assert "Quantum" in capsys.readouterr().err
+
+
+def test_cluster_of_dask_gives_the_same(files, tmp_path):
+    """To the bit, on Reference."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address
+        assert sorted(runTasks(square, [3, 1], scheduler=address)) == [(0, 9), (1, 1)]
+        with pytest.raises(ValueError, match="-1 is negative"):
+            list(runTasks(square, [-1], scheduler=address))
+        arguments = ["scan", *files, "--integrators", "LangevinMiddle:1,2", "--time", "0.1"]
+        assert command.main(arguments) == command.main([*arguments, "--scheduler", address, "--output",
+                                                        str(tmp_path/"other")]) == 0
+    here, there = (json.loads((tmp_path/name/"scan.json").read_text())["runs"] for name in ("out", "other"))
+    for one, other in zip(here, there):
+        assert one["averages"] == other["averages"]

@@ -1,0 +1,223 @@
+"""addPairsFromTopology(): pairs of some of the atoms, and force constants measured from the forces."""
+
+import numpy as np
+import openmm
+import pytest
+from openmm import app, unit
+
+from conftest import CountingForce, Waters, add_force_with_parameter
+from openmmstiff import MassPenaltyIntegrator, addPairsFromTopology
+
+REFERENCE = openmm.Platform.getPlatform("Reference")
+STEP = 0.008
+PERIOD = 16*STEP
+
+
+class Chain:
+    """A zigzag of carbons, 0.15 nm and 2 rad, whose harmonic bonds and angles are at rest."""
+
+    def __init__(self, length=3, bond=2.5e5, angle=500.0, masses=None, residue="CHN"):
+        self.topology, self.system = app.Topology(), openmm.System()
+        residue = self.topology.addResidue(residue, self.topology.addChain())
+        atoms = [self.topology.addAtom(f"C{i}", app.element.carbon, residue) for i in range(length)]
+        for mass in masses or [12.01078]*length:
+            self.system.addParticle(mass)
+        bonds, angles = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
+        for i in range(length - 1):
+            self.topology.addBond(atoms[i], atoms[i + 1])
+            bonds.addBond(i, i + 1, 0.15, bond)
+        for i in range(length - 2):
+            angles.addAngle(i, i + 1, i + 2, 2, angle)
+        self.system.addForce(bonds)
+        self.system.addForce(angles)
+        self.positions = np.array([(i*0.15*np.sin(1), i % 2*0.15*np.cos(1), 0) for i in range(length)])
+
+    def pairs(self, stiffness="measured", **arguments):
+        """{(i, j): force constant} of the pairs that are added."""
+        integrator = MassPenaltyIntegrator(STEP)
+        added = addPairsFromTopology(integrator, self.topology, self.system, self.positions, stiffness=stiffness,
+                                     platform=REFERENCE, **arguments)
+        pairs = {}
+        for index in added:
+            i, j, inertia = integrator.getPairParameters(index)
+            reduced_mass = 1/sum(1/mass for mass in map(self.mass, (i, j)) if mass > 0)
+            pairs[i, j] = (inertia.value_in_unit(unit.dalton) + reduced_mass)*(2*np.pi/PERIOD)**2
+        return pairs
+
+    def mass(self, particle):
+        return self.system.getParticleMass(particle).value_in_unit(unit.dalton)
+
+
+@pytest.mark.parametrize("bond, angle", [(2.5e5, 500), (8e5, 2000)])
+@pytest.mark.parametrize("masses", [None, [12, 12, 1], [1, 16, 1], [0, 12, 1], [12, 0, 12]])
+def test_an_angle_has_the_constant_of_its_distance(bond, angle, masses):
+    """k_theta/(dr13/dtheta)^2, whatever the masses: the bonds stay as they are, up to the square of 5e-4/0.15."""
+    pairs = Chain(bond=bond, angle=angle, masses=masses).pairs()
+    assert pairs[2, 0] == pytest.approx(angle/(0.15*np.cos(1))**2, rel=5e-4)
+
+
+def test_a_bond_has_its_constant_and_what_else_changes_with_it():
+    """A light atom moves alone: along the bond, which does nothing to the angle or to the other bond."""
+    assert Chain(masses=[12, 1e5, 1e-3]).pairs()[1, 2] == pytest.approx(2.5e5, rel=1e-4)
+    assert Chain(length=2, bond=4e5).pairs() == {(0, 1): pytest.approx(4e5, rel=1e-6)}
+    # The atom in the middle, moving along one bond by 1/2, changes the other by 1/2 cos(2) and the angle.
+    turned = 0.5*np.sin(2)/0.15
+    both = 2.5e5*(1 + (0.5*np.cos(2))**2) + 500*turned**2
+    assert Chain().pairs()[0, 1] == pytest.approx(both, rel=1e-3)
+
+
+def test_waters_have_the_constants_of_their_force_field(platform):
+    """O-H: oxygen moves by 1/17, so that the angle adds 0.2 % and the neighbours in the cluster some 2 %."""
+    waters = Waters(20)
+    integrator = MassPenaltyIntegrator(STEP)
+    integrator.setUseBondedForces(False)
+    addPairsFromTopology(integrator, waters.topology, waters.system, waters.positions*unit.nanometer,
+                         stiffness="measured", platform=platform)
+    half_angle, length = 1.82421813418/2, 0.09572
+    constants = {True: 462750.4, False: 836.8/(length*np.cos(half_angle))**2}
+    for i in range(integrator.getNumPairs()):
+        a, b, inertia = integrator.getPairParameters(i)
+        masses = [waters.system.getParticleMass(each).value_in_unit(unit.dalton) for each in (a, b)]
+        constant = (inertia.value_in_unit(unit.dalton) + 1/sum(1/mass for mass in masses))*(2*np.pi/PERIOD)**2
+        assert constant == pytest.approx(constants[min(a, b) % 3 == 0], rel=0.06)
+
+
+def test_the_number_of_evaluations_does_not_grow_with_the_molecule():
+    counts = {}
+    for length in (3, 30, 300):
+        chain = Chain(length)
+        counter = CountingForce(chain.system)
+        assert len(chain.pairs()) == 2*length - 3
+        counts[length] = counter.count
+    assert counts[3] == 2*3
+    assert counts[30] == counts[300] <= 40
+    # Each distance on its own would give the same: what is displaced together does not interfere.
+    together, alone = Chain(30).pairs(), {}
+    for first in range(28):
+        alone |= Chain(30).pairs(atoms=range(first, first + 3))
+    assert together == pytest.approx(alone, rel=1e-6)
+
+
+def test_what_is_soft_gets_half_the_typical_constant():
+    assert Chain(bond=1e4, angle=10).pairs() == {
+        (0, 1): pytest.approx(0.5*3.5e5), (1, 2): pytest.approx(0.5*3.5e5), (2, 0): pytest.approx(0.5*1e5)}
+    # A negative curvature, too: the force constant of nothing but a repulsion.
+    repelled = Chain(length=2, bond=-1e5)
+    assert repelled.pairs() == {(0, 1): pytest.approx(0.5*3.5e5)}
+    assert Chain(length=2, bond=1e4, residue="HOH").pairs() == {(0, 1): pytest.approx(0.5*4.6e5)}
+
+
+def test_a_given_constant_is_not_measured():
+    chain = Chain()
+    counter = CountingForce(chain.system)
+    assert chain.pairs(bondStiffness=3e5, angleStiffness=2e5) == pytest.approx({(0, 1): 3e5, (1, 2): 3e5, (2, 0): 2e5})
+    assert counter.count == 0
+    assert chain.pairs(bondStiffness=0).keys() == {(2, 0)}
+    assert counter.count == 2
+
+
+def test_forces_are_those_of_the_integrators_groups():
+    chain = Chain(length=2)
+    chain.system.addForce(openmm.HarmonicBondForce())
+    chain.system.getForce(2).addBond(0, 1, 0.15, 1e6)
+    chain.system.getForce(2).setForceGroup(3)
+    for groups, constant in (({0, 3}, 1.25e6), ({0}, 2.5e5)):
+        integrator = MassPenaltyIntegrator(STEP)
+        integrator.setIntegrationForceGroups(groups)
+        addPairsFromTopology(integrator, chain.topology, chain.system, chain.positions, stiffness="measured",
+                             platform=REFERENCE)
+        inertia = integrator.getPairParameters(0)[2].value_in_unit(unit.dalton)
+        assert (inertia + 12.01078/2)*(2*np.pi/PERIOD)**2 == pytest.approx(constant, rel=1e-4)
+
+
+def test_flat_angles_constraints_and_massless_pairs_are_left_out():
+    chain = Chain(4)
+    chain.system.addConstraint(0, 1, 0.15)
+    chain.positions[3] = 2*chain.positions[2] - chain.positions[1]
+    assert chain.pairs().keys() == {(1, 2), (2, 3), (2, 0)}
+    assert Chain(masses=[0, 0, 12]).pairs().keys() == {(1, 2), (2, 0)}
+
+
+@pytest.mark.parametrize("stiffness", ["typical", "measured"])
+def test_pairs_of_some_atoms(stiffness):
+    """Both atoms of a bond and all three of an angle are among them, in whatever form they come."""
+    chain = Chain(6)
+    everything = chain.pairs(stiffness)
+    for atoms in ([1, 2, 3], {3, 2, 1}, np.array([1, 2, 3]), (atom for atom in (1, 2, 3, 2))):
+        pairs = chain.pairs(stiffness, atoms=atoms)
+        assert pairs == pytest.approx({pair: everything[pair] for pair in [(1, 2), (2, 3), (3, 1)]}, rel=1e-6)
+    assert chain.pairs(stiffness, atoms=[1, 3]) == {}
+    assert chain.pairs(stiffness, atoms=range(6)) == everything
+
+
+def test_a_mixed_system_has_pairs_of_the_forces_and_of_the_topology():
+    """A water whose bonded forces are gone, as a machine-learned one's, among others that keep theirs."""
+    waters = Waters(4)
+    for force in waters.system.getForces():
+        if isinstance(force, openmm.HarmonicBondForce):
+            mixed = openmm.HarmonicBondForce()
+            for i in range(2, force.getNumBonds()):
+                mixed.addBond(*force.getBondParameters(i))
+    index = next(i for i, force in enumerate(waters.system.getForces()) if isinstance(force, openmm.HarmonicBondForce))
+    waters.system.removeForce(index)
+    waters.system.addForce(mixed)
+    integrator = MassPenaltyIntegrator(STEP)
+    assert len(addPairsFromTopology(integrator, waters.topology, waters.system, waters.positions, atoms=[0, 1, 2])) == 3
+    context = waters.context(integrator, REFERENCE)
+    assert integrator.computeNumPenalizedPairs() == 12
+    integrator.step(1)
+    assert context.getStepCount() == 1
+
+
+def test_only_the_chosen_atoms_need_bonds(recwarn):
+    chain = Chain(3)
+    residue = chain.topology.addResidue("LOOSE", next(chain.topology.chains()))
+    for name in ("C1", "C2"):
+        chain.topology.addAtom(name, app.element.carbon, residue)
+        chain.system.addParticle(12.01078)
+    chain.positions = np.vstack([chain.positions, [(0, 0, 1), (0, 0, 2)]])
+    assert len(chain.pairs("typical", atoms=range(3))) == 3 and not recwarn.list
+    with pytest.raises(ValueError, match="the Topology has no bonds of the chosen atoms; call"):
+        chain.pairs("typical", atoms=[3, 4])
+    with pytest.warns(UserWarning, match=r"atom 3 \(LOOSE 2, C1\) has no bonds, and"):
+        assert len(chain.pairs("typical", atoms=range(4))) == 3
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ({"atoms": []}, "atoms is empty; leave it out for all"),
+    ({"atoms": 3}, "atoms must be an iterable of indices of atoms, not 3"),
+    ({"atoms": [0, 3]}, "there is no atom 3; the Topology has 3"),
+    ({"atoms": [-1]}, "there is no atom -1"),
+    ({"atoms": [0.5]}, "an element of atoms must be an integer, not 0.5"),
+    ({"atoms": [True, False, True]}, r"not True; numpy.flatnonzero\(\) makes them of a mask"),
+    ({"stiffness": "guessed"}, "stiffness must be 'typical' or 'measured', not 'guessed'"),
+    ({"stiffness": ["typical"]}, "stiffness must be 'typical' or 'measured'"),
+    ({"platform": "CPU"}, "platform must be an object of class Platform, not 'CPU'"),
+    ({"positions": None}, "to measure the stiffness, pass the positions of all 3 particles"),
+    ({"positions": np.zeros((3, 3))}, "in the same place"),
+])
+def test_what_cannot_be_measured_is_an_error(arguments, message):
+    chain, integrator = Chain(), MassPenaltyIntegrator(STEP)
+    arguments = {"positions": chain.positions, "stiffness": "measured", "platform": REFERENCE, **arguments}
+    with pytest.raises((TypeError, ValueError), match=message):
+        addPairsFromTopology(integrator, chain.topology, chain.system, **arguments)
+    assert integrator.getNumPairs() == 0
+
+
+def test_forces_that_are_not_finite_are_an_error():
+    chain = Chain()
+    force = openmm.CustomExternalForce("sqrt(x)")
+    force.addParticle(1)
+    chain.system.addForce(force)
+    chain.positions -= [1, 0, 0]
+    with pytest.raises(ValueError, match="the force on particle 1 is .*nan.* Pass positions near a minimum"):
+        chain.pairs()
+
+
+def test_positions_of_the_atoms_alone_do_not_do_for_more_particles():
+    waters = Waters(2)
+    waters.system.addParticle(0)
+    add_force_with_parameter(waters.system)
+    with pytest.raises(ValueError, match="pass the positions of all 7 particles"):
+        addPairsFromTopology(MassPenaltyIntegrator(STEP), waters.topology, waters.system, waters.positions,
+                             stiffness="measured")
