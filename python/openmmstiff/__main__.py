@@ -13,6 +13,7 @@ import openmm
 from openmm import unit
 
 from . import ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator
+from ._commands import examine_command, scan_command
 from ._version import OPENMM_SERIES, __version__
 
 # How far positions may be from Reference's [nm]; without a setting of precision, platforms compute some forces in
@@ -218,11 +219,7 @@ def add_examine(commands):
     parser.add_argument("--platform", metavar="NAME[:PRECISION]",
                         help="OpenMM's platform, such as CUDA:mixed (default: the fastest)")
 
-    def run(options):
-        from ._examination import run_command
-        return run_command(options, parser.error)
-
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=lambda options: examine_command(options, parser.error))
 
 
 def add_files(parser):
@@ -269,11 +266,7 @@ def add_scan(commands):
     parser.add_argument("--output", type=Path, default=Path("scan"), metavar="FOLDER",
                         help="for scan.png and scan.json (default: %(default)s)")
 
-    def run(options):
-        from .scanning import runCommand
-        return runCommand(options, parser.error)
-
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=lambda options: scan_command(options, parser.error))
 
 
 def _positive(text):

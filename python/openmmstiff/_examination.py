@@ -1,7 +1,6 @@
 """Which step a System can take: examine()."""
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +23,7 @@ STEPS_PER_PERIOD_NVE = 8.3      # at constant energy, where nothing carries off 
 STEPS_PER_STIFF_PERIOD = 3.2    # of the Zhang-Skeel method, whose stiff terms are implicit
 STEPS_PER_STIFF_PERIOD_NVE = 8.4
 STEPS_PER_SLOW_PERIOD = 5.6     # of impulses, which add to what else moves the atoms
-ROTATION = 0.2                  # rad, root mean square turn of a held or slowed distance in a step
+ROTATION = 0.17                 # rad, root mean square turn of a held or slowed distance in a step
 SPOOK_ROTATION = 0.025          # the same of SPOOK, whose violations are of second order in it
 SLOW_STEPS = 16                 # steps in a penalized period, as MassPenaltyIntegrator has it
 THERMALIZATION = 300            # steps
@@ -218,8 +217,8 @@ class _Examiner:
             integrator.step(THERMALIZATION//SNAPSHOTS)
             positions = context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
             if not np.isfinite(positions).all():
-                raise ValueError(f"examine: a run at {1000*step:.2g} fs from these positions fails. Minimize the energy "
-                                 "first")
+                raise ValueError(f"examine: a run at {1000*step:.2g} fs from these positions fails. Minimize the "
+                                 "energy first")
             snapshots.append(np.array(positions))
         return snapshots
 
@@ -240,9 +239,10 @@ class _Examiner:
         if bare:
             names = ", ".join(f"{self.atoms[i].name} of {self.atoms[i].residue.name} {self.atoms[i].residue.id}"
                               for i in bare[:3])
+            some = ", atoms=..." if len(bare) < len(self.atoms) else ""
             self.notes = [f"The bonds of {len(bare)} atoms ({names}{', ...' if len(bare) > 3 else ''}) are in no force "
                           "that is recognized. The step of the mass penalty is that after\n    addPairsFromTopology("
-                          f"integrator, topology, system, positions{', atoms=...' if len(bare) < len(self.atoms) else ''})"]
+                          f"integrator, topology, system, positions{some})"]
             addPairsFromTopology(integrator, self.topology, self.system, positions, atoms=bare)
             context.reinitialize(True)
             found = [integrator.getPenalizedPairParameters(i) for i in range(integrator.computeNumPenalizedPairs())]
@@ -290,14 +290,15 @@ class _Examiner:
         return float(means[fastest]), next(pair for pair, kind in zip(inertia.pairs, kinds) if kind == fastest)
 
     def find_coordinates(self, positions):
-        """Bonds (i, j), and angles (i, j, vertex) that are bent: of the Topology and of the bonded forces."""
+        """Bonds (i, j) of the Topology, else of forces, else constraints; angles (i, j, vertex) that are bent."""
         bonds = {frozenset((bond[0].index, bond[1].index)) for bond in self.topology.bonds()}
+        if not bonds:   # a Topology knows which of those in forces are bonds
+            bonds = {frozenset(force.getBondParameters(i)[:2]) for force in self.system.getForces()
+                     if isinstance(force, (openmm.HarmonicBondForce, openmm.CustomBondForce))
+                     for i in range(force.getNumBonds())}
+        if not bonds:
+            bonds = {frozenset((i, j)) for i, j, _ in self.constraints}
         angles = set()
-        for force in self.system.getForces():
-            if isinstance(force, (openmm.HarmonicBondForce, openmm.CustomBondForce)):
-                pairs = {frozenset(force.getBondParameters(i)[:2]) for i in range(force.getNumBonds())}
-                bonds |= pairs if not bonds else set()      # a Topology knows which of them are bonds
-        bonds |= {frozenset((i, j)) for i, j, _ in self.constraints} if not bonds else set()
         neighbours = [[] for _ in self.forces.masses]
         for bond in bonds:
             i, j = bond
@@ -406,25 +407,3 @@ def _rounded(step):
 
 def _femtoseconds(period):
     return f"{1000*period:.3g}" if math.isfinite(period) else "-"
-
-
-def run_command(options, fail):
-    """What `python -m openmmstiff examine` does; returns whether all is well."""
-    from .scanning import _read_structure, _read_system
-    platform, _, precision = (options.platform or "").partition(":")
-    try:
-        system, structure = _read_system(options.system), _read_structure(options.structure)
-        integrator = openmm.LangevinMiddleIntegrator(options.temperature, 1, 0.001)
-        chosen = [openmm.Platform.getPlatform(platform), {"Precision": precision} if precision else {}]
-        simulation = app.Simulation(structure.topology, system, integrator, *(chosen if platform else []))
-        positions = structure.getPositions(asNumpy=True)
-        simulation.context.setPositions(positions)
-        try:
-            simulation.minimizeEnergy()
-        except openmm.OpenMMException as error:     # a potential may not be defined where the first step leads
-            print(f"The minimization has failed ({error}): examined are the positions of the file.\n")
-            simulation.context.setPositions(positions)
-        print(examine(simulation, options.temperature))
-    except (OSError, ValueError, openmm.OpenMMException) as error:
-        fail(str(error))
-    return True

@@ -14,6 +14,7 @@ from openmm import unit
 
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
 MIN_BLOCKS = 8      # fewer blocks do not tell the error of a time series
+LONG_ENOUGH = 30    # correlation times; nor do shorter series
 WINDOW = 6          # correlation times over which an autocorrelation function is summed
 MAX_GROUPS = 32     # force groups of OpenMM
 

@@ -5,25 +5,18 @@ zero would give: Coshic and Hummer, arXiv 2603.02383. Two integrators that sampl
 there. Units are OpenMM's: nm, ps, kJ/mol, K.
 """
 
-import contextlib
-import json
 import math
-import re
-import sys
-import textwrap
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 import openmm
-from openmm import app, unit
+from openmm import unit
 
-from . import (ImpulseLangevinIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator,
-               ZhangSkeelLangevinIntegrator, addPairsFromTopology)
+from . import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, _scan_report
 from ._conversions import integer, number
-from .sampling import (MIN_BLOCKS, Samples, blockedError, computeTemperature, correlationTime, countFreedom, sample,
-                       separateForces)
+from ._scan_runs import EQUILIBRATION_STEPS, Task, count_steps, equilibrate, make_run, settling_time
+from .sampling import LONG_ENOUGH, MIN_BLOCKS, Samples, blockedError, correlationTime, separateForces
 from .tasks import countWorkers, runTasks
 
 # Names on the command line: the class, its steps [fs], and those for a System with constraints.
@@ -34,24 +27,10 @@ INTEGRATORS = {
     "ImpulseLangevin": (ImpulseLangevinIntegrator, (2, 4, 5, 6), (2, 4, 5, 6)),
 }
 DEFAULT = ("LangevinMiddle", "MassPenaltyLangevin")
-RESERVED = ("temperature", "potential")     # what is there besides the energies by name
-
-EQUILIBRATION_STEPS = (0.001, 0.00025)      # ps; the second if the first fails, which with constraints is doubled
+RESERVED = ("temperature", "potential")     # what has averages besides the energies by name
 EQUILIBRATION_SHARE = 0.15                  # of the real time of all
 EQUILIBRATION_TIME = 5.0                    # ps, at most, where the simulated time is given
-MINIMIZER = 10.0, 200                       # kJ/mol/nm and iterations
-SETTLING_SHARE = 0.2                        # of the time of a run
-SETTLING_TIME = 1.0                         # ps, at least, but no more than half of the real time of a run
-SETTLING_FRICTION = 20.0                    # 1/ps, or more: in the equilibration and the first half of the settling
-BURST = 10                                  # steps between two looks at the clock
-INTERVAL = 0.05                             # ps between samples, but at least a burst, and shorter in short runs
-SAMPLES = 256                               # as many are wanted before the interval grows to that
-HOT, FLUCTUATION = 1.5, 10.0                # a run fails beyond T*(HOT + FLUCTUATION*sqrt(2/freedom)) at once
-MOST_OFF = 0.5                              # and with a mean that is off by more than this part of T
 MOST_DRIFT = 3                              # errors, between the halves of a run
-LONG_ENOUGH = 30                            # correlation times: shorter series do not tell their errors
-WIDTH = 120                                 # characters, of the table
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")    # told apart by the colour-blind, too
 
 
 @dataclass
@@ -360,97 +339,11 @@ class Scan:
         str
             the runs and their averages with errors, then the intercepts at h = 0
         """
-        return "\n".join([*self._describe(), "", *self._tabulate_runs(), *self._tabulate_averages(), *self._explain()])
+        return _scan_report.tabulate(self)
 
     def printTable(self):
         """Print what table() writes."""
         print(self.table())
-
-    def _describe(self):
-        platforms = sorted({run.platform for run in self.runs if run.platform})
-        return [f"{self.particles} particles, {self.temperature:g} K, friction {self.friction:g}/ps, "
-                f"{' and '.join(platforms) or 'no'} platform, from the same state after {self.equilibration:.3g} ps"]
-
-    def _tabulate_runs(self):
-        rows = [["integrator", "step (fs)", "forces/ps", "ns/day", "time (ps)", ""]]
-        for run in self.runs:
-            rows.append([run.integrator, f"{run.fs:g}", f"{1/run.step:.0f}", *(
-                ["", "", f"fails after {run.time:.3g} ps: {run.failure}"] if run.samples is None else
-                [f"{run.samples.nsPerDay:.3g}", f"{run.samples.steps*run.step:.3g}",
-                 f"{run.pairs} distances are slowed down" if run.pairs else ""])])
-        room = WIDTH - len(_columns([row[:-1] + ["."] for row in rows])[0]) + 1
-        return _columns([[*row[:-1], textwrap.shorten(row[-1], room, placeholder="...")] for row in rows])
-
-    def _tabulate_averages(self):
-        """Tables of all averages, with as many columns as there is room for."""
-        if self.reference is None:
-            return ["", "Every run has failed."]
-        done = [run for run in self.runs if run.samples is not None]
-        lines = {name: [self.extrapolate(name, each) for each in self.integrators] for name in self.names}
-        extrapolated = [each for i, each in enumerate(self.integrators) if any(of[i] for of in lines.values())]
-        heading = [["", ""], ["integrator", "step (fs)"]]
-        left = [[run.integrator, f"{run.fs:g}"] for run in done] + \
-            [[each, "h -> 0"] for each in extrapolated] + [[each, "chi^2/dof"] for each in extrapolated]
-        columns = [self._column(name, done, lines[name], extrapolated) for name in self.names]
-        result = []
-        while columns:
-            rows = [each.copy() for each in heading + left]
-            while columns:
-                wider = [row + [cell] for row, cell in zip(rows, columns[0])]
-                if len(rows[0]) > 2 and max(map(len, _columns(wider))) > WIDTH:
-                    break
-                rows = wider
-                columns.pop(0)
-            text = _columns(rows)
-            result += ["", *text[:2 + len(done)]]
-            if extrapolated:
-                result += ["", *text[2 + len(done):]]
-        return result
-
-    def _column(self, name, done, lines, extrapolated):
-        """The cells of one column of averages."""
-        averages = [self.average(name, run) for run in done]
-        lines = dict(zip(self.integrators, lines))
-        reference = self.average(name, self.reference)
-        cells = [name.removesuffix("Force"), "(K)" if name == "temperature" else "(kJ/mol)"]
-        for run, each in zip(done, averages):
-            error = math.hypot(each.error, reference.error)
-            apart = f" ({(each.mean - reference.mean)/error:+.1f})" if run is not self.reference and error > 0 else ""
-            cells.append(_with_error(each.mean, each.error) + ("" if each.known else "*") + apart)
-        for integrator in extrapolated:
-            line, apart = lines[integrator], self.compare(name, integrator)
-            mark = "" if all(each.known for run, each in zip(done, averages) if run.integrator == integrator) else "*"
-            cells.append("-" if line is None else _with_error(line.intercept, line.error) + mark + (
-                f" ({apart:+.1f})" if integrator != self.reference.integrator and math.isfinite(apart) else ""))
-        for integrator in extrapolated:
-            line = lines[integrator]
-            cells.append("-" if line is None or math.isnan(line.chiSquared) else f"{line.chiSquared:.2g}")
-        return cells
-
-    def _explain(self):
-        """What the table means, as far as it applies."""
-        averages = [self.average(name, run) for run in self.runs if run.samples is not None for name in self.names]
-        if not averages:
-            return []
-        first = self.reference.integrator
-        text = ["+-: one standard error by blocking, at least that which the longest run of the integrator lets expect "
-                "of a run so short; in brackets: the difference from the first row, in errors.",
-                "forces/ps: evaluations of the forces."]
-        if any(self.extrapolate(name, each) for name in self.names for each in self.integrators):
-            text.append("h -> 0: where straight lines through the averages against h^2 lead"
-                        + (f"; in brackets: the difference from {first}'s in errors, these times the root of chi^2/dof "
-                           "where it is above 1" if len(self.integrators) > 1 else "") +
-                        ". A chi^2/dof far above 1 says that the largest steps are too large for a straight line, or "
-                        "that the runs are too short to forget their start.")
-        else:
-            text.append("With one step of an integrator there is no line that leads to h = 0.")
-        if any(math.isnan(each.error) for each in averages):
-            text.append(f"?: with fewer than {MIN_BLOCKS} samples errors are not known. Give more time.")
-        if any(not each.known and not math.isnan(each.error) for each in averages):
-            text.append(f"*: even the longest run of the integrator is shorter than {LONG_ENOUGH} correlation times or "
-                        "drifts, so that the error is a lower bound and differences may seem significant that are not. "
-                        "Give more time.")
-        return ["", *(line for each in (*text, *self.notes) for line in _wrap(each))]
 
     def draw(self, path):
         """
@@ -462,74 +355,7 @@ class Scan:
             the file; its name tells the format, such as .png or .pdf. An ImportError with the remedy if Matplotlib
             is not there, and a ValueError if every run has failed
         """
-        if self.reference is None:
-            raise ValueError("there is nothing to draw: every run has failed")
-        try:
-            from matplotlib.figure import Figure
-            from matplotlib.lines import Line2D
-        except ImportError as error:
-            raise ImportError("the picture needs Matplotlib: pip install 'openmm-stiff[scan]'") from error
-        integrators = [each for each in self.integrators
-                       if any(run.samples is not None and run.integrator == each for run in self.runs)]
-        across = min(3, len(self.names))
-        down = -(-len(self.names)//across)
-        figure = Figure(figsize=(max(6.5, 4.6*across), 3.1*down + 0.9), layout="constrained")
-        parts = figure.subfigures(down, across, squeeze=False, wspace=0.03, hspace=0.04).ravel()
-        for name, part in zip(self.names, parts):
-            self._draw_panel(part, name, integrators)
-        handles = [Line2D([], [], color=self._colour(each), marker="o", label=each) for each in integrators]
-        handles.append(Line2D([], [], color="0.4", marker="D", markerfacecolor="white", linestyle="none",
-                              label="extrapolated to h = 0"))
-        figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
-        figure.savefig(path, dpi=150)
-
-    def _colour(self, integrator):
-        return COLOURS[self.integrators.index(integrator) % len(COLOURS)]
-
-    def _draw_panel(self, part, name, integrators):
-        """One quantity: a pair of axes for each integrator, whose steps differ, with the same scale of values."""
-        panels = part.subplots(1, len(integrators), sharey=True, squeeze=False, gridspec_kw={"wspace": 0.0})[0]
-        band = self.extrapolate(name, integrators[0])
-        for panel, integrator in zip(panels, integrators):
-            colour = self._colour(integrator)
-            runs = [run for run in self.runs if run.integrator == integrator and run.samples is not None]
-            squares = np.array([run.fs**2 for run in runs])
-            averages = [self.average(name, run) for run in runs]
-            failed = [run.fs**2 for run in self.runs if run.integrator == integrator and run.samples is None]
-            largest = max([*squares, *failed])
-            if band is not None:
-                panel.axhspan(band.intercept - band.error, band.intercept + band.error, linewidth=0, alpha=0.18,
-                              color=self._colour(integrators[0]), zorder=0)
-            panel.axvline(0, color="0.75", linewidth=0.8, zorder=0)
-            errors = np.nan_to_num([each.error for each in averages])
-            panel.errorbar(squares, [each.mean for each in averages], errors, color=colour, fmt="o", markersize=5,
-                           capsize=3, linewidth=1.2)
-            line = self.extrapolate(name, integrator)
-            if line is not None:
-                ends = np.array([0, squares.max()])
-                panel.plot(ends, line.intercept + line.slope*ends, color=colour, linewidth=1.2, zorder=1)
-                panel.errorbar([0], [line.intercept], [line.error], color=colour, fmt="D", markersize=6, capsize=3,
-                               markerfacecolor="white", linewidth=1.2)
-            for square in failed:
-                panel.text(square, 0.02, "fails", color=colour, fontsize="small", rotation=90, ha="center", va="bottom",
-                           transform=panel.get_xaxis_transform())
-            panel.set_xlim(-0.1*largest, 1.1*largest)
-            # The smallest steps are close to 0: not each of them has room for a label.
-            shown = [0.0]
-            for square in sorted([*squares, *failed], reverse=True):
-                if all(abs(square - other) > 0.09*largest for other in shown):
-                    shown.append(square)
-            panel.set_xticks(shown, [f"{math.sqrt(square):g}" for square in shown])
-            panel.set_xticks([*squares, *failed], minor=True)
-            panel.spines[["top", "right"]].set_visible(False)
-            panel.tick_params(labelsize="small")
-            if panel is not panels[0]:
-                panel.spines["left"].set_visible(False)
-                panel.tick_params(axis="y", left=False)
-        panels[0].ticklabel_format(axis="y", useOffset=False)
-        panels[0].set_ylabel("K" if name == "temperature" else "kJ/mol", fontsize="small")
-        part.suptitle(name.removesuffix("Force"), fontsize="medium")
-        part.supxlabel("h (fs), on a scale of h$^2$", fontsize="small")
+        _scan_report.draw(self, path)
 
     def save(self, path):
         """
@@ -540,67 +366,7 @@ class Scan:
         path : str or path
             the file
         """
-        runs = [{"integrator": run.integrator, "step": run.step, "failure": run.failure, "reached": run.time,
-                 "pairs": run.pairs, "platform": run.platform, **({} if run.samples is None else {
-                     "nsPerDay": run.samples.nsPerDay, "steps": run.samples.steps, "interval": run.samples.interval,
-                     "averages": {name: vars(self.average(name, run)) for name in self.names}})} for run in self.runs]
-        lines = {each: {name: None if line is None else {**vars(line), "apart": self.compare(name, each)}
-                        for name in self.names for line in [self.extrapolate(name, each)]}
-                 for each in self.integrators}
-        settings = {name: getattr(self, name) for name in ("temperature", "friction", "particles", "equilibration",
-                                                           "notes")}
-        Path(path).write_text(json.dumps(_plain({**settings, "runs": runs, "extrapolated": lines}), indent=1) + "\n")
-
-
-def _plain(value):
-    """What JSON can say: there is no NaN nor infinity in it."""
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _columns(rows):
-    """Rows of cells as lines, the columns two spaces apart; the first is flush left, the next right, texts left."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(cell.rjust(width) if i == 1 else cell.ljust(width)
-                      for i, (cell, width) in enumerate(zip(row, widths))).rstrip() for row in rows]
-
-
-def _with_error(value, error):
-    """The error with two digits."""
-    digits = max(0, 1 - math.floor(math.log10(error))) if error > 0 else 2
-    return f"{value:.{digits}f}+-" + (f"{error:.{digits}f}" if error >= 0 else "?")
-
-
-def _wrap(text):
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
-
-
-@dataclass
-class _Task:
-    """What a process needs for a run; `system` and `integrator` as XML."""
-
-    name: str
-    system: str
-    topology: app.Topology
-    positions: np.ndarray   # nm
-    box: np.ndarray | None  # nm
-    integrator: str
-    step: float             # ps
-    temperature: float      # K
-    groups: dict
-    platform: str | None
-    properties: dict
-    seed: int
-    seconds: float | None   # of real time
-    time: float | None      # ps
-    progress: object = None
-
-    def advanced(self, steps):
-        if self.progress is not None:
-            self.progress(steps)
+        _scan_report.save(self, path)
 
 
 def scan(system, topology, positions, integrators=DEFAULT, temperature=300, friction=1, steps=None, minutes=5,
@@ -664,81 +430,72 @@ def scan(system, topology, positions, integrators=DEFAULT, temperature=300, fric
             raise ValueError(f"scan: {argument} must be at least 1, but is {value}")
     constrained = system.getNumConstraints() > 0
     prototypes = _prototypes(integrators, temperature, friction)
-    chosen = {name: _steps(name, steps, constrained) for name in prototypes}
+    kinds = [(name, fs/1000) for name in prototypes for fs in _steps(name, steps, constrained)]
     system, groups = _separated(system)
+    positions = _positions(positions, system)
     box = topology.getPeriodicBoxVectors() if system.usesPeriodicBoundaryConditions() else None
-    watch = _Progress(progress, minutes)
-    common = {"system": openmm.XmlSerializer.serialize(system), "topology": topology, "temperature": temperature,
-              "groups": groups, "platform": platform, "properties": dict(properties or {})}
 
     workers = countWorkers(scheduler) if scheduler else processes
-    local = watch.advance if workers == 1 and not scheduler else None
-    task = _Task("LangevinMiddle", positions=_positions(positions, system), seed=seed,
-                 step=EQUILIBRATION_STEPS[0]*(2 if constrained else 1),
-                 box=None if box is None else np.array(box.value_in_unit(unit.nanometer)), integrator="",
-                 seconds=None if time is not None else 60*minutes*EQUILIBRATION_SHARE,
-                 time=None if time is None else min(EQUILIBRATION_TIME, time/2), progress=local, **common)
+    local = workers == 1 and not scheduler      # this process makes all by itself
+    watch = _Progress(progress, minutes, ["equilibration", *(
+        f"{name}, {1000*step:g} fs" if local else f"{len(kinds)} runs" for name, step in kinds)])
+    common = {"system": openmm.XmlSerializer.serialize(system), "topology": topology, "temperature": temperature,
+              "groups": groups, "platform": platform, "properties": dict(properties or {}),
+              "progress": watch.advance if local else None}
+    task = Task("LangevinMiddle", positions=positions, integrator="", seed=seed,
+                step=EQUILIBRATION_STEPS[0]*(2 if constrained else 1),
+                box=None if box is None else np.array(box.value_in_unit(unit.nanometer)),
+                seconds=None if time is not None else 60*minutes*EQUILIBRATION_SHARE,
+                time=None if time is None else min(EQUILIBRATION_TIME, time/2), **common)
     if time is not None:
-        watch.expect(_count_steps(task.time, task.step),
-                     *(_count_steps(_settling(time) + time, fs/1000) for each in chosen.values() for fs in each))
-    watch.label("equilibration")
-    (_, (start, box, equilibration, notes)), = runTasks(_equilibrate, [task], 1, scheduler, watch.look)
+        watch.steps = [count_steps(task.time, task.step),
+                       *(count_steps(settling_time(time) + time, step) for _, step in kinds)]
+    watch.look()
+    (_, (start, box, equilibration, notes)), = runTasks(equilibrate, [task], 1, scheduler, watch.look)
     watch.finish(0)
 
-    kinds = [(name, fs/1000) for name in chosen for fs in chosen[name]]
     rounds = math.ceil(len(kinds)/min(workers, len(kinds)))
     left = None if time is not None else max(60*minutes - watch.elapsed, 30*minutes)/rounds
-    tasks = [_Task(name, positions=start, box=box, integrator=prototypes[name], step=step, seed=seed + 1 + index,
-                   seconds=left, time=time, progress=local, **common) for index, (name, step) in enumerate(kinds)]
+    tasks = [Task(name, positions=start, box=box, integrator=prototypes[name], step=step, seed=seed + 1 + index,
+                  seconds=left, time=time, **common) for index, (name, step) in enumerate(kinds)]
     runs = [None]*len(tasks)
-    watch.label(_label(tasks[0]) if local else f"{len(tasks)} runs")
-    for index, run in runTasks(_make_run, tasks, processes, scheduler, watch.look):
-        runs[index] = run
+    for index, found in runTasks(make_run, tasks, processes, scheduler, watch.look):
+        runs[index] = Run(*kinds[index], **found)
         watch.finish(1 + index)
-        if local and index + 1 < len(tasks):
-            watch.label(_label(tasks[index + 1]))
     return Scan(runs, temperature, friction, system.getNumParticles(), equilibration, notes)
 
 
-def _label(task):
-    return f"{task.name}, {1000*task.step:g} fs"
-
-
 class _Progress:
-    """Counts real time, or steps if these are given, and tells how much is done."""
+    """Tells how much is done, by real time or by steps, and what is being done."""
 
-    def __init__(self, tell, minutes):
-        self.tell, self.minutes = tell, minutes
-        self.begun, self.text = perf_counter(), ""
-        self.parts, self.done, self.finished, self.ended = [], 0, 0, 0
+    def __init__(self, tell, minutes, labels):
+        self.tell, self.minutes, self.labels = tell, minutes, labels
+        self.steps = []                         # of the parts, where the real time is not given
+        self.begun = perf_counter()
+        self.ended = self.done = self.made = 0  # parts; steps of these; steps of the part that is being made
 
     @property
     def elapsed(self):
         return perf_counter() - self.begun
 
-    def expect(self, *parts):
-        self.parts = parts
-
-    def label(self, text):
-        self.text = text
-        self.look()
-
     def advance(self, steps):
-        self.done += steps      # the count of the last interval may be rounded up
-        if self.parts:
-            self.done = min(self.done, self.parts[self.ended])
+        self.made += steps
         self.look()
 
     def finish(self, part):
-        if self.parts:
-            self.finished += self.parts[part]
-        self.done, self.ended = 0, self.ended + 1
+        self.done += self.steps[part] if self.steps else 0
+        self.made, self.ended = 0, self.ended + 1
         self.look()
 
     def look(self):
-        if self.tell is not None:
-            done = self.elapsed/(60*self.minutes) if self.minutes else (self.finished + self.done)/sum(self.parts)
-            self.tell(min(1.0, done), self.text)
+        if self.tell is None:
+            return
+        current = min(self.ended, len(self.labels) - 1)
+        if self.minutes:
+            done = self.elapsed/(60*self.minutes)
+        else:       # the last interval of a run may go beyond its steps
+            done = (self.done + min(self.made, self.steps[current]))/sum(self.steps)
+        self.tell(min(1.0, done), self.labels[current])
 
 
 def _prototypes(integrators, temperature, friction):
@@ -795,6 +552,7 @@ def _separated(system):
 
 
 def _positions(positions, system):
+    """Positions [nm], an array of shape (particles, 3)."""
     if unit.is_quantity(positions):
         positions = positions.value_in_unit(unit.nanometer)
     positions = np.array(positions, dtype=float)
@@ -804,274 +562,3 @@ def _positions(positions, system):
     return positions
 
 
-def _settling(time):
-    """How long a run settles that is to be sampled for some time [ps]."""
-    return max(SETTLING_SHARE*time, min(SETTLING_TIME, time))
-
-
-def _count_steps(time, step):
-    return max(1, round(time/step))
-
-
-def _context(task, integrator):
-    """A Context with positions and velocities; `integrator` has no Context yet."""
-    system = openmm.XmlSerializer.deserialize(task.system)
-    platform = [] if task.platform is None else [openmm.Platform.getPlatform(task.platform), task.properties]
-    context = openmm.Context(system, integrator, *platform)
-    if task.box is not None:
-        context.setPeriodicBoxVectors(*task.box)
-    context.setPositions(task.positions)
-    context.computeVirtualSites()
-    return context
-
-
-class _Deadline(openmm.MinimizationReporter):
-    """Stops a minimization."""
-
-    def __init__(self, seconds):
-        super().__init__()
-        self.end = None if seconds is None else perf_counter() + seconds
-
-    def report(self, iteration, x, grad, args):
-        return self.end is not None and perf_counter() > self.end
-
-
-def _equilibrate(task):
-    """Minimize and equilibrate: returns positions and box [nm], the simulated time [ps], and notes."""
-    begun, notes = perf_counter(), []
-    for step in (task.step, EQUILIBRATION_STEPS[1]):
-        integrator = openmm.LangevinMiddleIntegrator(task.temperature, SETTLING_FRICTION, step)
-        integrator.setRandomNumberSeed(task.seed)
-        context = _context(task, integrator)
-        try:
-            openmm.LocalEnergyMinimizer.minimize(context, *MINIMIZER,
-                                                 _Deadline(None if task.seconds is None else task.seconds/2))
-        except Exception as error:  # a potential may not be defined where the minimizer's first step leads
-            notes.append(f"The minimization has failed ({_reason(error)}): the equilibration began at the positions "
-                         "that were given.")
-            context.setPositions(task.positions)
-            context.computeVirtualSites()
-            context.applyConstraints(1e-5)
-        context.setVelocitiesToTemperature(task.temperature, task.seed)
-        try:
-            if task.seconds is None:
-                _advance(context, task, steps=_count_steps(task.time, step))
-            else:
-                _advance(context, task, seconds=task.seconds - (perf_counter() - begun), least=BURST)
-            state = context.getState(positions=True, energy=True)
-            box = state.getPeriodicBoxVectors(asNumpy=True) if context.getSystem().usesPeriodicBoundaryConditions() \
-                else None
-            return (state.getPositions(asNumpy=True).value_in_unit(unit.nanometer),
-                    None if box is None else np.array(box.value_in_unit(unit.nanometer)),
-                    state.getTime().value_in_unit(unit.picosecond), notes)
-        except (openmm.OpenMMException, FloatingPointError) as error:
-            notes = [f"The equilibration has failed at {1000*step:g} fs: {_reason(error)}."]
-    raise RuntimeError(f"scan: {notes[-1]} Check the positions and the forces, for instance by minimizing first")
-
-
-def _make_run(task):
-    """Make a run from equilibrated positions."""
-    begun, context = perf_counter(), None
-    run = Run(task.name, task.step)
-    try:
-        context = _begin(task)
-        integrator = context.getIntegrator()
-        run.platform = context.getPlatform().getName()
-        if MassPenaltyIntegrator.isinstance(integrator):
-            run.pairs = integrator.computeNumPenalizedPairs()
-        run.samples = _run(context, task, begun)
-    except (openmm.OpenMMException, FloatingPointError) as error:
-        run.failure = _reason(error)
-    if context is not None:
-        run.time = context.getTime().value_in_unit(unit.picosecond)
-    if run.samples is not None:
-        mean = run.samples.temperature.mean()
-        if abs(mean/task.temperature - 1) > MOST_OFF + math.sqrt(2/max(1, countFreedom(context.getSystem()))):
-            run.samples, run.failure = None, f"the temperature is {mean:.0f} K on average"
-    return run
-
-
-def _begin(task):
-    """The Context of a run."""
-    def create(pairs):
-        integrator = openmm.XmlSerializer.deserialize(task.integrator)
-        integrator.setStepSize(task.step)
-        if hasattr(integrator, "setRandomNumberSeed"):
-            integrator.setRandomNumberSeed(task.seed)
-        if pairs:
-            addPairsFromTopology(integrator, task.topology, openmm.XmlSerializer.deserialize(task.system),
-                                 task.positions)
-        return _context(task, integrator)
-
-    context = create(False)
-    if MassPenaltyIntegrator.isinstance(context.getIntegrator()) and task.topology.getNumBonds() > 0 \
-            and context.getIntegrator().computeNumPenalizedPairs() == 0:
-        context = create(True)
-    return context
-
-
-def _run(context, task, begun):
-    """Settle, and sample."""
-    integrator = context.getIntegrator()
-    context.setVelocitiesToTemperature(task.temperature, task.seed)
-    # A method may begin with cold vibrations, which a high friction warms up; its own temperatures take its friction.
-    bath = hasattr(integrator, "setFriction")
-    friction = integrator.getFriction().value_in_unit(unit.picosecond**-1) if bath else 0.0
-    for each in max(friction, SETTLING_FRICTION), friction:
-        if bath:
-            integrator.setFriction(each)
-        if task.seconds is None:
-            pace = _advance(context, task, steps=_count_steps(_settling(task.time)/2, task.step))
-        else:
-            pace = _advance(context, task, seconds=SETTLING_SHARE*task.seconds/2, most=task.seconds/4,
-                            least=_count_steps(SETTLING_TIME/2, task.step))
-    left = None if task.seconds is None else task.seconds - (perf_counter() - begun)
-    expected = _count_steps(task.time, task.step) if left is None else max(0, left)/pace
-    interval = max(BURST, min(round(INTERVAL/task.step), int(expected/SAMPLES)))
-    interval = max(1, min(interval, int(expected/MIN_BLOCKS)))
-    limit, freedom = _hottest(context.getSystem(), task.temperature), countFreedom(context.getSystem())
-
-    def watch(state):
-        found = computeTemperature(context, state, freedom)
-        if found > limit:
-            raise FloatingPointError(f"the temperature is {found:.3g} K")
-        return {}
-
-    count = {"seconds": left} if task.time is None else {"samples": max(1, round(expected/interval))}
-    return sample(context, interval, groups=task.groups, observe=watch, progress=task.advanced, **count)
-
-
-def _hottest(system, temperature):
-    """The temperature [K] beyond which a run has failed; a few degrees of freedom fluctuate much."""
-    return temperature*(HOT + FLUCTUATION*math.sqrt(2/max(1, countFreedom(system))))
-
-
-def _advance(context, task, steps=None, seconds=None, least=0, most=math.inf):
-    """
-    Make so many steps, or as many as come in some real time, but at least `least` unless `most` is over. Returns the
-    seconds a step.
-    """
-    integrator, system = context.getIntegrator(), context.getSystem()
-    masses = np.array([system.getParticleMass(i)._value for i in range(system.getNumParticles())])
-    most_kinetic = _hottest(system, task.temperature)*unit.MOLAR_GAS_CONSTANT_R.value_in_unit(
-        unit.kilojoule_per_mole/unit.kelvin)*max(1, countFreedom(system))
-    begun, done = perf_counter(), 0
-    while done != steps:
-        burst = BURST if steps is None else min(BURST, steps - done)
-        integrator.step(burst)
-        done += burst
-        velocities = context.getState(velocities=True).getVelocities(asNumpy=True)._value
-        kinetic = masses @ np.sum(velocities**2, axis=1)    # twice the energy; without that of other inertias
-        if not kinetic <= most_kinetic:
-            raise FloatingPointError(f"the velocities are {'too large' if np.isfinite(kinetic) else 'not finite'}")
-        task.advanced(burst)
-        elapsed = perf_counter() - begun
-        if steps is None and (elapsed >= seconds and done >= least or elapsed >= most):
-            break
-    return (perf_counter() - begun)/done
-
-
-def _reason(error):
-    """The first sentence of an error, without what the row of the run says: integrator, step and time."""
-    text = re.split(r"\.\s|\.$", " ".join(str(error).split()))[0]
-    return re.sub(r"^\w+Integrator( with a step of \S+ fs)?: | after \S+ ps$", "", text)
-
-
-def runCommand(options, fail):
-    """
-    Do what `python -m openmmstiff scan` is for.
-
-    Parameters
-    ----------
-    options : argparse.Namespace
-        the options of the command
-    fail : callable
-        is called with a text if they are wrong, and does not return
-
-    Returns
-    -------
-    bool
-        whether any run has succeeded
-    """
-    try:
-        integrators, steps = _read_integrators(options)
-        system, structure = _read_system(options.system), _read_structure(options.structure)
-        options.output.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        fail(str(error))
-    platform, _, precision = (options.platform or "").partition(":")
-    try:
-        with _bar() as progress:
-            result = scan(system, structure.topology, structure.getPositions(asNumpy=True), integrators,
-                          options.temperature, options.friction, steps, options.minutes, options.time,
-                          platform or None, {"Precision": precision} if precision else None, options.processes,
-                          options.scheduler, options.seed, progress)
-    except (ImportError, OSError, ValueError) as error:
-        fail(str(error))
-    except (RuntimeError, openmm.OpenMMException) as error:
-        print(f"scan: {str(error).removeprefix('scan: ')}", file=sys.stderr)
-        return False
-    except KeyboardInterrupt:
-        print("\ninterrupted", file=sys.stderr)
-        return False
-    result.printTable()
-    print()
-    result.save(options.output/"scan.json")
-    print(f"All numbers: {options.output/'scan.json'}")
-    if result.reference is not None:
-        try:
-            result.draw(options.output/"scan.png")
-            print(f"Averages against the step: {options.output/'scan.png'}")
-        except ImportError as error:
-            print(f"No picture: {error}")
-    return any(run.samples is not None for run in result.runs)
-
-
-def _read_integrators(options):
-    """The names, and their steps if these are given."""
-    if options.integrators is None:
-        return DEFAULT, options.steps
-    steps = {}
-    for text in options.integrators:
-        name, colon, given = text.partition(":")
-        try:
-            steps[name] = [float(each) for each in given.split(",")] if colon else options.steps
-        except ValueError:
-            raise ValueError(f"argument --integrators: '{text}': give steps in fs as in {name}:2,4") from None
-    return list(steps), steps
-
-
-def _read_system(path):
-    try:
-        system = openmm.XmlSerializer.deserialize(path.read_text())
-    except (openmm.OpenMMException, ValueError) as error:
-        raise ValueError(f"'{path}' is not what XmlSerializer writes of a System: {error}") from error
-    if not isinstance(system, openmm.System):
-        raise ValueError(f"'{path}' has a {type(system).__name__}, not a System")
-    return system
-
-
-def _read_structure(path):
-    read = app.PDBxFile if path.suffix.lower() in (".cif", ".mmcif", ".pdbx") else app.PDBFile
-    try:
-        return read(str(path))
-    except OSError:
-        raise
-    except Exception as error:      # whatever a reader meets in a file of another kind
-        raise ValueError(f"'{path}' cannot be read as a structure: {error}") from error
-
-
-@contextlib.contextmanager
-def _bar():
-    """What shows progress: a bar, if tqdm is installed."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        yield None
-        return
-    with tqdm(total=1.0, bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}", leave=False,
-              mininterval=0.5 if sys.stderr.isatty() else 30) as bar:
-        def show(done, label):
-            bar.set_description_str(label, refresh=False)
-            bar.update(done - bar.n)
-        yield show

@@ -1,4 +1,4 @@
-"""The examples of the papers run, and find what they should, at a small size."""
+"""The examples run, and find what they should, at a small size."""
 
 import os
 import subprocess
@@ -18,6 +18,8 @@ RUNS = {  # options, the figure, and what is printed
     "velocity_constraints": (["--halvings", "1"], "Lowest point of the skate"),
     "inverted_pendulum": (["--steps", "10", "20"], "Largest differences of an angle"),
     "paul_trap": (["--halvings", "1"], "breathing"),
+    "expensive_forces": (["--time", "1", "--seeds", "1", "--processes", "1", "--runs", "middle-2fs", "penalty-6fs"],
+                         "C1-C2-O"),
 }
 
 

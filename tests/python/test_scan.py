@@ -11,7 +11,7 @@ import pytest
 from conftest import GAS_CONSTANT, Waters
 from openmm import app, unit
 from openmmstiff import __main__ as command
-from openmmstiff.sampling import Samples, blockedError, correlationTime, countFreedom, sample, separateForces
+from openmmstiff.sampling import Samples, blockedError, correlationTime, sample, separateForces
 from openmmstiff.scanning import Run, Scan, fitLine, scan
 from openmmstiff.tasks import runTasks
 
@@ -187,7 +187,7 @@ def test_tasks_return_or_raise(processes):
     assert sorted(runTasks(square, [3, 1, 2], processes)) == [(0, 9), (1, 1), (2, 4)]
     assert list(runTasks(square, [], processes)) == []
     with pytest.raises(ValueError, match="-1 is negative"):
-        list(runTasks(square, [-1, 2], processes))
+        list(runTasks(square, [-1], processes))
 
 
 @pytest.fixture(scope="module")
@@ -332,7 +332,8 @@ def test_command_prints_a_table_and_draws(files, tmp_path, capsys):
 def test_real_time_is_kept(files, capsys):
     arguments = ["scan", *files, "--integrators", "LangevinMiddle:1,2", "--minutes", "0.01"]
     assert command.main(arguments) == 0
-    assert "h -> 0" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert printed.count("LangevinMiddle  ") >= 4 and "fails" not in printed
 
 
 @pytest.mark.parametrize("changes, message", [
