@@ -153,8 +153,8 @@ def main():
 
     print(f"{waters} AMOEBA waters, {options.polarization} polarization, {TEMPERATURE:g} K, "
           f"friction {options.friction:g}/ps, {options.time:g} ps each, {platform}\n")
-    columns = "{:20}{:>4}{:>9}{:>8}  {:11} {:13} {:13} {:17} {:17} {:13} {:11}"
-    print(columns.format("", "step", "", "evals", "", "energies (kJ/", "mol per water)", "O-H (nm)", "",
+    columns = "{:20}{:>4}{:>9}{:>8}  {:11} {:13} {:14} {:13} {:12} {:13} {:12}"
+    print(columns.format("", "step", "", "evals", "", "energies (kJ/", "mol per water)", "O-H (pm)", "",
                          "H-O-H (degrees)", "").rstrip())
     print(columns.format("integrator", "fs", "ms/step", "per ps", "T (K)", "nonbonded", "bonded", "mean", "s.d.",
                          "mean", "s.d.").rstrip(), flush=True)
@@ -168,8 +168,8 @@ def main():
             simulation, options.time, SETTLING_TIME[waters], label)
         print(columns.format(
             label, f"{fs:g}", f"{milliseconds:.2f}", f"{1000 / fs:.0f}", with_error(temperatures, 1),
-            with_error(nonbonded, 2), with_error(bonded, 3), with_error(lengths.mean(axis=1), 5),
-            deviation_with_error(lengths, 5), with_error(angles.mean(axis=1), 2),
+            with_error(nonbonded, 2), with_error(bonded, 3), with_error(1000 * lengths.mean(axis=1), 3),
+            deviation_with_error(1000 * lengths, 3), with_error(angles.mean(axis=1), 2),
             deviation_with_error(angles, 3)).rstrip(), flush=True)
     print("\n+-: one standard error by blocking; on runs of a few ps it is a lower bound.")
 

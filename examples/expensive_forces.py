@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import openmm as mm
 from matplotlib import pyplot
-from openmm import app
+from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import Samples, blockedError, correlationTime, sample
 from openmmstiff.tasks import runTasks
@@ -90,7 +90,7 @@ class Geometry:
 
 
 def make_run(task: tuple[str, str, float, float, int, Path]):
-    """Make one run and keep its result in a file; what a process of its own does."""
+    """Make one run and keep its result, or why it failed, in a file; what a process of its own does."""
     molecule, name, friction, time, seed, path = task
     molecule, run = MOLECULES[molecule], RUNS[name]
     topology, system = molecule.build_topology(), molecule.build_system(run.hydrogen_mass)
@@ -107,10 +107,14 @@ def make_run(task: tuple[str, str, float, float, int, Path]):
     simulation = app.Simulation(topology, system, integrator, platform)
     simulation.context.setPositions(start.getState(positions=True).getPositions())
     simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
-    simulation.step(round(SETTLING_TIME / run.step))
     burst = max(2, round(SAMPLE_INTERVAL / run.step))
     samples = round(time * run.share / (burst * run.step))
-    sample(simulation.context, burst, samples, observe=Geometry(molecule)).save(path)
+    try:
+        simulation.step(round(SETTLING_TIME / run.step))
+        sample(simulation.context, burst, samples, observe=Geometry(molecule)).save(path)
+    except (FloatingPointError, mm.OpenMMException) as error:
+        reached = simulation.context.getTime().value_in_unit(unit.picosecond)
+        path.with_suffix(".failed").write_text(f"fails after {reached:.0f} ps: {error}".splitlines()[0])
 
 
 def mean(samples: list[Samples], series) -> tuple[float, float]:
@@ -159,14 +163,21 @@ def main():
     files = {(name, seed): (folder / f"{name}-{seed}.npz").absolute()
              for name in names for seed in range(1, options.seeds + 1)}
     tasks = [(options.molecule, name, options.friction, options.time, seed, path)
-             for (name, seed), path in files.items() if not path.exists()]
+             for (name, seed), path in files.items() if not path.exists() and not path.with_suffix(".failed").exists()]
     with progress_bar(options.molecule, len(tasks)) as bar:
         for _ in runTasks(make_run, tasks, options.processes, wait=lambda: bar.update(0)) if tasks else ():
             bar.update()
-    results = {name: [Samples.load(files[name, seed]) for seed in range(1, options.seeds + 1)] for name in names}
+    results = {name: [Samples.load(path) for (run, _), path in files.items() if run == name and path.exists()]
+               for name in names}
+    results = {name: samples for name, samples in results.items() if samples}
+    if not results:
+        parser.exit(1, "Every run has failed\n")
 
     print(f"{MOLECULES[options.molecule].name} in GFN2-xTB, {TEMPERATURE:g} K, friction {options.friction:g}/ps\n")
     print_energies(results)
+    for (name, seed), path in files.items():
+        if path.with_suffix(".failed").exists():
+            print(f"{title(name)}, seed {seed}, {path.with_suffix('.failed').read_text()}")
     print_speeds(results)
     geometry = Geometry(MOLECULES[options.molecule])
     print_coordinates("Bonds: mean (nm), its difference from the reference (1e-5 nm), variance (1e-6 nm^2)", results,

@@ -185,10 +185,13 @@ class _Examiner:
     def examine(self):
         state = self.simulation.context.getState(positions=True)
         minimum = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+        self.find_coordinates(minimum)
         period, _ = find_fastest(self.forces, minimum, self.constraints)
         snapshots = self.thermalize(minimum, period)
         free = min((find_fastest(self.forces, x, self.constraints) for x in snapshots), key=lambda found: found[0])
         plain = self.limit(free, snapshots, self.constraints)
+        if math.isnan(plain[0]):
+            raise ValueError("examine: nothing pulls the particles back at these positions: no motion limits the step")
         # The inertias follow the step, and the step what the inertias leave: twice is enough, for few motions are
         # both near the limit and slowed down by a little.
         step, left, pairs = 3.5*plain[0], free, []
@@ -197,14 +200,16 @@ class _Examiner:
             every = self.constraints + pairs
             left = min((find_fastest(self.forces, x, every) for x in snapshots), key=lambda found: found[0])
             slowed = self.limit(left, snapshots, every)
+            if math.isnan(slowed[0]):
+                break
             step = slowed[0]
-        motions = self.list_motions(minimum, pairs)
-        return Examination(motions, self.recommend(free, plain, left, slowed, pairs, snapshots), self.notes,
+        return Examination(self.list_motions(pairs), self.recommend(free, plain, left, slowed, pairs, snapshots), self.notes,
                            self.forces.evaluations + THERMALIZATION)
 
     def thermalize(self, start, period):
         """Positions of a short run at a small step."""
-        step = min(period, 1.0)/10
+        rate, _ = self.measure_rotation(start, self.constraints)
+        step = min(period, 1.0, ROTATION*STEPS_PER_PERIOD/rate if rate > 0 else math.inf)/10
         integrator = openmm.LangevinMiddleIntegrator(self.kT/GAS_CONSTANT, THERMALIZATION_FRICTION, step)
         integrator.setIntegrationForceGroups(self.forces.groups)
         integrator.setRandomNumberSeed(1)
@@ -235,7 +240,7 @@ class _Examiner:
         context.setPositions(positions)
         found = [integrator.getPenalizedPairParameters(i) for i in range(integrator.computeNumPenalizedPairs())]
         self.notes = []
-        bare = self.find_bare_atoms(positions, SLOW_STEPS*step) if not isinstance(given, MassPenaltyIntegrator) else []
+        bare = self.find_bare_atoms(SLOW_STEPS*step) if not isinstance(given, MassPenaltyIntegrator) else []
         if bare:
             names = ", ".join(f"{self.atoms[i].name} of {self.atoms[i].residue.name} {self.atoms[i].residue.id}"
                               for i in bare[:3])
@@ -248,15 +253,18 @@ class _Examiner:
             found = [integrator.getPenalizedPairParameters(i) for i in range(integrator.computeNumPenalizedPairs())]
         return [(i, j, inertia.value_in_unit(unit.dalton)) for i, j, inertia in found]
 
-    def find_bare_atoms(self, positions, period):
+    def find_bare_atoms(self, period):
         """The atoms of bonds of the Topology that are in no bonded force; none if their bonds are slow anyway."""
-        known = {frozenset(pair[:2]) for pair in self.constraints}
-        for force in self.system.getForces():
-            if isinstance(force, (openmm.HarmonicBondForce, openmm.CustomBondForce)):
-                known |= {frozenset(force.getBondParameters(i)[:2]) for i in range(force.getNumBonds())}
-        bonds = [bond for bond in self.find_coordinates(positions) if len(bond) == 2 and frozenset(bond) not in known]
-        stiff = bonds and (self.measure(bonds, positions)[0] < period).any()
-        return sorted(set().union(*bonds)) if stiff else []
+        known = {frozenset(pair[:2]) for pair in self.constraints} | self.find_recognized()
+        bonds = {atoms: each for atoms, each in zip(self.coordinates, self.periods)
+                 if len(atoms) == 2 and frozenset(atoms) not in known}
+        return sorted(set().union(*bonds)) if any(each < period for each in bonds.values()) else []
+
+    def find_recognized(self):
+        """The pairs of particles in bonded forces."""
+        return {frozenset(force.getBondParameters(i)[:2]) for force in self.system.getForces()
+                if isinstance(force, (openmm.HarmonicBondForce, openmm.CustomBondForce))
+                for i in range(force.getNumBonds())}
 
     def limit(self, fastest, snapshots, pairs, steps=STEPS_PER_PERIOD):
         """(The step size, whether the rotation limits it, the rotation in 1/ps and its pair) for a fastest motion."""
@@ -290,21 +298,18 @@ class _Examiner:
         return float(means[fastest]), next(pair for pair, kind in zip(inertia.pairs, kinds) if kind == fastest)
 
     def find_coordinates(self, positions):
-        """Bonds (i, j) of the Topology, else of forces, else constraints; angles (i, j, vertex) that are bent."""
-        bonds = {frozenset((bond[0].index, bond[1].index)) for bond in self.topology.bonds()}
-        if not bonds:   # a Topology knows which of those in forces are bonds
-            bonds = {frozenset(force.getBondParameters(i)[:2]) for force in self.system.getForces()
-                     if isinstance(force, (openmm.HarmonicBondForce, openmm.CustomBondForce))
-                     for i in range(force.getNumBonds())}
-        if not bonds:
-            bonds = {frozenset((i, j)) for i, j, _ in self.constraints}
-        angles = set()
+        """
+        Find bonds (i, j), of the Topology, else of forces, else constraints, and angles (i, j, vertex) that are bent;
+        their periods [ps] and inertias [dalton], the other distances of the same atoms held still.
+        """
+        # A Topology knows which of those in forces are bonds.
+        bonds = {frozenset((bond[0].index, bond[1].index)) for bond in self.topology.bonds()} \
+            or self.find_recognized() or {frozenset(pair[:2]) for pair in self.constraints}
         neighbours = [[] for _ in self.forces.masses]
-        for bond in bonds:
-            i, j = bond
+        for i, j in bonds:
             neighbours[i].append(j)
             neighbours[j].append(i)
-        self.neighbours = neighbours
+        angles = set()
         for vertex, bound in enumerate(neighbours):
             for place, i in enumerate(bound):
                 for j in bound[:place]:
@@ -312,26 +317,21 @@ class _Examiner:
                     if np.linalg.norm(np.cross(a, b)) > FLAT*np.linalg.norm(a)*np.linalg.norm(b):
                         angles.add((min(i, j), max(i, j), vertex))
         moved = self.forces.masses > 0
-        return [each for each in sorted(tuple(sorted(bond)) for bond in bonds) + sorted(angles)
-                if moved[each[0]] or moved[each[1]]]
-
-    def measure(self, coordinates, positions):
-        """Periods [ps] and inertias [dalton] of coordinates on their own."""
-        stiffness = measure_stiffness(self.forces, positions, coordinates, self.neighbours)
-        moves = [choose_displacement(positions, self.forces.inverse_masses, each) for each in coordinates]
-        inertias = np.array([np.sum(self.forces.masses[list(each), None]*move**2)
-                             for each, move in zip(coordinates, moves)])
+        self.coordinates = [each for each in sorted(tuple(sorted(bond)) for bond in bonds) + sorted(angles)
+                            if moved[each[0]] or moved[each[1]]]
+        stiffness = measure_stiffness(self.forces, positions, self.coordinates, neighbours)
+        moves = [choose_displacement(positions, self.forces.inverse_masses, each) for each in self.coordinates]
+        self.inertias = np.array([np.sum(self.forces.masses[list(each), None]*move**2)
+                                  for each, move in zip(self.coordinates, moves)])
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(stiffness > 0, 2*np.pi*np.sqrt(inertias/stiffness), math.inf), inertias
+            self.periods = np.where(stiffness > 0, 2*np.pi*np.sqrt(self.inertias/stiffness), math.inf)
 
-    def list_motions(self, positions, pairs):
+    def list_motions(self, pairs):
         """The table of motions."""
-        coordinates = self.find_coordinates(positions)
-        periods, inertias = self.measure(coordinates, positions)
         held = {frozenset(pair[:2]) for pair in self.constraints}
         slowed = {frozenset(pair[:2]): pair[2] for pair in pairs}
         members = {}
-        for coordinate, period, inertia in zip(coordinates, periods, inertias):
+        for coordinate, period, inertia in zip(self.coordinates, self.periods, self.inertias):
             members.setdefault(self.kind(coordinate), []).append((frozenset(coordinate[:2]), period, inertia))
         motions = []
         for kind, found in members.items():
@@ -399,7 +399,9 @@ class _Examiner:
 
 
 def _rounded(step):
-    """A step size, down to what a user would write."""
+    """A step size, down to what a user would write; NaN if nothing limits it."""
+    if math.isinf(step):
+        return math.nan
     step *= 1000
     digit = 0.1 if step < 1 else 0.5 if step < 10 else 1 if step < 30 else 5
     return digit*math.floor(step/digit)/1000

@@ -85,7 +85,7 @@ def find_fastest(forces, positions, pairs, seed=1):
     forces: Forces; pairs: see Inertia. Returns (period [ps], the displacement, of shape (particles, 3)); an infinite
     period if nothing pulls back.
     """
-    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+    from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
     mobile = np.flatnonzero(forces.masses > 0)
     inertia = Inertia(forces, positions, pairs)
     multipliers = inertia.multipliers(forces(positions))
@@ -125,5 +125,7 @@ def find_fastest(forces, positions, pairs, seed=1):
         values, found = solve(VECTORS, TOLERANCE, RESTARTS)
     except ArpackNoConvergence:     # many motions that are equally fast
         values, found = solve(3*VECTORS, 2*TOLERANCE, 4*RESTARTS)
+    except ArpackError:             # no forces at all
+        return math.inf, np.zeros_like(positions)
     period = 2*math.pi/math.sqrt(values[-1]) if values[-1] > 0 else math.inf
     return period, expand(found[:, -1])

@@ -3,17 +3,20 @@
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 import openmm
 from openmm import app, unit
 
-from . import MassPenaltyIntegrator, addPairsFromTopology
+from . import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, addPairsFromTopology
 from .sampling import GAS_CONSTANT, MIN_BLOCKS, computeTemperature, countFreedom, sample
 
-EQUILIBRATION_STEPS = (0.001, 0.00025)      # ps; the second if the first fails, which with constraints is doubled
+# Integrators and steps [ps] of the equilibration; the next if one fails. The longest comes furthest from the start.
+EQUILIBRATIONS = ((MassPenaltyLangevinIntegrator, 0.004), (openmm.LangevinMiddleIntegrator, 0.001),
+                  (openmm.LangevinMiddleIntegrator, 0.00025))
+SHORT_EQUILIBRATION = 1.0                   # ps
 MINIMIZER = 10.0, 200                       # kJ/mol/nm and iterations
 SETTLING_SHARE = 0.2                        # of the time of a run
 SETTLING_TIME = 1.0                         # ps, at least, but no more than half of the real time of a run
@@ -58,36 +61,45 @@ def count_steps(time, step):
 
 def equilibrate(task):
     """Minimize and equilibrate: returns positions and box [nm], the simulated time [ps], and notes."""
-    begun, notes = perf_counter(), []
-    for step in (task.step, EQUILIBRATION_STEPS[1]):
-        integrator = openmm.LangevinMiddleIntegrator(task.temperature, SETTLING_FRICTION, step)
-        integrator.setRandomNumberSeed(task.seed)
-        context = _create_context(task, integrator)
+    begun = perf_counter()
+    for make, step in EQUILIBRATIONS:
+        notes = []
+        integrator = openmm.XmlSerializer.serialize(make(task.temperature, SETTLING_FRICTION, step))
+        attempt = replace(task, integrator=integrator, step=step)
         try:
-            openmm.LocalEnergyMinimizer.minimize(context, *MINIMIZER,
-                                                 _Deadline(None if task.seconds is None else task.seconds/2))
-        except Exception as error:  # a potential may not be defined where the minimizer's first step leads
-            notes.append(f"The minimization has failed ({_reason(error)}): the equilibration began at the positions "
-                         "that were given.")
-            context.setPositions(task.positions)
-            context.computeVirtualSites()
-            context.applyConstraints(1e-5)
-        context.setVelocitiesToTemperature(task.temperature, task.seed)
-        try:
+            context = _begin(attempt)
+            notes = _minimize(context, attempt)
+            context.setVelocitiesToTemperature(task.temperature, task.seed)
             if task.seconds is None:
                 _advance(context, task, steps=count_steps(task.time, step))
             else:
                 _advance(context, task, seconds=task.seconds - (perf_counter() - begun), least=BURST)
             state = context.getState(positions=True)
         except (openmm.OpenMMException, FloatingPointError) as error:
-            notes = [f"The equilibration has failed at {1000*step:g} fs: {_reason(error)}."]
+            failure = f"The equilibration has failed at {1000*step:g} fs: {_reason(error)}."
             continue
+        time = state.getTime().value_in_unit(unit.picosecond)
+        if time < SHORT_EQUILIBRATION:
+            notes.append(f"The equilibration had time for {time:.2g} ps only. Give more, or equilibrated positions.")
         box = None
         if context.getSystem().usesPeriodicBoundaryConditions():
             box = np.array(state.getPeriodicBoxVectors(asNumpy=True).value_in_unit(unit.nanometer))
-        return (state.getPositions(asNumpy=True).value_in_unit(unit.nanometer), box,
-                state.getTime().value_in_unit(unit.picosecond), notes)
-    raise RuntimeError(f"scan: {notes[-1]} Check the positions and the forces, for instance by minimizing first")
+        return state.getPositions(asNumpy=True).value_in_unit(unit.nanometer), box, time, notes
+    raise RuntimeError(f"scan: {failure} Check the positions and the forces, for instance by minimizing first")
+
+
+def _minimize(context, task):
+    """Minimize the energy; returns notes."""
+    try:
+        openmm.LocalEnergyMinimizer.minimize(context, *MINIMIZER,
+                                             _Deadline(None if task.seconds is None else task.seconds/3))
+    except Exception as error:  # a potential may not be defined where the minimizer's first step leads
+        context.setPositions(task.positions)
+        context.computeVirtualSites()
+        context.applyConstraints(1e-5)
+        return [f"The minimization has failed ({_reason(error)}): the equilibration began at the positions that were "
+                "given."]
+    return []
 
 
 class _Deadline(openmm.MinimizationReporter):
@@ -113,7 +125,7 @@ def make_run(task):
         pace = _settle(context, task)
         left = None if task.seconds is None else task.seconds - (perf_counter() - begun)
         found["samples"] = _sample(context, task, pace, left)
-    except (openmm.OpenMMException, FloatingPointError) as error:
+    except (openmm.OpenMMException, FloatingPointError, ValueError) as error:
         found["failure"] = _reason(error)
     if context is not None:
         found["time"] = context.getTime().value_in_unit(unit.picosecond)

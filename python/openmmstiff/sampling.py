@@ -134,6 +134,10 @@ def sample(context, interval, samples=None, seconds=None, groups=None, observe=N
     """
     if samples is None and seconds is None:
         raise ValueError("sample: give samples, seconds, or both; with neither it would not end")
+    if interval < 1 or samples is not None and samples < 1:
+        raise ValueError(f"sample: interval and samples must be at least 1, but are {interval} and {samples}")
+    if groups is not None and not groups:
+        raise ValueError("sample: groups is empty; leave it out for the energy of all forces")
     integrator = context.getIntegrator()
     step = integrator.getStepSize().value_in_unit(unit.picosecond)
     groups = {"potential": set(range(MAX_GROUPS))} if groups is None else groups

@@ -15,7 +15,7 @@ from openmm import unit
 
 from . import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, _scan_report
 from ._conversions import integer, number
-from ._scan_runs import EQUILIBRATION_STEPS, Task, count_steps, equilibrate, make_run, settling_time
+from ._scan_runs import EQUILIBRATIONS, Task, count_steps, equilibrate, make_run, settling_time
 from .sampling import LONG_ENOUGH, MIN_BLOCKS, Samples, blockedError, correlationTime, separateForces
 from .tasks import countWorkers, runTasks
 
@@ -189,10 +189,28 @@ class Run:
         if len(series) < MIN_BLOCKS:
             return Average(float(np.mean(series)), math.nan, math.nan, False)
         tau, error = correlationTime(series)[0], blockedError(series)
-        halves = [series[:len(series)//2].mean(), series[len(series)//2:].mean()]
-        # The difference of the halves has twice the error of the mean.
-        steady = LONG_ENOUGH*tau <= len(series) and abs(halves[0] - halves[1]) <= MOST_DRIFT*2*error
-        return Average(float(np.mean(series)), error, tau*self.samples.interval, bool(steady or tau == math.inf))
+        long = LONG_ENOUGH*tau <= len(series) or tau == math.inf
+        return Average(float(np.mean(series)), error, tau*self.samples.interval, long and not self.drifts(name, error))
+
+    def drifts(self, name, error):
+        """
+        Tell whether the halves of a series differ by more than chance allows.
+
+        Parameters
+        ----------
+        name : str
+            one of Scan.names
+        error : float
+            the standard error of the mean; that of the difference of the halves is twice as large
+
+        Returns
+        -------
+        bool
+            whether they differ by more than 3 of these errors
+        """
+        series = self.series(name)
+        half = len(series)//2
+        return bool(abs(series[:half].mean() - series[half:].mean()) > MOST_DRIFT*2*error)
 
 
 @dataclass
@@ -273,7 +291,8 @@ class Scan:
         other = longest.average(name)
         ratio = longest.samples.steps*longest.step/(run.samples.steps*run.step)
         expected = min(other.error*math.sqrt(ratio), float(np.std(longest.series(name))))
-        return Average(own.mean, float(np.fmax(own.error, expected)), own.tau, other.known)
+        error = float(np.fmax(own.error, expected))
+        return Average(own.mean, error, own.tau, other.known and not run.drifts(name, error))
 
     def extrapolate(self, name, integrator):
         """
@@ -374,8 +393,8 @@ def scan(system, topology, positions, integrators=DEFAULT, temperature=300, fric
     """
     Run a System at growing steps with several integrators, and compare temperatures and energies.
 
-    All runs start from the same state: the positions are minimized, then equilibrated with LangevinMiddle at 1 fs (2 fs
-    with constraints) and a friction of 20/ps. Velocities are drawn anew, and a fifth of each run is not counted.
+    All runs start from the same state: the positions are minimized, then equilibrated with MassPenaltyLangevin at 4 fs,
+    or with LangevinMiddle at 1 fs if that fails, at a friction of 20/ps. Velocities are drawn anew, and a fifth of each run is not counted.
     MassPenaltyLangevin, if it finds no bonded forces that it knows, gets the pairs of addPairsFromTopology(). A run
     that fails is a result, too.
 
@@ -442,8 +461,7 @@ def scan(system, topology, positions, integrators=DEFAULT, temperature=300, fric
     common = {"system": openmm.XmlSerializer.serialize(system), "topology": topology, "temperature": temperature,
               "groups": groups, "platform": platform, "properties": dict(properties or {}),
               "progress": watch.advance if local else None}
-    task = Task("LangevinMiddle", positions=positions, integrator="", seed=seed,
-                step=EQUILIBRATION_STEPS[0]*(2 if constrained else 1),
+    task = Task("equilibration", positions=positions, integrator="", seed=seed, step=EQUILIBRATIONS[0][1],
                 box=None if box is None else np.array(box.value_in_unit(unit.nanometer)),
                 seconds=None if time is not None else 60*minutes*EQUILIBRATION_SHARE,
                 time=None if time is None else min(EQUILIBRATION_TIME, time/2), **common)
@@ -513,11 +531,22 @@ def _prototypes(integrators, temperature, friction):
                              "Integrator by its name in a dict")
         if integrator is None:
             integrator = INTEGRATORS[name][0](temperature, friction, 0.001)
-        elif hasattr(integrator, "setTemperature"):
+        else:
+            _check_groups(name, integrator)
+        if hasattr(integrator, "setTemperature"):
             integrator = openmm.XmlSerializer.clone(integrator)
             integrator.setTemperature(temperature)
         prototypes[name] = openmm.XmlSerializer.serialize(integrator)
     return prototypes
+
+
+def _check_groups(name, integrator):
+    """Forces get other groups here, by their names: an integrator that tells them by groups would take other ones."""
+    chosen = [each for each in ("getIntegrationForceGroups", "getStiffForceGroups", "getVibratedForceGroups")
+              if hasattr(integrator, each) and getattr(integrator, each)() not in (0, -1, 2**32 - 1)]
+    if chosen or isinstance(integrator, openmm.CustomIntegrator):
+        raise ValueError(f"scan: the integrator '{name}' chooses forces by their groups, which are changed here to tell "
+                         "energies apart. Pass one that takes all forces")
 
 
 def _steps(name, steps, constrained):

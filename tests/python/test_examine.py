@@ -10,6 +10,7 @@ from openmm import app, unit
 import openmmstiff
 from conftest import Waters
 from openmmstiff import MassPenaltyLangevinIntegrator, examine
+from openmmstiff._examination import ROTATION
 from openmmstiff._forces import Forces
 from openmmstiff._modes import find_fastest
 
@@ -118,6 +119,23 @@ def test_wrong_arguments_are_errors():
     simulation.context.setPositions([[0, 0, 0], [0, 0, 0]])
     with pytest.raises(ValueError, match="in the same place"):
         examine(simulation)
+
+
+def test_what_nothing_pulls_back_has_no_step_unless_it_turns():
+    """Free particles are an error; a rigid pair of them, omega^2 = 2 kT/(mu l^2), may turn by a small angle in a step."""
+    def pair(constrained):
+        system = openmm.System()
+        system.addParticle(1)
+        system.addParticle(1)
+        if constrained:
+            system.addConstraint(0, 1, 0.1)
+        return simulation_of(system, [[0, 0, 0], [0.1, 0, 0]])
+
+    with pytest.raises(ValueError, match="nothing pulls"):
+        examine(pair(constrained=False))
+    rate = math.sqrt(2*0.0083145*300/0.5)/0.1
+    step = examine(pair(constrained=True)).getStepSize()._value
+    assert step*rate == pytest.approx(ROTATION, rel=0.3)    # twenty draws of velocities
 
 
 def test_pairs_of_the_given_integrator_are_examined():
