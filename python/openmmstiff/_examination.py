@@ -26,6 +26,7 @@ STEPS_PER_SLOW_PERIOD = 5.6     # of impulses, which add to what else moves the 
 ROTATION = 0.17                 # rad, root mean square turn of a held or slowed distance in a step
 SPOOK_ROTATION = 0.025          # the same of SPOOK, whose violations are of second order in it
 SLOW_STEPS = 16                 # steps in a penalized period, as MassPenaltyIntegrator has it
+FEW_STEPS = 6                   # in a period: what vibrates faster and is not slowed down is worth a note
 THERMALIZATION = 300            # steps
 THERMALIZATION_FRICTION = 20    # 1/ps
 SNAPSHOTS = 2
@@ -203,6 +204,7 @@ class _Examiner:
             if math.isnan(slowed[0]):
                 break
             step = slowed[0]
+        self.name_what_is_left_fast(pairs, step)
         return Examination(self.list_motions(pairs), self.recommend(free, plain, left, slowed, pairs, snapshots), self.notes,
                            self.forces.evaluations + THERMALIZATION)
 
@@ -259,6 +261,17 @@ class _Examiner:
         bonds = {atoms: each for atoms, each in zip(self.coordinates, self.periods)
                  if len(atoms) == 2 and frozenset(atoms) not in known}
         return sorted(set().union(*bonds)) if any(each < period for each in bonds.values()) else []
+
+    def name_what_is_left_fast(self, pairs, step):
+        """Note the angles of forces that are not recognized, if they vibrate in a few steps."""
+        slowed = {frozenset(pair[:2]) for pair in self.constraints + pairs}
+        kinds = [self.kind(atoms) for atoms, period in zip(self.coordinates, self.periods)
+                 if frozenset(atoms[:2]) not in slowed and period < FEW_STEPS*step]
+        if kinds and not isinstance(self.simulation.integrator, MassPenaltyIntegrator):
+            self.notes.append(
+                f"{len(kinds)} distances are not slowed down and vibrate in fewer than {FEW_STEPS} of these steps (such "
+                f"as {kinds[0]}). With\n    addPairsFromTopology(integrator, topology, system, positions)\nthese are "
+                "slowed down, too, and the step may be larger; examine a Simulation with that integrator")
 
     def find_recognized(self):
         """The pairs of particles in bonded forces."""

@@ -233,6 +233,7 @@ SYSTEMS |= {f"{what}, penalized": functools.partial(penalized, make) for what, m
 # What cannot be, is stiffer than any step allows, or is refused on purpose by some classes. All others must work.
 REFUSABLE = {
     "no particles", "constraint of a massless and a massive one", "bond with k = 1e300", "bond with k = 1e12",
+    "Drude particle", "massless Drude particle",
     "bond with k = nan", "bond with r0 = nan", "bond with r0 < 0", "bond stretched 50-fold",
     "straight angle that wants to bend", "angle with theta0 = nan", "angle folded to 0",
     "bonded particles in one place", "charges in one place", "bond of a particle that is not there",
