@@ -6,7 +6,7 @@ an evaluation of the forces buys. Printed are the mean and the variance of each 
 temperature, and how many evaluations an independent sample of the slow motion takes: of the torsion, and of the
 distance of the ends.
 
-Results are kept in files, one for each run and seed: what has been done is not done again, and --time may grow.
+Results are kept in files, one for each run and seed: what has been done is not done again.
 """
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,6 +154,7 @@ def main():
                         help="how many times to make each run (default: %(default)s)")
     parser.add_argument("--processes", type=number(int, 1), default=2, metavar="N",
                         help="runs side by side (default: %(default)s)")
+    parser.add_argument("--report", action="store_true", help="make no runs, print what those made so far have given")
     add_output_option(parser, "expensive_forces.png")
     options = parser.parse_args()
     names = [name for name in RUNS if name in options.runs]
@@ -164,9 +165,10 @@ def main():
              for name in names for seed in range(1, options.seeds + 1)}
     tasks = [(options.molecule, name, options.friction, options.time, seed, path)
              for (name, seed), path in files.items() if not path.exists() and not path.with_suffix(".failed").exists()]
-    with progress_bar(options.molecule, len(tasks)) as bar:
-        for _ in runTasks(make_run, tasks, options.processes, wait=lambda: bar.update(0)) if tasks else ():
-            bar.update()
+    if not options.report:
+        with progress_bar(options.molecule, len(tasks)) as bar:
+            for _ in runTasks(make_run, tasks, options.processes, wait=lambda: bar.update(0)):
+                bar.update()
     results = {name: [Samples.load(path) for (run, _), path in files.items() if run == name and path.exists()]
                for name in names}
     results = {name: samples for name, samples in results.items() if samples}
