@@ -30,7 +30,7 @@ FEW_STEPS = 6                   # in a period: what vibrates faster and is not s
 THERMALIZATION = 300            # steps
 THERMALIZATION_FRICTION = 20    # 1/ps
 SNAPSHOTS = 2
-DRAWS = 20                      # of velocities, for the rotation
+DRAWS = 4000                    # of velocities, for the rotation, divided by the number of distances; at least 20
 FLAT = 0.3                      # sine below which an angle is not told by its 1-3 distance
 
 
@@ -292,8 +292,8 @@ class _Examiner:
         inertia, random = Inertia(self.forces, positions, pairs), np.random.default_rng(1)
         distances, finite = inertia.distances, np.where(np.isinf(inertia.kappa), 0, inertia.kappa)
         lengths = np.linalg.norm(positions[distances.first] - positions[distances.second], axis=1)
-        squares = np.zeros(len(pairs))
-        for _ in range(DRAWS):
+        squares, draws = np.zeros(len(pairs)), max(20, DRAWS//len(pairs))
+        for _ in range(draws):
             # Momenta of the variance M + G^T kappa G, so that velocities have that of its inverse.
             momenta = np.sqrt(inertia.masses)*random.normal(size=positions.shape) \
                 + distances.along(np.sqrt(finite)*random.normal(size=len(pairs)))
@@ -301,7 +301,7 @@ class _Examiner:
             across = velocities[distances.first] - velocities[distances.second]
             across -= distances.rates(velocities)[:, None]*distances.directions
             squares += np.sum(across**2, axis=1)/lengths**2
-        rates = np.sqrt(self.kT*squares/DRAWS)
+        rates = np.sqrt(self.kT*squares/draws)
         # A kind of distance is as fast as its members on average; the draws scatter about that.
         kinds = [(*sorted((self.element(i), self.element(j))), round(length, 2))
                  for (i, j), length in zip(inertia.pairs, lengths)]
