@@ -205,8 +205,8 @@ class _Examiner:
                 break
             step = slowed[0]
         self.name_what_is_left_fast(pairs, step)
-        return Examination(self.list_motions(pairs), self.recommend(free, plain, left, slowed, pairs, snapshots), self.notes,
-                           self.forces.evaluations + THERMALIZATION)
+        steps = self.recommend(free, plain, left, slowed, pairs, snapshots)
+        return Examination(self.list_motions(pairs), steps, self.notes, self.forces.evaluations + THERMALIZATION)
 
     def thermalize(self, start, period):
         """Positions of a short run at a small step."""
@@ -269,8 +269,8 @@ class _Examiner:
                  if frozenset(atoms[:2]) not in slowed and period < FEW_STEPS*step]
         if kinds and not isinstance(self.simulation.integrator, MassPenaltyIntegrator):
             self.notes.append(
-                f"{len(kinds)} distances are not slowed down and vibrate in fewer than {FEW_STEPS} of these steps (such "
-                f"as {kinds[0]}). With\n    addPairsFromTopology(integrator, topology, system, positions)\nthese are "
+                f"{len(kinds)} distances are not slowed down and vibrate in fewer than {FEW_STEPS} of these steps "
+                f"(such as {kinds[0]}). With\n    addPairsFromTopology(integrator, topology, system, positions)\nthese are "
                 "slowed down, too, and the step may be larger; examine a Simulation with that integrator")
 
     def find_recognized(self):

@@ -394,9 +394,9 @@ def scan(system, topology, positions, integrators=DEFAULT, temperature=300, fric
     Run a System at growing steps with several integrators, and compare temperatures and energies.
 
     All runs start from the same state: the positions are minimized, then equilibrated with MassPenaltyLangevin at 4 fs,
-    or with LangevinMiddle at 1 fs if that fails, at a friction of 20/ps. Velocities are drawn anew, and a fifth of each run is not counted.
-    MassPenaltyLangevin, if it finds no bonded forces that it knows, gets the pairs of addPairsFromTopology(). A run
-    that fails is a result, too.
+    or with LangevinMiddle at 1 fs if that fails, at a friction of 20/ps. Velocities are drawn anew, and a fifth of each
+    run is not counted. MassPenaltyLangevin, if it finds no bonded forces that it knows, gets the pairs of
+    addPairsFromTopology(). A run that fails is a result, too.
 
     Parameters
     ----------
@@ -545,8 +545,8 @@ def _check_groups(name, integrator):
     chosen = [each for each in ("getIntegrationForceGroups", "getStiffForceGroups", "getVibratedForceGroups")
               if hasattr(integrator, each) and getattr(integrator, each)() not in (0, -1, 2**32 - 1)]
     if chosen or isinstance(integrator, openmm.CustomIntegrator):
-        raise ValueError(f"scan: the integrator '{name}' chooses forces by their groups, which are changed here to tell "
-                         "energies apart. Pass one that takes all forces")
+        raise ValueError(f"scan: the integrator '{name}' chooses forces by their groups, which are changed here to "
+                         "tell energies apart. Pass one that takes all forces")
 
 
 def _steps(name, steps, constrained):

@@ -122,7 +122,7 @@ def test_wrong_arguments_are_errors():
 
 
 def test_what_nothing_pulls_back_has_no_step_unless_it_turns():
-    """Free particles are an error; a rigid pair of them, omega^2 = 2 kT/(mu l^2), may turn by a small angle in a step."""
+    """Free particles are an error; a rigid pair, omega^2 = 2 kT/(mu l^2), may turn by a small angle in a step."""
     def pair(constrained):
         system = openmm.System()
         system.addParticle(1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Do the steps hold that examine() recommends? Many steps at each, and at twice as much, which is to be too large.
 
-A step holds if the run ends and its temperature is within 2 % of the bath's. Also checked is that it is no timid one.
+A step holds if the run ends and its temperature is within 2 % of the bath's; if twice as much holds, too, it is timid.
 """
 from collections.abc import Callable
 from pathlib import Path
@@ -177,7 +177,7 @@ def main() -> int:
         result, recommended = results[index], index % 2 == 0
         holds = not isinstance(result, str) and abs(result[0] / TEMPERATURE - 1) < TOLERANCE
         text = result if isinstance(result, str) else f"{result[0]:.1f}+-{result[1]:.1f}"
-        verdict = ("pass" if holds else "FAIL") if recommended else ("holds, too" if holds else "too large, as it should")
+        verdict = ("pass" if holds else "FAIL") if recommended else ("HOLDS, TOO" if holds else "too large, as it says")
         held = held and holds == recommended
         print(row.format(name, integrator, f"{1000 * step:g}", text, verdict))
     return 0 if held else 1
