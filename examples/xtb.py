@@ -53,8 +53,8 @@ class Molecule:
         for mass in masses:
             system.addParticle(mass)
         system.addForce(mm.PythonForce(XTB([element.atomic_number for element in self.elements])))
-        # No CMMotionRemover: the noise of a step moves the centre of mass before it is held again, and that is a part of
-        # so few degrees of freedom; with a friction of 5/ps and steps of 8 fs the temperature would seem 1 % too high.
+        # No CMMotionRemover: the noise of a step moves the centre of mass before it is held again, and of so few
+        # degrees of freedom that is a part; at a friction of 5/ps and 8 fs the temperature would seem 1 % too high.
         return system
 
 

@@ -270,8 +270,8 @@ class _Examiner:
         if kinds and not isinstance(self.simulation.integrator, MassPenaltyIntegrator):
             self.notes.append(
                 f"{len(kinds)} distances are not slowed down and vibrate in fewer than {FEW_STEPS} of these steps "
-                f"(such as {kinds[0]}). With\n    addPairsFromTopology(integrator, topology, system, positions)\nthese are "
-                "slowed down, too, and the step may be larger; examine a Simulation with that integrator")
+                f"(such as {kinds[0]}). With\n    addPairsFromTopology(integrator, topology, system, positions)\nthese "
+                "are slowed down, too, and the step may be larger; examine a Simulation with that integrator")
 
     def find_recognized(self):
         """The pairs of particles in bonded forces."""
