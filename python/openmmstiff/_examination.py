@@ -24,6 +24,7 @@ STEPS_PER_STIFF_PERIOD = 3.2    # of the Zhang-Skeel method, whose stiff terms a
 STEPS_PER_STIFF_PERIOD_NVE = 8.4
 STEPS_PER_SLOW_PERIOD = 5.6     # of impulses, which add to what else moves the atoms
 ROTATION = 0.17                 # rad, root mean square turn of a held or slowed distance in a step
+CONSTRAINED_ROTATION = 0.13     # the same with OpenMM's constraints: SETTLE is 2.4 % hot at 0.16
 SPOOK_ROTATION = 0.025          # the same of SPOOK, whose violations are of second order in it
 SLOW_STEPS = 16                 # steps in a penalized period, as MassPenaltyIntegrator has it
 FEW_STEPS = 6                   # in a period: what vibrates faster and is not slowed down is worth a note
@@ -190,7 +191,7 @@ class _Examiner:
         period, _ = find_fastest(self.forces, minimum, self.constraints)
         snapshots = self.thermalize(minimum, period)
         free = min((find_fastest(self.forces, x, self.constraints) for x in snapshots), key=lambda found: found[0])
-        plain = self.limit(free, snapshots, self.constraints)
+        plain = self.limit(free, snapshots, self.constraints, turn=CONSTRAINED_ROTATION)
         if math.isnan(plain[0]):
             raise ValueError("examine: nothing pulls the particles back at these positions: no motion limits the step")
         # The inertias follow the step, and the step what the inertias leave: twice is enough, for few motions are
@@ -204,8 +205,8 @@ class _Examiner:
             if math.isnan(slowed[0]):
                 break
             step = slowed[0]
-        self.name_what_is_left_fast(pairs, step)
         steps = self.recommend(free, plain, left, slowed, pairs, snapshots)
+        self.name_what_is_left_fast(pairs, step)
         return Examination(self.list_motions(pairs), steps, self.notes, self.forces.evaluations + THERMALIZATION)
 
     def thermalize(self, start, period):
@@ -279,11 +280,13 @@ class _Examiner:
                 if isinstance(force, (openmm.HarmonicBondForce, openmm.CustomBondForce))
                 for i in range(force.getNumBonds())}
 
-    def limit(self, fastest, snapshots, pairs, steps=STEPS_PER_PERIOD):
-        """(The step size, whether the rotation limits it, the rotation in 1/ps and its pair) for a fastest motion."""
+    def limit(self, fastest, snapshots, pairs, steps=STEPS_PER_PERIOD, turn=ROTATION):
+        """The step size for a fastest motion and the turning of pairs, what limits it, and how fast they turn [1/ps]."""
         rate, pair = max((self.measure_rotation(x, pairs) for x in snapshots), key=lambda found: found[0])
-        by_period, by_rotation = fastest[0]/steps, ROTATION/rate if rate > 0 else math.inf
-        return _rounded(min(by_period, by_rotation)), by_rotation < by_period, rate, pair
+        by_period, by_rotation = fastest[0]/steps, turn/rate if rate > 0 else math.inf
+        reason = f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step" \
+            if by_rotation < by_period else self.describe(fastest)
+        return _rounded(min(by_period, by_rotation)), reason, rate
 
     def measure_rotation(self, positions, pairs):
         """The fastest turning of a held or slowed distance at thermal velocities, root mean square, and its pair."""
@@ -358,13 +361,11 @@ class _Examiner:
     def recommend(self, free, plain, left, slowed, pairs, snapshots):
         fastest, rest = self.describe(free), self.describe(left)
         stiff = f"{len(pairs)} distances slowed down; " if pairs else ""
-        turning = f"{self.describe_atoms(slowed[3])} turn about each other by {ROTATION:g} rad in a step" if slowed[3] \
-            else ""
         held = f"{len(self.constraints)} constraints; " if self.constraints else ""
-        found = [Recommendation("LangevinMiddleIntegrator", plain[0], held + fastest),
-                 Recommendation("MassPenaltyLangevinIntegrator", slowed[0], stiff + (turning if slowed[1] else rest)),
+        found = [Recommendation("LangevinMiddleIntegrator", plain[0], held + plain[1]),
+                 Recommendation("MassPenaltyLangevinIntegrator", slowed[0], stiff + slowed[1]),
                  Recommendation("MassPenaltyIntegrator", self.limit(
-                     left, snapshots, self.constraints + pairs, STEPS_PER_PERIOD_NVE)[0],
+                     left, snapshots, self.constraints + pairs, STEPS_PER_PERIOD_NVE, ROTATION/2)[0],
                      "the same, where no heat bath carries off heat")]
         recognized = not self.notes and pairs
         if recognized:
