@@ -281,7 +281,7 @@ class _Examiner:
                 for i in range(force.getNumBonds())}
 
     def limit(self, fastest, snapshots, pairs, steps=STEPS_PER_PERIOD, turn=ROTATION):
-        """The step size for a fastest motion and the turning of pairs, what limits it, and how fast they turn [1/ps]."""
+        """The step for a fastest motion and the turning of pairs, what limits it, and how fast they turn [1/ps]."""
         rate, pair = max((self.measure_rotation(x, pairs) for x in snapshots), key=lambda found: found[0])
         by_period, by_rotation = fastest[0]/steps, turn/rate if rate > 0 else math.inf
         reason = f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step" \
