@@ -11,7 +11,7 @@ from ._conversions import instance, number
 from ._curvature import choose_displacement, measure_stiffness
 from ._forces import Forces
 from ._modes import Inertia, find_fastest
-from ._topology import addPairsFromTopology
+from ._topology import addPairsFromTopology, find_angles, find_bonded, find_neighbours, find_unrecognized
 from .openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
 from .sampling import GAS_CONSTANT
 
@@ -26,13 +26,11 @@ STEPS_PER_SLOW_PERIOD = 5.6     # of impulses, which add to what else moves the 
 ROTATION = 0.17                 # rad, root mean square turn of a held or slowed distance in a step
 CONSTRAINED_ROTATION = 0.13     # the same with OpenMM's constraints: SETTLE is 2.4 % hot at 0.16
 SPOOK_ROTATION = 0.025          # the same of SPOOK, whose violations are of second order in it
-SLOW_STEPS = 16                 # steps in a penalized period, as MassPenaltyIntegrator has it
 FEW_STEPS = 6                   # in a period: what vibrates faster and is not slowed down is worth a note
 THERMALIZATION = 300            # steps
 THERMALIZATION_FRICTION = 20    # 1/ps
 SNAPSHOTS = 2
 DRAWS = 4000                    # of velocities, for the rotation, divided by the number of distances; at least 20
-FLAT = 0.3                      # sine below which an angle is not told by its 1-3 distance
 
 
 @dataclass(frozen=True)
@@ -179,6 +177,8 @@ class _Examiner:
         self.simulation, self.kT = simulation, kT
         self.system, self.topology = simulation.context.getSystem(), simulation.topology
         self.forces = Forces(self.system, simulation.integrator.getIntegrationForceGroups(), context=simulation.context)
+        # An integrator of the user's, whose pairs and settings are to be examined.
+        self.given = simulation.integrator if MassPenaltyIntegrator.isinstance(simulation.integrator) else None
         self.atoms = list(self.topology.atoms())
         self.constraints = [(*self.system.getConstraintParameters(i)[:2], math.inf)
                             for i in range(self.system.getNumConstraints())]
@@ -190,28 +190,34 @@ class _Examiner:
         self.find_coordinates(minimum)
         period, _ = find_fastest(self.forces, minimum, self.constraints)
         snapshots = self.thermalize(minimum, period)
-        free = min((find_fastest(self.forces, x, self.constraints) for x in snapshots), key=lambda found: found[0])
-        plain = self.limit(free, snapshots, self.constraints, turn=CONSTRAINED_ROTATION)
+        free = self.find_fastest(snapshots, self.constraints)
+        turning = self.measure_rotation(snapshots, self.constraints)
+        plain = self.limit(free, turning, turn=CONSTRAINED_ROTATION)
         if math.isnan(plain[0]):
             raise ValueError("examine: nothing pulls the particles back at these positions: no motion limits the step")
         # The inertias follow the step, and the step what the inertias leave: twice is enough, for few motions are
         # both near the limit and slowed down by a little.
-        step, left, pairs = 3.5*plain[0], free, []
+        step = 3.5*plain[0]
         for _ in range(2):
             pairs = self.find_pairs(step, minimum)
             every = self.constraints + pairs
-            left = min((find_fastest(self.forces, x, every) for x in snapshots), key=lambda found: found[0])
-            slowed = self.limit(left, snapshots, every)
+            left, slowed_turning = self.find_fastest(snapshots, every), self.measure_rotation(snapshots, every)
+            slowed = self.limit(left, slowed_turning)
             if math.isnan(slowed[0]):
                 break
             step = slowed[0]
-        steps = self.recommend(free, plain, left, slowed, pairs, snapshots)
+        conserving = self.limit(left, slowed_turning, STEPS_PER_PERIOD_NVE, ROTATION/2)
+        steps = self.recommend(free, plain, left, slowed, conserving, pairs, turning[0])
         self.name_what_is_left_fast(pairs, step)
         return Examination(self.list_motions(pairs), steps, self.notes, self.forces.evaluations + THERMALIZATION)
 
+    def find_fastest(self, snapshots, pairs):
+        """The fastest motion at any of the positions."""
+        return min((find_fastest(self.forces, x, pairs) for x in snapshots), key=lambda found: found[0])
+
     def thermalize(self, start, period):
         """Positions of a short run at a small step."""
-        rate, _ = self.measure_rotation(start, self.constraints)
+        rate, _ = self.measure_rotation([start], self.constraints)
         step = min(period, 1.0, ROTATION*STEPS_PER_PERIOD/rate if rate > 0 else math.inf)/10
         integrator = openmm.LangevinMiddleIntegrator(self.kT/GAS_CONSTANT, THERMALIZATION_FRICTION, step)
         integrator.setIntegrationForceGroups(self.forces.groups)
@@ -232,9 +238,8 @@ class _Examiner:
 
     def find_pairs(self, step, positions):
         """The pairs of the mass penalty at a step size, and what has to be done for them."""
-        given = self.simulation.integrator
-        if isinstance(given, MassPenaltyIntegrator):
-            integrator = openmm.XmlSerializer.clone(given)
+        if self.given is not None:
+            integrator = openmm.XmlSerializer.clone(self.given)
             integrator.setStepSize(step)
         else:
             integrator = MassPenaltyLangevinIntegrator(self.kT/GAS_CONSTANT, 1, step)
@@ -243,7 +248,8 @@ class _Examiner:
         context.setPositions(positions)
         found = [integrator.getPenalizedPairParameters(i) for i in range(integrator.computeNumPenalizedPairs())]
         self.notes = []
-        bare = self.find_bare_atoms(SLOW_STEPS*step) if not isinstance(given, MassPenaltyIntegrator) else []
+        period = integrator.computePenalizedPeriod().value_in_unit(unit.picosecond)
+        bare = self.find_bare_atoms(period) if self.given is None else []
         if bare:
             names = ", ".join(f"{self.atoms[i].name} of {self.atoms[i].residue.name} {self.atoms[i].residue.id}"
                               for i in bare[:3])
@@ -258,40 +264,36 @@ class _Examiner:
 
     def find_bare_atoms(self, period):
         """The atoms of bonds of the Topology that are in no bonded force; none if their bonds are slow anyway."""
-        known = {frozenset(pair[:2]) for pair in self.constraints} | self.find_recognized()
-        bonds = {atoms: each for atoms, each in zip(self.coordinates, self.periods)
-                 if len(atoms) == 2 and frozenset(atoms) not in known}
-        return sorted(set().union(*bonds)) if any(each < period for each in bonds.values()) else []
+        period_of = dict(zip(self.coordinates, self.periods))
+        bonds = find_unrecognized(self.topology, self.system)
+        return sorted(set().union(*bonds)) if any(period_of[bond] < period for bond in bonds) else []
 
     def name_what_is_left_fast(self, pairs, step):
         """Note the angles of forces that are not recognized, if they vibrate in a few steps."""
         slowed = {frozenset(pair[:2]) for pair in self.constraints + pairs}
         kinds = [self.kind(atoms) for atoms, period in zip(self.coordinates, self.periods)
                  if frozenset(atoms[:2]) not in slowed and period < FEW_STEPS*step]
-        if kinds and not isinstance(self.simulation.integrator, MassPenaltyIntegrator):
+        if kinds and self.given is None:
             self.notes.append(
                 f"{len(kinds)} distances are not slowed down and vibrate in fewer than {FEW_STEPS} of these steps "
                 f"(such as {kinds[0]}). With\n    addPairsFromTopology(integrator, topology, system, positions)\nthese "
                 "are slowed down, too, and the step may be larger; examine a Simulation with that integrator")
 
-    def find_recognized(self):
-        """The pairs of particles in bonded forces."""
-        return {frozenset(force.getBondParameters(i)[:2]) for force in self.system.getForces()
-                if isinstance(force, (openmm.HarmonicBondForce, openmm.CustomBondForce))
-                for i in range(force.getNumBonds())}
-
-    def limit(self, fastest, snapshots, pairs, steps=STEPS_PER_PERIOD, turn=ROTATION):
-        """The step for a fastest motion and the turning of pairs, what limits it, and how fast they turn [1/ps]."""
-        rate, pair = max((self.measure_rotation(x, pairs) for x in snapshots), key=lambda found: found[0])
+    def limit(self, fastest, turning, steps=STEPS_PER_PERIOD, turn=ROTATION):
+        """The step for a fastest motion and what measure_rotation() has found, and what limits it."""
+        rate, pair = turning
         by_period, by_rotation = fastest[0]/steps, turn/rate if rate > 0 else math.inf
-        reason = f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step" \
-            if by_rotation < by_period else self.describe(fastest)
-        return _rounded(min(by_period, by_rotation)), reason, rate
+        if by_rotation < by_period:
+            return _rounded(by_rotation), f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step"
+        return _rounded(by_period), self.describe(fastest)
 
-    def measure_rotation(self, positions, pairs):
-        """The fastest turning of a held or slowed distance at thermal velocities, root mean square, and its pair."""
-        if not pairs:
-            return 0.0, None
+    def measure_rotation(self, snapshots, pairs):
+        """The fastest turning of a held or slowed distance [1/ps], and its pair."""
+        return max((self.measure_rotation_at(x, pairs) for x in snapshots), key=lambda found: found[0]) \
+            if pairs else (0.0, None)
+
+    def measure_rotation_at(self, positions, pairs):
+        """The same at some positions: the root mean square for thermal velocities."""
         inertia, random = Inertia(self.forces, positions, pairs), np.random.default_rng(1)
         distances, finite = inertia.distances, np.where(np.isinf(inertia.kappa), 0, inertia.kappa)
         lengths = np.linalg.norm(positions[distances.first] - positions[distances.second], axis=1)
@@ -308,10 +310,11 @@ class _Examiner:
         # A kind of distance is as fast as its members on average; the draws scatter about that.
         kinds = [(*sorted((self.element(i), self.element(j))), round(length, 2))
                  for (i, j), length in zip(inertia.pairs, lengths)]
-        means = {kind: np.sqrt(np.mean([rate**2 for rate, other in zip(rates, kinds) if other == kind]))
-                 for kind in set(kinds)}
-        fastest = max(means, key=means.get)
-        return float(means[fastest]), next(pair for pair, kind in zip(inertia.pairs, kinds) if kind == fastest)
+        members = {}
+        for kind, pair, rate in zip(kinds, inertia.pairs, rates):
+            members.setdefault(kind, (pair, []))[1].append(rate**2)
+        return max(((math.sqrt(np.mean(squared)), pair) for pair, squared in members.values()),
+                   key=lambda found: found[0])
 
     def find_coordinates(self, positions):
         """
@@ -320,18 +323,9 @@ class _Examiner:
         """
         # A Topology knows which of those in forces are bonds.
         bonds = {frozenset((bond[0].index, bond[1].index)) for bond in self.topology.bonds()} \
-            or self.find_recognized() or {frozenset(pair[:2]) for pair in self.constraints}
-        neighbours = [[] for _ in self.forces.masses]
-        for i, j in bonds:
-            neighbours[i].append(j)
-            neighbours[j].append(i)
-        angles = set()
-        for vertex, bound in enumerate(neighbours):
-            for place, i in enumerate(bound):
-                for j in bound[:place]:
-                    a, b = positions[i] - positions[vertex], positions[j] - positions[vertex]
-                    if np.linalg.norm(np.cross(a, b)) > FLAT*np.linalg.norm(a)*np.linalg.norm(b):
-                        angles.add((min(i, j), max(i, j), vertex))
+            or find_bonded(self.system) or {frozenset(pair[:2]) for pair in self.constraints}
+        neighbours = find_neighbours(bonds, len(self.forces.masses))
+        angles = {(min(i, j), max(i, j), vertex) for i, j, vertex in find_angles(neighbours, positions)}
         moved = self.forces.masses > 0
         self.coordinates = [each for each in sorted(tuple(sorted(bond)) for bond in bonds) + sorted(angles)
                             if moved[each[0]] or moved[each[1]]]
@@ -358,17 +352,16 @@ class _Examiner:
                                   float(np.median(after)) if after else math.nan))
         return sorted(motions, key=lambda motion: (math.isnan(motion.period), motion.period))
 
-    def recommend(self, free, plain, left, slowed, pairs, snapshots):
+    def recommend(self, free, plain, left, slowed, conserving, pairs, rate):
+        """For each integrator; free and left are motions, the next of each what limit() has found, rate in 1/ps."""
         fastest, rest = self.describe(free), self.describe(left)
         stiff = f"{len(pairs)} distances slowed down; " if pairs else ""
         held = f"{len(self.constraints)} constraints; " if self.constraints else ""
         found = [Recommendation("LangevinMiddleIntegrator", plain[0], held + plain[1]),
                  Recommendation("MassPenaltyLangevinIntegrator", slowed[0], stiff + slowed[1]),
-                 Recommendation("MassPenaltyIntegrator", self.limit(
-                     left, snapshots, self.constraints + pairs, STEPS_PER_PERIOD_NVE, ROTATION/2)[0],
-                     "the same, where no heat bath carries off heat")]
-        recognized = not self.notes and pairs
-        if recognized:
+                 Recommendation("MassPenaltyIntegrator", conserving[0],
+                                "the same, where no heat bath carries off heat")]
+        if pairs and not self.notes:    # what is slowed down is recognized
             period, slow = free[0], left[0]
             step = _rounded(min(period/STEPS_PER_STIFF_PERIOD, slow/STEPS_PER_SLOW_PERIOD))
             nve = _rounded(min(period/STEPS_PER_STIFF_PERIOD_NVE, slow/STEPS_PER_PERIOD_NVE))
@@ -380,13 +373,13 @@ class _Examiner:
             found += [Recommendation(name, math.nan, "no stiff terms are recognized") for name in (
                 "ZhangSkeelLangevinIntegrator", "ZhangSkeelIntegrator", "ImpulseLangevinIntegrator")]
         if self.constraints:
-            found.append(Recommendation("SpookIntegrator", _rounded(min(SPOOK_ROTATION/plain[2], plain[0])),
+            found.append(Recommendation("SpookIntegrator", _rounded(min(SPOOK_ROTATION/rate, plain[0])),
                                         "for constraints that SHAKE cannot hold; their violations grow with the step"))
         found.append(Recommendation("HMMIntegrator", math.nan, "for Systems that are vibrated from outside"))
         return found
 
     def describe(self, fastest):
-        """'that of HZ and HE1 (PHE 6), with a period of 28 fs'."""
+        """'the motion of HZ, HE1 in PHE 6 with a period of 28 fs'."""
         period, displacement = fastest
         if math.isinf(period):
             return "nothing that pulls back"

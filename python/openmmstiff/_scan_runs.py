@@ -11,6 +11,7 @@ import openmm
 from openmm import app, unit
 
 from . import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, addPairsFromTopology
+from ._topology import find_unrecognized
 from .sampling import GAS_CONSTANT, MIN_BLOCKS, computeTemperature, countFreedom, sample
 
 # Integrators and steps [ps] of the equilibration; the next if one fails. The longest comes furthest from the start.
@@ -136,10 +137,10 @@ def _begin(task):
     """The Context of a run."""
     integrator = _create_integrator(task)
     context = _create_context(task, integrator)
-    if MassPenaltyIntegrator.isinstance(integrator) and task.topology.getNumBonds() > 0 \
-            and integrator.computeNumPenalizedPairs() == 0:
+    bonds = find_unrecognized(task.topology, context.getSystem())
+    if MassPenaltyIntegrator.isinstance(integrator) and integrator.getNumPairs() == 0 and bonds:
         integrator = _create_integrator(task)
-        addPairsFromTopology(integrator, task.topology, context.getSystem(), task.positions)
+        addPairsFromTopology(integrator, task.topology, context.getSystem(), task.positions, atoms=set().union(*bonds))
         context = _create_context(task, integrator)
     return context
 

@@ -93,16 +93,11 @@ def addPairsFromTopology(integrator, topology, system, positions=None, bondStiff
         raise ValueError(f"addPairsFromTopology: the penalized period is {period} ps. Choose the step size first")
     atoms = list(topology.atoms())
     bonds = [(bond[0].index, bond[1].index) for bond in topology.bonds()]
-    neighbours = [[] for _ in atoms]
-    for i, j in bonds:
-        neighbours[i].append(j)
-        neighbours[j].append(i)
+    neighbours = find_neighbours(bonds, len(atoms))
     masses = [system.getParticleMass(atom.index).value_in_unit(MASS) for atom in atoms]
     _check_bonds(atoms, chosen, neighbours, masses)
     _check_order(atoms, neighbours, masses)
-    angles = [(i, j, vertex) for vertex, bound in enumerate(neighbours) for place, i in enumerate(bound)
-              for j in bound[:place] if chosen.issuperset((i, j, vertex))
-              and (positions is None or _sine(positions, i, vertex, j) > MIN_SINE)]
+    angles = find_angles(neighbours, positions, chosen)
     distances = _movable([bond for bond in bonds if chosen.issuperset(bond)] + angles, system, masses)
     constants = [_typical(each, atoms) for each in distances]
     given = [bondStiffness if len(each) == 2 else angleStiffness for each in distances]
@@ -119,6 +114,41 @@ def addPairsFromTopology(integrator, topology, system, positions=None, bondStiff
         if inertia > 0:
             added.append(integrator.addPair(i, j, inertia))
     return added
+
+
+def find_neighbours(bonds, count):
+    """The atoms that each of some atoms is bonded to."""
+    neighbours = [[] for _ in range(count)]
+    for i, j in bonds:
+        neighbours[i].append(j)
+        neighbours[j].append(i)
+    return neighbours
+
+
+def find_angles(neighbours, positions=None, chosen=None):
+    """
+    The angles (i, j, vertex) that their 1-3 distances tell: those that are bent, all if there are no positions. Of the
+    chosen atoms alone if these are given, a set.
+    """
+    return [(i, j, vertex) for vertex, bound in enumerate(neighbours) for place, i in enumerate(bound)
+            for j in bound[:place] if (chosen is None or chosen.issuperset((i, j, vertex)))
+            and (positions is None or _sine(positions, i, vertex, j) > MIN_SINE)]
+
+
+def find_bonded(system):
+    """The pairs of particles in the bonded forces of a System that are recognized, a set of frozensets."""
+    return {frozenset(force.getBondParameters(i)[:2]) for force in system.getForces()
+            if isinstance(force, (openmm.HarmonicBondForce, openmm.CustomBondForce))
+            for i in range(force.getNumBonds())}
+
+
+def find_unrecognized(topology, system):
+    """The bonds (i, j) of a Topology that are in no such force and not constrained; those that cannot move left out."""
+    known = find_bonded(system) | {frozenset(system.getConstraintParameters(i)[:2])
+                                   for i in range(system.getNumConstraints())}
+    bonds = {tuple(sorted((bond[0].index, bond[1].index))) for bond in topology.bonds()}
+    return sorted(bond for bond in bonds if frozenset(bond) not in known
+                  and any(system.getParticleMass(i)._value > 0 for i in bond))
 
 
 def _chosen(atoms, topology):

@@ -395,8 +395,8 @@ def scan(system, topology, positions, integrators=DEFAULT, temperature=300, fric
 
     All runs start from the same state: the positions are minimized, then equilibrated with MassPenaltyLangevin at 4 fs,
     or with LangevinMiddle at 1 fs if that fails, at a friction of 20/ps. Velocities are drawn anew, and a fifth of each
-    run is not counted. MassPenaltyLangevin, if it finds no bonded forces that it knows, gets the pairs of
-    addPairsFromTopology(). A run that fails is a result, too.
+    run is not counted. MassPenaltyLangevin gets the pairs of addPairsFromTopology() for the bonds of the Topology that
+    are in no bonded force that it knows. A run that fails is a result, too.
 
     Parameters
     ----------

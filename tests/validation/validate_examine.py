@@ -12,6 +12,7 @@ from openmm import app, unit
 
 from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator,
                          addPairsFromTopology, examine)
+from openmmstiff._topology import find_unrecognized
 from openmmstiff.sampling import Samples, blockedError, sample
 from openmmstiff.tasks import runTasks
 
@@ -128,7 +129,7 @@ def run(task: tuple[str, str, float, int]) -> tuple[float, float] | str:
     made = INTEGRATORS[integrator](TEMPERATURE, FRICTION, step)
     made.setRandomNumberSeed(1)
     topology, system, platform = before.topology, before.system, before.context.getPlatform()
-    if integrator == "MassPenaltyLangevinIntegrator" and needs_pairs(system):
+    if integrator == "MassPenaltyLangevinIntegrator" and find_unrecognized(topology, system):
         addPairsFromTopology(made, topology, system, positions)
     simulation = app.Simulation(topology, system, made, platform)
     simulation.context.setPositions(state.getPositions())
@@ -139,10 +140,6 @@ def run(task: tuple[str, str, float, int]) -> tuple[float, float] | str:
     except (mm.OpenMMException, FloatingPointError) as error:
         return f"fails after {simulation.context.getTime()._value:.3g} ps ({str(error).split('.')[0][:60]})"
     return float(found.temperature.mean()), blockedError(found.temperature)
-
-
-def needs_pairs(system: mm.System) -> bool:
-    return not any(isinstance(force, (mm.HarmonicBondForce, mm.CustomBondForce)) for force in system.getForces())
 
 
 def main() -> int:
