@@ -6,13 +6,11 @@ which the line of the integrator is changed: LangevinMiddleIntegrator at a small
 MTSLangevinIntegrator, which evaluates the bonded forces more often than the others, the alternative. The waters of
 AMOEBA are flexible, and a step costs so much that what an integrator does in the host's memory does not count.
 """
-from time import perf_counter
-
 import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
-from openmmstiff.sampling import GAS_CONSTANT, blockedError
+from openmmstiff.sampling import Samples, blockedError, sample
 
 from any_platform import find_platforms, simulate
 from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
@@ -23,6 +21,7 @@ CUTOFF = 0.7               # nm, of PME and of the van der Waals forces
 CONTAINER = 0.6, 1000.0    # nm and kJ/mol/nm^2: oxygens outside of a sphere are drawn back by a spring
 POLARIZATION_TOLERANCE = 1e-5
 NONBONDED, BONDED, OUTSIDE = 0, 1, 2  # groups: polarizable and van der Waals forces; bonds, angles; the container
+ENERGIES = {"nonbonded": {NONBONDED}, "bonded": {BONDED}}
 EQUILIBRATION = {27: (0.001, 10.0), 216: (0.001, 1.0)}  # step and time, ps
 SETTLING_TIME = {27: 10.0, 216: 0.5}  # ps, with each run's own integrator
 REFERENCE_STEP = {27: 0.5, 216: 1.0}  # fs
@@ -74,42 +73,23 @@ def mts_langevin(temperature: float, friction: float, step: float) -> mm.Integra
     return mm.MTSLangevinIntegrator(temperature, friction, step, [(NONBONDED, 1), (BONDED, inner), (OUTSIDE, inner)])
 
 
-def run(simulation: app.Simulation, ps: float, settling: float, label: str):
-    """Settle, then sample.
+def measure(state: mm.State) -> dict[str, np.ndarray]:
+    """O-H lengths (nm) and H-O-H angles (degrees) of each molecule."""
+    molecules = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer).reshape(-1, 3, 3)
+    bonds = molecules[:, 1:] - molecules[:, :1]
+    lengths = np.linalg.norm(bonds, axis=2)
+    angles = np.degrees(np.arccos((bonds[:, 0] * bonds[:, 1]).sum(axis=1) / lengths.prod(axis=1)))
+    return {"lengths": lengths.ravel(), "angles": angles}
 
-    Energies per water (kJ/mol) and temperatures (K), one each a sample; O-H lengths (nm) and H-O-H angles (degrees) of
-    each molecule, one row a sample; and ms per step.
-    """
-    context, integrator = simulation.context, simulation.integrator
-    system = context.getSystem()
-    waters = system.getNumParticles() // 3
-    degrees = 9 * waters - 3 * any(isinstance(force, mm.CMMotionRemover) for force in system.getForces())
-    step = integrator.getStepSize().value_in_unit(unit.picosecond)
+
+def run(simulation: app.Simulation, ps: float, settling: float, label: str) -> Samples:
+    """Settle, then sample."""
+    step = simulation.integrator.getStepSize().value_in_unit(unit.picosecond)
     burst, samples = max(1, round(SAMPLE_INTERVAL / step)), round(ps / SAMPLE_INTERVAL)
-    energies, temperatures, seconds = np.empty((2, samples)), np.empty(samples), np.empty(samples)
-    lengths, angles = np.empty((samples, 2 * waters)), np.empty((samples, waters))
-    with progress_bar(label, samples) as bar:
-        for _ in range(round(settling / step / burst)):
-            integrator.step(burst)
-        for i in range(samples):
-            begin = perf_counter()
-            integrator.step(burst)
-            state = context.getState(positions=True)  # waits for the device
-            seconds[i] = perf_counter() - begin
-            molecules = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer).reshape(waters, 3, 3)
-            state = context.getState(energy=True)
-            kinetic = state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)
-            whole, bonded, outside = (
-                each.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole)
-                for each in (state, *(context.getState(energy=True, groups={group}) for group in (BONDED, OUTSIDE))))
-            energies[:, i] = (whole - bonded - outside) / waters, bonded / waters
-            temperatures[i] = 2 * kinetic / (degrees * GAS_CONSTANT)
-            bonds = molecules[:, 1:] - molecules[:, :1]
-            norms = np.linalg.norm(bonds, axis=2)
-            lengths[i] = norms.ravel()
-            angles[i] = np.degrees(np.arccos((bonds[:, 0] * bonds[:, 1]).sum(axis=1) / norms.prod(axis=1)))
-            bar.update()
-    return energies, temperatures, lengths, angles, 1e3 * np.median(seconds) / burst
+    settling_steps = burst * round(settling / step / burst)
+    with progress_bar(label, settling_steps + burst * samples) as bar:
+        advance(simulation.integrator, settling_steps, bar.update)
+        return sample(simulation.context, burst, samples, groups=ENERGIES, observe=measure, progress=bar.update)
 
 
 def deviation_with_error(values: np.ndarray, digits: int) -> str:
@@ -164,11 +144,12 @@ def main():
     for i, (label, make, fs) in enumerate(runs):
         integrator = make(TEMPERATURE, options.friction, fs / 1000)
         simulation = simulate(box, system, positions, integrator, platform, options.seed + i)
-        (nonbonded, bonded), temperatures, lengths, angles, milliseconds = run(
-            simulation, options.time, SETTLING_TIME[waters], label)
+        found = run(simulation, options.time, SETTLING_TIME[waters], label)
+        lengths, angles = found.observed["lengths"], found.observed["angles"]
         print(columns.format(
-            label, f"{fs:g}", f"{milliseconds:.2f}", f"{1000 / fs:.0f}", with_error(temperatures, 1),
-            with_error(nonbonded, 2), with_error(bonded, 3), with_error(1000 * lengths.mean(axis=1), 3),
+            label, f"{fs:g}", f"{1000 * found.seconds / found.steps:.2f}", f"{1000 / fs:.0f}",
+            with_error(found.temperature, 1), with_error(found.energies["nonbonded"] / waters, 2),
+            with_error(found.energies["bonded"] / waters, 3), with_error(1000 * lengths.mean(axis=1), 3),
             deviation_with_error(1000 * lengths, 3), with_error(angles.mean(axis=1), 2),
             deviation_with_error(angles, 3)).rstrip(), flush=True)
     print("\n+-: one standard error by blocking; on runs of a few ps it is a lower bound.")

@@ -12,9 +12,10 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
-from openmmstiff.sampling import blockedError, sample
+from openmmstiff.sampling import sample
 
 from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
+from tip3p_water import TEMPERATURE, with_error
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of tblite: more do not pay for a small molecule
 HEAVY_ATOMS = {  # of the solute, Angstrom
@@ -23,7 +24,6 @@ HEAVY_ATOMS = {  # of the solute, Angstrom
             ("O", 3.601, 6.653, 0)),
     "NME": (("N", 5.846, 6.835, 0), ("C", 5.737, 8.286, 0)),
 }
-TEMPERATURE = 300.0         # K
 EDGE = 2.2                  # nm, of the box: 320 waters or so
 CUTOFF = 0.9                # nm
 EQUILIBRATION = (20.0, 0.001, 5.0)      # friction (1/ps), step and time (ps), by the force field alone
@@ -84,10 +84,6 @@ class Lengths:
         x = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
         return {kind: np.linalg.norm(x[np.array(bonds)[:, 0]] - x[np.array(bonds)[:, 1]], axis=1)
                 for kind, bonds in self.kinds.items()}
-
-
-def with_error(series: np.ndarray, digits: int) -> str:
-    return f"{series.mean():.{digits}f}+-{blockedError(series):.{digits}f}"
 
 
 def mean_and_deviation(lengths: np.ndarray) -> str:
