@@ -270,6 +270,24 @@ def test_mass_penalty_without_bonded_forces_takes_those_of_the_topology():
     assert run.pairs == SPRINGS and run.samples is not None
 
 
+def test_mass_penalty_takes_from_the_topology_what_no_bonded_force_has():
+    """The first bond, of another force, as in a mixed system. Bonds that are recognized and slow get no pairs."""
+    for stiffness, expected in (4.6e5, SPRINGS), (10.0, 1):
+        topology, positions, system = springs()
+        bonds = system.getForce(0)
+        custom = openmm.CustomCompoundBondForce(2, "230000*(distance(p1, p2) - 0.1)^2")
+        custom.addBond([0, 1])
+        system.addForce(custom)
+        others = openmm.HarmonicBondForce()
+        for i in range(1, bonds.getNumBonds()):
+            others.addBond(*bonds.getBondParameters(i)[:3], stiffness)
+        system.removeForce(0)
+        system.addForce(others)
+        run, = scan(system, topology, positions, ["MassPenaltyLangevin"], steps=[4], time=0.1,
+                    platform="Reference").runs
+        assert run.pairs == expected
+
+
 def test_integrator_of_ones_own():
     topology, positions, system = springs()
     result = scan(system, topology, positions, {"nose": openmm.NoseHooverIntegrator(300, 50, 0.001)}, steps=[1],
