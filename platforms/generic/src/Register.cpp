@@ -1,4 +1,4 @@
-#include "GenericHost.h"
+#include "stiffgeneric/GenericHost.h"
 #include "openmm/PluginInitializer.h"
 #include "openmmstiff/internal/PlatformKernels.h"
 #include "openmmstiff/internal/Version.h"
