@@ -37,6 +37,10 @@ public:
         return true;
     }
 
+    /** Whether update() has nothing to do. */
+    template <class Present> bool isUpToDate(const Present& present) const {
+        return upToDate && settings == present;
+    }
     /** The System may have changed. */
     void forget() {
         upToDate = false;

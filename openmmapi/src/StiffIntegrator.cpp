@@ -155,6 +155,7 @@ void StiffIntegrator::step(int steps) {
             bool stateModified = updateContextState();
             advance(stateModified);
         }
+        kernel.getAs<StiffStepKernel>().finishSteps(*context);
     }
     catch (const StepFailure& failure) {
         const std::string known = describeStiffMotion();

@@ -56,6 +56,11 @@ public:
     virtual void beginSteps() = 0;
     virtual void endSteps() = 0;
     /**
+     * Called after the last of these steps: what a device has not said yet about them is thrown now.
+     */
+    virtual void finishSteps(OpenMM::ContextImpl&) {
+    }
+    /**
      * Called when forces have acted on the Context before a step: velocities may have changed.
      *
      * @param onPositions   whether positions or box vectors have changed

@@ -1,5 +1,41 @@
 #include "stiffcommon/DeviceKernels.h"
+#include "DeviceMassPenaltyKernel.h"
+#include "openmm/KernelFactory.h"
 #include "openmmstiff/internal/PlatformKernels.h"
+#include "stiffgeneric/GenericHost.h"
+#include "stiffthreaded/ThreadedKernels.h"
+#include <memory>
+#include <string>
 
-void stiffcommon::registerDeviceKernels(const char*, FindDevice) {
+using namespace OpenMM;
+using namespace stiffcommon;
+
+namespace {
+
+/** Creates kernels that work on a device, and those for any platform for integrators that have none. */
+class DeviceKernelFactory : public KernelFactory {
+public:
+    DeviceKernelFactory(FindDevice findDevice, KernelFactory* anyPlatform)
+            : findDevice(findDevice), anyPlatform(anyPlatform) {
+    }
+    KernelImpl* createKernelImpl(std::string name, const Platform& platform, ContextImpl& context) const override {
+        if (name == DeviceMassPenaltyKernel::Name())
+            return new DeviceMassPenaltyKernel(name, platform, context, findDevice(context), *anyPlatform);
+        return anyPlatform->createKernelImpl(name, platform, context);
+    }
+
+private:
+    const FindDevice findDevice;
+    const std::unique_ptr<KernelFactory> anyPlatform;
+};
+
+} // namespace
+
+void stiffcommon::registerDeviceKernels(const char* platformName, FindDevice findDevice) {
+    const auto kernels = stiffthreaded::getThreadedKernels([](ContextImpl& context) {
+        return std::unique_ptr<stiffthreaded::Host>(std::make_unique<stiffgeneric::GenericHost>(context));
+    });
+    OpenMMStiff::registerKernels(platformName, new DeviceKernelFactory(findDevice, kernels.factory),
+                                 std::string("on the device; large molecules through the host's memory: threads, ") +
+                                         kernels.instructions);
 }

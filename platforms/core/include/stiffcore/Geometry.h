@@ -28,14 +28,20 @@ template <class Real> auto isFinite(const Real& x) {
     return difference <= Real(0);
 }
 
+/** The type of what all lanes of a Real have in common, such as the step size. */
+template <class Real> struct UniformTraits { using Type = double; };
+template <class Real> using UniformOf = typename UniformTraits<Real>::Type;
+/** Whether operations on a Real are recorded, see Traced, so that it has no value. */
+template <class Real> constexpr bool isRecorded = false;
+
 /**
  * Displacements in the periodic box, by the minimum image convention for OpenMM's reduced triclinic boxes.
  */
-struct Box {
+template <class Number> struct BasicBox {
     /// The box vectors [nm], one a row; lower triangular.
-    double vectors[3][3];
+    Number vectors[3][3];
 
-    bool operator==(const Box& other) const {
+    bool operator==(const BasicBox& other) const {
         return std::equal(&vectors[0][0], &vectors[0][0] + 9, &other.vectors[0][0]);
     }
 
@@ -49,11 +55,14 @@ struct Box {
         return delta;
     }
 };
+using Box = BasicBox<double>;
+/** The box that goes with positions of a type. */
+template <class Real> using BoxFor = BasicBox<UniformOf<Real>>;
 
 /** The displacement from one of some positions to another. */
 template <class Scalar>
 Vector3<Scalar> displacement(const std::vector<Vector3<Scalar>>& positions, int from, int to, bool periodic,
-                             const Box& box) {
+                             const BoxFor<Scalar>& box) {
     const Vector3<Scalar> d = positions[to] - positions[from];
     return periodic ? box.minimumImage(d) : d;
 }

@@ -56,6 +56,10 @@ public:
         return true;
     }
 
+    /** Whether prepare() has nothing to do. */
+    bool areCurrent(const Integrator& integrator) const {
+        return arrangedAsKept && this->areArranged() && kept.isUpToDate(integrator);
+    }
     /** The pairs as they will be after the next prepare(). */
     Pairs getNextPairs(const Integrator& integrator) {
         return choose(Settings(integrator));

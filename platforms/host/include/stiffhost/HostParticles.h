@@ -77,10 +77,14 @@ public:
         catch (...) {
             state.changePositions() = savedPositions;
             state.changeVelocities() = savedVelocities;
-            requireFinite(savedPositions, "position", "setPositions()", className);
-            requireFinite(savedVelocities, "velocity", "setVelocities()", className);
+            requireFiniteState(className);
             throw;
         }
+    }
+    /** Throw an exception if the state that a step begins with is not finite. */
+    void requireFiniteState(const std::string& className) const {
+        requireFinite(state.positions(), "position", "setPositions()", className);
+        requireFinite(state.velocities(), "velocity", "setVelocities()", className);
     }
 
     /** a <- M^-1 F; 0 for massless particles */
@@ -158,10 +162,12 @@ public:
     /** Throw an exception if a velocity, or its square, is not finite after a step. */
     void requireFiniteVelocities(const std::string& className, double stepSize) const {
         const int place = findNotFinite(state.velocities());
-        if (place < 0)
-            return;
+        if (place >= 0)
+            refuseVelocity(place, className, stepSize);
+    }
+    [[noreturn]] static void refuseVelocity(int particle, const std::string& className, double stepSize) {
         std::stringstream message;
-        message << className << ": the velocity of particle " << place
+        message << className << ": the velocity of particle " << particle
                 << " is not finite, or its square is not, after a step of " << stepSize
                 << " ps. Use a smaller step size, or minimize the energy first."
                 << " The positions and velocities are those before the step";

@@ -5,14 +5,16 @@
 #include "HostPairs.h"
 #include "LastStep.h"
 #include "PenalizedVelocities.h"
+#include "SharedKernels.h"
 #include "SimTKOpenMMRealType.h"
 #include "openmm/AndersenThermostat.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
-#include "stiffcore/methods/Drift.h"
 #include "stiffcore/methods/ExtendedMass.h"
+#include "stiffcore/methods/PenaltyStep.h"
+#include <algorithm>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -27,9 +29,8 @@ namespace stiffhost {
  * Between steps the auxiliary velocities are w = G(x) v and the auxiliary coordinates z = s(x), so that a step starts
  * from the positions and velocities of the Context alone.
  */
-template <class Backend>
-class MassPenaltyKernel : public HostKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel> {
-    using Base = HostKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel>;
+template <class Backend> class MassPenaltyKernel : public HostKernel<Backend, SharedMassPenaltyKernel> {
+    using Base = HostKernel<Backend, SharedMassPenaltyKernel>;
     using Base::backend, Base::className, Base::particles, Base::state;
     using typename Base::Turn;
 
@@ -81,12 +82,7 @@ public:
             particles.drift(h, free);
             move([&](const auto& batch, auto& work) {
                 gather(batch, components(accelerations), work.a);
-                kick(batch, 0.5 * h, work);
-                auto converged = driftTied(batch, 0.5 * h, tolerance, box, work);
-                stiffcore::tieVelocities(batch, work);
-                converged = converged & driftTied(batch, 0.5 * h, tolerance, box, work);
-                stiffcore::tieVelocities(batch, work);
-                return converged;
+                return moveVerlet(batch, {h, tolerance, 0, 0, false}, box, work);
             });
             state.computeVirtualSites();
             computeAccelerations();
@@ -104,6 +100,7 @@ public:
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         const double kT = BOLTZ * integrator.getTemperature();
         const stiffcore::OrnsteinUhlenbeck heatBath(integrator.getFriction(), kT, h);
+        const bool metricCorrection = integrator.getMetricCorrection();
         const stiffcore::Box box = state.box();
         const std::vector<int>* free = pairs.getFreeParticles();
         velocities.orUndo([&] {
@@ -116,16 +113,10 @@ public:
             particles.drift(0.5 * h, free);
             move([&](const auto& batch, auto& work) {
                 gather(batch, components(accelerations), work.a);
-                if (integrator.getMetricCorrection())
-                    addMetricForces(batch, kT, work);
-                kick(batch, h, work);
-                auto converged = driftTied(batch, 0.5 * h, tolerance, box, work);
-                gather(batch, noise, work.noise);
-                gatherTerms(batch, pairNoise, work.pairNoise);
-                stiffcore::thermalize(batch, heatBath.decay, work);
-                converged = converged & driftTied(batch, 0.5 * h, tolerance, box, work);
-                stiffcore::tieVelocities(batch, work);
-                return converged;
+                return moveLangevin(batch, {h, tolerance, kT, heatBath.decay, metricCorrection}, box, work, [&] {
+                    gather(batch, noise, work.noise);
+                    gatherTerms(batch, pairNoise, work.pairNoise);
+                });
             });
             state.computeVirtualSites();
             particles.requireFiniteVelocities(className, h);
@@ -158,6 +149,40 @@ public:
             lastStep.forget();
         if (changed == OpenMM::State::Energy)
             pairs.forgetParameters();
+    }
+
+    // What a device asks for that takes the steps.
+
+    bool arePairsCurrent(const Integrator& integrator) override {
+        return pairs.areCurrent(integrator);
+    }
+    const std::vector<OpenMMStiff::PenalizedPair>& getTiedPairs() const override {
+        return pairs.getPairs();
+    }
+    void stepsHaveBeenTaken() override {
+        const Turn turn(state);
+        velocities.areTied();
+        lastStep.forget();
+    }
+    void stepHasFailed(const Vectors& positions, const Vectors& oldVelocities, bool wasFirst) override {
+        const Turn turn(state);
+        state.changePositions() = positions;
+        state.changeVelocities() = oldVelocities;
+        state.computeVirtualSites();
+        lastStep.forget();
+        if (wasFirst)
+            velocities.undoFollow();
+        else
+            velocities.areTied();
+        particles.requireFiniteState(className);
+    }
+    void refuseBlock(const std::vector<int>& block) const override {
+        const std::vector<double>& masses = particles.getMasses();
+        refuseLengths(describeMolecule(
+                block, std::count_if(block.begin(), block.end(), [&](int particle) { return masses[particle] > 0; })));
+    }
+    void refuseVelocity(int particle) const override {
+        particles.refuseVelocity(particle, className, integrator->getStepSize());
     }
 
     // Stiffnesses that were taken from positions decide on the inertias, so they have to be those of the run resumed.
@@ -227,10 +252,13 @@ private:
             scatter(batch, workspace.v, v);
             return succeeded;
         });
-        if (failed.empty())
-            return;
+        if (!failed.empty())
+            refuseLengths(failed);
+    }
+
+    [[noreturn]] void refuseLengths(const std::string& molecule) const {
         std::stringstream message;
-        message << className << ": the bond lengths and constraints of " << failed
+        message << className << ": the bond lengths and constraints of " << molecule
                 << " cannot be solved for after a step of " << integrator->getStepSize()
                 << " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
                    " before the step";

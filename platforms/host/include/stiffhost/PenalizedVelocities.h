@@ -116,15 +116,19 @@ public:
             particles.orRestore(className, step);
         }
         catch (...) {
-            if (!undo.velocities.empty()) {
-                state.changeVelocities().swap(undo.velocities);
-                known = undo.known;
-                if (undo.own)
-                    pairs.restore(undo.pairs);
-                undo = Undo();
-            }
+            undoFollow();
             throw;
         }
+    }
+    /** Let velocities be what, and whose, they were before follow(). */
+    void undoFollow() {
+        if (undo.velocities.empty())
+            return;
+        state.changeVelocities().swap(undo.velocities);
+        known = undo.known;
+        if (undo.own)
+            pairs.restore(undo.pairs);
+        undo = Undo();
     }
 
     /**

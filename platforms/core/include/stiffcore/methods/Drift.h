@@ -1,6 +1,7 @@
 #ifndef STIFFCORE_METHODS_DRIFT_H_
 #define STIFFCORE_METHODS_DRIFT_H_
 
+#include "../batch/Control.h"
 #include "../linear/DenseLu.h"
 #include "ExtendedMass.h"
 #include <Eigen/SparseLU>
@@ -34,7 +35,8 @@ constexpr double slowConvergence = 0.3;
  * Directions are computed if the method needs them.
  */
 template <bool withDirections, class Real>
-auto computeResidual(const PairBatch<Real>& batch, double tolerance, const Box& box, PairWorkspace<Real>& work) {
+auto computeResidual(const PairBatch<Real>& batch, UniformOf<Real> tolerance, const BoxFor<Real>& box,
+                     PairWorkspace<Real>& work) {
     using std::abs;
     computeLengths<withDirections>(batch, box, work);
     MaskOf<Real> converged(true);
@@ -54,25 +56,30 @@ template <class Real> void applyCorrection(const PairBatch<Real>& batch, PairWor
 
 /** Newton's method for small blocks, all lanes at once; the last correction takes the factors of the one before. */
 template <class Real>
-[[gnu::flatten]] auto iterateSmall(const PairBatch<Real>& batch, double tolerance, const Box& box,
+[[gnu::flatten]] auto iterateSmall(const PairBatch<Real>& batch, UniformOf<Real> tolerance, const BoxFor<Real>& box,
                                    PairWorkspace<Real>& work) {
     const int n = batch.numRows();
     Real* A = work.newtonMatrix.data();
-    for (int iteration = 0;; iteration++) {
-        const auto converged = computeResidual<true>(batch, tolerance, box, work);
-        const bool last = (iteration == maxDriftIterations || findFalse<Real>(converged, batch.count) < 0);
-        if (iteration == 0 || !last) {
+    UniformOf<Real> iteration = 0;
+    MaskOf<Real> converged(false);
+    auto iterate = [&] {
+        converged = computeResidual<true>(batch, tolerance, box, work);
+        const auto last = (iteration >= maxDriftIterations) | Control<Real>::all(converged, batch.count);
+        auto factor = [&] {
             std::fill_n(A, n * n, Real(0));
             visitProduct(batch, work.gradients, work.gradientsBefore, batch.added,
                          [&](int p, int q, const Real& value) { A[p * n + q] += value; });
             n == 3 ? DenseLu<Real, 3>::factor(A, n) : DenseLu<Real>::factor(A, n);
-        }
+        };
+        Control<Real>::when((iteration <= 0) | !last, factor, work.newtonMatrix);
         Real* correction = work.correction.data();
         n == 3 ? DenseLu<Real, 3>::solve(A, n, correction) : DenseLu<Real>::solve(A, n, correction);
         applyCorrection(batch, work);
-        if (last)
-            return converged;
-    }
+        iteration += 1;
+        return last;
+    };
+    Control<Real>::repeat(iterate, iteration, work.x, work.multipliers, work.newtonMatrix, converged);
+    return converged;
 }
 
 /**
@@ -135,9 +142,11 @@ inline bool iterateLarge(const PairBatch<double>& batch, double tolerance, const
  * @return in which lanes the solve converged
  */
 template <class Real>
-auto driftTied(const PairBatch<Real>& batch, double t, double tolerance, const Box& box, PairWorkspace<Real>& work) {
+auto driftTied(const PairBatch<Real>& batch, UniformOf<Real> t, UniformOf<Real> tolerance, const BoxFor<Real>& box,
+               PairWorkspace<Real>& work) {
+    using std::max;
     const int n = batch.numRows();
-    tolerance = std::max(tolerance, minDriftTolerance);
+    tolerance = max(tolerance, UniformOf<Real>(minDriftTolerance));
     for (int p = 0; p < n; p++) {
         work.z[p] = (batch.row(p).constrained ? batch.lengths[p] : Real(work.r[p] + t * work.w[p]));
         work.multipliers[p] = 0;

@@ -19,7 +19,7 @@ namespace stiffcore {
 
 /** Compute the lengths of the pairs at work.x and, if asked for, their directions. */
 template <bool withDirections, class Real>
-void computeLengths(const PairBatch<Real>& batch, const Box& box, PairWorkspace<Real>& work) {
+void computeLengths(const PairBatch<Real>& batch, const BoxFor<Real>& box, PairWorkspace<Real>& work) {
     using std::sqrt;
     const double tiny = 1e-200; // two particles in one place have no direction: 0
     const Vector3<Real>* x = work.x.data();
@@ -62,7 +62,7 @@ template <class Real> [[gnu::flatten]] void factorThere(const PairBatch<Real>& b
 }
 
 /** Get ready for what takes place at work.x: compute the directions, and factor A. */
-template <class Real> void arrive(const PairBatch<Real>& batch, const Box& box, PairWorkspace<Real>& work) {
+template <class Real> void arrive(const PairBatch<Real>& batch, const BoxFor<Real>& box, PairWorkspace<Real>& work) {
     computeLengths<true>(batch, box, work);
     factorThere(batch, work);
 }
@@ -75,21 +75,28 @@ template <class Real> [[gnu::flatten]] void tieVelocities(const PairBatch<Real>&
         work.w[p] -= batch.inverseInertias[p] * work.multipliers[p];
 }
 
-/** Take positions and velocities of a batch from those of the whole System, with the rates w = G v. */
+/** Begin at work.x with the velocities work.v: compute the directions, and the rates w = G v. */
 template <class Real>
-[[gnu::flatten]] void loadTied(const PairBatch<Real>& batch, const double* x, const double* v, const Box& box,
-                               PairWorkspace<Real>& work) {
-    gather(batch, x, work.x);
-    gatherVelocities(batch, v, work.v);
+[[gnu::flatten]] void beginTied(const PairBatch<Real>& batch, const BoxFor<Real>& box, PairWorkspace<Real>& work) {
     computeLengths<true>(batch, box, work);
     for (int p = 0; p < batch.numRows(); p++)
         work.w[p] =
                 (batch.row(p).constrained ? Real(0) : computeRate(batch.row(p), work.gradients.data(), work.v.data()));
 }
 
+/** The same with positions and velocities of the whole System. */
+template <class Real>
+void loadTied(const PairBatch<Real>& batch, const double* x, const double* v, const Box& box,
+              PairWorkspace<Real>& work) {
+    gather(batch, x, work.x);
+    gatherVelocities(batch, v, work.v);
+    beginTied(batch, box, work);
+}
+
 /** The same, and factor A. */
 template <class Real>
-void load(const PairBatch<Real>& batch, const double* x, const double* v, const Box& box, PairWorkspace<Real>& work) {
+void load(const PairBatch<Real>& batch, const double* x, const double* v, const BoxFor<Real>& box,
+          PairWorkspace<Real>& work) {
     loadTied(batch, x, v, box, work);
     factorThere(batch, work);
 }
@@ -136,7 +143,8 @@ template <class Real>
  * accelerations work.a. A_cc is the part of A that belongs to constraints: constrained molecules are sampled as by any
  * other integrator, which is with the bias of their constraints.
  */
-template <class Real> void addMetricForces(const PairBatch<Real>& batch, double kT, PairWorkspace<Real>& work) {
+template <class Real>
+void addMetricForces(const PairBatch<Real>& batch, UniformOf<Real> kT, PairWorkspace<Real>& work) {
     if (!batch.pattern->hasPenalized)
         return;
     addDeterminantForces(batch, Real(kT), false, work);
@@ -150,14 +158,14 @@ template <class Real> void addMetricForces(const PairBatch<Real>& batch, double 
 }
 
 /** v <- v + t a, tied. */
-template <class Real> void kick(const PairBatch<Real>& batch, double t, PairWorkspace<Real>& work) {
+template <class Real> void kick(const PairBatch<Real>& batch, UniformOf<Real> t, PairWorkspace<Real>& work) {
     for (int i = 0; i < batch.numMobile; i++)
         work.v[i] += work.a[i] * Real(t);
     tieVelocities(batch, work);
 }
 
 /** The Ornstein-Uhlenbeck flow of v and w, tied. The noise of both has been gathered. */
-template <class Real> void thermalize(const PairBatch<Real>& batch, double decay, PairWorkspace<Real>& work) {
+template <class Real> void thermalize(const PairBatch<Real>& batch, UniformOf<Real> decay, PairWorkspace<Real>& work) {
     for (int i = 0; i < batch.numMobile; i++)
         work.v[i] = work.v[i] * Real(decay) + work.noise[i];
     for (int p = 0; p < batch.numRows(); p++)

@@ -1,6 +1,7 @@
 #ifndef STIFFCORE_METHODS_FAST_FLOW_H_
 #define STIFFCORE_METHODS_FAST_FLOW_H_
 
+#include "../batch/Control.h"
 #include "../terms/StiffBatch.h"
 
 /**
@@ -16,39 +17,52 @@ namespace stiffcore {
  * @param numMicroSteps   the number of Verlet steps, at least 1
  */
 template <class Real>
-[[gnu::flatten]] void flowFast(const StiffBatch<Real>& batch, double t, int numMicroSteps, const Box& box,
-                               StiffWorkspace<Real>& work) {
-    const double d = t / numMicroSteps;
-    auto kick = [&](double time) {
+[[gnu::flatten]] void flowFast(const StiffBatch<Real>& batch, UniformOf<Real> t, UniformOf<Real> numMicroSteps,
+                               const BoxFor<Real>& box, StiffWorkspace<Real>& work) {
+    const UniformOf<Real> d = t / numMicroSteps;
+    auto kick = [&](UniformOf<Real> time) {
         computeStiffForces(batch, box, work);
         for (int i = 0; i < batch.numMobile; i++)
             work.v[i] += work.forces[i] * Real(batch.inverseMasses[i] * time);
     };
     kick(0.5 * d);
-    for (int step = 1; step <= numMicroSteps; step++) {
+    UniformOf<Real> left = numMicroSteps;
+    auto step = [&] {
         for (int i = 0; i < batch.numMobile; i++)
             work.x[i] += work.v[i] * Real(d);
-        kick(step < numMicroSteps ? d : 0.5 * d);
-    }
+        left -= 1;
+        const auto last = left < 0.5;
+        kick(select(last, UniformOf<Real>(0.5 * d), d));
+        return last;
+    };
+    Control<Real>::repeat(step, left, work.x, work.v);
 }
 
 /**
- * Compute what is left of forces without the stiff ones, as accelerations M^-1 (F + grad V1(x)), into work.a. The
- * positions are left in work.x.
- *
- * @param x   positions [nm]
- * @param F   forces, all terms [kJ/mol/nm]
+ * What is left of forces without the stiff ones, as accelerations: M^-1 (F + grad V1(x)) in the place of F in work.a.
  */
 template <class Real>
-[[gnu::flatten]] void computeSlowAccelerations(const StiffBatch<Real>& batch, const double* x, const double* F,
-                                               const Box& box, StiffWorkspace<Real>& work) {
-    gather(batch, x, work.x);
-    gather(batch, F, work.a);
+[[gnu::flatten]] void leaveSlowAccelerations(const StiffBatch<Real>& batch, const BoxFor<Real>& box,
+                                             StiffWorkspace<Real>& work) {
     computeStiffForces(batch, box, work);
     for (int i = 0; i < batch.numMobile; i++)
         work.a[i] = (work.a[i] - work.forces[i]) * batch.inverseMasses[i];
     for (int i = batch.numMobile; i < batch.numParticles(); i++)
         work.a[i].setZero();
+}
+
+/**
+ * The same with positions and forces of the whole System. The positions are left in work.x.
+ *
+ * @param x   positions [nm]
+ * @param F   forces, all terms [kJ/mol/nm]
+ */
+template <class Real>
+void computeSlowAccelerations(const StiffBatch<Real>& batch, const double* x, const double* F, const Box& box,
+                              StiffWorkspace<Real>& work) {
+    gather(batch, x, work.x);
+    gather(batch, F, work.a);
+    leaveSlowAccelerations(batch, box, work);
 }
 
 } // namespace stiffcore

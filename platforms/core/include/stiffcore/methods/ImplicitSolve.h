@@ -16,15 +16,23 @@ namespace stiffcore {
  *                its atoms i >= j
  */
 template <class Real, class Visit>
-void visitHessian(const StiffBatch<Real>& batch, double c, const Box& box, StiffWorkspace<Real>& work, Visit&& visit) {
+void visitHarmonicHessian(const StiffBatch<Real>& batch, UniformOf<Real> c, const BoxFor<Real>& box,
+                          StiffWorkspace<Real>& work, Visit&& visit) {
     const StiffPattern& pattern = *batch.pattern;
     for (size_t t = 0; t < pattern.harmonics.size(); t++) {
         const PatternTerm& term = pattern.harmonics[t];
-        const Harmonic<Real> scaled = {c * batch.harmonics[t].k, batch.harmonics[t].s0};
+        const Harmonic<Real> scaled = {Real(c * batch.harmonics[t].k), batch.harmonics[t].s0};
         visitCoordinate(term, work.x, box, [&](const auto& coordinate) {
             addHessian(scaled, coordinate, [&](int i, int j, const Matrix3<Real>& h) { visit(term, i, j, h); });
         });
     }
+}
+
+/** The same of function terms, which are evaluated one lane after the other. */
+template <class Real, class Visit>
+void visitFunctionHessian(const StiffBatch<Real>& batch, double c, const Box& box, StiffWorkspace<Real>& work,
+                          Visit&& visit) {
+    const StiffPattern& pattern = *batch.pattern;
     for (size_t t = 0; t < pattern.functions.size(); t++) {
         const PatternFunction& term = pattern.functions[t];
         const int numAtoms = term.atoms.size(), numBlocks = numAtoms * (numAtoms + 1) / 2;
@@ -46,10 +54,19 @@ void visitHessian(const StiffBatch<Real>& batch, double c, const Box& box, Stiff
     }
 }
 
+/** The same of all terms. What is recorded has no functions. */
+template <class Real, class Visit>
+void visitHessian(const StiffBatch<Real>& batch, UniformOf<Real> c, const BoxFor<Real>& box, StiffWorkspace<Real>& work,
+                  Visit&& visit) {
+    visitHarmonicHessian(batch, c, box, work, visit);
+    if constexpr (!isRecorded<Real>)
+        visitFunctionHessian(batch, c, box, work, visit);
+}
+
 /** Fill in and factor M + c H1(x) at work.x; in which lanes it is positive definite. */
 template <class Real>
-[[gnu::flatten]] MaskOf<Real> factorImplicitMatrix(const StiffBatch<Real>& batch, double c, const Box& box,
-                                                   StiffWorkspace<Real>& work) {
+[[gnu::flatten]] MaskOf<Real> factorImplicitMatrix(const StiffBatch<Real>& batch, UniformOf<Real> c,
+                                                   const BoxFor<Real>& box, StiffWorkspace<Real>& work) {
     const StiffPattern& pattern = *batch.pattern;
     Real* values = work.hessianValues(batch);
     std::fill_n(values, pattern.hessian->getNumValues(), Real(0));
@@ -79,6 +96,16 @@ template <class Real>
             vectors[i][j] = work.solution[3 * i + j];
 }
 
+/** Solve (M + c H1(x)) a = F at work.x with the forces work.forces; in which lanes M + c H1 is positive definite. */
+template <class Real>
+MaskOf<Real> solveImplicitly(const StiffBatch<Real>& batch, UniformOf<Real> c, const BoxFor<Real>& box,
+                             StiffWorkspace<Real>& work) {
+    const MaskOf<Real> definite = factorImplicitMatrix(batch, c, box, work);
+    std::copy_n(work.forces.begin(), batch.numMobile, work.a.begin());
+    solveImplicitMatrix(batch, work, work.a);
+    return definite;
+}
+
 /** The largest component of the vectors of mobile particles. */
 template <class Real> Real largestComponent(const StiffBatch<Real>& batch, const std::vector<Vector3<Real>>& vectors) {
     using std::abs;
@@ -98,7 +125,8 @@ template <class Real> Real largestComponent(const StiffBatch<Real>& batch, const
  * @return in which lanes there is a solution
  */
 template <class Real>
-MaskOf<Real> refineSolution(const StiffBatch<Real>& batch, double c, const Box& box, StiffWorkspace<Real>& work) {
+MaskOf<Real> refineSolution(const StiffBatch<Real>& batch, double c, const BoxFor<Real>& box,
+                            StiffWorkspace<Real>& work) {
     using std::abs;
     const int maxRefinements = 10;
     const double tolerance = 1e-12; // of the residual, relative to the terms that cancel in it
@@ -157,12 +185,10 @@ template <class Real> MaskOf<Real> isRegular(const StiffBatch<Real>& batch, Stif
  */
 template <class Real>
 MaskOf<Real> solveAccelerations(const StiffBatch<Real>& batch, const double* x, const double* F, double c,
-                                bool mayBeIndefinite, const Box& box, StiffWorkspace<Real>& work, double* a) {
+                                bool mayBeIndefinite, const BoxFor<Real>& box, StiffWorkspace<Real>& work, double* a) {
     gather(batch, x, work.x);
     gather(batch, F, work.forces);
-    MaskOf<Real> solved = factorImplicitMatrix(batch, c, box, work);
-    std::copy_n(work.forces.begin(), batch.numMobile, work.a.begin());
-    solveImplicitMatrix(batch, work, work.a);
+    MaskOf<Real> solved = solveImplicitly(batch, c, box, work);
     if (mayBeIndefinite) {
         if (findFalse<Real>(solved, batch.count) >= 0)
             solved = refineSolution(batch, c, box, work);
@@ -180,8 +206,8 @@ MaskOf<Real> solveAccelerations(const StiffBatch<Real>& batch, const double* x, 
  * @return in which lanes all numbers are finite; in others w is not written
  */
 template <class Real>
-MaskOf<Real> contractThirdDerivatives(const StiffBatch<Real>& batch, const double* x, const double* a, const Box& box,
-                                      StiffWorkspace<Real>& work, double* w) {
+MaskOf<Real> contractThirdDerivatives(const StiffBatch<Real>& batch, const double* x, const double* a,
+                                      const BoxFor<Real>& box, StiffWorkspace<Real>& work, double* w) {
     const StiffPattern& pattern = *batch.pattern;
     for (int lane = 0; lane < batch.count; lane++) {
         const std::vector<int>& particles = batch.particles[lane];

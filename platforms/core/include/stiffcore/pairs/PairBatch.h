@@ -86,10 +86,8 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
     PairBatch(const PairPattern& pattern, const std::vector<const Block*>& blocks,
               const std::vector<PenalizedPair>& pairs, const std::vector<double>& masses)
             : RowBatch<Real, PatternPair>(pattern, pattern.rows, blocks, masses), pattern(&pattern) {
-        for (auto* numbers : {&inverseInertias, &lengths, &added})
+        for (auto* numbers : {&inverseInertias, &lengths})
             numbers->resize(this->numRows());
-        for (const PatternPair& pair : pattern.rows.rows)
-            inverseReducedMasses.push_back(this->inverseMasses[pair.atoms[0]] + this->inverseMasses[pair.atoms[1]]);
         if (this->sparse) {
             factoredAt = std::make_unique<std::vector<Vector3<double>>>();
             factoredAt->reserve(pattern.numParticles);
@@ -104,11 +102,28 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
                 LaneTraits<Real>::lane(inverseInertias[p], lane) = 1 / pair.inertia;
                 LaneTraits<Real>::lane(lengths[p], lane) = pair.distance;
             }
-            added[p] =
-                    this->row(p).constrained ? Real(rowRegularization * inverseReducedMasses[p]) : inverseInertias[p];
         }
+        derive();
         if (factoredAt)
             factoredAt->clear();
+    }
+
+    /** Call visit with each number in which blocks of the same build may differ. Those that follow are derive()d. */
+    template <class Visit> void visitParameters(Visit&& visit) {
+        for (int i = 0; i < this->numMobile; i++)
+            visit(this->inverseMasses[i]);
+        for (int p = 0; p < this->numRows(); p++)
+            visit(this->row(p).constrained ? lengths[p] : inverseInertias[p]);
+    }
+    void derive() {
+        this->deriveCouplings();
+        inverseReducedMasses.clear();
+        added.clear();
+        for (int p = 0; p < this->numRows(); p++) {
+            const PatternPair& pair = this->row(p);
+            inverseReducedMasses.push_back(this->inverseMasses[pair.atoms[0]] + this->inverseMasses[pair.atoms[1]]);
+            added.push_back(pair.constrained ? Real(rowRegularization * inverseReducedMasses[p]) : inverseInertias[p]);
+        }
     }
 };
 

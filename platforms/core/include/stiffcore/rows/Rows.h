@@ -97,9 +97,7 @@ template <class Real, class RowType> struct RowBatch : BlockBatch<Real> {
     RowBatch(const Pattern& pattern, const RowPattern<RowType>& rowPattern, const std::vector<const Block*>& blocks,
              const std::vector<double>& masses)
             : BlockBatch<Real>(pattern, blocks, masses), rowPattern(&rowPattern) {
-        for (const Coupling& coupling : rowPattern.schur.couplings)
-            couplings.push_back(this->inverseMasses[rowPattern.rows[coupling.p].atoms[coupling.a]] *
-                                Real(RowType::sign(coupling.a, coupling.b)));
+        deriveCouplings();
         if constexpr (std::is_same_v<Real, double>)
             if (rowPattern.isLarge())
                 sparse = std::make_unique<SparseMatrix<double>>(rowPattern.schur.layout);
@@ -110,6 +108,14 @@ template <class Real, class RowType> struct RowBatch : BlockBatch<Real> {
     }
     const RowType& row(int p) const {
         return rowPattern->rows[p];
+    }
+
+protected:
+    void deriveCouplings() {
+        couplings.clear();
+        for (const Coupling& coupling : rowPattern->schur.couplings)
+            couplings.push_back(this->inverseMasses[rowPattern->rows[coupling.p].atoms[coupling.a]] *
+                                Real(RowType::sign(coupling.a, coupling.b)));
     }
 };
 

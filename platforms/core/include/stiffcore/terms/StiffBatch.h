@@ -217,8 +217,7 @@ template <class Real> struct StiffBatch : RowBatch<Real, StiffRow> {
                const std::vector<double>& masses)
             : RowBatch<Real, StiffRow>(pattern, pattern.rows, blocks, masses), pattern(&pattern),
               harmonics(pattern.harmonics.size()), parameters(pattern.functions.size()) {
-        for (int i = 0; i < this->numMobile; i++)
-            this->masses.push_back(1 / this->inverseMasses[i]);
+        derive();
         for (int lane = 0; lane < this->numLanes; lane++)
             functionTerms[lane] = blocks[std::min(lane, this->count - 1)]->functionTerms;
         if constexpr (std::is_same_v<Real, double>)
@@ -237,6 +236,22 @@ template <class Real> struct StiffBatch : RowBatch<Real, StiffRow> {
             for (size_t i = 0; i < parameters.size(); i++)
                 parameters[i][lane] = all.functionTerms[functionTerms[lane][i]].parameters;
         }
+    }
+
+    /** See PairBatch; of a batch without functions. */
+    template <class Visit> void visitParameters(Visit&& visit) {
+        for (int i = 0; i < this->numMobile; i++)
+            visit(this->inverseMasses[i]);
+        for (Harmonic<Real>& harmonic : harmonics) {
+            visit(harmonic.k);
+            visit(harmonic.s0);
+        }
+    }
+    void derive() {
+        this->deriveCouplings();
+        masses.clear();
+        for (int i = 0; i < this->numMobile; i++)
+            masses.push_back(1 / this->inverseMasses[i]);
     }
 };
 
@@ -308,7 +323,7 @@ template <class Real> struct StiffWorkspace : RowWorkspace<Real> {
 /** Call visit with a distance or an angle of some atoms. */
 template <class Scalar, class Visit>
 void visitCoordinate(StiffCoordinate::Kind kind, const std::vector<int>& atoms, bool periodic,
-                     const std::vector<Vector3<Scalar>>& positions, const Box& box, Visit&& visit) {
+                     const std::vector<Vector3<Scalar>>& positions, const BoxFor<Scalar>& box, Visit&& visit) {
     auto leg = [&](int from, int to) { return displacement(positions, atoms[from], atoms[to], periodic, box); };
     if (kind == StiffCoordinate::Kind::Distance)
         visit(Distance<Scalar>(leg(0, 1)));
@@ -316,14 +331,14 @@ void visitCoordinate(StiffCoordinate::Kind kind, const std::vector<int>& atoms, 
         visit(Angle<Scalar>(leg(1, 0), leg(1, 2)));
 }
 template <class Scalar, class Visit>
-void visitCoordinate(const PatternTerm& term, const std::vector<Vector3<Scalar>>& positions, const Box& box,
+void visitCoordinate(const PatternTerm& term, const std::vector<Vector3<Scalar>>& positions, const BoxFor<Scalar>& box,
                      Visit&& visit) {
     visitCoordinate(term.kind, term.atoms, term.periodic, positions, box, visit);
 }
 
 /** The directions across straight angles in which they bend: both legs are along them, but for the bend. */
 template <class Real>
-void chooseBendDirections(const std::vector<StiffRow>& rows, const Box& box, StiffWorkspace<Real>& work) {
+void chooseBendDirections(const std::vector<StiffRow>& rows, const BoxFor<Real>& box, StiffWorkspace<Real>& work) {
     for (size_t p = 0; p < rows.size(); p++) {
         if (rows[p].bend < 0)
             continue;
@@ -335,7 +350,7 @@ void chooseBendDirections(const std::vector<StiffRow>& rows, const Box& box, Sti
 
 /** Call visit with the coordinate of a row at work.x; bends are in work.bendDirections. */
 template <class Real, class Visit>
-void visitRow(const std::vector<StiffRow>& rows, int p, const StiffWorkspace<Real>& work, const Box& box,
+void visitRow(const std::vector<StiffRow>& rows, int p, const StiffWorkspace<Real>& work, const BoxFor<Real>& box,
               Visit&& visit) {
     const StiffRow& row = rows[p];
     if (row.bend < 0)
@@ -346,7 +361,7 @@ void visitRow(const std::vector<StiffRow>& rows, int p, const StiffWorkspace<Rea
 
 /** Compute the gradients of rows at work.x. */
 template <class Real>
-void computeGradients(const std::vector<StiffRow>& rows, const Box& box, StiffWorkspace<Real>& work,
+void computeGradients(const std::vector<StiffRow>& rows, const BoxFor<Real>& box, StiffWorkspace<Real>& work,
                       Vectors3<Real>& gradients) {
     chooseBendDirections(rows, box, work);
     for (size_t p = 0; p < rows.size(); p++)
@@ -358,7 +373,7 @@ void computeGradients(const std::vector<StiffRow>& rows, const Box& box, StiffWo
 
 /** Compute the forces -grad of the harmonic potentials at work.x, into work.forces [kJ/mol/nm]. */
 template <class Real>
-void computeStiffForces(const StiffBatch<Real>& batch, const Box& box, StiffWorkspace<Real>& work) {
+void computeStiffForces(const StiffBatch<Real>& batch, const BoxFor<Real>& box, StiffWorkspace<Real>& work) {
     for (int i = 0; i < batch.numParticles(); i++)
         work.forces[i].setZero();
     for (size_t t = 0; t < batch.harmonics.size(); t++) {

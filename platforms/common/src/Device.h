@@ -1,0 +1,131 @@
+#ifndef STIFFCOMMON_DEVICE_H_
+#define STIFFCOMMON_DEVICE_H_
+
+#include "BlockKind.h"
+#include "openmm/Vec3.h"
+#include "openmm/common/ComputeArray.h"
+#include "openmm/common/ComputeContext.h"
+#include "openmm/common/ContextSelector.h"
+#include "openmm/internal/ContextImpl.h"
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace stiffcommon {
+
+/** A step has failed on a device. */
+struct DeviceFailure {
+    /// The particles of the block that could not be worked on; or none, and the one whose velocity is not finite.
+    std::vector<int> block;
+    int particle = -1;
+    /// The state before the step, in the order of the System.
+    std::vector<OpenMM::Vec3> positions, velocities;
+};
+
+/**
+ * The device of a Context with what steps need there: kernels and the arrays that they work on, which follow the order
+ * that OpenMM gives to particles.
+ *
+ * Kernels run long after they have been launched, so that whether a step has failed is asked for now and then only.
+ * From the failure on, kernels do nothing; what the particles were before it is kept.
+ */
+class Device {
+public:
+    using Uniforms = std::array<double, int(Uniform::Count)>;
+
+    explicit Device(OpenMM::ComputeContext& context);
+    ~Device();
+
+    bool isPrecise() const {
+        return context.getUseDoublePrecision() || context.getUseMixedPrecision();
+    }
+
+    /** Forget all kernels. */
+    void clear();
+    /** Add the kernels for blocks of a kind, the same number for each kind. */
+    template <template <class> class Batch>
+    void add(const BlockKind<Batch>& kind, const std::vector<KernelText>& texts) {
+        std::vector<std::vector<int>> particles;
+        for (const stiffcore::Block& block : kind.getBlocks())
+            particles.push_back(block.particles);
+        add(texts, particles, kind.getSets(), kind.getParameters());
+    }
+    /** Add those for particles without a block. */
+    void addFree(const std::vector<int>& particles, const std::vector<KernelText>& texts);
+    /** Compile what has been added. */
+    void compile();
+
+    /** Begin a step: everything is up to date but for kernels that have been launched before. */
+    void beginStep(double time, long long stepCount);
+    /** Execute the kernel of an index of all kinds. */
+    void execute(int kernel, OpenMM::ArrayInterface& forces);
+    /** End it: particles may be given another order. */
+    void endStep();
+
+    void setUniform(const Uniforms& values);
+
+    /** The random numbers of OpenMM's generator; false if somebody else has seeded it with another number. */
+    bool initializeRandom(int seed);
+
+    /** Whether it should be asked for failures now, rather than after more steps. */
+    bool isTimeToAsk() const;
+    /** Wait for all kernels; true if a step has failed. */
+    bool hasFailed();
+    /**
+     * After a failure: put back the time and the box of before, and get the rest of the state. From now on kernels work
+     * again.
+     */
+    DeviceFailure recover(OpenMM::ContextImpl& contextImpl);
+
+    /** Whether the particles of each block lie together: OpenMM has not moved some of them through the box. */
+    bool areTogether() const {
+        return together;
+    }
+
+private:
+    class Listener;
+    struct Moment {
+        double time;
+        long long stepCount;
+        OpenMM::Vec3 box[3];
+    };
+
+    /** Blocks of a kind, and the kernels that work on them. */
+    struct Group {
+        std::vector<KernelText> texts;
+        int firstBlock, count;
+        /// The particles of the blocks, by their place.
+        std::vector<int> particles;
+        std::vector<int> sets;
+        std::vector<double> parameters;
+        /// The same on the device, the particles by where they are there.
+        OpenMM::ComputeArray placesThere, setsThere, parametersThere, kept;
+        std::vector<OpenMM::ComputeKernel> kernels;
+    };
+
+    void add(const std::vector<KernelText>& texts, const std::vector<std::vector<int>>& blocks,
+             const std::vector<int>& sets, const std::vector<double>& parameters);
+    /** Follow the order in which the device has the particles. */
+    void followOrder();
+    int getMixedSize() const {
+        return isPrecise() ? sizeof(double) : sizeof(float);
+    }
+
+    OpenMM::ComputeContext& context;
+    Listener* listener;
+    std::vector<std::unique_ptr<Group>> groups;
+    std::vector<std::vector<int>> blocks;
+    OpenMM::ComputeArray uniform, failure, posqBefore, correctionBefore, velmBefore;
+    Uniforms uniformValues;
+    bool together = true;
+    // Of the steps since the last time that a failure was asked for.
+    std::vector<Moment> moments;
+    int failed[2] = {0, 0};
+    std::vector<int> order;
+    std::vector<OpenMM::mm_int4> offsets;
+};
+
+} // namespace stiffcommon
+
+#endif /* STIFFCOMMON_DEVICE_H_ */

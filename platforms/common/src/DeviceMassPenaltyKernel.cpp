@@ -1,0 +1,159 @@
+#include "DeviceMassPenaltyKernel.h"
+#include "PenaltyTexts.h"
+#include "SimTKOpenMMRealType.h"
+#include "openmm/common/ComputeForceInfo.h"
+#include "setup/Blocks.h"
+#include "stiffcore/methods/Elementary.h"
+#include <algorithm>
+#include <array>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stiffcommon;
+using std::vector;
+
+namespace {
+
+/** Molecules whose block has more rows are left to the host. */
+constexpr int maxRows = 18;
+/// Lengths are not known better than this on a device that has them in single precision, relative.
+constexpr double minSingleTolerance = 1e-6;
+
+/** The pairs that a user has added: OpenMM must not move their particles through the box one by one. */
+class PairInfo : public ComputeForceInfo {
+public:
+    explicit PairInfo(const MassPenaltyIntegrator& integrator) : pairs(integrator.getNumPairs()) {
+        double inertia;
+        for (int i = 0; i < integrator.getNumPairs(); i++)
+            integrator.getPairParameters(i, pairs[i][0], pairs[i][1], inertia);
+    }
+    int getNumParticleGroups() override {
+        return pairs.size();
+    }
+    void getParticlesInGroup(int index, vector<int>& particles) override {
+        particles.assign(pairs[index].begin(), pairs[index].end());
+    }
+    /** Whatever differs between molecules follows them when they change places. */
+    bool areGroupsIdentical(int, int) override {
+        return true;
+    }
+
+private:
+    vector<std::array<int, 2>> pairs;
+};
+
+} // namespace
+
+void DeviceMassPenaltyKernel::initialize(ContextImpl& contextImpl, const Integrator& integrator) {
+    this->integrator = &integrator;
+    langevin = dynamic_cast<const MassPenaltyLangevinIntegrator*>(&integrator);
+    context.addForce(new PairInfo(integrator)); // before the device becomes ready; it belongs to the context
+    initializeShared(integrator);
+    const System& system = contextImpl.getSystem();
+    for (int i = 0; i < numParticles; i++)
+        masses.push_back(system.getParticleMass(i));
+    const ArrayInterface& present = context.getLongForceBuffer();
+    forces.initialize(context, present.getSize(), present.getElementSize(), "stiffForces");
+}
+
+bool DeviceMassPenaltyKernel::isCurrent() {
+    return host->arePairsCurrent(*integrator) && host->getTiedPairs() == pairs &&
+           (langevin == nullptr || langevin->getMetricCorrection() == metricCorrection);
+}
+
+bool DeviceMassPenaltyKernel::arrange() {
+    pairs = host->getTiedPairs();
+    metricCorrection = (langevin != nullptr && langevin->getMetricCorrection());
+    device->clear();
+    if (langevin != nullptr && !hasRandom)
+        return false;
+    vector<vector<int>> particles;
+    for (const stiffcore::PenalizedPair& pair : pairs)
+        particles.push_back({pair.particle1, pair.particle2});
+    const vector<stiffcore::Block> blocks = connect(contextImpl.getSystem(), particles);
+    vector<int> free;
+    vector<char> inBlock(numParticles);
+    for (const stiffcore::Block& block : blocks) {
+        if ((int) block.terms.size() > maxRows)
+            return false;
+        for (int i = 0; i < block.numMobile; i++)
+            inBlock[block.particles[i]] = true;
+    }
+    for (int i = 0; i < numParticles; i++)
+        if (masses[i] > 0 && !inBlock[i])
+            free.push_back(i);
+
+    const auto kinds = BlockKind<stiffcore::PairBatch>::sort(blocks, pairs, masses);
+    for (size_t i = 0; i < kinds.size(); i++) {
+        const std::string number = std::to_string(i);
+        auto record = [&](const std::string& name, auto&& body) {
+            return kinds[i].record(name + number, pairs, masses, body);
+        };
+        if (langevin != nullptr)
+            device->add(kinds[i], {record("moveLangevin", [&](BlockText& text, const auto& batch, auto& work) {
+                            recordPenaltyLangevin(text, batch, work, metricCorrection);
+                        })});
+        else
+            device->add(kinds[i], {record("move", recordPenaltyMove), record("kick", recordPenaltyKick)});
+    }
+    if (langevin != nullptr)
+        device->addFree(free, {recordFree("moveFreeLangevin", recordFreeLangevin)});
+    else
+        device->addFree(free, {recordFree("moveFree", recordFreeMove), recordFree("kickFree", recordFreeKick)});
+    device->compile();
+    return true;
+}
+
+void DeviceMassPenaltyKernel::setUniform(double kT, double friction) {
+    const double h = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
+    const stiffcore::OrnsteinUhlenbeck heatBath(friction, kT, h);
+    Device::Uniforms values = {};
+    values[int(Uniform::StepSize)] = h;
+    values[int(Uniform::Tolerance)] = device->isPrecise() ? tolerance : std::max(tolerance, minSingleTolerance);
+    values[int(Uniform::ThermalEnergy)] = kT;
+    values[int(Uniform::Decay)] = heatBath.decay;
+    values[int(Uniform::NoiseAmplitude)] = heatBath.amplitude;
+    device->setUniform(values);
+}
+
+void DeviceMassPenaltyKernel::execute(ContextImpl& contextImpl, const Integrator& integrator, bool stateModified) {
+    if (!isOnDevice())
+        return useHost().execute(contextImpl, static_cast<const StiffIntegrator&>(integrator), stateModified);
+    const int groups = integrator.getIntegrationForceGroups();
+    setUniform(0, 0);
+    step(integrator.getStepSize(), [&] {
+        const ContextSelector selector(context);
+        auto computeForces = [&] {
+            contextImpl.calcForcesAndEnergy(true, false, groups);
+            context.getLongForceBuffer().copyTo(forces);
+        };
+        if (!forcesKnown || stateModified || groups != forceGroups)
+            computeForces();
+        device->execute(Move, forces);
+        contextImpl.computeVirtualSites();
+        computeForces();
+        device->execute(Kick, forces);
+        forceGroups = groups;
+        forcesKnown = true;
+    });
+}
+
+void DeviceMassPenaltyKernel::executeLangevin(ContextImpl& contextImpl,
+                                              const MassPenaltyLangevinIntegrator& integrator) {
+    if (!isOnDevice())
+        return useHost().executeLangevin(contextImpl, integrator);
+    setUniform(BOLTZ * integrator.getTemperature(), integrator.getFriction());
+    step(integrator.getStepSize(), [&] {
+        contextImpl.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
+        device->execute(Move, context.getLongForceBuffer());
+        contextImpl.computeVirtualSites();
+    });
+}
+
+vector<stiffcore::PenalizedPair> DeviceMassPenaltyKernel::getPairs(ContextImpl& contextImpl) {
+    return useHost().getPairs(contextImpl);
+}
+
+void DeviceMassPenaltyKernel::prepareVelocities(ContextImpl& contextImpl, Vectors& velocities, double temperature) {
+    useHost().prepareVelocities(contextImpl, velocities, temperature);
+}
