@@ -63,9 +63,14 @@ validate: .venv/installed .venv/requirements-examples  ## long runs against know
 .PHONY: install
 install: .venv/installed  ## build the plugin and install it into .venv
 
+.PHONY: wheels
+wheels: .venv/requirements-build .venv/requirements-wheels  ## wheels in dist/, for devices too; tries each of them out
+	@$(BIN)/python packaging/build_wheels.py dist
+	$(BIN)/python packaging/try_wheels.py dist
+
 .PHONY: clean
 clean:  ## remove what these commands made, .venv included
-	@rm -rf build demo .venv .pytest_cache
+	@rm -rf build build-wheels demo dist .venv .pytest_cache
 	find examples python tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

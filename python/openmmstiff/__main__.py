@@ -29,11 +29,14 @@ NUM_STEPS = 10
 UNSUPPORTED = "does not support double precision"  # OpenMM's words for a device with single precision only
 FAILURE = re.compile(r"Error loading library (.+?): (.*)", re.DOTALL)
 MISSING_LIBRARY = re.compile(r"(\S+): cannot open shared object file")
+BLAMED_LIBRARY = re.compile(r"(?:.*/)?([^/\s]+): ")
 REMEDIES = [
     ("libOpenCL", "OpenMM's OpenCL platform needs a driver: that of the GPU's maker, and an OpenCL loader (ocl-icd)."),
     ("libcuda.so", "OpenMM's CUDA platform needs NVIDIA's driver."),
     ("libnvrtc|libcufft|libcudart", "OpenMM's CUDA platform needs these libraries of CUDA; "
-     "pip install 'openmm[cuda12]' or 'openmm[cuda13]' brings them."),
+     "pip install 'openmm-stiff[cuda12]' or 'openmm-stiff[cuda13]' brings them."),
+    ("libOpenMMCUDA", "pip install 'openmm-stiff[cuda12]' or 'openmm-stiff[cuda13]' brings it."),
+    ("libOpenMMHIP", "pip install 'openmm-stiff[hip6]' brings it."),
     ("libamdhip|libhip|libroc", "OpenMM's HIP platform needs AMD's driver and ROCm.")]
 
 
@@ -170,9 +173,9 @@ def _explain_failures(failures):
     libraries = {}
     for name, cause in causes.items():
         followed = {name}
-        while (missing := MISSING_LIBRARY.match(cause)) and missing[1] in causes.keys() - followed:
-            followed.add(missing[1])  # it failed, too, and what it lacked is the cause
-            cause = causes[missing[1]]
+        while (blamed := BLAMED_LIBRARY.match(cause)) and blamed[1] in causes.keys() - followed:
+            followed.add(blamed[1])  # it failed, too, and what it lacked is the cause
+            cause = causes[blamed[1]]
         libraries.setdefault(cause, []).append(name)
     hints = []
     for cause, names in libraries.items():
@@ -181,7 +184,7 @@ def _explain_failures(failures):
         text = f"{', '.join(names)}: not loaded, as {missing[1]} is missing." if missing else \
             f"{', '.join(names)}: not loaded: {cause.rstrip('.')}."
         remedies = [remedy for pattern, remedy in REMEDIES if missing and re.match(pattern, missing[1])]
-        if not remedies and "Stiff" in text:
+        if not remedies and all("Stiff" in name for name in names):  # else it is OpenMM's that is wrong
             remedies = [f"Install openmm-stiff again, for OpenMM {OPENMM_SERIES}."]
         hints.append(" ".join([text, *remedies]))
     return sorted(hints, key=lambda hint: "Stiff" not in hint)
@@ -193,8 +196,9 @@ def _explain_absence(names):
     if "CPU" not in names:
         hints.append("OpenMM's CPU platform is not there, which is much faster than Reference.")
     if not {"CUDA", "HIP", "OpenCL"}.intersection(names):
-        hints.append("OpenMM has no platform for a GPU here (CUDA, HIP, OpenCL). Each needs the driver of the GPU, "
-                     "and CUDA and HIP a package of OpenMM's: pip install 'openmm[cuda12]' (or cuda13, hip6, hip7).")
+        hints.append("OpenMM has no platform for a GPU here (CUDA, HIP, OpenCL). Each needs the driver of the GPU, and "
+                     "CUDA and HIP packages of their own: pip install 'openmm-stiff[cuda12]' (or cuda13, hip6; for "
+                     "ROCm 7, of OpenMM's alone, 'openmm[hip7]').")
     if "OPENMM_PLUGIN_DIR" in os.environ:
         usual = os.path.join(openmm.version.openmm_library_path, "plugins")
         hints.append(f"OPENMM_PLUGIN_DIR is set to '{os.environ['OPENMM_PLUGIN_DIR']}': OpenMM looks for platforms "

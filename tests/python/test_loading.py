@@ -49,11 +49,13 @@ def test_package_requires_the_series_of_openmm_it_was_built_for():
 
 
 def test_openmm_loads_the_platform_libraries():
+    """Without an OpenCL, neither OpenMM's library for that nor ours can be loaded, which is no defect."""
     succeeds("""
 import openmm
 names = " ".join(openmm.pluginLoadedLibNames)
 assert all(f"libOpenMMStiff{name}.so" in names for name in ("Reference", "CPU", "Generic")), names
-failures = [failure for failure in openmm.Platform.getPluginLoadFailures() if "Stiff" in failure]
+failures = [failure for failure in openmm.Platform.getPluginLoadFailures()
+            if "Stiff" in failure and "libOpenCL.so.1: cannot open" not in failure]
 assert not failures, failures
 """)
 

@@ -89,6 +89,7 @@ def test_another_plugin_folder_is_told(tmp_path):
     assert [name for name, _ in output.rows] == ["Reference"]
     assert f"OPENMM_PLUGIN_DIR is set to '{tmp_path}'" in output.text
     assert "OpenMM's CPU platform is not there" in output.text
+    assert "CUDA and HIP packages of their own: pip install 'openmm-stiff[cuda12]'" in output.text
 
 
 def test_broken_library_is_told(tmp_path):
@@ -110,9 +111,25 @@ def test_libraries_that_lack_the_same_give_one_hint():
                     "driver.")
 
 
+@pytest.mark.parametrize("cause, expected", [
+    ("libcuda.so.1: cannot open shared object file: No such file or directory",
+     "not loaded, as libcuda.so.1 is missing. OpenMM's CUDA platform needs NVIDIA's driver."),
+    ("libcufft.so.11: cannot open shared object file: No such file or directory",
+     "not loaded, as libcufft.so.11 is missing. OpenMM's CUDA platform needs these libraries of CUDA; pip install "
+     "'openmm-stiff[cuda12]' or 'openmm-stiff[cuda13]' brings them."),
+    ("/p/libOpenMMCUDA.so: undefined symbol: cuNew", "not loaded: undefined symbol: cuNew.")])
+def test_ours_is_not_blamed_for_what_openmms_own_library_lacks(cause, expected):
+    """Linked with that, ours fails as well, and the loader gives the same cause."""
+    hint, = command._explain_failures([f"Error loading library /p/{name}.so: {cause}"
+                                       for name in ("libOpenMMStiffCUDA", "libOpenMMCUDA")])
+    assert hint == f"libOpenMMStiffCUDA.so, libOpenMMCUDA.so: {expected}"
+
+
 @pytest.mark.parametrize("failure, expected", [
     ("Error loading library /p/libOpenMMStiffCPU.so: /p/libOpenMMStiffCPU.so: undefined symbol: a: b",
      "libOpenMMStiffCPU.so: not loaded: undefined symbol: a: b. Install openmm-stiff again"),
+    ("Error loading library /p/libOpenMMStiffHIP.so: libOpenMMHIP.so: cannot open shared object file",
+     "as libOpenMMHIP.so is missing. pip install 'openmm-stiff[hip6]' brings it."),
     ("Error loading library /p/a.so: a.so: cannot open shared object file", "a.so: not loaded, as a.so is missing."),
     ("something else", "something else")])
 def test_other_failures_are_shown(failure, expected):
