@@ -262,7 +262,8 @@ void StiffIntegrator::stateChanged(State::DataType changed) {
 
 /** Remember the state of the Context, for the case that a checkpoint is refused after OpenMM has loaded its part. */
 void StiffIntegrator::remember() {
-    kernel.getAs<StiffStepKernel>().getState(*context, remembered.positions, remembered.velocities);
+    kernel.getAs<StiffStepKernel>().rememberState(*context);
+    remembered.known = true;
     context->getPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
     remembered.parameters = context->getParameters();
     remembered.time = context->getTime();
@@ -271,9 +272,9 @@ void StiffIntegrator::remember() {
 
 void StiffIntegrator::bringBack() {
     bringingBack = true; // these are not changes
-    if (!remembered.positions.empty()) {
+    if (remembered.known) {
         context->setPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
-        kernel.getAs<StiffStepKernel>().setState(*context, remembered.positions, remembered.velocities);
+        kernel.getAs<StiffStepKernel>().bringBackState(*context);
         for (const auto& parameter : remembered.parameters)
             context->setParameter(parameter.first, parameter.second);
     }

@@ -126,7 +126,8 @@ protected:
 private:
     /** What a checkpoint brings back, as far as others can set it. */
     struct Remembered {
-        std::vector<OpenMM::Vec3> positions, velocities;
+        /// Whether the kernel has something to bring back.
+        bool known = false;
         std::map<std::string, double> parameters;
         OpenMM::Vec3 box[3];
         double time = 0;

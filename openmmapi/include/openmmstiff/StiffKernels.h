@@ -67,15 +67,13 @@ public:
      */
     virtual void forcesHaveActed(bool onPositions) = 0;
     /**
-     * Get the positions [nm] and velocities [nm/ps] as a step takes them, which may be more exact than the Context is.
+     * Remember the present positions and velocities, as exactly as a step takes them.
      */
-    virtual void getState(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& positions,
-                          std::vector<OpenMM::Vec3>& velocities) = 0;
+    virtual void rememberState(OpenMM::ContextImpl& context) = 0;
     /**
-     * Put back what getState() has given, without a word to anybody.
+     * Put back what has been remembered last, without a word to anybody.
      */
-    virtual void setState(OpenMM::ContextImpl& context, const std::vector<OpenMM::Vec3>& positions,
-                          const std::vector<OpenMM::Vec3>& velocities) = 0;
+    virtual void bringBackState(OpenMM::ContextImpl& context) = 0;
     /**
      * Called before and after an AndersenThermostat draws velocities of some particles.
      */

@@ -1,15 +1,27 @@
 #ifndef STIFFCOMMON_BLOCK_TEXT_H_
 #define STIFFCOMMON_BLOCK_TEXT_H_
 
+#include "stiffcore/rows/Rows.h"
 #include "stiffcore/trace/Traced.h"
 #include <array>
 #include <map>
 #include <string>
 #include <vector>
 
+namespace stiffcore {
+
+template <> inline Traced getRowRegularization<Traced>() {
+    return Trace::get().read("REGULARIZATION");
+}
+
+} // namespace stiffcore
+
 namespace stiffcommon {
 
 using stiffcore::Traced;
+
+/** Why a step has failed: because of a block, or of the forces on it, or of the velocity of a particle. */
+enum FailureKind { BlockFailed, ForcesFailed, VelocityFailed };
 
 /** What is the same for all blocks, in the order of the array `uniform`. */
 enum class Uniform {
@@ -117,10 +129,10 @@ public:
         trace.add("velm[" + particle(i) + "] = make_mixed4(" + list(velocity) + ", velm[" + particle(i) + "].w);");
         requireFinite(i, velocity);
     }
-    /** Let the step fail unless a condition holds for the block. */
+    /** Let the step fail unless a condition holds for the block, and unless its forces are finite. */
     void require(const Traced::Mask& condition) {
-        trace.add("if (!(" + (condition & inRange).describe() + "))");
-        trace.add("    FAIL(2*(firstBlock + block))");
+        require(condition, "firstBlock + block", BlockFailed);
+        require(inRange, "firstBlock + block", ForcesFailed);
     }
 
     int getNumParameters() const {
@@ -145,9 +157,11 @@ public:
 #if defined(USE_DOUBLE_PRECISION) || defined(USE_MIXED_PRECISION)
 #define NUMBER(x) (x)
 #define TINY 1e-200
+#define REGULARIZATION 1e-9
 #else
 #define NUMBER(x) (x##f)
 #define TINY 1e-37f
+#define REGULARIZATION 2e-6f
 #endif
 // By its bits: compilers may be told that all numbers are finite.
 inline DEVICE bool isFiniteNumber(mixed number) {
@@ -161,6 +175,7 @@ inline DEVICE bool isFiniteNumber(mixed number) {
     number_.value = number;
     return (number_.bits & exponent) != exponent;
 }
+#define SAME(a, b) (a[i].x == b[i].x && a[i].y == b[i].y && a[i].z == b[i].z)
 #define FORCE(i, axis) (NUMBER(2.3283064365386963e-10)*force[(i) + (axis)*paddedNumAtoms])
 #define ARGUMENTS int count, int firstBlock, int step, unsigned int randomIndex, int paddedNumAtoms, \
         GLOBAL const int* RESTRICT particles, GLOBAL const int* RESTRICT sets, \
@@ -168,6 +183,22 @@ inline DEVICE bool isFiniteNumber(mixed number) {
         GLOBAL const float4* RESTRICT random, GLOBAL const mm_long* RESTRICT force, GLOBAL int* RESTRICT failure, \
         GLOBAL mixed4* RESTRICT kept, GLOBAL mixed4* RESTRICT velm, GLOBAL mixed4* RESTRICT velmBefore, \
         GLOBAL real4* RESTRICT posq, GLOBAL real4* RESTRICT posqBefore CORRECTIONS
+// Whether the state is another than one that is remembered.
+KERNEL void compareState(int numAtoms, GLOBAL int* RESTRICT changed, GLOBAL const mixed4* RESTRICT velm,
+        GLOBAL const mixed4* RESTRICT otherVelm, GLOBAL const real4* RESTRICT posq, GLOBAL const real4* RESTRICT otherPosq
+#ifdef USE_MIXED_PRECISION
+        , GLOBAL const real4* RESTRICT correction, GLOBAL const real4* RESTRICT otherCorrection
+#endif
+        ) {
+    for (int i = GLOBAL_ID; i < numAtoms; i += GLOBAL_SIZE) {
+        bool same = SAME(velm, otherVelm) && SAME(posq, otherPosq);
+#ifdef USE_MIXED_PRECISION
+        same = same && SAME(correction, otherCorrection);
+#endif
+        if (!same)
+            changed[0] = 1;
+    }
+}
 #define FAIL(what) { failure[1] = what; failure[0] = step; }
 #define STORE_VELOCITY(i, X, Y, Z) { velmBefore[i] = velm[i]; velm[i] = make_mixed4(X, Y, Z, velm[i].w); }
 #ifdef USE_MIXED_PRECISION
@@ -223,8 +254,14 @@ private:
     }
     void requireFinite(int i, const Vector& velocity) {
         const Traced square = velocity.squaredNorm();
-        trace.add("if (!(isFiniteNumber(" + square.describe() + ") && " + inRange.describe() + "))");
-        trace.add("    FAIL(2*" + particle(i) + " + 1)");
+        require(Traced::Mask::record("isFiniteNumber(" + square.describe() + ")") & inRange, particle(i),
+                VelocityFailed);
+    }
+    void require(const Traced::Mask& condition, const std::string& index, FailureKind kind) {
+        if (condition.isConstant())
+            return;
+        trace.add("if (!" + condition.describe() + ")");
+        trace.add("    FAIL(4*(" + index + ") + " + std::to_string(kind) + ")");
     }
 
     stiffcore::Trace trace;

@@ -9,39 +9,28 @@ namespace {
 
 /** For how many steps at most nobody asks whether one has failed. */
 constexpr size_t maxSteps = 100;
-
 /** After so many steps OpenMM gives particles another order. */
 constexpr int stepsToReorder = 250;
 
-/** The arguments of all kernels, see BlockText::getHead(). */
-enum Argument {
-    Count,
-    FirstBlock,
-    Step,
-    RandomIndex,
-    PaddedNumAtoms,
-    Places,
-    Sets,
-    Parameters,
-    UniformNumbers,
-    Random,
-    Forces
-};
+/** The arguments of all kernels that change, see BlockText::getHead(). */
+enum Argument { Step = 2, RandomIndex = 3, Random = 9, Forces = 10 };
 
 /** Vectors as the device keeps them, with a fourth number. */
-vector<Vec3> download(ComputeArray& array, bool isDouble) {
+vector<Vec3> download(const ComputeArray& array, bool isDouble) {
     vector<Vec3> vectors;
+    auto append = [&](const auto& elements) {
+        for (const auto& element : elements)
+            vectors.push_back(Vec3(element.x, element.y, element.z));
+    };
     if (isDouble) {
         vector<mm_double4> elements;
         array.download(elements);
-        for (const mm_double4& element : elements)
-            vectors.push_back(Vec3(element.x, element.y, element.z));
+        append(elements);
     }
     else {
         vector<mm_float4> elements;
         array.download(elements);
-        for (const mm_float4& element : elements)
-            vectors.push_back(Vec3(element.x, element.y, element.z));
+        append(elements);
     }
     return vectors;
 }
@@ -59,23 +48,32 @@ public:
     Device* device;
 };
 
-Device::Device(ComputeContext& context) : context(context), listener(new Listener(*this)) {
+Device::Device(ContextImpl& contextImpl, ComputeContext& context)
+        : contextImpl(contextImpl), context(context), listener(new Listener(*this)) {
     const ContextSelector selector(context);
     context.addReorderListener(listener); // which belongs to the context from now on
-    const int size = context.getPaddedNumAtoms();
+    const System& system = contextImpl.getSystem();
+    for (int i = 0; i < system.getNumParticles(); i++)
+        mobile.push_back(system.getParticleMass(i) > 0);
     uniform.initialize(context, int(Uniform::Count), getMixedSize(), "stiffUniform");
     failure.initialize<int>(context, 2, "stiffFailure");
     failure.upload(vector<int>{0, 0});
-    posqBefore.initialize(context, size, context.getPosq().getElementSize(), "stiffPosqBefore");
-    velmBefore.initialize(context, size, context.getVelm().getElementSize(), "stiffVelmBefore");
-    if (context.getUseMixedPrecision())
-        correctionBefore.initialize(context, size, context.getPosqCorrection().getElementSize(),
-                                    "stiffCorrectionBefore");
+    changed.initialize<int>(context, 1, "stiffChanged");
+    initialize(before);
+    initialize(remembered);
     uniformValues.fill(0);
 }
 
 Device::~Device() {
     listener->device = nullptr;
+}
+
+void Device::initialize(Copy& copy) {
+    const int size = context.getPaddedNumAtoms();
+    copy.posq.initialize(context, size, context.getPosq().getElementSize(), "stiffPosq");
+    copy.velm.initialize(context, size, context.getVelm().getElementSize(), "stiffVelm");
+    if (context.getUseMixedPrecision())
+        copy.correction.initialize(context, size, context.getPosqCorrection().getElementSize(), "stiffCorrection");
 }
 
 void Device::clear() {
@@ -122,7 +120,9 @@ void Device::compile() {
         group->setsThere.upload(group->sets);
         group->parametersThere.initialize(context, group->parameters.size(), getMixedSize(), "stiffParameters");
         group->parametersThere.upload(group->parameters, true);
-        group->kept.initialize(context, group->particles.size(), context.getVelm().getElementSize(), "stiffKept");
+        // For each particle of a block two vectors, and what the first was before the step.
+        group->kept.initialize(context, 3 * group->particles.size(), context.getVelm().getElementSize(), "stiffKept");
+        context.clearBuffer(group->kept);
         for (const KernelText& kernelText : group->texts) {
             const ComputeKernel kernel = program->createKernel(kernelText.name);
             kernel->addArg(group->count);
@@ -134,35 +134,45 @@ void Device::compile() {
             kernel->addArg(group->setsThere);
             kernel->addArg(group->parametersThere);
             kernel->addArg(uniform);
-            kernel->addArg(velmBefore); // random numbers; kernels without any take anything
+            kernel->addArg(before.velm); // random numbers; kernels without any take anything
             kernel->addArg(context.getLongForceBuffer());
             kernel->addArg(failure);
             kernel->addArg(group->kept);
             kernel->addArg(context.getVelm());
-            kernel->addArg(velmBefore);
+            kernel->addArg(before.velm);
             kernel->addArg(context.getPosq());
-            kernel->addArg(posqBefore);
+            kernel->addArg(before.posq);
             if (context.getUseMixedPrecision()) {
                 kernel->addArg(context.getPosqCorrection());
-                kernel->addArg(correctionBefore);
+                kernel->addArg(before.correction);
             }
             group->kernels.push_back(kernel);
         }
+    }
+    compare = program->createKernel("compareState");
+    compare->addArg(context.getNumAtoms());
+    compare->addArg(changed);
+    compare->addArg(context.getVelm());
+    compare->addArg(remembered.velm);
+    compare->addArg(context.getPosq());
+    compare->addArg(remembered.posq);
+    if (context.getUseMixedPrecision()) {
+        compare->addArg(context.getPosqCorrection());
+        compare->addArg(remembered.correction);
     }
     followOrder();
 }
 
 void Device::followOrder() {
     const ContextSelector selector(context);
-    // Particles that had another order when a step failed are what they were in that order.
-    if (moments.empty() || !hasFailed()) {
-        order = context.getAtomIndex();
-        offsets = context.getPosCellOffsets();
-    }
+    // When a step has failed, its particles are known in the order that they had then.
+    if (moments.empty() || !hasFailed())
+        keepOrder(before);
+    const vector<int>& order = context.getAtomIndex();
+    const vector<mm_int4>& cells = context.getPosCellOffsets();
     vector<int> places(order.size());
-    const vector<int>& present = context.getAtomIndex();
-    for (size_t place = 0; place < present.size(); place++)
-        places[present[place]] = place;
+    for (size_t place = 0; place < order.size(); place++)
+        places[order[place]] = place;
     for (const auto& group : groups) {
         vector<int> there;
         for (int particle : group->particles)
@@ -170,7 +180,6 @@ void Device::followOrder() {
         group->placesThere.upload(there);
     }
     together = true;
-    const vector<mm_int4>& cells = context.getPosCellOffsets();
     for (const vector<int>& block : blocks)
         for (int particle : block) {
             const mm_int4 &first = cells[places[block[0]]], &own = cells[places[particle]];
@@ -178,7 +187,14 @@ void Device::followOrder() {
         }
 }
 
+void Device::keepOrder(Copy& copy) const {
+    copy.order = context.getAtomIndex();
+    copy.cells = context.getPosCellOffsets();
+}
+
 void Device::beginStep(double time, long long stepCount) {
+    if (moments.empty())
+        keepOrder(before);
     Moment moment = {time, stepCount, {}};
     context.getPeriodicBoxVectors(moment.box[0], moment.box[1], moment.box[2]);
     moments.push_back(moment);
@@ -202,7 +218,18 @@ void Device::execute(int index, ArrayInterface& forces) {
     }
 }
 
-void Device::setUniform(const Uniforms& values) {
+void Device::endStep() {
+    const ContextSelector selector(context);
+    context.reorderAtoms();
+}
+
+void Device::setUniform(Uniforms values) {
+    Vec3 box[3];
+    context.getPeriodicBoxVectors(box[0], box[1], box[2]);
+    int next = int(Uniform::Box);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j <= i; j++)
+            values[next++] = box[i][j];
     if (values == uniformValues)
         return;
     const ContextSelector selector(context);
@@ -235,46 +262,80 @@ bool Device::hasFailed() {
     return failed[0] != 0;
 }
 
-void Device::endStep() {
-    context.reorderAtoms();
-}
-
-DeviceFailure Device::recover(ContextImpl& contextImpl) {
+Device::Failure Device::recover() {
     const ContextSelector selector(context);
     const Moment moment = moments[failed[0] - 1];
-    DeviceFailure result;
-    if (failed[1] % 2 == 0)
-        result.block = blocks[failed[1] / 2];
+    const int index = failed[1] / 4;
+    Failure result;
+    if (failed[1] % 4 == VelocityFailed)
+        result.particle = before.order[index];
     else
-        result.particle = order[failed[1] / 2];
+        result.block = blocks[index];
+    result.forces = (failed[1] % 4 == ForcesFailed);
     contextImpl.setPeriodicBoxVectors(moment.box[0], moment.box[1], moment.box[2]);
     contextImpl.setTime(moment.time);
     contextImpl.setStepCount(moment.stepCount);
     // Particles that no kernel moves are where they were.
-    contextImpl.getPositions(result.positions);
-    contextImpl.getVelocities(result.velocities);
-    vector<Vec3> positions = download(posqBefore, context.getUseDoublePrecision());
-    const vector<Vec3> velocities = download(velmBefore, isPrecise());
-    if (context.getUseMixedPrecision()) {
-        const vector<Vec3> corrections = download(correctionBefore, false);
-        for (size_t i = 0; i < positions.size(); i++)
-            positions[i] += corrections[i];
-    }
-    vector<int> places(order.size());
-    for (size_t place = 0; place < order.size(); place++)
-        places[order[place]] = place;
-    for (const vector<int>& block : blocks)
-        for (int particle : block) {
-            if (contextImpl.getSystem().getParticleMass(particle) == 0)
-                continue;
-            const int place = places[particle];
-            const mm_int4& cell = offsets[place];
-            result.positions[particle] =
-                    positions[place] - moment.box[0] * cell.x - moment.box[1] * cell.y - moment.box[2] * cell.z;
-            result.velocities[particle] = velocities[place];
-        }
+    contextImpl.getPositions(result.before.positions);
+    contextImpl.getVelocities(result.before.velocities);
+    std::copy_n(moment.box, 3, before.box);
+    read(before, true, result.before);
     failed[0] = failed[1] = 0;
     failure.upload(vector<int>{0, 0});
     moments.clear();
     return result;
+}
+
+void Device::remember() {
+    const ContextSelector selector(context);
+    context.getPosq().copyTo(remembered.posq);
+    context.getVelm().copyTo(remembered.velm);
+    if (context.getUseMixedPrecision())
+        context.getPosqCorrection().copyTo(remembered.correction);
+    keepOrder(remembered);
+    context.getPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
+}
+
+bool Device::isAsRemembered() {
+    const ContextSelector selector(context);
+    if (context.getAtomIndex() != remembered.order)
+        return false;
+    vector<int> flag = {0};
+    changed.upload(flag);
+    compare->execute(context.getNumAtoms());
+    changed.download(flag);
+    return flag[0] == 0;
+}
+
+Device::State Device::recall() const {
+    const ContextSelector selector(context);
+    State state;
+    state.positions.resize(mobile.size());
+    state.velocities.resize(mobile.size());
+    read(remembered, false, state);
+    return state;
+}
+
+/** Get the particles of a copy, or those of them that kernels move. */
+void Device::read(const Copy& copy, bool movedOnly, State& state) const {
+    vector<Vec3> positions = download(copy.posq, context.getUseDoublePrecision());
+    const vector<Vec3> velocities = download(copy.velm, isPrecise());
+    if (context.getUseMixedPrecision()) {
+        const vector<Vec3> corrections = download(copy.correction, false);
+        for (size_t i = 0; i < positions.size(); i++)
+            positions[i] += corrections[i];
+    }
+    vector<char> wanted(mobile.size(), !movedOnly);
+    for (const vector<int>& block : blocks)
+        for (int particle : block)
+            wanted[particle] = true;
+    for (size_t place = 0; place < mobile.size(); place++) { // beyond them are those that fill up a group of threads
+        const int particle = copy.order[place];
+        if (!wanted[particle] || (movedOnly && !mobile[particle]))
+            continue;
+        const mm_int4& cell = copy.cells[place];
+        state.positions[particle] =
+                positions[place] - copy.box[0] * cell.x - copy.box[1] * cell.y - copy.box[2] * cell.z;
+        state.velocities[particle] = velocities[place];
+    }
 }

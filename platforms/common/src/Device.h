@@ -3,6 +3,7 @@
 
 #include "BlockKind.h"
 #include "openmm/Vec3.h"
+#include "stiffhost/SharedKernels.h"
 #include "openmm/common/ComputeArray.h"
 #include "openmm/common/ComputeContext.h"
 #include "openmm/common/ContextSelector.h"
@@ -14,15 +15,6 @@
 
 namespace stiffcommon {
 
-/** A step has failed on a device. */
-struct DeviceFailure {
-    /// The particles of the block that could not be worked on; or none, and the one whose velocity is not finite.
-    std::vector<int> block;
-    int particle = -1;
-    /// The state before the step, in the order of the System.
-    std::vector<OpenMM::Vec3> positions, velocities;
-};
-
 /**
  * The device of a Context with what steps need there: kernels and the arrays that they work on, which follow the order
  * that OpenMM gives to particles.
@@ -32,9 +24,19 @@ struct DeviceFailure {
  */
 class Device {
 public:
+    using State = stiffhost::SharedKernel::State;
+    /** Why a step has failed. */
+    struct Failure {
+        /// The particles of the block that could not be worked on, and whether forces were the reason; or none, and the
+        /// particle whose velocity is not finite.
+        std::vector<int> block;
+        bool forces = false;
+        int particle = -1;
+        State before;
+    };
     using Uniforms = std::array<double, int(Uniform::Count)>;
 
-    explicit Device(OpenMM::ComputeContext& context);
+    Device(OpenMM::ContextImpl& contextImpl, OpenMM::ComputeContext& context);
     ~Device();
 
     bool isPrecise() const {
@@ -63,7 +65,8 @@ public:
     /** End it: particles may be given another order. */
     void endStep();
 
-    void setUniform(const Uniforms& values);
+    /** Set what is the same for all blocks, but for the box, which is set with it. */
+    void setUniform(Uniforms values);
 
     /** The random numbers of OpenMM's generator; false if somebody else has seeded it with another number. */
     bool initializeRandom(int seed);
@@ -76,7 +79,12 @@ public:
      * After a failure: put back the time and the box of before, and get the rest of the state. From now on kernels work
      * again.
      */
-    DeviceFailure recover(OpenMM::ContextImpl& contextImpl);
+    Failure recover();
+
+    /** Remember the present state; get it; find out, at little cost, whether it is still that of the Context. */
+    void remember();
+    State recall() const;
+    bool isAsRemembered();
 
     /** Whether the particles of each block lie together: OpenMM has not moved some of them through the box. */
     bool areTogether() const {
@@ -85,6 +93,13 @@ public:
 
 private:
     class Listener;
+    /** Arrays of the device at some time, in the order that particles had then. */
+    struct Copy {
+        OpenMM::ComputeArray posq, correction, velm;
+        std::vector<int> order;
+        std::vector<OpenMM::mm_int4> cells;
+        OpenMM::Vec3 box[3];
+    };
     struct Moment {
         double time;
         long long stepCount;
@@ -108,22 +123,27 @@ private:
              const std::vector<int>& sets, const std::vector<double>& parameters);
     /** Follow the order in which the device has the particles. */
     void followOrder();
+    void initialize(Copy& copy);
+    void keepOrder(Copy& copy) const;
+    void read(const Copy& copy, bool movedOnly, State& state) const;
     int getMixedSize() const {
         return isPrecise() ? sizeof(double) : sizeof(float);
     }
 
+    OpenMM::ContextImpl& contextImpl;
     OpenMM::ComputeContext& context;
     Listener* listener;
+    std::vector<char> mobile;
     std::vector<std::unique_ptr<Group>> groups;
     std::vector<std::vector<int>> blocks;
-    OpenMM::ComputeArray uniform, failure, posqBefore, correctionBefore, velmBefore;
+    OpenMM::ComputeArray uniform, failure, changed;
+    Copy before, remembered;
+    OpenMM::ComputeKernel compare;
     Uniforms uniformValues;
     bool together = true;
     // Of the steps since the last time that a failure was asked for.
     std::vector<Moment> moments;
     int failed[2] = {0, 0};
-    std::vector<int> order;
-    std::vector<OpenMM::mm_int4> offsets;
 };
 
 } // namespace stiffcommon

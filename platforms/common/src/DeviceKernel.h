@@ -40,7 +40,8 @@ public:
 
     void beginSteps() override {
         inSteps = true;
-        adopted = false; // others may have changed the Context
+        if (adopted && numUntold > 0 && !device->isAsRemembered())
+            adopted = false; // somebody has changed the Context without a word
     }
     void adoptState(OpenMM::ContextImpl& contextImpl) override {
         if (adopted && isOnDevice() && isCurrent())
@@ -65,18 +66,26 @@ public:
         askForFailure();
     }
     void endSteps() override {
-        useHost();
         leaveHost();
         inSteps = false;
+    }
+    void rememberState(OpenMM::ContextImpl& contextImpl) override {
+        rememberedThere = (numUntold > 0);
+        if (rememberedThere)
+            device->remember();
+        else
+            host->rememberState(contextImpl);
     }
 
     // What is left to the host.
 
-    void getState(OpenMM::ContextImpl& contextImpl, Vectors& positions, Vectors& velocities) override {
-        useHost().getState(contextImpl, positions, velocities);
-    }
-    void setState(OpenMM::ContextImpl& contextImpl, const Vectors& positions, const Vectors& velocities) override {
-        useHost().setState(contextImpl, positions, velocities);
+    void bringBackState(OpenMM::ContextImpl& contextImpl) override {
+        if (!rememberedThere)
+            return useHost().bringBackState(contextImpl);
+        const auto state = device->recall();
+        contextImpl.setPositions(state.positions);
+        contextImpl.setVelocities(state.velocities);
+        device->remember(); // as it is now, rounded
     }
     void beginCollisions(OpenMM::ContextImpl& contextImpl) override {
         useHost().beginCollisions(contextImpl);
@@ -86,21 +95,22 @@ public:
     }
     void stateChanged(OpenMM::State::DataType changed) override {
         forcesKnown = false;
-        if (changed == OpenMM::State::Positions || changed == OpenMM::State::Velocities)
-            adopted = false;
-        host->stateChanged(changed);
+        if (changed != OpenMM::State::Positions && changed != OpenMM::State::Velocities)
+            return host->stateChanged(changed);
+        adopted = false;
+        useHost().stateChanged(changed);
     }
     double computeKineticEnergy(OpenMM::ContextImpl& contextImpl) override {
         return useHost().computeKineticEnergy(contextImpl);
     }
     void createCheckpoint(OpenMM::ContextImpl& contextImpl, std::ostream& stream) const override {
-        host->createCheckpoint(contextImpl, stream);
+        useHost().createCheckpoint(contextImpl, stream);
     }
     void loadCheckpoint(OpenMM::ContextImpl& contextImpl, std::istream& stream) override {
         useHost().loadCheckpoint(contextImpl, stream);
     }
     void serializeState(OpenMM::ContextImpl& contextImpl, OpenMM::SerializationNode& node) const override {
-        host->serializeState(contextImpl, node);
+        useHost().serializeState(contextImpl, node);
     }
     void deserializeState(OpenMM::ContextImpl& contextImpl, const OpenMM::SerializationNode& node) override {
         useHost().deserializeState(contextImpl, node);
@@ -116,7 +126,7 @@ protected:
             throw OpenMM::OpenMMException("The kernels for any platform are of another build of OpenMM-Stiff");
         made.release();
         host->initialize(contextImpl, static_cast<const OpenMMStiff::StiffIntegrator&>(integrator), this->className);
-        device = std::make_unique<Device>(context);
+        device = std::make_unique<Device>(contextImpl, context);
         numParticles = contextImpl.getSystem().getNumParticles();
     }
 
@@ -130,14 +140,16 @@ protected:
         return arranged && device->areTogether();
     }
     /** The host's kernel, which is told of the device's steps before it works; the device is left in peace. */
-    Shared& useHost() {
+    Shared& useHost() const {
+        if (numUntold > 0) {
+            if (inSteps)
+                device->remember();
+            numUntold = 0;
+            host->stepsHaveBeenTaken(device->recall());
+        }
         if (inSteps && !inHost) {
             host->beginSteps();
             inHost = true;
-        }
-        if (numUntold > 0) {
-            numUntold = 0;
-            host->stepsHaveBeenTaken();
         }
         return *host;
     }
@@ -163,14 +175,14 @@ protected:
     void askForFailure() {
         if (!device->hasFailed())
             return;
-        const DeviceFailure failure = device->recover(contextImpl);
+        const Device::Failure failure = device->recover();
         numUntold = 0;
         adopted = forcesKnown = false;
         Shared& shared = useHost();
-        shared.stepHasFailed(failure.positions, failure.velocities, contextImpl.getStepCount() == countAtAdoption);
+        shared.stepHasFailed(failure.before, contextImpl.getStepCount() == countAtAdoption);
         if (failure.particle >= 0)
             shared.refuseVelocity(failure.particle);
-        shared.refuseBlock(failure.block);
+        shared.refuseBlock(failure.block, failure.forces);
     }
 
     OpenMM::ContextImpl& contextImpl;
@@ -185,10 +197,14 @@ protected:
 
 private:
     const OpenMM::KernelFactory& anyPlatform;
-    bool inSteps = false, inHost = false;
+    bool inSteps = false;
+    // Whether the host's kernel is at work, and how many steps it has not been told of.
+    mutable bool inHost = false;
+    mutable long long numUntold = 0;
+    /// Whether the device, rather than the host, remembers a state.
+    bool rememberedThere = false;
+    /// Whether the host has adopted the state that the device goes on with; what the device is ready for.
     bool adopted = false, arranged = false;
-    /// How many steps the host has not been told of.
-    long long numUntold = 0;
     long long countAtAdoption = 0;
 };
 

@@ -43,15 +43,15 @@ public:
         state.haveBeenSet(changed);
         forget(changed);
     }
-    void getState(OpenMM::ContextImpl&, Vectors& positions, Vectors& velocities) final {
+    void rememberState(OpenMM::ContextImpl&) final {
         const Turn turn(state);
-        positions = state.positions();
-        velocities = state.velocities();
+        rememberedPositions = state.positions();
+        rememberedVelocities = state.velocities();
     }
-    void setState(OpenMM::ContextImpl&, const Vectors& positions, const Vectors& velocities) final {
+    void bringBackState(OpenMM::ContextImpl&) final {
         const Turn turn(state);
-        state.changePositions() = positions;
-        state.changeVelocities() = velocities;
+        state.changePositions() = rememberedPositions;
+        state.changeVelocities() = rememberedVelocities;
     }
 
     void createCheckpoint(OpenMM::ContextImpl&, std::ostream& stream) const final {
@@ -71,6 +71,7 @@ private:
     // The kernel goes before its state, and that before what it may be working with.
     const std::unique_ptr<Backend> ownBackend;
     const std::unique_ptr<HostState> ownState;
+    Vectors rememberedPositions, rememberedVelocities;
 
 protected:
     /** What is remembered of the last step may be void, see StiffStepKernel::stateChanged(). */

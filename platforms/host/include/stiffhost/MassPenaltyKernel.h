@@ -159,15 +159,14 @@ public:
     const std::vector<OpenMMStiff::PenalizedPair>& getTiedPairs() const override {
         return pairs.getPairs();
     }
-    void stepsHaveBeenTaken() override {
-        const Turn turn(state);
-        velocities.areTied();
+    void stepsHaveBeenTaken(const SharedKernel::State& after) override {
+        velocities.areTied(after.positions, after.velocities);
         lastStep.forget();
     }
-    void stepHasFailed(const Vectors& positions, const Vectors& oldVelocities, bool wasFirst) override {
+    void stepHasFailed(const SharedKernel::State& before, bool wasFirst) override {
         const Turn turn(state);
-        state.changePositions() = positions;
-        state.changeVelocities() = oldVelocities;
+        state.changePositions() = before.positions;
+        state.changeVelocities() = before.velocities;
         state.computeVirtualSites();
         lastStep.forget();
         if (wasFirst)
@@ -176,7 +175,7 @@ public:
             velocities.areTied();
         particles.requireFiniteState(className);
     }
-    void refuseBlock(const std::vector<int>& block) const override {
+    void refuseBlock(const std::vector<int>& block, bool) const override {
         const std::vector<double>& masses = particles.getMasses();
         refuseLengths(describeMolecule(
                 block, std::count_if(block.begin(), block.end(), [&](int particle) { return masses[particle] > 0; })));

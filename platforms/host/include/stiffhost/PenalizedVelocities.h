@@ -55,11 +55,11 @@ public:
     }
     /** Velocities and positions are those after a step, or of a run that was saved after one. */
     void areTied() {
-        areTied(state.positions());
+        areTied(state.positions(), state.velocities());
     }
-    void areTied(const Vectors& positions) {
+    void areTied(const Vectors& positions, const Vectors& velocities) {
         known.tiedAt = positions;
-        known.left = state.velocities();
+        known.left = velocities;
         known.origin = Origin::Own;
     }
     /**
@@ -221,7 +221,7 @@ public:
         Vectors tiedAt;
         readCheckpoint(stream, tiedAt);
         pairs.restore(tied);
-        areTied(tiedAt);
+        areTied(tiedAt, state.velocities());
     }
     void write(OpenMM::SerializationNode& node) const {
         if (!areOwn() || !areSame(getTiedPositions(), state.positions()))

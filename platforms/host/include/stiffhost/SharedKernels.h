@@ -17,15 +17,20 @@ public:
     using Vectors = std::vector<OpenMM::Vec3>;
     virtual ~SharedKernel() = default;
 
-    /** Steps have been taken since adoptState(): they have led to the state that the Context has now. */
-    virtual void stepsHaveBeenTaken() = 0;
+    /** A state of the Context, and, if the method has them, the positions that it propagates. */
+    struct State {
+        Vectors positions, velocities, propagated;
+    };
+
+    /** Steps have been taken since adoptState(), which have led to a state. */
+    virtual void stepsHaveBeenTaken(const State& state) = 0;
     /**
      * A step has failed: put back the state of before, and, if it was the first since adoptState(), what that has
      * changed.
      */
-    virtual void stepHasFailed(const Vectors& positions, const Vectors& velocities, bool wasFirst) = 0;
-    /** Throw the error of a step that a block has made fail, or the velocity of a particle. */
-    [[noreturn]] virtual void refuseBlock(const std::vector<int>& particles) const = 0;
+    virtual void stepHasFailed(const State& state, bool wasFirst) = 0;
+    /** Throw the error of a step that has failed because of a block, or of the forces on it, or of a velocity. */
+    [[noreturn]] virtual void refuseBlock(const std::vector<int>& particles, bool forces) const = 0;
     [[noreturn]] virtual void refuseVelocity(int particle) const = 0;
 };
 

@@ -122,7 +122,8 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
         for (int p = 0; p < this->numRows(); p++) {
             const PatternPair& pair = this->row(p);
             inverseReducedMasses.push_back(this->inverseMasses[pair.atoms[0]] + this->inverseMasses[pair.atoms[1]]);
-            added.push_back(pair.constrained ? Real(rowRegularization * inverseReducedMasses[p]) : inverseInertias[p]);
+            added.push_back(pair.constrained ? Real(getRowRegularization<Real>() * inverseReducedMasses[p])
+                                             : inverseInertias[p]);
         }
     }
 };

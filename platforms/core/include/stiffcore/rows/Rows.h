@@ -25,6 +25,10 @@ namespace stiffcore {
 /// independent. With unit diagonal, it leaves of a velocity along an eigenvector with eigenvalue e the fraction
 /// regularization/e.
 constexpr double rowRegularization = 1e-9;
+/** The same as a Real: where numbers are recorded, that depends on their precision. */
+template <class Real> Real getRowRegularization() {
+    return Real(rowRegularization);
+}
 /// A coordinate is independent of the earlier ones if its pivot, relative to the diagonal, exceeds this. (That is the
 /// squared sine of the angle between its gradient and those of the earlier coordinates.)
 constexpr double minIndependentPivot = 1e-6;
@@ -219,7 +223,7 @@ template <class Real, class RowType>
 void addRegularization(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
     for (int p = 0; p < batch.numRows(); p++) {
         const Real inverseMass = work.inverseMasses[p];
-        work.added[p] = Real(rowRegularization) * select(inverseMass > Real(0), inverseMass, Real(1));
+        work.added[p] = getRowRegularization<Real>() * select(inverseMass > Real(0), inverseMass, Real(1));
     }
 }
 

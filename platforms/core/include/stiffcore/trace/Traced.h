@@ -45,6 +45,10 @@ public:
     const std::string& getText() const {
         return text;
     }
+    /** That of what is recorded now. */
+    static Trace& get() {
+        return *current;
+    }
 
 private:
     friend class Traced;
@@ -75,10 +79,6 @@ private:
         known.pop_back();
         add("}");
     }
-    static Trace& get() {
-        return *current;
-    }
-
     static inline thread_local Trace* current = nullptr;
     Trace* const outer;
     std::string text;
