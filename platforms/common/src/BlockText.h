@@ -23,6 +23,9 @@ using stiffcore::Traced;
 /** Why a step has failed: because of a block, or of the forces on it, or of the velocity of a particle. */
 enum FailureKind { BlockFailed, ForcesFailed, VelocityFailed };
 
+/** What is kept for a particle from one kernel to others. */
+enum class Kept { Offset, OffsetBefore, Acceleration, Count };
+
 /** What is the same for all blocks, in the order of the array `uniform`. */
 enum class Uniform {
     StepSize,
@@ -94,14 +97,14 @@ public:
             inRange = inRange & (abs(F[axis]) < Traced(maxForce));
         return F;
     }
-    /** Another vector that is kept for the place of a particle among those of the blocks, and its new value. */
-    Vector kept(int i) {
-        const std::string k = "k" + std::to_string(i);
-        declare(k, "mixed4", "kept[" + place(i) + "]");
+    /** A vector that is kept for a particle from one kernel to others, and its new value. */
+    Vector kept(int i, Kept which) {
+        const std::string k = "k" + std::to_string(i) + "_" + std::to_string(int(which));
+        declare(k, "mixed4", keptPlace(i, which));
         return read([&](char axis) { return k + "." + axis; });
     }
-    void keep(int i, const Vector& value) {
-        trace.add("kept[" + place(i) + "] = make_mixed4(" + list(value) + ", 0);");
+    void keep(int i, Kept which, const Vector& value) {
+        trace.add(keptPlace(i, which) + " = make_mixed4(" + list(value) + ", 0);");
     }
     /** The next normally distributed random number. */
     Traced normal() {
@@ -114,19 +117,24 @@ public:
         return Vector(x, y, z);
     }
 
-    /** Give a particle its new position, and its new velocity. */
+    /** Give a particle its new position and velocity; what they were is kept for the case that the step fails. */
     void move(int i, const Vector& position, const Vector& velocity) {
+        declarePosition(0);
+        declareVelocity(i);
+        trace.add("KEEP_STATE(" + particle(i) + ")");
+        place(i, position);
+        accelerate(i, velocity);
+    }
+    /** Give it another position, or velocity, in the same step as before. */
+    void place(int i, const Vector& position) {
         const std::string origin = declarePosition(0);
         std::string to;
         for (int axis = 0; axis < 3; axis++)
             to += ", " + origin + "." + "xyz"[axis] + " + " + position[axis].describe();
         trace.add("STORE_POSITION(" + particle(i) + to + ")");
-        trace.add("STORE_VELOCITY(" + particle(i) + ", " + list(velocity) + ")");
-        requireFinite(i, velocity);
     }
-    /** Give it another velocity, in the same step as before. */
     void accelerate(int i, const Vector& velocity) {
-        trace.add("velm[" + particle(i) + "] = make_mixed4(" + list(velocity) + ", velm[" + particle(i) + "].w);");
+        trace.add("velm[" + particle(i) + "] = make_mixed4(" + list(velocity) + ", " + declareVelocity(i) + ".w);");
         requireFinite(i, velocity);
     }
     /** Let the step fail unless a condition holds for the block, and unless its forces are finite. */
@@ -145,8 +153,8 @@ public:
     std::string getText() const {
         return "KERNEL void " + name +
                "(ARGUMENTS) {\n"
-               "    if (failure[0] != 0 && failure[0] != step)\n"
-               "        return; // the state is that after a step that failed\n"
+               "    if (failure[0] != 0 && failure[0] != phase)\n"
+               "        return; // the state is that of a step that has failed before\n"
                "    for (int block = GLOBAL_ID; block < count; block += GLOBAL_SIZE) {\n" +
                trace.getText() + "    }\n}\n";
     }
@@ -177,7 +185,7 @@ inline DEVICE bool isFiniteNumber(mixed number) {
 }
 #define SAME(a, b) (a[i].x == b[i].x && a[i].y == b[i].y && a[i].z == b[i].z)
 #define FORCE(i, axis) (NUMBER(2.3283064365386963e-10)*force[(i) + (axis)*paddedNumAtoms])
-#define ARGUMENTS int count, int firstBlock, int step, unsigned int randomIndex, int paddedNumAtoms, \
+#define ARGUMENTS int count, int firstBlock, int phase, unsigned int randomIndex, int paddedNumAtoms, \
         GLOBAL const int* RESTRICT particles, GLOBAL const int* RESTRICT sets, \
         GLOBAL const mixed* RESTRICT parameters, GLOBAL const mixed* RESTRICT uniform, \
         GLOBAL const float4* RESTRICT random, GLOBAL const mm_long* RESTRICT force, GLOBAL int* RESTRICT failure, \
@@ -199,19 +207,20 @@ KERNEL void compareState(int numAtoms, GLOBAL int* RESTRICT changed, GLOBAL cons
             changed[0] = 1;
     }
 }
-#define FAIL(what) { failure[1] = what; failure[0] = step; }
-#define STORE_VELOCITY(i, X, Y, Z) { velmBefore[i] = velm[i]; velm[i] = make_mixed4(X, Y, Z, velm[i].w); }
+#define FAIL(what) { failure[1] = what; failure[0] = phase; }
 #ifdef USE_MIXED_PRECISION
 #define CORRECTIONS , GLOBAL real4* RESTRICT posqCorrection, GLOBAL real4* RESTRICT correctionBefore
 #define POSITION(i) make_mixed4(posq[i].x + (mixed) posqCorrection[i].x, posq[i].y + (mixed) posqCorrection[i].y, \
         posq[i].z + (mixed) posqCorrection[i].z, 0)
-#define STORE_POSITION(i, X, Y, Z) { posqBefore[i] = posq[i]; correctionBefore[i] = posqCorrection[i]; \
+#define KEEP_STATE(i) { velmBefore[i] = velm[i]; posqBefore[i] = posq[i]; correctionBefore[i] = posqCorrection[i]; }
+#define STORE_POSITION(i, X, Y, Z) { \
         const mixed x_ = X, y_ = Y, z_ = Z; posq[i] = make_real4((real) x_, (real) y_, (real) z_, posq[i].w); \
         posqCorrection[i] = make_real4(x_ - (real) x_, y_ - (real) y_, z_ - (real) z_, 0); }
 #else
 #define CORRECTIONS
 #define POSITION(i) posq[i]
-#define STORE_POSITION(i, X, Y, Z) { posqBefore[i] = posq[i]; posq[i] = make_real4(X, Y, Z, posq[i].w); }
+#define KEEP_STATE(i) { velmBefore[i] = velm[i]; posqBefore[i] = posq[i]; }
+#define STORE_POSITION(i, X, Y, Z) { posq[i] = make_real4(X, Y, Z, posq[i].w); }
 #endif
 )";
     }
@@ -232,6 +241,9 @@ private:
     }
     static std::string place(int i) {
         return std::to_string(i) + "*count + block";
+    }
+    static std::string keptPlace(int i, Kept which) {
+        return "kept[" + place(int(Kept::Count) * i + int(which)) + "]";
     }
     /** The variable with the place of a particle in the arrays of the device. */
     std::string particle(int i) {

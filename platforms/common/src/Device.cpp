@@ -12,8 +12,10 @@ constexpr size_t maxSteps = 100;
 /** After so many steps OpenMM gives particles another order. */
 constexpr int stepsToReorder = 250;
 
+/** More than the kernels of a step. */
+constexpr int maxKernels = 8;
 /** The arguments of all kernels that change, see BlockText::getHead(). */
-enum Argument { Step = 2, RandomIndex = 3, Random = 9, Forces = 10 };
+enum Argument { Phase = 2, RandomIndex = 3, Random = 9, Forces = 10 };
 
 /** Vectors as the device keeps them, with a fourth number. */
 vector<Vec3> download(const ComputeArray& array, bool isDouble) {
@@ -53,8 +55,11 @@ Device::Device(ContextImpl& contextImpl, ComputeContext& context)
     const ContextSelector selector(context);
     context.addReorderListener(listener); // which belongs to the context from now on
     const System& system = contextImpl.getSystem();
-    for (int i = 0; i < system.getNumParticles(); i++)
+    for (int i = 0; i < system.getNumParticles(); i++) {
         mobile.push_back(system.getParticleMass(i) > 0);
+        if (system.isVirtualSite(i) && sites == nullptr)
+            sites = std::make_unique<ReferenceVirtualSites>(system);
+    }
     uniform.initialize(context, int(Uniform::Count), getMixedSize(), "stiffUniform");
     failure.initialize<int>(context, 2, "stiffFailure");
     failure.upload(vector<int>{0, 0});
@@ -120,8 +125,8 @@ void Device::compile() {
         group->setsThere.upload(group->sets);
         group->parametersThere.initialize(context, group->parameters.size(), getMixedSize(), "stiffParameters");
         group->parametersThere.upload(group->parameters, true);
-        // For each particle of a block two vectors, and what the first was before the step.
-        group->kept.initialize(context, 3 * group->particles.size(), context.getVelm().getElementSize(), "stiffKept");
+        group->kept.initialize(context, int(Kept::Count) * group->particles.size(), context.getVelm().getElementSize(),
+                               "stiffKept");
         context.clearBuffer(group->kept);
         for (const KernelText& kernelText : group->texts) {
             const ComputeKernel kernel = program->createKernel(kernelText.name);
@@ -205,7 +210,7 @@ void Device::execute(int index, ArrayInterface& forces) {
     for (const auto& group : groups) {
         const ComputeKernel& kernel = group->kernels[index];
         const int numRandoms = group->texts[index].numRandoms * group->count;
-        kernel->setArg(Step, (int) moments.size());
+        kernel->setArg(Phase, maxKernels * (int) moments.size() + index);
         if (numRandoms > 0) {
             const int randomIndex = context.getIntegrationUtilities().prepareRandomNumbers(numRandoms);
             kernel->setArg(RandomIndex, randomIndex);
@@ -264,7 +269,7 @@ bool Device::hasFailed() {
 
 Device::Failure Device::recover() {
     const ContextSelector selector(context);
-    const Moment moment = moments[failed[0] - 1];
+    const Moment moment = moments[failed[0] / maxKernels - 1];
     const int index = failed[1] / 4;
     Failure result;
     if (failed[1] % 4 == VelocityFailed)
@@ -280,6 +285,7 @@ Device::Failure Device::recover() {
     contextImpl.getVelocities(result.before.velocities);
     std::copy_n(moment.box, 3, before.box);
     read(before, true, result.before);
+    result.before.propagated = propagate(result.before.positions, Kept::OffsetBefore, moment.box);
     failed[0] = failed[1] = 0;
     failure.upload(vector<int>{0, 0});
     moments.clear();
@@ -313,6 +319,7 @@ Device::State Device::recall() const {
     state.positions.resize(mobile.size());
     state.velocities.resize(mobile.size());
     read(remembered, false, state);
+    state.propagated = propagate(state.positions, Kept::Offset, remembered.box);
     return state;
 }
 
@@ -338,4 +345,37 @@ void Device::read(const Copy& copy, bool movedOnly, State& state) const {
                 positions[place] - copy.box[0] * cell.x - copy.box[1] * cell.y - copy.box[2] * cell.z;
         state.velocities[particle] = velocities[place];
     }
+}
+
+/** The positions that a method propagates, by the offsets from them of those that the Context shows. */
+vector<Vec3> Device::propagate(const vector<Vec3>& shown, Kept offset, const Vec3 box[3]) const {
+    vector<Vec3> propagated = shown;
+    for (const auto& group : groups) {
+        const vector<Vec3> kept = download(group->kept, isPrecise());
+        for (size_t i = 0; i < group->particles.size(); i++)
+            propagated[group->particles[i]] -= kept[placeOfKept(*group, i, offset)];
+    }
+    if (sites != nullptr)
+        sites->computePositions(contextImpl.getSystem(), propagated, box);
+    return propagated;
+}
+
+void Device::setOffsets(const vector<Vec3>& offsets) {
+    const ContextSelector selector(context);
+    for (const auto& group : groups) {
+        vector<double> numbers(4 * group->kept.getSize(), 0.0);
+        for (size_t i = 0; i < group->particles.size(); i++)
+            for (int axis = 0; axis < 3; axis++)
+                numbers[4 * placeOfKept(*group, i, Kept::Offset) + axis] = offsets[group->particles[i]][axis];
+        if (isPrecise())
+            group->kept.upload(numbers.data());
+        else
+            group->kept.upload(vector<float>(numbers.begin(), numbers.end()).data());
+    }
+}
+
+/** Where a vector is kept for the i-th particle of a group, see BlockText::kept(). */
+size_t Device::placeOfKept(const Group& group, size_t i, Kept which) {
+    const size_t place = i / group.count, block = i % group.count;
+    return (int(Kept::Count) * place + int(which)) * group.count + block;
 }

@@ -2,6 +2,7 @@
 #define STIFFCOMMON_DEVICE_H_
 
 #include "BlockKind.h"
+#include "ReferenceVirtualSites.h"
 #include "openmm/Vec3.h"
 #include "stiffhost/SharedKernels.h"
 #include "openmm/common/ComputeArray.h"
@@ -68,6 +69,9 @@ public:
     /** Set what is the same for all blocks, but for the box, which is set with it. */
     void setUniform(Uniforms values);
 
+    /** Set the offsets that are kept, in the order of the System; other vectors are forgotten. */
+    void setOffsets(const std::vector<OpenMM::Vec3>& offsets);
+
     /** The random numbers of OpenMM's generator; false if somebody else has seeded it with another number. */
     bool initializeRandom(int seed);
 
@@ -124,6 +128,9 @@ private:
     /** Follow the order in which the device has the particles. */
     void followOrder();
     void initialize(Copy& copy);
+    static size_t placeOfKept(const Group& group, size_t i, Kept which);
+    std::vector<OpenMM::Vec3> propagate(const std::vector<OpenMM::Vec3>& shown, Kept offset,
+                                        const OpenMM::Vec3 box[3]) const;
     void keepOrder(Copy& copy) const;
     void read(const Copy& copy, bool movedOnly, State& state) const;
     int getMixedSize() const {
@@ -134,6 +141,7 @@ private:
     OpenMM::ComputeContext& context;
     Listener* listener;
     std::vector<char> mobile;
+    std::unique_ptr<OpenMM::ReferenceVirtualSites> sites;
     std::vector<std::unique_ptr<Group>> groups;
     std::vector<std::vector<int>> blocks;
     OpenMM::ComputeArray uniform, failure, changed;

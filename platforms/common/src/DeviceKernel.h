@@ -40,8 +40,8 @@ public:
 
     void beginSteps() override {
         inSteps = true;
-        if (adopted && numUntold > 0 && !device->isAsRemembered())
-            adopted = false; // somebody has changed the Context without a word
+        // Somebody may have changed the Context without a word.
+        adopted = adopted && rememberedThere && device->isAsRemembered();
     }
     void adoptState(OpenMM::ContextImpl& contextImpl) override {
         if (adopted && isOnDevice() && isCurrent())
@@ -53,6 +53,8 @@ public:
         forcesKnown = false;
         if (!arranged || !isCurrent())
             arranged = arrange();
+        if (isOnDevice())
+            takeAdopted();
     }
     void forcesHaveActed(bool onPositions) override {
         if (onPositions) {
@@ -86,6 +88,7 @@ public:
         contextImpl.setPositions(state.positions);
         contextImpl.setVelocities(state.velocities);
         device->remember(); // as it is now, rounded
+        adopted = false;
     }
     void beginCollisions(OpenMM::ContextImpl& contextImpl) override {
         useHost().beginCollisions(contextImpl);
@@ -103,17 +106,23 @@ public:
     double computeKineticEnergy(OpenMM::ContextImpl& contextImpl) override {
         return useHost().computeKineticEnergy(contextImpl);
     }
+    // A run that goes on begins again from what has been saved, to be the same as one that is resumed.
+
     void createCheckpoint(OpenMM::ContextImpl& contextImpl, std::ostream& stream) const override {
         useHost().createCheckpoint(contextImpl, stream);
+        adopted = false;
     }
     void loadCheckpoint(OpenMM::ContextImpl& contextImpl, std::istream& stream) override {
         useHost().loadCheckpoint(contextImpl, stream);
+        adopted = false;
     }
     void serializeState(OpenMM::ContextImpl& contextImpl, OpenMM::SerializationNode& node) const override {
         useHost().serializeState(contextImpl, node);
+        adopted = false;
     }
     void deserializeState(OpenMM::ContextImpl& contextImpl, const OpenMM::SerializationNode& node) override {
         useHost().deserializeState(contextImpl, node);
+        adopted = false;
     }
 
 protected:
@@ -127,13 +136,51 @@ protected:
         made.release();
         host->initialize(contextImpl, static_cast<const OpenMMStiff::StiffIntegrator&>(integrator), this->className);
         device = std::make_unique<Device>(contextImpl, context);
-        numParticles = contextImpl.getSystem().getNumParticles();
+        const OpenMM::System& system = contextImpl.getSystem();
+        for (int i = 0; i < system.getNumParticles(); i++)
+            masses.push_back(system.getParticleMass(i));
     }
+
+    /** Molecules whose matrix has more rows than this are left to the host, see docs/platforms.md. */
+    static constexpr int maxRows = 18;
 
     /** Get ready for what the host has prepared; whether the device can do it. */
     virtual bool arrange() = 0;
     /** Whether that is still what the integrator asks for. */
     virtual bool isCurrent() = 0;
+
+    /** The host has adopted a state: take what of it the Context does not have. */
+    virtual void takeAdopted() {
+    }
+
+    /**
+     * Record and compile the kernels for all particles.
+     *
+     * @param texts   the kernels of a kind: called as texts(record) with record(name, body), see BlockKind::record()
+     * @param free    those for free particles
+     */
+    template <template <class> class Batch, class Texts>
+    void compile(const std::vector<stiffcore::Block>& blocks, const typename Batch<double>::Terms& terms, Texts&& texts,
+                 const std::vector<KernelText>& free) {
+        device->clear();
+        const auto kinds = BlockKind<Batch>::sort(blocks, terms, masses);
+        for (size_t i = 0; i < kinds.size(); i++)
+            device->add(kinds[i], texts([&](const std::string& name, auto&& body) {
+                            return kinds[i].record(name + std::to_string(i), terms, masses, body);
+                        }));
+        std::vector<char> isFree(masses.size());
+        for (size_t i = 0; i < masses.size(); i++)
+            isFree[i] = masses[i] > 0;
+        for (const stiffcore::Block& block : blocks)
+            for (int i = 0; i < block.numMobile; i++)
+                isFree[block.particles[i]] = false;
+        std::vector<int> particles;
+        for (size_t i = 0; i < masses.size(); i++)
+            if (isFree[i])
+                particles.push_back(i);
+        device->addFree(particles, free);
+        device->compile();
+    }
 
     /** Whether the device takes the next step. */
     bool isOnDevice() const {
@@ -189,7 +236,7 @@ protected:
     OpenMM::ComputeContext& context;
     std::unique_ptr<Shared> host;
     std::unique_ptr<Device> device;
-    int numParticles = 0;
+    std::vector<double> masses;
     /// Whether the device's random numbers are ours.
     bool hasRandom = true;
     /// Whether the forces on the device are those at the present positions.
@@ -204,7 +251,8 @@ private:
     /// Whether the device, rather than the host, remembers a state.
     bool rememberedThere = false;
     /// Whether the host has adopted the state that the device goes on with; what the device is ready for.
-    bool adopted = false, arranged = false;
+    mutable bool adopted = false;
+    bool arranged = false;
     long long countAtAdoption = 0;
 };
 

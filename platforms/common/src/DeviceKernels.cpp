@@ -1,5 +1,7 @@
 #include "stiffcommon/DeviceKernels.h"
+#include "DeviceImpulseKernel.h"
 #include "DeviceMassPenaltyKernel.h"
+#include "DeviceZhangSkeelKernel.h"
 #include "openmm/KernelFactory.h"
 #include "openmmstiff/internal/PlatformKernels.h"
 #include "stiffgeneric/GenericHost.h"
@@ -19,12 +21,21 @@ public:
             : findDevice(findDevice), anyPlatform(anyPlatform) {
     }
     KernelImpl* createKernelImpl(std::string name, const Platform& platform, ContextImpl& context) const override {
-        if (name == DeviceMassPenaltyKernel::Name())
-            return new DeviceMassPenaltyKernel(name, platform, context, findDevice(context), *anyPlatform);
-        return anyPlatform->createKernelImpl(name, platform, context);
+        OpenMM::KernelImpl* kernel = nullptr;
+        createFrom<DeviceImpulseKernel, DeviceMassPenaltyKernel, DeviceZhangSkeelKernel>(name, platform, context,
+                                                                                         kernel);
+        return kernel != nullptr ? kernel : anyPlatform->createKernelImpl(name, platform, context);
     }
 
 private:
+    template <class... Kernels>
+    void createFrom(const std::string& name, const Platform& platform, ContextImpl& context,
+                    KernelImpl*& kernel) const {
+        ((name == Kernels::Name() &&
+          (kernel = new Kernels(name, platform, context, findDevice(context), *anyPlatform)) != nullptr) ||
+         ...);
+    }
+
     const FindDevice findDevice;
     const std::unique_ptr<KernelFactory> anyPlatform;
 };

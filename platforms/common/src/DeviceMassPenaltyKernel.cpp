@@ -14,8 +14,6 @@ using std::vector;
 
 namespace {
 
-/** Molecules whose block has more rows are left to the host. */
-constexpr int maxRows = 18;
 /// Lengths are not known better than this on a device that has them in single precision, relative.
 constexpr double minSingleTolerance = 1e-6;
 
@@ -44,14 +42,11 @@ private:
 
 } // namespace
 
-void DeviceMassPenaltyKernel::initialize(ContextImpl& contextImpl, const Integrator& integrator) {
+void DeviceMassPenaltyKernel::initialize(ContextImpl&, const Integrator& integrator) {
     this->integrator = &integrator;
     langevin = dynamic_cast<const MassPenaltyLangevinIntegrator*>(&integrator);
     context.addForce(new PairInfo(integrator)); // before the device becomes ready; it belongs to the context
     initializeShared(integrator);
-    const System& system = contextImpl.getSystem();
-    for (int i = 0; i < numParticles; i++)
-        masses.push_back(system.getParticleMass(i));
     const ArrayInterface& present = context.getLongForceBuffer();
     forces.initialize(context, present.getSize(), present.getElementSize(), "stiffForces");
 }
@@ -64,43 +59,28 @@ bool DeviceMassPenaltyKernel::isCurrent() {
 bool DeviceMassPenaltyKernel::arrange() {
     pairs = host->getTiedPairs();
     metricCorrection = (langevin != nullptr && langevin->getMetricCorrection());
-    device->clear();
     if (langevin != nullptr && !hasRandom)
         return false;
     vector<vector<int>> particles;
     for (const stiffcore::PenalizedPair& pair : pairs)
         particles.push_back({pair.particle1, pair.particle2});
     const vector<stiffcore::Block> blocks = connect(contextImpl.getSystem(), particles);
-    vector<int> free;
-    vector<char> inBlock(numParticles);
-    for (const stiffcore::Block& block : blocks) {
+    for (const stiffcore::Block& block : blocks)
         if ((int) block.terms.size() > maxRows)
             return false;
-        for (int i = 0; i < block.numMobile; i++)
-            inBlock[block.particles[i]] = true;
-    }
-    for (int i = 0; i < numParticles; i++)
-        if (masses[i] > 0 && !inBlock[i])
-            free.push_back(i);
-
-    const auto kinds = BlockKind<stiffcore::PairBatch>::sort(blocks, pairs, masses);
-    for (size_t i = 0; i < kinds.size(); i++) {
-        const std::string number = std::to_string(i);
-        auto record = [&](const std::string& name, auto&& body) {
-            return kinds[i].record(name + number, pairs, masses, body);
-        };
-        if (langevin != nullptr)
-            device->add(kinds[i], {record("moveLangevin", [&](BlockText& text, const auto& batch, auto& work) {
-                            recordPenaltyLangevin(text, batch, work, metricCorrection);
-                        })});
-        else
-            device->add(kinds[i], {record("move", recordPenaltyMove), record("kick", recordPenaltyKick)});
-    }
+    auto langevinTexts = [&](auto&& record) {
+        return vector<KernelText>{record("moveLangevin", [&](BlockText& text, const auto& batch, auto& work) {
+            recordPenaltyLangevin(text, batch, work, metricCorrection);
+        })};
+    };
+    auto texts = [](auto&& record) {
+        return vector<KernelText>{record("move", recordPenaltyMove), record("kick", recordPenaltyKick)};
+    };
     if (langevin != nullptr)
-        device->addFree(free, {recordFree("moveFreeLangevin", recordFreeLangevin)});
+        compile<stiffcore::PairBatch>(blocks, pairs, langevinTexts, {recordFree("moveFree", recordFreeLangevin)});
     else
-        device->addFree(free, {recordFree("moveFree", recordFreeMove), recordFree("kickFree", recordFreeKick)});
-    device->compile();
+        compile<stiffcore::PairBatch>(blocks, pairs, texts,
+                                      {recordFree("moveFree", recordFreeMove), recordFree("kickFree", recordFreeKick)});
     return true;
 }
 

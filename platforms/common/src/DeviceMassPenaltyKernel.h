@@ -36,7 +36,6 @@ private:
 
     const Integrator* integrator = nullptr;
     const OpenMMStiff::MassPenaltyLangevinIntegrator* langevin = nullptr;
-    std::vector<double> masses;
     // What the device is ready for.
     std::vector<stiffcore::PenalizedPair> pairs;
     bool metricCorrection = false;

@@ -7,6 +7,7 @@
 #include "openmm/System.h"
 #include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/methods/Elementary.h"
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <string>
@@ -59,6 +60,9 @@ public:
 
     const std::vector<double>& getMasses() const {
         return masses;
+    }
+    int countMobile(const std::vector<int>& which) const {
+        return std::count_if(which.begin(), which.end(), [&](int particle) { return masses[particle] > 0; });
     }
     bool isConstrained(int particle) const {
         return constrained[particle];

@@ -2,29 +2,14 @@
 #define STIFFHOST_HOST_STIFF_TERMS_H_
 
 #include "HostBatches.h"
+#include "KeptStiffTerms.h"
 #include "openmm/System.h"
-#include "setup/Blocks.h"
-#include "setup/Kept.h"
-#include "setup/StiffTerms.h"
 #include "stiffcore/terms/StiffBatch.h"
 #include <map>
 #include <string>
 #include <vector>
 
 namespace stiffhost {
-
-/** Which terms an integrator asks for, see collectStiffTerms() and chooseRows(), and what of them. */
-struct TermSelection {
-    OpenMMStiff::TermScope scope = {};
-    int stiffGroups = 0, integrationGroups = 0;
-    OpenMMStiff::RowSelection rows = {};
-    stiffcore::StiffNeeds needs = {};
-
-    bool operator==(const TermSelection& other) const {
-        return scope == other.scope && stiffGroups == other.stiffGroups &&
-               integrationGroups == other.integrationGroups && rows == other.rows && needs == other.needs;
-    }
-};
 
 /**
  * The stiff terms of a Context and their blocks, kept up to date with it. See HostParticles for the Backend.
@@ -41,16 +26,9 @@ public:
      */
     bool prepare(const OpenMM::System& system, const std::vector<double>& masses, const TermSelection& selection,
                  const std::string& className) {
-        auto collect = [&](const TermSelection& selection) {
-            OpenMMStiff::StiffTerms terms = OpenMMStiff::collectStiffTerms(
-                    system, selection.scope, selection.stiffGroups, selection.integrationGroups, className);
-            OpenMMStiff::chooseRows(terms, system, selection.rows);
-            terms.needs = selection.needs;
-            return TermsInBlocks{terms, OpenMMStiff::findBlocks(system, terms, className)};
-        };
-        if (!kept.update(selection, collect))
+        if (!kept.update(system, selection, className))
             return false;
-        this->arrange(kept.get().blocks, kept.get().terms, masses);
+        this->arrange(kept.getBlocks(), kept.getTerms(), masses);
         return true;
     }
 
@@ -64,18 +42,11 @@ public:
 
     /** The parameters of the terms may have changed. */
     void forgetParameters() {
-        kept.forget();
+        kept.forgetParameters();
     }
 
 private:
-    struct TermsInBlocks {
-        stiffcore::StiffTerms terms;
-        std::vector<stiffcore::Block> blocks;
-        bool operator==(const TermsInBlocks& other) const {
-            return terms == other.terms; // the blocks follow from them
-        }
-    };
-    OpenMMStiff::Kept<TermSelection, TermsInBlocks> kept;
+    KeptStiffTerms kept;
 };
 
 } // namespace stiffhost

@@ -38,16 +38,7 @@ public:
 
     /** Bring the terms up to date. */
     void prepare(const Integrator& integrator) {
-        TermSelection selection;
-        selection.scope = OpenMMStiff::findTermScope(integrator);
-        selection.stiffGroups = integrator.getStiffForceGroups();
-        selection.integrationGroups = integrator.getIntegrationForceGroups();
-        selection.needs.hessian = true;
-        selection.needs.thirdDerivatives = (integrator.getMethod() == Integrator::ZhangSkeel);
-        const auto* langevin = dynamic_cast<const OpenMMStiff::ZhangSkeelLangevinIntegrator*>(&integrator);
-        if (langevin != nullptr && !langevin->getThermalizeStiffModes())
-            selection.rows.period = std::numeric_limits<double>::infinity();
-        if (blocks.prepare(state.getSystem(), particles.getMasses(), selection, className))
+        if (blocks.prepare(state.getSystem(), particles.getMasses(), selectTerms(integrator), className))
             lastStep.forget();
     }
 
@@ -104,6 +95,15 @@ public:
         return solution;
     }
 
+    [[noreturn]] void refuseForces(const std::string& molecule, const Integrator& integrator) const {
+        refuse("the forces on " + molecule + " are not finite", integrator);
+    }
+    [[noreturn]] void refuseMatrix(const std::string& molecule, const Integrator& integrator) const {
+        const bool mayBeIndefinite = (integrator.getMethod() != Integrator::SimplifiedStiff);
+        refuse("the matrix M + beta h^2 H1 of " + molecule + " is " +
+                       (mayBeIndefinite ? "singular" : "not positive definite"),
+               integrator);
+    }
     /** Throw an exception that says why a step is impossible. */
     [[noreturn]] void refuse(const std::string& what, const Integrator& integrator,
                              const std::string& remedy = " Use") const {
@@ -315,11 +315,9 @@ private:
         for (const Vectors* vectors : {&positions, &F}) {
             const std::string notFinite = blocks.findNotFinite(*vectors);
             if (!notFinite.empty())
-                refuse("the forces on " + notFinite + " are not finite", integrator);
+                refuseForces(notFinite, integrator);
         }
-        refuse("the matrix M + beta h^2 H1 of " + failed + " is " +
-                       (mayBeIndefinite ? "singular" : "not positive definite"),
-               integrator);
+        refuseMatrix(failed, integrator);
     }
 
     static constexpr int maxIterations = 100;

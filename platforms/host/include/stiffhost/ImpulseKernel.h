@@ -5,6 +5,7 @@
 #include "HostKernel.h"
 #include "HostStiffTerms.h"
 #include "LastStep.h"
+#include "SharedKernels.h"
 #include "SimTKOpenMMRealType.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
@@ -27,8 +28,8 @@ namespace stiffhost {
  * The steps of the impulse methods in the memory of the host. See HostParticles for the
  * Backend.
  */
-template <class Backend> class ImpulseKernel : public HostKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel> {
-    using Base = HostKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel>;
+template <class Backend> class ImpulseKernel : public HostKernel<Backend, SharedImpulseKernel> {
+    using Base = HostKernel<Backend, SharedImpulseKernel>;
     using Base::backend, Base::className, Base::particles, Base::state;
     using typename Base::Turn;
 
@@ -41,6 +42,7 @@ public:
     }
 
     void initialize(OpenMM::ContextImpl&, const Integrator& integrator) override {
+        this->integrator = &integrator;
         particles.initialize();
         accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
         prepare(integrator);
@@ -133,6 +135,27 @@ public:
         lastStep.forget();
     }
 
+    // What a device asks for that takes the steps.
+
+    void stepsHaveBeenTaken(const SharedKernel::State&) override {
+        lastStep.forget();
+    }
+    void stepHasFailed(const SharedKernel::State& before, bool) override {
+        const Turn turn(state);
+        state.changePositions() = before.positions;
+        state.changeVelocities() = before.velocities;
+        state.computeVirtualSites();
+        lastStep.forget();
+        particles.requireFiniteState(className);
+    }
+    void refuseBlock(const std::vector<int>& block, bool forces) const override {
+        const std::string molecule = describeMolecule(block, particles.countMobile(block));
+        forces ? refuseForces(molecule, integrator->getStepSize()) : refuseMotion(molecule, integrator->getStepSize());
+    }
+    void refuseVelocity(int particle) const override {
+        particles.refuseVelocity(particle, className, integrator->getStepSize());
+    }
+
 private:
     /// The frequency before it has been computed.
     static constexpr double unknown = -1;
@@ -148,14 +171,7 @@ private:
     }
 
     void prepare(const Integrator& integrator) {
-        TermSelection selection;
-        selection.scope = OpenMMStiff::TermScope::Harmonic;
-        selection.stiffGroups = integrator.getStiffForceGroups();
-        selection.integrationGroups = integrator.getIntegrationForceGroups();
-        selection.rows.period = (integrator.getKick() == Integrator::Plain ? 0 : integrator.getProjectedPeriod());
-        selection.rows.bends = (integrator.getKick() == Integrator::Mollified);
-        selection.needs.frequency = true;
-        if (!blocks.prepare(state.getSystem(), particles.getMasses(), selection, className))
+        if (!blocks.prepare(state.getSystem(), particles.getMasses(), selectTerms(integrator), className))
             return;
         lastStep.forget();
         frequency = unknown;
@@ -220,8 +236,7 @@ private:
             return areFinite(batch, work.x) & areFinite(batch, work.v);
         });
         if (!failed.empty())
-            fail("the motion of " + failed + " under its stiff terms is not finite", stepSize,
-                 "Use a smaller step size, more micro-steps, or minimize the energy first");
+            refuseMotion(failed, stepSize);
     }
 
     /** Compute what the slow forces do to the velocities, at the Context's present positions. */
@@ -244,8 +259,16 @@ private:
             return scatter(projected & areFinite(batch, work.a), batch, work.a, components(accelerations));
         });
         if (!failed.empty())
-            fail("the forces on " + failed + " are not finite", integrator.getStepSize(),
-                 "Use a smaller step size, or minimize the energy first");
+            refuseForces(failed, integrator.getStepSize());
+    }
+
+    [[noreturn]] void refuseMotion(const std::string& molecule, double stepSize) const {
+        fail("the motion of " + molecule + " under its stiff terms is not finite", stepSize,
+             "Use a smaller step size, more micro-steps, or minimize the energy first");
+    }
+    [[noreturn]] void refuseForces(const std::string& molecule, double stepSize) const {
+        fail("the forces on " + molecule + " are not finite", stepSize,
+             "Use a smaller step size, or minimize the energy first");
     }
 
     void computeMollified(const Integrator& integrator) {
@@ -291,6 +314,7 @@ private:
     }
 
     HostStiffTerms<Backend> blocks;
+    const Integrator* integrator = nullptr;
 
     /// A bound of the angular frequency of the stiffest mode [1/ps], the hidden state.
     double frequency = unknown;

@@ -14,7 +14,6 @@
 #include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/methods/ExtendedMass.h"
 #include "stiffcore/methods/PenaltyStep.h"
-#include <algorithm>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -176,9 +175,7 @@ public:
         particles.requireFiniteState(className);
     }
     void refuseBlock(const std::vector<int>& block, bool) const override {
-        const std::vector<double>& masses = particles.getMasses();
-        refuseLengths(describeMolecule(
-                block, std::count_if(block.begin(), block.end(), [&](int particle) { return masses[particle] > 0; })));
+        refuseLengths(describeMolecule(block, particles.countMobile(block)));
     }
     void refuseVelocity(int particle) const override {
         particles.refuseVelocity(particle, className, integrator->getStepSize());

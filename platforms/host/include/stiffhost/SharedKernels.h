@@ -44,6 +44,16 @@ public:
     virtual const std::vector<stiffcore::PenalizedPair>& getTiedPairs() const = 0;
 };
 
+class SharedZhangSkeelKernel : public OpenMMStiff::IntegrateZhangSkeelStepKernel, public SharedKernel {
+public:
+    using IntegrateZhangSkeelStepKernel::IntegrateZhangSkeelStepKernel;
+};
+
+class SharedImpulseKernel : public OpenMMStiff::IntegrateImpulseStepKernel, public SharedKernel {
+public:
+    using IntegrateImpulseStepKernel::IntegrateImpulseStepKernel;
+};
+
 } // namespace stiffhost
 
 #endif /* STIFFHOST_SHARED_KERNELS_H_ */

@@ -4,6 +4,7 @@
 #include "HostKernel.h"
 #include "ImplicitAccelerations.h"
 #include "PropagatedPositions.h"
+#include "SharedKernels.h"
 #include "SimTKOpenMMRealType.h"
 #include "openmmstiff/StiffKernels.h"
 #include "stiffcore/methods/TangentSpace.h"
@@ -18,9 +19,8 @@ namespace stiffhost {
 /**
  * The Zhang-Skeel step in the memory of the host. See HostParticles for the Backend.
  */
-template <class Backend>
-class ZhangSkeelKernel : public HostKernel<Backend, OpenMMStiff::IntegrateZhangSkeelStepKernel> {
-    using Base = HostKernel<Backend, OpenMMStiff::IntegrateZhangSkeelStepKernel>;
+template <class Backend> class ZhangSkeelKernel : public HostKernel<Backend, SharedZhangSkeelKernel> {
+    using Base = HostKernel<Backend, SharedZhangSkeelKernel>;
     using Base::backend, Base::className, Base::particles, Base::state;
     using typename Base::Turn;
 
@@ -31,6 +31,7 @@ public:
     }
 
     void initialize(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelIntegrator& integrator) override {
+        this->integrator = &integrator;
         particles.initialize();
         accelerations.initialize(integrator, className);
     }
@@ -115,6 +116,29 @@ public:
         return count;
     }
 
+    // What a device asks for that takes the steps.
+
+    void stepsHaveBeenTaken(const SharedKernel::State& after) override {
+        x.set(after.propagated, after.positions);
+        accelerations.forget();
+    }
+    void stepHasFailed(const SharedKernel::State& before, bool) override {
+        const Turn turn(state);
+        state.changePositions() = before.positions;
+        state.changeVelocities() = before.velocities;
+        state.computeVirtualSites();
+        x.set(before.propagated, state.positions());
+        accelerations.forget();
+        particles.requireFiniteState(className);
+    }
+    void refuseBlock(const std::vector<int>& block, bool forces) const override {
+        const std::string molecule = describeMolecule(block, particles.countMobile(block));
+        forces ? accelerations.refuseForces(molecule, *integrator) : accelerations.refuseMatrix(molecule, *integrator);
+    }
+    void refuseVelocity(int particle) const override {
+        particles.refuseVelocity(particle, className, integrator->getStepSize());
+    }
+
 private:
     using Integrator = OpenMMStiff::ZhangSkeelIntegrator;
 
@@ -193,6 +217,7 @@ private:
                                  integrator);
     }
 
+    const Integrator* integrator = nullptr;
     ImplicitAccelerations<Backend> accelerations;
 
     // The hidden state.
