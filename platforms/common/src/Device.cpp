@@ -254,7 +254,8 @@ bool Device::initializeRandom(int seed) {
 }
 
 bool Device::isTimeToAsk() const {
-    return moments.size() >= maxSteps || context.getStepsSinceReorder() >= stepsToReorder - 1;
+    const bool reorders = context.getNonbondedUtilities().getUseCutoff();
+    return moments.size() >= maxSteps || (reorders && context.getStepsSinceReorder() >= stepsToReorder - 1);
 }
 
 bool Device::hasFailed() {

@@ -20,10 +20,14 @@ constexpr double minSingleTolerance = 1e-6;
 /** The pairs that a user has added: OpenMM must not move their particles through the box one by one. */
 class PairInfo : public ComputeForceInfo {
 public:
-    explicit PairInfo(const MassPenaltyIntegrator& integrator) : pairs(integrator.getNumPairs()) {
-        double inertia;
-        for (int i = 0; i < integrator.getNumPairs(); i++)
-            integrator.getPairParameters(i, pairs[i][0], pairs[i][1], inertia);
+    PairInfo(const MassPenaltyIntegrator& integrator, int numParticles) {
+        for (int i = 0; i < integrator.getNumPairs(); i++) {
+            int particle1, particle2;
+            double inertia;
+            integrator.getPairParameters(i, particle1, particle2, inertia);
+            if (std::min(particle1, particle2) >= 0 && std::max(particle1, particle2) < numParticles)
+                pairs.push_back({particle1, particle2}); // others are refused later
+        }
     }
     int getNumParticleGroups() override {
         return pairs.size();
@@ -42,10 +46,12 @@ private:
 
 } // namespace
 
-void DeviceMassPenaltyKernel::initialize(ContextImpl&, const Integrator& integrator) {
+void DeviceMassPenaltyKernel::initialize(ContextImpl& contextImpl, const Integrator& integrator) {
     this->integrator = &integrator;
     langevin = dynamic_cast<const MassPenaltyLangevinIntegrator*>(&integrator);
-    context.addForce(new PairInfo(integrator)); // before the device becomes ready; it belongs to the context
+    context.addForce(new PairInfo(
+            integrator,
+            contextImpl.getSystem().getNumParticles())); // before the device becomes ready; it belongs to the context
     initializeShared(integrator);
     const ArrayInterface& present = context.getLongForceBuffer();
     forces.initialize(context, present.getSize(), present.getElementSize(), "stiffForces");
