@@ -39,9 +39,11 @@ public:
     // Steps.
 
     void beginSteps() override {
-        inSteps = true;
         // Somebody may have changed the Context without a word.
         adopted = adopted && rememberedThere && device->isAsRemembered();
+        if (!adopted)
+            useHost(); // it is told what the steps have led to, not what has been made of that
+        inSteps = true;
     }
     void adoptState(OpenMM::ContextImpl& contextImpl) override {
         if (adopted && isOnDevice() && isCurrent())
