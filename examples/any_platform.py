@@ -3,8 +3,9 @@
 
 Compares energies, bond lengths, angles and temperatures, and the time of a step with that of LangevinMiddleIntegrator
 on the same platform: the two step in turn, with the same step size, so that both meet the same forces. With --alone
-there are no nonbonded forces, only times: what is left is the integrator's own part. A platform may be followed by its
-precision, as in OpenCL:mixed.
+there are no nonbonded forces, only times: what is left is the integrator's own part. With --kernels that part alone is
+timed, for each integrator with kernels for devices, beside LangevinMiddle with SETTLE. A platform may be followed by
+its precision, as in OpenCL:mixed.
 """
 from itertools import cycle
 from time import perf_counter
@@ -12,7 +13,8 @@ from time import perf_counter
 import numpy as np
 import openmm as mm
 from openmm import app
-from openmmstiff import MassPenaltyLangevinIntegrator, StiffIntegrator
+from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, StiffIntegrator,
+                         ZhangSkeelLangevinIntegrator)
 
 from options import OptionParser, add_box_options, add_run_options, number, progress_bar, run_program
 from sampling import number_of_steps, sample
@@ -63,9 +65,13 @@ def main():
     parser.add_argument("--rounds", type=number(int, 2), default=20, metavar="N",
                         help=f"number of bursts of {BURST} steps that are timed (default: %(default)s)")
     parser.add_argument("--alone", action="store_true", help="time steps without nonbonded forces, and no more")
+    parser.add_argument("--kernels", action="store_true", help="time what integrators do beside forces, and no more")
     options = parser.parse_args()
     box, state = build_box(options.waters), None
     system = build_system(box, "flexible")
+    if options.kernels:
+        print_kernel_times(box, without_nonbonded(system), options)
+        return
     if options.alone:
         print_times(box, without_nonbonded(system), box.positions, options)
         return
@@ -108,6 +114,45 @@ def print_times(box, system: mm.System, positions, options):
         print(columns.format(platform, f"{np.median(middle):.2f}", f"{np.median(penalty):.2f}",
                              f"{np.median(penalty - middle):.2f}", f"{np.median(penalty / middle):.2f}",
                              StiffIntegrator.describeKernels(platform.partition(":")[0])), flush=True)
+
+
+def print_kernel_times(box, system: mm.System, options):
+    """
+    Those of what integrators do beside forces. For ours the bonded forces are taken away by what these add to a step of
+    LangevinMiddle; OpenMM's own is timed on rigid water, where there are none.
+    """
+    empty, rigid = mm.System(), build_system(box, "rigid")
+    for i in range(system.getNumParticles()):
+        empty.addParticle(system.getParticleMass(i))
+    for i in reversed(range(rigid.getNumForces())):
+        rigid.removeForce(i)
+    print(f"{options.waters} waters: what integrators do in a step beside forces, least of {options.rounds} rounds, "
+          "ms\n")
+    columns = "{:15}{:34}{:>10}{:>10}"
+    print(columns.format("platform", "integrator", "time", "ratio"))
+    for platform in options.platforms:
+        middle = mm.LangevinMiddleIntegrator
+        settle, free, flexible = (time_step(box, of, middle(TEMPERATURE, options.friction, 0.001), platform, options)
+                                  for of in (rigid, empty, system))
+        print(columns.format(platform, "LangevinMiddle with SETTLE", f"{settle:.2f}", "1"), flush=True)
+        for make, step in ((MassPenaltyLangevinIntegrator, 0.008), (ImpulseLangevinIntegrator, 0.004),
+                           (ZhangSkeelLangevinIntegrator, 0.002)):
+            own = time_step(box, system, make(TEMPERATURE, options.friction, step), platform, options) - flexible + free
+            print(columns.format(platform, make.__name__, f"{own:.2f}", f"{own / settle:.2f}"), flush=True)
+
+
+def time_step(box, system: mm.System, integrator: mm.Integrator, platform: str, options) -> float:
+    """Milliseconds of a step, without what begins and ends a call of step()."""
+    simulation = simulate(box, system, box.positions, integrator, platform, options.seed)
+
+    def measure(steps):
+        begin = perf_counter()
+        integrator.step(steps)
+        simulation.context.getState(velocities=True)  # waits for the device
+        return perf_counter() - begin
+    measure(BURST)
+    few, many = (min(measure(steps) for _ in range(options.rounds)) for steps in (BURST, 3 * BURST))
+    return 1e3 * (many - few) / (2 * BURST)
 
 
 def time_steps(box, system: mm.System, positions, platform: str, options) -> np.ndarray:
