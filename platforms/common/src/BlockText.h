@@ -191,22 +191,6 @@ inline DEVICE bool isFiniteNumber(mixed number) {
         GLOBAL const float4* RESTRICT random, GLOBAL const mm_long* RESTRICT force, GLOBAL int* RESTRICT failure, \
         GLOBAL mixed4* RESTRICT kept, GLOBAL mixed4* RESTRICT velm, GLOBAL mixed4* RESTRICT velmBefore, \
         GLOBAL real4* RESTRICT posq, GLOBAL real4* RESTRICT posqBefore CORRECTIONS
-// Whether the state is another than one that is remembered.
-KERNEL void compareState(int numAtoms, GLOBAL int* RESTRICT changed, GLOBAL const mixed4* RESTRICT velm,
-        GLOBAL const mixed4* RESTRICT otherVelm, GLOBAL const real4* RESTRICT posq, GLOBAL const real4* RESTRICT otherPosq
-#ifdef USE_MIXED_PRECISION
-        , GLOBAL const real4* RESTRICT correction, GLOBAL const real4* RESTRICT otherCorrection
-#endif
-        ) {
-    for (int i = GLOBAL_ID; i < numAtoms; i += GLOBAL_SIZE) {
-        bool same = SAME(velm, otherVelm) && SAME(posq, otherPosq);
-#ifdef USE_MIXED_PRECISION
-        same = same && SAME(correction, otherCorrection);
-#endif
-        if (!same)
-            changed[0] = 1;
-    }
-}
 #define FAIL(what) { failure[1] = what; failure[0] = phase; }
 #ifdef USE_MIXED_PRECISION
 #define CORRECTIONS , GLOBAL real4* RESTRICT posqCorrection, GLOBAL real4* RESTRICT correctionBefore
@@ -222,6 +206,57 @@ KERNEL void compareState(int numAtoms, GLOBAL int* RESTRICT changed, GLOBAL cons
 #define KEEP_STATE(i) { velmBefore[i] = velm[i]; posqBefore[i] = posq[i]; }
 #define STORE_POSITION(i, X, Y, Z) { posq[i] = make_real4(X, Y, Z, posq[i].w); }
 #endif
+// Whether the state is another than one that is remembered.
+// Positions, velocities and forces of some particles, for somebody else to work on; and what has become of them.
+#ifdef USE_MIXED_PRECISION
+#define OUTSIDE_CORRECTIONS , GLOBAL real4* RESTRICT posqCorrection, GLOBAL real4* RESTRICT correctionBefore
+#else
+#define OUTSIDE_CORRECTIONS
+#endif
+#define OUTSIDE_ARGUMENTS int count, int phase, int isFirst, int paddedNumAtoms, \
+        GLOBAL const int* RESTRICT particles, GLOBAL mixed4* RESTRICT packed, GLOBAL const mm_long* RESTRICT force, \
+        GLOBAL const int* RESTRICT failure, GLOBAL mixed4* RESTRICT velm, GLOBAL mixed4* RESTRICT velmBefore, \
+        GLOBAL real4* RESTRICT posq, GLOBAL real4* RESTRICT posqBefore OUTSIDE_CORRECTIONS
+KERNEL void packState(OUTSIDE_ARGUMENTS) {
+    for (int i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
+        const int a = particles[i];
+        const mixed4 p = POSITION(a);
+        packed[i] = make_mixed4(p.x, p.y, p.z, 0);
+        packed[count + i] = velm[a];
+        const mixed x = FORCE(a, 0), y = FORCE(a, 1), z = FORCE(a, 2);
+        packed[2*count + i] = make_mixed4(x, y, z, 0);
+    }
+}
+KERNEL void unpackState(OUTSIDE_ARGUMENTS) {
+    if (failure[0] != 0 && failure[0] != phase)
+        return; // the state is that of a step that has failed before
+    for (int i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
+        const int a = particles[i];
+        const mixed4 v = velm[a];
+        if (isFirst) {
+            KEEP_STATE(a)
+        }
+        if (v.w != 0) {
+            STORE_POSITION(a, packed[i].x, packed[i].y, packed[i].z)
+            velm[a] = make_mixed4(packed[count + i].x, packed[count + i].y, packed[count + i].z, v.w);
+        }
+    }
+}
+KERNEL void compareState(int numAtoms, GLOBAL int* RESTRICT changed, GLOBAL const mixed4* RESTRICT velm,
+        GLOBAL const mixed4* RESTRICT otherVelm, GLOBAL const real4* RESTRICT posq, GLOBAL const real4* RESTRICT otherPosq
+#ifdef USE_MIXED_PRECISION
+        , GLOBAL const real4* RESTRICT correction, GLOBAL const real4* RESTRICT otherCorrection
+#endif
+        ) {
+    for (int i = GLOBAL_ID; i < numAtoms; i += GLOBAL_SIZE) {
+        bool same = SAME(velm, otherVelm) && SAME(posq, otherPosq);
+#ifdef USE_MIXED_PRECISION
+        same = same && SAME(correction, otherCorrection);
+#endif
+        if (!same)
+            changed[0] = 1;
+    }
+}
 )";
     }
 

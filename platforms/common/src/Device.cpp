@@ -83,7 +83,16 @@ void Device::initialize(Copy& copy) {
 
 void Device::clear() {
     groups.clear();
+    outside.reset();
     blocks.clear();
+}
+
+void Device::addOutside(const vector<stiffcore::Block>& large, const vector<int>& particles) {
+    outside = std::make_unique<Outside>();
+    outside->firstBlock = blocks.size();
+    outside->particles = particles;
+    for (const stiffcore::Block& block : large)
+        blocks.push_back(block.particles);
 }
 
 void Device::addFree(const vector<int>& particles, const vector<KernelText>& texts) {
@@ -154,6 +163,30 @@ void Device::compile() {
             group->kernels.push_back(kernel);
         }
     }
+    if (outside != nullptr) {
+        const int count = outside->particles.size();
+        outside->placesThere.initialize<int>(context, count, "stiffOutside");
+        outside->packed.initialize(context, 3 * count, context.getVelm().getElementSize(), "stiffPacked");
+        for (ComputeKernel* kernel : {&outside->pack, &outside->unpack}) {
+            *kernel = program->createKernel(kernel == &outside->pack ? "packState" : "unpackState");
+            (*kernel)->addArg(count);
+            (*kernel)->addArg(); // the phase
+            (*kernel)->addArg(); // whether a step begins
+            (*kernel)->addArg(context.getPaddedNumAtoms());
+            (*kernel)->addArg(outside->placesThere);
+            (*kernel)->addArg(outside->packed);
+            (*kernel)->addArg(context.getLongForceBuffer());
+            (*kernel)->addArg(failure);
+            (*kernel)->addArg(context.getVelm());
+            (*kernel)->addArg(before.velm);
+            (*kernel)->addArg(context.getPosq());
+            (*kernel)->addArg(before.posq);
+            if (context.getUseMixedPrecision()) {
+                (*kernel)->addArg(context.getPosqCorrection());
+                (*kernel)->addArg(before.correction);
+            }
+        }
+    }
     compare = program->createKernel("compareState");
     compare->addArg(context.getNumAtoms());
     compare->addArg(changed);
@@ -184,6 +217,12 @@ void Device::followOrder() {
             there.push_back(places[particle]);
         group->placesThere.upload(there);
     }
+    if (outside != nullptr) {
+        vector<int> there;
+        for (int particle : outside->particles)
+            there.push_back(places[particle]);
+        outside->placesThere.upload(there);
+    }
     together = true;
     for (const vector<int>& block : blocks)
         for (int particle : block) {
@@ -210,7 +249,7 @@ void Device::execute(int index, ArrayInterface& forces) {
     for (const auto& group : groups) {
         const ComputeKernel& kernel = group->kernels[index];
         const int numRandoms = group->texts[index].numRandoms * group->count;
-        kernel->setArg(Phase, maxKernels * (int) moments.size() + index);
+        kernel->setArg(Phase, getPhase(index));
         if (numRandoms > 0) {
             const int randomIndex = context.getIntegrationUtilities().prepareRandomNumbers(numRandoms);
             kernel->setArg(RandomIndex, randomIndex);
@@ -221,6 +260,48 @@ void Device::execute(int index, ArrayInterface& forces) {
         kernel->setArg(Forces, forces);
         kernel->execute(group->count);
     }
+}
+
+int Device::getPhase(int kernel) const {
+    return maxKernels * (int) moments.size() + kernel;
+}
+
+void Device::getOutside(ArrayInterface& forces, vector<Vec3>& positions, vector<Vec3>& velocities,
+                        vector<Vec3>& forcesOnThem) {
+    const ContextSelector selector(context);
+    outside->pack->setArg(1, 0);
+    outside->pack->setArg(2, 0);
+    outside->pack->setArg(6, forces);
+    outside->pack->execute(outside->particles.size());
+    const vector<Vec3> packed = download(outside->packed, isPrecise());
+    const auto begin = packed.begin(), one = begin + outside->particles.size(), two = one + outside->particles.size();
+    positions.assign(begin, one);
+    velocities.assign(one, two);
+    forcesOnThem.assign(two, packed.end());
+}
+
+void Device::setOutside(int kernel, bool isFirst, const vector<Vec3>& positions, const vector<Vec3>& velocities) {
+    const ContextSelector selector(context);
+    vector<double> numbers(4 * outside->packed.getSize());
+    for (size_t i = 0; i < positions.size(); i++)
+        for (int axis = 0; axis < 3; axis++) {
+            numbers[4 * i + axis] = positions[i][axis];
+            numbers[4 * (positions.size() + i) + axis] = velocities[i][axis];
+        }
+    if (isPrecise())
+        outside->packed.upload(numbers.data());
+    else
+        outside->packed.upload(vector<float>(numbers.begin(), numbers.end()).data());
+    outside->unpack->setArg(1, getPhase(kernel));
+    outside->unpack->setArg(2, int(isFirst));
+    outside->unpack->execute(outside->particles.size());
+}
+
+void Device::failOutside(int kernel, int block) {
+    if (hasFailed())
+        return; // before this step
+    failed[0] = getPhase(kernel);
+    failed[1] = 4 * (outside->firstBlock + block) + BlockFailed;
 }
 
 void Device::endStep() {
@@ -254,7 +335,8 @@ bool Device::initializeRandom(int seed) {
 }
 
 bool Device::isTimeToAsk() const {
-    return moments.size() >= maxSteps || context.getStepsSinceReorder() >= stepsToReorder - 1;
+    const bool reorders = context.getNonbondedUtilities().getUseCutoff();
+    return moments.size() >= maxSteps || (reorders && context.getStepsSinceReorder() >= stepsToReorder - 1);
 }
 
 bool Device::hasFailed() {

@@ -56,6 +56,8 @@ public:
     }
     /** Add those for particles without a block. */
     void addFree(const std::vector<int>& particles, const std::vector<KernelText>& texts);
+    /** Let somebody else move the particles of some blocks. */
+    void addOutside(const std::vector<stiffcore::Block>& blocks, const std::vector<int>& particles);
     /** Compile what has been added. */
     void compile();
 
@@ -63,6 +65,18 @@ public:
     void beginStep(double time, long long stepCount);
     /** Execute the kernel of an index of all kinds. */
     void execute(int kernel, OpenMM::ArrayInterface& forces);
+    /** Get the particles that somebody else moves: positions, velocities and forces. */
+    void getOutside(OpenMM::ArrayInterface& forces, std::vector<OpenMM::Vec3>& positions,
+                    std::vector<OpenMM::Vec3>& velocities, std::vector<OpenMM::Vec3>& forcesOnThem);
+    /**
+     * Give them other positions and velocities, in place of a kernel of an index.
+     *
+     * @param isFirst   whether the step begins with what they were
+     */
+    void setOutside(int kernel, bool isFirst, const std::vector<OpenMM::Vec3>& positions,
+                    const std::vector<OpenMM::Vec3>& velocities);
+    /** The step has failed because of one of their blocks. */
+    void failOutside(int kernel, int block);
     /** End it: particles may be given another order. */
     void endStep();
 
@@ -123,6 +137,14 @@ private:
         std::vector<OpenMM::ComputeKernel> kernels;
     };
 
+    /** Particles that somebody else moves. */
+    struct Outside {
+        int firstBlock = 0;
+        std::vector<int> particles;
+        OpenMM::ComputeArray placesThere, packed;
+        OpenMM::ComputeKernel pack, unpack;
+    };
+
     void add(const std::vector<KernelText>& texts, const std::vector<std::vector<int>>& blocks,
              const std::vector<int>& sets, const std::vector<double>& parameters);
     /** Follow the order in which the device has the particles. */
@@ -131,6 +153,7 @@ private:
     static size_t placeOfKept(const Group& group, size_t i, Kept which);
     std::vector<OpenMM::Vec3> propagate(const std::vector<OpenMM::Vec3>& shown, Kept offset,
                                         const OpenMM::Vec3 box[3]) const;
+    int getPhase(int kernel) const;
     void keepOrder(Copy& copy) const;
     void read(const Copy& copy, bool movedOnly, State& state) const;
     int getMixedSize() const {
@@ -143,6 +166,7 @@ private:
     std::vector<char> mobile;
     std::unique_ptr<OpenMM::ReferenceVirtualSites> sites;
     std::vector<std::unique_ptr<Group>> groups;
+    std::unique_ptr<Outside> outside;
     std::vector<std::vector<int>> blocks;
     OpenMM::ComputeArray uniform, failure, changed;
     Copy before, remembered;

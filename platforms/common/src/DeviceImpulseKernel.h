@@ -32,7 +32,7 @@ private:
     /** A Langevin step is one kernel. Of others, in the order that they have in the first step: */
     enum { Start, Move, Kick };
     /** Molecules with more terms than this are left to the host. */
-    static constexpr int maxTerms = 40;
+    static constexpr int maxTerms = 20;
     void setUniform(double kT, double friction);
 
     const Integrator* integrator = nullptr;

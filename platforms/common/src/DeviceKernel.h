@@ -39,9 +39,11 @@ public:
     // Steps.
 
     void beginSteps() override {
-        inSteps = true;
         // Somebody may have changed the Context without a word.
         adopted = adopted && rememberedThere && device->isAsRemembered();
+        if (!adopted)
+            useHost(); // it is told what the steps have led to, not what has been made of that
+        inSteps = true;
     }
     void adoptState(OpenMM::ContextImpl& contextImpl) override {
         if (adopted && isOnDevice() && isCurrent())
@@ -110,10 +112,12 @@ public:
 
     void createCheckpoint(OpenMM::ContextImpl& contextImpl, std::ostream& stream) const override {
         useHost().createCheckpoint(contextImpl, stream);
+        writeHidden(stream);
         adopted = false;
     }
     void loadCheckpoint(OpenMM::ContextImpl& contextImpl, std::istream& stream) override {
         useHost().loadCheckpoint(contextImpl, stream);
+        readHidden(stream);
         adopted = false;
     }
     void serializeState(OpenMM::ContextImpl& contextImpl, OpenMM::SerializationNode& node) const override {
@@ -149,6 +153,12 @@ protected:
     /** Whether that is still what the integrator asks for. */
     virtual bool isCurrent() = 0;
 
+    /** What a checkpoint holds beside what the host and OpenMM write. */
+    virtual void writeHidden(std::ostream&) const {
+    }
+    virtual void readHidden(std::istream&) {
+    }
+
     /** The host has adopted a state: take what of it the Context does not have. */
     virtual void takeAdopted() {
     }
@@ -158,10 +168,12 @@ protected:
      *
      * @param texts   the kernels of a kind: called as texts(record) with record(name, body), see BlockKind::record()
      * @param free    those for free particles
+     * @param large, outside   blocks that somebody else moves, and their particles
      */
     template <template <class> class Batch, class Texts>
     void compile(const std::vector<stiffcore::Block>& blocks, const typename Batch<double>::Terms& terms, Texts&& texts,
-                 const std::vector<KernelText>& free) {
+                 const std::vector<KernelText>& free, const std::vector<stiffcore::Block>& large = {},
+                 const std::vector<int>& outside = {}) {
         device->clear();
         const auto kinds = BlockKind<Batch>::sort(blocks, terms, masses);
         for (size_t i = 0; i < kinds.size(); i++)
@@ -171,14 +183,17 @@ protected:
         std::vector<char> isFree(masses.size());
         for (size_t i = 0; i < masses.size(); i++)
             isFree[i] = masses[i] > 0;
-        for (const stiffcore::Block& block : blocks)
-            for (int i = 0; i < block.numMobile; i++)
-                isFree[block.particles[i]] = false;
+        for (const auto* some : {&blocks, &large})
+            for (const stiffcore::Block& block : *some)
+                for (int i = 0; i < block.numMobile; i++)
+                    isFree[block.particles[i]] = false;
         std::vector<int> particles;
         for (size_t i = 0; i < masses.size(); i++)
             if (isFree[i])
                 particles.push_back(i);
         device->addFree(particles, free);
+        if (!large.empty())
+            device->addOutside(large, outside);
         device->compile();
     }
 

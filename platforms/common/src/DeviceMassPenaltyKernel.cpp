@@ -3,6 +3,7 @@
 #include "SimTKOpenMMRealType.h"
 #include "openmm/common/ComputeForceInfo.h"
 #include "setup/Blocks.h"
+#include "stiffhost/Checkpoints.h"
 #include "stiffcore/methods/Elementary.h"
 #include <algorithm>
 #include <array>
@@ -20,10 +21,14 @@ constexpr double minSingleTolerance = 1e-6;
 /** The pairs that a user has added: OpenMM must not move their particles through the box one by one. */
 class PairInfo : public ComputeForceInfo {
 public:
-    explicit PairInfo(const MassPenaltyIntegrator& integrator) : pairs(integrator.getNumPairs()) {
-        double inertia;
-        for (int i = 0; i < integrator.getNumPairs(); i++)
-            integrator.getPairParameters(i, pairs[i][0], pairs[i][1], inertia);
+    PairInfo(const MassPenaltyIntegrator& integrator, int numParticles) {
+        for (int i = 0; i < integrator.getNumPairs(); i++) {
+            int particle1, particle2;
+            double inertia;
+            integrator.getPairParameters(i, particle1, particle2, inertia);
+            if (std::min(particle1, particle2) >= 0 && std::max(particle1, particle2) < numParticles)
+                pairs.push_back({particle1, particle2}); // others are refused later
+        }
     }
     int getNumParticleGroups() override {
         return pairs.size();
@@ -42,10 +47,12 @@ private:
 
 } // namespace
 
-void DeviceMassPenaltyKernel::initialize(ContextImpl&, const Integrator& integrator) {
+void DeviceMassPenaltyKernel::initialize(ContextImpl& contextImpl, const Integrator& integrator) {
     this->integrator = &integrator;
     langevin = dynamic_cast<const MassPenaltyLangevinIntegrator*>(&integrator);
-    context.addForce(new PairInfo(integrator)); // before the device becomes ready; it belongs to the context
+    context.addForce(new PairInfo(
+            integrator,
+            contextImpl.getSystem().getNumParticles())); // before the device becomes ready; it belongs to the context
     initializeShared(integrator);
     const ArrayInterface& present = context.getLongForceBuffer();
     forces.initialize(context, present.getSize(), present.getElementSize(), "stiffForces");
@@ -65,9 +72,15 @@ bool DeviceMassPenaltyKernel::arrange() {
     for (const stiffcore::PenalizedPair& pair : pairs)
         particles.push_back({pair.particle1, pair.particle2});
     const vector<stiffcore::Block> blocks = connect(contextImpl.getSystem(), particles);
+    vector<stiffcore::Block> small, large;
     for (const stiffcore::Block& block : blocks)
-        if ((int) block.terms.size() > maxRows)
-            return false;
+        ((int) block.terms.size() > maxRows ? large : small).push_back(block);
+    hasLarge = !large.empty();
+    if (hasLarge) {
+        createLargePairs();
+        largePairs->arrange(large, pairs, masses);
+    }
+    const vector<int> outside = hasLarge ? largePairs->getParticles() : vector<int>();
     auto langevinTexts = [&](auto&& record) {
         return vector<KernelText>{record("moveLangevin", [&](BlockText& text, const auto& batch, auto& work) {
             recordPenaltyLangevin(text, batch, work, metricCorrection);
@@ -77,10 +90,12 @@ bool DeviceMassPenaltyKernel::arrange() {
         return vector<KernelText>{record("move", recordPenaltyMove), record("kick", recordPenaltyKick)};
     };
     if (langevin != nullptr)
-        compile<stiffcore::PairBatch>(blocks, pairs, langevinTexts, {recordFree("moveFree", recordFreeLangevin)});
+        compile<stiffcore::PairBatch>(small, pairs, langevinTexts, {recordFree("moveFree", recordFreeLangevin)}, large,
+                                      outside);
     else
-        compile<stiffcore::PairBatch>(blocks, pairs, texts,
-                                      {recordFree("moveFree", recordFreeMove), recordFree("kickFree", recordFreeKick)});
+        compile<stiffcore::PairBatch>(small, pairs, texts,
+                                      {recordFree("moveFree", recordFreeMove), recordFree("kickFree", recordFreeKick)},
+                                      large, outside);
     return true;
 }
 
@@ -109,10 +124,17 @@ void DeviceMassPenaltyKernel::execute(ContextImpl& contextImpl, const Integrator
         };
         if (!forcesKnown || stateModified || groups != forceGroups)
             computeForces();
+        const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         device->execute(Move, forces);
+        moveLarge(Move, forces,
+                  [&](const stiffcore::Box& box) { return largePairs->moveVerlet(h, tolerance, box, x, v, F); });
         contextImpl.computeVirtualSites();
         computeForces();
         device->execute(Kick, forces);
+        moveLarge(Kick, forces, [&](const stiffcore::Box& box) {
+            largePairs->kick(0.5 * h, box, x, v, F);
+            return -1;
+        });
         forceGroups = groups;
         forcesKnown = true;
     });
@@ -126,8 +148,59 @@ void DeviceMassPenaltyKernel::executeLangevin(ContextImpl& contextImpl,
     step(integrator.getStepSize(), [&] {
         contextImpl.calcForcesAndEnergy(true, false, integrator.getIntegrationForceGroups());
         device->execute(Move, context.getLongForceBuffer());
+        moveLarge(Move, context.getLongForceBuffer(), [&](const stiffcore::Box& box) {
+            return largePairs->moveLangevin(
+                    integrator.getStepSize(), integrator.getConstraintTolerance(),
+                    {integrator.getFriction(), BOLTZ * integrator.getTemperature(), metricCorrection}, box, x, v, F);
+        });
         contextImpl.computeVirtualSites();
     });
+}
+
+void DeviceMassPenaltyKernel::moveLarge(int kernel, ArrayInterface& forces,
+                                        const std::function<int(const stiffcore::Box&)>& move) {
+    if (!hasLarge)
+        return;
+    Vec3 vectors[3];
+    contextImpl.getPeriodicBoxVectors(vectors[0], vectors[1], vectors[2]);
+    stiffcore::Box box;
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            box.vectors[i][j] = vectors[i][j];
+    device->getOutside(forces, x, v, F);
+    const int failed = move(box);
+    device->setOutside(kernel, kernel == 0, x, v);
+    if (failed >= 0) {
+        device->failOutside(kernel, failed);
+        askForFailure();
+    }
+}
+
+void DeviceMassPenaltyKernel::initializeRandom(int seed) {
+    DeviceKernel::initializeRandom(seed);
+    this->seed = seed;
+}
+
+void DeviceMassPenaltyKernel::createLargePairs() {
+    if (largePairs != nullptr)
+        return;
+    largePairs = std::make_unique<LargePairs>(contextImpl);
+    largePairs->initializeRandom(seed);
+}
+
+void DeviceMassPenaltyKernel::writeHidden(std::ostream& stream) const {
+    stiffhost::writeCheckpoint(stream, largePairs != nullptr);
+    if (largePairs != nullptr)
+        largePairs->write(stream);
+}
+
+void DeviceMassPenaltyKernel::readHidden(std::istream& stream) {
+    bool present;
+    stiffhost::readCheckpoint(stream, &present, 1);
+    if (!present)
+        return;
+    createLargePairs();
+    largePairs->read(stream);
 }
 
 vector<stiffcore::PenalizedPair> DeviceMassPenaltyKernel::getPairs(ContextImpl& contextImpl) {

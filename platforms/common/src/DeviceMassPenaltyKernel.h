@@ -2,7 +2,9 @@
 #define STIFFCOMMON_DEVICE_MASS_PENALTY_KERNEL_H_
 
 #include "DeviceKernel.h"
+#include "LargePairs.h"
 #include "stiffhost/SharedKernels.h"
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@ public:
     using Integrator = OpenMMStiff::MassPenaltyIntegrator;
     using DeviceKernel::DeviceKernel;
 
+    void initializeRandom(int seed) override;
     void initialize(OpenMM::ContextImpl& contextImpl, const Integrator& integrator) override;
     void execute(OpenMM::ContextImpl& contextImpl, const Integrator& integrator, bool stateModified) override;
     void executeLangevin(OpenMM::ContextImpl& contextImpl,
@@ -28,17 +31,27 @@ public:
 protected:
     bool arrange() override;
     bool isCurrent() override;
+    void writeHidden(std::ostream& stream) const override;
+    void readHidden(std::istream& stream) override;
 
 private:
     /** In the order of the kernels: a Langevin step is one; others are two, with forces in between. */
     enum { Move, Kick };
     void setUniform(double kT, double friction);
+    /** Let the host move the large molecules in place of a kernel; move(box) returns the block that fails, or -1. */
+    void moveLarge(int kernel, OpenMM::ArrayInterface& forces, const std::function<int(const stiffcore::Box&)>& move);
+    void createLargePairs();
 
     const Integrator* integrator = nullptr;
     const OpenMMStiff::MassPenaltyLangevinIntegrator* langevin = nullptr;
     // What the device is ready for.
     std::vector<stiffcore::PenalizedPair> pairs;
     bool metricCorrection = false;
+    /// Molecules that are too large for the device, whose particles alone go through the memory of the host.
+    std::unique_ptr<LargePairs> largePairs;
+    bool hasLarge = false;
+    int seed = 0;
+    Vectors x, v, F;
     /// The forces at the end of the last step, and of which groups.
     OpenMM::ComputeArray forces;
     int forceGroups = 0;
