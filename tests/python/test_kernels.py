@@ -1,0 +1,104 @@
+"""The kernels for devices compile where there is no device: NVRTC makes what OpenMM's CUDA platform loads."""
+
+import itertools
+import multiprocessing
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT/"tests"/"devices"))
+
+import nvrtc  # noqa: E402
+
+WRITER = ROOT/"build"/"tests"/"WriteKernels"
+MOLECULES = ["Water", "FourSiteWater", "Methanol", "MixedChain", "ConstrainedChain", "AnchoredWater"]
+INTEGRATORS = ["MassPenalty", "MassPenaltyLangevin", "Impulse", "ImpulseLangevin", "ZhangSkeel", "ZhangSkeelLangevin"]
+EXAMPLE = "MassPenaltyLangevinIntegrator-Water"
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """What WriteKernels writes, by the name of the file."""
+    if not WRITER.exists():
+        pytest.skip("the C++ tests are not built; `make test` builds them")
+    folder = tmp_path_factory.mktemp("kernels")
+    subprocess.run([WRITER, folder], check=True, timeout=60)
+    return {path.stem: path.read_text() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def architectures():
+    try:
+        return nvrtc.get_architectures()
+    except nvrtc.Missing as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="module")
+def processes(architectures):
+    """NVRTC compiles one program at a time in a process."""
+    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+def choose_targets(name, architectures):
+    """Pairs of a precision and an architecture: all for water; some for others, and for water with options of an
+    integrator, as architectures differ little."""
+    if name.endswith("-Water") and "_" not in name:
+        return list(itertools.product(nvrtc.PRECISIONS, architectures))
+    oldest, newest = architectures[0], architectures[-1]
+    return [("single", oldest), ("mixed", newest), ("double", oldest)]
+
+
+@pytest.mark.parametrize("molecule", MOLECULES)
+def test_they_compile(molecule, texts, architectures, processes):
+    own = {name: text for name, text in texts.items() if name.split("-")[1] == molecule}
+    integrators = [name for name in INTEGRATORS if molecule != "ConstrainedChain" or name.startswith("MassPenalty")]
+    assert {re.match("(.*)Integrator", name).group(1) for name in own} == set(integrators)
+    if molecule == "FourSiteWater":     # the fourth site takes part in nothing
+        for name, text in own.items():
+            assert text == texts[name.replace(molecule, "Water")]
+        return
+    jobs = {(name, *target): processes.submit(nvrtc.find_faults, text, *target)
+            for name, text in own.items() for target in choose_targets(name, architectures)}
+    faults = {job: future.result() for job, future in jobs.items()}
+    assert not any(faults.values()), {job: found for job, found in faults.items() if found}
+
+
+MISTAKES = {
+    "an error": (" = sqrt(", " = root(", 'identifier "root" is undefined'),
+    "a value that is not there": ("const mixed4 p0 = ", "mixed4 p0; mixed4 other = ", "used before its value is set"),
+    "a kernel left out": ("#define SAME", "#if 0\nKERNEL void lost();\n#endif\n#define SAME", "lost is missing"),
+}
+
+
+@pytest.mark.parametrize("precision", nvrtc.PRECISIONS)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_found(mistake, precision, texts, architectures):
+    text = texts[EXAMPLE]
+    right, wrong, words = MISTAKES[mistake]
+    assert right in text
+    faults = nvrtc.find_faults(text.replace(right, wrong), precision, architectures[-1])
+    assert len(faults) == 1 and words in faults[0], faults
+
+
+def test_double_precision_among_single_is_found(texts, architectures):
+    text = texts[EXAMPLE]
+    assert "(x##f)" in text
+    faults = nvrtc.find_faults(text.replace("(x##f)", "(x)"), "single", architectures[-1])
+    assert faults == ["It computes in double precision"]
+
+
+def test_every_kernel_is_written():
+    """Those of platforms/common, whose functions are named record..."""
+    known = set()
+    for header in (ROOT/"platforms"/"common"/"src").glob("*Texts.h"):
+        known |= set(re.findall(r"^inline void (record\w+)\(", header.read_text(), re.MULTILINE))
+    written = set(re.findall(r"\brecord\w+", (ROOT/"tests"/"devices"/"WriteKernels.cpp").read_text()))
+    assert len(known) > 15 and known <= written, known - written
