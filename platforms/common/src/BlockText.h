@@ -171,17 +171,17 @@ public:
 #define TINY 1e-37f
 #define REGULARIZATION 2e-6f
 #endif
-// By its bits: compilers may be told that all numbers are finite.
+// By its bits, as an integer: compilers may be told that all numbers are finite, and know other ways to ask.
 inline DEVICE bool isFiniteNumber(mixed number) {
 #if defined(USE_DOUBLE_PRECISION) || defined(USE_MIXED_PRECISION)
     union { double value; mm_long bits; } number_;
-    const mm_long exponent = 0x7ff0000000000000;
+    number_.value = number;
+    return (number_.bits & 0x7fffffffffffffff) < 0x7fe0000000000000;
 #else
     union { float value; unsigned int bits; } number_;
-    const unsigned int exponent = 0x7f800000;
-#endif
     number_.value = number;
-    return (number_.bits & exponent) != exponent;
+    return (number_.bits & 0x7fffffff) < 0x7f000000;
+#endif
 }
 #define SAME(a, b) (a[i].x == b[i].x && a[i].y == b[i].y && a[i].z == b[i].z)
 #define FORCE(i, axis) (NUMBER(2.3283064365386963e-10)*force[(i) + (axis)*paddedNumAtoms])
@@ -206,7 +206,6 @@ inline DEVICE bool isFiniteNumber(mixed number) {
 #define KEEP_STATE(i) { velmBefore[i] = velm[i]; posqBefore[i] = posq[i]; }
 #define STORE_POSITION(i, X, Y, Z) { posq[i] = make_real4(X, Y, Z, posq[i].w); }
 #endif
-// Whether the state is another than one that is remembered.
 // Positions, velocities and forces of some particles, for somebody else to work on; and what has become of them.
 #ifdef USE_MIXED_PRECISION
 #define OUTSIDE_CORRECTIONS , GLOBAL real4* RESTRICT posqCorrection, GLOBAL real4* RESTRICT correctionBefore
@@ -242,6 +241,7 @@ KERNEL void unpackState(OUTSIDE_ARGUMENTS) {
         }
     }
 }
+// Whether the state is another than one that is remembered.
 KERNEL void compareState(int numAtoms, GLOBAL int* RESTRICT changed, GLOBAL const mixed4* RESTRICT velm,
         GLOBAL const mixed4* RESTRICT otherVelm, GLOBAL const real4* RESTRICT posq, GLOBAL const real4* RESTRICT otherPosq
 #ifdef USE_MIXED_PRECISION
@@ -301,8 +301,7 @@ private:
     }
     void requireFinite(int i, const Vector& velocity) {
         const Traced square = velocity.squaredNorm();
-        require(Traced::Mask::record("isFiniteNumber(" + square.describe() + ")") & inRange, particle(i),
-                VelocityFailed);
+        require(isFinite(square) & inRange, particle(i), VelocityFailed);
     }
     void require(const Traced::Mask& condition, const std::string& index, FailureKind kind) {
         if (condition.isConstant())

@@ -21,7 +21,8 @@ class Carried;
  * executed while recording; those of Control become loops. Constants are computed, zeros left out, and what has been
  * computed before is not computed again. (What records is not inlined, as hot functions of the numerics ask for.)
  *
- * The text uses NUMBER(x), a literal of the type mixed, and TINY, a number that is next to nothing there.
+ * The text uses NUMBER(x), a literal of the type mixed, TINY, a number that is next to nothing there, and
+ * isFiniteNumber(x).
  */
 class Trace {
 public:
@@ -260,6 +261,11 @@ private:
     int name = -1;
     double constant;
 };
+
+/** Whether a number is finite: the text has a function for that, as compilers may be told that all are. */
+inline Traced::Mask isFinite(const Traced& x) {
+    return Traced::Mask::record("isFiniteNumber(" + x.describe() + ")");
+}
 
 inline Traced Trace::read(const std::string& expression) {
     return Traced::record(expression);
