@@ -37,6 +37,7 @@ test: .venv/installed .venv/requirements-test .venv/requirements-examples  ## C+
 	fi
 	echo "Building the C++ tests"
 	$(BIN)/cmake -S . -B build --log-level=WARNING -DOPENMM_STIFF_BUILD_TESTS=ON -DOPENMM_STIFF_OPENCL_TESTS=$$opencl \
+	    -DOPENMM_STIFF_ALL_PRECISIONS=$(or $(ALL_PRECISIONS),OFF) \
 	    "-DOPENMM_STIFF_OPENCL_ENVIRONMENT=$${variables//$$'\n'/;}" >/dev/null
 	$(BIN)/cmake --build build
 	$(BIN)/ctest --test-dir build --output-on-failure --no-tests=error --parallel $(CMAKE_BUILD_PARALLEL_LEVEL) \

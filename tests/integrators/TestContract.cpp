@@ -60,13 +60,15 @@ struct Subject {
     double violation, normalVelocity, energyChange;
     /// Which share of h v^2/r motion leaves in the velocities along constraints.
     double lag;
+    /// Whether devices take its steps, rather than the threads of the host.
+    bool hasKernelsForDevices;
     std::function<std::unique_ptr<StiffIntegrator>(double stepSize)> make;
     std::function<std::string(const Model& model, Platform& platform)> findKernelLibrary;
 };
 
 template <class T, class... Arguments> Subject makeSubject(const char* name, const char* variant, Arguments... before) {
     const double violationOfSettle = 1e-6; // its own accuracy
-    Subject subject = {name,    variant, sizeof...(before) > 0, violationOfSettle, violationOfSettle, 0.3, 0,
+    Subject subject = {name,    variant, sizeof...(before) > 0, violationOfSettle, violationOfSettle, 0.3, 0, true,
                        nullptr, nullptr};
     subject.make = [=](double stepSize) {
         auto integrator = std::make_unique<T>(before..., stepSize);
@@ -107,6 +109,7 @@ vector<Subject> makeSubjects() {
     Subject spook = makeSubject<SpookIntegrator>("SpookIntegrator", "");
     spook.violation = 1e-3;
     spook.lag = 0.5;
+    spook.hasKernelsForDevices = false;
     spook.normalVelocity = 0.01; // of the next order
     subjects.push_back(spook);
     spook.variant = ownConstraints;
@@ -120,6 +123,7 @@ vector<Subject> makeSubjects() {
     };
     subjects.push_back(spook);
     subjects.push_back(makeSubject<Vibrating>("HMMIntegrator", ""));
+    subjects.back().hasKernelsForDevices = false;
     return subjects;
 }
 
@@ -216,7 +220,8 @@ void testReinitializePreservesTheState(Platform& platform) {
         run.context.reinitialize(true);
         run.step(10);
         other.step(10);
-        ASSERT(difference(run, other) == 0);
+        // Velocities go with positions times the frequencies of bonds.
+        ASSERT(difference(run, other) <= 1e3 * copyRounding(platform));
     });
 }
 
@@ -334,16 +339,20 @@ void testChangesTakeEffect(Platform& platform) {
 
 /** A failed step throws an error that names class and molecule, and leaves the state as it was; then it goes on. */
 void testFailedStepKeepsTheState(Platform& platform) {
-    if (storeRounding(platform) > 1e-7)
-        return; // single precision does not hold what makes it fail
+    // A velocity that the platform can hold, but not its square.
+    const double tooFast = byRounding(platform, 1e200, 1e200, 1e200, std::ldexp(1.0, 100));
     const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
+        // In the memory of the host it can hold its square, too; there mass penalties recognize it as too hot for them.
+        if (getRounding(platform) == Rounding::Single &&
+            (!subject.hasKernelsForDevices || subject.className == "MassPenaltyIntegrator"))
+            return;
         Run run(subject, model.system, platform, 0.002);
         run.start(model.positions, 8);
         run.step(3);
         vector<Vec3> v = getVelocities(run.context);
         const vector<Vec3> q = getPositions(run.context), good = v;
-        v[4] = Vec3(1e200, 0, 0);
+        v[4] = Vec3(tooFast, 0, 0);
         run.context.setVelocities(v);
         assertThrows([&] { run.step(1); }, {subject.className + ":", "particle", "0.002 ps", "step size"});
         ASSERT(largestDifference(q, getPositions(run.context)) == 0);
@@ -454,7 +463,7 @@ void testMasslessParticlesAndVirtualSites(Platform& platform) {
         run.step(100);
         const vector<Vec3> q = getPositions(run.context);
         ASSERT_EQUAL_VEC(model.positions[anchor], q[anchor], storeRounding(platform));
-        ASSERT_EQUAL_VEC(q[0] * 0.7 + q[1] * 0.15 + q[2] * 0.15, q[site], 1e-14 + storeRounding(platform));
+        ASSERT_EQUAL_VEC(q[0] * 0.7 + q[1] * 0.15 + q[2] * 0.15, q[site], siteRounding(platform));
     });
 }
 
@@ -564,11 +573,13 @@ void testCheckpointsOfOthersAreRefused(Platform& platform) {
     checkpoints.push_back({"LangevinMiddleIntegrator", stream.str()});
     for (size_t s = 0; s < subjects.size(); s++) {
         const Subject& subject = subjects[s];
-        Run run(subject, model.system, platform, 0.001), same(subject, model.system, platform, 0.001);
-        for (Run* each : {&run, &same}) {
-            each->start(model.positions, 23);
-            each->step(4);
-        }
+        auto makeRun = [&] {
+            auto run = std::make_unique<Run>(subject, model.system, platform, 0.001);
+            run->start(model.positions, 23);
+            run->step(4);
+            return run;
+        };
+        std::unique_ptr<Run> run = makeRun(), same = makeRun();
         vector<std::pair<std::string, vector<std::string>>> bad;
         for (const auto& [className, checkpoint] : checkpoints)
             if (className != subject.className)
@@ -582,18 +593,25 @@ void testCheckpointsOfOthersAreRefused(Platform& platform) {
             bad.push_back({good, {subject.className + ":", "checkpoint"}});
             bad.back().first[place] ^= 0x10;
         }
-        const vector<Vec3> x = getPositions(run.context), v = getVelocities(run.context);
+        const vector<Vec3> x = getPositions(run->context), v = getVelocities(run->context);
         for (const auto& [checkpoint, words] : bad) {
-            assertThrows([&] { run.load(checkpoint); }, words);
-            ASSERT(x == getPositions(run.context) && v == getVelocities(run.context));
-            ASSERT_EQUAL_TOL(0.004, run.context.getTime(), 1e-15);
-            ASSERT_EQUAL(4, run.context.getStepCount());
+            const std::string message = catchMessage([&] { run->load(checkpoint); });
+            if (isDevice(platform) && message.find("Error creating array") == 0) {
+                // OpenMM has taken a part of another integrator for the size of its random numbers, and failed before
+                // ours was asked. It then has no random numbers any more.
+                run = makeRun();
+                continue;
+            }
+            assertHasWords(message, words);
+            ASSERT(x == getPositions(run->context) && v == getVelocities(run->context));
+            ASSERT_EQUAL_TOL(0.004, run->context.getTime(), 1e-15);
+            ASSERT_EQUAL(4, run->context.getStepCount());
         }
         if (subject.hasHeatBath)
             continue; // OpenMM's random numbers were in its part
-        run.step(3);
-        same.step(3);
-        ASSERT(difference(run, same) == 0);
+        run->step(3);
+        same->step(3);
+        ASSERT(difference(*run, *same) <= 1e3 * copyRounding(platform));
     }
 }
 
@@ -629,12 +647,17 @@ void testStepSizes(Platform& platform) {
 void testKernelsAreThoseForThePlatform(Platform& platform) {
     const Model model = makeCluster(1);
     const std::string description = StiffIntegrator::describeKernels(platform.getName());
-    const bool serial = (description == "one thread, one molecule at a time"),
-               generic = (description.find("through the host's memory") == 0);
-    ASSERT(generic || (serial ? platform.getName() == "Reference" : platform.getName() == "CPU"));
+    auto begins = [&](const char* words) { return description.find(words) == 0; };
+    const bool serial = (description == "one thread, one molecule at a time"), device = begins("on the device"),
+               generic = begins("through the host's memory"), threads = !(serial || device || generic);
+    // With "generic", any platform may have the kernels for any.
+    ASSERT(generic || platform.getName() == (serial ? "Reference" : threads ? "CPU" : "OpenCL"));
     forEachSubject([&](const Subject& subject) {
-        const std::string library = subject.findKernelLibrary(model, platform);
-        ASSERT(library.find(serial ? "libOpenMMStiffReference.so" : "libOpenMMStiffThreaded") != std::string::npos);
+        const std::string library = subject.findKernelLibrary(model, platform),
+                          own = serial                                   ? "libOpenMMStiffReference.so"
+                                : device && subject.hasKernelsForDevices ? "libOpenMMStiffOpenCL.so"
+                                                                         : "libOpenMMStiffThreaded";
+        ASSERT(library.find(own) != std::string::npos);
     });
 }
 
@@ -669,7 +692,8 @@ void testPlatformsAgree(Platform& platform) {
         const double found = largestDifference(getPositions(here.context), getPositions(there.context));
         std::cout << subject.className << subject.variant << ": positions differ by " << found
                   << " nm from those of Reference after 20 steps" << std::endl;
-        ASSERT(found < 1e-6); // the CPU platform's nonbonded forces are in single precision
+        // The CPU platform's nonbonded forces are in single precision, and so may be each position.
+        ASSERT(found < byRounding(platform, 1e-6, 1e-6, 1e-6, 1e-5));
     });
 }
 

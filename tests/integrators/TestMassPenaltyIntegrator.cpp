@@ -65,11 +65,13 @@ void testStepIsTheMethod(Platform& platform) {
         drift(0.5 * h);
         kick(0.5 * h);
     }
-    ASSERT((x - toVector(getPositions(context))).norm() < 1e-8);
-    ASSERT((v - toVector(getVelocities(context))).norm() < 1e-5);
+    // In single precision a bond of 0.1 nm is known to 7e-9 nm, within the tolerance of lengths, 1e-7 nm; what it is
+    // wrong by in a move of 2 fs enters the velocities.
+    ASSERT((x - toVector(getPositions(context))).norm() < byRounding(platform, 1e-8, 1e-8, 1e-8, 3e-7));
+    ASSERT((v - toVector(getVelocities(context))).norm() < byRounding(platform, 1e-5, 1e-5, 1e-5, 1e-4));
     const VectorXd rates = ExtendedWater::jacobian(x) * v;
     ASSERT_EQUAL_TOL(0.5 * water.mass.dot(v.cwiseProduct(v)) + 0.5 * water.kappa.dot(rates.cwiseProduct(rates)),
-                     context.getState(State::Energy).getKineticEnergy(), 1e-6);
+                     context.getState(State::Energy).getKineticEnergy(), byRounding(platform, 1e-6, 1e-6, 1e-6, 1e-5));
     ASSERT_EQUAL_TOL(3 * h, context.getTime(), 1e-12);
     ASSERT_EQUAL(3, context.getStepCount());
 }
@@ -105,7 +107,7 @@ void testSymplecticity(Platform& platform) {
         return VectorXd(end.cwiseProduct(scale));
     };
     // Rounding enters difference quotients divided by the difference.
-    const double difference = byRounding(platform, 0.01, 0.01, 0.1);
+    const double difference = byRounding(platform, 0.01, 0.01, 0.1, 0.3);
     const double defect = symplecticDefect(differentiate(start.cwiseProduct(scale), difference, step));
     std::cout << "largest entry of J^T Omega J - Omega " << defect << std::endl;
     ASSERT(defect < byRounding(platform, 1e-6, 1e-6, 1e-3));
@@ -314,7 +316,8 @@ void testCustomForcesAreRecognized(Platform& platform) {
         context.setVelocitiesToTemperature(300, 3);
         energies.push_back(context.getState(State::Energy).getKineticEnergy());
     }
-    ASSERT_EQUAL_TOL(energies[0], energies[1], 1e-9);
+    // In single precision the curvature is that at positions that are wrong by 4e-9 nm: bonds of 7e-8 of theirs.
+    ASSERT_EQUAL_TOL(energies[0], energies[1], byRounding(platform, 1e-9, 1e-9, 1e-9, 1e-6));
     // What was taken from the positions stays, also over a checkpoint.
     MassPenaltyIntegrator integrator(0.002), other(0.002);
     Context context(custom.system, integrator, platform), resumed(custom.system, other, platform);
@@ -363,11 +366,15 @@ void testConstraintsBesidePenalties(Platform& platform) {
     integrator.step(200);
     const vector<Vec3> x = getPositions(context), v = getVelocities(context);
     double spread = 0;
+    // In single precision lengths are solved for to 1e-6 of themselves, directions are known to as much, and so are
+    // velocities of 10 nm/ps.
+    const double lengthError = byRounding(platform, 2e-9, 2e-9, 2e-9, 2e-7),
+                 rateError = byRounding(platform, 1e-7, 1e-7, 1e-7, 2e-6);
     for (int o = 0; o < model.system.getNumParticles(); o += 3) {
         for (int h : {1, 2}) {
             const Vec3 d = x[o + h] - x[o], rate = v[o + h] - v[o];
-            ASSERT_EQUAL_TOL(bondLength, std::sqrt(d.dot(d)), 2e-9);
-            ASSERT_EQUAL_TOL(0, d.dot(rate), 1e-7);
+            ASSERT_EQUAL_TOL(bondLength, std::sqrt(d.dot(d)), lengthError);
+            ASSERT_EQUAL_TOL(0, d.dot(rate), rateError);
         }
         const Vec3 d = x[o + 1] - x[o + 2];
         spread = std::max(spread, std::abs(std::sqrt(d.dot(d)) - hydrogenDistance));
@@ -397,7 +404,7 @@ void testDependentConstraints(Platform& platform) {
         middle.setRandomNumberSeed(4);
         const std::string end = watchConstraints(middle, system, group.positions, numSteps, platform);
         std::cout << group.name << ": violation at most " << largest << "; OpenMM's CCMA " << end << std::endl;
-        ASSERT(largest < tolerance);
+        ASSERT(largest < tolerance + byRounding(platform, 0.0, 0.0, 0.0, 1e-6)); // that of positions near 1 nm
     }
 }
 

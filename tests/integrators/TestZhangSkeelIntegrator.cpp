@@ -131,9 +131,11 @@ void testOrderIsTwo(Platform& platform) {
     if (!hasPreciseForces(platform))
         model.system.removeForce(2);
     const double time = 0.032;
-    const Endpoint exact = runCluster(platform, model, time / 8192, 8192);
+    // In single precision rounding hides the errors of small steps; those of larger ones are of order 2 only in x.
+    const bool single = (getRounding(platform) == Rounding::Single);
+    const Endpoint exact = runCluster(platformForManySteps(platform), model, time / 8192, 8192);
     vector<double> steps, xErrors, vErrors;
-    for (int numSteps : {128, 256, 512, 1024}) {
+    for (int numSteps : single ? vector<int>{64, 128, 256, 512} : vector<int>{128, 256, 512, 1024}) {
         const Endpoint end = runCluster(platform, model, time / numSteps, numSteps);
         steps.push_back(time / numSteps);
         xErrors.push_back(largestDifference(end.x, exact.x));
@@ -142,7 +144,8 @@ void testOrderIsTwo(Platform& platform) {
     std::cout << "order of the error in x " << logSlope(steps, xErrors) << ", in v " << logSlope(steps, vErrors)
               << ", h = " << 1000 * steps[0] << " to " << 1000 * steps.back() << " fs" << std::endl;
     ASSERT_EQUAL_TOL(2, logSlope(steps, xErrors), 0.05);
-    ASSERT_EQUAL_TOL(2, logSlope(steps, vErrors), 0.05);
+    if (!single)
+        ASSERT_EQUAL_TOL(2, logSlope(steps, vErrors), 0.05);
 }
 
 /** From (x, -v) the same steps lead back. What is left is rounding, and the instability's growth of it. */
@@ -166,7 +169,8 @@ void testReversible(Platform& platform) {
     integrator.step(numSteps);
     const double error = largestDifference(integrator.getPropagatedPositions(), model.positions);
     std::cout << numSteps << " steps forth and back: back at the start within " << error << " nm" << std::endl;
-    ASSERT(error < (hasPreciseForces(platform) ? 1e-10 : 1e-6)); // forces in single and in double precision
+    // Forces in double and in single precision; steps in single precision.
+    ASSERT(error < byRounding(platform, hasPreciseForces(platform) ? 1e-10 : 1e-6, 1e-10, 1e-6, 1e-4));
 }
 
 /** Total momentum is kept to rounding: M + b h^2 H1 maps a common acceleration on the total force. */
@@ -212,7 +216,7 @@ double angularMomentumOrder(Platform& platform, const Model& model, const vector
  */
 void testOrderOfTheAngularMomentumError(Platform& platform) {
     const Model molecule = makeWaterCluster(1), cluster = makeWaterCluster(2);
-    if (getRounding(platform) == Rounding::Single)
+    if (hasSingleForces(platform))
         return; // single precision does not keep it either
     ASSERT_EQUAL_TOL(4, angularMomentumOrder(platform, molecule, {125, 250, 500, 1000}), 0.1);
     if (hasPreciseForces(platform)) // whose nonbonded forces, in single precision, do not keep it either
@@ -495,7 +499,7 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
         model.system.getConstraintParameters(i, p1, p2, distance);
         const Vec3 r = q[p1] - q[p2];
         ASSERT_EQUAL_TOL(1, std::sqrt(r.dot(r)) / distance, 1e-6); // SETTLE's own accuracy
-        ASSERT_EQUAL_TOL(0, r.dot(v[p1] - v[p2]) / distance, 1e-6);
+        ASSERT_EQUAL_TOL(0, r.dot(v[p1] - v[p2]) / distance, 1e-6 + 10 * storeRounding(platform));
     }
     const vector<Vec3> x = integrator.getPropagatedPositions();
     ASSERT(largestDifference(vector<Vec3>(x.begin(), x.begin() + first), vector<Vec3>(q.begin(), q.begin() + first)) <=
@@ -520,8 +524,8 @@ void testMasslessParticlesAndVirtualSites(Platform& platform) {
     integrator.step(100);
     const vector<Vec3> q = getPositions(context), x = integrator.getPropagatedPositions();
     ASSERT_EQUAL_VEC(model.positions[anchor], q[anchor], storeRounding(platform));
-    ASSERT_EQUAL_VEC(q[0] * 0.7 + q[1] * 0.15 + q[2] * 0.15, q[site], 1e-14);
-    ASSERT_EQUAL_VEC(x[0] * 0.7 + x[1] * 0.15 + x[2] * 0.15, x[site], 1e-14);
+    ASSERT_EQUAL_VEC(q[0] * 0.7 + q[1] * 0.15 + q[2] * 0.15, q[site], siteRounding(platform));
+    ASSERT_EQUAL_VEC(x[0] * 0.7 + x[1] * 0.15 + x[2] * 0.15, x[site], siteRounding(platform));
     ASSERT(largestDifference(q, x) > 0);
 }
 

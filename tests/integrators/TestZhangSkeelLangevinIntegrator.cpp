@@ -37,7 +37,7 @@ Model makeOscillators(const vector<double>& omegas, double mass, double h) {
 
 /** The bonds of these oscillators are so long that what single precision makes of them is no oscillator. */
 bool canHoldOscillators(Platform& platform) {
-    return getRounding(platform) != Rounding::Single;
+    return !hasSingleForces(platform);
 }
 
 /**
@@ -162,7 +162,9 @@ void testFrictionAtZeroTemperature(Platform& platform) {
     context.setPositions(model.positions);
     context.setVelocities({Vec3(1, -2, 3)});
     integrator.step(50);
-    ASSERT_EQUAL_VEC(Vec3(1, -2, 3) * std::exp(-2.5), getVelocities(context)[0], 1e-12);
+    // In single precision each step rounds velocities to 6e-8 of themselves.
+    ASSERT_EQUAL_VEC(Vec3(1, -2, 3) * std::exp(-2.5), getVelocities(context)[0],
+                     byRounding(platform, 1e-12, 1e-12, 1e-12, 3e-6));
 }
 
 /** Seeds: the same seed gives the same run again, also after reinitialize(); another one does not; 0 is unique. */

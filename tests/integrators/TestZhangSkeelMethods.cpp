@@ -69,14 +69,16 @@ double findTolerance(Platform& platform) {
 void testOrderIsTwo(Platform& platform) {
     const Model model = makeDoublePendulum();
     const double time = 1;
+    // In single precision rounding hides the errors of small steps.
+    const int fewest = byRounding(platform, 200, 200, 200, 100);
     for (Method method : allMethods) {
         vector<double> steps, errors;
         vector<Vec3> exact;
-        for (int numSteps : {16384, 200, 400, 800, 1600}) {
+        for (int numSteps : {16384, fewest, 2 * fewest, 4 * fewest, 8 * fewest}) {
             ZhangSkeelIntegrator integrator(time / numSteps);
             choose(integrator, method);
             integrator.setBeta(0.4);
-            Context context(model.system, integrator, platform);
+            Context context(model.system, integrator, exact.empty() ? platformForManySteps(platform) : platform);
             context.setPositions(model.positions);
             integrator.step(numSteps);
             const vector<Vec3> end = integrator.getPropagatedPositions();
@@ -293,7 +295,7 @@ void testAngularMomentum(Platform& platform) {
         if (method == ZhangSkeelIntegrator::ZhangSkeel || method == ZhangSkeelIntegrator::Newmark) {
             ASSERT(*std::max_element(errors.begin(), errors.end()) < byRounding(platform, 1e-10, 1e-9, 1e-5));
         }
-        else if (getRounding(platform) != Rounding::Single) {
+        else if (!hasSingleForces(platform)) {
             ASSERT_EQUAL_TOL(method == ZhangSkeelIntegrator::NewmarkOneIteration ? 2 : 4, order, 0.05);
         }
     }

@@ -33,20 +33,29 @@ template <class... Subject> int checkClaims(std::initializer_list<Claim<Subject.
     return passed == claims.size() ? 0 : 1;
 }
 
-/** Assert that an action throws an exception whose message contains each of some words. */
-inline void assertThrows(const std::function<void()>& action, const std::vector<std::string>& words) {
-    std::string message;
+/** The message of the exception that an action throws; empty if it throws none. */
+inline std::string catchMessage(const std::function<void()>& action) {
     try {
         action();
     }
     catch (const std::exception& e) {
-        message = e.what();
+        return e.what();
     }
+    return "";
+}
+
+/** Assert that a message is not empty, and that it contains each of some words. */
+inline void assertHasWords(const std::string& message, const std::vector<std::string>& words) {
     if (message.empty())
         throwException(__FILE__, __LINE__, "No exception was thrown");
     for (const std::string& word : words)
         if (message.find(word) == std::string::npos)
             throwException(__FILE__, __LINE__, "No '" + word + "' in the message: " + message);
+}
+
+/** Assert that an action throws an exception whose message contains each of some words. */
+inline void assertThrows(const std::function<void()>& action, const std::vector<std::string>& words) {
+    assertHasWords(catchMessage(action), words);
 }
 
 } // namespace stifftest

@@ -27,7 +27,7 @@ inline void useGenericKernels(OpenMM::Platform& platform) {
  */
 inline int checkOnPlatform(int argc, char* argv[], std::initializer_list<Claim<OpenMM::Platform>> claims) {
     if (argc != 2) {
-        std::cerr << "usage: " << argv[0] << " Reference|Reference:generic|CPU|OpenCL:mixed|OpenCL:double|..."
+        std::cerr << "usage: " << argv[0] << " Reference|Reference:generic|CPU|OpenCL:single|OpenCL:mixed|..."
                   << std::endl;
         return 2;
     }
@@ -43,12 +43,16 @@ inline int checkOnPlatform(int argc, char* argv[], std::initializer_list<Claim<O
 }
 
 /**
- * What becomes of the forces of bonds, of fields, and of all that is not nonbonded. On the CPU platform they are in
- * double precision, as on Reference. Devices in double precision add forces up in units of 2^-32 kJ/mol/nm. Otherwise
- * they compute them in single precision, and from positions in single precision: of a bond at 1 nm from the origin,
- * with 4e5 kJ/mol/nm^2, they are wrong by 0.02 kJ/mol/nm.
+ * What is rounded, and how.
+ *
+ * Double: nothing but the nonbonded forces of the CPU platform, which are in single precision.
+ * FixedPoint: devices in double precision add forces up in units of 2^-32 kJ/mol/nm.
+ * SingleForces: in mixed precision they compute forces in single precision, and from positions in single precision: of
+ * a bond at 1 nm from the origin, with 4e5 kJ/mol/nm^2, they are wrong by 0.02 kJ/mol/nm.
+ * Single: in single precision they also take steps in it, and keep positions and velocities as single numbers, to
+ * 6e-8 of themselves: a bond at 1 nm from the origin is known to 1e-7 nm.
  */
-enum class Rounding { Double, FixedPoint, Single };
+enum class Rounding { Double, FixedPoint, SingleForces, Single };
 
 inline bool isDevice(const OpenMM::Platform& platform) {
     return platform.getName() != "Reference" && platform.getName() != "CPU";
@@ -56,31 +60,59 @@ inline bool isDevice(const OpenMM::Platform& platform) {
 inline Rounding getRounding(const OpenMM::Platform& platform) {
     if (!isDevice(platform))
         return Rounding::Double;
-    return platform.getPropertyDefaultValue("Precision") == "double" ? Rounding::FixedPoint : Rounding::Single;
+    const std::string& precision = platform.getPropertyDefaultValue("Precision");
+    return precision == "double"  ? Rounding::FixedPoint
+           : precision == "mixed" ? Rounding::SingleForces
+                                  : Rounding::Single;
 }
 template <class T>
-T byRounding(const OpenMM::Platform& platform, const T& ofDouble, const T& fixedPoint, const T& single) {
+T byRounding(const OpenMM::Platform& platform, const T& ofDouble, const T& fixedPoint, const T& singleForces,
+             const T& single) {
     const Rounding rounding = getRounding(platform);
-    return rounding == Rounding::Double ? ofDouble : rounding == Rounding::FixedPoint ? fixedPoint : single;
+    return rounding == Rounding::Double         ? ofDouble
+           : rounding == Rounding::FixedPoint   ? fixedPoint
+           : rounding == Rounding::SingleForces ? singleForces
+                                                : single;
+}
+/** The same where it is the forces in single precision that matter. */
+template <class T>
+T byRounding(const OpenMM::Platform& platform, const T& ofDouble, const T& fixedPoint, const T& singleForces) {
+    return byRounding(platform, ofDouble, fixedPoint, singleForces, singleForces);
+}
+/** Whether a device computes all forces in single precision. */
+inline bool hasSingleForces(const OpenMM::Platform& platform) {
+    return getRounding(platform) == Rounding::SingleForces || getRounding(platform) == Rounding::Single;
 }
 /** Whether all forces, nonbonded ones too, are in double precision. */
 inline bool hasPreciseForces(const OpenMM::Platform& platform) {
-    return platform.getName() != "CPU" && getRounding(platform) != Rounding::Single;
+    return platform.getName() != "CPU" && !hasSingleForces(platform);
 }
 /**
  * By how much a device changes positions up to some nm: in mixed precision it holds them as two numbers in single
  * precision, in single precision as one.
  */
 inline double storeRounding(const OpenMM::Platform& platform) {
-    return getRounding(platform) != Rounding::Single                               ? 0
-           : platform.getPropertyDefaultValue("Precision") == std::string("mixed") ? 1e-14
-                                                                                   : 1e-6;
+    return byRounding(platform, 0.0, 0.0, 1e-14, 1e-6);
 }
 /**
- * By how much positions differ from one Context to another that is given them, some steps later, as motion spreads them.
+ * By how much positions differ from one Context to another that is given them, some steps later, as motion spreads them:
+ * those that a step begins with may have been rounded; and on a device in double precision sums of differences are, of
+ * hidden positions from those that are shown, and of forces with another list of neighbours.
  */
 inline double copyRounding(const OpenMM::Platform& platform) {
-    return 1e3 * storeRounding(platform);
+    return byRounding(platform, 0.0, 1e-11, 1e-9, 1e3 * storeRounding(platform));
+}
+/** How exactly a virtual site follows its particles: devices have its weights in single precision. */
+inline double siteRounding(const OpenMM::Platform& platform) {
+    return byRounding(platform, 1e-14, 1e-14, 1e-8, 1e-6);
+}
+
+/**
+ * The platform for a solution by many small steps, with which others are compared: the same one, but in single precision
+ * each step rounds, and what that adds up to would hide their errors.
+ */
+inline OpenMM::Platform& platformForManySteps(OpenMM::Platform& platform) {
+    return getRounding(platform) == Rounding::Single ? OpenMM::Platform::getPlatformByName("Reference") : platform;
 }
 
 /**
