@@ -78,7 +78,8 @@ def check_installation():
                 (notes if result == "unsupported" else problems).append(f"{where}: {problem}")
         if all(result == "unsupported" for result in results):
             problems.append(f"{name}: it runs in no precision.")
-    hints = problems + _explain_failures(openmm.Platform.getPluginLoadFailures()) + notes + _explain_absence(names)
+    hints = (problems + _explain_failures(openmm.Platform.getPluginLoadFailures()) + notes
+             + _explain_detours(names, kernels) + _explain_absence(names))
     if hints:
         print("\nHints:")
     for hint in hints:
@@ -188,6 +189,14 @@ def _explain_failures(failures):
             remedies = [f"Install openmm-stiff again, for OpenMM {OPENMM_SERIES}."]
         hints.append(" ".join([text, *remedies]))
     return sorted(hints, key=lambda hint: "Stiff" not in hint)
+
+
+def _explain_detours(names, kernels):
+    """Hints on devices whose own kernels are in a package that is not installed."""
+    packages = {"CUDA": "openmm-stiff[cuda12]' or 'openmm-stiff[cuda13]", "HIP": "openmm-stiff[hip6]"}
+    return [f"{name}: all steps go through the host's memory, as libOpenMMStiff{name} is not there. pip install "
+            f"'{packages[name]}' brings it." for name, description in zip(names, kernels)
+            if name in packages and description.startswith("through the host's memory")]
 
 
 def _explain_absence(names):

@@ -137,6 +137,13 @@ def test_other_failures_are_shown(failure, expected):
     assert expected in hint
 
 
+def test_package_with_a_devices_own_kernels_is_named():
+    hint, = command._explain_detours(["CPU", "CUDA", "HIP"], ["threads", "through the host's memory: threads, AVX2",
+                                                             "on the device; large molecules ..."])
+    assert hint == ("CUDA: all steps go through the host's memory, as libOpenMMStiffCUDA is not there. pip install "
+                    "'openmm-stiff[cuda12]' or 'openmm-stiff[cuda13]' brings it.")
+
+
 def test_platform_without_kernels_is_a_failure(failing, monkeypatch):
     monkeypatch.setattr(StiffIntegrator, "describeKernels",
                         staticmethod(lambda name: "" if name == "CPU" else "serial"))
