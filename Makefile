@@ -48,18 +48,10 @@ test: .venv/installed .venv/requirements-test .venv/requirements-examples  ## C+
 
 .PHONY: validate
 validate: $(if $(SCHEDULER),.venv/requirements-cluster)
-validate: .venv/installed .venv/requirements-examples  ## long runs against known physics
-	@status=0
-	for script in tests/validation/validate_*.py; do
-	    echo "== $$script"
-	    options=()
-	    # Those that make run after run can share them out: make validate PROCESSES=2, or SCHEDULER=tcp://host:8786
-	    if [[ $$($(BIN)/python "$$script" --help) == *--scheduler* ]]; then
-	        options=($(if $(PROCESSES),--processes $(PROCESSES)) $(if $(SCHEDULER),--scheduler $(SCHEDULER)))
-	    fi
-	    $(BIN)/python "$$script" "$${options[@]}" || status=$$?
-	done
-	exit $$status
+validate: .venv/installed .venv/requirements-test .venv/requirements-examples  ## long runs against known physics
+	@# What is missing in validation/ is run: make validate PROCESSES=4, SCHEDULER=tcp://host:8786, EXAMS="energy spook"
+	$(BIN)/python tests/validation $(EXAMS) $(if $(PROCESSES),--processes $(PROCESSES)) \
+	    $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
 .PHONY: install
 install: .venv/installed  ## build the plugin and install it into .venv

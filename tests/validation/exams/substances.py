@@ -1,37 +1,31 @@
-#!/usr/bin/env python
 """MassPenaltyLangevinIntegrator samples other systems as LangevinMiddle does with a small step.
 
 Flexible SPC/E, TIP4P-Ew (which has virtual sites) and TIP3P at constant pressure, methanol, and a protein in water,
-none with constraints. Makes the runs that are missing in the output folder, one file each, then checks the claims:
-an interrupted validation goes on where it was. The exit code is 0 if every claim holds and 1 if not.
+none with constraints.
 """
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
-from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
-from openmmstiff.sampling import GAS_CONSTANT, blockedError
+from openmmstiff.sampling import blockedError, sample
 
-from runs import Claim, Report, add_file_options, locked, mean_claim, temperature_claim, validate
-from options import OptionParser, choice, number, progress_bar, run_program
+from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_claim, mean_within
 from sampling import SAMPLE_INTERVAL
 from tip3p_water import TEMPERATURE
 from villin import KT, read_villin
 from water import (ANGLE_GROUP, BOND_GROUP, CUTOFF, EQUILIBRATION_FRICTION, GROUPS, HEAVY_HYDROGEN, NONBONDED_GROUP,
-                   Progress, advance, build_box, build_system)
+                   build_box, build_system)
 
 TORSION_GROUP, PROTEIN_BOND_GROUP, PROTEIN_ANGLE_GROUP = 4, 5, 6
 PME = {"nonbondedMethod": app.PME, "nonbondedCutoff": CUTOFF * unit.nanometer, "rigidWater": False}
 PRESSURE = 1.0             # bar
 BAROSTAT_INTERVAL = 0.024  # ps between two attempts to change the volume, with any step
 EQUILIBRATION_STEP = 0.0025  # ps, of LangevinMiddle with heavy hydrogens, which change no average
-MANY_ERRORS = 3            # means that differ by more combined errors are different
 VILLIN_INTERVAL = 0.12     # ps, a whole number of steps of 0.5, 5, 6 or 8 fs
 DALTONS_PER_NM3 = 1.66054e-3  # g/cm^3
 
@@ -100,7 +94,7 @@ class Substance:
     label: str
     build: Callable[[float | None], Model]  # of the mass of hydrogens (dalton), None for the force field's
     kinds: dict[str, int]                   # of energy, with their force groups
-    # Of the means: absolute, in the unit of the energies, and relative. Kinds without have MANY_ERRORS.
+    # Of the means: absolute, in the unit of the energies, and relative. Kinds without have three errors.
     tolerances: dict[str, tuple[float, float]]
     barostat: bool = False
     per_molecule: bool = True               # energies are in kJ/mol per molecule, or in kT
@@ -121,27 +115,6 @@ class Run:
     make: Callable[[float, float, float], mm.Integrator] = MassPenaltyLangevinIntegrator
     friction: float = 1.0               # 1/ps
     hydrogen_mass: float | None = None  # dalton, if it is not the force field's
-
-
-@dataclass
-class Series:
-    """What a run showed: time series with an entry every Substance.interval."""
-    step: float        # ps
-    ns_per_day: float  # of simulated time; only the steps are timed, not the sampling
-    pairs: int         # distances slowed down
-    columns: dict[str, np.ndarray]  # temperature, K; density, g/cm^3; each kind of energy
-
-    def save(self, path: Path):
-        """Write an .npz file; an interruption leaves none or the whole of it."""
-        part = path.with_suffix(".part.npz")
-        np.savez_compressed(part, step=self.step, ns_per_day=self.ns_per_day, pairs=self.pairs, **self.columns)
-        part.replace(path)
-
-    @classmethod
-    def load(cls, path: Path) -> "Series":
-        with np.load(path) as data:
-            values = {name: data[name] for name in data}
-        return cls(*(values.pop(name).item() for name in ("step", "ns_per_day", "pairs")), values)
 
 
 def water(waters: int, model: str) -> Callable[[float | None], Model]:
@@ -219,22 +192,21 @@ SUBSTANCES = {
     "villin": Substance("villin in TIP3P-FB water", villin, {
         "nonbonded": NONBONDED_GROUP, "water bonds": BOND_GROUP, "water angles": ANGLE_GROUP,
         "protein bonds": PROTEIN_BOND_GROUP, "protein angles": PROTEIN_ANGLE_GROUP, "torsions": TORSION_GROUP},
-        {}, per_molecule=False, equilibration=60.0, settling=3.0, interval=VILLIN_INTERVAL),
+        {}, per_molecule=False, equilibration=15.0, settling=3.0, interval=VILLIN_INTERVAL),
 }
 LangevinMiddle = mm.LangevinMiddleIntegrator
 RUNS = {  # the first of each substance is the reference
     **{name: run for water in ("spce", "tip4pew") for name, run in {
-        f"{water}-middle-1fs": Run(water, 0.001, 400.0, LangevinMiddle),
-        f"{water}-penalty-6fs": Run(water, 0.006, 400.0),
-        f"{water}-penalty-8fs-friction5": Run(water, 0.008, 400.0, friction=5.0)}.items()},
-    "tip3p-npt-middle-1fs": Run("tip3p-npt", 0.001, 200.0, LangevinMiddle),
-    "tip3p-npt-penalty-8fs": Run("tip3p-npt", 0.008, 200.0),
-    "methanol-middle-1fs": Run("methanol", 0.001, 100.0, LangevinMiddle),
+        f"{water}-middle-1fs": Run(water, 0.001, 250.0, LangevinMiddle),
+        f"{water}-penalty-6fs": Run(water, 0.006, 300.0),
+        f"{water}-penalty-8fs-friction5": Run(water, 0.008, 300.0, friction=5.0)}.items()},
+    "tip3p-npt-middle-1fs": Run("tip3p-npt", 0.001, 150.0, LangevinMiddle),
+    "tip3p-npt-penalty-8fs": Run("tip3p-npt", 0.008, 300.0),
+    "methanol-middle-1fs": Run("methanol", 0.001, 60.0, LangevinMiddle),
     "methanol-penalty-6fs": Run("methanol", 0.006, 100.0),
-    "villin-middle-0.5fs": Run("villin", 0.0005, 20.0, LangevinMiddle),
-    "villin-penalty-5fs": Run("villin", 0.005, 100.0),
-    "villin-penalty-6fs": Run("villin", 0.006, 100.0),
-    "villin-penalty-8fs-heavy": Run("villin", 0.008, 100.0, hydrogen_mass=HEAVY_HYDROGEN),
+    "villin-middle-1fs": Run("villin", 0.001, 5.0, LangevinMiddle),
+    "villin-penalty-6fs": Run("villin", 0.006, 20.0),
+    "villin-penalty-8fs-heavy": Run("villin", 0.008, 20.0, hydrogen_mass=HEAVY_HYDROGEN),
 }
 
 
@@ -261,131 +233,79 @@ def build_context(substance: Substance, integrator: mm.Integrator, hydrogen_mass
     return context, model
 
 
-def equilibrate(substance: Substance, options, seed: int) -> mm.State:
+def equilibrate(substance: Substance, settings: Settings, seed: int) -> mm.State:
     """Minimize and run LangevinMiddle: the start of all runs of a substance."""
-    steps = round(options.time_scale * substance.equilibration / EQUILIBRATION_STEP)
     integrator = LangevinMiddle(TEMPERATURE, EQUILIBRATION_FRICTION, EQUILIBRATION_STEP)
-    context, _ = build_context(substance, integrator, HEAVY_HYDROGEN, options.platform, seed)
+    context, _ = build_context(substance, integrator, HEAVY_HYDROGEN, settings.platform, seed)
     mm.LocalEnergyMinimizer.minimize(context, 10, 200)
     context.setVelocitiesToTemperature(TEMPERATURE, seed)
-    with progress_bar(f"{substance.label}: equilibration", steps) as bar:
-        advance(integrator, steps, bar.update)
+    integrator.step(settings.steps(substance.equilibration, EQUILIBRATION_STEP))
     return context.getState(positions=True)
 
 
-def seed_of(name: str, options) -> int:
-    return 1000 * options.seed + list(RUNS).index(name)
+def seed_of(name: str, settings: Settings) -> int:
+    return 1000 * settings.seed + list(RUNS).index(name)
 
 
-def make_run(name: str, folder: Path, options) -> Series:
-    """Settle from the State kept in a file, which is made if it is missing, and sample."""
-    run, seed = RUNS[name], seed_of(name, options)
-    substance, start = SUBSTANCES[run.substance], folder / f"{run.substance}-start.xml"
-    with locked(start):
-        if not start.exists():
-            state = equilibrate(substance, options, seed_of(reference_of(name), options))
-            start.write_text(mm.XmlSerializer.serialize(state))
-    state = mm.XmlSerializer.deserialize(start.read_text())
-    settling = round(options.time_scale * substance.settling / run.step)
-    samples = max(2, round(options.time_scale * run.time / substance.interval))
-    burst = round(substance.interval / run.step)
+def make(name: str, settings: Settings) -> dict:
+    """Settle from the State that all runs of the substance start from, and sample."""
+    run, seed = RUNS[name], seed_of(name, settings)
+    substance = SUBSTANCES[run.substance]
+    state = settings.shared(run.substance, partial(equilibrate, substance, settings,
+                                                   seed_of(reference_of(name), settings)))
     integrator = run.make(TEMPERATURE, run.friction, run.step)
-    context, model = build_context(substance, integrator, run.hydrogen_mass, options.platform, seed)
+    context, model = build_context(substance, integrator, run.hydrogen_mass, settings.platform, seed)
     context.setPeriodicBoxVectors(*state.getPeriodicBoxVectors())
     context.setPositions(state.getPositions())
     context.setVelocitiesToTemperature(TEMPERATURE, seed)
-    with progress_bar(name, settling + samples * burst) as bar:
-        advance(integrator, settling, bar.update)
-        return sample(context, substance, model.molecules, samples, burst, bar.update)
+    integrator.step(settings.steps(substance.settling, run.step))
+    masses = [model.system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(model.system.getNumParticles())]
 
-
-def sample(context: mm.Context, substance: Substance, molecules: int, samples: int, burst: int,
-           progress: Progress) -> Series:
-    """Look at a simulation every `burst` steps."""
-    integrator, system = context.getIntegrator(), context.getSystem()
-    step = integrator.getStepSize().value_in_unit(unit.picosecond)
-    masses = [system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles())]
-    degrees = 3 * np.count_nonzero(masses) - system.getNumConstraints() - 3
-    scale = molecules if substance.per_molecule else KT
-    columns = {name: np.empty(samples) for name in ("temperature", "density", *substance.kinds)}
-    seconds = 0.0
-    for i in range(samples):
-        begin = perf_counter()
-        advance(integrator, burst, progress)
-        seconds += perf_counter() - begin
-        for kind, group in substance.kinds.items():
-            state = context.getState(energy=True, groups={group})
-            columns[kind][i] = state.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole) / scale
-        kinetic = state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)
-        columns["temperature"][i] = 2 * kinetic / (degrees * GAS_CONSTANT)
+    def observe(state: mm.State) -> dict[str, float]:
         volume = state.getPeriodicBoxVolume().value_in_unit(unit.nanometer**3)
-        columns["density"][i] = DALTONS_PER_NM3 * sum(masses) / volume
-        if not all(np.isfinite(column[i]) for column in columns.values()):
-            raise FloatingPointError(f"energy not finite after {(i + 1) * burst * step:.2f} ps; use a smaller step")
+        return {"density": DALTONS_PER_NM3 * sum(masses) / volume}
+
+    found = sample(context, round(substance.interval / run.step),
+                   settings.steps(run.time, substance.interval, least=2),
+                   groups={kind: {group} for kind, group in substance.kinds.items()}, observe=observe)
+    scale = model.molecules if substance.per_molecule else KT
     pairs = integrator.computeNumPenalizedPairs() if isinstance(integrator, MassPenaltyLangevinIntegrator) else 0
-    return Series(step, 86.4 * samples * burst * step / seconds, pairs, columns)
+    return {"ns per day": found.nsPerDay, "pairs": pairs, "temperature": found.temperature, **found.observed,
+            **{kind: energy / scale for kind, energy in found.energies.items()}}
 
 
-class WithinErrors(Claim):
-    """|value - expected| is at most the tolerance, which is so many errors: never undecided."""
-
-    @property
-    def verdict(self) -> str:
-        return "pass" if abs(self.value - self.expected) <= self.tolerance else "FAIL"
+def runs(settings: Settings) -> dict[str, partial]:
+    return {name: partial(make, name, settings) for name in RUNS}
 
 
-def within_errors(text: str, series: np.ndarray, reference: np.ndarray) -> Claim:
-    """Two runs have the same mean of a time series, for all that their errors tell."""
-    error = np.hypot(blockedError(series), blockedError(reference))
-    return WithinErrors(text, series.mean(), reference.mean(), error, MANY_ERRORS * error)
-
-
-def sampling_claims(substance: Substance, run: Series, reference: Series) -> Iterator[Claim]:
+def claims(results: Results, name: str) -> Iterator[Claim]:
+    substance, found, reference = SUBSTANCES[RUNS[name].substance], results[name], results[reference_of(name)]
     for kind in substance.kinds:
-        text, series, expected = f"{kind}, {substance.energy_unit}", run.columns[kind], reference.columns[kind]
+        text = f"{kind}, {substance.energy_unit}"
         if kind in substance.tolerances:
             absolute, relative = substance.tolerances[kind]
-            yield mean_claim(text, series, expected, absolute + relative * expected.mean())
+            yield mean_claim(text, found[kind], reference[kind], absolute + abs(relative * reference[kind].mean()))
         else:
-            yield within_errors(text, series, expected)
+            yield mean_within(text, found[kind], reference[kind])
     if substance.barostat:
-        yield within_errors("density, g/cm^3", run.columns["density"], reference.columns["density"])
-    yield temperature_claim("temperature, K", run.columns["temperature"], 0.01)
+        yield mean_within("density, g/cm^3", found["density"], reference["density"])
+    yield bath_claim("temperature, K", found["temperature"], TEMPERATURE, 0.01)
 
 
-def check_claims(results: dict[str, Series]) -> bool:
-    row = "{:32}{:28}{:>5}{:>9}{:>10}{:>10}{:>10}  {}"
-    print(row.format("run", "system", "fs", "1/ps", "ns/day", "steps/s", "T (K)", "distances slowed down"))
-    for name, found in results.items():
-        run = RUNS[name]
-        print(row.format(name, SUBSTANCES[run.substance].label, f"{1000 * found.step:g}", f"{run.friction:g}",
-                         f"{found.ns_per_day:.3f}", f"{found.ns_per_day / found.step / 86.4:.1f}",
-                         f"{found.columns['temperature'].mean():.1f}", found.pairs))
-    print(f"\nEnergies in kJ/mol per molecule, for villin in kT; +-: one standard error by blocking.\nThe "
-          f"tolerance is {MANY_ERRORS} errors where no other is set.")
-    report = Report()
-    for name, run in RUNS.items():
-        reference = reference_of(name)
-        if name != reference and report.heading(name, reference, results):
-            report.check(sampling_claims(SUBSTANCES[run.substance], results[name], results[reference]))
-    return report.finish()
+def row(name: str, result: dict) -> list[str]:
+    run = RUNS[name]
+    substance = SUBSTANCES[run.substance]
+    energies = (f"{kind} {result[kind].mean():.3f} +- {blockedError(result[kind]):.3f}" for kind in substance.kinds)
+    return [name, f"{run.friction:g}", f"{run.time:g}", f"{result['ns per day']:.2f}", str(result["pairs"]),
+            f"{result['temperature'].mean():.1f} +- {blockedError(result['temperature']):.1f}",
+            f"{result['density'].mean():.4f}", f"{'; '.join(energies)} ({substance.energy_unit})"]
 
 
-def main() -> int:
-    parser = OptionParser(__doc__)
-    parser.add_argument("--platform", type=choice(("CPU", "Reference")), default="CPU", metavar="NAME",
-                        help="OpenMM platform, CPU or Reference (default: %(default)s)")
-    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
-                        help="random number seed (default: %(default)s)")
-    parser.add_argument("--time-scale", type=number(float, 0.0001, most=1000), default=1.0, metavar="FACTOR",
-                        help="multiplies all times, for trials (default: %(default)s)")
-    add_file_options(parser, RUNS)
-    options = parser.parse_args()
-    folder = f"masspenaltysystems_timescale{options.time_scale:g}_{options.platform}_seed{options.seed}"
-
-    return validate(parser, options, folder, f"Flexible molecules, {TEMPERATURE:g} K", RUNS,
-                    partial(make_run, options=options), Series.load, check_claims)
+def report(results: Results) -> Iterator[Claim | Table]:
+    yield Table(f"{TEMPERATURE:g} K: {', '.join(substance.label for substance in SUBSTANCES.values())}",
+                ["run", "friction, 1/ps", "ps", "ns/day", "distances slowed down", "T, K", "density, g/cm^3",
+                 "energies"], [row(name, result) for name, result in results.items() if "failure" not in result])
+    yield from each([name for name in RUNS if name != reference_of(name)], partial(claims, results))
 
 
-if __name__ == "__main__":
-    run_program(main)
+EXAM = Exam("substances", "Mass penalty on other substances, against LangevinMiddle", runs, report)

@@ -1,24 +1,19 @@
-#!/usr/bin/env python
 """Do the steps hold that examine() recommends? Many steps at each, and at twice as much, which is to be too large.
 
 A step holds if the run ends and its temperature is within 2 % of the bath's; if twice as much holds, too, it is timid.
 """
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import openmm as mm
 from openmm import app, unit
-
-from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator,
-                         addPairsFromTopology, examine)
+from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine
 from openmmstiff._topology import find_unrecognized
-from openmmstiff.sampling import Samples, blockedError, sample
-from openmmstiff.tasks import runTasks
+from openmmstiff.sampling import blockedError, sample
 
-import runs  # noqa: F401 (finds the examples)
 from amoeba_water import build_droplet, build_system as build_amoeba
-from options import OptionParser, choice, number, progress_bar, run_program
+from exam import Claim, Exam, Results, Settings, Table, each, limit
 from villin import build_villin, read_villin
 from water import build_box, build_system
 from xtb import MOLECULES
@@ -27,10 +22,10 @@ TEMPERATURE, FRICTION = 300.0, 5.0
 TOLERANCE = 0.02        # of the temperature
 EQUILIBRATION = 2000    # steps of LangevinMiddle
 SAMPLES = 2000
+STEPS = 50000           # of each run
+FEWER = {"amoeba": 5000, "ethanol": 25000, "ethanol-heavy": 25000, "villin-vacuum": 20000, "villin-heavy": 20000}
 INTEGRATORS = {"LangevinMiddleIntegrator": mm.LangevinMiddleIntegrator,
-               "MassPenaltyLangevinIntegrator": MassPenaltyLangevinIntegrator,
-               "ZhangSkeelLangevinIntegrator": ZhangSkeelLangevinIntegrator,
-               "ImpulseLangevinIntegrator": ImpulseLangevinIntegrator}
+               "MassPenaltyLangevinIntegrator": MassPenaltyLangevinIntegrator}
 Built = tuple[app.Topology, mm.System, np.ndarray, str]     # positions in nm, the platform
 
 
@@ -92,12 +87,10 @@ SYSTEMS: dict[str, Callable[[], Built]] = {
     "tip3p-rigid": lambda: tip3p("rigid"),
     "beads": beads,
     "ethanol": lambda: xtb("ethanol"),
-    "methylacetamide": lambda: xtb("methylacetamide"),
     "ethanol-heavy": lambda: xtb("ethanol", 4.0),
     "amoeba": amoeba,
     "villin-vacuum": lambda: villin("vacuum"),
-    "villin": lambda: villin("water"),
-    "villin-hbonds-heavy": lambda: villin("water", app.HBonds, 4.0),
+    "villin-heavy": lambda: villin("vacuum", app.HBonds, 4.0),
 }
 
 
@@ -118,67 +111,60 @@ def equilibrate(name: str) -> app.Simulation:
     return start(name, integrator)
 
 
-def run(task: tuple[str, str, float, int]) -> tuple[float, float] | str:
-    """Temperature and its error, or why the run failed."""
-    name, integrator, step, steps = task
+def run(name: str, integrator: str, factor: int, settings: Settings) -> dict:
+    """Temperatures of many steps, with what was recommended times a factor."""
+    before = equilibrate(name)
+    examined = examine(before, TEMPERATURE)
+    recommended = next(each for each in examined.recommendations if each.integrator == integrator)
     before = equilibrate(name)
     positions = before.context.getState(positions=True).getPositions(asNumpy=True)
     before.context.setVelocitiesToTemperature(TEMPERATURE, 1)
     before.step(EQUILIBRATION)
     state = before.context.getState(positions=True)
-    made = INTEGRATORS[integrator](TEMPERATURE, FRICTION, step)
-    made.setRandomNumberSeed(1)
+    made = INTEGRATORS[integrator](TEMPERATURE, FRICTION, factor * recommended.stepSize)
+    made.setRandomNumberSeed(settings.seed)
     topology, system, platform = before.topology, before.system, before.context.getPlatform()
     if integrator == "MassPenaltyLangevinIntegrator" and find_unrecognized(topology, system):
         addPairsFromTopology(made, topology, system, positions)
     simulation = app.Simulation(topology, system, made, platform)
     simulation.context.setPositions(state.getPositions())
-    simulation.context.setVelocitiesToTemperature(TEMPERATURE, 1)
+    simulation.context.setVelocitiesToTemperature(TEMPERATURE, settings.seed)
+    steps = max(SAMPLES, round(settings.scale * FEWER.get(name, STEPS)))
+    found = {"step": 1000 * factor * recommended.stepSize, "evaluations": examined.evaluations, "steps": steps}
     try:
         simulation.step(steps // 20)
-        found: Samples = sample(simulation.context, steps // SAMPLES, SAMPLES)
+        found["temperature"] = sample(simulation.context, steps // SAMPLES, SAMPLES).temperature
     except (mm.OpenMMException, FloatingPointError) as error:
-        return f"fails after {simulation.context.getTime()._value:.3g} ps ({str(error).split('.')[0][:60]})"
-    return float(found.temperature.mean()), blockedError(found.temperature)
+        found["end"] = f"fails after {simulation.context.getTime()._value:.3g} ps: {str(error).split('.')[0]}"
+    return found
 
 
-def main() -> int:
-    parser = OptionParser(__doc__)
-    parser.add_argument("--systems", type=choice(SYSTEMS), nargs="+", default=list(SYSTEMS), metavar="NAME",
-                        help=f"of {', '.join(SYSTEMS)} (default: all)")
-    parser.add_argument("--integrators", type=choice(INTEGRATORS), nargs="+", metavar="NAME",
-                        default=list(INTEGRATORS)[:2], help=f"of {', '.join(INTEGRATORS)} (default: the first two)")
-    parser.add_argument("--steps", type=number(int, SAMPLES), default=100000, metavar="N",
-                        help="steps of each run (default: %(default)s)")
-    parser.add_argument("--processes", type=number(int, 1), default=1, metavar="N",
-                        help="runs side by side (default: %(default)s)")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster that is to make the runs")
-    options = parser.parse_args()
-    tasks = []
-    for name in options.systems:
-        found = examine(equilibrate(name), TEMPERATURE)
-        print(f"{name}: {found.evaluations} evaluations of the forces\n{found}\n", flush=True)
-        for each in found.recommendations:
-            if each.integrator in options.integrators and each.stepSize > 0:
-                tasks += [(name, each.integrator, factor * each.stepSize, options.steps) for factor in (1, 2)]
-    results = {}
-    with progress_bar("runs", len(tasks)) as bar:
-        for index, result in runTasks(run, tasks, options.processes, options.scheduler, lambda: bar.update(0)):
-            results[index] = result
-            bar.update()
-    row = "{:21}{:31}{:>5}  {:<60}{}"
-    print(f"{options.steps} steps, friction {FRICTION:g}/ps\n")
-    print(row.format("system", "integrator", "fs", "T (K)", ""))
-    held = True
-    for index, (name, integrator, step, _) in enumerate(tasks):
-        result, recommended = results[index], index % 2 == 0
-        holds = not isinstance(result, str) and abs(result[0] / TEMPERATURE - 1) < TOLERANCE
-        text = result if isinstance(result, str) else f"{result[0]:.1f}+-{result[1]:.1f}"
-        verdict = ("pass" if holds else "FAIL") if recommended else ("HOLDS, TOO" if holds else "too large, as it says")
-        held = held and holds == recommended
-        print(row.format(name, integrator, f"{1000 * step:g}", text, verdict))
-    return 0 if held else 1
+def runs(settings: Settings) -> dict[str, partial]:
+    return {f"{name}-{kind}-{factor}x": partial(run, name, integrator, factor, settings)
+            for name in SYSTEMS for kind, integrator in zip(("middle", "penalty"), INTEGRATORS) for factor in (1, 2)}
 
 
-if __name__ == "__main__":
-    run_program(main)
+def temperature(result: dict) -> str:
+    if "end" in result:
+        return result["end"]
+    return f"{result['temperature'].mean():.1f} +- {blockedError(result['temperature']):.1f}"
+
+
+def holds(result: dict) -> bool:
+    return "end" not in result and abs(result["temperature"].mean() / TEMPERATURE - 1) < TOLERANCE
+
+
+def claims(results: Results, name: str) -> Iterator[Claim]:
+    result, twice = results[name], name.endswith("2x")
+    what = "twice the step is too large" if twice else "the recommended step holds"
+    yield Claim.true(what, holds(result) != twice, f"{result['step']:.3g} fs, {temperature(result)}")
+
+
+def report(results: Results) -> Iterator[Claim | Table]:
+    yield Table(f"Friction {FRICTION:g}/ps", ["run", "h, fs", "steps", "T, K", "evaluations of examine()"], [
+        [name, f"{result['step']:.3g}", str(result["steps"]), temperature(result), str(result["evaluations"])]
+        for name, result in results.items() if "failure" not in result])
+    yield from each(results, partial(claims, results))
+
+
+EXAM = Exam("recommended-steps", "The steps that examine() recommends, and twice as much", runs, report)

@@ -1,33 +1,32 @@
-#!/usr/bin/env python
-"""Validate SpookIntegrator on rigid TIP3P water: what it samples, the energy that it loses, and starts far off.
+"""SpookIntegrator on rigid TIP3P water: what it samples, the energy that it loses, and starts far off.
 
 Sampling: with AndersenThermostat, against LangevinMiddle + SETTLE; Verlet + SETTLE with the same thermostat shows, in
 the table, what comes from the thermostat. Loss: short runs without a thermostat, against the theory of source() and
 follow(), which takes the motion from runs with a small step. Relaxation: from molecules stretched by a tenth, against
-the eigenvalue of a linear constraint. Makes the runs that are missing in the output folder, one file each, then checks
-the claims: an interrupted validation goes on where it was. The exit code is 0 if every claim holds and 1 if not.
+the eigenvalue of a linear constraint.
 """
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import openmm as mm
 from openmm import unit
 from openmmstiff import SpookIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, computeTemperature
-from tqdm import tqdm
 
-from runs import (EQUILIBRATION_TIME, Claim, Report, add_file_options, locked, mean_claim, temperature_claim,
-                  validate)
-from observables import RDF_PAIRS, mean_and_error
-from options import OptionParser, add_box_options, add_run_options, progress_bar, run_program
-from sampling import Samples, number_of_steps, sample
-from tip3p_water import TEMPERATURE, Run, langevin_middle, make_simulation, print_table, spook
+from exam import Claim, Exam, Result, Results, Settings, Table, each, limit
+from observables import mean_and_error
+from sampling import Samples, sample
+from tip3p_water import TEMPERATURE, Run, langevin_middle, make_simulation, spook
 from water import EQUILIBRATION_FRICTION, EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate
+from water_runs import (COLUMNS, EQUILIBRATION_TIME, WATERS, energy_claim, ignore, rdf_claims, summary,
+                        temperature_claims)
 
 KT = GAS_CONSTANT * TEMPERATURE
+PER_DEGREE = KT * (6 * WATERS - 3) / 1000  # kT/ns per degree of freedom, in kJ/mol/ps
+SAMPLED_TIME = 100.0       # ps
+FRICTION = 1.0             # 1/ps, and the frequency of collisions
 SEGMENTS = 12              # of each run without a thermostat, from as many states
 SEGMENT_SPACING = 1.0      # ps between those states
 SETTLING = 3               # damping times (or LEAST_SETTLING), before they are observed
@@ -50,7 +49,7 @@ def verlet(temperature: float, friction: float, step: float) -> mm.VerletIntegra
 
 
 REFERENCE, CONTROL = "settle-2fs", "verlet-2fs"
-FRICTION = {"spook-2fs-often": 5.0}  # 1/ps, where it is not the option's
+OFTEN = {"spook-2fs-often": 5.0}  # 1/ps, where it is not FRICTION
 SAMPLED = {
     REFERENCE: Run("LangevinMiddle + SETTLE", "rigid", 0.002, langevin_middle, REFERENCE),
     CONTROL: Run("Andersen, Verlet + SETTLE", "rigid", 0.002, verlet, REFERENCE),
@@ -100,19 +99,10 @@ NAMES = (*SAMPLED, MOTION, *LOSSES, *CONSERVED, *RELAXATIONS)
 
 
 @dataclass
-class Watched(Samples):
-    """Samples, and for each of them the relative violation of the constraints, mean and largest."""
-    violations: np.ndarray = field(default_factory=lambda: np.empty((0, 2)))
-
-
-@dataclass
 class Starts:
     """Equilibrated states, (SEGMENTS, atoms, 3)."""
     positions: np.ndarray   # nm
     velocities: np.ndarray  # nm/ps
-
-    save = Samples.save
-    load = classmethod(Samples.load.__func__)
 
 
 @dataclass
@@ -125,9 +115,6 @@ class Theory:
     violations: np.ndarray  # mean of g, nm
     steady: np.ndarray      # mean of (h^2/4 + h tau/2) v^T (Hess g) v, nm
 
-    save = Samples.save
-    load = classmethod(Samples.load.__func__)
-
 
 @dataclass
 class Loss:
@@ -136,9 +123,6 @@ class Loss:
     powers: np.ndarray      # of the constraint forces, mean, kJ/mol/ps
     violations: np.ndarray  # mean of g, nm
 
-    save = Samples.save
-    load = classmethod(Samples.load.__func__)
-
 
 @dataclass
 class Relaxation:
@@ -146,9 +130,6 @@ class Relaxation:
     violations: np.ndarray   # mean of g over blocks of molecules, nm, (steps, RELAXATION_BLOCKS)
     sizes: np.ndarray        # mean of |g|, nm
     temperatures: np.ndarray  # K
-
-    save = Samples.save
-    load = classmethod(Samples.load.__func__)
 
 
 class Constraints:
@@ -170,70 +151,62 @@ def read_positions(context: mm.Context) -> np.ndarray:
     return context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
 
 
-def seed_of(name: str, options) -> int:
-    return 1000 * options.seed + NAMES.index(name)
+def seed_of(name: str, settings: Settings) -> int:
+    return 1000 * settings.seed + NAMES.index(name)
 
 
-def run_sampled(name: str, options) -> Watched:
+def run_sampled(name: str, settings: Settings) -> dict:
     """Equilibrate and sample at constant temperature."""
-    run, seed = SAMPLED[name], seed_of(name, options)
-    box = build_box(options.waters)
-    settling = round(EQUILIBRATION_TIME / run.step)
-    steps = round(EQUILIBRATION_TIME / EQUILIBRATION_STEP["rigid"]) + settling
-    with progress_bar(name, steps + number_of_steps(options.time, run.step), leave=True) as bar:
-        state = equilibrate(box, "rigid", EQUILIBRATION_TIME, temperature=TEMPERATURE, platform=options.platform,
-                            seed=seed, progress=bar.update)
-        simulation = make_simulation(box, run, FRICTION.get(name, options.friction), seed, options.platform)
-        integrator, lengths, violations = simulation.integrator, Constraints(simulation.system).lengths, []
-        simulation.context.setState(state)
-        advance(integrator, settling, bar.update)
+    run, seed = SAMPLED[name], seed_of(name, settings)
+    box, time = build_box(WATERS), settings.time(EQUILIBRATION_TIME)
+    state = equilibrate(box, "rigid", time, temperature=TEMPERATURE, platform=settings.platform, seed=seed)
+    simulation = make_simulation(box, run, OFTEN.get(name, FRICTION), seed, settings.platform)
+    integrator, lengths, violations = simulation.integrator, Constraints(simulation.system).lengths, []
+    simulation.context.setState(state)
+    advance(integrator, round(time / run.step), ignore)
 
-        def look(steps: int):
-            bar.update(steps)
-            if isinstance(integrator, SpookIntegrator):
-                relative = np.abs(integrator.computeViolations()) / lengths
-                violations.append((relative.mean(), relative.max()))
+    def look(steps: int):
+        if isinstance(integrator, SpookIntegrator):
+            relative = np.abs(integrator.computeViolations()) / lengths
+            violations.append((relative.mean(), relative.max()))
 
-        found = sample(simulation, options.time, look)
-        return Watched(**vars(found), violations=np.array(violations).reshape(-1, 2))
+    found = sample(simulation, settings.time(SAMPLED_TIME), look)
+    return vars(found) | {"violations": np.array(violations).reshape(-1, 2)}
 
 
-def load_starts(file: Path, options) -> Starts:
-    """The states that all runs without a thermostat start from, made once."""
-    if file.exists():
-        return Starts.load(file)
-    box, seed = build_box(options.waters), 1000 * options.seed + len(NAMES)
+def load_starts(settings: Settings) -> Starts:
+    """The states that all runs without a thermostat start from, made once: each by the one before."""
+    box, seed = build_box(WATERS), 1000 * settings.seed + len(NAMES)
     step = EQUILIBRATION_STEP["rigid"] / 2
-    spacing = round(SEGMENT_SPACING / step)
-    with progress_bar("starts", SEGMENTS * spacing) as bar:
-        state = equilibrate(box, "rigid", 2 * EQUILIBRATION_TIME, temperature=TEMPERATURE, platform=options.platform,
-                            seed=seed)
+
+    def make(before: mm.State | None) -> mm.State:
+        if before is None:
+            before = equilibrate(box, "rigid", 2 * settings.time(EQUILIBRATION_TIME), temperature=TEMPERATURE,
+                                 platform=settings.platform, seed=seed)
         integrator = langevin_middle(TEMPERATURE, EQUILIBRATION_FRICTION, step)
         integrator.setRandomNumberSeed(seed)
-        context = mm.Context(build_system(box, "rigid"), integrator, mm.Platform.getPlatform(options.platform))
-        context.setState(state)
-        positions, velocities = [], []
-        for _ in range(SEGMENTS):
-            advance(integrator, spacing, bar.update)
-            state = context.getState(positions=True, velocities=True)
-            positions.append(state.getPositions(asNumpy=True).value_in_unit(unit.nanometer))
-            velocities.append(state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond))
-    starts = Starts(np.array(positions), np.array(velocities))
-    starts.save(file)
-    return starts
+        context = mm.Context(build_system(box, "rigid"), integrator, mm.Platform.getPlatform(settings.platform))
+        context.setState(before)
+        integrator.step(round(SEGMENT_SPACING / step))
+        return context.getState(positions=True, velocities=True)
+
+    state, positions, velocities = None, [], []
+    for k in range(SEGMENTS):
+        state = settings.shared(f"spook-{k}", partial(make, state))
+        positions.append(state.getPositions(asNumpy=True).value_in_unit(unit.nanometer))
+        velocities.append(state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond))
+    return Starts(np.array(positions), np.array(velocities))
 
 
-def segments(name: str, setting: Setting, starts: Starts, time: float,
-             options) -> Iterator[tuple[mm.Context, Constraints, tqdm]]:
-    """A Context in each of the states of `starts`, the constraints, and a progress bar; for runs of `time` ps each."""
-    system = build_system(build_box(options.waters), "rigid")
+def segments(setting: Setting, starts: Starts, settings: Settings) -> Iterator[tuple[mm.Context, Constraints]]:
+    """A Context in each of the states of `starts`, and the constraints."""
+    system = build_system(build_box(WATERS), "rigid")
     constraints = Constraints(system)
-    context = mm.Context(system, setting.make(), mm.Platform.getPlatform(options.platform))
-    with progress_bar(name, len(starts.positions) * round(time / setting.step), leave=True) as bar:
-        for positions, velocities in zip(starts.positions, starts.velocities):
-            context.setPositions(positions)
-            context.setVelocities(velocities)
-            yield context, constraints, bar
+    context = mm.Context(system, setting.make(), mm.Platform.getPlatform(settings.platform))
+    for positions, velocities in zip(starts.positions, starts.velocities):
+        context.setPositions(positions)
+        context.setVelocities(velocities)
+        yield context, constraints
 
 
 def source(directions: np.ndarray, lengths: np.ndarray, step: float, damping: float) -> np.ndarray:
@@ -294,15 +267,15 @@ def predict(directions: np.ndarray, multipliers: np.ndarray, lengths: np.ndarray
             coefficient * curvatures.mean() - compliance * multipliers.mean())
 
 
-def run_theory(starts: Starts, options) -> Theory:
+def run_theory(starts: Starts, settings: Settings) -> Theory:
     """The predictions for each segment, of the motion with a small step and little damping."""
     setting = Setting(MOTION_STEP, MOTION_STEP / 4)
     time = max(loss.settling + loss.time for loss in LOSSES.values())
     frames = round(time / MOTION_STEP) - MOTION_SETTLING
     found = []
-    for context, constraints, bar in segments(MOTION, setting, starts, time, options):
+    for context, constraints in segments(setting, starts, settings):
         integrator = context.getIntegrator()
-        advance(integrator, MOTION_SETTLING, bar.update)
+        integrator.step(MOTION_SETTLING)
         directions = np.empty((frames, len(constraints.lengths), 3))
         multipliers = np.empty(directions.shape[:2])
         for k in range(frames):
@@ -310,20 +283,19 @@ def run_theory(starts: Starts, options) -> Theory:
             directions[k] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
             integrator.step(1)
             multipliers[k] = integrator.getMultipliers()
-            bar.update(1)
         compliance = integrator.getCompliance().value_in_unit(unit.nanometer**2 / unit.kilojoule_per_mole)
         found.append([predict(directions, multipliers, constraints.lengths, compliance, loss)
                       for loss in LOSSES.values()])
     return Theory(np.array(list(LOSSES)), *np.moveaxis(np.array(found), (2, 1), (0, 1)))
 
 
-def run_loss(name: str, setting: Setting, starts: Starts, options) -> Loss:
+def run_loss(setting: Setting, starts: Starts, settings: Settings) -> Loss:
     """Energies, and the work of the constraint forces unless OpenMM does not tell them."""
     steps, every = round(setting.time / setting.step), round(ENERGY_INTERVAL / setting.step)
     slopes, powers, means = [], [], []
-    for context, constraints, bar in segments(name, setting, starts, setting.settling + setting.time, options):
+    for context, constraints in segments(setting, starts, settings):
         integrator = context.getIntegrator()
-        advance(integrator, round(setting.settling / setting.step), bar.update)
+        integrator.step(round(setting.settling / setting.step))
         energies, violations, multipliers = [], [], []
         for k in range(steps + 1):
             if k % every == 0:
@@ -333,7 +305,6 @@ def run_loss(name: str, setting: Setting, starts: Starts, options) -> Loss:
             if setting.damping is not None:
                 violations.append(integrator.computeViolations())
             integrator.step(1)
-            bar.update(1)
             if setting.damping is not None:
                 multipliers.append(integrator.getMultipliers())
         slopes.append(slope(np.array(energies), ENERGY_INTERVAL))
@@ -343,17 +314,16 @@ def run_loss(name: str, setting: Setting, starts: Starts, options) -> Loss:
     return Loss(np.array(slopes), np.array(powers), np.array(means))
 
 
-def run_relaxation(name: str, setting: Setting, starts: Starts, options) -> Relaxation:
+def run_relaxation(setting: Setting, starts: Starts, settings: Settings) -> Relaxation:
     """From the first of the states, each molecule stretched about its oxygen."""
     molecules = starts.positions[0].reshape(-1, 3, 3)
     stretched = molecules[:, :1] + STRETCH * (molecules - molecules[:, :1])
     start = Starts(stretched.reshape(1, -1, 3), starts.velocities[:1])
-    for context, constraints, bar in segments(name, setting, start, RELAXATION_TIME, options):
+    for context, constraints in segments(setting, start, settings):
         blocks, sizes, temperatures = [], [], []
         for k in range(round(RELAXATION_TIME / setting.step) + 1):
             if k:
                 context.getIntegrator().step(1)
-                bar.update(1)
             violations = constraints.violations(read_positions(context))
             blocks.append([block.mean() for block in np.array_split(violations, RELAXATION_BLOCKS)])
             sizes.append(np.abs(violations).mean())
@@ -369,130 +339,86 @@ def decay_rate(setting: Setting) -> float:
     return -np.log(eigenvalue) / setting.step
 
 
-def measured_rate(setting: Setting, found: Relaxation) -> tuple[float, float]:
+def measured_rate(setting: Setting, found: Result) -> tuple[float, float]:
     """Of the decay towards the violation of the motion, which is that of the last fifth; and its error."""
-    excess = found.violations - found.violations[4 * len(found.violations) // 5:].mean()
+    excess = found["violations"] - found["violations"][4 * len(found["violations"]) // 5:].mean()
     first, last = (round(multiple * setting.damping / setting.step) for multiple in FIT)
     return mean_and_error(np.array([-slope(np.log(block), setting.step) for block in excess[first:last + 1].T]))
 
 
-def check_sampling(report: Report, results: dict):
-    runs = {name: found for name, found in results.items() if name in SAMPLED}
-    print_table(SAMPLED, runs)
-    print("\nviolation of the constraints, relative      mean       largest")
-    for name, found in runs.items():
-        if len(found.violations):
-            print(f"{name:36}{found.violations[:, 0].mean():14.2e}{found.violations[:, 1].max():14.2e}")
-    for name in SAMPLED:
-        if name not in (REFERENCE, CONTROL) and report.heading(name, REFERENCE, results):
-            found, reference = results[name], results[REFERENCE]
-            report.check([mean_claim("nonbonded energy, kJ/mol per water", found.nonbonded, reference.nonbonded, 0.2),
-                          temperature_claim("temperature, K", found.temperature, 0.01),
-                          temperature_claim("temperature of the centres, K", found.centre_temperature, 0.01),
-                          temperature_claim("temperature of rotation, K", found.rotation_temperature, 0.01)])
-            report.check_rdf("function", RDF_PAIRS, found.rdf, reference.rdf)
+def sampling_claims(results: Results, name: str) -> Iterator[Claim]:
+    found, reference = results[name].into(Samples), results[REFERENCE].into(Samples)
+    yield energy_claim(found, reference, 0.2)
+    yield from temperature_claims(found, 0.01)
+    yield from rdf_claims("function", found.rdf, reference.rdf)
 
 
-def loss_claims(found: Loss, slopes: np.ndarray, violations: np.ndarray, per_degree: float) -> Iterator[Claim]:
+def loss_claims(results: Results, name: str) -> Iterator[Claim]:
     """Segments start from the same states in theory and run: the error is that of their differences."""
-    loss = Claim("slope of the energy, kT/ns", found.slopes.mean() / per_degree, slopes.mean() / per_degree,
-                 mean_and_error(found.slopes - slopes)[1] / per_degree, 0)
-    loss.tolerance = max(0.2 * abs(loss.expected), LEAST_LOSS)
-    yield loss
-    expected = violations.mean()
-    yield Claim("violation, mean, nm", found.violations.mean(), expected,
-                mean_and_error(found.violations - violations)[1], 0.1 * expected)
+    found, theory = results[name], results[MOTION]
+    i = list(theory["names"]).index(name)
+    slopes, violations = theory["slopes"][i], theory["violations"][i]
+    expected = slopes.mean() / PER_DEGREE
+    yield Claim("slope of the energy, kT/ns", found["slopes"].mean() / PER_DEGREE, expected,
+                mean_and_error(found["slopes"] - slopes)[1] / PER_DEGREE, max(0.2 * abs(expected), LEAST_LOSS))
+    yield Claim("violation, mean, nm", found["violations"].mean(), violations.mean(),
+                mean_and_error(found["violations"] - violations)[1], 0.1 * violations.mean())
 
 
-def check_losses(report: Report, results: dict, per_degree: float):
-    print("\nEnergy without a thermostat: change in kT/ns per degree of freedom; violation in nm")
-    columns = "{:21}{:>6}{:>7}{:>19}{:>19}{:>11}{:>11}{:>12}{:>12}{:>12}"
-    print(columns.format("run", "h (fs)", "tau", "energy", "work", "theory", "slow limit", "violation", "theory",
-                         "slow limit"))
-    theory = results.get(MOTION)
-    for name, setting in (LOSSES | CONSERVED).items():
-        if name not in results:
-            continue
-        found, powers, violations = results[name], 2 * ["-"], 3 * ["-"]
-        if setting.damping is not None:
-            violations[0] = f"{found.violations.mean():.4e}"
-        if setting.damping is not None and theory:
-            i = list(theory.names).index(name)
-            powers = [f"{series[i].mean() / per_degree:.3f}" for series in (theory.powers, theory.leading)]
-            violations[1:] = (f"{series[i].mean():.4e}" for series in (theory.violations, theory.steady))
-        measured = ("{:.3f}+-{:.3f}".format(*mean_and_error(series / per_degree)) if len(series) else "-"
-                    for series in (found.slopes, found.powers))
-        print(columns.format(name, f"{1000 * setting.step:g}",
-                             f"{1000 * setting.damping:g}" if setting.damping else "-",
-                             *measured, *powers, *violations))
-    for name in LOSSES:
-        if report.heading(name, MOTION, results):
-            i = list(theory.names).index(name)
-            report.check(loss_claims(results[name], theory.slopes[i], theory.violations[i], per_degree))
+def decay_claims(results: Results, name: str) -> Iterator[Claim]:
+    (rate, error), expected = measured_rate(RELAXATIONS[name], results[name]), decay_rate(RELAXATIONS[name])
+    yield Claim("rate of decay, 1/ps", rate, expected, error, 0.05 * expected)
 
 
-def check_relaxations(report: Report, results: dict):
-    runs = {name: found for name, found in results.items() if name in RELAXATIONS}
-    if runs:
-        print(f"\nMolecules stretched by a factor of {STRETCH:g}, steps of {1000 * RELAXATION_STEP:g} fs: mean |g| "
-              "(nm), temperature (K)")
-        print(f"{'steps':>7}" + "".join(f"{name:>26}" for name in runs))
-        for k in SHOWN:
-            cells = "".join(f"{found.sizes[k]:16.3e}{found.temperatures[k]:10.1f}" for found in runs.values())
-            print(f"{k:7}{cells}")
-    for name, setting in RELAXATIONS.items():
-        if setting.damping is None:
-            continue
-        if name not in results:
-            print(f"\n{name}: NOT RUN")
-            report.verdicts.append("NOT RUN")
-            continue
-        print(f"\n{name} against the linear constraint")
-        (rate, error), expected = measured_rate(setting, results[name]), decay_rate(setting)
-        report.check([Claim("rate of decay, 1/ps", rate, expected, error, 0.05 * expected)])
+def loss_row(results: Results, name: str, setting: Setting) -> list[str]:
+    found, theory, powers, violations = results[name], results[MOTION], 2 * ["-"], 3 * ["-"]
+    if setting.damping is not None:
+        i = list(theory["names"]).index(name)
+        powers = [f"{theory[kind][i].mean() / PER_DEGREE:.3f}" for kind in ("powers", "leading")]
+        violations = [f"{found['violations'].mean():.4e}",
+                      *(f"{theory[kind][i].mean():.4e}" for kind in ("violations", "steady"))]
+    measured = ["{:.3f} +- {:.3f}".format(*mean_and_error(found[kind] / PER_DEGREE)) if len(found[kind]) else "-"
+                for kind in ("slopes", "powers")]
+    return [name, f"{1000 * setting.step:g}", f"{1000 * setting.damping:g}" if setting.damping else "-", *measured,
+            *powers, *violations]
 
 
-def make(name: str, folder: Path, options):
-    """A run's result."""
+def tables(results: Results) -> Iterator[Table]:
+    yield Table(f"{WATERS} rigid waters, {TEMPERATURE:g} K", COLUMNS, [
+        summary(run, OFTEN.get(name, FRICTION), results[name].into(Samples)) for name, run in SAMPLED.items()])
+    yield Table("Relative violation of the constraints", ["run", "mean", "largest"], [
+        [name, f"{seen[:, 0].mean():.2e}", f"{seen[:, 1].max():.2e}"]
+        for name in SAMPLED for seen in [results[name]["violations"]] if len(seen)])
+    yield Table("Energy without a thermostat: change in kT/ns per degree of freedom; violation in nm",
+                ["run", "h, fs", "tau, fs", "energy", "work", "theory", "slow limit", "violation", "theory",
+                 "slow limit"],
+                [loss_row(results, name, setting) for name, setting in (LOSSES | CONSERVED).items()])
+    yield Table(f"Molecules stretched by a factor of {STRETCH:g}, steps of {1000 * RELAXATION_STEP:g} fs: mean abs(g) "
+                "in nm, temperature in K", ["steps", *RELAXATIONS], [
+                    [str(k), *(f"{results[name]['sizes'][k]:.3e}, {results[name]['temperatures'][k]:.1f}"
+                               for name in RELAXATIONS)] for k in SHOWN])
+
+
+def report(results: Results) -> Iterator[Claim | Table]:
+    yield from tables(results)
+    yield from each([name for name in SAMPLED if name not in (REFERENCE, CONTROL)], partial(sampling_claims, results))
+    yield from each(LOSSES, partial(loss_claims, results))
+    yield from each([name for name in RELAXATIONS if RELAXATIONS[name].damping], partial(decay_claims, results))
+
+
+def make(name: str, settings: Settings) -> dict:
     if name in SAMPLED:
-        return run_sampled(name, options)
-    with locked(folder / "starts.npz"):
-        starts = load_starts(folder / "starts.npz", options)
+        return run_sampled(name, settings)
+    starts = load_starts(settings)
     if name == MOTION:
-        return run_theory(starts, options)
+        return vars(run_theory(starts, settings))
     if name in RELAXATIONS:
-        return run_relaxation(name, RELAXATIONS[name], starts, options)
-    return run_loss(name, (LOSSES | CONSERVED)[name], starts, options)
+        return vars(run_relaxation(RELAXATIONS[name], starts, settings))
+    return vars(run_loss((LOSSES | CONSERVED)[name], starts, settings))
 
 
-def main() -> int:
-    parser = OptionParser(__doc__)
-    add_box_options(parser, waters=216)
-    add_run_options(parser, time=100.0)
-    add_file_options(parser, NAMES)
-    options = parser.parse_args()
-    folder = (f"spook_{options.waters}waters_{options.time:g}ps_friction{options.friction:g}_"
-              f"{options.platform}_seed{options.seed}")
-    title = (f"{options.waters} rigid TIP3P waters, {TEMPERATURE:g} K, sampled for {options.time:g} ps, friction and "
-             f"frequency of collisions {options.friction:g}/ps, where no other is said")
-    per_degree = KT * (6 * options.waters - 3) / 1000  # kT/ns per degree of freedom, in kJ/mol/ps
-
-    def load(file: Path):
-        if file.stem in SAMPLED:
-            return Watched.load(file)
-        if file.stem == MOTION:
-            return Theory.load(file)
-        return (Relaxation if file.stem in RELAXATIONS else Loss).load(file)
-
-    def check(results: dict) -> bool:
-        report = Report()
-        check_sampling(report, results)
-        check_losses(report, results, per_degree)
-        check_relaxations(report, results)
-        return report.finish()
-
-    return validate(parser, options, folder, title, NAMES, partial(make, options=options), load, check)
+def runs(settings: Settings) -> dict[str, partial]:
+    return {name: partial(make, name, settings) for name in NAMES}
 
 
-if __name__ == "__main__":
-    run_program(main)
+EXAM = Exam("spook", "SpookIntegrator on rigid TIP3P water, against SETTLE and theory", runs, report)

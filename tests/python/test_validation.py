@@ -1,0 +1,121 @@
+"""What `make validate` stands on: verdicts, and runs that are kept, resumed and allowed to fail."""
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+FOLDER = Path(__file__).parents[1]/"validation"
+
+
+@pytest.fixture(scope="module")
+def exam():
+    """The module, without the folders of the exams and examples in the path of the other tests."""
+    path = list(sys.path)
+    spec = importlib.util.spec_from_file_location("exam", FOLDER/"exam.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["exam"] = module
+    spec.loader.exec_module(module)
+    yield module
+    sys.path[:] = path
+    del sys.modules["exam"]
+
+
+def test_a_claim_holds_within_its_tolerance(exam):
+    assert exam.Claim("", 1.05, 1, 0.02, 0.1).verdict == "pass"
+    assert exam.Claim("", 1.15, 1, 0.02, 0.1).verdict == "FAIL"
+    assert exam.Claim("", float("nan"), 1, 0.02, 0.1).verdict == "FAIL"
+
+
+def test_a_claim_whose_error_is_large_is_undecided(exam):
+    claim = exam.Claim("", 1, 1, 0.06, 0.1)
+    assert claim.verdict.startswith("UNDECIDED") and not claim.stands
+    assert exam.Claim.within("", 1.17, 1, 0.06).stands
+    assert not exam.Claim.within("", 1.19, 1, 0.06).stands
+
+
+def test_a_limit_is_strict(exam):
+    """It fails when its figure moves, and when what it is a limit of begins to hold."""
+    def verdict(value):
+        return exam.limit(exam.Claim("", value, 300, 0.5, 3), 309, 2).verdict
+
+    assert verdict(308) == "limit, as stated"
+    assert verdict(304).startswith("MOVED")
+    assert verdict(315).startswith("MOVED")
+    assert verdict(301).startswith("HOLDS")
+    assert not exam.limit(exam.Claim("", 309, 300, 4, 3), 309, 2).stands
+
+
+def run(value):
+    if value < 0:
+        raise ValueError(f"{value} is negative\nand more")
+    return {"value": value, "series": np.arange(3.0), "text": "a text"}
+
+
+def make_exam(exam, values, limits=None):
+    def claims(results, name):
+        yield exam.Claim("value", results[name]["value"], 1, 0.0, 0.5)
+
+    return exam.Exam("trial", "A trial", lambda settings: {name: partial(run, value) for name, value in values.items()},
+                     lambda results: exam.each(values, partial(claims, results)), limits or {})
+
+
+def take(exam, trial, folder):
+    results = {}
+    for name, call in trial.runs(exam.Settings(folder)).items():
+        task = exam.Task("trial", name, call, folder/"trial"/f"{name}.npz")
+        task.make()
+        results[name] = exam.Result.load(task.path)
+    return exam.Findings.of(trial, results), results
+
+
+def test_results_are_kept_as_they_were(exam, tmp_path):
+    _, results = take(exam, make_exam(exam, {"one": 1}), tmp_path)
+    result = results["one"]
+    assert result["value"] == 1 and result["text"] == "a text" and (result["series"] == np.arange(3)).all()
+    assert result["processor"] >= 0 and result["made"].count("-") == 2
+    with pytest.raises(KeyError):
+        result["nothing"]
+
+
+def test_a_run_that_fails_fails_its_claims_alone(exam, tmp_path):
+    found, results = take(exam, make_exam(exam, {"one": 1, "bad": -1}), tmp_path)
+    assert [claim.stands for claim in found.claims] == [True, False]
+    assert results["bad"]["failure"] == "-1 is negative" and "-1 is negative" in found.claims[1].text
+
+
+def test_limits_of_an_exam(exam, tmp_path):
+    found, _ = take(exam, make_exam(exam, {"one": 1, "far": 9}, {("far", "value"): (9, 0.1)}), tmp_path/"a")
+    assert [claim.verdict for claim in found.claims] == ["pass", "limit, as stated"]
+    found, _ = take(exam, make_exam(exam, {"one": 1}, {("gone", "value"): (9, 0.1)}), tmp_path/"b")
+    assert not found.claims[-1].stands      # a limit that nothing claims any more
+
+
+def call_validation(*arguments):
+    return subprocess.run([sys.executable, FOLDER, *arguments], text=True, capture_output=True,
+                          env={**os.environ, "OPENMM_CPU_THREADS": "1"})
+
+
+def test_validation_resumes_and_reports(tmp_path):
+    """One run of an exam, then its report, which misses the others."""
+    options = ["energy", "--scale", "0.001", "--output", tmp_path, "--processes", "1"]
+    made = call_validation(*options, "--runs", "cluster-verlet-0.5fs", "cluster-verlet-1fs")
+    assert made.returncode == 0, made.stderr
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("cluster-*.npz")}
+    assert len(files) == 2
+    again = call_validation(*options, "--runs", "cluster-verlet-0.5fs", "cluster-verlet-1fs")
+    assert "2 of 2 runs were made before" in again.stdout
+    assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("cluster-*.npz")}
+    report = call_validation(*options, "--report")
+    assert report.returncode == 1 and "Not run: energy." in report.stdout
+    assert json.loads((tmp_path/"validation.json").read_text())["exams"] == []
+
+
+def test_a_wrong_exam_is_an_error_that_lists_them():
+    asked = call_validation("nothing")
+    assert asked.returncode == 2 and "liquid-water" in asked.stderr

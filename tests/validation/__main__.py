@@ -1,0 +1,143 @@
+#!/usr/bin/env python
+"""Examine the integrators: long runs against known physics, other methods and other people's tools.
+
+Makes the runs that are missing in the output folder, one file each, then checks what is claimed of them: an
+interrupted validation goes on where it was. Prints the claims and writes them, dated, to validation.md and
+validation.json there. The exit code is 0 if every claim holds and every limit is what it is stated to be, and 1 if not.
+"""
+import json
+import os
+import platform
+import sys
+from datetime import date
+from pathlib import Path
+
+import openmm as mm
+import openmmstiff
+from openmmstiff.tasks import runTasks
+
+from exam import Claim, Findings, Limit, Result, Settings, Task, load_exams
+from options import OptionParser, choice, number, progress_bar, run_program
+
+
+def parse(exams: dict) -> tuple[Settings, object]:
+    parser = OptionParser(__doc__)
+    parser.add_argument("exams", type=choice(exams), nargs="*", metavar="EXAM",
+                        help=f"of {', '.join(exams)} (default: all)")
+    parser.add_argument("--runs", nargs="+", metavar="NAME", help="make these runs only, without a report")
+    parser.add_argument("--report", action="store_true", help="make no runs, report those of before")
+    parser.add_argument("--output", type=Path, default=Path("validation"), metavar="FOLDER",
+                        help="folder of the results; delete it to begin anew (default: %(default)s)")
+    parser.add_argument("--platform", type=choice(("CPU", "Reference")), default="CPU", metavar="NAME",
+                        help="OpenMM platform, CPU or Reference (default: %(default)s)")
+    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
+                        help="random number seed (default: %(default)s)")
+    parser.add_argument("--scale", type=number(float, 0.0001, most=1000), default=1.0, metavar="FACTOR",
+                        help="multiplies all simulated times (default: %(default)s)")
+    parser.add_argument("--processes", type=number(int, 1), default=os.cpu_count() or 1, metavar="N",
+                        help="runs side by side, which share the processors (default: %(default)s)")
+    parser.add_argument("--scheduler", metavar="ADDRESS",
+                        help="make the runs on the workers of this Dask scheduler, such as tcp://host:8786, which see "
+                             "the same files")
+    options = parser.parse_args()
+    if options.runs and options.report:
+        parser.error("--runs and --report: give one of them")
+    parser.make_folder(options.output)
+    options.exams = options.exams or list(exams)
+    return Settings(options.output.absolute(), options.platform, options.seed, options.scale), options
+
+
+def make_runs(tasks: list[Task], options):
+    """Those whose files are missing."""
+    missing = [task for task in tasks if not task.path.exists()]
+    if len(missing) < len(tasks):
+        print(f"{len(tasks) - len(missing)} of {len(tasks)} runs were made before", flush=True)
+    with progress_bar("runs", len(missing), leave=True) as bar:
+        os.environ["TQDM_DISABLE"] = "1"    # the bars of what runs inside
+        for index, failure in runTasks(Task.make, missing, options.processes, options.scheduler,
+                                       lambda: bar.update(0)):
+            bar.update()
+            if failure:
+                bar.write(f"{missing[index].exam}: {missing[index].run}: {failure}", file=sys.stderr)
+
+
+def examine(exams: dict, tasks: list[Task], names: list[str]) -> tuple[list[Findings], list[str]]:
+    """What the exams have shown, and those whose runs are not all there."""
+    found, incomplete = [], []
+    for name in names:
+        files = {task.run: task.path for task in tasks if task.exam == name}
+        if all(path.exists() for path in files.values()):
+            found.append(Findings.of(exams[name], {run: Result.load(path) for run, path in files.items()}))
+        else:
+            incomplete.append(name)
+    return found, incomplete
+
+
+def markdown(found: list[Findings], incomplete: list[str], settings: Settings) -> str:
+    lines = [f"# Validation of {date.today().isoformat()}", "", where(settings), "",
+             *table(["exam", "claims", "hold", "limits, as stated", "fail", "undecided", "processor minutes", "made"],
+                    [summary(each) for each in found])]
+    lines += [f"\nNot run: {', '.join(incomplete)}."] if incomplete else []
+    for each in found:
+        lines += ["", f"## {each.exam.title}"]
+        for shown in each.tables:
+            lines += ["", *([shown.heading, ""] if shown.heading else []), *table(shown.columns, shown.rows)]
+        lines += ["", *table(["run", "claim", "found", "expected", "error", "tolerance", "verdict"],
+                             [row(claim) for claim in each.claims])]
+    return "\n".join(lines) + "\n"
+
+
+def where(settings: Settings) -> str:
+    """What the runs were made with."""
+    return (f"openmmstiff {openmmstiff.__version__}, OpenMM {mm.version.version}, Python {platform.python_version()}, "
+            f"{platform.system()} {platform.machine()}, platform {settings.platform}, seed {settings.seed}, times "
+            f"x {settings.scale:g}.")
+
+
+def summary(found: Findings) -> list[str]:
+    limits = [claim for claim in found.claims if isinstance(claim, Limit)]
+    claims = [claim for claim in found.claims if not isinstance(claim, Limit)]
+    undecided = sum("UNDECIDED" in claim.verdict for claim in found.claims)
+    failed = sum(not claim.stands for claim in found.claims) - undecided
+    return [found.exam.name, str(len(claims)), str(sum(claim.stands for claim in claims)),
+            f"{sum(claim.stands for claim in limits)} of {len(limits)}", str(failed), str(undecided),
+            f"{found.minutes:.1f}", found.made]
+
+
+def row(claim: Claim) -> list[str]:
+    return [claim.run, claim.text, f"{claim.value:.5g}", f"{claim.expected:.5g}", f"{claim.error:.2g}",
+            f"{claim.tolerance:.2g}", claim.verdict]
+
+
+def table(columns: list[str], rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(cells)} |" for cells in (columns, ["---"] * len(columns), *rows)]
+
+
+def record(found: list[Findings], settings: Settings) -> dict:
+    return {"date": date.today().isoformat(), "made with": where(settings), "exams": [
+        {"exam": each.exam.name, "title": each.exam.title, "made": each.made, "processor minutes": each.minutes,
+         "claims": [{"run": claim.run, "claim": claim.text, "found": float(claim.value),
+                     "expected": float(claim.expected), "error": float(claim.error),
+                     "tolerance": float(claim.tolerance), "verdict": claim.verdict} for claim in each.claims],
+         "tables": [vars(shown) for shown in each.tables]} for each in found]}
+
+
+def main() -> int:
+    exams = load_exams()
+    settings, options = parse(exams)
+    tasks = [Task(name, run, call, settings.folder / name / f"{run}.npz")
+             for name in options.exams for run, call in exams[name].runs(settings).items()]
+    if not options.report:
+        make_runs([task for task in tasks if not options.runs or task.run in options.runs], options)
+    if options.runs:
+        return 0
+    found, incomplete = examine(exams, tasks, options.exams)
+    text = markdown(found, incomplete, settings)
+    print(text)
+    (options.output / "validation.md").write_text(text)
+    (options.output / "validation.json").write_text(json.dumps(record(found, settings), indent=1))
+    return 0 if not incomplete and all(claim.stands for each in found for claim in each.claims) else 1
+
+
+if __name__ == "__main__":
+    run_program(main)

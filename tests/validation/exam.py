@@ -1,0 +1,267 @@
+"""What an exam of `make validate` is: independent runs, each kept in a file, and what is claimed of their results.
+
+A module of the folder exams has one EXAM. Its runs are made by whichever process or machine, in any order; its report
+looks at all of them. What is known not to hold is claimed as a limit(), with its figure: it fails when that moves.
+"""
+import fcntl
+import importlib
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
+from functools import partial
+from pathlib import Path
+from time import process_time
+from typing import TypeVar
+
+import numpy as np
+import openmm as mm
+from openmmstiff.sampling import blockedError
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "examples")]
+
+logging.getLogger("pymbar").setLevel(logging.ERROR)    # it tells at each start that JAX is not there
+
+T = TypeVar("T")
+FAILURES = (mm.OpenMMException, FloatingPointError, ValueError)  # of a run; others end the whole
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of all runs. Each settings' results lie in a folder of their own."""
+    output: Path
+    platform: str = "CPU"
+    seed: int = 1
+    scale: float = 1.0  # of simulated times
+
+    @property
+    def folder(self) -> Path:
+        return self.output / f"{self.platform}_seed{self.seed}_scale{self.scale:g}"
+
+    def time(self, ps: float) -> float:
+        return self.scale * ps
+
+    def steps(self, ps: float, step: float, least: int = 1) -> int:
+        """How many steps of `step` ps a run of `ps` has."""
+        return max(least, round(self.time(ps) / step))
+
+    def shared(self, name: str, make: Callable[[], mm.State]) -> mm.State:
+        """A State that several runs start from, made by the first of them."""
+        path = self.folder / "starts" / f"{name}.xml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(path):
+            if not path.exists():
+                part = path.with_suffix(".part")
+                part.write_text(mm.XmlSerializer.serialize(make()))
+                part.replace(path)
+        return mm.XmlSerializer.deserialize(path.read_text())
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Other processes that want to make the same file wait; the lock of one that dies is gone."""
+    with open(f"{path}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+class RunFailed(Exception):
+    """A result was asked for what a failed run does not have."""
+
+
+class Result(dict):
+    """What a run has returned: arrays, numbers and texts by name; or "failure", why there are none."""
+
+    def __missing__(self, key: str):
+        if "failure" in self:
+            raise RunFailed(self["failure"])
+        raise KeyError(key)
+
+    def into(self, kind: type[T]) -> T:
+        """As the dataclass whose vars() the run has returned."""
+        return kind(**{name: self[name] for name in kind.__dataclass_fields__})
+
+    def save(self, path: Path):
+        """Write an .npz file; an interruption leaves none or the whole of it."""
+        part = path.with_suffix(".part.npz")
+        np.savez_compressed(part, **self)
+        part.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> "Result":
+        with np.load(path) as data:
+            return cls({name: data[name] if data[name].ndim else data[name].item() for name in data})
+
+
+@dataclass(frozen=True)
+class Claim:
+    """|value - expected| <= tolerance. With an error of more than half the tolerance it is undecided."""
+    text: str
+    value: float
+    expected: float
+    error: float  # standard error of value - expected
+    tolerance: float
+    run: str = ""
+    decided: bool = False  # whatever the error
+
+    @classmethod
+    def within(cls, text: str, value: float, expected: float, error: float, errors: float = 3,
+               run: str = "") -> "Claim":
+        """Equal for all that the error tells: the tolerance is so many of it."""
+        return cls(text, value, expected, error, errors * error, run, decided=True)
+
+    @classmethod
+    def true(cls, text: str, holds: bool, detail: str = "") -> "Claim":
+        """A fact without a number."""
+        return cls(f"{text}: {detail}" if detail else text, float(holds), 1.0, 0.0, 0.0)
+
+    @classmethod
+    def between(cls, text: str, value: float, least: float, most: float, error: float = 0.0,
+                run: str = "") -> "Claim":
+        return cls(text, value, (least + most) / 2, error, (most - least) / 2, run)
+
+    @property
+    def verdict(self) -> str:
+        if not np.isfinite(self.value):
+            return "FAIL"
+        if not self.decided and self.error > self.tolerance / 2:
+            return "UNDECIDED, needs a longer run"
+        return "pass" if abs(self.value - self.expected) <= self.tolerance else "FAIL"
+
+    @property
+    def stands(self) -> bool:
+        return self.verdict == "pass"
+
+
+@dataclass(frozen=True)
+class Limit(Claim):
+    """A claim that is known not to hold. It fails when it begins to, or when its figure moves."""
+    stated: float = 0.0
+    margin: float = 0.0
+
+    @property
+    def verdict(self) -> str:
+        verdict = super().verdict
+        if verdict != "FAIL":
+            return f"HOLDS, stated as a limit ({verdict})"
+        if self.error > self.margin:
+            return "UNDECIDED, needs a longer run"
+        moved = abs(self.value - self.stated) > self.margin
+        return f"MOVED from {self.stated:g} +- {self.margin:g}" if moved else "limit, as stated"
+
+    @property
+    def stands(self) -> bool:
+        return self.verdict == "limit, as stated"
+
+
+def limit(claim: Claim, value: float = 0.0, tolerance: float = 0.0) -> Limit:
+    """The claim does not hold, and its figure is `value` within a tolerance."""
+    return Limit(**asdict(claim), stated=value, margin=tolerance)
+
+
+def mean_claim(text: str, series: np.ndarray, reference: np.ndarray, tolerance: float) -> Claim:
+    """Two runs have the same mean of a time series."""
+    return Claim(text, series.mean(), reference.mean(), float(np.hypot(blockedError(series), blockedError(reference))),
+                 tolerance)
+
+
+def mean_within(text: str, series: np.ndarray, reference: np.ndarray, errors: float = 3) -> Claim:
+    """Two runs have the same mean of a time series, for all that their errors tell."""
+    return Claim.within(text, series.mean(), reference.mean(),
+                        float(np.hypot(blockedError(series), blockedError(reference))), errors)
+
+
+def bath_claim(text: str, series: np.ndarray, temperature: float, tolerance: float) -> Claim:
+    """The mean of a series of temperatures is the bath's, with a relative tolerance."""
+    return Claim(text, series.mean(), temperature, blockedError(series), tolerance * temperature)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is shown beside the claims, in the docs as it is here."""
+    heading: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+Results = dict[str, Result]
+
+
+@dataclass(frozen=True)
+class Exam:
+    """limits: of claims that are known not to hold, by run and text, the figure that they have and its tolerance."""
+    name: str
+    title: str
+    runs: Callable[[Settings], dict[str, partial]]
+    report: Callable[[Results], Iterable[Claim | Table]]
+    limits: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+
+
+def each(names: Iterable[str], claims: Callable[[str], Iterable[Claim]]) -> Iterator[Claim]:
+    """The claims on each run, with its name; where a run has failed, that in their place."""
+    for name in names:
+        try:
+            found = list(claims(name))
+        except RunFailed as failure:
+            found = [Claim.true("runs to its end", False, str(failure))]
+        for claim in found:
+            yield replace(claim, run=name)
+
+
+def load_exams() -> dict[str, Exam]:
+    """All exams by their names."""
+    modules = (importlib.import_module(f"exams.{path.stem}") for path in sorted((HERE / "exams").glob("*.py")))
+    exams = [module.EXAM for module in modules if hasattr(module, "EXAM")]
+    return {exam.name: exam for exam in exams}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run that is to be made, in whichever process."""
+    exam: str
+    run: str
+    call: partial
+    path: Path
+
+    def make(self) -> str:
+        """Make the run and write its file; how it has failed, or an empty text."""
+        before = process_time()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            result = Result(self.call())
+        except FAILURES as error:
+            result = Result(failure=str(error).strip().split("\n")[0])
+        Result(result | {"made": date.today().isoformat(), "processor": process_time() - before}).save(self.path)
+        return result.get("failure", "")
+
+
+@dataclass
+class Findings:
+    """What an exam has shown."""
+    exam: Exam
+    claims: list[Claim] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    made: str = ""          # when the last of its runs was
+    minutes: float = 0.0    # of a processor, all runs together
+
+    @classmethod
+    def of(cls, exam: Exam, results: Results) -> "Findings":
+        found = cls(exam, made=max(result["made"] for result in results.values()),
+                    minutes=sum(result["processor"] for result in results.values()) / 60)
+        try:
+            for item in exam.report(results):
+                if isinstance(item, Table):
+                    found.tables.append(item)
+                elif (item.run, item.text) in exam.limits:
+                    found.claims.append(limit(item, *exam.limits[item.run, item.text]))
+                else:
+                    found.claims.append(item)
+        except RunFailed as failure:
+            found.claims.append(Claim.true("all that the report needs was run", False, str(failure)))
+        claimed = {(claim.run, claim.text) for claim in found.claims}
+        found.claims += [Claim.true("is claimed", False, f"{text}, stated as a limit") for run, text in
+                         exam.limits.keys() - claimed]
+        return found

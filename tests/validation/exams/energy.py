@@ -1,0 +1,231 @@
+"""Energy conservation of the deterministic integrators on flexible TIP3P water, against Verlet.
+
+Every run starts from the same equilibrated positions, without friction. The energy of ZhangSkeelIntegrator is that of
+the Context's positions; that of MassPenaltyIntegrator counts the penalized motion, whose velocities are drawn anew.
+Several steps of each on a small cluster in double precision show that the fluctuations of the energy fall with the square of
+the step (physical-validation's test), and a million steps whether there is a drift.
+"""
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import openmm as mm
+import physical_validation
+from openmm import app, unit
+from openmmstiff import ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelIntegrator
+from openmmstiff.sampling import GAS_CONSTANT
+from physical_validation.data import ObservableData
+
+from exam import Claim, Exam, Results, Settings, Table, each, limit
+from physics import simulation_data
+from water import MODEL, build_box, build_system, equilibrate
+
+TEMPERATURE = 300.0      # K
+WATERS = 216
+EQUILIBRATION_TIME = 5.0  # ps, rigid; then twice as long flexible
+TIME = 40.0              # ps
+SAMPLE_INTERVAL = 0.024  # ps
+BLOCKS = 8               # for the error of the drift
+MOST_DRIFT = 0.02        # kT/ns per degree of freedom
+MOST_DEVIATION = 1.5     # of Z&Ss at 1 fs, as a multiple of Verlet's at 0.5 fs
+CLUSTER_WATERS = 8
+CLUSTER_STEP, CLUSTER_TIME, CLUSTER_INTERVAL = 0.004, 4000.0, 0.2   # ps
+CONVERGENCE_TIME = 50.0  # ps, of each step on the cluster
+ORDER_TOLERANCE = 0.3    # of ratios of fluctuations, relative
+CLUSTER_WELL = "20*((x-x0)^2+(y-y0)^2+(z-z0)^2)"  # kJ/mol, keeps the cluster together
+KT = GAS_CONSTANT * TEMPERATURE
+PERIOD = 0.064           # ps, of penalized distances at all steps, for the order
+
+
+def plain_impulse(step: float) -> mm.Integrator:
+    integrator = ImpulseIntegrator(step)
+    integrator.setKick(ImpulseIntegrator.Plain)
+    return integrator
+
+
+def method(which: int) -> Callable[[float], mm.Integrator]:
+    """ZhangSkeelIntegrator with another method of the family."""
+    def make(step: float) -> mm.Integrator:
+        integrator = ZhangSkeelIntegrator(step)
+        integrator.setMethod(which)
+        return integrator
+    return make
+
+
+def slow_penalty(step: float) -> mm.Integrator:
+    """The same extended system at each step."""
+    integrator = MassPenaltyIntegrator(step)
+    integrator.setPenalizedPeriod(PERIOD)
+    return integrator
+
+
+LIQUID = {f"{name}-{fs:g}fs": (make, fs / 1000) for name, make, steps in (
+    ("verlet", mm.VerletIntegrator, (0.5, 1, 2)), ("zhangskeel", ZhangSkeelIntegrator, (1, 2, 3)),
+    ("masspenalty", MassPenaltyIntegrator, (4, 6, 8)),
+    ("newmark-one-iteration", method(ZhangSkeelIntegrator.NewmarkOneIteration), (1,))) for fs in steps}
+ORDERS = {  # the integrator on the cluster, and its steps (fs)
+    "verlet": (mm.VerletIntegrator, (0.25, 0.5, 1)),
+    "zhangskeel": (ZhangSkeelIntegrator, (0.25, 0.5, 1)),
+    "zhangskeel-symplectic": (method(ZhangSkeelIntegrator.ZhangSkeel), (0.25, 0.5, 1)),
+    "newmark": (method(ZhangSkeelIntegrator.Newmark), (0.25, 0.5, 1)),
+    "impulse-plain": (plain_impulse, (0.25, 0.5, 1)),
+    "masspenalty": (slow_penalty, (1, 2, 4)),
+    "spook": (SpookIntegrator, (0.25, 0.5, 1)),
+}
+CONVERGING = {f"{name}-{fs:g}fs": (name, fs / 1000) for name, (_, steps) in ORDERS.items() for fs in steps}
+
+
+def advance_and_look(context: mm.Context, ps: float, interval: float) -> np.ndarray:
+    """Total energies, one every `interval` ps."""
+    integrator = context.getIntegrator()
+    burst = round(interval / integrator.getStepSize().value_in_unit(unit.picosecond))
+    energies = np.empty(max(2 * BLOCKS, round(ps / interval)))
+    for i in range(len(energies)):
+        integrator.step(burst)
+        found = context.getState(energy=True)
+        energies[i] = (found.getPotentialEnergy() + found.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
+    return energies
+
+
+def draw_velocities(context: mm.Context):
+    """Anew, where those of other integrators are far too hot for the penalized motion."""
+    if isinstance(context.getIntegrator(), MassPenaltyIntegrator):
+        context.setVelocitiesToTemperature(TEMPERATURE, 1)
+
+
+def run_liquid(name: str, settings: Settings) -> dict:
+    make, step = LIQUID[name]
+    box = build_box(WATERS)
+    common = {"temperature": TEMPERATURE, "platform": settings.platform, "seed": settings.seed}
+    time = settings.time(EQUILIBRATION_TIME)
+    state = settings.shared("energy", lambda: equilibrate(
+        box, "flexible", 2 * time, start=equilibrate(box, "rigid", time, **common), **common))
+    context = mm.Context(build_system(box, "flexible"), make(step), mm.Platform.getPlatform(settings.platform))
+    context.setState(state)
+    draw_velocities(context)
+    context.getIntegrator().step(round(0.5 / step))
+    return {"energy": advance_and_look(context, settings.time(TIME), SAMPLE_INTERVAL), "interval": SAMPLE_INTERVAL,
+            "freedom": 9 * WATERS - 3}
+
+
+def build_cluster(integrator: mm.Integrator, rigid: bool) -> mm.Context:
+    """A few waters in a well, on the Reference platform, at a minimum."""
+    box = build_box(WATERS)
+    centre = box.positions.mean(axis=0)
+    distances = np.linalg.norm(box.positions[::3] - centre, axis=1)
+    kept = set(np.argsort(distances)[:CLUSTER_WATERS].tolist())
+    modeller = app.Modeller(box.topology, box.positions * unit.nanometer)
+    modeller.delete([residue for residue in box.topology.residues() if residue.index not in kept])
+    modeller.topology.setPeriodicBoxVectors(None)
+    system = app.ForceField(f"{MODEL}.xml").createSystem(modeller.topology, rigidWater=rigid, removeCMMotion=False)
+    well = mm.CustomExternalForce(CLUSTER_WELL)
+    for name, value in zip(("x0", "y0", "z0"), centre):
+        well.addGlobalParameter(name, value)
+    for i in range(system.getNumParticles()):
+        well.addParticle(i)
+    system.addForce(well)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform("Reference"))
+    context.setPositions(modeller.positions)
+    mm.LocalEnergyMinimizer.minimize(context)
+    return context
+
+
+def equilibrate_cluster(rigid: bool) -> mm.State:
+    integrator = mm.LangevinMiddleIntegrator(TEMPERATURE, 5, 0.0005)
+    integrator.setRandomNumberSeed(1)
+    context = build_cluster(integrator, rigid)
+    context.setVelocitiesToTemperature(TEMPERATURE, 1)
+    integrator.step(20000)
+    return context.getState(positions=True, velocities=True)
+
+
+def run_cluster(name: str, settings: Settings) -> dict:
+    """For the order: each step from the same state."""
+    which, step = CONVERGING[name]
+    rigid = which == "spook"
+    state = settings.shared(f"energy-cluster-{'rigid' if rigid else 'flexible'}", partial(equilibrate_cluster, rigid))
+    context = build_cluster(ORDERS[which][0](step), rigid)
+    context.setState(state)
+    draw_velocities(context)
+    context.getIntegrator().step(round(0.5 / step))
+    return {"energy": advance_and_look(context, settings.time(CONVERGENCE_TIME), 0.02), "interval": 0.02,
+            "freedom": (6 if rigid else 9) * CLUSTER_WATERS}
+
+
+def run_drift(settings: Settings) -> dict:
+    context = build_cluster(MassPenaltyIntegrator(CLUSTER_STEP), rigid=False)
+    context.setVelocitiesToTemperature(TEMPERATURE, 1)
+    context.getIntegrator().step(10000)
+    energies = advance_and_look(context, settings.time(CLUSTER_TIME), CLUSTER_INTERVAL)
+    return {"energy": energies, "interval": CLUSTER_INTERVAL, "freedom": 9 * CLUSTER_WATERS}
+
+
+def runs(settings: Settings) -> dict[str, partial]:
+    return {"cluster-drift": partial(run_drift, settings),
+            **{name: partial(run_liquid, name, settings) for name in LIQUID},
+            **{f"cluster-{name}": partial(run_cluster, name, settings) for name in CONVERGING}}
+
+
+def drift(result: dict) -> tuple[float, float]:
+    """Slope of a line through the energies, and its error from the blocks' scatter; kT/ns per degree of freedom."""
+    energies = result["energy"]
+    means = np.array([block.mean() for block in np.array_split(energies, BLOCKS)])
+    times = (np.arange(BLOCKS) + 0.5) / BLOCKS * result["interval"] * len(energies) / 1000
+    slope, offset = np.polyfit(times, means, 1)
+    scatter = np.sum((means - slope * times - offset) ** 2) / (BLOCKS - 2)
+    error = np.sqrt(scatter / np.sum((times - times.mean()) ** 2))
+    scale = KT * result["freedom"]
+    return slope / scale, error / scale
+
+
+def fluctuation(result: dict) -> float:
+    """Standard deviation of the total energy, kJ/mol."""
+    return float(result["energy"].std())
+
+
+def without_drift(energies: np.ndarray) -> np.ndarray:
+    times = np.arange(len(energies))
+    return energies - np.polyval(np.polyfit(times, energies, 1), times)
+
+
+def deviation_from_order(results: Results, name: str) -> float:
+    """Largest relative deviation of a ratio of fluctuations from that of the squared steps: physical-validation's."""
+    data = []
+    for fs in ORDERS[name][1]:
+        energies = results[f"cluster-{name}-{fs:g}fs"]["energy"]
+        energies = without_drift(energies) if name == "spook" else energies
+        data.append(simulation_data(dt=fs / 1000, observables=ObservableData(constant_of_motion=energies)))
+    return physical_validation.integrator.convergence(data, verbose=False)
+
+
+def order_claims(results: Results, name: str) -> Iterator[Claim]:
+    """The fluctuations fall with the square of the step; SPOOK's, which loses energy, about a line."""
+    yield Claim.between("fluctuations over the squared step, largest deviation", deviation_from_order(results, name),
+                        0, ORDER_TOLERANCE)
+
+
+def row(name: str, fs: float, result: dict) -> list[str]:
+    return [name, f"{fs:g}", f"{fluctuation(result):.3g}", "{:.3f} +- {:.3f}".format(*drift(result))]
+
+
+def report(results: Results) -> Iterator[Claim | Table]:
+    columns = ["run", "h, fs", "deviation of the total energy, kJ/mol", "drift, kT/ns per degree of freedom"]
+    yield Table(f"{WATERS} flexible waters, {TIME:g} ps, no friction", columns, [
+        row(name, 1000 * step, results[name]) for name, (_, step) in LIQUID.items()])
+    yield Table(f"{CLUSTER_WATERS} waters in a well, {CONVERGENCE_TIME:g} ps; SPOOK's are rigid", columns, [
+        row(name, 1000 * step, results[f"cluster-{name}"]) for name, (_, step) in CONVERGING.items()])
+    deviations = {name: fluctuation(results[name]) for name in LIQUID}
+    yield Claim.between("deviation over Verlet's at 0.5 fs", deviations["zhangskeel-1fs"] / deviations["verlet-0.5fs"],
+                        0, MOST_DEVIATION, run="zhangskeel-1fs")
+    yield Claim.between("deviation over Verlet's at 2 fs", deviations["masspenalty-4fs"] / deviations["verlet-2fs"],
+                        0, 1, run="masspenalty-4fs")
+    slope, error = drift(results["cluster-drift"])
+    yield Claim.within(f"drift over {CLUSTER_TIME:g} ps of {1000 * CLUSTER_STEP:g} fs, kT/ns", slope, 0, error,
+                       run="cluster-drift")
+    for name in ("zhangskeel-1fs", "masspenalty-4fs"):
+        yield Claim("drift, kT/ns per degree of freedom", drift(results[name])[0], 0, drift(results[name])[1],
+                    MOST_DRIFT, name)
+    yield from each(ORDERS, partial(order_claims, results))
+
+
+EXAM = Exam("energy", "Energy without a thermostat, against Verlet", runs, report)

@@ -1,0 +1,266 @@
+"""Distributions by PyPI's physical-validation: kinetic energy, equipartition, and pairs of temperatures or pressures.
+
+Each integrator with a heat bath at its recommended step, on flexible water and on a protein; and
+the negative controls, which have to fail.
+"""
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import openmm as mm
+import physical_validation
+from openmm import unit
+from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator,
+                         ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
+from openmmstiff.sampling import blockedError, countFreedom, sample
+
+from exam import Claim, Exam, Results, Settings, Table, each, limit
+from physics import MOST, ensemble_claim, kinetic_claims, quietly, simulation_data
+from physical_validation.data import EnsembleData, ObservableData, SystemData, TrajectoryData
+from sampling import temperatures_by_motion
+from villin import build_villin, read_villin
+from water import build_box, build_system, equilibrate
+
+WATERS = 216
+TEMPERATURES = (300.0, 306.0)  # K
+PRESSURES = (1.0, 351.0)       # bar
+BAROSTAT_INTERVAL = 0.048      # ps
+SAMPLE_INTERVAL = 0.048        # ps
+FRAME_INTERVAL = 10            # samples; positions and velocities for equipartition
+SETTLING = 10.0                # ps
+RESTRAINT = 500.0              # kJ/mol/nm^2, of the protein's CA atoms: one fold, sampled in a short time
+LangevinMiddle = mm.LangevinMiddleIntegrator
+
+Make = Callable[[float, float, float], mm.Integrator]   # of a temperature, a friction and a step
+
+
+def impulse(kick: int) -> Make:
+    def make(temperature: float, friction: float, step: float) -> mm.Integrator:
+        integrator = ImpulseLangevinIntegrator(temperature, friction, step)
+        integrator.setKick(kick)
+        return integrator
+    return make
+
+
+def one_iteration(temperature: float, friction: float, step: float) -> mm.Integrator:
+    integrator = ZhangSkeelLangevinIntegrator(temperature, friction, step)
+    integrator.setMethod(ZhangSkeelIntegrator.NewmarkOneIteration)
+    return integrator
+
+
+def spook(damping: float) -> Make:
+    """In steps. Its heat bath is an AndersenThermostat."""
+    def make(temperature: float, friction: float, step: float) -> mm.Integrator:
+        integrator = SpookIntegrator(step)
+        integrator.setDampingSteps(damping)
+        return integrator
+    return make
+
+
+PROJECTED, PLAIN = impulse(ImpulseIntegrator.Projected), impulse(ImpulseIntegrator.Plain)
+
+
+@dataclass(frozen=True)
+class Trial:
+    make: Make
+    fs: float
+    ps: float
+    friction: float = 1.0       # 1/ps
+    substance: str = "water"    # water, rigid-water, villin
+    barostat: bool = False
+
+
+TRIALS = {
+    "middle-2fs": Trial(LangevinMiddle, 2, 120),
+    "masspenalty-8fs": Trial(MassPenaltyLangevinIntegrator, 8, 240),
+    "zhangskeel-2fs": Trial(ZhangSkeelLangevinIntegrator, 2, 120, 3.0),
+    "zhangskeel-3fs": Trial(ZhangSkeelLangevinIntegrator, 3, 120, 3.0),
+    "projected-4fs": Trial(PROJECTED, 4, 200),
+    "spook-1fs": Trial(spook(0.25), 1, 80, substance="rigid-water"),
+    "npt-settle-4fs": Trial(LangevinMiddle, 4, 240, substance="rigid-water", barostat=True),
+    "npt-masspenalty-8fs": Trial(MassPenaltyLangevinIntegrator, 8, 400, barostat=True),
+    "npt-zhangskeel-2fs": Trial(ZhangSkeelLangevinIntegrator, 2, 120, 3.0, barostat=True),
+    "npt-projected-4fs": Trial(PROJECTED, 4, 240, barostat=True),
+    "villin-middle-2fs": Trial(LangevinMiddle, 2, 40, 5.0, "villin"),
+    "villin-masspenalty-6fs": Trial(MassPenaltyLangevinIntegrator, 6, 100, 5.0, "villin"),
+    "villin-zhangskeel-2fs": Trial(ZhangSkeelLangevinIntegrator, 2, 40, 5.0, "villin"),
+    "villin-projected-4fs": Trial(PROJECTED, 4, 80, 5.0, "villin"),
+}
+CONTROLS = {  # which have to fail, and in what
+    "control-newmark-one-iteration-2fs": Trial(one_iteration, 2, 60, 3.0),
+    "control-plain-2fs": Trial(PLAIN, 2, 60),
+    "control-spook-paper-1fs": Trial(spook(2), 1, 40, substance="rigid-water"),
+}
+ALL = TRIALS | CONTROLS
+
+
+def build_held_villin() -> tuple[mm.System, np.ndarray]:
+    """The protein in vacuum, its CA atoms held near where they are."""
+    modeller = read_villin("vacuum")
+    system = build_villin(modeller, "vacuum", constraints=None)
+    positions = np.array(modeller.positions.value_in_unit(unit.nanometer))
+    restraint = mm.CustomExternalForce(f"{RESTRAINT / 2}*((x-x0)^2+(y-y0)^2+(z-z0)^2)")
+    for name in ("x0", "y0", "z0"):
+        restraint.addPerParticleParameter(name)
+    for atom in modeller.topology.atoms():
+        if atom.name == "CA":
+            restraint.addParticle(atom.index, positions[atom.index])
+    for i in reversed(range(system.getNumForces())):
+        if isinstance(system.getForce(i), mm.CMMotionRemover):  # it is held in its place
+            system.removeForce(i)
+    system.addForce(restraint)
+    return system, positions
+
+
+def start_water(geometry: str, settings: Settings) -> mm.State:
+    box, time = build_box(WATERS), settings.time(5.0)
+    state = None
+    for each_geometry in ("rigid",) if geometry == "rigid" else ("rigid", "flexible"):
+        state = equilibrate(box, each_geometry, time, temperature=TEMPERATURES[0], platform=settings.platform,
+                            seed=settings.seed, start=state)
+    return state
+
+
+def start_villin(settings: Settings) -> mm.State:
+    system, positions = build_held_villin()
+    integrator = LangevinMiddle(TEMPERATURES[0], 5, 0.001)
+    integrator.setRandomNumberSeed(settings.seed)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
+    context.setPositions(positions)
+    mm.LocalEnergyMinimizer.minimize(context, 10, 200)
+    context.setVelocitiesToTemperature(TEMPERATURES[0], settings.seed)
+    integrator.step(settings.steps(20.0, 0.001))
+    return context.getState(positions=True)
+
+
+def build(trial: Trial, settings: Settings) -> tuple[mm.System, mm.State]:
+    """The System, and where a run of it starts."""
+    if trial.substance == "villin":
+        return build_held_villin()[0], settings.shared("ensembles-villin", partial(start_villin, settings))
+    geometry = "rigid" if trial.substance == "rigid-water" else "flexible"
+    state = settings.shared(f"ensembles-{geometry}", partial(start_water, geometry, settings))
+    return build_system(build_box(WATERS), geometry), state
+
+
+def run(name: str, temperature: float, pressure: float, settings: Settings) -> dict:
+    """Energies (kJ/mol), volume (nm^3); of water the temperatures of each motion (K), and some frames."""
+    trial = ALL[name]
+    seed = 1000 * settings.seed + 10 * list(ALL).index(name) + (temperature != TEMPERATURES[0])
+    step = trial.fs / 1000
+    system, state = build(trial, settings)
+    integrator = trial.make(temperature, trial.friction, step)
+    baths = [integrator]
+    if not hasattr(integrator, "setFriction"):
+        baths = [mm.AndersenThermostat(temperature, trial.friction)]
+        system.addForce(baths[0])
+    if trial.barostat:
+        baths.append(mm.MonteCarloBarostat(pressure, temperature, max(1, round(BAROSTAT_INTERVAL / step))))
+        system.addForce(baths[1])
+    for bath in baths:
+        bath.setRandomNumberSeed(seed)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
+    if trial.barostat:
+        context.setPeriodicBoxVectors(*state.getPeriodicBoxVectors())
+    context.setPositions(state.getPositions())
+    context.setVelocitiesToTemperature(temperature, seed)
+    integrator.step(settings.steps(SETTLING * (2 if trial.barostat else 1), step))
+    masses = np.array([system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles())])
+    seen, frames = 0, []
+
+    def observe(state: mm.State) -> dict[str, float]:
+        nonlocal seen
+        seen += 1
+        kinetic = state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)
+        found = {"kinetic": kinetic, "volume": state.getPeriodicBoxVolume().value_in_unit(unit.nanometer**3)}
+        if trial.substance != "villin":
+            both = (state.getPositions(asNumpy=True).value_in_unit(unit.nanometer),
+                    state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond))
+            parts = temperatures_by_motion(*(each.reshape(-1, 3, 3) for each in both), masses[:3], kinetic)
+            found |= dict(zip(("translation", "rotation", "vibration"), parts))
+            if seen % FRAME_INTERVAL == 0:
+                frames.append(np.array(both, dtype=np.float32))
+        return found
+
+    found = sample(context, max(1, round(SAMPLE_INTERVAL / step)), settings.steps(trial.ps, SAMPLE_INTERVAL, least=100),
+                   observe=observe)
+    return {"potential": found.potential, "temperature": found.temperature, "freedom": countFreedom(system),
+            "frames": np.array(frames), "masses": masses, **found.observed}
+
+
+def points(name: str) -> dict[str, tuple[float, float]]:
+    """The state points of a trial by the names of their runs: temperature (K) and pressure (bar)."""
+    if ALL[name].barostat:
+        return {f"{name}-{pressure:g}bar": (TEMPERATURES[0], pressure) for pressure in PRESSURES}
+    return {f"{name}-{temperature:g}K": (temperature, PRESSURES[0]) for temperature in TEMPERATURES}
+
+
+def runs(settings: Settings) -> dict[str, partial]:
+    return {run_name: partial(run, name, *point, settings) for name in ALL for run_name, point in points(name).items()}
+
+
+def data(name: str, result: dict, temperature: float, pressure: float) -> physical_validation.data.SimulationData:
+    """As physical-validation takes it. The kinetic energy is the integrator's, that of slowed motion included."""
+    atoms, trial = len(result["masses"]), ALL[name]
+    per_molecule = 3 if trial.substance == "rigid-water" else 0
+    system = SystemData(natoms=atoms, nconstraints=3 * atoms - result["freedom"], ndof_reduction_tra=0,
+                        ndof_reduction_rot=0, mass=result["masses"])
+    if trial.substance != "villin":
+        system = SystemData(natoms=atoms, nconstraints=per_molecule * atoms // 3, ndof_reduction_tra=3,
+                            ndof_reduction_rot=0, mass=result["masses"], molecule_idx=np.arange(0, atoms, 3),
+                            nconstraints_per_molecule=np.full(atoms // 3, per_molecule))
+    ensemble = (EnsembleData("NPT", natoms=atoms, pressure=pressure, temperature=temperature) if trial.barostat
+                else EnsembleData("NVT", natoms=atoms, volume=float(np.mean(result["volume"])),
+                                  temperature=temperature))
+    observables = ObservableData(kinetic_energy=result["kinetic"], potential_energy=result["potential"],
+                                 total_energy=result["kinetic"] + result["potential"], volume=result["volume"])
+    trajectory = (TrajectoryData(result["frames"][:, 0].astype(float), result["frames"][:, 1].astype(float))
+                  if len(result["frames"]) else None)
+    return simulation_data(system=system, ensemble=ensemble, observables=observables, trajectory=trajectory)
+
+
+def equipartition_claims(name: str, simulation: physical_validation.data.SimulationData) -> Iterator[Claim]:
+    """Translation, rotation and, where all of the kinetic energy is that of the masses, vibration; of all molecules
+    and of random halves of them."""
+    kinds = ["total", "translation", "rotation and vibration", "rotation", "vibration"]
+    tested = {"translation", "rotation"}
+    if ALL[name].substance == "water" and "masspenalty" not in name:
+        tested.add("vibration")
+    found = quietly(physical_validation.kinetic_energy.equipartition, simulation, verbosity=0, bootstrap_seed=1,
+                    random_divisions=1, random_groups=2, random_division_seed=1)
+    groups = ["all molecules", "one half", "the other half"]
+    for (group, kind), (mean, width) in zip(((group, kind) for group in groups for kind in kinds), found):
+        if kind in tested:
+            yield Claim.within(f"equipartition: {kind} of {group}, mean off by (errors)", mean, 0, 1, MOST)
+            if group == groups[0]:
+                yield Claim.within(f"equipartition: {kind} of {group}, width off by (errors)", width, 0, 1, MOST)
+
+
+def claims(results: Results, name: str) -> Iterator[Claim]:
+    trial = ALL[name]
+    simulations = [data(name, results[each_run], *point) for each_run, point in points(name).items()]
+    what = "{:g} and {:g} bar".format(*PRESSURES) if trial.barostat else "{:g} and {:g} K".format(*TEMPERATURES)
+    yield ensemble_claim(what, *simulations)
+    yield from kinetic_claims(simulations[0])
+    if trial.substance != "villin" and not trial.barostat:
+        yield from equipartition_claims(name, simulations[0])
+
+
+def row(results: Results, name: str) -> list[str]:
+    """Means over the first of the state points."""
+    result = results[next(iter(points(name)))]
+    kinds = ("temperature", "translation", "rotation", "vibration")
+    return [name, f"{ALL[name].friction:g}", f"{ALL[name].ps:g}",
+            *(f"{result[kind].mean():.1f} +- {blockedError(result[kind]):.1f}"
+              if kind in result and (kind != "vibration" or ALL[name].substance == "water") else "-"
+              for kind in kinds)]
+
+
+def report(results: Results) -> Iterator[Claim | Table]:
+    yield Table(f"Temperatures, K, at {TEMPERATURES[0]:g} K and {PRESSURES[0]:g} bar",
+                ["run", "friction, 1/ps", "ps", "all", "translation", "rotation", "vibration"],
+                [row(results, name) for name in ALL if not any("failure" in results[each] for each in points(name))])
+    yield from each(ALL, partial(claims, results))
+
+
+EXAM = Exam("ensembles", "Distributions, by physical-validation", runs, report)

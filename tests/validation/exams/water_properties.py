@@ -1,0 +1,129 @@
+"""What people care for, at the recommended step against 0.5 fs: water's density over the temperature and its heat of
+vaporization.
+
+The density has no maximum here: TIP3P's lies at 182 K (Vega, Abascal, Conde and Aragones, Faraday Discuss. 141, 251,
+2009), where the liquid moves too slowly for runs of this length.
+"""
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import openmm as mm
+from openmm import unit
+from openmmstiff import MassPenaltyLangevinIntegrator
+from openmmstiff.sampling import GAS_CONSTANT, blockedError, sample
+
+from exam import Claim, Exam, Results, Settings, Table, each, mean_within
+from water import GROUPS, build_box, build_system, equilibrate
+
+WATERS = 216
+TEMPERATURES = (260.0, 300.0, 340.0)    # K
+ROOM = 300.0
+PRESSURE = 1.0                          # bar
+FRICTION = 2.0                          # 1/ps
+INTEGRATORS = {"middle": (mm.LangevinMiddleIntegrator, 0.0005, 60.0),   # step and time, ps
+               "masspenalty": (MassPenaltyLangevinIntegrator, 0.008, 240.0)}
+BAROSTAT_INTERVAL = 0.024               # ps
+SAMPLE_INTERVAL = 0.048
+SETTLING = 15.0
+GAS_TIME = 40.0
+GRAMS = 1.66054e-3                      # g/cm^3 in a dalton/nm^3
+
+
+def start(temperature: float, settings: Settings) -> mm.State:
+    box, common = build_box(WATERS), {"platform": settings.platform, "seed": settings.seed}
+    state = equilibrate(box, "rigid", settings.time(5.0), temperature=temperature, **common)
+    return equilibrate(box, "flexible", settings.time(10.0), temperature=temperature, start=state, **common)
+
+
+def make_liquid(name: str, temperature: float, settings: Settings) -> dict:
+    """Density, g/cm^3, and potential energy, kJ/mol per water, at constant pressure."""
+    make, step, ps = INTEGRATORS[name]
+    system = build_system(build_box(WATERS), "flexible")
+    barostat = mm.MonteCarloBarostat(PRESSURE, temperature, round(BAROSTAT_INTERVAL / step))
+    system.addForce(barostat)
+    integrator = make(temperature, FRICTION, step)
+    for random in (barostat, integrator):
+        random.setRandomNumberSeed(settings.seed)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
+    state = settings.shared(f"water-{temperature:g}K", partial(start, temperature, settings))
+    context.setPositions(state.getPositions())
+    context.setVelocitiesToTemperature(temperature, settings.seed)
+    integrator.step(settings.steps(SETTLING, step))
+    mass = sum(system.getParticleMass(i)._value for i in range(system.getNumParticles()))
+
+    def observe(state: mm.State) -> dict[str, float]:
+        return {"density": GRAMS * mass / state.getPeriodicBoxVolume().value_in_unit(unit.nanometer**3)}
+
+    found = sample(context, round(SAMPLE_INTERVAL / step), settings.steps(ps, SAMPLE_INTERVAL, least=16),
+                   observe=observe)
+    return {"density": found.observed["density"], "potential": found.potential / WATERS}
+
+
+def make_gas(name: str, settings: Settings) -> dict:
+    """Potential energy of molecules that do not see each other, kJ/mol per water."""
+    make, step, _ = INTEGRATORS[name]
+    system = build_system(build_box(WATERS), "flexible")
+    for i in reversed(range(system.getNumForces())):
+        if system.getForce(i).getName() not in GROUPS or isinstance(system.getForce(i), mm.NonbondedForce):
+            system.removeForce(i)
+    integrator = make(ROOM, FRICTION, step)
+    integrator.setRandomNumberSeed(settings.seed)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
+    context.setPositions(build_box(WATERS).positions)
+    context.setVelocitiesToTemperature(ROOM, settings.seed)
+    integrator.step(settings.steps(SETTLING, step))
+    found = sample(context, round(SAMPLE_INTERVAL / step), settings.steps(GAS_TIME, SAMPLE_INTERVAL, least=16))
+    return {"potential": found.potential / WATERS}
+
+
+def runs(settings: Settings) -> dict[str, partial]:
+    return {**{f"{name}-{temperature:g}K": partial(make_liquid, name, temperature, settings)
+               for name in INTEGRATORS for temperature in TEMPERATURES},
+            **{f"{name}-gas": partial(make_gas, name, settings) for name in INTEGRATORS}}
+
+
+def heat_of_vaporization(results: Results, name: str) -> tuple[float, float]:
+    """kJ/mol, with its error: the gas is ideal, and its volume much larger than the liquid's."""
+    gas, liquid = (results[f"{name}-{phase}"]["potential"] for phase in ("gas", f"{ROOM:g}K"))
+    return gas.mean() - liquid.mean() + GAS_CONSTANT * ROOM, float(np.hypot(blockedError(gas), blockedError(liquid)))
+
+
+def expansion(results: Results, name: str) -> tuple[float, float]:
+    """The coefficient of thermal expansion, 1e-4/K, from the coldest to the warmest, with its error."""
+    cold, warm = (results[f"{name}-{temperature:g}K"]["density"] for temperature in
+                  (TEMPERATURES[0], TEMPERATURES[-1]))
+    scale = 1e4 / (TEMPERATURES[-1] - TEMPERATURES[0])
+    return (scale * np.log(cold.mean() / warm.mean()),
+            scale * float(np.hypot(blockedError(cold) / cold.mean(), blockedError(warm) / warm.mean())))
+
+
+DERIVED = {"heat of vaporization, kJ/mol": (heat_of_vaporization, 0.25), "expansion, 1e-4/K": (expansion, 2.0)}
+
+
+def claims(results: Results, name: str) -> Iterator[Claim]:
+    phase = name.removeprefix("masspenalty-")
+    reference, found = results[f"middle-{phase}"], results[name]
+    for kind in found.keys() & {"density", "potential"}:
+        yield mean_within(f"{kind}, {'g/cm^3' if kind == 'density' else 'kJ/mol'}", found[kind], reference[kind])
+
+
+def derived_claims(results: Results, _: str) -> Iterator[Claim]:
+    for text, (compute, tolerance) in DERIVED.items():
+        (value, error), (expected, reference_error) = (compute(results, name) for name in ("masspenalty", "middle"))
+        yield Claim(text, value, expected, float(np.hypot(error, reference_error)), tolerance)
+
+
+def report(results: Results) -> Iterator[Claim | Table]:
+    yield Table(f"{WATERS} flexible TIP3P waters, {PRESSURE:g} bar", ["run", "density, g/cm^3", "U, kJ/mol"], [
+        [name, *(f"{result[kind].mean():.4f} +- {blockedError(result[kind]):.4f}" if kind in result else "-"
+                 for kind in ("density", "potential"))] for name, result in results.items()])
+    yield Table("", ["integrator", *DERIVED], [
+        [name, *("{:.2f} +- {:.2f}".format(*compute(results, name)) for compute, _ in DERIVED.values())]
+        for name in INTEGRATORS])
+    yield from each([name for name in results if name.startswith("masspenalty")], partial(claims, results))
+    yield from each(["masspenalty"], partial(derived_claims, results))
+
+
+EXAM = Exam("water-properties", "Density over the temperature, heat of vaporization: 8 fs against 0.5 fs", runs,
+            report)

@@ -1,0 +1,79 @@
+"""What the exams of liquid TIP3P water share: making a run, and claims on what it shows."""
+from collections.abc import Iterator
+
+import numpy as np
+from openmmstiff.sampling import blockedError
+
+from exam import Claim, Settings, bath_claim, mean_claim
+from observables import RDF_PAIRS, rdf_p_value
+from sampling import Samples, sample
+from tip3p_water import TEMPERATURE, Run, make_simulation
+from water import advance, build_box, equilibrate, start_geometry
+
+WATERS = 216
+EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then once more with the run's own integrator
+P_VALUE = 0.01            # radial distributions that differ more than by this chance are different
+
+
+def ignore(steps: int):
+    """No progress is shown: runs are side by side."""
+
+
+def make_run(run: Run, friction: float, seed: int, ps: float, settings: Settings, **recorded) -> dict:
+    """Equilibrate and sample; `recorded` says what else sampling.sample() is to record."""
+    box = build_box(WATERS)
+    start = start_geometry(run.geometry)
+    state, time = None, settings.time(EQUILIBRATION_TIME)
+    for geometry in ["rigid"] if start == "rigid" else ["rigid", "flexible"]:
+        state = equilibrate(box, geometry, time, temperature=TEMPERATURE, platform=settings.platform, seed=seed,
+                            start=state)
+    simulation = make_simulation(box, run, friction, seed, settings.platform)
+    simulation.context.setPositions(state.getPositions())
+    simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    advance(simulation.integrator, round(time / run.step), ignore)
+    return vars(sample(simulation, settings.time(ps), ignore, **recorded))
+
+
+def temperature_claims(run: Samples, tolerance: float) -> Iterator[Claim]:
+    """Of all and of each kind of motion; rigid molecules do not vibrate."""
+    for text, series in {"temperature": run.temperature, "temperature of translation": run.centre_temperature,
+                         "temperature of rotation": run.rotation_temperature,
+                         "temperature of vibration": run.internal_temperature}.items():
+        if np.isfinite(series).all():
+            yield bath_claim(f"{text}, K", series, TEMPERATURE, tolerance)
+
+
+def energy_claim(run: Samples, reference: Samples, tolerance: float) -> Claim:
+    return mean_claim("nonbonded energy, kJ/mol per water", run.nonbonded, reference.nonbonded, tolerance)
+
+
+def bond_length_claims(run: Samples, reference: Samples, variance_tolerance: float) -> Iterator[Claim]:
+    """Mean (within 2e-5 nm) and variance (relative tolerance) of the O-H length."""
+    length, reference_length = run.bond_length, reference.bond_length
+    variance, reference_variance = run.bond_variance, reference.bond_variance
+    yield Claim("O-H length, mean, nm", length[0], reference_length[0],
+                float(np.hypot(length[1], reference_length[1])), 2e-5)
+    yield Claim("O-H length, variance, nm^2", variance[0], reference_variance[0],
+                float(np.hypot(variance[1], reference_variance[1])), variance_tolerance * reference_variance[0])
+
+
+def rdf_claims(what: str, rdf: np.ndarray, reference: np.ndarray,
+               kinds: tuple[str, ...] = RDF_PAIRS) -> Iterator[Claim]:
+    """Radial distributions do not differ by more than chance."""
+    for pair, *both in zip(kinds, rdf, reference):
+        yield Claim.between(f"{pair} {what}, chance to differ so", rdf_p_value(*both), P_VALUE, 1)
+
+
+def summary(run: Run, friction: float, found: Samples) -> list[str]:
+    """A row of a table with COLUMNS."""
+    parts = (found.centre_temperature, found.rotation_temperature, found.internal_temperature)
+    return [run.label, f"{1000 * run.step:g}", f"{friction:g}", f"{found.ns_per_day:.1f}",
+            *(f"{series.mean():.3f} +- {blockedError(series):.3f}"
+              for series in (found.nonbonded, found.bond_energy, found.angle_energy)),
+            f"{found.bond_length[0]:.5f}, {found.bond_variance[0] ** 0.5:.6f}",
+            ", ".join(f"{series.mean():.1f}({blockedError(series):.1f})" for series in parts
+                      if np.isfinite(series).all())]
+
+
+COLUMNS = ["integrator", "h, fs", "friction, 1/ps", "ns/day", "nonbonded, kJ/mol per water", "bonds", "angles",
+           "O-H mean, s.d., nm", "T of translation, rotation, vibration, K"]
