@@ -73,8 +73,15 @@ def examine(exams: dict, tasks: list[Task], names: list[str]) -> tuple[list[Find
     return found, incomplete
 
 
+HOW_TO_READ = """\
+Made by `make validate`, from `tests/validation`. A claim holds if what was found is within the tolerance of what is
+expected; with an error (one standard error of the difference, by blocking) of more than half the tolerance it is
+undecided. A limit is a claim that is known not to hold, stated with its figure: it fails when the figure moves, and
+when the claim begins to hold."""
+
+
 def markdown(found: list[Findings], incomplete: list[str], settings: Settings) -> str:
-    lines = [f"# Validation of {date.today().isoformat()}", "", where(settings), "",
+    lines = [f"# Validation of {date.today().isoformat()}", "", where(settings), "", HOW_TO_READ, "",
              *table(["exam", "claims", "hold", "limits, as stated", "fail", "undecided", "processor minutes", "made"],
                     [summary(each) for each in found])]
     lines += [f"\nNot run: {', '.join(incomplete)}."] if incomplete else []
