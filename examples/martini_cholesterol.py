@@ -35,14 +35,13 @@ TEMPERATURE = 310.0         # K
 CUTOFF = 1.1                # nm, at which the nonbonded energy is shifted to 0
 SPRING = 1e6                # kJ/mol/nm^2, in the place of a constraint
 BUTANE_MASS = 72.0          # dalton
-MIN_BUTANES = 100
+MIN_BUTANES = 100           # fewer leave a box of less than twice the cutoff
 EQUILIBRATION_STEP = 0.02   # ps, with constraints
 PRESSURES = 500.0, 1.0      # bar, in the first third of the equilibration, to close up, and then
 SETTLING_TIME = 10.0        # ps, with each run's own integrator
 SAMPLE_INTERVAL = 0.3       # ps, a whole number of steps of 2, 5, 10, 20 or 30 fs
 BROKEN = 0.1                # a relative deviation of a length that is no vibration
 NONBONDED, SOFT, STIFF = 0, 1, 2    # groups: between molecules; angle, torsion and the soft bond; springs
-
 ENERGIES = {"nonbonded": {NONBONDED}, "soft": {SOFT}}
 TEMPERATURES = "butane", "translation", "rotation", "internal"
 
@@ -241,14 +240,14 @@ def settle(context: mm.Context, motion: Motion, steps: int, progress: Callable[[
         motion.deviation(context.getState(positions=True))
 
 
-def begin_run(run: Run, fs: float, begin: mm.State, options) -> mm.Context:
-    """The equilibrated positions, with new velocities."""
+def begin_run(run: Run, fs: float, liquid: mm.State, options) -> mm.Context:
+    """A run at its start: the equilibrated positions, and new velocities if they can be drawn."""
     system = build_system(options.cholesterols, options.butanes, run.form)
-    system.setDefaultPeriodicBoxVectors(*begin.getPeriodicBoxVectors())
+    system.setDefaultPeriodicBoxVectors(*liquid.getPeriodicBoxVectors())
     integrator = run.make(TEMPERATURE, options.friction, fs / 1000)
-    context = start(system, integrator, begin.getPositions(), options)
+    context = start(system, integrator, liquid.getPositions(), options)
     if run.make is mm.LangevinMiddleIntegrator and system.getNumConstraints() > 0:
-        context.setVelocities(begin.getVelocities())  # to draw them is to call CCMA, which leaves NaN
+        context.setVelocities(liquid.getVelocities())  # to draw them is to call CCMA, which leaves NaN
     else:
         context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
     return context
@@ -283,8 +282,8 @@ def main():
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
                         help="random number seed (default: %(default)s)")
     options = parser.parse_args()
-    begin = equilibrate(options)
-    edge = begin.getPeriodicBoxVectors()[0][0].value_in_unit(unit.nanometer)
+    liquid = equilibrate(options)
+    edge = liquid.getPeriodicBoxVectors()[0][0].value_in_unit(unit.nanometer)
     print(f"{options.cholesterols} cholesterols and {options.butanes} butanes, {edge:.2f} nm, {TEMPERATURE:g} K, "
           f"friction {options.friction:g}/ps, {options.time:g} ps each, {options.platform}\n")
     columns = "{:29}{:>4}{:>8}  " + 5 * "{:12}" + "{:>9}  {:12} {:12}"
@@ -293,12 +292,12 @@ def main():
                          "deviation", "nonbonded", "soft"), flush=True)
     for run in (RUNS[name] for name in options.runs):
         for fs in options.steps or run.steps:
-            context = begin_run(run, fs, begin, options)
+            context = begin_run(run, fs, liquid, options)
             try:
                 found = make_run(context, run.label, options)
             except (FloatingPointError, mm.OpenMMException) as error:
                 time = context.getTime().value_in_unit(unit.picosecond)
-                print(columns.format(run.label, f"{fs:g}", "fails", f"at {time:.2f} ps: {str(error).split('. ')[0]}",
+                print(columns.format(run.label, f"{fs:g}", "fails", f"at {time:.4g} ps: {str(error).split('. ')[0]}",
                                      *7 * [""]).rstrip(), flush=True)
                 continue
             temperatures = [found.temperature, *(found.observed[name] for name in TEMPERATURES)]
