@@ -132,6 +132,20 @@ def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses
     internal coordinate, so that its kinetic energy is that of the masses, with any integrator; the vibrations have
     what is left of the total `kinetic` energy (kJ/mol). Rigid molecules have none: NaN.
     """
+    translation, rotation = rigid_motion(positions, velocities, masses)
+    vibration = kinetic - translation - rotation
+    each = 3 * len(positions)  # degrees of freedom; the box as a whole is held still
+    rigid = vibration < 1e-3 * kinetic
+    return (2 * translation / ((each - 3) * GAS_CONSTANT), 2 * rotation / (each * GAS_CONSTANT),
+            float("nan") if rigid else 2 * vibration / (each * GAS_CONSTANT))
+
+
+def rigid_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarray) -> tuple[float, float]:
+    """The kinetic energies (kJ/mol) of the translation and the rotation of molecules, each with the angular velocity
+    of a rigid one of the same angular momentum.
+
+    positions, velocities: nm and nm/ps, (molecules, atoms, 3); masses: dalton, (atoms,).
+    """
     weights = masses / masses.sum()
     centre_velocities = np.einsum("a,maj->mj", weights, velocities)
     arms = positions - np.einsum("a,maj->mj", weights, positions)[:, None]
@@ -139,10 +153,4 @@ def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses
     inertia = (np.einsum("a,mai,mai->m", masses, arms, arms)[:, None, None] * np.eye(3)
                - np.einsum("a,mai,maj->mij", masses, arms, arms))
     spins = np.linalg.solve(inertia, momenta[:, :, None])[:, :, 0]
-    translation = 0.5 * masses.sum() * np.sum(centre_velocities**2)
-    rotation = 0.5 * np.sum(momenta * spins)
-    vibration = kinetic - translation - rotation
-    each = 3 * len(positions)  # degrees of freedom; the box as a whole is held still
-    rigid = vibration < 1e-3 * kinetic
-    return (2 * translation / ((each - 3) * GAS_CONSTANT), 2 * rotation / (each * GAS_CONSTANT),
-            float("nan") if rigid else 2 * vibration / (each * GAS_CONSTANT))
+    return 0.5 * masses.sum() * np.sum(centre_velocities**2), 0.5 * np.sum(momenta * spins)

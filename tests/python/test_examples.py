@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import openmm
 import pytest
 
 FOLDER = Path(__file__).parents[2]/"examples"
+sys.path.insert(0, str(FOLDER))
 RUNS = {  # options, the figure, and what is printed
     "tao_owhadi/double_pendulum": (["--time", "1"], "Largest over smallest, omega from 10 to 1000"),
     "tao_owhadi/pendulum_chain": (["--time", "1", "--links", "3"], "Z&S"),
@@ -31,3 +34,71 @@ def test_example_runs_and_draws(name, tmp_path):
     assert run.returncode == 0, run.stderr
     assert printed in run.stdout and "nan" not in run.stdout
     assert (tmp_path/f"{Path(name).name}.png").stat().st_size > 10000
+
+
+def test_martini_pairs_have_the_published_energies():
+    """C6 and C12 of martini_v2.1.itp [kJ/mol nm^6 and nm^12], which have five digits."""
+    from martini_cholesterol import CUTOFF, KINDS, make_forces
+    levels = {(0.15091, 0.16267e-2): (("C1", "C1"), ("SC1", "C1"), ("SC3", "C1")),
+              (0.066375, 0.41957e-3): (("SC1", "SC1"), ("SC1", "SC3"), ("SC3", "SC3"), ("SP1", "SC3")),
+              (0.085338, 0.53946e-3): (("SP1", "SP1"),),
+              (0.051203, 0.32367e-3): (("SP1", "SC1"),),
+              (0.11642, 0.12549e-2): (("SP1", "C1"),)}
+    for (c6, c12), kinds in levels.items():
+        for kind in kinds:
+            system, pairs = openmm.System(), make_forces()["pairs"]
+            system.addForce(pairs)
+            for name in kind:
+                system.addParticle(72)
+                pairs.addParticle(KINDS[name])
+            system.setDefaultPeriodicBoxVectors((3, 0, 0), (0, 3, 0), (0, 0, 3))
+            context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatform("Reference"))
+            for r in (0.45, 0.6, 1.05):
+                context.setPositions([(0, 0, 0), (r, 0, 0)])
+                found = context.getState(energy=True).getPotentialEnergy()._value
+                expected = sum(sign*(c12/d**12 - c6/d**6) for sign, d in ((1, r), (-1, CUTOFF)))
+                assert found == pytest.approx(expected, abs=3e-5*(c12/r**12 + c6/r**6))
+
+
+def test_why_ccma_fails_on_martini_cholesterol():
+    """It iterates with a constant inverse B of A = G M^-1 G^T, and converges if the radius of 1 - B A is below 1."""
+    from martini_cholesterol import C1, C2, LENGTHS, MASSES, ROH, build_shape
+    pairs = list(LENGTHS)
+
+    def matrix(fold):
+        """A with a unit diagonal, for a ring whose triangles are folded by an angle [degrees] along their edge, z."""
+        shape, fold = build_shape(), np.radians(fold)
+        shape[C1] = shape[C1] @ [[1, 0, 0], [np.sin(fold), np.cos(fold), 0], [0, 0, 1]]
+        gradients = np.zeros((len(pairs), C2, 3))
+        for gradient, (i, j) in zip(gradients, pairs):
+            gradient[i] = (shape[i] - shape[j])/LENGTHS[i, j]
+            gradient[j] = -gradient[i]
+        masses = [mass or np.inf for mass in MASSES[:C2]]
+        found = np.einsum("pai,qai,a->pq", gradients, gradients, np.reciprocal(masses))
+        size = np.sqrt(np.diag(found))
+        return found/np.outer(size, size)
+
+    def radius(approximate, fold):
+        return np.abs(np.linalg.eigvals(np.eye(len(pairs)) - np.linalg.solve(approximate, matrix(fold)))).max()
+
+    # Constraints of different triangles with one bead in common: CCMA knows no angle between them.
+    unknown = [[{ROH, C1} <= {*p, *q} and len({*p, *q}) == 3 for q in pairs] for p in pairs]
+    assert np.sum(unknown) == 4
+    assert radius(np.where(unknown, 0, matrix(0)), 0) == pytest.approx(1.49, abs=0.01)
+    # Told the angles of the flat ring it manages small folds.
+    assert radius(matrix(0), 35) < 1 < radius(matrix(0), 40)
+
+
+def test_martini_cholesterol_holds_where_openmm_fails():
+    options = ["--cholesterols", "8", "--butanes", "150", "--equilibration", "30", "--time", "30", "--steps", "30"]
+    run = subprocess.run([sys.executable, FOLDER/"martini_cholesterol.py", *options, "--runs", "ccma", "penalty",
+                          "slow"], text=True, capture_output=True, env={**os.environ, "OPENMM_CPU_THREADS": "1"})
+    assert run.returncode == 0, run.stderr
+    rows = {line[:29].strip(): line[29:].split() for line in run.stdout.splitlines()}
+    assert rows["LangevinMiddle, CCMA"][:2] == ["30", "fails"]
+    # The tolerance; and for 40 springs at 100 times, the shortest of 0.2719 nm, six times sqrt(kT/k) = 1.6 pm.
+    for label, largest in (("mass penalty, constraints", 1e-5), ("mass penalty, springs", 6*0.0016/0.2719)):
+        _, _, temperature, *_ = row = rows[label]
+        assert float(row[7]) < largest
+        # 530 or 570 degrees of freedom fluctuate by 19 K, with a correlation time of 1/2 ps: an error of 3.5 K.
+        assert abs(float(temperature.partition("+-")[0]) - 310) < 5*3.5
