@@ -22,8 +22,8 @@ TEMPERATURE, FRICTION = 300.0, 5.0
 TOLERANCE = 0.02        # of the temperature
 EQUILIBRATION = 2000    # steps of LangevinMiddle
 SAMPLES = 2000
-STEPS = 50000           # of each run
-FEWER = {"amoeba": 5000, "ethanol": 25000, "ethanol-heavy": 25000, "villin-vacuum": 20000, "villin-heavy": 20000}
+STEPS = 20000           # of each run
+FEWER = {"amoeba": 4000, "ethanol": 10000, "ethanol-heavy": 10000}
 INTEGRATORS = {"LangevinMiddleIntegrator": mm.LangevinMiddleIntegrator,
                "MassPenaltyLangevinIntegrator": MassPenaltyLangevinIntegrator}
 Built = tuple[app.Topology, mm.System, np.ndarray, str]     # positions in nm, the platform
