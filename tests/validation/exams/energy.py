@@ -23,14 +23,14 @@ from water import MODEL, build_box, build_system, equilibrate
 TEMPERATURE = 300.0      # K
 WATERS = 216
 EQUILIBRATION_TIME = 5.0  # ps, rigid; then twice as long flexible
-TIME = 40.0              # ps
+TIME = 20.0              # ps
 SAMPLE_INTERVAL = 0.024  # ps
 BLOCKS = 8               # for the error of the drift
 MOST_DRIFT = 0.02        # kT/ns per degree of freedom
 MOST_DEVIATION = 1.5     # of Z&Ss at 1 fs, as a multiple of Verlet's at 0.5 fs
 CLUSTER_WATERS = 8
 CLUSTER_STEP, CLUSTER_TIME, CLUSTER_INTERVAL = 0.004, 4000.0, 0.2   # ps
-CONVERGENCE_TIME = 50.0  # ps, of each step on the cluster
+CONVERGENCE_TIME = 30.0  # ps, of each step on the cluster
 ORDER_TOLERANCE = 0.3    # of ratios of fluctuations, relative
 CLUSTER_WELL = "20*((x-x0)^2+(y-y0)^2+(z-z0)^2)"  # kJ/mol, keeps the cluster together
 KT = GAS_CONSTANT * TEMPERATURE

@@ -28,7 +28,7 @@ PRESSURES = (1.0, 351.0)       # bar
 BAROSTAT_INTERVAL = 0.048      # ps
 SAMPLE_INTERVAL = 0.048        # ps
 FRAME_INTERVAL = 10            # samples; positions and velocities for equipartition
-SETTLING = 10.0                # ps
+SETTLING = 6.0                 # ps
 RESTRAINT = 500.0              # kJ/mol/nm^2, of the protein's CA atoms: one fold, sampled in a short time
 LangevinMiddle = mm.LangevinMiddleIntegrator
 
@@ -72,25 +72,25 @@ class Trial:
 
 
 TRIALS = {
-    "middle-2fs": Trial(LangevinMiddle, 2, 120),
-    "masspenalty-8fs": Trial(MassPenaltyLangevinIntegrator, 8, 240),
-    "zhangskeel-2fs": Trial(ZhangSkeelLangevinIntegrator, 2, 120, 3.0),
-    "zhangskeel-3fs": Trial(ZhangSkeelLangevinIntegrator, 3, 120, 3.0),
-    "projected-4fs": Trial(PROJECTED, 4, 200),
-    "spook-1fs": Trial(spook(0.25), 1, 80, substance="rigid-water"),
-    "npt-settle-4fs": Trial(LangevinMiddle, 4, 240, substance="rigid-water", barostat=True),
-    "npt-masspenalty-8fs": Trial(MassPenaltyLangevinIntegrator, 8, 400, barostat=True),
-    "npt-zhangskeel-2fs": Trial(ZhangSkeelLangevinIntegrator, 2, 120, 3.0, barostat=True),
-    "npt-projected-4fs": Trial(PROJECTED, 4, 240, barostat=True),
-    "villin-middle-2fs": Trial(LangevinMiddle, 2, 40, 5.0, "villin"),
-    "villin-masspenalty-6fs": Trial(MassPenaltyLangevinIntegrator, 6, 100, 5.0, "villin"),
-    "villin-zhangskeel-2fs": Trial(ZhangSkeelLangevinIntegrator, 2, 40, 5.0, "villin"),
-    "villin-projected-4fs": Trial(PROJECTED, 4, 80, 5.0, "villin"),
+    "middle-2fs": Trial(LangevinMiddle, 2, 80),
+    "masspenalty-8fs": Trial(MassPenaltyLangevinIntegrator, 8, 200),
+    "zhangskeel-2fs": Trial(ZhangSkeelLangevinIntegrator, 2, 80, 3.0),
+    "zhangskeel-3fs": Trial(ZhangSkeelLangevinIntegrator, 3, 100, 3.0),
+    "projected-4fs": Trial(PROJECTED, 4, 160),
+    "spook-1fs": Trial(spook(0.25), 1, 50, substance="rigid-water"),
+    "npt-settle-4fs": Trial(LangevinMiddle, 4, 160, substance="rigid-water", barostat=True),
+    "npt-masspenalty-8fs": Trial(MassPenaltyLangevinIntegrator, 8, 300, barostat=True),
+    "npt-zhangskeel-2fs": Trial(ZhangSkeelLangevinIntegrator, 2, 60, 3.0, barostat=True),
+    "npt-projected-4fs": Trial(PROJECTED, 4, 160, barostat=True),
+    "villin-middle-2fs": Trial(LangevinMiddle, 2, 30, 5.0, "villin"),
+    "villin-masspenalty-6fs": Trial(MassPenaltyLangevinIntegrator, 6, 80, 5.0, "villin"),
+    "villin-zhangskeel-2fs": Trial(ZhangSkeelLangevinIntegrator, 2, 30, 5.0, "villin"),
+    "villin-projected-4fs": Trial(PROJECTED, 4, 60, 5.0, "villin"),
 }
 CONTROLS = {  # which have to fail, and in what
-    "control-newmark-one-iteration-2fs": Trial(one_iteration, 2, 60, 3.0),
-    "control-plain-2fs": Trial(PLAIN, 2, 60),
-    "control-spook-paper-1fs": Trial(spook(2), 1, 40, substance="rigid-water"),
+    "control-newmark-one-iteration-2fs": Trial(one_iteration, 2, 40, 3.0),
+    "control-plain-2fs": Trial(PLAIN, 2, 40),
+    "control-spook-paper-1fs": Trial(spook(2), 1, 30, substance="rigid-water"),
 }
 ALL = TRIALS | CONTROLS
 

@@ -52,22 +52,21 @@ def rigid_physics(label: str, geometry: str, fs: float, make, ps: float, frictio
 PROJECTED, MOLLIFIED = impulse(ImpulseIntegrator.Projected), impulse(ImpulseIntegrator.Mollified)
 TRIALS = {
     FLEXIBLE: Trial(Run("LangevinMiddle", "flexible", 0.0005, langevin_middle, FLEXIBLE), 300),
-    **{f"masspenalty-{fs}fs": penalized(fs, 300) for fs in (4, 6, 8)},
+    **{f"masspenalty-{fs}fs": penalized(fs, ps) for fs, ps in ((4, 150), (6, 200), (8, 300))},
     "masspenalty-12fs-heavy": penalized(12, 300, ", H of 4 dalton", HEAVY_HYDROGEN),
-    **{f"masspenalty-{fs}fs-8steps": penalized(fs, 300, ", 8 steps", periods=8) for fs in (4, 8)},
-    "masspenalty-8fs-nometric": penalized(8, 300, ", no metric force", metric=False),
-    "zhangskeel-3fs": Trial(Run("Z&Ss-Langevin", "flexible", 0.003, zhang_skeel, FLEXIBLE), 200, 3.0),
+    "masspenalty-8fs-8steps": penalized(8, 200, ", 8 steps", periods=8),
+    "masspenalty-8fs-nometric": penalized(8, 200, ", no metric force", metric=False),
+    "zhangskeel-3fs": Trial(Run("Z&Ss-Langevin", "flexible", 0.003, zhang_skeel, FLEXIBLE), 150, 3.0),
     **{f"settle-{fs}fs": rigid_physics("LangevinMiddle + SETTLE", "rigid", fs, langevin_middle, ps, 1.0)
-       for fs, ps in ((2, 300), (4, 200), (6, 200), (8, 200))},
-    "springs-2fs": rigid_physics("Z&Ss-Langevin, penalty springs", "penalty", 2, zhang_skeel_penalty, 150, 3.0),
-    "springs-3fs": rigid_physics("Z&Ss-Langevin, penalty springs", "penalty", 3, zhang_skeel_penalty, 150, 5.0),
+       for fs, ps in ((2, 150), (4, 150), (6, 150), (8, 150))},
+    "springs-2fs": rigid_physics("Z&Ss-Langevin, penalty springs", "penalty", 2, zhang_skeel_penalty, 100, 3.0),
+    "springs-3fs": rigid_physics("Z&Ss-Langevin, penalty springs", "penalty", 3, zhang_skeel_penalty, 120, 5.0),
     **{f"projected-{fs}fs": rigid_physics("Projected impulse", "flexible", fs, PROJECTED, ps, 1.0)
-       for fs, ps in ((2, 150), (4, 300), (6, 200))},
-    "mollified-6fs": rigid_physics("Mollified impulse", "flexible", 6, MOLLIFIED, 100, 3.0),
+       for fs, ps in ((2, 100), (4, 200), (6, 150))},
+    "mollified-6fs": rigid_physics("Mollified impulse", "flexible", 6, MOLLIFIED, 80, 3.0),
 }
 SAMPLED_WELL = ("masspenalty-4fs", "masspenalty-6fs", "masspenalty-8fs", "masspenalty-12fs-heavy")
-MOVING = {FLEXIBLE: ("masspenalty-4fs", "masspenalty-6fs", "masspenalty-8fs", "masspenalty-4fs-8steps",
-                     "masspenalty-8fs-8steps"),
+MOVING = {FLEXIBLE: ("masspenalty-4fs", "masspenalty-6fs", "masspenalty-8fs", "masspenalty-8fs-8steps"),
           RIGID: ("projected-4fs",)}    # by their references: those whose dynamics are looked at
 STEPS = {"settle": (2, 4, 6, 8), "masspenalty": (4, 6, 8), "projected": (2, 4, 6)}  # fs, at a friction of 1/ps
 MOTIONS = {"translation": "centre_temperature", "rotation": "rotation_temperature"}

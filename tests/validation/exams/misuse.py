@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "sweep"))
 
 from sweep import PARTS, Sweep  # noqa: E402
 
-SHARE = 0.25  # of the cases of a part, with times as they are published
+SHARE = 0.1  # of the cases of a part, with times as they are published
 
 
 def run(part: str, settings: Settings) -> dict:

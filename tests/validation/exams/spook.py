@@ -25,7 +25,7 @@ from water_runs import (COLUMNS, EQUILIBRATION_TIME, WATERS, energy_claim, ignor
 
 KT = GAS_CONSTANT * TEMPERATURE
 PER_DEGREE = KT * (6 * WATERS - 3) / 1000  # kT/ns per degree of freedom, in kJ/mol/ps
-SAMPLED_TIME = 100.0       # ps
+SAMPLED_TIME = 60.0        # ps
 FRICTION = 1.0             # 1/ps, and the frequency of collisions
 SEGMENTS = 12              # of each run without a thermostat, from as many states
 SEGMENT_SPACING = 1.0      # ps between those states

@@ -21,12 +21,12 @@ TEMPERATURES = (260.0, 300.0, 340.0)    # K
 ROOM = 300.0
 PRESSURE = 1.0                          # bar
 FRICTION = 2.0                          # 1/ps
-INTEGRATORS = {"middle": (mm.LangevinMiddleIntegrator, 0.0005, 60.0),   # step and time, ps
-               "masspenalty": (MassPenaltyLangevinIntegrator, 0.008, 240.0)}
+INTEGRATORS = {"middle": (mm.LangevinMiddleIntegrator, 0.0005, 30.0),   # step and time, ps
+               "masspenalty": (MassPenaltyLangevinIntegrator, 0.008, 200.0)}
 BAROSTAT_INTERVAL = 0.024               # ps
 SAMPLE_INTERVAL = 0.048
-SETTLING = 15.0
-GAS_TIME = 40.0
+SETTLING = 5.0
+GAS_TIME = 20.0
 GRAMS = 1.66054e-3                      # g/cm^3 in a dalton/nm^3
 
 
