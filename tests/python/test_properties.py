@@ -376,8 +376,9 @@ def test_energy_is_kept_to_second_order(name, data):
     inside = isinstance(SECOND_ORDER[name](step), TAKE_CONSTRAINTS_INSIDE)
     made = data.draw(molecules(inside))
     coarse, fine = (deviations_of_energy(start(made, SECOND_ORDER[name](step/parts)), parts) for parts in (1, 2))
-    # 4 plus a term of order h^2: 3.97 to 4.06 in 900 runs, and 3.88 to 4.13 at twice the step.
-    assert coarse/fine == pytest.approx(4, abs=0.15)
+    # 4 plus a term of order h^2: 3.97 to 4.06 in 900 runs, and 3.88 to 4.13 at twice the step. A rigid rotor alone has
+    # no error but rounding.
+    assert coarse/fine == pytest.approx(4, abs=0.15) or coarse < 1e-9
 
 
 def mobility(context):
@@ -489,8 +490,8 @@ def test_drawn_velocities_have_the_temperature(cls, made):
 
 CHOICES = {
     ZhangSkeelIntegrator: {"Beta": st.floats(0.25, 0.5),
-                           "Method": st.sampled_from([ZhangSkeelIntegrator.SimplifiedStiff, ZhangSkeelIntegrator.Newmark,
-                                                      ZhangSkeelIntegrator.NewmarkOneIteration])},
+                           "Method": st.sampled_from([ZhangSkeelIntegrator.SimplifiedStiff,
+                                                      ZhangSkeelIntegrator.Newmark])},
     ImpulseIntegrator: {"Kick": st.sampled_from([ImpulseIntegrator.Plain, ImpulseIntegrator.Projected]),
                         "NumMicroSteps": st.integers(4, 9), "ProjectedPeriod": st.floats(0, 0.05)},
     MassPenaltyIntegrator: {"PenalizedPeriod": st.floats(0, 0.1)},
