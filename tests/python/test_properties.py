@@ -262,14 +262,14 @@ def constrain(made, random):
 STEPS = {MassPenaltyIntegrator: 0.002, MassPenaltyLangevinIntegrator: 0.002, HMMIntegrator: 0.0005}
 
 
-def make(cls, step=None, friction=0.0, **settings):
-    """An integrator of a class, tied to its constraints in full; settings are those of its set methods."""
+def make(cls, step=None, friction=0.0, **chosen):
+    """An integrator of a class that holds its constraints in full; what is chosen goes to its set methods."""
     integrator = conftest.create(cls, STEPS.get(cls, 0.001) if step is None else step)
     integrator.setConstraintTolerance(1e-12)
     if isinstance(integrator, LangevinThermostat):
         integrator.setFriction(friction)
         integrator.setRandomNumberSeed(7)
-    for name, value in settings.items():
+    for name, value in chosen.items():
         getattr(integrator, "set" + name)(value)
     return integrator
 
@@ -301,19 +301,16 @@ def for_each(*classes):
     return pytest.mark.parametrize("cls", classes or conftest.INTEGRATORS, ids=lambda cls: cls.__name__)
 
 
-def with_molecules(test):
-    """Give a test Molecules that its class of integrator takes, as the argument `made`."""
-    @functools.wraps(test)
-    def wrapped(cls, data, **others):
-        return test(cls, data.draw(molecules(inside=issubclass(cls, TAKE_CONSTRAINTS_INSIDE))), **others)
-    del wrapped.__wrapped__
-    return given(data=st.data())(wrapped)
+def draw_molecules(data, cls, odd=True):
+    """Molecules that a class of integrators takes."""
+    return data.draw(molecules(inside=issubclass(cls, TAKE_CONSTRAINTS_INSIDE), odd=odd))
 
 
 @for_each()
-@with_molecules
-def test_platforms_agree(cls, made):
+@given(data=st.data())
+def test_platforms_agree(cls, data):
     """Langevin forms without friction, because the platforms have random numbers of their own."""
+    made = draw_molecules(data, cls)
     ends = [advance(start(made, make(cls), platform), 20) for platform in conftest.PLATFORMS]
     # The CPU platform's nonbonded forces are in single precision. Of 2400 runs the largest difference was 1.4e-8.
     assert np.abs(ends[0] - ends[1]).max() < 1e-7
@@ -337,7 +334,7 @@ def test_steps_lead_back(name, data):
     """From (x, -v) the same steps lead to the start, if there is no friction."""
     integrator = REVERSIBLE[name]()
     hessian_of_all = name in ("Zhang-Skeel Simplified", "Zhang-Skeel ZhangSkeel")
-    made = data.draw(molecules(inside=isinstance(integrator, TAKE_CONSTRAINTS_INSIDE), odd=not hessian_of_all))
+    made = draw_molecules(data, type(integrator), odd=not hessian_of_all)
     context = start(made, integrator)
     before = propagated(context)
     advance(context, 30)
@@ -373,8 +370,7 @@ SECOND_ORDER = {
 @given(data=st.data())
 def test_energy_is_kept_to_second_order(name, data):
     step = 0.00025
-    inside = isinstance(SECOND_ORDER[name](step), TAKE_CONSTRAINTS_INSIDE)
-    made = data.draw(molecules(inside))
+    made = draw_molecules(data, type(SECOND_ORDER[name](step)))
     coarse, fine = (deviations_of_energy(start(made, SECOND_ORDER[name](step/parts)), parts) for parts in (1, 2))
     # 4 plus a term of order h^2: 3.97 to 4.06 in 900 runs, and 3.88 to 4.13 at twice the step. A rigid rotor alone has
     # no error but rounding.
@@ -414,7 +410,7 @@ FRICTIONLESS = {    # the deterministic form, the Langevin form, settings, and t
 def test_a_frictionless_heat_bath_does_nothing(name, data):
     """The Langevin forms begin with a whole kick: their velocities are half a kick behind the deterministic form's."""
     deterministic, langevin, others, groups = FRICTIONLESS[name]
-    made = data.draw(molecules(inside=issubclass(deterministic, TAKE_CONSTRAINTS_INSIDE)))
+    made = draw_molecules(data, deterministic)
     one, other = make(deterministic, **others), make(langevin, **others)
     if name == "mass penalty":
         other.setMetricCorrection(False)
@@ -460,9 +456,10 @@ def are_thermal(velocities, context):
 
 @for_each(*(cls for cls in conftest.INTEGRATORS if issubclass(cls, LangevinThermostat)))
 @FEW
-@with_molecules
-def test_noise_has_the_temperature(cls, made):
+@given(data=st.data())
+def test_noise_has_the_temperature(cls, data):
     """Steps so short that nothing moves, with so much friction that each draws velocities anew."""
+    made = draw_molecules(data, cls)
     integrator = make(cls, 1e-9, friction=5e10)
     if cls is MassPenaltyLangevinIntegrator:
         integrator.setPenalizedPeriod(0.05)
@@ -476,8 +473,9 @@ def test_noise_has_the_temperature(cls, made):
 
 @for_each()
 @FEW
-@with_molecules
-def test_drawn_velocities_have_the_temperature(cls, made):
+@given(data=st.data())
+def test_drawn_velocities_have_the_temperature(cls, data):
+    made = draw_molecules(data, cls)
     context = start(made, make(cls))
     velocities = []
     for seed in range(1, 501):
@@ -515,7 +513,7 @@ def draw_integrator(data, cls):
 @given(data=st.data())
 def test_copies_and_resumed_runs_are_the_run(cls, data):
     """XML, and a checkpoint taken on the way: bit for bit. (All Contexts of the platform draw from one stream.)"""
-    made = data.draw(molecules(inside=issubclass(cls, TAKE_CONSTRAINTS_INSIDE)))
+    made = draw_molecules(data, cls)
     original = draw_integrator(data, cls)
     context = start(made, original)
     advance(context, 7)
@@ -534,7 +532,7 @@ def test_copies_and_resumed_runs_are_the_run(cls, data):
 @given(data=st.data())
 def test_neither_place_nor_direction_nor_numbering_matters(cls, data):
     """Particles numbered in any order, molecules interleaved, and all of them turned and moved."""
-    made = data.draw(molecules(inside=issubclass(cls, TAKE_CONSTRAINTS_INSIDE)))
+    made = draw_molecules(data, cls)
     random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     numbering, turn, shift = random.permutation(len(made.masses)), rotation(random), random.normal(size=3)
     here = start(made, make(cls))
