@@ -320,9 +320,11 @@ REVERSIBLE = {
     **{f"Zhang-Skeel {name}": functools.partial(make, ZhangSkeelIntegrator, Method=getattr(ZhangSkeelIntegrator, name))
        for name in ("SimplifiedStiff", "Simplified", "ZhangSkeel", "Newmark")},
     "Zhang-Skeel Langevin": functools.partial(make, ZhangSkeelLangevinIntegrator),
-    # The automatic number of micro-steps may depend on where a run starts.
+    # The automatic number of micro-steps may depend on where a run starts. Mollified kicks need equilibrium values that
+    # a molecule can take all at once: those of bonds to light atoms.
     **{f"impulse {name}": functools.partial(make, ImpulseIntegrator, Kick=getattr(ImpulseIntegrator, name),
-                                            NumMicroSteps=6) for name in ("Plain", "Projected")},
+                                            NumMicroSteps=6, ProjectedPeriod=period)
+       for name, period in (("Plain", 0.02), ("Projected", 0.02), ("Mollified", SHORTEST_ANGLE_PERIOD))},
     "mass penalty": functools.partial(make, MassPenaltyIntegrator),
     "HMM": functools.partial(make, HMMIntegrator),
 }
