@@ -439,6 +439,7 @@ FEW = settings(max_examples=settings().max_examples//4)
 def are_thermal(velocities, context):
     """Whether independent velocities have the covariance kT times the mobility; wrongly not once in 1e13 entries.
 
+    Of 1000 samples it takes 5 % too much for thermal, but not 20 %.
     In the mobility's eigenvectors, scaled, they are normal numbers. A sum of n squares of these is further than
     2 sqrt(n x) + 2 x from n, or one of products from 0, with a probability of at most 2 exp(-x) (B. Laurent and P.
     Massart, Ann. Stat. 28, 1302 (2000)).
