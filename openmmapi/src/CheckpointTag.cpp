@@ -2,6 +2,7 @@
 #include "openmm/OpenMMException.h"
 #include "openmm/Vec3.h"
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <iostream>
 #include <vector>
@@ -90,6 +91,8 @@ string OpenMMStiff::readTagged(std::istream& stream, const string& className, Co
         writer += c;
     if (!stream)
         refuse(className, "it ends too early");
+    if (!std::all_of(writer.begin(), writer.end(), [](unsigned char c) { return std::isalnum(c); }))
+        refuse(className, "it is damaged");
     if (writer != className)
         refuse(className, "it was written with " + writer + ", another class");
     auto read = [&](auto& value) {
