@@ -82,7 +82,7 @@ sanitize: .venv/requirements-build  ## the C++ tests with the sanitizers for add
 install: .venv/installed  ## build the plugin and install it into .venv
 
 .PHONY: wheels
-wheels: .venv/requirements-build .venv/requirements-wheels  ## wheels in dist/, for devices too; tries each out, for PYTHONS
+wheels: .venv/requirements-build .venv/requirements-wheels  ## wheels in dist/, for devices too; tries each, for PYTHONS
 	@$(BIN)/python packaging/build_wheels.py dist
 	$(BIN)/python packaging/try_wheels.py dist $(PYTHONS)
 
