@@ -53,17 +53,34 @@ validate: .venv/installed .venv/requirements-test .venv/requirements-examples  #
 	$(BIN)/python tests/validation $(EXAMS) $(if $(PROCESSES),--processes $(PROCESSES)) \
 	    $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
+# The C++ tests of Reference and CPU, in builds of their own; SANITIZERS=thread for one of them. OpenMM itself is
+# not built for a sanitizer, but what its threads wait for is seen; tests/support/address.supp has its leaks.
+.PHONY: sanitize
+sanitize: .venv/requirements-build  ## the C++ tests with the sanitizers for addresses and threads
+	@status=0
+	export LSAN_OPTIONS="suppressions=$(CURDIR)/tests/support/address.supp"
+	export UBSAN_OPTIONS=print_stacktrace=1
+	for sanitizer in $(or $(SANITIZERS),address thread); do
+	    echo "Building for the sanitizer: $$sanitizer"
+	    $(BIN)/cmake -S . -B build-sanitize-$$sanitizer -G Ninja --log-level=WARNING -DOPENMM_STIFF_BUILD_TESTS=ON \
+	        -DOPENMM_STIFF_DEVICES= -DOPENMM_STIFF_SANITIZE=$$sanitizer >/dev/null
+	    $(BIN)/cmake --build build-sanitize-$$sanitizer
+	    $(BIN)/ctest --test-dir build-sanitize-$$sanitizer --output-on-failure --no-tests=error \
+	        --parallel $(CMAKE_BUILD_PARALLEL_LEVEL) || status=$$?
+	done
+	exit $$status
+
 .PHONY: install
 install: .venv/installed  ## build the plugin and install it into .venv
 
 .PHONY: wheels
-wheels: .venv/requirements-build .venv/requirements-wheels  ## wheels in dist/, for devices too; tries each of them out
+wheels: .venv/requirements-build .venv/requirements-wheels  ## wheels in dist/, for devices too; tries each, for PYTHONS
 	@$(BIN)/python packaging/build_wheels.py dist
-	$(BIN)/python packaging/try_wheels.py dist
+	$(BIN)/python packaging/try_wheels.py dist $(PYTHONS)
 
 .PHONY: clean
 clean:  ## remove what these commands made, .venv included
-	@rm -rf build build-wheels demo dist .venv .pytest_cache
+	@rm -rf build build-sanitize-* build-wheels demo dist .venv .pytest_cache
 	find examples python tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

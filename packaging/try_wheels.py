@@ -1,7 +1,8 @@
-"""Try the wheels in a folder, each in a fresh environment, and print a table: `try_wheels.py FOLDER`.
+"""Try the wheels in a folder, each in a fresh environment, and print a table: `try_wheels.py FOLDER [PYTHON ...]`.
 
-Each environment gets the package itself with all that it requires. For a device there come its wheel and OpenMM's
-library for it, without what that requires: the vendor's libraries are large, and of no use where there is no driver.
+The package itself is for all Pythons: it is tried with that which runs this, and with those that are named. Each
+environment gets it with all that it requires. For a device there come its wheel and OpenMM's library for it, without
+what that requires: the vendor's libraries are large, and of no use where there is no driver.
 """
 
 import json
@@ -10,7 +11,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import venv
 import zipfile
 from pathlib import Path
 
@@ -33,26 +33,42 @@ def run(*command, environment=()):
     return done.stdout
 
 
+def create_integrators(openmmstiff):
+    """One of each class, for a bond with a period of 7 fs."""
+    names = [name for name in openmmstiff.__all__ if name.endswith("Integrator") and name != "StiffIntegrator"]
+    for cls in (getattr(openmmstiff, name) for name in names):
+        if issubclass(cls, openmmstiff.LangevinThermostat):
+            yield cls(300, 1, 0.004 if issubclass(cls, openmmstiff.MassPenaltyIntegrator) else 0.001)
+        elif cls is openmmstiff.HMMIntegrator:
+            yield cls(0.001, 1e5)
+        else:
+            yield cls(0.001)
+
+
 def take_steps():
-    """The trial, in an environment: steps on each platform that is there. Prints what OpenMM has loaded."""
+    """The trial, in an environment: steps of each integrator on each platform. Prints what OpenMM has loaded."""
     import openmm
     import openmmstiff
     system = openmm.System()
     bond = openmm.HarmonicBondForce()
     bond.addBond(0, 1, 0.1, 4e5)
-    system.addForce(bond)
+    phase = openmm.CustomExternalForce("cos(theta)*x")
+    phase.addGlobalParameter("theta", 0)
+    phase.addParticle(0)
+    for force in (bond, phase):
+        system.addForce(force)
     for _ in range(2):
         system.addParticle(1)
     names = [openmm.Platform.getPlatform(i).getName() for i in range(openmm.Platform.getNumPlatforms())]
     for name in names:
-        integrator = openmmstiff.MassPenaltyLangevinIntegrator(300, 1, 0.004)
-        context = openmm.Context(system, integrator, openmm.Platform.getPlatform(name))
-        context.setPositions([(0, 0, 0), (0.1, 0, 0)])
-        integrator.step(100)
-        ends = context.getState(positions=True).getPositions()
-        length = openmm.unit.norm(ends[1] - ends[0])/openmm.unit.nanometer
-        if not abs(length - 0.1) < 0.03:  # ten standard deviations; NaN fails
-            sys.exit(f"on {name}, a bond of 0.1 nm becomes {length} nm long")
+        for integrator in create_integrators(openmmstiff):
+            context = openmm.Context(system, integrator, openmm.Platform.getPlatform(name))
+            context.setPositions([(0, 0, 0), (0.1, 0, 0)])
+            integrator.step(100)
+            ends = context.getState(positions=True).getPositions()
+            length = openmm.unit.norm(ends[1] - ends[0])/openmm.unit.nanometer
+            if not abs(length - 0.1) < 0.03:  # ten standard deviations; NaN fails
+                sys.exit(f"{type(integrator).__name__} on {name}: a bond of 0.1 nm becomes {length} nm long")
     print(json.dumps({"version": openmm.__version__, "library": openmm.version.openmm_library_path, "platforms": names,
                       "failures": openmm.Platform.getPluginLoadFailures()}))
 
@@ -82,9 +98,9 @@ def audit(wheel):
     return f"{found['sym_tag']} but for {', '.join(outside)}"
 
 
-def make_environment(folder, wheel):
+def make_environment(folder, wheel, interpreter):
     """Returns the Python of a new environment with the package itself."""
-    venv.create(folder, with_pip=True)
+    run(interpreter, "-m", "venv", folder)
     python = folder/"bin"/"python"
     run(python, "-m", "pip", "install", wheel)
     return python
@@ -139,24 +155,27 @@ def try_device(python, wheel, package):
     return "; ".join(done)
 
 
-def main(folder):
+def main(folder, interpreters):
     base, = folder.glob("openmm_stiff-*.whl")
     opencl = find_opencl()
-    rows = [("wheel", "size", "platform tag", "auditwheel show", "tried")]
+    rows = [("wheel", "Python", "size", "platform tag", "auditwheel show", "tried")]
     good = True
-    for wheel in [base, *sorted(folder.glob("openmm_stiff_*.whl"))]:
+    trials = [(base, interpreter) for interpreter in [sys.executable, *interpreters]]
+    trials += [(wheel, sys.executable) for wheel in sorted(folder.glob("openmm_stiff_*.whl"))]
+    for wheel, interpreter in trials:
         package = wheel.name.split("-")[0].replace("_", "-")
-        print(f"Trying {package}", flush=True)
-        verdict = ""
+        print(f"Trying {package} with {interpreter}", flush=True)
+        version = verdict = ""
         try:
+            version = run(interpreter, "--version").split()[1]
             verdict = audit(wheel)
             with tempfile.TemporaryDirectory() as scratch:
-                python = make_environment(Path(scratch), base)
+                python = make_environment(Path(scratch), base, interpreter)
                 tried = try_package(python, wheel, opencl) if wheel == base else try_device(python, wheel, package)
         except Failure as failure:
             good, tried = False, f"FAILED: {failure}"
         size, tag = f"{wheel.stat().st_size/1e3:.0f} kB", wheel.stem.split("-", 2)[2]
-        rows.append((package, size, tag, verdict, tried))
+        rows.append((package, version, size, tag, verdict, tried))
     widths = [max(map(len, column)) for column in list(zip(*rows))[:-1]] + [0]
     print()
     for row in rows:
@@ -168,4 +187,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "--trial":
         take_steps()
     else:
-        sys.exit(0 if main(Path(sys.argv[1])) else 1)
+        sys.exit(0 if main(Path(sys.argv[1]), sys.argv[2:]) else 1)

@@ -27,6 +27,7 @@ private:
 };
 
 // Between C++ and Python: what bindings.py has made lists of, and tuples. (To a list SWIG would append further results.)
+// Nothing here is outside of Python's stable ABI, so that one library is for all Pythons.
 PyObject* toPython(int value) {
     return PyLong_FromLong(value);
 }
@@ -39,7 +40,7 @@ PyObject* toPython(const std::string& value) {
 template <class Elements> PyObject* tupleOf(const Elements& elements, int size) {
     PyObject* tuple = PyTuple_New(size);
     for (int i = 0; i < size; i++)
-        PyTuple_SET_ITEM(tuple, i, toPython(elements[i]));
+        PyTuple_SetItem(tuple, i, toPython(elements[i]));
     return tuple;
 }
 PyObject* toPython(const OpenMM::Vec3& value) {
@@ -50,15 +51,15 @@ template <class Element> PyObject* toPython(const std::vector<Element>& value) {
 }
 void fromPython(PyObject* list, OpenMM::Vec3& value) {
     for (int i = 0; i < 3; i++)
-        value[i] = PyFloat_AsDouble(PyList_GET_ITEM(list, i));
+        value[i] = PyFloat_AsDouble(PyList_GetItem(list, i));
 }
 void fromPython(PyObject* list, std::vector<int>& value) {
-    for (int i = 0; i < PyList_GET_SIZE(list); i++)
-        value.push_back(PyLong_AsLong(PyList_GET_ITEM(list, i)));
+    for (int i = 0; i < PyList_Size(list); i++)
+        value.push_back(PyLong_AsLong(PyList_GetItem(list, i)));
 }
 void fromPython(PyObject* list, std::vector<std::string>& value) {
-    for (int i = 0; i < PyList_GET_SIZE(list); i++)
-        value.push_back(PyUnicode_AsUTF8(PyList_GET_ITEM(list, i))); // which can be encoded
+    for (int i = 0; i < PyList_Size(list); i++)
+        value.push_back(PyUnicode_AsUTF8AndSize(PyList_GetItem(list, i), nullptr)); // which can be encoded
 }
 
 /** Raises openmm.OpenMMException, as OpenMM's own methods do. */

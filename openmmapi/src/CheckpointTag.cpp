@@ -2,6 +2,7 @@
 #include "openmm/OpenMMException.h"
 #include "openmm/Vec3.h"
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <iostream>
 #include <vector>
@@ -14,7 +15,7 @@ using std::vector;
 namespace {
 
 const string magic = "OpenMM-Stiff/";
-const int32_t version = 2; // 1 had no tag
+const int32_t version = 3; // 1 had no tag; the checksum of 2 was without time, box and parameters
 
 [[noreturn]] void refuse(const string& className, const string& reason) {
     throw OpenMMException(className + ": the checkpoint cannot be loaded: " + reason +
@@ -28,17 +29,31 @@ public:
         for (size_t i = 0; i < length; i++)
             value = (value ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3;
     }
+    template <class T> void add(const T& number) {
+        add(&number, sizeof(number));
+    }
+    void add(const vector<Vec3>& vectors) {
+        add(vectors.data(), sizeof(Vec3) * vectors.size());
+    }
     uint64_t value = 0xcbf29ce484222325;
 };
 
+/** Of an integrator's data and of what OpenMM keeps beside them, which has no checksum of its own. */
 uint64_t computeChecksum(const string& data, ContextImpl& context) {
     Checksum checksum;
     checksum.add(data.data(), data.size());
     vector<Vec3> vectors;
     context.getPositions(vectors);
-    checksum.add(vectors.data(), sizeof(Vec3) * vectors.size());
+    checksum.add(vectors);
     context.getVelocities(vectors);
-    checksum.add(vectors.data(), sizeof(Vec3) * vectors.size());
+    checksum.add(vectors);
+    vectors.resize(3);
+    context.getPeriodicBoxVectors(vectors[0], vectors[1], vectors[2]);
+    checksum.add(vectors);
+    checksum.add(context.getTime());
+    checksum.add(context.getStepCount());
+    for (const auto& [name, parameter] : context.getParameters())
+        checksum.add(parameter);
     return checksum.value;
 }
 
@@ -76,6 +91,8 @@ string OpenMMStiff::readTagged(std::istream& stream, const string& className, Co
         writer += c;
     if (!stream)
         refuse(className, "it ends too early");
+    if (!std::all_of(writer.begin(), writer.end(), [](unsigned char c) { return std::isalnum(c); }))
+        refuse(className, "it is damaged");
     if (writer != className)
         refuse(className, "it was written with " + writer + ", another class");
     auto read = [&](auto& value) {

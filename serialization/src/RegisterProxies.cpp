@@ -4,6 +4,7 @@
 #include "openmmstiff/internal/Version.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationProxy.h"
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -50,8 +51,8 @@ template <> void describe(Settings& xml, ZhangSkeelIntegrator& integrator) {
     using T = ZhangSkeelIntegrator;
     describeBases<StiffIntegrator, StiffForceSelection>(xml, integrator);
     xml.setting("beta", integrator, &T::getBeta, &T::setBeta);
-    xml.newSetting("method", integrator, &T::getMethod, &T::setMethod);
-    xml.newSetting("newtonTolerance", integrator, &T::getNewtonTolerance, &T::setNewtonTolerance);
+    xml.newSetting("method", 2, integrator, &T::getMethod, &T::setMethod);
+    xml.newSetting("newtonTolerance", 2, integrator, &T::getNewtonTolerance, &T::setNewtonTolerance);
 }
 
 template <> void describe(Settings& xml, ZhangSkeelLangevinIntegrator& integrator) {
@@ -117,9 +118,9 @@ template <> void describe(Settings& xml, SpookIntegrator& integrator) {
     // One of the two is 0. In version 1 there was no other than the paper's two steps.
     double damping = integrator.getDamping(), dampingSteps = xml.getVersion() == 1 ? 2 : integrator.getDampingSteps();
     xml.value("damping", damping);
-    if (!xml.isReading() || (xml.getVersion() > 1 && !(damping > 0)))
+    if (!xml.isReading() || (xml.getVersion() > 1 && damping == 0))
         xml.value("dampingSteps", dampingSteps);
-    if (xml.isReading() && damping > 0)
+    if (xml.isReading() && damping != 0)
         integrator.setDamping(damping);
     else if (xml.isReading())
         integrator.setDampingSteps(dampingSteps);
@@ -216,18 +217,36 @@ public:
     }
 
     void* deserialize(const SerializationNode& node) const override {
-        const int version = node.getIntProperty("version");
+        try {
+            return static_cast<Integrator*>(read(node).release());
+        }
+        catch (const std::exception& error) {
+            const string reason = error.what(), name = getTypeName() + ": ";
+            throw OpenMMException(reason.compare(0, name.size(), name) == 0 ? reason : name + reason);
+        }
+    }
+
+private:
+    std::unique_ptr<T> read(const SerializationNode& node) const {
+        int version;
+        Settings(node, 0).value("version", version);
         if (version < 1 || version > newestVersion)
-            throw OpenMMException(getTypeName() + ": unsupported version " + to_string(version) +
+            throw OpenMMException("unsupported version " + to_string(version) +
                                   " of the XML form; this version of OpenMM-Stiff reads versions 1 to " +
                                   to_string(newestVersion));
         std::unique_ptr<T> integrator = create();
         Settings xml(node, version);
         describe(xml, *integrator);
-        return static_cast<Integrator*>(integrator.release());
+
+        // A setting whose name is misspelt must not be passed over.
+        SerializationNode known;
+        serialize(static_cast<Integrator*>(integrator.get()), known);
+        for (const auto& [name, value] : node.getProperties())
+            if (name != "type" && !known.hasProperty(name))
+                throw OpenMMException("there is no attribute '" + name + "' in its XML form");
+        return integrator;
     }
 
-private:
     int newestVersion;
     Create create;
 };

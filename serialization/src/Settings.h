@@ -1,8 +1,11 @@
 #ifndef OPENMM_STIFF_SETTINGS_H_
 #define OPENMM_STIFF_SETTINGS_H_
 
+#include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
+#include <charconv>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <vector>
 
@@ -26,28 +29,32 @@ public:
         return version;
     }
 
-    /** An attribute; an OpenMMException if it is missing. Enumerations are integers. */
+    /** An attribute; an OpenMMException if it is missing or is no such value. Enumerations are integers. */
     void value(const char* name, double& value) {
         if (isReading())
-            value = read->getDoubleProperty(name);
+            value = parse<double>(name, "a number");
         else
             written->setDoubleProperty(name, value);
     }
     void value(const char* name, int& value) {
         if (isReading())
-            value = read->getIntProperty(name);
+            value = parse<int>(name, "an integer");
         else
             written->setIntProperty(name, value);
     }
     void value(const char* name, bool& value) {
-        if (isReading())
-            value = read->getBoolProperty(name);
+        if (isReading()) {
+            const int number = parse<int>(name, "0 or 1");
+            if (number != 0 && number != 1)
+                refuse(name, "must be 0 or 1, but is " + std::to_string(number));
+            value = number == 1;
+        }
         else
             written->setBoolProperty(name, value);
     }
     void value(const char* name, std::string& value) {
         if (isReading())
-            value = read->getStringProperty(name);
+            value = text(name);
         else
             written->setStringProperty(name, value);
     }
@@ -68,10 +75,10 @@ public:
         if (isReading())
             (object.*setter)(value);
     }
-    /** The same for one that older versions have not: if it is missing, the object's default stays. */
+    /** The same for one that versions before `since` may lack: if it is missing there, the object's default stays. */
     template <class T, class Getter, class Setter>
-    void newSetting(const char* name, T& object, Getter getter, Setter setter) {
-        if (!isReading() || read->hasProperty(name))
+    void newSetting(const char* name, int since, T& object, Getter getter, Setter setter) {
+        if (!isReading() || version >= since || read->hasProperty(name))
             setting(name, object, getter, setter);
     }
 
@@ -107,6 +114,25 @@ public:
     }
 
 private:
+    [[noreturn]] static void refuse(const std::string& name, const std::string& reason) {
+        throw OpenMM::OpenMMException("the attribute '" + name + "' of its XML form " + reason);
+    }
+    std::string text(const char* name) const {
+        if (!read->hasProperty(name))
+            refuse(name, "is missing");
+        return read->getStringProperty(name);
+    }
+    /** The whole of an attribute's text: OpenMM's own functions take text that is no number for 0. */
+    template <class T> T parse(const char* name, const std::string& kind) const {
+        const std::string digits = text(name);
+        const char* const end = digits.data() + digits.size();
+        T value;
+        const std::from_chars_result result = std::from_chars(digits.data(), end, value);
+        if (result.ec != std::errc() || result.ptr != end)
+            refuse(name, "must be " + kind + ", but is '" + digits + "'");
+        return value;
+    }
+
     OpenMM::SerializationNode* written; // null when reading
     const OpenMM::SerializationNode* read;
     int version;

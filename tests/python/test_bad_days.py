@@ -1,0 +1,315 @@
+"""Bad days: many Contexts at once, runs that are killed, memory that must not grow, files that are damaged."""
+
+import ctypes
+import gc
+import multiprocessing
+import random
+import signal
+import time
+import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import openmm
+import openmmstiff
+import pytest
+from openmm import OpenMMException, XmlSerializer, app
+
+import conftest
+from conftest import INTEGRATORS, PLATFORMS, CountingForce, Waters, positions_of, velocities_of
+from openmmstiff import LangevinThermostat, ZhangSkeelIntegrator
+
+STOCHASTIC = [cls for cls in INTEGRATORS if issubclass(cls, LangevinThermostat)]
+DETERMINISTIC = [cls for cls in INTEGRATORS if cls not in STOCHASTIC]
+NAMES = {"ids": lambda cls: cls.__name__}
+# Processes that begin with the imports of this file done.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload([__name__])
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """On the CPU platform a Context has one thread: with more, sums over them differ in their last digits."""
+    cpu = openmm.Platform.getPlatform("CPU")
+    before = cpu.getPropertyDefaultValue("Threads")
+    cpu.setPropertyDefaultValue("Threads", "1")
+    yield
+    cpu.setPropertyDefaultValue("Threads", before)
+
+
+def create(cls):
+    """An integrator, with a seed if it has a heat bath."""
+    integrator = conftest.create(cls)
+    if cls in STOCHASTIC:
+        integrator.setRandomNumberSeed(5)
+    return integrator
+
+
+def begin(cls, platform, steps=0):
+    """A Context with four waters, after some steps."""
+    context = Waters().context(create(cls), platform)
+    context.getIntegrator().step(steps)
+    return context
+
+
+def motion(context):
+    """The positions [nm] and velocities [nm/ps] of a Context."""
+    return np.concatenate([positions_of(context), velocities_of(context)])
+
+
+# ---- Several Contexts at once ----
+
+def test_contexts_in_several_threads_compute_what_each_computes_alone(platform):
+    """All families at once, two Contexts of each; bit for bit.
+
+    Of those with a heat bath on CPU only: the Contexts on Reference draw from one sequence, OpenMM's.
+    """
+    def run(cls):
+        return motion(begin(cls, platform, steps=40))
+
+    jobs = 2*(INTEGRATORS if platform.getName() == "CPU" else DETERMINISTIC)
+    alone = {cls: run(cls) for cls in jobs}
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        for cls, together in zip(jobs, pool.map(run, jobs)):
+            assert (together == alone[cls]).all(), cls.__name__
+
+
+def test_forces_in_python_are_computed_for_several_threads(platform):
+    """A step lets other threads run, and has to wait for its turn when a force is a function of Python."""
+    def run(steps):
+        waters = Waters()
+        force = CountingForce(waters.system)
+        context = waters.context(ZhangSkeelIntegrator(0.002), platform)
+        context.getIntegrator().step(steps)
+        return force.count
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(count >= 50 for count in pool.map(run, 4*[50]))
+
+
+def test_an_error_in_one_thread_is_that_threads_own(platform):
+    """Of four runs the second has no positions; the others go on."""
+    def run(number):
+        if number != 1:
+            return motion(begin(ZhangSkeelIntegrator, platform, steps=100))
+        integrator = create(ZhangSkeelIntegrator)
+        context = openmm.Context(Waters().system, integrator, platform)
+        with pytest.raises(OpenMMException, match="positions have not been set"):
+            integrator.step(1)
+        return context.getStepCount()
+
+    with ThreadPoolExecutor(4) as pool:
+        first, failed, *others = pool.map(run, range(4))
+    assert failed == 0
+    assert all((other == first).all() for other in others)
+
+
+# ---- A run that is killed ----
+
+def simulation(cls, platform):
+    waters = Waters()
+    return waters.simulation(create(cls), platform)
+
+
+def run_until_killed(name, platform, file):
+    """The run of a process of its own: a checkpoint every 10 steps, without an end."""
+    endless = simulation(getattr(openmmstiff, name), openmm.Platform.getPlatform(platform))
+    endless.reporters.append(app.CheckpointReporter(file, 10))
+    endless.step(10**9)
+
+
+def kill_after_checkpoints(process, file):
+    """Kill a process that has replaced its checkpoint twice."""
+    seen, limit = set(), time.monotonic() + 120
+    while len(seen) < 3:
+        assert process.is_alive() and time.monotonic() < limit
+        if file.exists():
+            seen.add(file.stat().st_mtime_ns)
+        time.sleep(0.001)
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("cls", [*STOCHASTIC, ZhangSkeelIntegrator], **NAMES)
+def test_a_killed_run_resumes_as_the_run_that_went_on(cls, platform, tmp_path):
+    """Bit for bit: with its random numbers and, for Zhang-Skeel, the hidden offset."""
+    file = tmp_path/"checkpoint"
+    process = PROCESSES.Process(target=run_until_killed, args=(cls.__name__, platform.getName(), str(file)))
+    process.start()
+    kill_after_checkpoints(process, file)
+    resumed = simulation(cls, platform)
+    resumed.loadCheckpoint(str(file))
+    steps = resumed.context.getStepCount()
+    assert steps >= 20 and steps % 10 == 0
+    resumed.step(50)
+    found = motion(resumed.context)
+    del resumed     # on Reference it shares random numbers with the next
+    whole = simulation(cls, platform)
+    whole.step(steps + 50)
+    assert (motion(whole.context) == found).all()
+
+
+def test_a_file_that_was_cut_off_is_refused(tmp_path, platform):
+    """As Simulation.saveCheckpoint() leaves it, which writes in place, if the process ends meanwhile."""
+    run = simulation(ZhangSkeelIntegrator, platform)
+    run.step(10)
+    file = tmp_path/"checkpoint"
+    run.saveCheckpoint(str(file))
+    whole = file.read_bytes()
+    before = motion(run.context)
+    for length in (0, len(whole)//2, len(whole) - 100, len(whole) - 1):
+        file.write_bytes(whole[:length])
+        with pytest.raises(OpenMMException):
+            run.loadCheckpoint(str(file))
+        assert (motion(run.context) == before).all() and run.context.getStepCount() == 10
+    file.write_bytes(whole)
+    run.loadCheckpoint(str(file))
+
+
+# ---- Memory ----
+
+class MallocCounts(ctypes.Structure):
+    """What mallinfo2() of the GNU C library returns: uordblks are the bytes in use."""
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
+
+
+def memory_in_use():
+    """The bytes that are allocated, by C++ and Python."""
+    gc.collect()
+    try:
+        mallinfo2 = ctypes.CDLL(None).mallinfo2
+    except AttributeError:
+        pytest.skip("the C library does not count what is allocated")
+    mallinfo2.restype = MallocCounts
+    counts = mallinfo2()
+    return counts.uordblks + counts.hblkhd
+
+
+def growth(action, times):
+    """By how many bytes more are in use after an action has been repeated, the first ones apart."""
+    for _ in range(3):
+        action()
+    before = memory_in_use()
+    for _ in range(times):
+        action()
+    return memory_in_use() - before
+
+
+@pytest.mark.parametrize("cls", INTEGRATORS, **NAMES)
+def test_steps_take_no_memory_for_good(cls, platform):
+    context = begin(cls, platform)
+    assert growth(lambda: context.getIntegrator().step(20), 50) == 0
+
+
+@pytest.mark.parametrize("cls", INTEGRATORS, **NAMES)
+def test_contexts_leave_no_memory_behind(cls, platform):
+    """Nor do checkpoints, States and XML. A table that is made larger once may take 4 kB.
+
+    OpenMM's CPU platform keeps its random numbers of each Context: 2.6 kB with its LangevinMiddleIntegrator, too.
+    """
+    def live():
+        context = Waters(2).context(create(cls), platform)
+        context.getIntegrator().step(2)
+        context.loadCheckpoint(context.createCheckpoint())
+        context.setState(context.getState(positions=True, velocities=True, integratorParameters=True))
+        XmlSerializer.clone(context.getIntegrator())
+
+    lives = 30
+    of_openmm = 2620*lives if platform.getName() == "CPU" and cls in STOCHASTIC else 0
+    assert growth(live, lives) <= 4096 + of_openmm
+
+
+# ---- Damaged checkpoints and XML ----
+
+def refuses(context, checkpoint, *words):
+    """A checkpoint is refused with these words, and the Context stays as it is."""
+    before = motion(context), context.getTime(), context.getStepCount()
+    with pytest.raises(OpenMMException) as refusal:
+        context.loadCheckpoint(checkpoint)
+    assert all(word in str(refusal.value) for word in words), refusal.value
+    assert (motion(context) == before[0]).all()
+    assert (context.getTime(), context.getStepCount()) == before[1:]
+
+
+@pytest.mark.parametrize("cls", DETERMINISTIC, **NAMES)
+def test_a_run_goes_on_after_damaged_checkpoints(cls, platform):
+    """As if they had not been there, bit for bit. What is damaged is the integrator's part, or the particles'.
+
+    Names that come first, and Reference's random numbers, are OpenMM's own, and with no integrator checked.
+    """
+    context, undisturbed = begin(cls, platform, steps=10), begin(cls, platform, steps=25)
+    saved = context.createCheckpoint()
+    context.getIntegrator().step(5)
+    own = saved.index(b"OpenMM-Stiff/")
+    for end in [*range(own, len(saved), (len(saved) - own)//10), len(saved) - 1]:
+        refuses(context, saved[:end], cls.__name__, "the checkpoint cannot be loaded", "as before")
+    context.loadCheckpoint(saved)
+    particles, length = saved.index(positions_of(context).tobytes()), motion(context).nbytes
+    context.getIntegrator().step(5)
+    for index in [*range(particles, particles + length, length//10), *range(own, len(saved), (len(saved) - own)//19)]:
+        damaged = bytearray(saved)
+        damaged[index] ^= 0xff
+        refuses(context, bytes(damaged), cls.__name__, "the checkpoint cannot be loaded", "as before")
+    context.getIntegrator().step(10)
+    assert (motion(context) == motion(undisturbed)).all()
+
+
+@pytest.mark.parametrize("damage", ["time", "step count", "box"])
+def test_what_openmm_keeps_is_part_of_the_checksum(damage, platform):
+    context = begin(ZhangSkeelIntegrator, platform, steps=76)
+    context.setPeriodicBoxVectors([3.125, 0, 0], [0, 3.25, 0], [0, 0, 3.375])
+    context.setTime(1.2345)
+    context.getIntegrator().step(1)
+    saved = context.createCheckpoint()
+    value = {"time": np.float64(context.getTime()._value), "step count": np.int64(77), "box": np.float64(3.25)}[damage]
+    assert saved.count(value.tobytes()) == 1
+    refuses(context, saved.replace(value.tobytes(), (value + 1).tobytes()), "ZhangSkeelIntegrator", "it is damaged")
+
+
+def test_files_that_are_no_checkpoints(platform):
+    """Nor is one of another platform, or of another System."""
+    context = begin(ZhangSkeelIntegrator, platform, steps=5)
+    saved = context.createCheckpoint()
+    other, = (openmm.Platform.getPlatform(name) for name in PLATFORMS if name != platform.getName())
+    fewer = Waters(3).context(create(ZhangSkeelIntegrator), platform).createCheckpoint()
+    garbage = [b"", bytes(len(saved)), random.Random(1).randbytes(len(saved)), fewer,
+               begin(ZhangSkeelIntegrator, other).createCheckpoint(),
+               XmlSerializer.serialize(context.getIntegrator()).encode()]
+    for checkpoint in garbage:
+        refuses(context, checkpoint)
+    context.getIntegrator().step(5)
+    assert (motion(context) == motion(begin(ZhangSkeelIntegrator, platform, steps=10))).all()
+
+
+@pytest.mark.parametrize("cls", INTEGRATORS, **NAMES)
+def test_xml_of_settings_that_are_missing_misspelt_or_no_numbers(cls):
+    """OpenMM's own functions take a text that is no number for 0."""
+    form = ElementTree.fromstring(XmlSerializer.serialize(create(cls)))
+
+    def refused(attribute, value=None):
+        changed = ElementTree.fromstring(ElementTree.tostring(form))
+        changed.attrib.pop(attribute, None)
+        if value is not None:
+            changed.set(attribute, value)
+        with pytest.raises(OpenMMException, match=f"^{cls.__name__}: ") as refusal:
+            XmlSerializer.deserialize(ElementTree.tostring(changed, encoding="unicode"))
+        return str(refusal.value)
+
+    settings = set(form.attrib) - {"type"}
+    for setting in settings:
+        assert f"'{setting}' of its XML form is missing" in refused(setting)
+    for setting in settings - {"phaseParameter"}:
+        for value in ("", "abc", "0x5", "1 2", "1,5", "1e400"):
+            assert f"'{setting}' of its XML form must be" in refused(setting, value)
+        refused(setting, "nan")
+    assert "no attribute 'stepsize'" in refused("stepsize", "0.001")
+
+
+def test_xml_of_a_negative_damping():
+    """It is not the damping in steps that is meant."""
+    xml = XmlSerializer.serialize(openmmstiff.SpookIntegrator(0.002))
+    for value in ("-1", "nan"):
+        with pytest.raises(OpenMMException, match="SpookIntegrator: .*damping"):
+            XmlSerializer.deserialize(xml.replace('damping="0"', f'damping="{value}"'))
