@@ -21,8 +21,8 @@ TEMPERATURE, FRICTION = 300.0, 3.0  # K, 1/ps
 COLLISIONS = 5.0                    # 1/ps, of the AndersenThermostat that SPOOK needs
 SPRING_PERIOD = 0.004               # ps, of the springs that replace constraints
 TOLERANCE = 0.015                   # of the temperature, at the recommended steps
-ERROR = 0.012                       # of the temperature, that runs are long enough for
-MOST_STEPS, LEAST_TIME = 50_000, 4.0   # of a run; ps
+ERROR = 0.01                        # of the temperature, that runs are long enough for
+MOST_STEPS, LEAST_TIME = 50_000, 6.0   # of a run; ps
 SETTLING = 4.0                      # ps, of small Systems
 INTERVAL = 0.05                     # ps between samples, or a step
 LARGE_STEPS = 200                   # of Systems that take too long for a temperature
@@ -54,7 +54,7 @@ KINDS = {
                    FLEXIBLE | {"zhangskeel": NOTHING_STIFF, "impulse": NOTHING_STIFF}),
     "ions": Kind({"middle": 2, "masspenalty": 2},
                  FLEXIBLE | {"zhangskeel": NOTHING_STIFF, "impulse": NOTHING_STIFF}),
-    "springs": Kind({"middle": 4, "masspenalty": 12, "zhangskeel": 8, "impulse": 8}, FLEXIBLE),
+    "springs": Kind({"middle": 4, "masspenalty": 8, "zhangskeel": 4, "impulse": 4}, FLEXIBLE),
     "rods": Kind({"middle": 4, "masspenalty": 8, "spook": 2}, RIGID | {"zhangskeel": NOTHING_STIFF}),
 }
 REFUSING = {("constrained", "zhangskeel"), ("constrained", "impulse")}
