@@ -114,8 +114,7 @@ def test_parallel_tempering(tmp_path):
                          ids=["the page's", "OpenMMTools' own"])
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda move: pickle.loads(pickle.dumps(move))],
                          ids=["copy", "pickle"])
-def test_moves_are_copied_and_go_on(make, copied, monkeypatch):
-    monkeypatch.setitem(globals(), "StiffMove", StiffMove)
+def test_moves_are_copied_and_go_on(make, copied):
     move = copied(make())
     state = states.SamplerState(dimers()[1])
     move.apply(thermodynamic_state(), state, context_cache=cache.ContextCache(platform=REFERENCE))
@@ -310,5 +309,4 @@ def test_metadynamics_finds_the_free_energy_of_a_torsion(cls, step):
     found = metadynamics.getFreeEnergy().value_in_unit(unit.kilojoule_per_mole)
     expected = BARRIER/2*(1 + np.cos(2*np.linspace(-np.pi, np.pi, 73)))
     difference = found - found.mean() - (expected - expected.mean())
-    print("RMS", cls.__name__, difference.std(), np.abs(difference).max(), found.max() - found.min())
-    assert difference.std() < 1.0
+    assert difference.std() < 0.7   # 0.30 to 0.36 was found: bumps of 0.5 kJ/mol, which have shrunk by half
