@@ -13,7 +13,8 @@ from openmm import app, unit
 
 from conftest import GAS_CONSTANT, create, positions_of
 from openmmstiff import (ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
-                         MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
+                         MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
+                         ZhangSkeelLangevinIntegrator)
 from openmmstiff.sampling import blockedError
 
 alchemy = pytest.importorskip("openmmtools.alchemy")
@@ -291,7 +292,7 @@ def chain():
 @pytest.mark.parametrize("cls, step", [(MassPenaltyLangevinIntegrator, 0.006), (ZhangSkeelLangevinIntegrator, 0.004),
                                        (ImpulseLangevinIntegrator, 0.004)])
 def test_metadynamics_finds_the_free_energy_of_a_torsion(cls, step):
-    """The bias, a CustomCVForce that changes in the run, fills both wells; what it leaves is the torsion's potential."""
+    """The bias, a CustomCVForce that changes in the run, fills both wells: it becomes the torsion's potential."""
     system, positions = chain()
     variable = openmm.CustomTorsionForce("theta")
     variable.addTorsion(0, 1, 2, 3)

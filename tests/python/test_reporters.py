@@ -18,7 +18,7 @@ SAMPLED = [MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, ImpulseL
 
 
 def simulate(cls, barostat=False):
-    """A Simulation of 8 waters in a box, whose edges a barostat changes: flexible, or rigid where constraints are due."""
+    """A Simulation of 8 waters in a box, whose edges a barostat changes: flexible, or rigid for SPOOK."""
     topology, positions = water_cluster(8)
     topology.setPeriodicBoxVectors(EDGE*np.eye(3)*unit.nanometer)
     system = FORCE_FIELD.createSystem(topology, nonbondedMethod=app.CutoffPeriodic, nonbondedCutoff=0.9*unit.nanometer,

@@ -25,6 +25,7 @@ WARMING, SETTLING = 4.0, 1.5    # ps: LangevinMiddle from the minimum; then each
 INTERVAL = 0.05                 # ps between samples
 BAROSTAT_INTERVAL = 0.05        # ps
 TOLERANCE = 0.015               # of the temperature
+ERRORS = 4                      # of eight blocks: exceeded by chance by one run in 200
 DENSITY_TOLERANCE = 0.02        # of runs that are too short to tell densities better
 RESIDUES = 4                    # of villin
 DALTONS_PER_NM3 = 1.66054e-3    # g/cm^3
@@ -48,7 +49,7 @@ OPTIONS = {
     "HBonds": Options({"masspenalty": 6, "spook": 2}, "HBonds", True),
     "HBonds, H of 4 dalton": Options({"middle": 4, "masspenalty": 8}, "HBonds", True, 4.0, pressure=True),
     "AllBonds, H of 1.5 dalton": Options({"middle": 2, "masspenalty": 6}, "AllBonds", True, 1.5),
-    "rigid water": Options({"middle": 4, "masspenalty": 6}, None, True, None, pressure=True),
+    "rigid water": Options({"middle": 2, "masspenalty": 6}, None, True, None, pressure=True),
     "rigid water, SPOOK": Options({"spook": 2}, None, True),
 }
 PROTEIN = ("flexible", "HBonds", "HBonds, H of 4 dalton", "AllBonds, H of 1.5 dalton")
@@ -222,13 +223,13 @@ def claims(found: dict, label: str, options: Options, pressure: bool) -> Iterato
         series = found[f"{method} temperature"]
         error = blockedError(series)
         yield Claim(f"{text}: temperature, K", series.mean(), TEMPERATURE, error,
-                    max(3 * error, TOLERANCE * TEMPERATURE), decided=True)
+                    max(ERRORS * error, TOLERANCE * TEMPERATURE), decided=True)
         yield Claim.true(f"{text}: its error is small enough to tell", error < 0.03 * TEMPERATURE, f"{error:.1f} K")
         if pressure and method != "middle" and "middle failure" not in found:
             (value, error), (expected, other) = density(found, method), density(found, "middle")
             error = float(np.hypot(error, other))
             yield Claim(f"{text}: density, g/cm^3", value, expected, error,
-                        max(3 * error, DENSITY_TOLERANCE * expected), decided=True)
+                        max(ERRORS * error, DENSITY_TOLERANCE * expected), decided=True)
 
 
 def cell(found: dict, method: str, options: Options, pressure: bool) -> str:

@@ -21,6 +21,7 @@ TEMPERATURE, FRICTION = 300.0, 3.0  # K, 1/ps
 COLLISIONS = 5.0                    # 1/ps, of the AndersenThermostat that SPOOK needs
 SPRING_PERIOD = 0.004               # ps, of the springs that replace constraints
 TOLERANCE = 0.015                   # of the temperature, at the recommended steps
+ERRORS = 4                          # of eight blocks: exceeded by chance by one run in 200
 ERROR = 0.01                        # of the temperature, that runs are long enough for
 MOST_STEPS, LEAST_TIME = 50_000, 6.0   # of a run; ps
 SETTLING = 4.0                      # ps, of small Systems
@@ -42,10 +43,10 @@ RIGID = {"impulse": NOTHING_STIFF}
 FLEXIBLE = {"spook": NO_CONSTRAINTS}
 KINDS = {
     "flexible water": Kind({"middle": 1, "masspenalty": 8, "zhangskeel": 2, "impulse": 4}, FLEXIBLE),
-    "rigid water": Kind({"middle": 4, "masspenalty": 8, "zhangskeel": 2, "spook": 2}, RIGID),
-    "rigid water, changed": Kind({"middle": 4, "masspenalty": 8, "spook": 2},
+    "rigid water": Kind({"middle": 2, "masspenalty": 8, "zhangskeel": 2, "spook": 2}, RIGID),
+    "rigid water, changed": Kind({"middle": 2, "masspenalty": 8, "spook": 2},
                                  RIGID | {"zhangskeel": "springs may fail where water has no charges or soft cores"}),
-    "rigid water, more sites": Kind({"middle": 4, "masspenalty": 6, "spook": 2},
+    "rigid water, more sites": Kind({"middle": 2, "masspenalty": 6, "spook": 2},
                                     RIGID | {"zhangskeel": "as WaterBox"}),
     "flexible": Kind({"middle": 1, "masspenalty": 6, "zhangskeel": 2, "impulse": 4}, FLEXIBLE),
     # The Zhang-Skeel and impulse methods are tried, and have to refuse.
@@ -70,7 +71,7 @@ class Case:
     kind: str
     cls: str
     arguments: dict = field(default_factory=dict)
-    large: bool = False     # a step takes too long for a temperature: does it run?
+    large: bool = False     # a temperature takes too long, or ions to find each other: does it run?
 
 
 SMALL_BOX = {"box_edge": 2.0 * unit.nanometer, "cutoff": 0.9 * unit.nanometer}
@@ -87,8 +88,7 @@ CASES = {
             "LennardJonesGrid",
             "CustomLennardJonesFluidMixture", "WCAFluid", "DoubleWellDimer_WCAFluid", "DoubleWellChain_WCAFluid",
             "IdealGas"),
-    **cases("ions", "SodiumChlorideCrystal", large=True),
-    **cases("ions", "CustomGBForceSystem"),
+    **cases("ions", "SodiumChlorideCrystal", "CustomGBForceSystem", large=True),
     **cases("springs", "Diatom", "DiatomicFluid", "DipolarFluid"),
     **cases("rods", "Diatom", label=", constrained", constraint=True),
     **cases("rods", "ConstrainedDiatomicFluid", "ConstrainedDipolarFluid", "ConstraintCoupledHarmonicOscillator"),
@@ -113,8 +113,9 @@ SAME = {"DiatomicFluid": ["UnconstrainedDiatomicFluid"], "DipolarFluid": ["Uncon
         "FlexibleWaterBox": ["FlexibleReactionFieldWaterBox", "FlexiblePMEWaterBox"], "WaterBox": ["PMEWaterBox"],
         "HostGuestImplicitOBC2": ["HostGuestImplicit", "HostGuestImplicitHCT", "HostGuestImplicitOBC1",
                                   "HostGuestImplicitGBn", "HostGuestImplicitGBn2"]}
-LEFT_OUT = {"GiantFlexibleWaterBox": "too large", "GiantFlexibleDischargedWaterBox": "too large",
-            "SrcExplicit": "too large", "SrcExplicitReactionField": "too large",
+LEFT_OUT = {"GiantFlexibleWaterBox": "12,255 atoms, like FlexibleWaterBox",
+            "GiantFlexibleDischargedWaterBox": "like FlexibleDischargedWaterBox",
+            "SrcExplicit": "56,627 atoms", "SrcExplicitReactionField": "56,627 atoms",
             "AMOEBAIonBox": "a step takes too long with AMOEBA on a processor",
             "AMOEBAProteinBox": "24,316 atoms with AMOEBA"}
 
@@ -205,7 +206,7 @@ def claims(results: Results, case: Case, method: str, run: str) -> Iterator[Clai
         yield Claim.true("runs, with finite energies", bool(np.isfinite(series).all()))
         return
     error = blockedError(series)
-    yield Claim("temperature, K", series.mean(), TEMPERATURE, error, max(3 * error, TOLERANCE * TEMPERATURE),
+    yield Claim("temperature, K", series.mean(), TEMPERATURE, error, max(ERRORS * error, TOLERANCE * TEMPERATURE),
                 decided=True)
     yield Claim.true("its error is small enough to tell", error < 0.05 * TEMPERATURE, f"{error:.1f} K")
 
@@ -233,7 +234,8 @@ def report(results: Results) -> Iterator[Claim | Table]:
              *(cell(results, case, method, run_name(name, method)) for method in LABELS)]
             for name, case in CASES.items()]
     yield Table(f"Temperature, K, with a bath of {TEMPERATURE:g} K", ["system", "atoms", *LABELS.values()], rows)
-    yield Table("Left out, because they are the same Systems as, or like", ["system", "classes"], [[name, ", ".join(same)] for name, same in SAME.items()])
+    yield Table("Left out, because they are the same Systems as others, or like them", ["system", "classes"],
+                [[name, ", ".join(same)] for name, same in SAME.items()])
     yield Table("Left out", ["system", "why"], [list(item) for item in LEFT_OUT.items()])
     for name, case in CASES.items():
         for method in KINDS[case.kind].steps:
