@@ -123,6 +123,31 @@ def test_moves_are_copied_and_go_on(make, copied):
     assert not np.array_equal(state.positions, dimers()[1])
 
 
+@pytest.mark.parametrize("cls, step, missing", [(MassPenaltyLangevinIntegrator, STEP, 0),
+                                                (ImpulseLangevinIntegrator, 0.004, 0),
+                                                (ZhangSkeelLangevinIntegrator, 0.002, 0.44)])
+def test_short_moves_take_energy_from_the_bonds_of_zhang_skeel_alone(cls, step, missing):
+    """Each move of 25 steps begins with positions that are set, which forgets the offset of the propagated ones."""
+    system, positions = dimers()
+    system.getForce(0).setForceGroup(1)
+    integrator = cls(300, FRICTION, step)
+    integrator.setRandomNumberSeed(1)
+    context = start(openmm.Context(system, integrator, REFERENCE), positions)
+    integrator.step(500)
+    bonds = []
+    for _ in range(1000):
+        state = context.getState(positions=True, velocities=True)
+        context.setPositions(state.getPositions(asNumpy=True))
+        context.setVelocities(state.getVelocities(asNumpy=True))
+        integrator.step(25)
+        bonds.append(context.getState(energy=True, groups={1}).getPotentialEnergy().value_in_unit(
+            unit.kilojoule_per_mole))
+    found = np.array(bonds)/(DIMERS/2*GAS_CONSTANT*300)
+    error = blockedError(found)
+    assert error < 0.04
+    assert abs(found.mean() - (1 - missing)) < 4*error
+
+
 @pytest.mark.parametrize("cls", THERMOSTATED)
 def test_thermodynamic_states_know_the_heat_bath(cls):
     """No thermostat is added, the temperature follows the state, and another temperature is refused."""

@@ -120,16 +120,16 @@ LEFT_OUT = {"GiantFlexibleWaterBox": "12,255 atoms, like FlexibleWaterBox",
             "AMOEBAProteinBox": "24,316 atoms with AMOEBA"}
 
 
-def test_systems(cls: type) -> Iterator[type]:
+def derived_classes(cls: type) -> Iterator[type]:
     for derived in cls.__subclasses__():
         yield derived
-        yield from test_systems(derived)
+        yield from derived_classes(derived)
 
 
 def list_names() -> dict:
     """The names of all test systems that OpenMMTools has."""
     from openmmtools import testsystems
-    return {"names": np.array(sorted(cls.__name__ for cls in test_systems(testsystems.TestSystem)))}
+    return {"names": np.array(sorted(cls.__name__ for cls in derived_classes(testsystems.TestSystem)))}
 
 
 def make_integrator(method: str, system: mm.System, step: float, seed: int) -> mm.Integrator:
