@@ -46,7 +46,7 @@ class Options:
 
 OPTIONS = {
     "flexible": Options({"masspenalty": 6, "zhangskeel": 2, "impulse": 4}),
-    "HBonds": Options({"masspenalty": 6, "spook": 2}, "HBonds", True),
+    "HBonds": Options({"masspenalty": 6, "spook": 1}, "HBonds", True),
     "HBonds, H of 4 dalton": Options({"middle": 4, "masspenalty": 8}, "HBonds", True, 4.0, pressure=True),
     "AllBonds, H of 1.5 dalton": Options({"middle": 2, "masspenalty": 6}, "AllBonds", True, 1.5),
     "rigid water": Options({"middle": 2, "masspenalty": 6}, None, True, None, pressure=True),
@@ -65,16 +65,16 @@ class Field:
 
 
 def waters(file: str, model: str) -> Field:
-    return Field((file,), model, 8.0, ("rigid water", "rigid water, SPOOK"))
+    return Field((file,), model, 6.0, ("rigid water", "rigid water, SPOOK"))
 
 
 FIELDS = {
-    "amber14, TIP3P-FB": Field(("amber14-all.xml", "amber14/tip3pfb.xml"), "tip3p", 4.0, PROTEIN),
-    "amber19, OPC": Field(("amber19-all.xml", "amber19/opc.xml"), "tip4pew", 4.0, PROTEIN[1:]),
-    "charmm36": Field(("charmm36.xml", "charmm36/water.xml"), "tip3p", 4.0, PROTEIN[:3]),
-    "charmm36_2024": Field(("charmm36_2024.xml", "charmm36_2024/water.xml"), "tip3p", 4.0, PROTEIN[2:3]),
-    "amber14, OBC2": Field(("amber14-all.xml", "implicit/obc2.xml"), None, 30.0, (*PROTEIN[:2], PROTEIN[3])),
-    "amber14, GBn2": Field(("amber14-all.xml", "implicit/gbn2.xml"), None, 30.0, (*PROTEIN[:2], PROTEIN[3])),
+    "amber14, TIP3P-FB": Field(("amber14-all.xml", "amber14/tip3pfb.xml"), "tip3p", 6.0, PROTEIN),
+    "amber19, OPC": Field(("amber19-all.xml", "amber19/opc.xml"), "tip4pew", 6.0, PROTEIN[1:]),
+    "charmm36": Field(("charmm36.xml", "charmm36/water.xml"), "tip3p", 6.0, PROTEIN[:3]),
+    "charmm36_2024": Field(("charmm36_2024.xml", "charmm36_2024/water.xml"), "tip3p", 6.0, PROTEIN[2:3]),
+    "amber14, OBC2": Field(("amber14-all.xml", "implicit/obc2.xml"), None, 20.0, (*PROTEIN[:2], PROTEIN[3])),
+    "amber14, GBn2": Field(("amber14-all.xml", "implicit/gbn2.xml"), None, 20.0, (*PROTEIN[:2], PROTEIN[3])),
     "TIP3P-FB": waters("amber14/tip3pfb.xml", "tip3p"),
     "SPC/E": waters("amber14/spce.xml", "spce"),
     "TIP4P-Ew": waters("amber14/tip4pew.xml", "tip4pew"),
