@@ -102,8 +102,8 @@ CASES = {
     **cases("flexible", "AlanineDipeptideVacuum", "AlanineDipeptideImplicit", "TolueneVacuum", "MethanolBox",
             label=", flexible", **UNCONSTRAINED),
     **cases("constrained", "AlanineDipeptideVacuum", "AlchemicalAlanineDipeptide", "AlanineDipeptideImplicit",
-            "TolueneVacuum", "TolueneImplicitOBC2", "TolueneImplicitGBn2", "HostGuestVacuum", "HostGuestImplicitOBC2", "MethanolBox",
-            "MolecularIdealGas"),
+            "TolueneVacuum", "TolueneImplicitOBC2", "TolueneImplicitGBn2", "HostGuestVacuum", "HostGuestImplicitOBC2",
+            "MethanolBox", "MolecularIdealGas"),
     **cases("constrained, large", "AlanineDipeptideExplicit", "HostGuestExplicit", "DNADodecamerExplicit",
             "DHFRExplicit", "LysozymeImplicit", "SrcImplicit", large=True),
 }
