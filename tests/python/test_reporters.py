@@ -1,0 +1,168 @@
+"""What reporters write of a run with these integrators, other programs read: positions, times and boxes."""
+
+import numpy as np
+import openmm
+import pytest
+from openmm import app, unit
+
+from conftest import FORCE_FIELD, GAS_CONSTANT, INTEGRATORS, create, positions_of, velocities_of, water_cluster
+from openmmstiff import (ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyLangevinIntegrator, SpookIntegrator,
+                         ZhangSkeelLangevinIntegrator)
+
+mdtraj = pytest.importorskip("mdtraj")
+
+INTERVAL, FRAMES, STEP = 4, 5, 0.002
+EDGE = 2.0  # nm
+PLATFORM = openmm.Platform.getPlatform("Reference")
+SAMPLED = [MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, ImpulseLangevinIntegrator, SpookIntegrator]
+
+
+def simulate(cls, barostat=False):
+    """A Simulation of 8 waters in a box, whose edges a barostat changes: flexible, or rigid for SPOOK."""
+    topology, positions = water_cluster(8)
+    topology.setPeriodicBoxVectors(EDGE*np.eye(3)*unit.nanometer)
+    system = FORCE_FIELD.createSystem(topology, nonbondedMethod=app.CutoffPeriodic, nonbondedCutoff=0.9*unit.nanometer,
+                                      rigidWater=cls is SpookIntegrator)
+    topology.setPeriodicBoxVectors(None)    # shared with other tests
+    if barostat:
+        system.addForce(openmm.MonteCarloBarostat(100, 300, 3))
+    if not issubclass(cls, LangevinThermostat):
+        system.addForce(openmm.AndersenThermostat(300, 1))
+    integrator = create(cls, STEP)
+    integrator.setConstraintTolerance(1e-6)
+    simulation = app.Simulation(topology, system, integrator, PLATFORM)
+    simulation.context.setPositions(positions)
+    simulation.minimizeEnergy(maxIterations=50)
+    simulation.context.setVelocitiesToTemperature(300, 1)
+    return simulation
+
+
+class Frames:
+    """A reporter that keeps what the others are to write: positions [nm], box edges [nm], times [ps]."""
+
+    def __init__(self):
+        self.positions, self.edges, self.times = [], [], []
+
+    def describeNextReport(self, simulation):
+        return {"steps": INTERVAL - simulation.currentStep % INTERVAL, "periodic": False, "include": ["positions"]}
+
+    def report(self, simulation, state):
+        self.positions.append(state.getPositions(asNumpy=True).value_in_unit(unit.nanometer))
+        self.edges.append(np.diag(state.getPeriodicBoxVectors(asNumpy=True).value_in_unit(unit.nanometer)))
+        self.times.append(state.getTime().value_in_unit(unit.picosecond))
+
+
+# Each trajectory's reporter, the error of its positions [nm] (half of the last digit that is written, or single
+# precision of Angstroms), and whether it knows the box of each frame.
+FORMATS = {
+    "dcd": (lambda path: app.DCDReporter(path, INTERVAL, enforcePeriodicBox=False), 3e-7, True),
+    "xtc": (lambda path: app.XTCReporter(path, INTERVAL, enforcePeriodicBox=False), 5.1e-4, True),
+    "pdb": (lambda path: app.PDBReporter(path, INTERVAL, enforcePeriodicBox=False), 5.1e-5, False),
+    "cif": (lambda path: app.PDBxReporter(path, INTERVAL, enforcePeriodicBox=False), 5.1e-6, False),
+    "nc": (lambda path: mdtraj.reporters.NetCDFReporter(path, INTERVAL), 3e-7, True),
+    "h5": (lambda path: mdtraj.reporters.HDF5Reporter(path, INTERVAL, velocities=True), 3e-7, True),
+}
+
+
+@pytest.fixture(scope="module", params=SAMPLED)
+def run(request, tmp_path_factory):
+    """A folder with all trajectories of a run, and its Frames."""
+    folder = tmp_path_factory.mktemp("trajectories")
+    simulation, frames = simulate(request.param, barostat=True), Frames()
+    simulation.topology.setPeriodicBoxVectors(EDGE*np.eye(3)*unit.nanometer)
+    app.PDBFile.writeFile(simulation.topology, positions_of(simulation.context)*unit.nanometer,
+                          str(folder/"topology.pdb"))
+    reporters = []
+    for suffix, (make, _, _) in FORMATS.items():
+        if suffix == "h5" and not has_tables():
+            continue
+        reporters.append(make(str(folder/f"run.{suffix}")))
+    simulation.reporters.extend([*reporters, frames])
+    simulation.step(INTERVAL*FRAMES)
+    simulation.topology.setPeriodicBoxVectors(None)
+    simulation.reporters.clear()
+    for reporter in reporters:
+        if hasattr(reporter, "close"):
+            reporter.close()
+    reporters.clear()
+    assert len(np.unique(np.round(frames.edges, 6))) > 1, "the barostat has changed the box"
+    return folder, frames
+
+
+def has_tables():
+    try:
+        import tables  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_mdtraj_reads_what_was_written(run, suffix):
+    folder, frames = run
+    path = folder/f"run.{suffix}"
+    if not path.exists():
+        pytest.skip("no PyTables")
+    own = suffix in ("pdb", "cif", "h5")
+    trajectory = mdtraj.load(str(path), **{} if own else {"top": str(folder/"topology.pdb")})
+    _, error, boxes = FORMATS[suffix]
+    assert trajectory.xyz.shape == (FRAMES, 24, 3)
+    assert np.abs(trajectory.xyz - frames.positions).max() < error
+    if boxes:
+        assert np.abs(trajectory.unitcell_lengths - frames.edges).max() < max(error, 1e-6)
+    if suffix in ("xtc", "nc", "h5"):
+        assert np.asarray(trajectory.time) == pytest.approx(np.array(frames.times), rel=1e-5)
+    # The geometry is that of water: nothing was shuffled or scaled.
+    lengths = mdtraj.compute_distances(trajectory, [(3*i, 3*i + 1) for i in range(8)], periodic=False)
+    assert np.abs(lengths - 0.096).max() < 0.02
+
+
+@pytest.mark.parametrize("suffix", ["dcd", "xtc", "pdb", "nc"])
+def test_mdanalysis_reads_what_was_written(run, suffix):
+    """In Angstroms; the times of DCD files too."""
+    analysis = pytest.importorskip("MDAnalysis")
+    folder, frames = run
+    universe = analysis.Universe(str(folder/"topology.pdb"), str(folder/f"run.{suffix}"))
+    _, error, boxes = FORMATS[suffix]
+    found = [(frame.positions.copy(), np.copy(frame.dimensions), frame.time) for frame in universe.trajectory]
+    assert len(found) == FRAMES
+    for (positions, box, time), expected, edges, at in zip(found, frames.positions, frames.edges, frames.times):
+        assert np.abs(positions/10 - expected).max() < error
+        if boxes:
+            assert np.abs(box[:3]/10 - edges).max() < max(error, 1e-6)
+        if suffix in ("xtc", "nc"):
+            assert time == pytest.approx(at, rel=1e-5)
+    if suffix == "dcd":
+        assert universe.trajectory.dt == pytest.approx(INTERVAL*STEP, rel=1e-5)
+
+
+@pytest.mark.parametrize("cls", [cls for cls in INTEGRATORS if cls.__name__ != "HMMIntegrator"])
+def test_the_reported_temperature_counts_the_degrees_of_freedom(cls, tmp_path):
+    simulation = simulate(cls)
+    simulation.reporters.append(app.StateDataReporter(str(tmp_path/"table.csv"), 10, temperature=True,
+                                                      kineticEnergy=True, time=True))
+    simulation.step(30)
+    table = np.loadtxt(tmp_path/"table.csv", delimiter=",")
+    degrees = 72 - 3 - simulation.system.getNumConstraints()
+    assert table[:, 0] == pytest.approx([0.02, 0.04, 0.06])
+    assert table[:, 2] == pytest.approx(2*table[:, 1]/(degrees*GAS_CONSTANT), rel=1e-6)
+
+
+@pytest.mark.parametrize("cls", SAMPLED)
+@pytest.mark.parametrize("asState", [False, True], ids=["checkpoint", "state"])
+def test_a_run_goes_on_from_what_the_checkpoint_reporter_has_written(cls, asState, tmp_path):
+    """Without noise it goes on exactly (a State knows nothing of random numbers)."""
+    first, second = simulate(cls), simulate(cls)
+    for simulation in first, second:
+        if issubclass(cls, LangevinThermostat):
+            simulation.integrator.setFriction(0)
+        else:
+            simulation.context.setParameter(openmm.AndersenThermostat.CollisionFrequency(), 0)
+    path = str(tmp_path/"run.checkpoint")
+    first.reporters.append(app.CheckpointReporter(path, 20, writeState=asState))
+    first.step(25)
+    second.loadState(path) if asState else second.loadCheckpoint(path)
+    assert second.currentStep == 20
+    second.step(5)
+    assert np.abs(positions_of(first.context) - positions_of(second.context)).max() < 1e-12
+    assert np.abs(velocities_of(first.context) - velocities_of(second.context)).max() < 1e-9

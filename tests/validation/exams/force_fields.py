@@ -1,0 +1,266 @@
+"""Force fields of OpenMM from a PDB file to a run: proteins, implicit solvents, waters with virtual sites, a membrane.
+
+Each System is made by app.ForceField with the options that users choose, and run by the integrators that are for it
+at their recommended steps, at constant volume and at constant pressure. The claims: a run ends, its kinetic
+temperature is the bath's, and its density is LangevinMiddle's.
+"""
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import openmm as mm
+from openmm import app, unit
+from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator,
+                         ZhangSkeelLangevinIntegrator)
+from openmmstiff.sampling import blockedError, sample
+
+from exam import FAILURES, Claim, Exam, Results, Settings, Table
+
+TEMPERATURE, FRICTION, COLLISIONS, PRESSURE = 300.0, 3.0, 5.0, 1.0     # K, 1/ps, 1/ps, bar
+CUTOFF = 0.9                    # nm
+WARMING, SETTLING = 4.0, 1.5    # ps: LangevinMiddle from the minimum; then each integrator
+INTERVAL = 0.05                 # ps between samples
+BAROSTAT_INTERVAL = 0.05        # ps
+TOLERANCE = 0.015               # of the temperature
+ERRORS = 4                      # of eight blocks: exceeded by chance by one run in 200
+DENSITY_TOLERANCE = 0.02        # of runs that are too short to tell densities better
+RESIDUES = 4                    # of villin
+DALTONS_PER_NM3 = 1.66054e-3    # g/cm^3
+DATA = Path(app.__file__).parent / "data"
+LABELS = {"middle": "LangevinMiddle", "masspenalty": "mass penalty", "zhangskeel": "Zhang-Skeel",
+          "impulse": "projected impulse", "spook": "SPOOK"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user says of bonds and masses, and the steps that go with it [fs]."""
+    steps: dict[str, float]
+    constraints: str | None = None
+    rigid: bool = False
+    hydrogen: float | None = None   # dalton
+    pressure: bool = False
+
+
+OPTIONS = {
+    "flexible": Options({"masspenalty": 6, "zhangskeel": 2, "impulse": 4}),
+    "HBonds": Options({"masspenalty": 6, "spook": 1}, "HBonds", True),
+    "HBonds, H of 4 dalton": Options({"middle": 4, "masspenalty": 8}, "HBonds", True, 4.0, pressure=True),
+    "AllBonds, H of 1.5 dalton": Options({"middle": 2, "masspenalty": 6}, "AllBonds", True, 1.5),
+    "rigid water": Options({"middle": 2, "masspenalty": 6}, None, True, None, pressure=True),
+    "rigid water, SPOOK": Options({"spook": 2}, None, True),
+}
+PROTEIN = ("flexible", "HBonds", "HBonds, H of 4 dalton", "AllBonds, H of 1.5 dalton")
+
+
+@dataclass(frozen=True)
+class Field:
+    """Files of a force field, a model for the places of waters, and the options it is tried with."""
+    files: tuple[str, ...]
+    water: str | None       # None: no water
+    ps: float
+    options: tuple[str, ...]
+
+
+def waters(file: str, model: str) -> Field:
+    return Field((file,), model, 6.0, ("rigid water", "rigid water, SPOOK"))
+
+
+FIELDS = {
+    "amber14, TIP3P-FB": Field(("amber14-all.xml", "amber14/tip3pfb.xml"), "tip3p", 6.0, PROTEIN),
+    "amber19, OPC": Field(("amber19-all.xml", "amber19/opc.xml"), "tip4pew", 6.0, PROTEIN[1:]),
+    "charmm36": Field(("charmm36.xml", "charmm36/water.xml"), "tip3p", 6.0, PROTEIN[:3]),
+    "charmm36_2024": Field(("charmm36_2024.xml", "charmm36_2024/water.xml"), "tip3p", 6.0, PROTEIN[2:3]),
+    "amber14, OBC2": Field(("amber14-all.xml", "implicit/obc2.xml"), None, 20.0, (*PROTEIN[:2], PROTEIN[3])),
+    "amber14, GBn2": Field(("amber14-all.xml", "implicit/gbn2.xml"), None, 20.0, (*PROTEIN[:2], PROTEIN[3])),
+    "TIP3P-FB": waters("amber14/tip3pfb.xml", "tip3p"),
+    "SPC/E": waters("amber14/spce.xml", "spce"),
+    "TIP4P-Ew": waters("amber14/tip4pew.xml", "tip4pew"),
+    "OPC": waters("amber14/opc.xml", "tip4pew"),
+    "TIP5P": waters("tip5p.xml", "tip5p"),
+}
+MEMBRANE, MEMBRANE_STEPS = "amber14, POPC membrane", 60
+
+
+def read_peptide() -> tuple[app.Topology, unit.Quantity]:
+    """The first residues of villin; the nitrogen that follows becomes the oxygen that ends the chain."""
+    pdb = app.PDBFile(str(DATA / "test.pdb"))
+    residues = list(pdb.topology.residues())
+    modeller = app.Modeller(pdb.topology, pdb.positions)
+    modeller.delete(residues[RESIDUES:])
+    *_, last = modeller.topology.residues()
+    oxygen = modeller.topology.addAtom("OXT", app.element.oxygen, last)
+    modeller.topology.addBond(next(atom for atom in last.atoms() if atom.name == "C"), oxygen)
+    nitrogen = next(atom for atom in residues[RESIDUES].atoms() if atom.name == "N")
+    positions = [*modeller.positions.value_in_unit(unit.nanometer),
+                 pdb.positions[nitrogen.index].value_in_unit(unit.nanometer)]
+    return modeller.topology, positions * unit.nanometer
+
+
+def build(name: str, options: Options) -> tuple[app.Topology, mm.System, unit.Quantity]:
+    """Waters alone, or the peptide with or without them."""
+    field = FIELDS[name]
+    alone = "rigid water" in field.options
+    modeller = app.Modeller(app.Topology(), [] * unit.nanometer) if alone else app.Modeller(*read_peptide())
+    arguments = {}
+    if field.water:
+        # Places of waters do not depend on the force field of the protein, and CHARMM's takes minutes.
+        places = app.ForceField("amber14-all.xml", "amber14/tip4pew.xml" if field.water == "tip4pew" else
+                                "tip5p.xml" if field.water == "tip5p" else "amber14/tip3p.xml")
+        modeller.addSolvent(places, model=field.water, boxSize=[2.0 if alone else 2.3] * 3 * unit.nanometer)
+        arguments = {"nonbondedMethod": app.PME, "nonbondedCutoff": CUTOFF * unit.nanometer}
+    constraints = getattr(app, options.constraints) if options.constraints else None
+    system = app.ForceField(*field.files).createSystem(
+        modeller.topology, constraints=constraints, rigidWater=options.rigid, hydrogenMass=options.hydrogen,
+        **arguments)
+    return modeller.topology, system, modeller.positions
+
+
+def make_integrator(method: str, system: mm.System, step: float, seed: int) -> mm.Integrator:
+    """An integrator as its page recommends it for the System, to which it may add its thermostat."""
+    if method == "spook":
+        thermostat = mm.AndersenThermostat(TEMPERATURE, COLLISIONS)
+        thermostat.setRandomNumberSeed(seed)
+        system.addForce(thermostat)
+        return SpookIntegrator(step)
+    classes = {"middle": mm.LangevinMiddleIntegrator, "masspenalty": MassPenaltyLangevinIntegrator,
+               "zhangskeel": ZhangSkeelLangevinIntegrator, "impulse": ImpulseLangevinIntegrator}
+    integrator = classes[method](TEMPERATURE, FRICTION, step)
+    integrator.setRandomNumberSeed(seed)
+    return integrator
+
+
+def warm(system: mm.System, positions, seed: int, settings: Settings) -> mm.State:
+    """From the minimum, by LangevinMiddle with a large friction and a small step."""
+    integrator = mm.LangevinMiddleIntegrator(TEMPERATURE, 10, 0.001)
+    integrator.setRandomNumberSeed(seed)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
+    context.setPositions(positions)
+    context.computeVirtualSites()
+    mm.LocalEnergyMinimizer.minimize(context, 10, 100)
+    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    integrator.step(settings.steps(WARMING, 0.001))
+    return context.getState(positions=True)
+
+
+def follow(method: str, system: mm.System, start: mm.State, step: float, ps: float, pressure: bool, seed: int,
+           settings: Settings) -> dict:
+    """Temperatures and volumes in time."""
+    system = deepcopy(system)
+    if pressure:
+        system.addForce(mm.MonteCarloBarostat(PRESSURE, TEMPERATURE, max(1, round(BAROSTAT_INTERVAL / step))))
+    integrator = make_integrator(method, system, step, seed)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
+    context.setPositions(start.getPositions())
+    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    integrator.step(settings.steps(SETTLING, step))
+    interval = max(1, round(INTERVAL / step))
+    samples = sample(context, interval, settings.steps(ps, interval * step), observe=lambda state: {
+        "volume": state.getPeriodicBoxVolume().value_in_unit(unit.nanometer**3)})
+    return {"temperature": samples.temperature, "volume": samples.observed["volume"]}
+
+
+def make(name: str, option: str, settings: Settings) -> dict:
+    """All methods on a System, which may take longer to make than to run."""
+    options = OPTIONS[option]
+    seed = 100 * settings.seed + list(FIELDS).index(name)
+    _, system, positions = build(name, options)
+    mass = sum(system.getParticleMass(i)._value for i in range(system.getNumParticles()))
+    start = warm(system, positions, seed, settings)
+    found = {"atoms": system.getNumParticles(), "mass": mass}
+    pressure = options.pressure and FIELDS[name].water is not None
+    for method, step in options.steps.items():
+        try:
+            series = follow(method, system, start, step / 1000, FIELDS[name].ps, pressure, seed, settings)
+        except FAILURES as error:
+            series = {"failure": str(error).split("\n")[0]}
+        found |= {f"{method} {key}": value for key, value in series.items()}
+    return found
+
+
+def make_membrane(settings: Settings) -> dict:
+    """OpenMM's patch of 128 lipids in water: a few steps with the barostat of membranes."""
+    pdb = app.PDBFile(str(DATA / "POPC.pdb"))
+    system = app.ForceField("amber14-all.xml", "amber14/tip3p.xml").createSystem(
+        pdb.topology, nonbondedMethod=app.PME, nonbondedCutoff=CUTOFF * unit.nanometer, constraints=app.HBonds)
+    barostat = mm.MonteCarloMembraneBarostat(
+        PRESSURE, 0, TEMPERATURE, mm.MonteCarloMembraneBarostat.XYIsotropic, mm.MonteCarloMembraneBarostat.ZFree, 10)
+    system.addForce(barostat)
+    integrator = MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION, 0.006)
+    integrator.setRandomNumberSeed(settings.seed)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
+    context.setPositions(pdb.positions)
+    mm.LocalEnergyMinimizer.minimize(context, 10, 20)
+    context.setVelocitiesToTemperature(TEMPERATURE, settings.seed)
+    samples = sample(context, 10, MEMBRANE_STEPS // 10)
+    return {"atoms": system.getNumParticles(), "masspenalty temperature": samples.temperature}
+
+
+def run_name(name: str, option: str) -> str:
+    return f"{name}-{option}".replace(", ", "-").replace(" ", "_").replace("/", "")
+
+
+def runs(settings: Settings) -> dict[str, partial]:
+    return {run_name(name, option): partial(make, name, option, settings)
+            for name, field in FIELDS.items() for option in field.options} | {
+        "membrane": partial(make_membrane, settings)}
+
+
+def density(found: dict, method: str) -> tuple[float, float]:
+    """With its error, in g/cm^3."""
+    series = DALTONS_PER_NM3 * found["mass"] / found[f"{method} volume"]
+    return series.mean(), blockedError(series)
+
+
+def claims(found: dict, label: str, options: Options, pressure: bool) -> Iterator[Claim]:
+    for method, step in options.steps.items():
+        text = f"{label}, {LABELS[method]} {step:g} fs"
+        if f"{method} failure" in found:
+            yield Claim.true(f"{text}: runs to its end", False, found[f"{method} failure"])
+            continue
+        series = found[f"{method} temperature"]
+        error = blockedError(series)
+        yield Claim(f"{text}: temperature, K", series.mean(), TEMPERATURE, error,
+                    max(ERRORS * error, TOLERANCE * TEMPERATURE), decided=True)
+        yield Claim.true(f"{text}: its error is small enough to tell", error < 0.03 * TEMPERATURE, f"{error:.1f} K")
+        if pressure and method != "middle" and "middle failure" not in found:
+            (value, error), (expected, other) = density(found, method), density(found, "middle")
+            error = float(np.hypot(error, other))
+            yield Claim(f"{text}: density, g/cm^3", value, expected, error,
+                        max(ERRORS * error, DENSITY_TOLERANCE * expected), decided=True)
+
+
+def cell(found: dict, method: str, options: Options, pressure: bool) -> str:
+    """What the table shows of a method."""
+    if method not in options.steps:
+        return ""
+    step = f"{options.steps[method]:g} fs: "
+    if f"{method} failure" in found:
+        return step + found[f"{method} failure"]
+    series = found[f"{method} temperature"]
+    text = f"{step}{series.mean():.1f} +- {blockedError(series):.1f}"
+    return text + ("; {:.3f} +- {:.3f}".format(*density(found, method)) if pressure else "")
+
+
+def report(results: Results) -> Iterator[Claim | Table]:
+    rows = []
+    for name, field in FIELDS.items():
+        for option in field.options:
+            options, found = OPTIONS[option], results[run_name(name, option)]
+            pressure = options.pressure and field.water is not None
+            if "failure" in found:
+                yield Claim.true(f"{name}, {option}: the System is made", False, found["failure"])
+                continue
+            rows.append([name, option.removesuffix(", SPOOK"), f"{found['atoms']:,}", "NPT" if pressure else "NVT",
+                         *(cell(found, method, options, pressure) for method in LABELS)])
+            yield from claims(found, f"{name}, {option}", options, pressure)
+    yield Table(f"Temperature, K, with a bath of {TEMPERATURE:g} K; NPT: density, g/cm^3",
+                ["force field", "bonds", "atoms", "ensemble", *LABELS.values()], rows)
+    membrane = results["membrane"]
+    yield Claim.true(f"{MEMBRANE}: runs with its barostat", "failure" not in membrane and
+                     bool(np.isfinite(membrane["masspenalty temperature"]).all()), membrane.get("failure", ""))
+
+
+EXAM = Exam("force-fields", "OpenMM's force fields, from a PDB file to a run", runs, report)

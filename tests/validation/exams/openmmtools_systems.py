@@ -1,0 +1,247 @@
+"""OpenMMTools' test systems: each integrator at the step that its page recommends, or the error that refuses it.
+
+The claims: a run ends, and its kinetic temperature is the bath's. The steps are those of the integrators' pages for
+water and for molecules with hydrogens, and a quarter or less of the fastest period for the rest. What a class of
+openmmtools.testsystems is not used for is said beside it.
+"""
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import openmm as mm
+from openmm import unit
+from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator,
+                         ZhangSkeelLangevinIntegrator, penalizeConstraints)
+from openmmstiff.sampling import blockedError, countFreedom, sample
+
+from exam import Claim, Exam, Results, Settings, Table, each
+
+TEMPERATURE, FRICTION = 300.0, 3.0  # K, 1/ps
+COLLISIONS = 5.0                    # 1/ps, of the AndersenThermostat that SPOOK needs
+SPRING_PERIOD = 0.004               # ps, of the springs that replace constraints
+TOLERANCE = 0.015                   # of the temperature, at the recommended steps
+ERRORS = 4                          # of eight blocks: exceeded by chance by one run in 200
+ERROR = 0.01                        # of the temperature, that runs are long enough for
+MOST_STEPS, LEAST_TIME = 50_000, 6.0   # of a run; ps
+SETTLING = 4.0                      # ps, of small Systems
+INTERVAL = 0.05                     # ps between samples, or a step
+LARGE_STEPS = 100                   # of Systems that take too long for a temperature
+
+REFUSED = "Remove the constraints of this molecule"
+NOTHING_STIFF, NO_CONSTRAINTS = "nothing is stiff", "no constraints"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Systems that take the same steps."""
+    steps: dict[str, float]     # fs, by the methods that are for them
+    others: dict[str, str]      # why the other methods are not
+
+
+RIGID = {"impulse": NOTHING_STIFF}
+FLEXIBLE = {"spook": NO_CONSTRAINTS}
+KINDS = {
+    "flexible water": Kind({"middle": 1, "masspenalty": 8, "zhangskeel": 2, "impulse": 4}, FLEXIBLE),
+    "rigid water": Kind({"middle": 2, "masspenalty": 8, "zhangskeel": 2, "spook": 2}, RIGID),
+    "rigid water, changed": Kind({"middle": 2, "masspenalty": 8, "spook": 2},
+                                 RIGID | {"zhangskeel": "springs may fail where water has no charges or soft cores"}),
+    "rigid water, more sites": Kind({"middle": 2, "masspenalty": 6, "spook": 2},
+                                    RIGID | {"zhangskeel": "as WaterBox"}),
+    "flexible": Kind({"middle": 1, "masspenalty": 6, "zhangskeel": 2, "impulse": 4}, FLEXIBLE),
+    # The Zhang-Skeel and impulse methods are tried, and have to refuse.
+    "constrained": Kind({"middle": 2, "masspenalty": 6, "spook": 1, "zhangskeel": 2, "impulse": 4}, {}),
+    "constrained, large": Kind({"middle": 2, "masspenalty": 6},
+                               dict.fromkeys(("zhangskeel", "impulse", "spook"), "as AlanineDipeptideVacuum")),
+    "points": Kind({"middle": 10, "masspenalty": 10},
+                   FLEXIBLE | {"zhangskeel": NOTHING_STIFF, "impulse": NOTHING_STIFF}),
+    "ions": Kind({"middle": 2, "masspenalty": 2},
+                 FLEXIBLE | {"zhangskeel": NOTHING_STIFF, "impulse": NOTHING_STIFF}),
+    "springs": Kind({"middle": 4, "masspenalty": 8, "zhangskeel": 4, "impulse": 4}, FLEXIBLE),
+    "rods": Kind({"middle": 4, "masspenalty": 8, "spook": 1}, RIGID | {"zhangskeel": NOTHING_STIFF}),
+}
+REFUSING = {("constrained", "zhangskeel"), ("constrained", "impulse")}
+LABELS = {"middle": "LangevinMiddle", "masspenalty": "mass penalty", "zhangskeel": "Zhang-Skeel",
+          "impulse": "projected impulse", "spook": "SPOOK"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A class of openmmtools.testsystems with its arguments."""
+    kind: str
+    cls: str
+    arguments: dict = field(default_factory=dict)
+    large: bool = False     # a temperature takes too long, or ions to find each other: does it run?
+
+
+SMALL_BOX = {"box_edge": 2.0 * unit.nanometer, "cutoff": 0.9 * unit.nanometer}
+UNCONSTRAINED = {"constraints": None}
+
+
+def cases(kind: str, *names: str, large: bool = False, label: str = "", **arguments) -> dict[str, Case]:
+    return {name + label: Case(kind, name, arguments, large) for name in names}
+
+
+CASES = {
+    **cases("points", "CustomExternalForcesTestSystem", "HarmonicOscillator", "PowerOscillator",
+            "HarmonicOscillatorArray", "LennardJonesPair", "LennardJonesCluster", "LennardJonesFluid",
+            "LennardJonesGrid",
+            "CustomLennardJonesFluidMixture", "WCAFluid", "DoubleWellDimer_WCAFluid", "DoubleWellChain_WCAFluid",
+            "IdealGas"),
+    **cases("ions", "SodiumChlorideCrystal", "CustomGBForceSystem", large=True),
+    **cases("springs", "Diatom", "DiatomicFluid", "DipolarFluid"),
+    **cases("rods", "Diatom", label=", constrained", constraint=True),
+    **cases("rods", "ConstrainedDiatomicFluid", "ConstrainedDipolarFluid", "ConstraintCoupledHarmonicOscillator"),
+    **cases("flexible water", "FlexibleWaterBox", "FlexibleDischargedWaterBox", **SMALL_BOX),
+    **cases("flexible water", "WaterCluster", label=", flexible", constrained=False),
+    **cases("rigid water", "WaterCluster"),
+    **cases("rigid water", "WaterBox", **SMALL_BOX),
+    **cases("rigid water, changed", "DischargedWaterBox", "DischargedWaterBoxHsites", "AlchemicalWaterBox",
+            **SMALL_BOX),
+    **cases("rigid water, more sites", "FourSiteWaterBox", "FiveSiteWaterBox", **SMALL_BOX),
+    **cases("flexible", "AlanineDipeptideVacuum", "AlanineDipeptideImplicit", "TolueneVacuum", "MethanolBox",
+            label=", flexible", **UNCONSTRAINED),
+    **cases("constrained", "AlanineDipeptideVacuum", "AlchemicalAlanineDipeptide", "AlanineDipeptideImplicit",
+            "TolueneVacuum", "TolueneImplicitOBC2", "TolueneImplicitGBn2", "HostGuestVacuum", "HostGuestImplicitOBC2",
+            "MethanolBox", "MolecularIdealGas"),
+    **cases("constrained, large", "AlanineDipeptideExplicit", "HostGuestExplicit", "DNADodecamerExplicit",
+            "DHFRExplicit", "SrcImplicit", large=True),
+}
+SAME = {"DiatomicFluid": ["UnconstrainedDiatomicFluid"], "DipolarFluid": ["UnconstrainedDipolarFluid"],
+        "LennardJonesFluid": ["LennardJonesFluidTruncated", "LennardJonesFluidSwitched"],
+        "FlexibleWaterBox": ["FlexibleReactionFieldWaterBox", "FlexiblePMEWaterBox"], "WaterBox": ["PMEWaterBox"],
+        "TolueneImplicitGBn2": ["TolueneImplicit", "TolueneImplicitHCT", "TolueneImplicitOBC1", "TolueneImplicitGBn"],
+        "HostGuestImplicitOBC2": ["HostGuestImplicit", "HostGuestImplicitHCT", "HostGuestImplicitOBC1",
+                                  "HostGuestImplicitGBn", "HostGuestImplicitGBn2"]}
+LEFT_OUT = {"LysozymeImplicit": "2,621 atoms in a CustomGBForce without a cutoff: too slow on a processor",
+            "GiantFlexibleWaterBox": "12,255 atoms, like FlexibleWaterBox",
+            "GiantFlexibleDischargedWaterBox": "like FlexibleDischargedWaterBox",
+            "SrcExplicit": "56,627 atoms", "SrcExplicitReactionField": "56,627 atoms",
+            "AMOEBAIonBox": "a step takes too long with AMOEBA on a processor",
+            "AMOEBAProteinBox": "24,316 atoms with AMOEBA"}
+
+
+def derived_classes(cls: type) -> Iterator[type]:
+    for derived in cls.__subclasses__():
+        yield derived
+        yield from derived_classes(derived)
+
+
+def list_names() -> dict:
+    """The names of all test systems that OpenMMTools has."""
+    from openmmtools import testsystems
+    return {"names": np.array(sorted(cls.__name__ for cls in derived_classes(testsystems.TestSystem)))}
+
+
+def make_integrator(method: str, system: mm.System, step: float, seed: int) -> mm.Integrator:
+    """An integrator as its page recommends it for the System, to which it may add its thermostat."""
+    if method == "spook":
+        thermostat = mm.AndersenThermostat(TEMPERATURE, COLLISIONS)
+        thermostat.setRandomNumberSeed(seed)
+        system.addForce(thermostat)
+        return SpookIntegrator(step)
+    classes: dict[str, Callable[..., mm.Integrator]] = {
+        "middle": mm.LangevinMiddleIntegrator, "masspenalty": MassPenaltyLangevinIntegrator,
+        "zhangskeel": ZhangSkeelLangevinIntegrator, "impulse": ImpulseLangevinIntegrator}
+    integrator = classes[method](TEMPERATURE, FRICTION, step)
+    integrator.setRandomNumberSeed(seed)
+    return integrator
+
+
+def put_springs(system: mm.System, integrator: ZhangSkeelLangevinIntegrator):
+    """Springs in the place of the constraints, which stay as cold as constraints are."""
+    penalizeConstraints(system, SPRING_PERIOD)
+    integrator.setThermalizeStiffModes(False)
+
+
+def make(name: str, method: str, settings: Settings) -> dict:
+    """The temperature in time; for a large System whatever there is after a few steps."""
+    from openmmtools import testsystems
+    case = CASES[name]
+    built = getattr(testsystems, case.cls)(**case.arguments)
+    system, platform = built.system, mm.Platform.getPlatform(settings.platform)
+    step = KINDS[case.kind].steps[method] / 1000
+    seed = 1000 * settings.seed + 10 * list(CASES).index(name) + list(LABELS).index(method)
+    integrator = make_integrator(method, system, step, seed)
+    if method == "zhangskeel" and case.kind == "rigid water":
+        put_springs(system, integrator)
+    context = mm.Context(system, integrator, platform)
+    context.setPositions(built.positions)
+    mm.LocalEnergyMinimizer.minimize(context, 10, 50 if case.large else 200)
+    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    freedom = countFreedom(system)
+    time = LARGE_STEPS * step if case.large else max(LEAST_TIME, 2 / (ERROR**2 * freedom * FRICTION))
+    steps = min(settings.steps(time, step), MOST_STEPS)
+    interval = max(1, round(INTERVAL / step))
+    integrator.step(1 if case.large else settings.steps(SETTLING, step))
+    samples = sample(context, interval, max(1, steps // interval))
+    return {"step": 1000 * step, "atoms": system.getNumParticles(), "temperature": samples.temperature}
+
+
+def attempt(name: str, method: str, settings: Settings) -> dict:
+    """What is said where an integrator refuses a System."""
+    try:
+        make(name, method, settings)
+    except mm.OpenMMException as error:
+        return {"refused": str(error).split("\n")[0]}
+    return {"refused": ""}
+
+
+def run_name(name: str, method: str) -> str:
+    return f"{name.replace(', ', '-')}-{method}"
+
+
+def runs(settings: Settings) -> dict[str, partial]:
+    return {"names": partial(list_names)} | {
+        run_name(name, method): partial(attempt if (case.kind, method) in REFUSING else make, name, method, settings)
+        for name, case in CASES.items() for method in KINDS[case.kind].steps}
+
+
+def claims(results: Results, case: Case, method: str, run: str) -> Iterator[Claim]:
+    if (case.kind, method) in REFUSING:
+        refused = results[run]["refused"]
+        yield Claim.true("is refused, with the remedy", REFUSED in refused, refused)
+        return
+    series = results[run]["temperature"]
+    if case.large:
+        yield Claim.true("runs, with finite energies", bool(np.isfinite(series).all()))
+        return
+    error = blockedError(series)
+    yield Claim("temperature, K", series.mean(), TEMPERATURE, error, max(ERRORS * error, TOLERANCE * TEMPERATURE),
+                decided=True)
+    yield Claim.true("its error is small enough to tell", error < 0.05 * TEMPERATURE, f"{error:.1f} K")
+
+
+def cell(results: Results, case: Case, method: str, run: str) -> str:
+    """What the table shows of a run."""
+    if method not in KINDS[case.kind].steps:
+        return KINDS[case.kind].others[method]
+    found = results[run]
+    if "failure" in found:
+        return f"fails: {found['failure']}"
+    if "refused" in found:
+        return "refused: constraints on stiff molecules" if REFUSED in found["refused"] else found["refused"]
+    if case.large:
+        return f"{found['step']:g} fs: runs"
+    return f"{found['step']:g} fs: {found['temperature'].mean():.1f} +- {blockedError(found['temperature']):.1f}"
+
+
+def report(results: Results) -> Iterator[Claim | Table]:
+    known = {case.cls for case in CASES.values()} | set(LEFT_OUT) | {name for same in SAME.values() for name in same}
+    base = {"WaterBox", "TestSystem"}
+    unsorted = set(results["names"]["names"]) ^ (known | base) - base
+    yield Claim.true("each test system is used, or there is a reason", not unsorted - base, ", ".join(sorted(unsorted)))
+    rows = [[name, f"{results[run_name(name, 'middle')].get('atoms', 0):,}",
+             *(cell(results, case, method, run_name(name, method)) for method in LABELS)]
+            for name, case in CASES.items()]
+    yield Table(f"Temperature, K, with a bath of {TEMPERATURE:g} K", ["system", "atoms", *LABELS.values()], rows)
+    yield Table("Left out, because they are the same Systems as others, or like them", ["system", "classes"],
+                [[name, ", ".join(same)] for name, same in SAME.items()])
+    yield Table("Left out", ["system", "why"], [list(item) for item in LEFT_OUT.items()])
+    for name, case in CASES.items():
+        for method in KINDS[case.kind].steps:
+            run = run_name(name, method)
+            yield from each([run], partial(claims, results, case, method))
+
+
+EXAM = Exam("openmmtools", "OpenMMTools' test systems, each integrator at its recommended step", runs, report)
