@@ -202,16 +202,7 @@ def must_recover(cls, name):
         name in ("stretched by 50 %", "10,000 K") and issubclass(cls, EVEN_BY_HALF))
 
 
-def case(molecules, cls, name):
-    """A case. Under forces of 3e17 kJ/mol/nm some fly apart, at 1e22 K and more, as OpenMM's own integrators do."""
-    explodes = molecules is Waters and name == "0.02 nm apart" and issubclass(
-        cls, (ZhangSkeelIntegrator, ImpulseIntegrator, HMMIntegrator))
-    return pytest.param(molecules, cls, name, id=f"{molecules.__name__}-{cls.__name__}-{name}", marks=[
-        pytest.mark.xfail(strict=True, reason="explodes without an error")] if explodes else [])
-
-
-@pytest.mark.parametrize("molecules, cls, name",
-                         [case(*each) for each in itertools.product((Waters, Methanol), STEPS, STARTS)])
+@pytest.mark.parametrize("molecules, cls, name", list(itertools.product((Waters, Methanol), STEPS, STARTS)))
 def test_it_recovers_or_stops_and_loses_nothing(molecules, cls, name):
     """The waters on the CPU platform, the methanol on Reference."""
     start = start_of(molecules, cls)
@@ -222,6 +213,8 @@ def test_it_recovers_or_stops_and_loses_nothing(molecules, cls, name):
     temperatures = run.advance(2.5 if isinstance(run.integrator, HAVE_HEAT_BATH) else 0.3)
     if name == "in one place":
         assert run.error
+    if molecules is Waters and name == "0.02 nm apart" and not isinstance(run.integrator, SpookIntegrator):
+        assert run.error    # forces of 3e17 kJ/mol/nm, by which OpenMM's own integrators fly apart at 1e22 K
     if must_recover(cls, name):
         assert not run.error
     if run.error:

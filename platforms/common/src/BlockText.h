@@ -1,6 +1,7 @@
 #ifndef STIFFCOMMON_BLOCK_TEXT_H_
 #define STIFFCOMMON_BLOCK_TEXT_H_
 
+#include "stiffcore/methods/Elementary.h"
 #include "stiffcore/rows/Rows.h"
 #include "stiffcore/trace/Traced.h"
 #include <array>
@@ -135,7 +136,7 @@ public:
     }
     void accelerate(int i, const Vector& velocity) {
         trace.add("velm[" + particle(i) + "] = make_mixed4(" + list(velocity) + ", " + declareVelocity(i) + ".w);");
-        requireFinite(i, velocity);
+        requirePossible(i, velocity);
     }
     /** Let the step fail unless a condition holds for the block, and unless its forces are finite. */
     void require(const Traced::Mask& condition) {
@@ -299,9 +300,10 @@ private:
     static std::string list(const Vector& value) {
         return value[0].describe() + ", " + value[1].describe() + ", " + value[2].describe();
     }
-    void requireFinite(int i, const Vector& velocity) {
+    void requirePossible(int i, const Vector& velocity) {
+        const double most = stiffcore::speedOfLight * stiffcore::speedOfLight;
         const Traced square = velocity.squaredNorm();
-        require(isFinite(square) & inRange, particle(i), VelocityFailed);
+        require(isFinite(square) & (square < Traced(most)) & inRange, particle(i), VelocityFailed);
     }
     void require(const Traced::Mask& condition, const std::string& index, FailureKind kind) {
         if (condition.isConstant())

@@ -29,7 +29,7 @@ public:
     /** Why a step has failed. */
     struct Failure {
         /// The particles of the block that could not be worked on, and whether forces were the reason; or none, and the
-        /// particle whose velocity is not finite.
+        /// particle whose velocity is not finite, or impossible.
         std::vector<int> block;
         bool forces = false;
         int particle = -1;

@@ -52,14 +52,14 @@ public:
             if (!known)
                 micro.average(integrator, true, accelerations);
             particles.kick(0.5 * H, accelerations);
-            particles.requireFiniteVelocities(className, H);
+            particles.requirePossibleVelocities(className, H);
             particles.constrainMotion(H, tolerance, [&] { particles.drift(H); });
             state.computeVirtualSites();
             micro.average(integrator, false, accelerations);
             particles.kick(0.5 * H, accelerations);
             if (integrator.getMacroMethod() == Integrator::RATTLE)
                 particles.constrainVelocities(tolerance);
-            particles.requireFiniteVelocities(className, H);
+            particles.requirePossibleVelocities(className, H);
         });
         lastStep.endsAt(state.positions(), dependencies);
         state.advanceTime(H);

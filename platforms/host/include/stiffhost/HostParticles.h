@@ -163,16 +163,24 @@ public:
         return energy;
     }
 
-    /** Throw an exception if a velocity, or its square, is not finite after a step. */
-    void requireFiniteVelocities(const std::string& className, double stepSize) const {
-        const int place = findNotFinite(state.velocities());
+    /** Throw an exception if forces are not finite. */
+    void requireFiniteForces(const std::string& className) const {
+        const int place = findNotFinite(state.forces());
+        if (place >= 0)
+            throw OpenMM::OpenMMException(className + ": the forces on particle " + std::to_string(place) +
+                                          " are not finite. Change the positions, or minimize the energy first");
+    }
+
+    /** Throw an exception if a velocity after a step is not finite, or impossible. */
+    void requirePossibleVelocities(const std::string& className, double stepSize) const {
+        const int place = findFasterThan(stiffcore::speedOfLight, state.velocities());
         if (place >= 0)
             refuseVelocity(place, className, stepSize);
     }
     [[noreturn]] static void refuseVelocity(int particle, const std::string& className, double stepSize) {
         std::stringstream message;
         message << className << ": the velocity of particle " << particle
-                << " is not finite, or its square is not, after a step of " << stepSize
+                << " is not finite, or beyond that of light, after a step of " << stepSize
                 << " ps. Use a smaller step size, or minimize the energy first."
                 << " The positions and velocities are those before the step";
         throw OpenMMStiff::StepFailure(message.str());

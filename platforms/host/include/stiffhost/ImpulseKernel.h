@@ -67,7 +67,7 @@ public:
             computeAccelerations(integrator);
             particles.kick(0.5 * h, accelerations);
             particles.constrainVelocities(tolerance);
-            particles.requireFiniteVelocities(className, h);
+            particles.requirePossibleVelocities(className, h);
         });
         lastStep.endsAt(state.positions(), dependencies);
         state.advanceTime(h);
@@ -91,7 +91,7 @@ public:
                 flow(0.5 * h, numMicroSteps / 2, h);
             });
             state.computeVirtualSites();
-            particles.requireFiniteVelocities(className, h);
+            particles.requirePossibleVelocities(className, h);
         });
         state.advanceTime(h);
     }

@@ -87,7 +87,7 @@ public:
             computeAccelerations();
             particles.kick(0.5 * h, accelerations, free);
             kickPairs(0.5 * h);
-            particles.requireFiniteVelocities(className, h);
+            particles.requirePossibleVelocities(className, h);
         });
         lastStep.endsAt(state.positions(), dependencies);
         velocities.areTied();
@@ -118,7 +118,7 @@ public:
                 });
             });
             state.computeVirtualSites();
-            particles.requireFiniteVelocities(className, h);
+            particles.requirePossibleVelocities(className, h);
         });
         velocities.areTied();
         state.advanceTime(h);
@@ -174,8 +174,8 @@ public:
             velocities.areTied();
         particles.requireFiniteState(className);
     }
-    void refuseBlock(const std::vector<int>& block, bool) const override {
-        refuseLengths(describeMolecule(block, particles.countMobile(block)));
+    void refuseBlock(const std::vector<int>& block, bool forces) const override {
+        refuse(describeMolecule(block, particles.countMobile(block)), forces);
     }
     void refuseVelocity(int particle) const override {
         particles.refuseVelocity(particle, className, integrator->getStepSize());
@@ -249,13 +249,15 @@ private:
             return succeeded;
         });
         if (!failed.empty())
-            refuseLengths(failed);
+            refuse(failed, findNotFinite(accelerations) >= 0);
     }
 
-    [[noreturn]] void refuseLengths(const std::string& molecule) const {
+    [[noreturn]] void refuse(const std::string& molecule, bool forces) const {
         std::stringstream message;
-        message << className << ": the bond lengths and constraints of " << molecule
-                << " cannot be solved for after a step of " << integrator->getStepSize()
+        message << className << ": the "
+                << (forces ? "forces on " + molecule + " are not finite in"
+                           : "bond lengths and constraints of " + molecule + " cannot be solved for after")
+                << " a step of " << integrator->getStepSize()
                 << " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
                    " before the step";
         throw OpenMMStiff::StepFailure(message.str());

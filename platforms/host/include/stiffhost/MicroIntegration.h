@@ -136,13 +136,13 @@ private:
 
     /** OpenMM would have its own words for positions that are not finite, without the reason. */
     void requireFiniteMotion(const Integrator& integrator) const {
-        const int place = findNotFinite(v);
+        const int place = findFasterThan(stiffcore::speedOfLight, v);
         if (place < 0)
             return;
         const double H = integrator.getStepSize(), h = microStep(integrator), window = weights.size() * h;
         std::stringstream message;
         message << className << ": while forces are averaged, the velocity of particle " << place
-                << " is not finite, or its square is not. At the frequency " << integrator.getFrequency()
+                << " is not finite, or beyond that of light. At the frequency " << integrator.getFrequency()
                 << "/ps the window is of " << window << " ps from theta = 0 on, in micro-steps of " << h << " ps, ";
         if (window >= H)
             message << "which is not short beside the macro-step of " << H

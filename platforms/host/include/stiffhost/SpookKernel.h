@@ -56,7 +56,7 @@ public:
             kick();
             particles.drift(h);
             state.computeVirtualSites();
-            particles.requireFiniteVelocities(className, h);
+            particles.requirePossibleVelocities(className, h);
         });
         multipliers.swap(lambda);
         for (double& multiplier : multipliers)
@@ -90,6 +90,7 @@ public:
         const double h = integrator->getStepSize(), time = state.time() - 0.5 * h;
         particles.orRestore(className, [&] {
             state.computeForces(integrator->getIntegrationForceGroups());
+            particles.requireFiniteForces(className);
             particles.divideByMasses(state.forces(), accelerations);
             state.changeVelocities().swap(velocities);
             particles.kick(-0.5 * h, accelerations);
@@ -100,7 +101,7 @@ public:
                 return succeeded;
             });
             requireSolution(failed, time);
-            particles.requireFiniteVelocities(className, h);
+            particles.requirePossibleVelocities(className, h);
         });
         state.changeVelocities().swap(velocities);
     }
@@ -120,7 +121,7 @@ public:
             if (groups != present)
                 state.computeForces(groups);
             kick();
-            particles.requireFiniteVelocities(className, integrator->getStepSize());
+            particles.requirePossibleVelocities(className, integrator->getStepSize());
             Vectors& velocities = state.changeVelocities();
             for (size_t i = 0; i < before.size(); i++)
                 velocities[i] = (before[i] + velocities[i]) * 0.5;

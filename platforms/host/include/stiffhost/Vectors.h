@@ -41,6 +41,18 @@ inline int findNotFinite(const Vectors& vectors) {
     return -1;
 }
 
+/** The first particle that is faster than a limit, or whose velocity is not finite; -1 if there is none. */
+inline int findFasterThan(double limit, const Vectors& velocities) {
+    double sum = 0;
+    for (const OpenMM::Vec3& each : velocities)
+        sum += each.dot(each);
+    if (!(sum < limit * limit))
+        for (size_t i = 0; i < velocities.size(); i++)
+            if (!(velocities[i].dot(velocities[i]) < limit * limit))
+                return i;
+    return -1;
+}
+
 /** How error messages call the molecule with some particles. */
 inline std::string describeMolecule(const std::vector<int>& particles, int count) {
     const int most = 12;

@@ -159,7 +159,7 @@ private:
             particles.kick(0.5 * h, accelerations.get(integrator));
             particles.constrainVelocities(tolerance);
             heatBath();
-            particles.requireFiniteVelocities(className, h);
+            particles.requirePossibleVelocities(className, h);
         });
         const Vectors& propagated = accelerations.keep();
         accelerations.show(integrator);

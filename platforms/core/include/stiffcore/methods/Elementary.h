@@ -9,6 +9,9 @@
  */
 namespace stiffcore {
 
+/// [nm/ps] No particle is faster: a step that makes it so has failed, though its numbers may be finite.
+constexpr double speedOfLight = 299792.458;
+
 /** v <- v + t a */
 inline void kick(double t, const double* a, const double* masses, double* v, int begin, int end) {
     for (int i = begin; i < end; i++)
