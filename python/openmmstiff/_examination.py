@@ -119,8 +119,8 @@ class Examination:
         for each in self.recommendations:
             if each.integrator == integrator and each.stepSize > 0:
                 return each.stepSize*unit.picosecond
-        raise ValueError(f"there is no step for {integrator!r}, but for "
-                         + ", ".join(each.integrator for each in self.recommendations if each.stepSize > 0))
+        others = ", ".join(each.integrator for each in self.recommendations if each.stepSize > 0)
+        raise ValueError(f"there is no step for {integrator!r}, but for {others or 'no other, either'}")
 
     def __str__(self):
         row = "{:14}{:>8}{:>13}  {:26}{:>16}"
@@ -361,7 +361,12 @@ class _Examiner:
                  Recommendation("MassPenaltyLangevinIntegrator", slowed[0], stiff + slowed[1]),
                  Recommendation("MassPenaltyIntegrator", conserving[0],
                                 "the same, where no heat bath carries off heat")]
-        if pairs and not self.notes:    # what is slowed down is recognized
+        implicit = "ZhangSkeelLangevinIntegrator", "ZhangSkeelIntegrator", "ImpulseLangevinIntegrator"
+        touched = {i for pair in self.constraints for i in pair[:2]} & {i for pair in pairs for i in pair[:2]}
+        if touched:
+            found += [Recommendation(name, math.nan, "takes no constraints on stiff molecules: leave them out")
+                      for name in implicit]
+        elif pairs and not self.notes:    # what is slowed down is recognized
             period, slow = free[0], left[0]
             step = _rounded(min(period/STEPS_PER_STIFF_PERIOD, slow/STEPS_PER_SLOW_PERIOD))
             nve = _rounded(min(period/STEPS_PER_STIFF_PERIOD_NVE, slow/STEPS_PER_PERIOD_NVE))
@@ -370,8 +375,7 @@ class _Examiner:
                       Recommendation("ImpulseLangevinIntegrator", _rounded(slow/STEPS_PER_SLOW_PERIOD),
                                      f"slow forces kick what is left: {rest}")]
         else:
-            found += [Recommendation(name, math.nan, "no stiff terms are recognized") for name in (
-                "ZhangSkeelLangevinIntegrator", "ZhangSkeelIntegrator", "ImpulseLangevinIntegrator")]
+            found += [Recommendation(name, math.nan, "no stiff terms are recognized") for name in implicit]
         if self.constraints:
             found.append(Recommendation("SpookIntegrator", _rounded(min(SPOOK_ROTATION/rate, plain[0])),
                                         "for constraints that SHAKE cannot hold; their violations grow with the step"))

@@ -147,3 +147,28 @@ def test_pairs_of_the_given_integrator_are_examined():
     simulation.context.setPositions(HANGING)
     assert [motion.penalized for motion in examine(simulation).motions] == [0]
     assert "examine" in openmmstiff.__all__
+
+
+def test_no_step_for_integrators_that_refuse_the_constraints():
+    """A protein's constrained bonds to hydrogen: what takes no constraints on stiff molecules has no step."""
+    topology, positions = app.Topology(), np.array([[0, 0, 0], [0.109, 0, 0], [-0.0363, 0.1028, 0]])
+    residue = topology.addResidue("CH2", topology.addChain())
+    system, bonds, angles = openmm.System(), openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
+    for name, mass in (("C", 12.0), ("H1", 1.0), ("H2", 1.0)):
+        topology.addAtom(name, app.Element.getBySymbol(name[0]), residue)
+        system.addParticle(mass)
+    system.addConstraint(0, 1, 0.109)
+    bonds.addBond(0, 2, 0.109, 284512)
+    angles.addAngle(1, 0, 2, 1.9, 300)
+    for force in (bonds, angles):
+        system.addForce(force)
+    found = examine(simulation_of(system, positions, topology))
+    assert found.getStepSize("MassPenaltyLangevinIntegrator") > found.getStepSize("LangevinMiddleIntegrator")
+    for cls in (openmmstiff.ZhangSkeelLangevinIntegrator, openmmstiff.ImpulseLangevinIntegrator):
+        with pytest.raises(ValueError, match="there is no step"):
+            found.getStepSize(cls.__name__)
+        with pytest.raises(openmm.OpenMMException, match="constraint"):
+            integrator = cls(300, 1, 0.002)
+            simulation_with = app.Simulation(topology, system, integrator, REFERENCE)
+            simulation_with.context.setPositions(positions)
+            integrator.step(1)

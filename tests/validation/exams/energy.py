@@ -2,8 +2,8 @@
 
 Every run starts from the same equilibrated positions, without friction. The energy of ZhangSkeelIntegrator is that of
 the Context's positions; that of MassPenaltyIntegrator counts the penalized motion, whose velocities are drawn anew.
-Several steps of each on a small cluster in double precision show that the fluctuations of the energy fall with the square of
-the step (physical-validation's test), and a million steps whether there is a drift.
+Several steps of each on a small cluster in double precision show that the fluctuations of the energy fall with the
+square of the step (physical-validation's test), and a million steps whether there is a drift.
 """
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,7 +16,7 @@ from openmmstiff import ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrato
 from openmmstiff.sampling import GAS_CONSTANT
 from physical_validation.data import ObservableData
 
-from exam import Claim, Exam, Results, Settings, Table, each, limit
+from exam import Claim, Exam, Results, Settings, Table, each
 from physics import simulation_data
 from water import MODEL, build_box, build_system, equilibrate
 
@@ -30,7 +30,7 @@ MOST_DRIFT = 0.02        # kT/ns per degree of freedom
 MOST_DEVIATION = 1.5     # of Z&Ss at 1 fs, as a multiple of Verlet's at 0.5 fs
 CLUSTER_WATERS = 8
 CLUSTER_STEP, CLUSTER_TIME, CLUSTER_INTERVAL = 0.004, 4000.0, 0.2   # ps
-CONVERGENCE_TIME = 30.0  # ps, of each step on the cluster
+CONVERGENCE_TIME, CONVERGENCE_INTERVAL = 0.6, 0.004  # ps, of each step on the cluster, while all go the same way
 ORDER_TOLERANCE = 0.3    # of ratios of fluctuations, relative
 CLUSTER_WELL = "20*((x-x0)^2+(y-y0)^2+(z-z0)^2)"  # kJ/mol, keeps the cluster together
 KT = GAS_CONSTANT * TEMPERATURE
@@ -40,6 +40,14 @@ PERIOD = 0.064           # ps, of penalized distances at all steps, for the orde
 def plain_impulse(step: float) -> mm.Integrator:
     integrator = ImpulseIntegrator(step)
     integrator.setKick(ImpulseIntegrator.Plain)
+    integrator.setNumMicroSteps(8)  # as many at each step, so that their error falls with it
+    return integrator
+
+
+def tight_spook(step: float) -> mm.Integrator:
+    """Without the energy of its springs, whose compliance would be the same at each step."""
+    integrator = SpookIntegrator(step)
+    integrator.setCompliance(1e-13)
     return integrator
 
 
@@ -64,13 +72,13 @@ LIQUID = {f"{name}-{fs:g}fs": (make, fs / 1000) for name, make, steps in (
     ("masspenalty", MassPenaltyIntegrator, (4, 6, 8)),
     ("newmark-one-iteration", method(ZhangSkeelIntegrator.NewmarkOneIteration), (1,))) for fs in steps}
 ORDERS = {  # the integrator on the cluster, and its steps (fs)
-    "verlet": (mm.VerletIntegrator, (0.25, 0.5, 1)),
-    "zhangskeel": (ZhangSkeelIntegrator, (0.25, 0.5, 1)),
-    "zhangskeel-symplectic": (method(ZhangSkeelIntegrator.ZhangSkeel), (0.25, 0.5, 1)),
-    "newmark": (method(ZhangSkeelIntegrator.Newmark), (0.25, 0.5, 1)),
-    "impulse-plain": (plain_impulse, (0.25, 0.5, 1)),
+    "verlet": (mm.VerletIntegrator, (0.125, 0.25, 0.5)),
+    "zhangskeel": (ZhangSkeelIntegrator, (0.125, 0.25, 0.5)),
+    "zhangskeel-symplectic": (method(ZhangSkeelIntegrator.ZhangSkeel), (0.125, 0.25, 0.5)),
+    "newmark": (method(ZhangSkeelIntegrator.Newmark), (0.125, 0.25, 0.5)),
+    "impulse-plain": (plain_impulse, (0.125, 0.25, 0.5)),
     "masspenalty": (slow_penalty, (1, 2, 4)),
-    "spook": (SpookIntegrator, (0.25, 0.5, 1)),
+    "spook": (tight_spook, (0.125, 0.25, 0.5)),
 }
 CONVERGING = {f"{name}-{fs:g}fs": (name, fs / 1000) for name, (_, steps) in ORDERS.items() for fs in steps}
 
@@ -147,9 +155,9 @@ def run_cluster(name: str, settings: Settings) -> dict:
     context = build_cluster(ORDERS[which][0](step), rigid)
     context.setState(state)
     draw_velocities(context)
-    context.getIntegrator().step(round(0.5 / step))
-    return {"energy": advance_and_look(context, settings.time(CONVERGENCE_TIME), 0.02), "interval": 0.02,
-            "freedom": (6 if rigid else 9) * CLUSTER_WATERS}
+    context.getIntegrator().step(round(0.1 / step))
+    return {"energy": advance_and_look(context, CONVERGENCE_TIME, CONVERGENCE_INTERVAL),
+            "interval": CONVERGENCE_INTERVAL, "freedom": (6 if rigid else 9) * CLUSTER_WATERS}
 
 
 def run_drift(settings: Settings) -> dict:
@@ -183,23 +191,17 @@ def fluctuation(result: dict) -> float:
     return float(result["energy"].std())
 
 
-def without_drift(energies: np.ndarray) -> np.ndarray:
-    times = np.arange(len(energies))
-    return energies - np.polyval(np.polyfit(times, energies, 1), times)
-
-
 def deviation_from_order(results: Results, name: str) -> float:
     """Largest relative deviation of a ratio of fluctuations from that of the squared steps: physical-validation's."""
     data = []
     for fs in ORDERS[name][1]:
         energies = results[f"cluster-{name}-{fs:g}fs"]["energy"]
-        energies = without_drift(energies) if name == "spook" else energies
         data.append(simulation_data(dt=fs / 1000, observables=ObservableData(constant_of_motion=energies)))
     return physical_validation.integrator.convergence(data, verbose=False)
 
 
 def order_claims(results: Results, name: str) -> Iterator[Claim]:
-    """The fluctuations fall with the square of the step; SPOOK's, which loses energy, about a line."""
+    """The fluctuations fall with the square of the step."""
     yield Claim.between("fluctuations over the squared step, largest deviation", deviation_from_order(results, name),
                         0, ORDER_TOLERANCE)
 

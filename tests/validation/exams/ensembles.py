@@ -15,7 +15,7 @@ from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenal
                          ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
 from openmmstiff.sampling import blockedError, countFreedom, sample
 
-from exam import Claim, Exam, Results, Settings, Table, each, limit
+from exam import Claim, Exam, Results, Settings, Table, each
 from physics import MOST, ensemble_claim, kinetic_claims, quietly, simulation_data
 from physical_validation.data import EnsembleData, ObservableData, SystemData, TrajectoryData
 from sampling import temperatures_by_motion

@@ -13,7 +13,7 @@ from openmmstiff._topology import find_unrecognized
 from openmmstiff.sampling import blockedError, sample
 
 from amoeba_water import build_droplet, build_system as build_amoeba
-from exam import Claim, Exam, Results, Settings, Table, each, limit
+from exam import Claim, Exam, Results, Settings, Table, each
 from villin import build_villin, read_villin
 from water import build_box, build_system
 from xtb import MOLECULES
