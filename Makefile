@@ -42,7 +42,7 @@ test: .venv/installed .venv/requirements-test .venv/requirements-examples  ## C+
 	$(BIN)/cmake --build build
 	$(BIN)/ctest --test-dir build --output-on-failure --no-tests=error --parallel $(CMAKE_BUILD_PARALLEL_LEVEL) \
 	    || status=$$?
-	$(BIN)/python -m pytest || status=$$?
+	$(BIN)/python -m pytest --numprocesses $(CMAKE_BUILD_PARALLEL_LEVEL) || status=$$?
 	if [ -n "$$skipped" ]; then echo "$$skipped"; fi
 	exit $$status
 
@@ -80,7 +80,7 @@ wheels: .venv/requirements-build .venv/requirements-wheels  ## wheels in dist/, 
 
 .PHONY: clean
 clean:  ## remove what these commands made, .venv included
-	@rm -rf build build-sanitize-* build-wheels demo dist .venv .pytest_cache
+	@rm -rf build build-sanitize-* build-wheels demo dist .venv .pytest_cache .hypothesis
 	find examples python tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

@@ -104,11 +104,11 @@ def call_validation(*arguments):
 def test_validation_resumes_and_reports(tmp_path):
     """One run of an exam, then its report, which misses the others."""
     options = ["energy", "--scale", "0.001", "--output", tmp_path, "--processes", "1"]
-    made = call_validation(*options, "--runs", "cluster-verlet-0.5fs", "cluster-verlet-1fs")
+    made = call_validation(*options, "--runs", "cluster-verlet-0.25fs", "cluster-verlet-0.5fs")
     assert made.returncode == 0, made.stderr
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("cluster-*.npz")}
     assert len(files) == 2
-    again = call_validation(*options, "--runs", "cluster-verlet-0.5fs", "cluster-verlet-1fs")
+    again = call_validation(*options, "--runs", "cluster-verlet-0.25fs", "cluster-verlet-0.5fs")
     assert "2 of 2 runs were made before" in again.stdout
     assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("cluster-*.npz")}
     report = call_validation(*options, "--report")
@@ -116,6 +116,8 @@ def test_validation_resumes_and_reports(tmp_path):
     assert json.loads((tmp_path/"validation.json").read_text())["exams"] == []
 
 
-def test_a_wrong_exam_is_an_error_that_lists_them():
+def test_a_wrong_exam_or_run_is_an_error_that_lists_them(tmp_path):
     asked = call_validation("nothing")
     assert asked.returncode == 2 and "liquid-water" in asked.stderr
+    asked = call_validation("energy", "--runs", "cluster-drift", "nothing", "--output", tmp_path)
+    assert asked.returncode == 2 and "nothing" in asked.stderr and "cluster-drift" in asked.stderr

@@ -20,7 +20,7 @@ from exam import Claim, Findings, Limit, Result, Settings, Task, load_exams
 from options import OptionParser, choice, number, progress_bar, run_program
 
 
-def parse(exams: dict) -> tuple[Settings, object]:
+def parse(exams: dict) -> tuple[OptionParser, Settings, object]:
     parser = OptionParser(__doc__)
     parser.add_argument("exams", type=choice(exams), nargs="*", metavar="EXAM",
                         help=f"of {', '.join(exams)} (default: all)")
@@ -44,7 +44,7 @@ def parse(exams: dict) -> tuple[Settings, object]:
         parser.error("--runs and --report: give one of them")
     parser.make_folder(options.output)
     options.exams = options.exams or list(exams)
-    return Settings(options.output.absolute(), options.platform, options.seed, options.scale), options
+    return parser, Settings(options.output.absolute(), options.platform, options.seed, options.scale), options
 
 
 def make_runs(tasks: list[Task], options):
@@ -131,9 +131,12 @@ def record(found: list[Findings], settings: Settings) -> dict:
 
 def main() -> int:
     exams = load_exams()
-    settings, options = parse(exams)
+    parser, settings, options = parse(exams)
     tasks = [Task(name, run, call, settings.folder / name / f"{run}.npz")
              for name in options.exams for run, call in exams[name].runs(settings).items()]
+    unknown = set(options.runs or ()) - {task.run for task in tasks}
+    if unknown:
+        parser.error(f"argument --runs: '{unknown.pop()}': choose from {', '.join(task.run for task in tasks)}")
     if not options.report:
         make_runs([task for task in tasks if not options.runs or task.run in options.runs], options)
     if options.runs:
