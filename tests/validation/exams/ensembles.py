@@ -1,7 +1,7 @@
 """Distributions by PyPI's physical-validation: kinetic energy, equipartition, and pairs of temperatures or pressures.
 
-Each integrator with a heat bath at its recommended step, on flexible water and on a protein; and
-the negative controls, which have to fail.
+Each integrator with a heat bath at its recommended step, on flexible water and on a protein; and the negative controls,
+which have to fail.
 """
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,14 +11,15 @@ import numpy as np
 import openmm as mm
 import physical_validation
 from openmm import unit
-from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator,
-                         ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
+from openmmstiff import (ImpulseIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelIntegrator,
+                         ZhangSkeelLangevinIntegrator)
 from openmmstiff.sampling import blockedError, countFreedom, sample
 
 from exam import Claim, Exam, Results, Settings, Table, each
 from physics import MOST, ensemble_claim, kinetic_claims, quietly, simulation_data
 from physical_validation.data import EnsembleData, ObservableData, SystemData, TrajectoryData
 from sampling import temperatures_by_motion
+from tip3p_water import impulse, spook
 from villin import build_villin, read_villin
 from water import build_box, build_system, equilibrate
 
@@ -35,27 +36,10 @@ LangevinMiddle = mm.LangevinMiddleIntegrator
 Make = Callable[[float, float, float], mm.Integrator]   # of a temperature, a friction and a step
 
 
-def impulse(kick: int) -> Make:
-    def make(temperature: float, friction: float, step: float) -> mm.Integrator:
-        integrator = ImpulseLangevinIntegrator(temperature, friction, step)
-        integrator.setKick(kick)
-        return integrator
-    return make
-
-
 def one_iteration(temperature: float, friction: float, step: float) -> mm.Integrator:
     integrator = ZhangSkeelLangevinIntegrator(temperature, friction, step)
     integrator.setMethod(ZhangSkeelIntegrator.NewmarkOneIteration)
     return integrator
-
-
-def spook(damping: float) -> Make:
-    """In steps. Its heat bath is an AndersenThermostat."""
-    def make(temperature: float, friction: float, step: float) -> mm.Integrator:
-        integrator = SpookIntegrator(step)
-        integrator.setDampingSteps(damping)
-        return integrator
-    return make
 
 
 PROJECTED, PLAIN = impulse(ImpulseIntegrator.Projected), impulse(ImpulseIntegrator.Plain)

@@ -13,25 +13,22 @@ from pathlib import Path
 import numpy as np
 import openmm as mm
 from openmm import app, unit
-from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator,
-                         ZhangSkeelLangevinIntegrator)
+from openmmstiff import (MassPenaltyLangevinIntegrator)
 from openmmstiff.sampling import blockedError, sample
 
 from exam import FAILURES, Claim, Exam, Results, Settings, Table
+from recommended import ERRORS, FRICTION, LABELS, TEMPERATURE, make_integrator
 
-TEMPERATURE, FRICTION, COLLISIONS, PRESSURE = 300.0, 3.0, 5.0, 1.0     # K, 1/ps, 1/ps, bar
+PRESSURE = 1.0                  # bar
 CUTOFF = 0.9                    # nm
 WARMING, SETTLING = 4.0, 1.5    # ps: LangevinMiddle from the minimum; then each integrator
 INTERVAL = 0.05                 # ps between samples
 BAROSTAT_INTERVAL = 0.05        # ps
 TOLERANCE = 0.015               # of the temperature
-ERRORS = 3                      # of the mean, that a temperature or density may be off
 DENSITY_TOLERANCE = 0.02        # of runs that are too short to tell densities better
 RESIDUES = 4                    # of villin
 DALTONS_PER_NM3 = 1.66054e-3    # g/cm^3
 DATA = Path(app.__file__).parent / "data"
-LABELS = {"middle": "LangevinMiddle", "masspenalty": "mass penalty", "zhangskeel": "Zhang-Skeel",
-          "impulse": "projected impulse", "spook": "SPOOK"}
 
 
 @dataclass(frozen=True)
@@ -116,20 +113,6 @@ def build(name: str, options: Options) -> tuple[app.Topology, mm.System, unit.Qu
         modeller.topology, constraints=constraints, rigidWater=options.rigid, hydrogenMass=options.hydrogen,
         **arguments)
     return modeller.topology, system, modeller.positions
-
-
-def make_integrator(method: str, system: mm.System, step: float, seed: int) -> mm.Integrator:
-    """An integrator as its page recommends it for the System, to which it may add its thermostat."""
-    if method == "spook":
-        thermostat = mm.AndersenThermostat(TEMPERATURE, COLLISIONS)
-        thermostat.setRandomNumberSeed(seed)
-        system.addForce(thermostat)
-        return SpookIntegrator(step)
-    classes = {"middle": mm.LangevinMiddleIntegrator, "masspenalty": MassPenaltyLangevinIntegrator,
-               "zhangskeel": ZhangSkeelLangevinIntegrator, "impulse": ImpulseLangevinIntegrator}
-    integrator = classes[method](TEMPERATURE, FRICTION, step)
-    integrator.setRandomNumberSeed(seed)
-    return integrator
 
 
 def warm(system: mm.System, positions, seed: int, settings: Settings) -> mm.State:

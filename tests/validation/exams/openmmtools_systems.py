@@ -4,24 +4,21 @@ The claims: a run ends, and its kinetic temperature is the bath's. The steps are
 water and for molecules with hydrogens; for the rest, of which they say nothing, the largest of those that were tried
 and hold. What a class of openmmtools.testsystems is not used for is said beside it.
 """
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 import openmm as mm
 from openmm import unit
-from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator,
-                         ZhangSkeelLangevinIntegrator, penalizeConstraints)
+from openmmstiff import ZhangSkeelLangevinIntegrator, penalizeConstraints
 from openmmstiff.sampling import blockedError, countFreedom, sample
 
 from exam import Claim, Exam, Results, Settings, Table, each
+from recommended import ERRORS, FRICTION, LABELS, TEMPERATURE, make_integrator
 
-TEMPERATURE, FRICTION = 300.0, 3.0  # K, 1/ps
-COLLISIONS = 5.0                    # 1/ps, of the AndersenThermostat that SPOOK needs
 SPRING_PERIOD = 0.004               # ps, of the springs that replace constraints
 TOLERANCE = 0.015                   # of the temperature, at the recommended steps
-ERRORS = 3                          # of the mean, that a temperature may be off
 ERROR = 0.01                        # of the temperature, that runs are long enough for
 LARGEST_ERROR = 0.05                # of the temperature, that tells anything
 MOST_STEPS, LEAST_TIME = 50_000, 6.0   # of a run; ps
@@ -62,8 +59,6 @@ KINDS = {
     "rods": Kind({"middle": 4, "masspenalty": 4, "spook": 1}, RIGID | {"zhangskeel": NOTHING_STIFF}),
 }
 REFUSING = {("constrained", "zhangskeel"), ("constrained", "impulse")}
-LABELS = {"middle": "LangevinMiddle", "masspenalty": "mass penalty", "zhangskeel": "Zhang-Skeel",
-          "impulse": "projected impulse", "spook": "SPOOK"}
 
 
 @dataclass(frozen=True)
@@ -132,21 +127,6 @@ def list_names() -> dict:
     """The names of all test systems that OpenMMTools has."""
     from openmmtools import testsystems
     return {"names": np.array(sorted(cls.__name__ for cls in derived_classes(testsystems.TestSystem)))}
-
-
-def make_integrator(method: str, system: mm.System, step: float, seed: int) -> mm.Integrator:
-    """An integrator as its page recommends it for the System, to which it may add its thermostat."""
-    if method == "spook":
-        thermostat = mm.AndersenThermostat(TEMPERATURE, COLLISIONS)
-        thermostat.setRandomNumberSeed(seed)
-        system.addForce(thermostat)
-        return SpookIntegrator(step)
-    classes: dict[str, Callable[..., mm.Integrator]] = {
-        "middle": mm.LangevinMiddleIntegrator, "masspenalty": MassPenaltyLangevinIntegrator,
-        "zhangskeel": ZhangSkeelLangevinIntegrator, "impulse": ImpulseLangevinIntegrator}
-    integrator = classes[method](TEMPERATURE, FRICTION, step)
-    integrator.setRandomNumberSeed(seed)
-    return integrator
 
 
 def put_springs(system: mm.System, integrator: ZhangSkeelLangevinIntegrator):

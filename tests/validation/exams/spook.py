@@ -15,7 +15,7 @@ from openmm import unit
 from openmmstiff import SpookIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, computeTemperature
 
-from exam import Claim, Exam, Result, Results, Settings, Table, each, limit
+from exam import Claim, Exam, Result, Results, Settings, Table, each
 from observables import mean_and_error
 from sampling import Samples, sample
 from tip3p_water import TEMPERATURE, Run, langevin_middle, make_simulation, spook

@@ -1,0 +1,24 @@
+"""The integrators as their pages recommend them, for Systems of other people's making. Units are OpenMM's."""
+import openmm as mm
+from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator,
+                         ZhangSkeelLangevinIntegrator)
+
+TEMPERATURE, FRICTION = 300.0, 3.0  # K, 1/ps
+COLLISIONS = 5.0                    # 1/ps, of the AndersenThermostat that SPOOK needs
+ERRORS = 3                          # of a mean that it may be off
+LABELS = {"middle": "LangevinMiddle", "masspenalty": "mass penalty", "zhangskeel": "Zhang-Skeel",
+          "impulse": "projected impulse", "spook": "SPOOK"}
+CLASSES = {"middle": mm.LangevinMiddleIntegrator, "masspenalty": MassPenaltyLangevinIntegrator,
+           "zhangskeel": ZhangSkeelLangevinIntegrator, "impulse": ImpulseLangevinIntegrator}
+
+
+def make_integrator(method: str, system: mm.System, step: float, seed: int) -> mm.Integrator:
+    """One of LABELS for a System, to which it may add its thermostat."""
+    if method == "spook":
+        thermostat = mm.AndersenThermostat(TEMPERATURE, COLLISIONS)
+        thermostat.setRandomNumberSeed(seed)
+        system.addForce(thermostat)
+        return SpookIntegrator(step)
+    integrator = CLASSES[method](TEMPERATURE, FRICTION, step)
+    integrator.setRandomNumberSeed(seed)
+    return integrator
