@@ -232,11 +232,12 @@ double excursion(Platform& platform, Method method, double beta, double Omega, i
     choose(integrator, method);
     integrator.setBeta(beta);
     Context context(system, integrator, platform);
-    context.setPositions({Vec3(1, 0, 0)});
+    const double start = 1e-6; // so that the stiffest is slower than light
+    context.setPositions({Vec3(start, 0, 0)});
     double largest = 0;
     for (int i = 0; i < numSteps && largest <= 1e3; i++) {
         integrator.step(1);
-        largest = std::max(largest, std::abs(integrator.getPropagatedPositions()[0][0]));
+        largest = std::max(largest, std::abs(integrator.getPropagatedPositions()[0][0]) / start);
     }
     return largest;
 }
@@ -591,6 +592,8 @@ void testNoMemoryIsAllocated(Platform& platform) {
                 }
                 if (indefinite && method == ZhangSkeelIntegrator::Newmark)
                     continue; // its equations need not have a solution there
+                if (indefinite && method == ZhangSkeelIntegrator::ZhangSkeel)
+                    continue; // near singular matrices, its third derivatives make particles faster than light
                 tested.step(1);
                 int numEvaluations = 0;
                 assertTakesNoMemory(

@@ -113,6 +113,8 @@ def simulation(cls, platform):
 
 def run_until_killed(name, platform, file):
     """The run of a process of its own: a checkpoint every 10 steps, without an end."""
+    if platform == "CPU":
+        openmm.Platform.getPlatform("CPU").setPropertyDefaultValue("Threads", "1")      # as in the other process
     endless = simulation(getattr(openmmstiff, name), openmm.Platform.getPlatform(platform))
     endless.reporters.append(app.CheckpointReporter(file, 10))
     endless.step(10**9)
