@@ -232,7 +232,7 @@ double excursion(Platform& platform, Method method, double beta, double Omega, i
     choose(integrator, method);
     integrator.setBeta(beta);
     Context context(system, integrator, platform);
-    const double start = 1e-6; // so that the stiffest is slower than light
+    const double start = std::min(1.0, 10 / (Omega * Omega)); // so that the stiffest is slower than light
     context.setPositions({Vec3(start, 0, 0)});
     double largest = 0;
     for (int i = 0; i < numSteps && largest <= 1e3; i++) {
