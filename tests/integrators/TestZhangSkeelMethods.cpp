@@ -554,8 +554,12 @@ Model makeRoughWaters(bool indefinite, double h, double beta) {
             chain->addBond(atom - 1, atom, 0.158, 250000);
     }
     model.system.addForce(chain);
-    // Ripples on whose tops the negative curvature is 1.5 times what the inertia makes up for.
-    const double k = 1000, height = (indefinite ? 1.5 / (beta * h * h * k * k) : 0);
+    // Ripples on whose tops the negative curvature is 1.5 times what the inertia makes up for. They are short, and the
+    // particles heavy, so that forces are small: near singular matrices the particles would get faster than light.
+    const double k = (indefinite ? 1e8 : 1000), height = (indefinite ? 1.5 / (beta * h * h * k * k) : 0);
+    if (indefinite)
+        for (int i = 0; i < model.system.getNumParticles(); i++)
+            model.system.setParticleMass(i, 1e6 * model.system.getParticleMass(i));
     auto* ripples = new CustomExternalForce("mass*height*(cos(k*x)+cos(k*y)+cos(k*z))");
     ripples->addPerParticleParameter("mass");
     ripples->addGlobalParameter("height", height);
@@ -592,8 +596,6 @@ void testNoMemoryIsAllocated(Platform& platform) {
                 }
                 if (indefinite && method == ZhangSkeelIntegrator::Newmark)
                     continue; // its equations need not have a solution there
-                if (indefinite && method == ZhangSkeelIntegrator::ZhangSkeel)
-                    continue; // near singular matrices, its third derivatives make particles faster than light
                 tested.step(1);
                 int numEvaluations = 0;
                 assertTakesNoMemory(
