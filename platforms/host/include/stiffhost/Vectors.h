@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -29,19 +30,7 @@ inline bool areSame(const Vectors& one, const Vectors& other) {
            (one.empty() || std::memcmp(one.data(), other.data(), one.size() * sizeof(OpenMM::Vec3)) == 0);
 }
 
-/** The first particle whose vector is not finite, or its square is not; -1 if there is none. */
-inline int findNotFinite(const Vectors& vectors) {
-    double sum = 0;
-    for (const OpenMM::Vec3& each : vectors)
-        sum += each.dot(each);
-    if (!std::isfinite(sum))
-        for (size_t i = 0; i < vectors.size(); i++)
-            if (!std::isfinite(vectors[i].dot(vectors[i])))
-                return i;
-    return -1;
-}
-
-/** The first particle that is faster than a limit, or whose velocity is not finite; -1 if there is none. */
+/** The first particle that is as fast as a limit, or whose velocity is not finite; -1 if there is none. */
 inline int findFasterThan(double limit, const Vectors& velocities) {
     double sum = 0;
     for (const OpenMM::Vec3& each : velocities)
@@ -51,6 +40,11 @@ inline int findFasterThan(double limit, const Vectors& velocities) {
             if (!(velocities[i].dot(velocities[i]) < limit * limit))
                 return i;
     return -1;
+}
+
+/** The first particle whose vector is not finite, or its square is not; -1 if there is none. */
+inline int findNotFinite(const Vectors& vectors) {
+    return findFasterThan(std::numeric_limits<double>::infinity(), vectors);
 }
 
 /** How error messages call the molecule with some particles. */
