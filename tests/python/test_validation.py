@@ -37,6 +37,7 @@ def test_a_claim_whose_error_is_large_is_undecided(exam):
     assert claim.verdict.startswith("UNDECIDED") and not claim.stands
     assert exam.Claim.within("", 1.17, 1, 0.06).stands
     assert not exam.Claim.within("", 1.19, 1, 0.06).stands
+    assert exam.Claim.within("", 1.17, 1, 0.06, most_error=0.05).verdict.startswith("UNDECIDED")
 
 
 def test_a_limit_is_strict(exam):

@@ -98,20 +98,20 @@ class Result(dict):
 
 @dataclass(frozen=True)
 class Claim:
-    """|value - expected| <= tolerance. With an error of more than half the tolerance it is undecided."""
+    """|value - expected| <= tolerance; undecided with an error of more than most_error, by default half of that."""
     text: str
     value: float
     expected: float
     error: float  # standard error of value - expected
     tolerance: float
     run: str = ""
-    decided: bool = False  # whatever the error
+    most_error: float | None = None
 
     @classmethod
-    def within(cls, text: str, value: float, expected: float, error: float, errors: float = 3,
-               run: str = "") -> "Claim":
+    def within(cls, text: str, value: float, expected: float, error: float, errors: float = 3, run: str = "",
+               most_error: float = np.inf) -> "Claim":
         """Equal for all that the error tells: the tolerance is so many of it."""
-        return cls(text, value, expected, error, errors * error, run, decided=True)
+        return cls(text, value, expected, error, errors * error, run, most_error)
 
     @classmethod
     def true(cls, text: str, holds: bool, detail: str = "") -> "Claim":
@@ -127,7 +127,7 @@ class Claim:
     def verdict(self) -> str:
         if not np.isfinite(self.value):
             return "FAIL"
-        if not self.decided and self.error > self.tolerance / 2:
+        if self.error > (self.tolerance / 2 if self.most_error is None else self.most_error):
             return "UNDECIDED, needs a longer run"
         return "pass" if abs(self.value - self.expected) <= self.tolerance else "FAIL"
 

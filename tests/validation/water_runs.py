@@ -2,6 +2,7 @@
 from collections.abc import Iterator
 
 import numpy as np
+import openmm as mm
 from openmmstiff.sampling import blockedError
 
 from exam import Claim, Settings, bath_claim, mean_claim
@@ -19,18 +20,23 @@ def ignore(steps: int):
     """No progress is shown: runs are side by side."""
 
 
+def equilibrated(geometry: str, settings: Settings, seed: int, temperature: float = TEMPERATURE,
+                 flexible: float = EQUILIBRATION_TIME) -> mm.State:
+    """The box after EQUILIBRATION_TIME of rigid molecules, and if they are flexible so many ps of these."""
+    box, common = build_box(WATERS), {"temperature": temperature, "platform": settings.platform, "seed": seed}
+    state = equilibrate(box, "rigid", settings.time(EQUILIBRATION_TIME), **common)
+    if geometry == "rigid":
+        return state
+    return equilibrate(box, "flexible", settings.time(flexible), start=state, **common)
+
+
 def make_run(run: Run, friction: float, seed: int, ps: float, settings: Settings, **recorded) -> dict:
     """Equilibrate and sample; `recorded` says what else sampling.sample() is to record."""
-    box = build_box(WATERS)
-    start = start_geometry(run.geometry)
-    state, time = None, settings.time(EQUILIBRATION_TIME)
-    for geometry in ["rigid"] if start == "rigid" else ["rigid", "flexible"]:
-        state = equilibrate(box, geometry, time, temperature=TEMPERATURE, platform=settings.platform, seed=seed,
-                            start=state)
-    simulation = make_simulation(box, run, friction, seed, settings.platform)
+    state = equilibrated(start_geometry(run.geometry), settings, seed)
+    simulation = make_simulation(build_box(WATERS), run, friction, seed, settings.platform)
     simulation.context.setPositions(state.getPositions())
     simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
-    advance(simulation.integrator, round(time / run.step), ignore)
+    advance(simulation.integrator, round(settings.time(EQUILIBRATION_TIME) / run.step), ignore)
     return vars(sample(simulation, settings.time(ps), ignore, **recorded))
 
 

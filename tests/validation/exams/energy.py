@@ -18,11 +18,11 @@ from physical_validation.data import ObservableData
 
 from exam import Claim, Exam, Results, Settings, Table, each
 from physics import simulation_data
-from water import MODEL, build_box, build_system, equilibrate
+from water import MODEL, build_box, build_system
+from water_runs import WATERS, equilibrated
 
 TEMPERATURE = 300.0      # K
-WATERS = 216
-EQUILIBRATION_TIME = 5.0  # ps, rigid; then twice as long flexible
+EQUILIBRATION = 10.0     # ps, flexible
 TIME = 20.0              # ps
 SAMPLE_INTERVAL = 0.024  # ps
 BLOCKS = 8               # for the error of the drift
@@ -104,10 +104,8 @@ def draw_velocities(context: mm.Context):
 def run_liquid(name: str, settings: Settings) -> dict:
     make, step = LIQUID[name]
     box = build_box(WATERS)
-    common = {"temperature": TEMPERATURE, "platform": settings.platform, "seed": settings.seed}
-    time = settings.time(EQUILIBRATION_TIME)
-    state = settings.shared("energy", lambda: equilibrate(
-        box, "flexible", 2 * time, start=equilibrate(box, "rigid", time, **common), **common))
+    state = settings.shared("energy", partial(equilibrated, "flexible", settings, settings.seed, TEMPERATURE,
+                                              EQUILIBRATION))
     context = mm.Context(build_system(box, "flexible"), make(step), mm.Platform.getPlatform(settings.platform))
     context.setState(state)
     draw_velocities(context)

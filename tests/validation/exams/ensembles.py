@@ -21,9 +21,9 @@ from physical_validation.data import EnsembleData, ObservableData, SystemData, T
 from sampling import temperatures_by_motion
 from tip3p_water import impulse, spook
 from villin import build_villin, read_villin
-from water import build_box, build_system, equilibrate
+from water import build_box, build_system
+from water_runs import WATERS, equilibrated
 
-WATERS = 216
 TEMPERATURES = (300.0, 306.0)  # K
 PRESSURES = (1.0, 351.0)       # bar
 BAROSTAT_INTERVAL = 0.048      # ps
@@ -97,15 +97,6 @@ def build_held_villin() -> tuple[mm.System, np.ndarray]:
     return system, positions
 
 
-def start_water(geometry: str, settings: Settings) -> mm.State:
-    box, time = build_box(WATERS), settings.time(5.0)
-    state = None
-    for each_geometry in ("rigid",) if geometry == "rigid" else ("rigid", "flexible"):
-        state = equilibrate(box, each_geometry, time, temperature=TEMPERATURES[0], platform=settings.platform,
-                            seed=settings.seed, start=state)
-    return state
-
-
 def start_villin(settings: Settings) -> mm.State:
     system, positions = build_held_villin()
     integrator = LangevinMiddle(TEMPERATURES[0], 5, 0.001)
@@ -123,7 +114,7 @@ def build(trial: Trial, settings: Settings) -> tuple[mm.System, mm.State]:
     if trial.substance == "villin":
         return build_held_villin()[0], settings.shared("ensembles-villin", partial(start_villin, settings))
     geometry = "rigid" if trial.substance == "rigid-water" else "flexible"
-    state = settings.shared(f"ensembles-{geometry}", partial(start_water, geometry, settings))
+    state = settings.shared(f"ensembles-{geometry}", partial(equilibrated, geometry, settings, settings.seed))
     return build_system(build_box(WATERS), geometry), state
 
 

@@ -16,14 +16,12 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "sweep"))
 
 from sweep import PARTS, Sweep  # noqa: E402
 
-SHARE = 0.1  # of the cases of a part, with times as they are published
-
 
 def run(part: str, settings: Settings) -> dict:
     """How many cases were refused, accepted, or showed a fault; and the faults."""
     sweep, counts, faults = Sweep(), Counter(), []
     for name in PARTS[part][2]:
-        for case, kind, text in sweep.run(part, name, min(1.0, SHARE * settings.scale)):
+        for case, kind, text in sweep.run(part, name, min(1.0, settings.scale)):
             counts[kind] += 1
             if kind == "fault":
                 faults.append(f"{case.platform} {case.what}: {text}")

@@ -189,7 +189,7 @@ def claims(results: Results, case: Case, method: str, run: str) -> Iterator[Clai
         return
     error = blockedError(series)
     yield Claim("temperature, K", series.mean(), TEMPERATURE, error, max(ERRORS * error, TOLERANCE * TEMPERATURE),
-                decided=error < LARGEST_ERROR * TEMPERATURE)
+                most_error=LARGEST_ERROR * TEMPERATURE)
 
 
 def cell(results: Results, case: Case, method: str, run: str) -> str:

@@ -20,7 +20,7 @@ from observables import mean_and_error
 from sampling import Samples, sample
 from tip3p_water import TEMPERATURE, Run, langevin_middle, make_simulation, spook
 from water import EQUILIBRATION_FRICTION, EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate
-from water_runs import (COLUMNS, EQUILIBRATION_TIME, WATERS, energy_claim, ignore, rdf_claims, summary,
+from water_runs import (COLUMNS, EQUILIBRATION_TIME, WATERS, energy_claim, equilibrated, ignore, rdf_claims, summary,
                         temperature_claims)
 
 KT = GAS_CONSTANT * TEMPERATURE
@@ -158,12 +158,11 @@ def seed_of(name: str, settings: Settings) -> int:
 def run_sampled(name: str, settings: Settings) -> dict:
     """Equilibrate and sample at constant temperature."""
     run, seed = SAMPLED[name], seed_of(name, settings)
-    box, time = build_box(WATERS), settings.time(EQUILIBRATION_TIME)
-    state = equilibrate(box, "rigid", time, temperature=TEMPERATURE, platform=settings.platform, seed=seed)
-    simulation = make_simulation(box, run, OFTEN.get(name, FRICTION), seed, settings.platform)
+    state = equilibrated("rigid", settings, seed)
+    simulation = make_simulation(build_box(WATERS), run, OFTEN.get(name, FRICTION), seed, settings.platform)
     integrator, lengths, violations = simulation.integrator, Constraints(simulation.system).lengths, []
     simulation.context.setState(state)
-    advance(integrator, round(time / run.step), ignore)
+    advance(integrator, round(settings.time(EQUILIBRATION_TIME) / run.step), ignore)
 
     def look(steps: int):
         if isinstance(integrator, SpookIntegrator):

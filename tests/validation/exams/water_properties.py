@@ -14,9 +14,10 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, blockedError, sample
 
 from exam import Claim, Exam, Results, Settings, Table, each, mean_within
-from water import GROUPS, build_box, build_system, equilibrate
+from water import GROUPS, build_box, build_system
+from water_runs import WATERS, equilibrated
 
-WATERS = 216
+EQUILIBRATION = 10.0                    # ps, flexible
 TEMPERATURES = (260.0, 300.0, 340.0)    # K
 ROOM = 300.0
 PRESSURE = 1.0                          # bar
@@ -30,12 +31,6 @@ GAS_TIME = 20.0
 GRAMS = 1.66054e-3                      # g/cm^3 in a dalton/nm^3
 
 
-def start(temperature: float, settings: Settings) -> mm.State:
-    box, common = build_box(WATERS), {"platform": settings.platform, "seed": settings.seed}
-    state = equilibrate(box, "rigid", settings.time(5.0), temperature=temperature, **common)
-    return equilibrate(box, "flexible", settings.time(10.0), temperature=temperature, start=state, **common)
-
-
 def make_liquid(name: str, temperature: float, settings: Settings) -> dict:
     """Density, g/cm^3, and potential energy, kJ/mol per water, at constant pressure."""
     make, step, ps = INTEGRATORS[name]
@@ -46,7 +41,8 @@ def make_liquid(name: str, temperature: float, settings: Settings) -> dict:
     for random in (barostat, integrator):
         random.setRandomNumberSeed(settings.seed)
     context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
-    state = settings.shared(f"water-{temperature:g}K", partial(start, temperature, settings))
+    state = settings.shared(f"water-{temperature:g}K", partial(equilibrated, "flexible", settings, settings.seed,
+                                                               temperature, EQUILIBRATION))
     context.setPositions(state.getPositions())
     context.setVelocitiesToTemperature(temperature, settings.seed)
     integrator.step(settings.steps(SETTLING, step))
