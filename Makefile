@@ -25,7 +25,8 @@ demo: .venv/installed .venv/requirements-examples  ## liquid TIP3P water, severa
 	@$(BIN)/python examples/tip3p_water.py
 
 .PHONY: test
-test: .venv/installed .venv/requirements-test .venv/requirements-examples  ## C++ tests on each platform, Python tests
+test: .venv/installed .venv/requirements-test .venv/requirements-examples .venv/requirements-docs
+test:  ## C++ tests on each platform, Python tests
 	@status=0 opencl=OFF variables= skipped=
 	echo "Looking for an OpenCL"
 	if variables=$$($(BIN)/python tests/support/opencl.py .venv/opencl 2>.venv/opencl-missing); then
@@ -71,6 +72,15 @@ sanitize: .venv/requirements-build  ## the C++ tests with the sanitizers for add
 	done
 	exit $$status
 
+.PHONY: docs
+docs: .venv/installed .venv/requirements-docs  ## the handbook, in build-docs/html; a warning is an error
+	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs build-docs/html
+	echo "The handbook is in build-docs/html/index.html"
+
+.PHONY: links
+links: .venv/installed .venv/requirements-docs  ## whether the pages that the handbook refers to are there
+	@$(BIN)/python -m sphinx -q -W --keep-going -b linkcheck docs build-docs/links
+
 .PHONY: install
 install: .venv/installed  ## build the plugin and install it into .venv
 
@@ -81,7 +91,7 @@ wheels: .venv/requirements-build .venv/requirements-wheels  ## wheels in dist/, 
 
 .PHONY: clean
 clean:  ## remove what these commands made, .venv included
-	@rm -rf build build-sanitize-* build-wheels demo dist .venv .pytest_cache .hypothesis
+	@rm -rf build build-docs build-sanitize-* build-wheels demo dist .venv .pytest_cache .hypothesis
 	find examples python tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

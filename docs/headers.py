@@ -1,0 +1,86 @@
+"""The Sphinx directive `headers`: the public C++ classes, in the order in which OpenMMStiff.h has them.
+
+With doxygen and breathe each class with all its members; without doxygen a list of classes and methods, by what
+bindings.py reads from the same comments.
+"""
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from sphinx.util.docutils import SphinxDirective
+
+ROOT = Path(__file__).resolve().parents[1]
+INCLUDE = ROOT / "openmmapi" / "include"
+sys.path.insert(0, str(ROOT / "python"))
+
+from bindings import Class, Method, one_line, parse, public_headers  # noqa: E402
+
+DOXYGEN = shutil.which("doxygen")
+SETTINGS = f"""
+PROJECT_NAME = OpenMM-Stiff
+INPUT = {INCLUDE / "openmmstiff"}
+GENERATE_HTML = NO
+GENERATE_LATEX = NO
+GENERATE_XML = YES
+XML_PROGRAMLISTING = NO
+JAVADOC_AUTOBRIEF = YES
+MACRO_EXPANSION = YES
+EXPAND_ONLY_PREDEF = YES
+PREDEFINED = OPENMM_EXPORT_STIFF=
+QUIET = YES
+WARNINGS = NO
+WARN_IF_UNDOCUMENTED = NO
+WARN_IF_INCOMPLETE_DOC = NO
+WARN_IF_DOC_ERROR = NO
+OUTPUT_DIRECTORY = """
+
+
+def classes():
+    """Each public class with its public methods."""
+    found = []
+    for text in public_headers(INCLUDE).values():
+        for item in parse(text):
+            if isinstance(item, Class):
+                found.append((item, []))
+            elif isinstance(item, Method):
+                found[-1][1].append(item)
+    return found
+
+
+def in_full(found):
+    for item, _ in found:
+        yield f".. doxygenclass:: OpenMMStiff::{item.name}\n   :members:\n"
+
+
+def as_list(found):
+    yield "This page was built without doxygen: the comments themselves are in the headers.\n"
+    for item, methods in found:
+        yield f"**{item.name}**: {first_sentence(item.comment)}\n"
+        for method in methods:
+            arguments = ", ".join(f"{each.type} {each.name}" for each in method.arguments)
+            yield f"- ``{method.name}({arguments})``: {first_sentence(method.comment)}"
+        yield ""
+
+
+def first_sentence(comment):
+    return one_line(comment).split(". ")[0].rstrip(".").replace("*", r"\*").replace("_", r"\_")
+
+
+class Headers(SphinxDirective):
+    def run(self):
+        return self.parse_text_to_nodes("\n".join((in_full if DOXYGEN else as_list)(classes())))
+
+
+def run_doxygen(app):
+    folder = Path(app.outdir).parent / "doxygen"
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run([DOXYGEN, "-"], input=SETTINGS + str(folder), text=True, check=True)
+    app.config.breathe_projects = {"OpenMM-Stiff": str(folder / "xml")}
+    app.config.breathe_default_project = "OpenMM-Stiff"
+
+
+def setup(app):
+    app.add_directive("headers", Headers)
+    if DOXYGEN:
+        app.connect("builder-inited", run_doxygen, priority=1)

@@ -1,0 +1,175 @@
+"""What README and handbook say to type works as it stands, and what they refer to is there."""
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import openmm
+import pytest
+from conftest import Waters, run_python
+from openmm import app
+
+ROOT = Path(__file__).parents[2]
+MADE = {"validation.md"}    # by make validate
+PAGES = [ROOT/"README.md", ROOT/"CONTRIBUTING.md", ROOT/"examples/minimal/README.md",
+         *(page for page in sorted(ROOT.glob("docs/**/*.md")) if page.name not in MADE)]
+LANGUAGES = {"python", "cpp", "cmake", "sh", "text", "mermaid", "{toctree}", "{eval-rst}"}  # text: formulas, what is printed
+
+# Runs are cut short, and begin from fewer atoms; the packages with weights of machine-learned potentials have
+# stand-ins, which make the System of a force field.
+BEFORE = """
+import sys, types
+from openmm import app
+step, minimize = app.Simulation.step, app.Simulation.minimizeEnergy
+app.Simulation.step = lambda self, steps: step(self, min(steps, 150000//self.topology.getNumAtoms()))
+app.Simulation.minimizeEnergy = lambda self, *rest, **others: minimize(self, maxIterations=10)
+class MLPotential:
+    def __init__(self, name):
+        pass
+    def createSystem(self, topology, **options):
+        return app.ForceField("tip3p.xml").createSystem(topology, rigidWater=False)
+    def createMixedSystem(self, topology, system, atoms):
+        return system
+sys.modules["openmmml"] = types.SimpleNamespace(MLPotential=MLPotential)
+"""
+GIVEN = {   # what a page says of things that its reader has
+    "expensive-forces.md": """
+import numpy as np
+from openmm.unit import femtoseconds, kelvin, picosecond
+from openmmml import MLPotential
+pdb = app.PDBFile(app.__path__[0] + "/data/tip3p.pdb")
+topology, positions = pdb.topology, pdb.positions
+mm_system = app.ForceField("tip3p.xml").createSystem(topology, nonbondedMethod=app.PME, rigidWater=False)
+system, atoms = mm_system, [0, 1, 2]
+""",
+    "step-size.md": """
+import openmm, openmmstiff
+from openmm import unit
+pdb = app.PDBFile(app.__path__[0] + "/data/tip3p.pdb")
+system = app.ForceField("tip3p.xml").createSystem(pdb.topology, nonbondedMethod=app.PME, rigidWater=False)
+simulation = app.Simulation(pdb.topology, system, openmm.VerletIntegrator(0.001))
+simulation.context.setPositions(pdb.positions)
+""",
+    "platforms.md": """
+import openmm, openmmstiff
+from openmm import app
+pdb = app.PDBFile(app.__path__[0] + "/data/tip3p.pdb")
+topology, system = pdb.topology, app.ForceField("tip3p.xml").createSystem(pdb.topology, rigidWater=False)
+integrator = openmmstiff.ZhangSkeelIntegrator(0.001)
+getPlatform = openmm.Platform.getPlatform
+openmm.Platform.getPlatform = lambda name: getPlatform("Reference")     # there is no GPU here
+Simulation = app.Simulation
+app.Simulation = lambda topology, system, integrator, platform, properties: Simulation(topology, system, integrator)
+"""}
+
+
+def named(pages):
+    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
+
+
+def blocks(page, *languages):
+    """(language, text) of the fenced blocks of a page, all or those in some languages."""
+    found = re.findall(r"^```([^\n]*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [(language, text) for language, text in found if not languages or language in languages]
+
+
+@pytest.mark.parametrize("page", named(PAGES))
+def test_blocks_say_their_language(page):
+    assert {language for language, _ in blocks(page)} <= LANGUAGES
+
+
+@pytest.mark.parametrize("page", named(page for page in PAGES
+                                       if blocks(page, "python") and page.name != "openmmtools.md"))
+def test_python_blocks_run_one_after_the_other(page, tmp_path):
+    """Those of openmmtools.md are run by test_openmmtools.py."""
+    code = "\n".join(text for _, text in blocks(page, "python")).replace("/data/test.pdb", "/data/tip3p.pdb")
+    script = tmp_path/"page.py"
+    script.write_text(BEFORE + GIVEN.get(page.name, "") + code)
+    result = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr
+    assert not result.stderr, result.stderr
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+def test_cpp_program_compiles_and_runs(tmp_path):
+    page = ROOT/"docs/getting-started.md"
+    (_, program), = blocks(page, "cpp")
+    commands, = [text for _, text in blocks(page, "sh") if "g++" in text]
+    (tmp_path/"bond.cpp").write_text(program)
+    environment = {name: value for name, value in os.environ.items() if name != "OPENMM_PLUGIN_DIR"}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    result = subprocess.run(["sh", "-ec", commands], cwd=tmp_path, env=environment, capture_output=True, text=True,
+                            timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout in ("CPU, 8 ps\n", "Reference, 8 ps\n")
+
+
+def commands(page):
+    """What is to be typed into a shell: lines of blocks, of the README's indented ones, and inline code."""
+    text = page.read_text()
+    lines = [line for _, block in blocks(page, "sh") for line in block.splitlines()]
+    lines += re.findall(r"^    (make .*)", text, re.MULTILINE)
+    lines += [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", text)]
+    return [re.sub(r"\s+#.*", "", line) for line in lines]
+
+
+@pytest.mark.parametrize("page", named(PAGES))
+def test_commands_are_there(page):
+    """Targets of make, extras of the package, scripts and their options."""
+    targets = re.findall(r"^([a-z]+):", (ROOT/"Makefile").read_text(), re.MULTILINE)
+    extras = re.findall(r"^(\w+) = \[", (ROOT/"pyproject.toml").read_text(), re.MULTILINE)
+    for command in commands(page):
+        if match := re.match(r"make ([a-z]+)( |$)", command):
+            assert match[1] in targets, command
+        for extra in re.findall(r"openmm-stiff\[(\w+)\]", command):
+            assert extra in extras, command
+        for script in re.findall(r"(?:^|\s)((?:examples|tests|packaging)/[\w/]+\.(?:py|ipynb|cpp))", command):
+            assert (ROOT/script).exists(), command
+            folder = (ROOT/script).parent
+            known = "".join(path.read_text() for path in (*folder.glob("*.py"), *ROOT.glob("examples/*.py")))
+            for option in re.findall(r"\s(--[a-z][\w-]*)", command):
+                assert f'"{option}"' in known, command
+
+
+def test_examine_and_scan_run_as_the_handbook_says(tmp_path):
+    waters = Waters(4)
+    (tmp_path/"system.xml").write_text(openmm.XmlSerializer.serialize(waters.system))
+    with open(tmp_path/"structure.pdb", "w") as file:
+        app.PDBFile.writeFile(waters.topology, waters.positions*10, file)
+    typed = {command for page in PAGES for command in commands(page)
+             if re.match(r"python -m openmmstiff (examine|scan) system.xml", command)}
+    assert len(typed) >= 2
+    for command in typed:
+        command = re.sub(r"--minutes \d+", "--minutes 0.02", command).replace("python", sys.executable, 1)
+        result = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True,
+                                env={**os.environ, "MPLBACKEND": "Agg", "OPENMM_CPU_THREADS": "1"})
+        assert result.returncode == 0 and "MassPenaltyLangevin" in result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("page", named(page for page in PAGES if page.parent.name != "api"))
+def test_links_lead_to_files_and_headings(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        path = page.parent/path if path else page
+        assert path.exists(), target
+        headings = re.findall(r"^#+ (.*)", path.read_text(), re.MULTILINE) if anchor else []
+        assert not anchor or anchor in [re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings], target
+
+
+def test_handbook_builds_without_a_warning(tmp_path):
+    """By Sphinx, as `make docs` does."""
+    for name in ("sphinx", "myst_parser", "furo", "numpydoc"):
+        assert importlib.util.find_spec(name), f"{name} is missing: pip install 'openmm-stiff[docs]'"
+    result = run_python(f"""
+from sphinx.cmd.build import main
+raise SystemExit(main(["-q", "-W", "--keep-going", "-b", "html", {str(ROOT/'docs')!r}, {str(tmp_path/'html')!r}]))
+""")
+    assert result.returncode == 0, result.stderr
+    page = (tmp_path/"html/api/python.html").read_text()
+    assert all(f'id="openmmstiff.{name}"' in page for name in ("MassPenaltyLangevinIntegrator", "examine"))
