@@ -73,6 +73,7 @@ def examine(exams: dict, tasks: list[Task], names: list[str]) -> tuple[list[Find
     return found, incomplete
 
 
+LINK = "../tests/validation/exams"   # from docs/
 HOW_TO_READ = """\
 Made by `make validate`, from `tests/validation`. A claim holds if what was found is within the tolerance of what is
 expected; with an error (one standard error of the difference, by blocking) of more than half the tolerance it is
@@ -86,7 +87,8 @@ def markdown(found: list[Findings], incomplete: list[str], settings: Settings) -
                     [summary(each) for each in found])]
     lines += [f"\nNot run: {', '.join(incomplete)}."] if incomplete else []
     for each in found:
-        lines += ["", f"## {each.exam.title}"]
+        lines += ["", f"## {each.exam.title}", "", f"By [{each.exam.script.name}]({LINK}/{each.exam.script.name}), made "
+                  f"{each.made}."]
         for shown in each.tables:
             lines += ["", *([shown.heading, ""] if shown.heading else []), *table(shown.columns, shown.rows)]
         lines += ["", *table(["run", "claim", "found", "expected", "error", "tolerance", "verdict"],

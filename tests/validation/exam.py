@@ -199,6 +199,10 @@ class Exam:
     report: Callable[[Results], Iterable[Claim | Table]]
     limits: dict[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
 
+    @property
+    def script(self) -> Path:
+        return Path(self.report.__code__.co_filename)
+
 
 def each(names: Iterable[str], claims: Callable[[str], Iterable[Claim]]) -> Iterator[Claim]:
     """The claims on each run, with its name; where a run has failed, that in their place."""
