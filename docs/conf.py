@@ -14,7 +14,7 @@ version = release = openmmstiff.__version__
 extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinxcontrib.mermaid", "headers"]
 html_theme = "furo"
 html_title = f"{project} {release}"
-nitpicky = False
+highlight_language = "text"     # formulas in docstrings
 
 # Pages are those that the code host shows: plain Markdown, in which links go to headings and to files.
 myst_fence_as_directive = ["mermaid"]
@@ -22,6 +22,7 @@ myst_heading_anchors = 3
 copybutton_exclude = ".linenos, .gp, .go"
 
 autodoc_member_order = "bysource"
+autoclass_content = "both"      # the class, then its constructor
 autodoc_inherit_docstrings = False
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
