@@ -3,6 +3,7 @@
 With doxygen and breathe each class with all its members; without doxygen a list of classes and methods, by what
 bindings.py reads from the same comments.
 """
+import re
 import shutil
 import subprocess
 import sys
@@ -64,7 +65,7 @@ def as_list(found):
 
 
 def first_sentence(comment):
-    return one_line(comment).split(". ")[0].rstrip(".").replace("*", r"\*").replace("_", r"\_")
+    return re.sub(r"([*_|])", r"\\\1", one_line(comment).split(". ")[0].rstrip("."))
 
 
 class Headers(SphinxDirective):
