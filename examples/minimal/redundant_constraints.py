@@ -1,4 +1,4 @@
-"""More constraints than SHAKE can solve for: an octahedron of six atoms with all of its 15 distances fixed, at 20 fs."""
+"""More constraints than SHAKE can solve for: an octahedron of six atoms with all 15 distances fixed, at 20 fs."""
 from itertools import combinations
 
 import numpy

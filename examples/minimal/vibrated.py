@@ -10,7 +10,7 @@ trap = openmm.CustomExternalForce(f"{40*frequency/2**0.5}*cos(theta)*(x^2+y^2-2*
 trap.addGlobalParameter("theta", 0)  # the phase, which the integrator moves
 trap.addParticle(0)
 system.addForce(trap)
-context = openmm.Context(system, HMMIntegrator(pi/100, frequency))
+context = openmm.Context(system, HMMIntegrator(pi/100, frequency), openmm.Platform.getPlatform("Reference"))
 context.setPositions([(0.1, 0, 0)])
 for _ in range(4):  # x = 0.1 cos(t): no field holds an ion that does not vibrate
     context.getIntegrator().step(50)
