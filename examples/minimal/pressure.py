@@ -12,5 +12,5 @@ integrator = MassPenaltyLangevinIntegrator(300*unit.kelvin, 1/unit.picosecond, 8
 simulation = app.Simulation(pdb.topology, system, integrator)
 simulation.context.setPositions(pdb.positions)
 simulation.context.setVelocitiesToTemperature(300*unit.kelvin)
-simulation.reporters.append(app.StateDataReporter(sys.stdout, 50, temperature=True, volume=True, density=True))
-simulation.step(250)
+simulation.reporters.append(app.StateDataReporter(sys.stdout, 100, temperature=True, volume=True, density=True))
+simulation.step(500)

@@ -24,16 +24,17 @@ def numbers(line):
 
 
 def near_the_bath(column):
-    """The last row has a temperature within 40 K of the bath's, seven standard deviations for 895 waters."""
+    """The last row has a temperature within 60 K of the bath's: that of villin has a standard deviation of 11 K."""
     def claim(lines):
-        assert abs(numbers(lines[-1])[column] - 300) < 40
+        assert abs(numbers(lines[-1])[column] - 300) < 60
     return claim
 
 
 def pressure(lines):
+    """The barostat has 20 attempts, about half of which succeed."""
     near_the_bath(0)(lines)
     volumes, densities = zip(*(numbers(line)[1:] for line in lines[1:]))
-    assert len(set(volumes)) > 2 and 0.9 < min(densities) <= max(densities) < 1.1
+    assert len(set(volumes)) > 1 and 0.9 < min(densities) <= max(densities) < 1.1
 
 
 def constant_energy(lines):
@@ -176,8 +177,10 @@ def test_another_series_of_openmm_is_told(prefix, tmp_path):
         (tmp_path/folder).mkdir(parents=True)
     (tmp_path/"include"/"OpenMM.h").touch()
     header, source = tmp_path/"include"/"openmm"/"Platform.h", tmp_path/"openmm.cpp"
-    header.write_text("#include <string>\nnamespace OpenMM { struct Platform { static std::string getOpenMMVersion(); }; }")
-    source.write_text('#include "openmm/Platform.h"\nstd::string OpenMM::Platform::getOpenMMVersion() { return "8.5.1"; }')
+    header.write_text("#include <string>\n"
+                      "namespace OpenMM { struct Platform { static std::string getOpenMMVersion(); }; }")
+    source.write_text('#include "openmm/Platform.h"\n'
+                      'std::string OpenMM::Platform::getOpenMMVersion() { return "8.5.1"; }')
     for name in ("lib/libOpenMM.so", "lib/plugins/libOpenMMCPU.so"):
         subprocess.run(["g++", "-shared", "-fPIC", f"-I{tmp_path/'include'}", source, "-o", tmp_path/name], check=True)
     configured = cmake(tmp_path/"program", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DOPENMM_DIR={tmp_path}")

@@ -17,12 +17,12 @@ int main() {
     const int width = 6; // molecules, 0.3107 nm apart
     const double length = 0.09572, angle = 1.8242, spacing = 0.3107;
     std::vector<Vec3> positions;
-    for (int i = 0; i < width*width*width; i++) {
-        const Vec3 place = Vec3(i%width, i/width%width, i/(width*width))*spacing;
+    for (int i = 0; i < width * width * width; i++) {
+        const Vec3 place = Vec3(i % width, i / width % width, i / (width * width)) * spacing;
         const int o = system.addParticle(15.999), h1 = system.addParticle(1.008), h2 = system.addParticle(1.008);
         positions.push_back(place);
         positions.push_back(place + Vec3(length, 0, 0));
-        positions.push_back(place + Vec3(std::cos(angle), std::sin(angle), 0)*length);
+        positions.push_back(place + Vec3(std::cos(angle), std::sin(angle), 0) * length);
         bonds->addBond(o, h1, length, 462750.4);
         bonds->addBond(o, h2, length, 462750.4);
         angles->addAngle(h1, o, h2, angle, 836.8);
@@ -33,7 +33,7 @@ int main() {
         nonbonded->addException(o, h2, 0, 1, 0);
         nonbonded->addException(h1, h2, 0, 1, 0);
     }
-    const double edge = width*spacing;
+    const double edge = width * spacing;
     system.setDefaultPeriodicBoxVectors(Vec3(edge, 0, 0), Vec3(0, edge, 0), Vec3(0, 0, edge));
     nonbonded->setNonbondedMethod(NonbondedForce::PME);
     nonbonded->setCutoffDistance(0.9);
@@ -49,7 +49,7 @@ int main() {
     for (int i = 0; i < 10; i++) {
         integrator.step(50);
         const State state = context.getState(State::Energy);
-        const double temperature = 2*state.getKineticEnergy()/(3*system.getNumParticles()*0.0083145);
+        const double temperature = 2 * state.getKineticEnergy() / (3 * system.getNumParticles() * 0.0083145);
         std::printf("%.1f ps: %.0f K, %.0f kJ/mol\n", state.getTime(), temperature, state.getPotentialEnergy());
     }
     return 0;
