@@ -1,4 +1,5 @@
-# Find OpenMM: in OPENMM_DIR if that is set, or else in the Python environment (package openmm).
+# Find OpenMM: in OPENMM_DIR if that is set, or else in OpenMM_DIRECTORY if that is, or else in the Python environment
+# (package openmm).
 #
 # Defines the targets OpenMM::OpenMM and OpenMM::CPU (OpenMM's CPU platform), and
 #   OpenMM_VERSION     such as 8.6.1
@@ -10,8 +11,9 @@
 
 set(OPENMM_DIR "" CACHE PATH "The folder with OpenMM's include/ and lib/ (default: that of the Python package openmm)")
 
-set(OpenMM_DIRECTORY "${OPENMM_DIR}")
-if(NOT OpenMM_DIRECTORY AND Python_EXECUTABLE)
+if(OPENMM_DIR)
+    set(OpenMM_DIRECTORY "${OPENMM_DIR}")
+elseif(NOT OpenMM_DIRECTORY AND Python_EXECUTABLE)
     execute_process(COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/python_packages.py" openmm
         OUTPUT_VARIABLE OpenMM_DIRECTORY COMMAND_ERROR_IS_FATAL ANY)
 endif()

@@ -86,7 +86,7 @@ def find_opencl():
 def read_libraries(wheel):
     """The paths in a wheel but for its dist-info and Python's files."""
     names = zipfile.ZipFile(wheel).namelist()
-    return {name for name in names if not re.search(r"/$|\.dist-info/|^openmmstiff/|/include/", name)}
+    return {name for name in names if not re.search(r"/$|\.dist-info/|^openmmstiff/|/include/|/cmake/", name)}
 
 
 def audit(wheel):
@@ -113,6 +113,15 @@ def run_trial(python, environment=()):
     return found, run(python, "-m", "openmmstiff", environment=environment)
 
 
+def run_program(python):
+    """Build and run the C++ program of the examples, as a user of the environment does."""
+    prefix = run(python, "-m", "openmmstiff", "prefix").strip()
+    with tempfile.TemporaryDirectory() as folder:
+        run("cmake", "-S", SOURCE/"examples"/"minimal"/"cpp", "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}")
+        run("cmake", "--build", folder)
+        run(Path(folder, "flexible_water"))
+
+
 def try_package(python, wheel, opencl):
     """Try the package itself. Returns what was done, in words."""
     plugins = {Path(name).stem for name in read_libraries(wheel) if "/plugins/" in name}
@@ -120,7 +129,8 @@ def try_package(python, wheel, opencl):
     check(plugins == expected, f"its plugins are {plugins}")
     found, _ = run_trial(python, opencl or ())
     check(opencl is None or "OpenCL" in found["platforms"], "there is no OpenCL platform")
-    return f"steps on {', '.join(found['platforms'])}; python -m openmmstiff"
+    run_program(python)
+    return f"steps on {', '.join(found['platforms'])}; python -m openmmstiff; find_package(OpenMMStiff)"
 
 
 def try_device(python, wheel, package):

@@ -13,7 +13,7 @@ import openmm
 from openmm import unit
 
 from . import ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator
-from ._commands import examine_command, scan_command
+from ._commands import examine_command, prefix_command, scan_command
 from ._version import OPENMM_SERIES, __version__
 
 # How far positions may be from Reference's [nm]; without a setting of precision, platforms compute some forces in
@@ -282,6 +282,15 @@ def add_scan(commands):
     parser.set_defaults(run=lambda options: scan_command(options, parser.error))
 
 
+def add_prefix(commands):
+    """The command that tells CMake where the C++ files are."""
+    parser = commands.add_parser(
+        "prefix", help="print the folder of the C++ library, for CMake's CMAKE_PREFIX_PATH",
+        description="Print the folder with the include/ and lib/ of this package and of OpenMM. With it in "
+                    "CMAKE_PREFIX_PATH, find_package(OpenMMStiff) finds both.")
+    parser.set_defaults(run=lambda options: prefix_command(parser.error))
+
+
 def _positive(text):
     """An argparse type: a positive number."""
     try:
@@ -309,7 +318,7 @@ def main(arguments=None):
         epilog="The exit code is 0 if all is well, 1 if not.")
     parser.set_defaults(run=lambda options: check_installation())
     commands = parser.add_subparsers(title="commands", metavar="command")
-    for add in add_check, add_examine, add_scan:
+    for add in add_check, add_examine, add_scan, add_prefix:
         add(commands)
     options = parser.parse_args(arguments)
     return 0 if options.run(options) else 1

@@ -1,15 +1,17 @@
 """
-What `python -m openmmstiff examine` and `scan` do with their options, an argparse.Namespace.
+What `python -m openmmstiff examine`, `scan` and `prefix` do with their options, an argparse.Namespace.
 
-Both return whether all is well. If options or files are wrong they call `fail` with a text, which does not return.
+They return whether all is well. If options or files are wrong they call `fail` with a text, which does not return.
 """
 
 import contextlib
 import sys
+from pathlib import Path
 
 import openmm
 from openmm import app
 
+from . import _openmmstiff
 from ._examination import examine
 from ._files import readStructure, readSystem
 from .scanning import DEFAULT, scan
@@ -65,6 +67,15 @@ def scan_command(options, fail):
         print(f"Averages against the step: {options.output/'scan.png'}")
     except ImportError as error:
         print(f"No picture: {error}")
+    return True
+
+
+def prefix_command(fail):
+    """Print the folder that CMake needs to know."""
+    prefix = Path(_openmmstiff.__file__).resolve().parent.parent/"OpenMM.libs"
+    if not (prefix/"lib"/"cmake"/"OpenMMStiff").is_dir():
+        fail(f"the C++ files of this package are not in {prefix}: install it by pip")
+    print(prefix)
     return True
 
 

@@ -1,0 +1,36 @@
+"""What a release consists of agrees on its version."""
+
+import re
+from pathlib import Path
+
+import openmmstiff
+
+SOURCE = Path(__file__).parents[2]
+
+
+def find(pattern, file):
+    """What the groups of a pattern match first in a file."""
+    return re.search(pattern, (SOURCE/file).read_text(), re.MULTILINE).groups()
+
+
+def test_version_and_date_are_the_same_everywhere():
+    version, date = find(r"^## \[(\d+\.\d+\.\d+)\] - (\d{4}-\d\d-\d\d)$", "CHANGELOG.md")
+    assert find(r'^version = "(.+)"$', "pyproject.toml") == (version,)
+    assert find(r"^version: (\S+)$", "CITATION.cff") == (version,)
+    assert find(r'^date-released: "(.+)"$', "CITATION.cff") == (date,)
+    assert openmmstiff.__version__ == version
+
+
+def test_example_asks_for_this_series():
+    """find_package() takes a version of the same minor series only."""
+    major, minor, _ = openmmstiff.__version__.split(".")
+    assert find(r"find_package\(OpenMMStiff (\S+) REQUIRED\)", "examples/minimal/cpp/CMakeLists.txt") == (
+        f"{major}.{minor}",)
+
+
+def test_what_was_never_run_says_so():
+    workflows = list((SOURCE/".github"/"workflows").glob("*.yml"))
+    assert workflows
+    for path in workflows:
+        text = path.read_text()
+        assert text.startswith("# Never run yet.") == ("never run yet" in re.search(r"^name: (.*)$", text, re.M)[1])
