@@ -96,16 +96,20 @@ def test_python_blocks_run_one_after_the_other(page, tmp_path):
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 def test_cpp_program_compiles_and_runs(tmp_path):
+    """With CMake, and by hand."""
     page = ROOT/"docs/getting-started.md"
-    (_, program), = blocks(page, "cpp")
-    commands, = [text for _, text in blocks(page, "sh") if "g++" in text]
-    (tmp_path/"bond.cpp").write_text(program)
+    for name, language in ("bond.cpp", "cpp"), ("CMakeLists.txt", "cmake"):
+        (_, text), = blocks(page, language)
+        (tmp_path/name).write_text(text)
     environment = {name: value for name, value in os.environ.items() if name != "OPENMM_PLUGIN_DIR"}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    result = subprocess.run(["sh", "-ec", commands], cwd=tmp_path, env=environment, capture_output=True, text=True,
-                            timeout=300)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout in ("CPU, 8 ps\n", "Reference, 8 ps\n")
+    typed = [text for _, text in blocks(page, "sh") if "openmmstiff prefix" in text]
+    assert len(typed) == 2
+    for text in typed:
+        result = subprocess.run(["sh", "-ec", text], cwd=tmp_path, env=environment, capture_output=True, text=True,
+                                timeout=300)
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.splitlines()[-1] in ("CPU, 8 ps", "Reference, 8 ps")
 
 
 def commands(page):
