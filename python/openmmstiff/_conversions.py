@@ -7,6 +7,7 @@ import math
 import operator
 import warnings
 from collections.abc import Mapping, Set
+from typing import Any, Protocol
 
 import numpy
 from openmm import Vec3, unit
@@ -23,6 +24,13 @@ UNITS = {
     "nm^2*mol/kJ": unit.nanometer**2/unit.kilojoule_per_mole,
     "nm^2*mol/(kJ*ps)": unit.nanometer**2/(unit.kilojoule_per_mole*unit.picosecond),
 }
+
+
+class Quantity(Protocol):
+    """What an argument with a unit may be: OpenMM's Quantity, by its methods, as OpenMM itself has no types."""
+
+    def value_in_unit(self, unit: Any) -> Any:
+        """Convert the value."""
 
 
 def number(argument, value, symbol):
