@@ -199,7 +199,7 @@ from . import _conversions
             isinstance(integrator, openmm.Integrator) and isinstance(_downcast(integrator), cls))
 
     @classmethod
-    def cast(cls, integrator) -> "Self":
+    def cast(cls, integrator):
         """
         Give an integrator of this class its own methods, if its Python object is merely an openmm.Integrator: as
         those that OpenMM made before openmmstiff was imported.
@@ -211,7 +211,7 @@ from . import _conversions
 
         Returns
         -------
-        openmm.Integrator
+        Self
             the same Python object, which now is an instance of the integrator's class
         """
         if isinstance(integrator, cls):
@@ -235,14 +235,14 @@ from . import _conversions
         self._retype(self)
         self.__dict__.update(attributes)
 
-    def __copy__(self) -> "Self":
+    def __copy__(self) -> "StiffIntegrator":
         duplicate = openmm.XmlSerializer.clone(self)
         self._retype(duplicate)
         duplicate.__class__ = type(self)
         duplicate.__dict__.update((name, value) for name, value in self.__dict__.items() if name != "this")
         return duplicate
 
-    def __deepcopy__(self, memo: dict) -> "Self":
+    def __deepcopy__(self, memo: dict) -> "StiffIntegrator":
         duplicate = self.__copy__()
         memo[id(self)] = duplicate
         for name, value in self.__dict__.items():

@@ -31,6 +31,7 @@ from ._conversions import Quantity
 ARGUMENTS = {"bool": "bool", "int": "SupportsIndex", "float": "SupportsFloat", "str": "str", "Quantity": "Quantity",
              "Vec3": "Sequence[SupportsFloat] | NDArray[Any]", "set of int": "set[int] | frozenset[int]"}
 RESULTS = {"bool": "bool", "int": "int", "float": "float", "str": "str", "Quantity": "unit.Quantity",
+           "Self": "Self",
            "array": "NDArray[float64]", "list of int": "list[int]"}
 
 

@@ -33,7 +33,7 @@ class Quantity(Protocol):
         """Convert the value."""
 
 
-def number(argument, value, symbol):
+def number(argument, value, symbol) -> float:
     """The float that C++ takes for a number or a Quantity."""
     if unit.is_quantity(value):
         if not value.unit.is_compatible(UNITS[symbol]):
@@ -50,7 +50,7 @@ def number(argument, value, symbol):
     raise TypeError(f"{argument} must be a number{f' [{symbol}] or a Quantity' if symbol else ''}, not {value!r}")
 
 
-def integer(argument, value):
+def integer(argument, value) -> int:
     """The int that C++ takes for a whole number, NumPy's included."""
     try:
         value = operator.index(value)
@@ -138,7 +138,7 @@ def vector(argument, value, symbol):
     return [number(f"a component of {argument}", component, symbol) for component in components]
 
 
-def boolean(argument, value):
+def boolean(argument, value) -> bool:
     """The bool that C++ takes; NumPy's will do, but not everything that is true or false."""
     if not isinstance(value, (bool, numpy.bool_)):
         raise TypeError(f"{argument} must be True or False, not {value!r}")
