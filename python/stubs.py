@@ -19,7 +19,7 @@ HEADER = '''\
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn, SupportsFloat, SupportsIndex
 
-import openmm.openmm as openmm
+import openmm.openmm as openmm  # which mypy may be told to read; what it sees of openmm itself is nothing
 from numpy import float64
 from numpy.typing import NDArray
 from openmm import unit
@@ -30,8 +30,7 @@ from ._conversions import Quantity
 # By their names in docstrings, what arguments may be and what results are. Numbers of NumPy's are good arguments, too.
 ARGUMENTS = {"bool": "bool", "int": "SupportsIndex", "float": "SupportsFloat", "str": "str", "Quantity": "Quantity",
              "Vec3": "Sequence[SupportsFloat] | NDArray[Any]", "set of int": "set[int] | frozenset[int]"}
-RESULTS = {"bool": "bool", "int": "int", "float": "float", "str": "str", "Quantity": "unit.Quantity",
-           "Self": "Self",
+RESULTS = {"bool": "bool", "int": "int", "float": "float", "str": "str", "Quantity": "unit.Quantity", "Self": "Self",
            "array": "NDArray[float64]", "list of int": "list[int]"}
 
 
@@ -45,7 +44,7 @@ def annotation(kind, known):
         return f"Sequence[{annotation(kind.removeprefix('sequence of '), known)}] | NDArray[Any]"
     if " or " in kind:
         return " | ".join(annotation(each, known) for each in kind.split(" or "))
-    raise ValueError(f"stubs.py has no type for '{kind}'")
+    sys.exit(f"stubs.py: there is no type for '{kind}', which a docstring names")
 
 
 def entries(node, section):
@@ -67,6 +66,8 @@ def declare_method(method):
         arguments.vararg.annotation = arguments.kwarg.annotation = parsed("NoReturn")
     for argument in arguments.args:
         if argument.annotation is None and argument.arg not in ("self", "cls"):
+            if argument.arg not in parameters:
+                sys.exit(f"stubs.py: the docstring of {method.name}() does not name the type of {argument.arg}")
             argument.annotation = parsed(annotation(parameters[argument.arg], ARGUMENTS))
     if method.returns is None:
         # What C++ returns through arguments comes as a list, whose elements are of different types.
@@ -84,23 +85,28 @@ def declare_class(item):
     return ast.unparse(item)
 
 
-def declare_imports(module):
-    """The statements that import what a module imports by public names, so that it is known as the module's own."""
-    for item in module.body:
-        if isinstance(item, ast.ImportFrom) and item.module:
-            public = [name.name for name in item.names if not re.match("_[^_]", name.asname or name.name)]
-            item.names = [ast.alias(name, None if name == "*" else name) for name in public]
-            if public:
-                yield item
+def declare_package(module, classes):
+    """The stub of the package: what it imports by public names, as its own."""
+    imports = [item for item in module.body if isinstance(item, ast.ImportFrom) and item.module]
+    names = classes
+    for item in imports:
+        public = [each.name for each in item.names if not re.match("_[^_]", each.asname or each.name)]
+        item.names = [ast.alias(name, None if name == "*" else name) for name in public]
+        names = names + public
+    exported = sorted(name for name in names if name[0].isalpha())
+    module.body = [module.body[0], *(item for item in imports if item.names),
+                   *ast.parse(f"__all__ = {exported}").body]
+    return ast.unparse(module)
 
 
 def main(package, module, folder):
     """Write both stubs."""
     package, module = (ast.parse(Path(path).read_text()) for path in (package, module))
     classes = [item for item in module.body if isinstance(item, ast.ClassDef) and not item.name.startswith("_")]
-    (Path(folder)/"openmmstiff.pyi").write_text("\n\n".join([HEADER, *map(declare_class, classes)]) + "\n")
-    package.body = [package.body[0], *declare_imports(package)]
-    (Path(folder)/"__init__.pyi").write_text(ast.unparse(package) + "\n")
+    texts = {"openmmstiff.pyi": "\n\n".join([HEADER, *map(declare_class, classes)]),
+             "__init__.pyi": declare_package(package, [each.name for each in classes])}
+    for name, text in texts.items():
+        (Path(folder)/name).write_text(text + "\n")
 
 
 if __name__ == "__main__":
