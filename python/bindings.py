@@ -5,7 +5,7 @@
 bindings.i includes each header, and lists the integrators that can be created, for SWIG to tell one from another. For
 each class and public method it gets
 
-- a docstring in NumPy's style, from the comment in the header;
+- a docstring in NumPy's style, from the comment in the header, with types that stubs.py reads;
 - if all types are known (below), the method in Python, with the arguments' names, and with conversions: a `double` has
   the unit that its comment names in brackets, such as [ps], or is a plain number if there is none; an `int` named
   `groups` holds the bit flags of force groups, for which Python takes a set, too, and one named `steps` is not
