@@ -91,7 +91,7 @@ wheels: .venv/requirements-build .venv/requirements-wheels  ## wheels in dist/, 
 
 .PHONY: clean
 clean:  ## remove what these commands made, .venv included
-	@rm -rf build build-docs build-sanitize-* build-wheels demo dist .venv .pytest_cache .hypothesis
+	@rm -rf build build-docs build-sanitize-* build-wheels demo dist .venv .mypy_cache .pytest_cache .hypothesis
 	find examples python tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

@@ -9,6 +9,7 @@ its precision, as in OpenCL:mixed.
 """
 from itertools import cycle
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import openmm as mm
@@ -67,7 +68,8 @@ def main():
     parser.add_argument("--alone", action="store_true", help="time steps without nonbonded forces, and no more")
     parser.add_argument("--kernels", action="store_true", help="time what integrators do beside forces, and no more")
     options = parser.parse_args()
-    box, state = build_box(options.waters), None
+    box = build_box(options.waters)
+    state: Any = None
     system = build_system(box, "flexible")
     if options.kernels:
         print_kernel_times(box, without_nonbonded(system), options)

@@ -8,6 +8,7 @@ distance of the ends.
 
 Results are kept in files, one for each run and seed: what has been done is not done again.
 """
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,11 +59,13 @@ class Geometry:
 
     def __init__(self, molecule: Molecule):
         self.molecule = molecule
-        labels, neighbours = molecule.labels, [[] for _ in molecule.labels]
+        labels = molecule.labels
+        neighbours: list[list[int]] = [[] for _ in labels]
         for i, j in molecule.bonds:
             neighbours[i].append(j)
             neighbours[j].append(i)
-        self.bonds, self.angles = {}, {}    # from kinds to atoms
+        self.bonds: dict[str, list[tuple[int, ...]]] = {}   # from kinds to atoms
+        self.angles: dict[str, list[tuple[int, ...]]] = {}
         for i, j in molecule.bonds:
             self.bonds.setdefault("-".join(sorted((labels[i], labels[j]))), []).append((i, j))
         for vertex, bound in enumerate(neighbours):
@@ -91,8 +94,8 @@ class Geometry:
 
 def make_run(task: tuple[str, str, float, float, int, Path]):
     """Make one run and keep its result, or why it failed, in a file; what a process of its own does."""
-    molecule, name, friction, time, seed, path = task
-    molecule, run = MOLECULES[molecule], RUNS[name]
+    which, name, friction, time, seed, path = task
+    molecule, run = MOLECULES[which], RUNS[name]
     topology, system = molecule.build_topology(), molecule.build_system(run.hydrogen_mass)
     integrator = run.make(TEMPERATURE, run.friction or friction, run.step)
     if isinstance(integrator, MassPenaltyLangevinIntegrator):
@@ -194,7 +197,7 @@ def title(name: str) -> str:
     return f"{RUNS[name].label}, {1000 * RUNS[name].step:g} fs"
 
 
-def with_error(value: tuple[float, float], digits: int) -> str:
+def with_error(value: Sequence[float], digits: int) -> str:
     return f"{value[0]:.{digits}f}+-{value[1]:.{digits}f}"
 
 

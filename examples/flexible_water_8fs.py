@@ -6,6 +6,7 @@ runs at 4 to 10 fs. Compares energies, bond lengths and radial distribution func
 """
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openmm as mm
@@ -55,7 +56,8 @@ def main():
     options = parser.parse_args()
     parser.make_folder(options.output)
 
-    box, state = build_box(options.waters), None
+    box = build_box(options.waters)
+    state: Any = None
     for geometry in ("rigid", "flexible"):
         steps = round(EQUILIBRATION_TIME / EQUILIBRATION_STEP[geometry])
         with progress_bar(f"equilibration, {geometry}", steps) as bar:
@@ -99,7 +101,8 @@ def run(simulation: app.Simulation, step: float, ps: float, label: str) -> Sampl
 def draw(results: dict[tuple[str, float], Samples], path: Path):
     """O-H lengths, radial distributions and energies: the reference pale and wide, the rest in strong colours."""
     reference = results[ORDINARY, REFERENCE_STEP]
-    runs = {f"{ORDINARY}, {REFERENCE_STEP:g} fs": (reference, {"color": "#fcbba1", "linewidth": 4})}
+    runs: dict[str, tuple[Samples, dict[str, Any]]] = {
+        f"{ORDINARY}, {REFERENCE_STEP:g} fs": (reference, {"color": "#fcbba1", "linewidth": 4})}
     penalty = [fs for name, fs in results if name == PENALTY]
     if penalty:
         shown = SHOWN_STEP if SHOWN_STEP in penalty else max(penalty)

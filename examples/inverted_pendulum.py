@@ -70,7 +70,7 @@ DOUBLE_DIRECT = (1e4, 64)                 # omega, and micro-steps in a period, 
 CONSTRAINT_TOLERANCE = 1e-10
 METHODS = {"SHAKE": HMMIntegrator.SHAKE, "RATTLE": HMMIntegrator.RATTLE}
 
-Motion = Callable[[float], np.ndarray]    # angles, and rates or momenta, as a function of time
+Motion = Callable[[float | np.ndarray], np.ndarray]    # angles, and rates or momenta, as a function of time
 
 
 # Systems
@@ -122,7 +122,7 @@ def averaged_force(angle: float) -> float:
     return (GRAVITY / LENGTH - SPEED ** 2 / (2 * LENGTH ** 2) * cos(angle)) * sin(angle)
 
 
-def solved(derivative: Callable[[float, np.ndarray], Sequence[float]], start: Sequence[float]) -> Motion:
+def solved(derivative: Callable[[float, np.ndarray], Sequence[float] | np.ndarray], start: Sequence[float]) -> Motion:
     return solve_ivp(derivative, (0, DURATION), start, method="DOP853", rtol=TOLERANCE, atol=TOLERANCE,
                      dense_output=True).sol
 
@@ -302,8 +302,8 @@ def power(omega: float) -> str:
 
 def beside(value: str, paper: Sequence[float] | None, steps: int, form: str) -> str:
     """A value and the paper's in brackets, where it has one."""
-    known = paper is not None and steps in STEPS
-    return f"{value} {f'({paper[STEPS.index(steps)]:{form}})' if known else '':10}"
+    known = f"({paper[STEPS.index(steps)]:{form}})" if paper is not None and steps in STEPS else ""
+    return f"{value} {known:10}"
 
 
 def print_pendulum(found: dict[tuple[str, float], list[Run]], motion: Motion):
@@ -367,10 +367,10 @@ def print_double(found: DoublePendulum, motion: Motion):
                     f"{'' if np.isnan(ratio) else f'{ratio:.2f}':>7}" for ratio in ratios)
             print(row.rstrip())
             before = errors
-        row = found.fine[omega].double_errors(motion)
-        print(f"{power(omega):9}{f'1/{FINE[0]}':7}{found.fine[omega].micro_steps:8} {'':6}{row[0]:12.2e}{row[1]:10.2e}")
-    row = found.resolved.double_errors(motion)
-    print(f"{power(DOUBLE_DIRECT[0]):9}{'direct':7}{found.resolved.micro_steps:8} {'':6}{row[0]:12.2e}{row[1]:10.2e}"
+        q1, q2 = found.fine[omega].double_errors(motion)
+        print(f"{power(omega):9}{f'1/{FINE[0]}':7}{found.fine[omega].micro_steps:8} {'':6}{q1:12.2e}{q2:10.2e}")
+    q1, q2 = found.resolved.double_errors(motion)
+    print(f"{power(DOUBLE_DIRECT[0]):9}{'direct':7}{found.resolved.micro_steps:8} {'':6}{q1:12.2e}{q2:10.2e}"
           f"   {DOUBLE_DIRECT[1]} micro-steps in a period")
     print("\nLargest differences of an angle between\n"
           "  SHAKE and RATTLE: " + apart([((omega, steps, "SHAKE"), (omega, steps, "RATTLE"))

@@ -50,7 +50,8 @@ TYPES = ("SP1", "SC1", "SC3", "SC1", "SC1", "SC1", "SC1", "C1")
 MASSES = (77.22, 0.0, 38.69, 159.65, 0.0, 0.0, 39.44, 72.0)     # dalton; 0: a virtual site
 ROH, R1, R2, R3, R4, R5, C1, C2 = range(len(BEADS))
 MASSIVE = [ROH, R2, R3, C1, C2]
-LENGTHS = {(ROH, R2): 0.4904, (ROH, R3): 0.6019, (R2, R3): 0.2719, (R2, C1): 0.7237, (R3, C1): 0.5376}  # nm
+LENGTHS: dict[tuple[int, ...], float] = {
+    (ROH, R2): 0.4904, (ROH, R3): 0.6019, (R2, R3): 0.2719, (R2, C1): 0.7237, (R3, C1): 0.5376}  # nm
 ACROSS = ((ROH, R2, C1), (ROH, R3, C1))     # angles between constraints of different triangles
 TAIL = 0.425, 1250.0                        # nm and kJ/mol/nm^2, the bond C1-C2
 ANGLE = "25/2*(cos(theta)+1)^2"             # R3-C1-C2

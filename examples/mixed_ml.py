@@ -75,7 +75,7 @@ class Lengths:
     """The bond lengths of a State [nm], by kind."""
 
     def __init__(self, topology: app.Topology):
-        self.kinds = {"X-H": [], "X-Y": [], "water": []}
+        self.kinds: dict[str, list[tuple[int, int]]] = {"X-H": [], "X-Y": [], "water": []}
         for bond in topology.bonds():
             kind = "X-H" if app.element.hydrogen in (bond[0].element, bond[1].element) else "X-Y"
             self.kinds["water" if bond[0].residue.name == "HOH" else kind].append((bond[0].index, bond[1].index))

@@ -12,7 +12,7 @@ from water import MIN_WATERS
 class OptionParser(argparse.ArgumentParser):
     """An ArgumentParser that answers a wrong option with one line and exit code 2."""
 
-    def __init__(self, description: str):
+    def __init__(self, description: str | None):
         super().__init__(description=description, allow_abbrev=False)
 
     def error(self, message: str):

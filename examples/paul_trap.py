@@ -195,7 +195,7 @@ def frequency(values: np.ndarray) -> float:
     """
     values = np.diff(values)
     inner = values[1:-1]
-    return np.arccos(inner @ (values[2:] + values[:-2]) / (2 * inner @ inner)) / FRAME
+    return float(np.arccos(inner @ (values[2:] + values[:-2]) / (2 * inner @ inner))) / FRAME
 
 
 # One ion

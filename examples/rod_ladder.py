@@ -33,7 +33,7 @@ rungs, which stay parallel. In a flat link, rungs along the rail, they lose a ra
 With multipliers, N = 20 has 244 + 223 = 467 unknowns. The paper speaks of 427 variables: as many are left without the
 two constraints that close each of the 20 loops.
 """
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -41,6 +41,7 @@ from time import perf_counter
 import numpy as np
 import openmm as mm
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 from openmm import unit
 from openmmstiff import SpookIntegrator
 
@@ -145,7 +146,7 @@ class Fall:
 
 
 def fall(links: int, step: float, time: float, platform: str, compliance: float = COMPLIANCE,
-         picture_times: Sequence[float] = ()) -> Fall:
+         picture_times: Iterable[float] = ()) -> Fall:
     integrator = ladder_integrator(links, step, compliance)
     context = make_context(links, integrator, platform)
     lowest, drop = energy_scale(links)
@@ -171,7 +172,9 @@ def fall(links: int, step: float, time: float, platform: str, compliance: float 
             if count in pictures.values():
                 seen[count] = ends
             bar.update()
-    return Fall(links, step, seconds, *np.array(rows).T, largest, {at: seen[k] for at, k in pictures.items()})
+    times, energies, violations, theory, farthest = np.array(rows).T
+    return Fall(links, step, seconds, times, energies, violations, theory, farthest, largest,
+                {at: seen[k] for at, k in pictures.items()})
 
 
 def slope(sizes: Sequence[float], values: Sequence[float]) -> float:
@@ -229,7 +232,7 @@ def time_steps(links: int, platform: str) -> tuple[float, float]:
     context = make_context(links, integrator, platform)
     integrator.step(1)
     set_up = perf_counter() - begin
-    seconds = []
+    seconds: list[float] = []
     while len(seconds) < FEW_STEPS or (len(seconds) < MANY_STEPS and sum(seconds) < ENOUGH_SECONDS):
         begin = perf_counter()
         context.getIntegrator().step(1)
@@ -267,7 +270,7 @@ def print_timing(timing: Timing):
     print(f"Slope in logarithms from {timing.sizes[timing.upper_half()][0]} links on: {timing.slope():.2f}")
 
 
-def draw_ladder(panel: pyplot.Axes, ends: np.ndarray, label: str, color):
+def draw_ladder(panel: Axes, ends: np.ndarray, label: str, color):
     """Rod by rod, from the head of the rod at its tail, or from the origin, to its own head."""
     rods = np.arange(1, len(ends) + 1)
     before = np.where(rods <= 2, 0, np.where(rods % 3 == 2, rods - 3, rods - 2))
@@ -289,10 +292,10 @@ def draw(picture: Fall, falls: list[Fall], orders: dict[float, list[Fall]], timi
     for found in falls:
         energy.plot(found.times, found.energies, linewidth=1, label=f"N = {found.links}")
         violation.semilogy(found.times, found.violations, linewidth=0.8, label=f"N = {found.links}")
-    for (compliance, found), marker, color in zip(orders.items(), "os", ("#1f77b4", "#d62728")):
-        order.loglog(ORDER_STEPS, [run.violations.mean() for run in found], marker, color=color,
+    for (compliance, runs), marker, color in zip(orders.items(), "os", ("#1f77b4", "#d62728")):
+        order.loglog(ORDER_STEPS, [run.violations.mean() for run in runs], marker, color=color,
                      label=f"compliance {compliance:g}")
-        order.loglog(ORDER_STEPS, [run.theory.mean() for run in found], "-", color=color, linewidth=0.8,
+        order.loglog(ORDER_STEPS, [run.theory.mean() for run in runs], "-", color=color, linewidth=0.8,
                      label="1.25 h² |u'|²")
     cost.loglog(timing.sizes, 1e3 * np.array(timing.step), "o-", label="median")
     cost.loglog(timing.sizes, 1e3 * timing.step[-1] * np.array(timing.sizes) / timing.sizes[-1], "k-.", linewidth=0.8,

@@ -104,7 +104,8 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: 
         seen += 1
         if seen % SAMPLES_PER_FRAME == 0:
             frames.append(positions.astype(np.float32))
-        found = dict(zip(("centre_temperature", "rotation_temperature", "internal_temperature"), parts))
+        found: dict[str, float | np.ndarray] = dict(
+            zip(("centre_temperature", "rotation_temperature", "internal_temperature"), parts))
         found |= {"bond": stretch.mean(), "bond_square": np.mean(stretch**2)}
         if motion:
             axes = molecules[:, 1] + molecules[:, 2] - 2 * molecules[:, 0]

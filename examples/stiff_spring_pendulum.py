@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, pi
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openmm as mm
@@ -374,7 +375,8 @@ def main():
     limit = limit_motion(chain, start)
     print_setup(chain, start, limit)
     found = Results()
-    jobs = [(found.by_step, (eps, DURATION / count), eps, count) for eps in ERROR_EPS for count in STEP_COUNTS]
+    jobs: list[tuple[dict[Any, Errors], Any, float, int]] = [
+        (found.by_step, (eps, DURATION / count), eps, count) for eps in ERROR_EPS for count in STEP_COUNTS]
     jobs += [(found.by_eps, eps, eps, round(DURATION / SCALING_STEP)) for eps in SCALING_EPS]
     scan = sorted({round(order + sign * distance, 6) for order in ORDERS for distance in DISTANCES
                    for sign in (-1, 1)} if options.resonance_steps else ())

@@ -127,7 +127,8 @@ def main():
     steps = (sum(round(EQUILIBRATION_TIME[which] / EQUILIBRATION_STEP[which]) for which in equilibrations)
              + sum(round(SETTLING_TIME / run.step) + number_of_steps(options.time, run.step)
                    for run in runs.values()))
-    states, results = {}, {}
+    states: dict[str, mm.State] = {}
+    results = {}
     with progress_bar("", steps) as bar:
         for geometry in equilibrations:
             bar.set_description(f"equilibration, {geometry}")

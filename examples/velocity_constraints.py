@@ -35,7 +35,7 @@ multipliers over steps h that are halved, and their slopes. What to expect:
 
 --halvings 1 takes a few seconds.
 """
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,7 +77,7 @@ class Problem:
     system: mm.System
     constrain: Callable[[SpookIntegrator], None]
     motion: Callable[[float], tuple[Vectors, Vectors]]  # positions and velocities
-    forces: Callable[[float], Iterable[float]]          # the multipliers of the constraints on velocities
+    forces: Callable[[float], Sequence[float]]          # the multipliers of the constraints on velocities
     weights: np.ndarray                                 # of the particles in the vector that is compared
 
     def compared(self, time: float) -> np.ndarray:
@@ -148,7 +148,7 @@ def skate(gravity: float, speed: float, gamma: float = 0) -> Problem:
 
     def forces(time: float) -> list[float]:
         if gamma:
-            return [-turned(direction(time)) @ midpoint(time)[2:] / gamma]
+            return [float(-turned(direction(time)) @ midpoint(time)[2:] / gamma)]
         return [4 * gravity * np.sin(TURNING * time) + 2 * speed * TURNING]
 
     def constrain(integrator: SpookIntegrator):
@@ -297,9 +297,9 @@ def run(problem: Problem, step: float, progress: Callable[[int], object]) -> Run
         state = context.getState(positions=True, velocities=True)
         positions.append(problem.weights @ state.getPositions(asNumpy=True)._value)
         multipliers.append(np.array(integrator.getMultipliers())[-integrator.getNumVelocityConstraints():])
-        errors.append(np.linalg.norm(positions[-1] - problem.compared(time)))
-        force_errors.append(np.abs(multipliers[-1] - problem.forces(time - step)).max())
-    speed = np.linalg.norm(problem.weights @ state.getVelocities(asNumpy=True)._value)
+        errors.append(float(np.linalg.norm(positions[-1] - problem.compared(time))))
+        force_errors.append(np.abs(multipliers[-1] - np.array(problem.forces(time - step))).max())
+    speed = float(np.linalg.norm(problem.weights @ state.getVelocities(asNumpy=True)._value))
     return Run(np.array(positions), np.array(multipliers), max(errors), max(force_errors[1:]), speed)
 
 
@@ -393,8 +393,8 @@ def draw(runs: dict[str, dict[float, Run]], path: Path):
     force.set(title="Force that pulls the groups apart", xlabel="time", ylabel="force", ylim=(-2.5, 6))
 
     colors = {"incline": "#08306b", "circle": "#d62728", "pulling": "#2ca02c", "wheel": "#9467bd"}
-    for name, found in runs.items():
-        errors.loglog(steps, [each.error for each in found.values()], "o--" if name not in colors else "o-",
+    for name, by_step in runs.items():
+        errors.loglog(steps, [each.error for each in by_step.values()], "o--" if name not in colors else "o-",
                       color=colors[name.split(",")[0]], markersize=4, linewidth=1, label=name)
     ends = np.array((steps[0], steps[-1]))
     errors.loglog(ends, 10 * ends, "k-.", linewidth=0.8, label="slope 1")

@@ -3,6 +3,7 @@
 The potential is an ordinary OpenMM force: a PythonForce, whose function gets positions and returns energy and forces.
 """
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import openmm as mm
@@ -67,8 +68,10 @@ class XTB:
     """
 
     def __init__(self, numbers: list[int]):
-        self.numbers, self.calculator, self.evaluations = numbers, None, 0
-        self.positions, self.result = None, None
+        self.numbers, self.evaluations = numbers, 0
+        self.calculator: Any = None
+        self.positions: np.ndarray | None = None
+        self.result: tuple[float, np.ndarray] | None = None
 
     def __reduce__(self):
         return XTB, (self.numbers,)

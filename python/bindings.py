@@ -5,7 +5,7 @@
 bindings.i includes each header, and lists the integrators that can be created, for SWIG to tell one from another. For
 each class and public method it gets
 
-- a docstring in NumPy's style, from the comment in the header;
+- a docstring in NumPy's style, from the comment in the header, with types that stubs.py reads;
 - if all types are known (below), the method in Python, with the arguments' names, and with conversions: a `double` has
   the unit that its comment names in brackets, such as [ps], or is a plain number if there is none; an `int` named
   `groups` holds the bit flags of force groups, for which Python takes a set, too, and one named `steps` is not
@@ -142,8 +142,7 @@ class Method:
 
     def result_kind(self):
         kinds = {"double": "Quantity" if self.result_unit() else "float", "std::string": "str",
-                 "enum": "int", NUMBERS: "array", INTEGERS: "list of int",
-                 VECTORS: "Quantity of a list of Vec3, or of an array of shape (particles, 3)"}
+                 "enum": "int", NUMBERS: "array", INTEGERS: "list of int", VECTORS: "Quantity"}
         return kinds.get(self.type, self.type)
 
     def documentation(self):
@@ -151,7 +150,8 @@ class Method:
         parameters = [argument.documentation() for argument in self.arguments if not argument.is_result()]
         results = [argument.documentation() for argument in self.arguments if argument.is_result()]
         if self.type == VECTORS:
-            parameters.append(entry("asNumpy : bool", "whether to return a NumPy array instead of a list of Vec3"))
+            parameters.append(entry("asNumpy : bool",
+                                    "whether to return an array of shape (particles, 3) instead of a list of Vec3"))
         if parameters:
             paragraphs.append("Parameters\n----------\n" + "\n".join(parameters))
         if results:

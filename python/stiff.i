@@ -170,7 +170,7 @@ from . import _conversions
         super().setIntegrationForceGroups(_conversions.group_mask("groups", groups, "leave out all forces"))
 
     @staticmethod
-    def _retype(integrator):
+    def _retype(integrator: openmm.Integrator) -> type:
         """Give a Python object the C++ pointer of its integrator's own class, in place of that of a base class."""
         derived = _downcast(integrator)
         owned = integrator.thisown
@@ -211,7 +211,7 @@ from . import _conversions
 
         Returns
         -------
-        openmm.Integrator
+        Self
             the same Python object, which now is an instance of the integrator's class
         """
         if isinstance(integrator, cls):
@@ -225,24 +225,24 @@ from . import _conversions
         integrator.__class__ = cls._retype(integrator)
         return integrator
 
-    def __getstate__(self):
+    def __getstate__(self) -> tuple:
         attributes = {name: value for name, value in self.__dict__.items() if name != "this"}
         return openmm.XmlSerializer.serialize(self), attributes
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: tuple) -> None:
         xml, attributes = state
         self.this = openmm.XmlSerializer.deserialize(xml).this
         self._retype(self)
         self.__dict__.update(attributes)
 
-    def __copy__(self):
+    def __copy__(self) -> "StiffIntegrator":
         duplicate = openmm.XmlSerializer.clone(self)
         self._retype(duplicate)
         duplicate.__class__ = type(self)
         duplicate.__dict__.update((name, value) for name, value in self.__dict__.items() if name != "this")
         return duplicate
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict) -> "StiffIntegrator":
         duplicate = self.__copy__()
         memo[id(self)] = duplicate
         for name, value in self.__dict__.items():

@@ -95,7 +95,8 @@ def make_context(system: mm.System, integrator: mm.Integrator, positions, option
 
 def time_water(options) -> dict[str, np.ndarray]:
     """Seconds of a step with each of RUNS, in each round."""
-    box, states = build_box(options.waters), {}
+    box = build_box(options.waters)
+    states: dict[str, mm.State] = {}
     for geometry in ("rigid", "flexible"):
         states[geometry] = equilibrate(box, geometry, 0.5, temperature=TEMPERATURE, platform=options.platform,
                                        seed=options.seed, start=states.get("rigid"))

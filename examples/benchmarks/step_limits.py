@@ -44,7 +44,8 @@ def main():
     options = parser.parse_args()
 
     box = build_box(options.waters)
-    states, common = {}, {"temperature": TEMPERATURE, "platform": options.platform, "seed": options.seed}
+    states: dict[str, mm.State] = {}
+    common = {"temperature": TEMPERATURE, "platform": options.platform, "seed": options.seed}
     for geometry in ("rigid", "flexible"):
         states[geometry] = equilibrate(box, geometry, EQUILIBRATION_TIME, start=states.get("rigid"), **common)
     print(f"{options.waters} TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "

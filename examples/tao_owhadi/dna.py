@@ -64,7 +64,7 @@ RUNAWAY = 10.0           # a run has failed when its energy exceeds that of the 
 class Method:
     name: str
     step: float
-    paper_seconds: float | None = None
+    paper_seconds: float = 0
     color: str = ""
 
     @property
@@ -92,7 +92,7 @@ class Run:
 
     def visits(self) -> list[tuple[float, int]]:
         """When the mean came near a minimum, other than the last, and which."""
-        found = []
+        found: list[tuple[float, int]] = []
         for time, mean in zip(self.times, self.mean):
             for i, minimum in enumerate(MINIMA):
                 if abs(mean - minimum) < NEAR and (not found or found[-1][1] != i):

@@ -27,6 +27,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import openmm as mm
@@ -61,7 +62,7 @@ METHODS = (Method("SHAKE", "SHAKE", STEP, 3.8, "black"),
            Method("Newmark", "Newmark", STEP, 5.3, "#9ecae1"),
            Method("Newmark, one iteration", "NewmarkOneIteration", STEP, 0.2, "#d62728"),
            Method("Z&S", "ZhangSkeel", STEP, 0.4, "#08306b"),
-           Method("Z&S, simplified", "Simplified", STEP, None, "#ff7f0e"))
+           Method("Z&S, simplified", "Simplified", STEP, 0, "#ff7f0e"))
 SHAKE_SECONDS = METHODS[0].paper_seconds
 
 
@@ -165,7 +166,7 @@ def constraints(positions: np.ndarray) -> np.ndarray:
     return np.sum(links(positions) ** 2, axis=2) - LENGTHS ** 2
 
 
-def largest_violations(omega: float, step: float, time: float) -> tuple[float, float]:
+def largest_violations(omega: float, step: float, time: float) -> tuple[float, ...]:
     """omega^2 |g| of q and of x, the largest over time; nan if the run fails."""
     integrator = zhang_skeel("ZhangSkeel", step, BETA)
     context = mm.Context(pendulum_system(LENGTHS, omega), integrator, mm.Platform.getPlatform("Reference"))
@@ -181,9 +182,9 @@ def largest_violations(omega: float, step: float, time: float) -> tuple[float, f
     return tuple(omega ** 2 * np.linalg.norm(constraints(np.array(positions)), axis=1).max() for positions in (q, x))
 
 
-def violations(time: float) -> dict[float, tuple[float, float, float, float]]:
+def violations(time: float) -> dict[float, tuple[float, ...]]:
     """For every omega: of q at resolved steps, of q and x at FIGURE_2_STEP, of q at STEP."""
-    found = {}
+    found: dict[float, tuple[float, ...]] = {}
     with progress_bar("violations", len(OMEGAS)) as bar:
         for omega in OMEGAS:
             resolved = largest_violations(omega, RESOLVED / omega, time)[0]
@@ -228,7 +229,7 @@ def window_averages(values: np.ndarray, step: float) -> np.ndarray:
 def multipliers(time: float) -> tuple[np.ndarray, dict[float, np.ndarray]]:
     """SHAKE's (at every step), and -omega^2 g of the penalties for every omega."""
     steps = round(time / FIGURE_2_STEP)
-    penalties = {}
+    penalties: dict[float, np.ndarray] = {}
     with progress_bar("multipliers", (1 + len(MULTIPLIER_OMEGAS)) * steps) as bar:
         shake = swing("SHAKE", LENGTHS, START, FIGURE_2_STEP, steps + 1, progress=bar.update)
         for omega in MULTIPLIER_OMEGAS:
@@ -293,9 +294,9 @@ def draw(results: dict[str, Result], violated: dict[float, tuple[float, ...]], s
     over_time, energy, over_omega, forces = panels.flat
     for method in METHODS:
         found = results[method.label]
-        style = {"color": method.color, "linewidth": 4 if method.name == "Newmark" else 1}
-        over_time.semilogy(found.times[1:], found.errors[1:], label=f"{method.label}, h = {method.step:g}", **style)
-        energy.semilogy(found.times[1:], found.energy_errors[1:], **style)
+        curve: dict[str, Any] = {"color": method.color, "linewidth": 4 if method.name == "Newmark" else 1}
+        over_time.semilogy(found.times[1:], found.errors[1:], label=f"{method.label}, h = {method.step:g}", **curve)
+        energy.semilogy(found.times[1:], found.energy_errors[1:], **curve)
     over_time.set(title=f"Error of x2, y2, omega = {OMEGA:g} (figure 1)", xlabel="time", ylabel="error",
                   ylim=(1e-6, 10))
     energy.set(title="Energy", xlabel="time", ylabel="|E - E(0)|", ylim=(1e-8, 10))
@@ -336,9 +337,9 @@ def main():
 
     frames = round(options.time / STEP)
     times = STEP * np.arange(frames + 1)
-    exact, *cost = benchmark(times)
+    exact, energies, steps, seconds = benchmark(times)
     results = {method.label: compare(method, exact, frames) for method in METHODS}
-    print_comparison(times, *cost, results)
+    print_comparison(times, energies, steps, seconds, results)
     time = min(FIGURE_2_TIME, frames * STEP)
     violated = violations(time)
     print_violations(violated, time)

@@ -34,6 +34,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import openmm as mm
@@ -249,7 +250,7 @@ def draw(motions: list[Motion], benchmark: Motion, path: Path):
     path_panel.set(title="path of the dipole, and the field", xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1),
                    box_aspect=(1, 1, 1))
     for motion in plotted:
-        style = {"color": COLORS[motion.label], "linewidth": 1.2, "label": motion.label}
+        style: dict[str, Any] = {"color": COLORS[motion.label], "linewidth": 1.2, "label": motion.label}
         deviation.semilogy(times[1:], motion.deviations(benchmark)[1:], **style)
         energy.plot(times, motion.energies, **style)
         violation.semilogy(times[1:], np.maximum(motion.violations()[1:], 1e-17), **style)

@@ -24,7 +24,7 @@ class Trajectory:
     seconds: float          # of the steps, without the sampling
 
 
-def penalty_force(pairs: Sequence[tuple[int, int]], lengths: Sequence[float], omega: float) -> mm.CustomBondForce:
+def penalty_force(pairs: Sequence[tuple[int, int]], lengths: np.ndarray, omega: float) -> mm.CustomBondForce:
     """V1 = omega^2/2 sum (r^2 - d^2)^2 in STIFF_GROUP; omega is a parameter of the Context."""
     force = mm.CustomBondForce("0.5*omega^2*(r^2-d^2)^2")
     force.addGlobalParameter("omega", omega)
@@ -76,7 +76,7 @@ GRAVITY = 1.0                 # of the pendula, along -y
 CONSTRAINT_TOLERANCE = 1e-10  # of SHAKE, relative
 
 
-def pendulum_system(lengths: Sequence[float], omega: float | None = None) -> mm.System:
+def pendulum_system(lengths: np.ndarray, omega: float | None = None) -> mm.System:
     """Unit masses 1, 2, ..., each on a link to the particle before it; particle 0 is the pin.
 
     Links are penalties, and the pin has no mass; without omega they are constraints, and its mass is ANCHOR_MASS.
@@ -103,11 +103,11 @@ class Method:
     label: str
     name: str                    # of swing()
     step: float
-    paper_seconds: float | None
+    paper_seconds: float         # 0 if there are none
     color: str
 
 
-def swing(method: str, lengths: Sequence[float], positions: np.ndarray, step: float, steps: int, every: int = 1,
+def swing(method: str, lengths: np.ndarray, positions: np.ndarray, step: float, steps: int, every: int = 1,
           omega: float | None = None, beta: float = 0.25,
           progress: Callable[[int], object] = lambda steps: None) -> Trajectory:
     """The pendulum from rest at these positions, at which the links have their lengths.

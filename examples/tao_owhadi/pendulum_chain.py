@@ -17,6 +17,7 @@ No chaos was met: from this start the chain of 10 swings regularly, and differen
 between SHAKE's two steps up to t = 400). So they are given for the whole time.
 """
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,7 @@ MAX_LINKS = 100
 METHODS = (Method("SHAKE", "SHAKE", 0.05, 8.1, "#fdae6b"),
            Method("SHAKE", "SHAKE", 0.025, 16.5, "#9ecae1"),
            Method("Z&S", "ZhangSkeel", 0.05, 1.1, "#08306b"),
-           Method("Verlet, penalties", "Verlet", 0.1 / OMEGA, None, "#9467bd"))
+           Method("Verlet, penalties", "Verlet", 0.1 / OMEGA, 0, "#9467bd"))
 PLOTTED = {1: 6, 0: 3, 2: 1}  # of METHODS, from the lowest: the widths of their lines
 COMPARED, REFERENCE = 0, 1  # of METHODS: ratios of seconds, and differences
 
@@ -61,7 +62,7 @@ def difference(a: Trajectory, b: Trajectory) -> np.ndarray:
     return np.abs(a.positions[:, 1:] - b.positions[:, 1:]).max(axis=(1, 2))
 
 
-def print_table(links: int, found: list[Trajectory], seconds: list[float], frames: int):
+def print_table(links: int, found: Sequence[Trajectory], seconds: Sequence[float], frames: int):
     end = frames * FRAME
     early = min(EARLY, end)
     reference, shake = found[REFERENCE], METHODS[COMPARED]
@@ -75,23 +76,23 @@ def print_table(links: int, found: list[Trajectory], seconds: list[float], frame
     for method, trajectory, cost in zip(METHODS, found, seconds):
         change = np.abs(trajectory.energies - trajectory.energies[0]).max()
         if len(trajectory.times) <= frames:
-            results = ("fails", f"t = {trajectory.times[-1]:.4g}", "", "", "")
+            results = ["fails", f"t = {trajectory.times[-1]:.4g}", "", "", ""]
         else:
-            differences = ("-", "-")
+            differences = ["-", "-"]
             if trajectory is not reference and len(reference.times) > frames:
                 apart = difference(trajectory, reference)
                 differences = [f"{apart[trajectory.times < time + FRAME / 2].max():.2g}" for time in (early, end)]
-            results = (*differences, f"{change:.1e}", f"{cost:.3g}", f"{cost / seconds[COMPARED]:.2f}")
+            results = [*differences, f"{change:.1e}", f"{cost:.3g}", f"{cost / seconds[COMPARED]:.2f}"]
         paper = (method.paper_seconds, f"{method.paper_seconds / shake.paper_seconds:.2f}") \
             if method.paper_seconds else "--"
         print(columns.format(method.label, f"{method.step:g}", round(end / method.step), *results, *paper))
     print(f"Seconds: the least of {REPEATS} runs, OpenMM's Reference platform.")
 
 
-def draw(links: int, found: list[Trajectory], path: Path):
+def draw(links: int, found: Sequence[Trajectory], path: Path):
     """Coordinates of the middle and of the last mass, and differences to SHAKE at the fine step."""
     labels = [f"{method.label}, h = {method.step:g}" for method in METHODS]
-    figure, panels = pyplot.subplot_mosaic((("x middle", "y middle"), ("x last", "y last"), ("apart", "apart")),
+    figure, panels = pyplot.subplot_mosaic([["x middle", "y middle"], ["x last", "y last"], ["apart", "apart"]],
                                            figsize=(12, 10), layout="constrained")
     for row, mass in ((" middle", (links + 1) // 2), (" last", links)):
         for axis, name in enumerate("xy"):

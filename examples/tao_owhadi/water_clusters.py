@@ -46,6 +46,7 @@ from time import perf_counter
 import numpy as np
 import openmm as mm
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 from openmm import unit
 from openmmstiff import ZhangSkeelLangevinIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, blockedError
@@ -58,6 +59,8 @@ from cluster import (  # noqa: E402
 from observables import rdf_error, rdf_p_value  # noqa: E402
 from options import OptionParser, add_output_option, choice, number, progress_bar, run_program  # noqa: E402
 from penalties import STIFF_GROUP, Trajectory, simulate, zhang_skeel  # noqa: E402
+
+Frames = Sequence[np.ndarray] | np.ndarray
 
 LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 50.0, 500.0, 0.2
 HISTOGRAM_TIME = {7: 10000.0, 100: 1000.0}
@@ -191,7 +194,7 @@ def sample(cluster: Cluster, system: mm.System, integrator: mm.Integrator, start
         energies.append(state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))
     sampled.distances.append(np.array(distances))
     sampled.temperatures.append(2 / freedoms / GAS_CONSTANT * np.array(energies))
-    sampled.bare_seconds += np.mean(bare_seconds) * frames * substeps
+    sampled.bare_seconds += float(np.mean(bare_seconds)) * frames * substeps
 
 
 def run_histogram(cluster: Cluster, time: float, replicas: int) -> dict[str, Sampled]:
@@ -279,7 +282,7 @@ def peaks(edges: np.ndarray, density: np.ndarray) -> np.ndarray:
     return tops[tops < PEAKS_BELOW]
 
 
-def draw_histogram(panel: pyplot.Axes, cluster: Cluster, found: dict[str, Sampled]):
+def draw_histogram(panel: Axes, cluster: Cluster, found: dict[str, Sampled]):
     edges = histogram_edges(found)
     centres = (edges[1:] + edges[:-1]) / 2
     for name, sampled in found.items():
@@ -332,7 +335,7 @@ def run_multipliers(cluster: Cluster, time: float) -> dict[float, Multipliers]:
     least = MULTIPLIER_STEPS[-1]
     scale = ENERGY / LENGTH ** 2
 
-    def spring(positions: Sequence[np.ndarray]) -> np.ndarray:
+    def spring(positions: Frames) -> np.ndarray:
         """-omega^2 g of the first bond."""
         squares = np.array([np.sum((frame[0] - frame[1]) ** 2) for frame in positions]) / LENGTH ** 2
         return -MULTIPLIER_OMEGA ** 2 * (squares - OH_LENGTH ** 2)
@@ -370,7 +373,7 @@ def print_multipliers(found: dict[float, Multipliers]):
             f"{value:{width}.2g}" for value, width in zip(row, (10, 14, 10, 14))))
 
 
-def draw_multipliers(panel: pyplot.Axes, found: dict[float, Multipliers]):
+def draw_multipliers(panel: Axes, found: dict[float, Multipliers]):
     for step, colour in ((MULTIPLIER_STEPS[-1], "#d62728"), (STEP, "#1f77b4")):
         each = found[step]
         times = window_average(each.times, step)
@@ -397,7 +400,7 @@ class Conserved:
     over: bool           # the run broke down
 
 
-def conserved(cluster: Cluster, run: Trajectory, propagated: Sequence[np.ndarray], frames: int) -> Conserved:
+def conserved(cluster: Cluster, run: Trajectory, propagated: Frames, frames: int) -> Conserved:
     """Frames up to the one whose energy is BROKEN."""
     energy = (run.energies - run.energies[1]) / ENERGY
     off = np.flatnonzero(~(np.abs(energy) < BROKEN))
@@ -441,7 +444,7 @@ def print_conservation(found: dict[str, Conserved]):
               + f"   breaks down after {run.times[-1]:.0f}" * run.over)
 
 
-def draw_conservation(panels: Sequence[pyplot.Axes], found: dict[str, Conserved]):
+def draw_conservation(panels: Sequence[Axes], found: dict[str, Conserved]):
     names = [name for name in found if name != "Simplified"]
     for name, colour in zip(names, ("k", "#d62728", "#ff7f0e", "#1f77b4", "#e7a1a2")):
         run = found[name]
@@ -489,17 +492,17 @@ def main():
         cluster, time = clusters[part.waters], max(part.time / options.shorten, LEAST_TIME)
         mine, free = free[:part.panels], free[part.panels:]
         if name == "multipliers":
-            found = run_multipliers(cluster, time)
-            print_multipliers(found)
-            draw_multipliers(mine[0], found)
+            multipliers = run_multipliers(cluster, time)
+            print_multipliers(multipliers)
+            draw_multipliers(mine[0], multipliers)
         elif name == "conservation":
-            found = run_conservation(cluster, time)
-            print_conservation(found)
-            draw_conservation(mine, found)
+            conservation = run_conservation(cluster, time)
+            print_conservation(conservation)
+            draw_conservation(mine, conservation)
         else:
-            found = run_histogram(cluster, time, options.replicas)
-            print_histogram(cluster, found, time)
-            draw_histogram(mine[0], cluster, found)
+            sampled = run_histogram(cluster, time, options.replicas)
+            print_histogram(cluster, sampled, time)
+            draw_histogram(mine[0], cluster, sampled)
     for panel in free:
         panel.set_visible(False)
     figure.savefig(options.output / "water_clusters.png", dpi=150)

@@ -62,7 +62,9 @@ def check_installation():
     layout = f"{{:{max(map(len, names + ['Platform'])) + 2}}}{{:11}}{{:{max(map(len, kernels + ['Kernels'])) + 2}}}"
     layout += "{:14}{}"
     print(layout.format("Platform", "Precision", "Kernels", "Result", "Difference"))
-    problems, notes, reference = [], [], {}
+    problems: list[str] = []
+    notes: list[str] = []
+    reference: dict[str, np.ndarray] = {}
     for name, platform, description in zip(names, platforms, kernels):
         results = []
         # A device may lack a precision, but not all of them.
@@ -143,8 +145,9 @@ def _integrators(system):
 def _waters():
     """The (System, positions [nm]) of 2 x 2 x 2 flexible TIP3P waters in vacuum."""
     # Rounded to single precision, in which platforms for GPUs keep parameters even where they compute in double.
-    length, angle, bond_stiffness, angle_stiffness = np.float32([0.09572, 1.82421813, 462750.4, 836.8]).tolist()
-    oxygen, hydrogen = np.float32([[-0.834, 0.315075, 0.635968], [0.417, 1, 0]]).tolist()
+    length, angle, bond_stiffness, angle_stiffness = np.array(
+        [0.09572, 1.82421813, 462750.4, 836.8], np.float32).tolist()
+    oxygen, hydrogen = np.array([[-0.834, 0.315075, 0.635968], [0.417, 1, 0]], np.float32).tolist()
     system, positions = openmm.System(), []
     bonds, angles, nonbonded = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce(), openmm.NonbondedForce()
     for place in np.ndindex(2, 2, 2):
@@ -171,7 +174,7 @@ def _explain_failures(failures):
         match = FAILURE.fullmatch(failure.strip())
         file, cause = match.groups() if match else ("", failure)
         causes[os.path.basename(file)] = cause.removeprefix(f"{file}: ")
-    libraries = {}
+    libraries: dict[str, list[str]] = {}
     for name, cause in causes.items():
         followed = {name}
         while (blamed := BLAMED_LIBRARY.match(cause)) and blamed[1] in causes.keys() - followed:
@@ -218,7 +221,7 @@ def _explain_absence(names):
 def add_check(commands):
     """The command that checks the installation, which is done without a command, too."""
     commands.add_parser("check", help="check the installation: versions, platforms and whether they agree",
-                        description=textwrap.dedent(check_installation.__doc__).strip().split("\n\n")[0])
+                        description=textwrap.dedent(check_installation.__doc__ or "").strip().split("\n\n")[0])
 
 
 def add_examine(commands):

@@ -79,7 +79,7 @@ def prefix_command(fail):
     return True
 
 
-def _read_platform(options):
+def _read_platform(options) -> tuple[str | None, dict[str, str]]:
     """The name of the platform, None for the fastest, and its properties."""
     name, _, precision = (options.platform or "").partition(":")
     return name or None, {"Precision": precision} if precision else {}

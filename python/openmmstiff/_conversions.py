@@ -7,6 +7,7 @@ import math
 import operator
 import warnings
 from collections.abc import Mapping, Set
+from typing import Any, Protocol
 
 import numpy
 from openmm import Vec3, unit
@@ -25,7 +26,14 @@ UNITS = {
 }
 
 
-def number(argument, value, symbol):
+class Quantity(Protocol):
+    """What an argument with a unit may be: OpenMM's Quantity, by its methods, as OpenMM itself has no types."""
+
+    def value_in_unit(self, unit: Any) -> Any:
+        """Convert the value."""
+
+
+def number(argument, value, symbol) -> float:
     """The float that C++ takes for a number or a Quantity."""
     if unit.is_quantity(value):
         if not value.unit.is_compatible(UNITS[symbol]):
@@ -42,7 +50,7 @@ def number(argument, value, symbol):
     raise TypeError(f"{argument} must be a number{f' [{symbol}] or a Quantity' if symbol else ''}, not {value!r}")
 
 
-def integer(argument, value):
+def integer(argument, value) -> int:
     """The int that C++ takes for a whole number, NumPy's included."""
     try:
         value = operator.index(value)
@@ -130,7 +138,7 @@ def vector(argument, value, symbol):
     return [number(f"a component of {argument}", component, symbol) for component in components]
 
 
-def boolean(argument, value):
+def boolean(argument, value) -> bool:
     """The bool that C++ takes; NumPy's will do, but not everything that is true or false."""
     if not isinstance(value, (bool, numpy.bool_)):
         raise TypeError(f"{argument} must be True or False, not {value!r}")

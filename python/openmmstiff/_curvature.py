@@ -55,7 +55,7 @@ def measure_stiffness(forces, positions, coordinates, neighbours):
 def choose_displacement(positions, inverse_masses, atoms):
     """The displacement, of shape (atoms, 3), that changes the distance of the first two by one, and no other."""
     pairs = [(a, b) for b in range(len(atoms)) for a in range(b)]    # that of the first two comes first
-    jacobian = np.zeros((len(pairs), len(atoms), 3))
+    jacobian: np.ndarray = np.zeros((len(pairs), len(atoms), 3))
     for row, (a, b) in zip(jacobian, pairs):
         difference = positions[atoms[a]] - positions[atoms[b]]
         length = np.linalg.norm(difference)
@@ -70,7 +70,8 @@ def choose_displacement(positions, inverse_masses, atoms):
 
 def _colour(coordinates, neighbours):
     """Lists of indices of coordinates that are far apart, by a greedy colouring."""
-    classes, used = [], [set() for _ in neighbours]     # used: the classes in which an atom is displaced
+    classes: list[list[int]] = []
+    used: list[set[int]] = [set() for _ in neighbours]      # the classes in which an atom is displaced
     for index, atoms in enumerate(coordinates):
         near = set(atoms)
         for _ in range(SEPARATION):

@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from typing import SupportsFloat
 
 import numpy as np
 import openmm
 from openmm import app, unit
 
-from ._conversions import instance, number
+from ._conversions import Quantity, instance, number
 from ._curvature import choose_displacement, measure_stiffness
 from ._forces import Forces
 from ._modes import Inertia, find_fastest
@@ -97,12 +98,12 @@ class Examination:
         how often the forces were computed
     """
 
-    motions: list
-    recommendations: list
-    notes: list
+    motions: list[Motion]
+    recommendations: list[Recommendation]
+    notes: list[str]
     evaluations: int
 
-    def getStepSize(self, integrator="MassPenaltyLangevinIntegrator"):
+    def getStepSize(self, integrator: str = "MassPenaltyLangevinIntegrator") -> unit.Quantity:
         """
         Get the recommended step size of an integrator.
 
@@ -141,7 +142,7 @@ class Examination:
         return "\n".join([*lines, *(f"\n{note}" for note in self.notes)])
 
 
-def examine(simulation, temperature=300):
+def examine(simulation: app.Simulation, temperature: SupportsFloat | Quantity = 300) -> Examination:
     """
     Find which step each integrator can take with a System: from its forces alone, whatever they are.
 
@@ -310,7 +311,7 @@ class _Examiner:
         # A kind of distance is as fast as its members on average; the draws scatter about that.
         kinds = [(*sorted((self.element(i), self.element(j))), round(length, 2))
                  for (i, j), length in zip(inertia.pairs, lengths)]
-        members = {}
+        members: dict[tuple, tuple[tuple, list]] = {}
         for kind, pair, rate in zip(kinds, inertia.pairs, rates):
             members.setdefault(kind, (pair, []))[1].append(rate**2)
         return max(((math.sqrt(np.mean(squared)), pair) for pair, squared in members.values()),
@@ -340,7 +341,7 @@ class _Examiner:
         """The table of motions."""
         held = {frozenset(pair[:2]) for pair in self.constraints}
         slowed = {frozenset(pair[:2]): pair[2] for pair in pairs}
-        members = {}
+        members: dict[str, list] = {}
         for coordinate, period, inertia in zip(self.coordinates, self.periods, self.inertias):
             members.setdefault(self.kind(coordinate), []).append((frozenset(coordinate[:2]), period, inertia))
         motions = []
@@ -394,7 +395,7 @@ class _Examiner:
     def describe_atoms(self, indices):
         if max(indices) >= len(self.atoms):
             return "particles " + ", ".join(map(str, indices))
-        residues = {}
+        residues: dict[app.topology.Residue, list[str]] = {}
         for i in indices:
             residues.setdefault(self.atoms[i].residue, []).append(self.atoms[i].name)
         return "; ".join(f"{', '.join(names)} in {residue.name} {residue.id}" for residue, names in residues.items())

@@ -1,17 +1,20 @@
 """Penalties in the place of constraints, and their multipliers."""
 
 import os
+from typing import Any, SupportsFloat, SupportsIndex, TextIO
 
 import numpy
-from openmm import unit
+import openmm
+from openmm import app, unit
 
-from ._conversions import boolean, instance, integer
+from ._conversions import Quantity, boolean, instance, integer
 from .openmmstiff import ConstraintPenalties
 
 FORMS = {"squared": ConstraintPenalties.Squared, "linear": ConstraintPenalties.Linear}
 
 
-def penalizeConstraints(system, period, form="squared"):
+def penalizeConstraints(system: openmm.System, period: SupportsFloat | Quantity,
+                        form: str = "squared") -> ConstraintPenalties:
     """
     Replace all constraints of a System, those of rigid waters too, by stiff springs.
 
@@ -58,7 +61,13 @@ class MultiplierReporter:
         the largest |g| in each window: in nm^2, or in nm
     """
 
-    def __init__(self, penalties, reportInterval, file=None, sampleInterval=1, append=False):
+    times: list[float]
+    multipliers: list[numpy.ndarray]
+    violations: list[numpy.ndarray]
+
+    def __init__(self, penalties: ConstraintPenalties, reportInterval: SupportsIndex,
+                 file: str | os.PathLike[str] | TextIO | None = None, sampleInterval: SupportsIndex = 1,
+                 append: bool = False) -> None:
         """
         Parameters
         ----------
@@ -87,7 +96,7 @@ class MultiplierReporter:
         self._opened = isinstance(file, (str, os.PathLike))
         if not self._opened and file is not None and not hasattr(file, "write"):
             raise TypeError(f"file must be a path or an open file, not {file!r}")
-        self._file = open(file, "a" if append else "w") if self._opened else file
+        self._file: Any = open(file, "a" if append else "w") if isinstance(file, (str, os.PathLike)) else file
         if self._file is not None and not append:
             print("time (ps),largest violation", *(f"lambda {i}-{j}" for i, j, _, _ in constraints), sep=",",
                   file=self._file)
@@ -97,11 +106,11 @@ class MultiplierReporter:
     def _start_window(self):
         self._samples, self._sum, self._largest = 0, 0.0, 0.0
 
-    def describeNextReport(self, simulation):
+    def describeNextReport(self, simulation: app.Simulation) -> dict[str, Any]:
         """Get when the next sample is due, and that it needs no State. Called by the Simulation."""
         return {"steps": self._every - simulation.currentStep % self._every, "periodic": None, "include": []}
 
-    def report(self, simulation, state):
+    def report(self, simulation: app.Simulation, state: openmm.State) -> None:
         """Take a sample, and end the window if it is full. Called by the Simulation."""
         violations = self._penalties.computeViolations(simulation.context)
         self._sum = self._sum + violations
@@ -111,7 +120,7 @@ class MultiplierReporter:
             return
         self.times.append(simulation.context.getTime().value_in_unit(unit.picosecond))
         self.multipliers.append(-self._stiffness * self._sum / self._samples)
-        self.violations.append(self._largest)
+        self.violations.append(numpy.asarray(self._largest))
         self._start_window()
         if self._file is not None:
             print(f"{self.times[-1]:g}", f"{self.violations[-1].max():.6g}",

@@ -209,7 +209,7 @@ def _hottest(system, temperature):
     return temperature*(HOT + FLUCTUATION*math.sqrt(2/max(1, countFreedom(system))))
 
 
-def _advance(context, task, steps=None, seconds=None, least=0, most=math.inf):
+def _advance(context, task, steps=None, seconds=math.inf, least=0, most=math.inf):
     """
     Make so many steps, or as many as come in some real time, but at least `least` unless `most` is over. Returns the
     seconds a step.

@@ -3,12 +3,15 @@
 import math
 import warnings
 from collections import Counter
+from collections.abc import Iterable
+from typing import SupportsFloat, SupportsIndex
 
 import numpy as np
 import openmm
+from numpy.typing import ArrayLike
 from openmm import app, unit
 
-from ._conversions import instance, integer, number
+from ._conversions import Quantity, instance, integer, number
 from ._curvature import measure_stiffness
 from ._forces import Forces
 from .openmmstiff import MassPenaltyIntegrator
@@ -21,8 +24,12 @@ LEAST = 0.5     # of the typical constants: a distance that is soft where it is 
 MIN_SINE = 0.3  # flatter angles are not told by their 1-3 distance
 
 
-def addPairsFromTopology(integrator, topology, system, positions=None, bondStiffness=None, angleStiffness=None,
-                         atoms=None, stiffness="typical", platform=None):
+def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, system: openmm.System,
+                         positions: Quantity | ArrayLike | None = None,
+                         bondStiffness: SupportsFloat | Quantity | None = None,
+                         angleStiffness: SupportsFloat | Quantity | None = None,
+                         atoms: Iterable[SupportsIndex] | None = None, stiffness: str = "typical",
+                         platform: openmm.Platform | None = None) -> list[int]:
     """
     Add a pair to a MassPenaltyIntegrator for each bond of a Topology and for each 1-3 distance (two bonds with an
     atom in common): for potentials without bonded forces, such as machine-learned ones. Pairs get the inertia that
@@ -91,15 +98,15 @@ def addPairsFromTopology(integrator, topology, system, positions=None, bondStiff
     period = integrator.computePenalizedPeriod().value_in_unit(unit.picosecond)
     if not period > 0:
         raise ValueError(f"addPairsFromTopology: the penalized period is {period} ps. Choose the step size first")
-    atoms = list(topology.atoms())
+    every = list(topology.atoms())
     bonds = [(bond[0].index, bond[1].index) for bond in topology.bonds()]
-    neighbours = find_neighbours(bonds, len(atoms))
-    masses = [system.getParticleMass(atom.index).value_in_unit(MASS) for atom in atoms]
-    _check_bonds(atoms, chosen, neighbours, masses)
-    _check_order(atoms, neighbours, masses)
+    neighbours = find_neighbours(bonds, len(every))
+    masses = [system.getParticleMass(atom.index).value_in_unit(MASS) for atom in every]
+    _check_bonds(every, chosen, neighbours, masses)
+    _check_order(every, neighbours, masses)
     angles = find_angles(neighbours, positions, chosen)
     distances = _movable([bond for bond in bonds if chosen.issuperset(bond)] + angles, system, masses)
-    constants = [_typical(each, atoms) for each in distances]
+    constants = [_typical(each, every) for each in distances]
     given = [bondStiffness if len(each) == 2 else angleStiffness for each in distances]
     if stiffness == "measured":
         places = [place for place, value in enumerate(given) if value is None]
@@ -118,7 +125,7 @@ def addPairsFromTopology(integrator, topology, system, positions=None, bondStiff
 
 def find_neighbours(bonds, count):
     """The atoms that each of some atoms is bonded to."""
-    neighbours = [[] for _ in range(count)]
+    neighbours: list[list[int]] = [[] for _ in range(count)]
     for i, j in bonds:
         neighbours[i].append(j)
         neighbours[j].append(i)
@@ -151,7 +158,7 @@ def find_unrecognized(topology, system):
                   and any(system.getParticleMass(i)._value > 0 for i in bond))
 
 
-def _chosen(atoms, topology):
+def _chosen(atoms, topology) -> set[int]:
     """The set of the indices of the atoms whose pairs are added."""
     if atoms is None:
         return set(range(topology.getNumAtoms()))
@@ -192,7 +199,7 @@ def _typical(distance, atoms):
     return of_bond if len(distance) == 2 else of_one_three
 
 
-def _stiffness(argument, value):
+def _stiffness(argument, value) -> float | None:
     """A force constant [kJ/mol/nm^2], or None."""
     if value is None:
         return None
@@ -202,7 +209,7 @@ def _stiffness(argument, value):
     return value
 
 
-def _positions(positions, topology, system):
+def _positions(positions, topology, system) -> np.ndarray:
     """An array [nm] with a row for each atom at least."""
     if unit.is_quantity(positions):
         if not positions.unit.is_compatible(unit.nanometer):
@@ -274,7 +281,7 @@ def _name(atom):
 
 def _sine(positions, i, vertex, j):
     a, b = positions[i] - positions[vertex], positions[j] - positions[vertex]
-    lengths = [np.linalg.norm(each) for each in (a, b, a - b)]
+    lengths: list = [np.linalg.norm(each) for each in (a, b, a - b)]
     if min(lengths) == 0:
         first, second = [(i, vertex), (j, vertex), (i, j)][lengths.index(0)]
         raise ValueError(f"positions: atoms {first} and {second} are in the same place")

@@ -3,13 +3,17 @@
 Units are OpenMM's: nm, ps, kJ/mol, K.
 """
 
+import os
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import openmm
+from numpy.typing import ArrayLike
 from openmm import unit
 
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
@@ -45,22 +49,22 @@ class Samples:
     step: float
     interval: float
     temperature: np.ndarray
-    energies: dict
-    observed: dict
+    energies: dict[str, np.ndarray]
+    observed: dict[str, np.ndarray]
     steps: int
     seconds: float
 
     @property
-    def potential(self):
+    def potential(self) -> np.ndarray:
         """The sum of all energies [kJ/mol], an array of shape (samples,)."""
         return np.sum(list(self.energies.values()), axis=0)
 
     @property
-    def nsPerDay(self):
+    def nsPerDay(self) -> float:
         """The simulated time in a day of steps [ns]."""
         return 86.4*self.steps*self.step/self.seconds
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """
         Write a file of NumPy's kind .npz; an interruption leaves none or the whole of it.
 
@@ -78,7 +82,7 @@ class Samples:
         part.replace(path)
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | os.PathLike[str]) -> "Samples":
         """
         Read what save() has written.
 
@@ -92,7 +96,7 @@ class Samples:
         Samples
             what was saved
         """
-        values = {"energies": {}, "observed": {}}
+        values: dict[str, Any] = {"energies": {}, "observed": {}}
         with np.load(path) as data:
             for name in data:
                 value = data[name] if data[name].ndim else data[name].item()
@@ -104,7 +108,10 @@ class Samples:
         return cls(**values)
 
 
-def sample(context, interval, samples=None, seconds=None, groups=None, observe=None, progress=None):
+def sample(context: openmm.Context, interval: int, samples: int | None = None, seconds: float | None = None,
+           groups: Mapping[str, set[int]] | None = None,
+           observe: Callable[[openmm.State], Mapping[str, Any]] | None = None,
+           progress: Callable[[int], object] | None = None) -> Samples:
     """
     Go on with a Context and look at it at regular intervals.
 
@@ -143,7 +150,9 @@ def sample(context, interval, samples=None, seconds=None, groups=None, observe=N
     groups = {"potential": set(range(MAX_GROUPS))} if groups is None else groups
     first, *others = groups
     freedom = countFreedom(context.getSystem())
-    temperature, energies, observed = [], {name: [] for name in groups}, []
+    temperature: list[float] = []
+    energies: dict[str, list[Any]] = {name: [] for name in groups}
+    observed: list[Mapping[str, Any]] = []
     begun, stepping = perf_counter(), 0.0
     while len(temperature) != samples and (seconds is None or not temperature or perf_counter() - begun < seconds):
         start = perf_counter()
@@ -171,7 +180,7 @@ def sample(context, interval, samples=None, seconds=None, groups=None, observe=N
                    len(temperature)*interval, stepping)
 
 
-def separateForces(system):
+def separateForces(system: openmm.System) -> dict[str, set[int]]:
     """
     Put the forces of a System into groups by name, all with the same name into one, so that their energies can be told
     apart. Call it before a Context is created.
@@ -202,7 +211,7 @@ def separateForces(system):
     return {name: {group} for group, name in enumerate(names)}
 
 
-def computeTemperature(context, state, freedom=None):
+def computeTemperature(context: openmm.Context, state: openmm.State, freedom: int | None = None) -> float:
     """
     Compute the temperature of a Context, for the degrees of freedom that a heat bath acts on.
 
@@ -230,7 +239,7 @@ def computeTemperature(context, state, freedom=None):
     return 2*state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)/(freedom*GAS_CONSTANT)
 
 
-def countFreedom(system):
+def countFreedom(system: openmm.System) -> int:
     """
     Count the degrees of freedom of a System: three for each particle with a mass, less the constraints, and less three
     if a CMMotionRemover is there.
@@ -252,7 +261,7 @@ def countFreedom(system):
             - 3*removed)
 
 
-def blockedError(series):
+def blockedError(series: ArrayLike) -> float:
     """
     Compute the standard error of the mean of a correlated series.
 
@@ -279,7 +288,7 @@ def blockedError(series):
     return error
 
 
-def correlationTime(series):
+def correlationTime(series: ArrayLike) -> tuple[float, float]:
     """
     Compute the integrated autocorrelation time of a series, so that its mean has the error of samples/(2 tau)
     independent ones.
@@ -298,9 +307,9 @@ def correlationTime(series):
         tau, in samples (1/2 if they are independent), and its standard error; both infinite for a series that never
         changes
     """
-    series = np.asarray(series, dtype=float) - np.mean(series)
-    size = len(series)
-    transform = np.fft.rfft(series, 2*size)
+    values = np.asarray(series, dtype=float)
+    size = len(values)
+    transform = np.fft.rfft(values - values.mean(), 2*size)
     correlation = np.fft.irfft(np.abs(transform)**2)[:size]
     if not correlation[0] > 0:
         return np.inf, np.inf

@@ -6,15 +6,19 @@ there. Units are OpenMM's: nm, ps, kJ/mol, K.
 """
 
 import math
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any, SupportsFloat
 
 import numpy as np
 import openmm
-from openmm import unit
+from numpy.typing import ArrayLike
+from openmm import app, unit
 
 from . import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, _scan_report
-from ._conversions import integer, number
+from ._conversions import Quantity, integer, number
 from ._scan_runs import EQUILIBRATIONS, Task, count_steps, equilibrate, make_run, settling_time
 from .sampling import LONG_ENOUGH, MIN_BLOCKS, Samples, blockedError, correlationTime, separateForces
 from .tasks import countWorkers, runTasks
@@ -62,7 +66,7 @@ class Line:
     points: int
 
 
-def fitLine(steps, values, errors):
+def fitLine(steps: ArrayLike, values: ArrayLike, errors: ArrayLike) -> Line:
     """
     Draw a straight line through values against the squares of the step sizes.
 
@@ -89,8 +93,8 @@ def fitLine(steps, values, errors):
     covariance = np.linalg.inv(columns.T @ columns)
     line = covariance @ columns.T @ (values/errors)
     squares, freedom = np.sum((values/errors - columns @ line)**2), len(steps) - 2
-    return Line(*(float(value) for pair in zip(line, np.sqrt(np.diag(covariance))) for value in pair),
-                float(squares/freedom) if freedom else math.nan, len(steps))
+    (intercept, slope), (error, slopeError) = line.tolist(), np.sqrt(np.diag(covariance)).tolist()
+    return Line(intercept, error, slope, slopeError, float(squares/freedom) if freedom else math.nan, len(steps))
 
 
 @dataclass
@@ -149,11 +153,16 @@ class Run:
     platform: str = ""
 
     @property
-    def fs(self):
+    def fs(self) -> float:
         """The step size [fs]."""
         return 1000*self.step
 
-    def series(self, name):
+    @property
+    def _sampled(self):
+        """The simulated time that averages are taken of [ps]."""
+        return 0.0 if self.samples is None else self.samples.steps*self.step
+
+    def series(self, name: str) -> np.ndarray:
         """
         Tell what was recorded.
 
@@ -171,7 +180,7 @@ class Run:
             raise ValueError(f"{self.integrator} at {self.fs:g} fs has no averages, as it has failed: {self.failure}")
         return self.samples.energies[name] if name not in RESERVED else getattr(self.samples, name)
 
-    def average(self, name):
+    def average(self, name: str) -> Average:
         """
         Average a series, and take its error from it alone; see Scan.average().
 
@@ -190,9 +199,10 @@ class Run:
             return Average(float(np.mean(series)), math.nan, math.nan, False)
         tau, error = correlationTime(series)[0], blockedError(series)
         long = LONG_ENOUGH*tau <= len(series) or tau == math.inf
+        assert self.samples is not None     # as series() has not raised an error
         return Average(float(np.mean(series)), error, tau*self.samples.interval, long and not self.drifts(name, error))
 
-    def drifts(self, name, error):
+    def drifts(self, name: str, error: float) -> bool:
         """
         Tell whether the halves of a series differ by more than chance allows.
 
@@ -234,20 +244,20 @@ class Scan:
         what was not as it should be
     """
 
-    runs: list
+    runs: list[Run]
     temperature: float
     friction: float
     particles: int
     equilibration: float
-    notes: list = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
-    def integrators(self):
+    def integrators(self) -> list[str]:
         """The names of the integrators, a list."""
         return list(dict.fromkeys(run.integrator for run in self.runs))
 
     @property
-    def names(self):
+    def names(self) -> list[str]:
         """
         What has averages, a list: "temperature", "potential", and the kinds of force if there are several whose
         energies change.
@@ -257,7 +267,7 @@ class Scan:
         return [*RESERVED, *(changing if len(changing) > 1 else [])]
 
     @property
-    def reference(self):
+    def reference(self) -> Run | None:
         """
         The run that others are compared with: of the first integrator with a run that has not failed, that with the
         smallest step. None if all have failed.
@@ -265,7 +275,7 @@ class Scan:
         done = [run for run in self.runs if run.samples is not None]
         return min(done, key=lambda run: (self.integrators.index(run.integrator), run.step), default=None)
 
-    def average(self, name, run):
+    def average(self, name: str, run: Run) -> Average:
         """
         Average a series of a run. A short run does not tell its error, as it has seen too little; therefore this is at
         least what the longest run of the same integrator lets expect, which grows as the root of the time goes down
@@ -285,16 +295,16 @@ class Scan:
         """
         own = run.average(name)
         longest = max((each for each in self.runs if each.integrator == run.integrator and each.samples is not None),
-                      key=lambda each: each.samples.steps*each.step)
+                      key=lambda each: each._sampled)
         if longest is run or math.isnan(own.error):
             return own
         other = longest.average(name)
-        ratio = longest.samples.steps*longest.step/(run.samples.steps*run.step)
+        ratio = longest._sampled/run._sampled
         expected = min(other.error*math.sqrt(ratio), float(np.std(longest.series(name))))
         error = float(np.fmax(own.error, expected))
         return Average(own.mean, error, own.tau, other.known and not run.drifts(name, error))
 
-    def extrapolate(self, name, integrator):
+    def extrapolate(self, name: str, integrator: str) -> Line | None:
         """
         Draw a straight line through the averages of an integrator against h^2, which leads to h = 0.
 
@@ -316,7 +326,7 @@ class Scan:
                  for each in [self.average(name, run)] if each.error > 0]
         return fitLine(*np.transpose(found)) if len({fs for fs, _, _ in found}) > 1 else None
 
-    def compare(self, name, integrator):
+    def compare(self, name: str, integrator: str) -> float:
         """
         Tell how far the intercepts of an integrator and of that of `reference` are apart. The error of a line whose
         chi^2 per degree of freedom is above 1 is multiplied by the root of that: there is more scatter than the errors
@@ -349,7 +359,7 @@ class Scan:
         if name not in self.names:
             raise ValueError(f"'{name}' has no averages in this scan; these have: {', '.join(self.names)}")
 
-    def table(self):
+    def table(self) -> str:
         """
         Write the table.
 
@@ -360,11 +370,11 @@ class Scan:
         """
         return _scan_report.tabulate(self)
 
-    def printTable(self):
+    def printTable(self) -> None:
         """Print what table() writes."""
         print(self.table())
 
-    def draw(self, path):
+    def draw(self, path: str | os.PathLike[str]) -> None:
         """
         Draw the averages against h^2, with the straight lines and their intercepts at h = 0, a panel for each.
 
@@ -376,7 +386,7 @@ class Scan:
         """
         _scan_report.draw(self, path)
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """
         Write all numbers of the table and the picture as JSON; energies in kJ/mol, times in ps, temperatures in K.
 
@@ -388,8 +398,13 @@ class Scan:
         _scan_report.save(self, path)
 
 
-def scan(system, topology, positions, integrators=DEFAULT, temperature=300, friction=1, steps=None, minutes=5,
-         time=None, platform=None, properties=None, processes=1, scheduler=None, seed=1, progress=None):
+def scan(system: openmm.System, topology: app.Topology, positions: Quantity | ArrayLike,
+         integrators: Iterable[str] | Mapping[str, openmm.Integrator] = DEFAULT,
+         temperature: SupportsFloat | Quantity = 300, friction: SupportsFloat | Quantity = 1,
+         steps: Iterable[float] | Mapping[str, Iterable[float]] | None = None, minutes: float | None = 5,
+         time: SupportsFloat | Quantity | None = None, platform: str | None = None,
+         properties: Mapping[str, str] | None = None, processes: int = 1, scheduler: str | None = None, seed: int = 1,
+         progress: Callable[[float, str], object] | None = None) -> Scan:
     """
     Run a System at growing steps with several integrators, and compare temperatures and energies.
 
@@ -463,7 +478,7 @@ def scan(system, topology, positions, integrators=DEFAULT, temperature=300, fric
               "progress": watch.advance if local else None}
     task = Task("equilibration", positions=positions, integrator="", seed=seed, step=EQUILIBRATIONS[0][1],
                 box=None if box is None else np.array(box.value_in_unit(unit.nanometer)),
-                seconds=None if time is not None else 60*minutes*EQUILIBRATION_SHARE,
+                seconds=None if minutes is None else 60*minutes*EQUILIBRATION_SHARE,
                 time=None if time is None else min(EQUILIBRATION_TIME, time/2), **common)
     if time is not None:
         watch.steps = [count_steps(task.time, task.step),
@@ -473,10 +488,10 @@ def scan(system, topology, positions, integrators=DEFAULT, temperature=300, fric
     watch.finish(0)
 
     rounds = math.ceil(len(kinds)/min(workers, len(kinds)))
-    left = None if time is not None else max(60*minutes - watch.elapsed, 30*minutes)/rounds
+    left = None if minutes is None else max(60*minutes - watch.elapsed, 30*minutes)/rounds
     tasks = [Task(name, positions=start, box=box, integrator=prototypes[name], step=step, seed=seed + 1 + index,
                   seconds=left, time=time, **common) for index, (name, step) in enumerate(kinds)]
-    runs = [None]*len(tasks)
+    runs: list[Any] = [None]*len(tasks)
     for index, found in runTasks(make_run, tasks, processes, scheduler, watch.look):
         runs[index] = Run(*kinds[index], **found)
         watch.finish(1 + index)
@@ -580,7 +595,7 @@ def _separated(system):
     return system, groups
 
 
-def _positions(positions, system):
+def _positions(positions, system) -> np.ndarray:
     """Positions [nm], an array of shape (particles, 3)."""
     if unit.is_quantity(positions):
         positions = positions.value_in_unit(unit.nanometer)

@@ -6,11 +6,16 @@ import multiprocessing
 import os
 import pickle
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 THREADS = ("OPENMM_CPU_THREADS", "OMP_NUM_THREADS")     # of OpenMM's CPU platform, and of libraries with OpenMP
 
 
-def runTasks(function, tasks, processes=1, scheduler=None, wait=None):
+def runTasks(function: Callable[[Argument], Result], tasks: Sequence[Argument], processes: int = 1,
+             scheduler: str | None = None, wait: Callable[[], object] | None = None) -> Iterator[tuple[int, Result]]:
     """
     Call a function with each of some tasks, and yield what it returns.
 
@@ -53,7 +58,7 @@ def runTasks(function, tasks, processes=1, scheduler=None, wait=None):
                     wait()
 
 
-def countWorkers(scheduler):
+def countWorkers(scheduler: str) -> int:
     """
     Count how many tasks the workers of a Dask scheduler do at a time.
 
@@ -72,7 +77,7 @@ def countWorkers(scheduler):
         return max(1, sum(client.nthreads().values()))
 
 
-def _distributed():
+def _distributed() -> Any:
     """Dask's package for clusters."""
     try:
         import distributed
@@ -104,8 +109,9 @@ def _cluster(address):
     """What submits to the workers of a Dask scheduler."""
     distributed = _distributed()
     import cloudpickle      # comes with it
+    Plugin: Any = distributed.WorkerPlugin
 
-    class Paths(distributed.WorkerPlugin):
+    class Paths(Plugin):
         """A worker finds the modules that this process finds."""
 
         def __init__(self, paths):

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 MADE = {"validation.md"}    # by make validate
 PAGES = [ROOT/"README.md", ROOT/"CONTRIBUTING.md", ROOT/"examples/minimal/README.md",
          *(page for page in sorted(ROOT.glob("docs/**/*.md")) if page.name not in MADE)]
-LANGUAGES = {"python", "cpp", "cmake", "sh", "text", "mermaid", "{toctree}", "{eval-rst}"}  # text: formulas, what is printed
+LANGUAGES = {"python", "cpp", "cmake", "sh", "text", "toml", "mermaid", "{toctree}", "{eval-rst}"}  # text: formulas, what is printed
 
 # Runs are cut short, and begin from fewer atoms; the packages with weights of machine-learned potentials have
 # stand-ins, which make the System of a force field.
