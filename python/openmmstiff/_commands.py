@@ -11,7 +11,7 @@ from pathlib import Path
 import openmm
 from openmm import app
 
-from . import _openmmstiff
+from . import openmmstiff as _wrapped
 from ._examination import examine
 from ._files import readStructure, readSystem
 from .scanning import DEFAULT, scan
@@ -72,7 +72,7 @@ def scan_command(options, fail):
 
 def prefix_command(fail):
     """Print the folder that CMake needs to know."""
-    prefix = Path(_openmmstiff.__file__).resolve().parent.parent/"OpenMM.libs"
+    prefix = Path(_wrapped.__file__).resolve().parent.parent/"OpenMM.libs"
     if not (prefix/"lib"/"cmake"/"OpenMMStiff").is_dir():
         fail(f"the C++ files of this package are not in {prefix}: install it by pip")
     print(prefix)
