@@ -44,17 +44,18 @@ class Series:
     make: Callable[[float, float, float], mm.Integrator]
     steps: tuple[float, ...]      # fs
     reference: tuple[str, float]  # series and step whose average is taken to be right
+    label_at: float               # fs, the point of the right panel that the label stands below
 
 
 SERIES = {
     "middle": Series("LangevinMiddle, flexible", "#525252", "flexible", langevin_middle, (0.5, 1, 2, 3),
-                     ("middle", 0.5)),
-    "settle": Series("LangevinMiddle + SETTLE", "#9a8c7c", "rigid", langevin_middle, (2, 4, 6, 8), ("settle", 2)),
-    "zhangskeel": Series("Zhang-Skeel", "#2e8b57", "flexible", zhang_skeel, (1, 2, 3, 4), ("middle", 0.5)),
+                     ("middle", 0.5), 2),
+    "settle": Series("LangevinMiddle + SETTLE", "#9a8c7c", "rigid", langevin_middle, (2, 4, 6, 8), ("settle", 2), 4),
+    "zhangskeel": Series("Zhang-Skeel", "#2e8b57", "flexible", zhang_skeel, (1, 2, 3, 4), ("middle", 0.5), 3),
     "projected": Series("projected impulse", "#c4631c", "flexible", impulse(ImpulseIntegrator.Projected),
-                        (2, 4, 6, 8), ("settle", 2)),
+                        (2, 4, 6, 8), ("settle", 2), 6),
     "masspenalty": Series("mass penalty", "#1f5fa8", "flexible", mass_penalty, (2, 4, 6, 8, 9, 10, 11),
-                          ("middle", 0.5)),
+                          ("middle", 0.5), 8),
 }
 UNIT_OF_SPEED = ("middle", 2)
 Key = tuple[str, float]  # the name of a series, and the step in fs
@@ -194,8 +195,8 @@ def draw(results: dict, path: Path):
     pyplot.rcParams |= {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": NAME, "axes.edgecolor": "0.75",
                         "axes.labelcolor": "0.3", "xtick.color": "0.5", "ytick.color": "0.5", "axes.titlesize": 10,
                         "axes.titlelocation": "left", "axes.spines.top": False, "axes.spines.right": False}
-    figure, (errors, speeds) = pyplot.subplots(1, 2, figsize=(9, 3.9), facecolor="white")
-    figure.subplots_adjust(left=0.05, right=0.98, top=0.9, bottom=0.24, wspace=0.12)
+    figure, (errors, speeds) = pyplot.subplots(1, 2, figsize=(9, 4.1), facecolor="white")
+    figure.subplots_adjust(left=0.05, right=0.98, top=0.84, bottom=0.24, wspace=0.12)
     low, high = SHOWN_ERRORS
     lane = high + 0.07 * (high - low)  # of what does not fit into the panel
     for name, runs in runs_by_series(results).items():
@@ -207,16 +208,16 @@ def draw(results: dict, path: Path):
         for run in runs:
             if run in shown:
                 continue
-            mark, text = ("x", "fails") if "failed" in run else ("^", f"+{run['error']:.0f} %")
+            mark, text = ("x", "fails") if "failed" in run else ("^", f"+{run['error']:.0f}")
             errors.plot(run["step"], lane, mark, color=series.colour, markersize=6, clip_on=False,
                         markerfacecolor="white")
             errors.annotate(text, (run["step"], lane), (0, 6), textcoords="offset points", ha="center",
                             color=series.colour, fontsize=8, annotation_clip=False)
-        # Beside the last point that is right; all lines rise to the upper right.
-        last = max((run for run in held if not too_hot(run)), key=lambda run: run["step"], default=held[-1])
-        speeds.annotate(series.label, (last["step"], last["speed"][0]),
-                        (-9, 4) if name == "masspenalty" else (9, -7), textcoords="offset points",
-                        ha="right" if name == "masspenalty" else "left", color=series.colour)
+        # All lines rise to the upper right, the mass penalty's on top.
+        at = next((run for run in held if run["step"] == series.label_at), held[-1])
+        above = name == "masspenalty"
+        speeds.annotate(series.label, (at["step"], at["speed"][0]), (-8, 3) if above else (9, -17),
+                        textcoords="offset points", ha="right" if above else "left", color=series.colour)
     errors.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     errors.set(xlim=(0, 12), ylim=(low, lane), xlabel="step (fs)")
     errors.set_title("Error of the nonbonded energy (%)", pad=22)
