@@ -1,6 +1,9 @@
 """The examples run, and find what they should, at a small size."""
 
+import argparse
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +37,42 @@ def test_example_runs_and_draws(name, tmp_path):
     assert run.returncode == 0, run.stderr
     assert printed in run.stdout and "nan" not in run.stdout
     assert (tmp_path/f"{Path(name).name}.png").stat().st_size > 10000
+
+
+def test_error_and_speed_measures_and_goes_on_after_a_failure(tmp_path, monkeypatch):
+    """Flexible water with LangevinMiddleIntegrator at 2 fs, the reference of both panels here, and at 3 fs."""
+    import error_and_speed
+    monkeypatch.setattr(error_and_speed, "SERIES", {"middle": error_and_speed.Series(
+        "LangevinMiddle", "black", "flexible", error_and_speed.langevin_middle, (2, 3), ("middle", 2), 2)})
+    for name, value in (("EQUILIBRATION_TIME", 0.2), ("SETTLING_TIME", 0.2), ("ROUND_TIME", 0.1)):
+        monkeypatch.setattr(error_and_speed, name, value)
+    path = tmp_path/"found.json"
+    error_and_speed.measure(argparse.Namespace(waters=216, friction=1.0, time=0.2, seed=1, platform="CPU"), path)
+    found = json.loads(path.read_text())
+    assert found["time"] == 0.2
+    held, failed = found["runs"]
+    assert held["step"] == 2 and held["speed"] == [1, 1, 1] and held["nonbonded"][0] < -35
+    assert failed.keys() == {"integrator", "step", "failed"} and failed["failed"] < 0.4
+
+
+def test_error_and_speed_draws_the_picture_of_the_readme(tmp_path):
+    """From what is kept beside it, without measuring; and that shows what the README says of the largest steps."""
+    import error_and_speed
+    docs = FOLDER.parent/"docs"
+    kept = (docs/"error-and-speed.json").read_text()
+    shutil.copy(docs/"error-and-speed.json", tmp_path)
+    run = subprocess.run([sys.executable, FOLDER/"error_and_speed.py", "--draw", "--output", tmp_path], text=True,
+                         capture_output=True, env={**os.environ, "MPLBACKEND": "Agg"})
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path/"error-and-speed.json").read_text() == kept
+    for picture in (tmp_path/"error-and-speed.svg", docs/"error-and-speed.svg"):
+        assert 10_000 < picture.stat().st_size < 100_000
+        assert "mass penalty" in picture.read_text()
+    runs = {(run["integrator"], run["step"]): run for each in error_and_speed.runs_by_series(json.loads(kept)).values()
+            for run in each}
+    assert "failed" in runs["middle", 3]
+    assert abs(runs["masspenalty", 8]["error"]) < 1 < 3 < runs["masspenalty", 10]["error"]
+    assert runs["masspenalty", 8]["speed"][0] > 3
 
 
 def test_martini_pairs_have_the_published_energies():
