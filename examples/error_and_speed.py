@@ -91,7 +91,8 @@ def main():
 
 def measure(options, data: Path):
     """Settle all runs, then let them step in turn; write the results after each round."""
-    box, states = build_box(options.waters), {}
+    box = build_box(options.waters)
+    states: dict[str, mm.State] = {}
     for geometry in ("rigid", "flexible"):
         with progress_bar(f"equilibration, {geometry}",
                           round(EQUILIBRATION_TIME / EQUILIBRATION_STEP[geometry])) as bar:
