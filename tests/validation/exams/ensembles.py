@@ -61,7 +61,7 @@ TRIALS = {
     "zhangskeel-2fs": Trial(ZhangSkeelLangevinIntegrator, 2, 80, 3.0),
     "zhangskeel-3fs": Trial(ZhangSkeelLangevinIntegrator, 3, 100, 3.0),
     "projected-4fs": Trial(PROJECTED, 4, 160),
-    "spook-1fs": Trial(spook(0.25), 1, 50, substance="rigid-water"),
+    "spook-1fs": Trial(spook(0.25), 1, 150, substance="rigid-water"),
     "npt-settle-4fs": Trial(LangevinMiddle, 4, 160, substance="rigid-water", barostat=True),
     "npt-masspenalty-8fs": Trial(MassPenaltyLangevinIntegrator, 8, 300, barostat=True),
     "npt-zhangskeel-2fs": Trial(ZhangSkeelLangevinIntegrator, 2, 60, 3.0, barostat=True),

@@ -40,14 +40,15 @@ class Options:
     rigid: bool = False
     hydrogen: float | None = None   # dalton
     pressure: bool = False
+    longer: float = 1.0             # how many times as long runs are, settling included: densities take their time
 
 
 OPTIONS = {
     "flexible": Options({"masspenalty": 6, "zhangskeel": 2, "impulse": 4}),
     "HBonds": Options({"masspenalty": 6, "spook": 1}, "HBonds", True),
-    "HBonds, H of 4 dalton": Options({"middle": 4, "masspenalty": 8}, "HBonds", True, 4.0, pressure=True),
+    "HBonds, H of 4 dalton": Options({"middle": 4, "masspenalty": 8}, "HBonds", True, 4.0, pressure=True, longer=2),
     "AllBonds, H of 1.5 dalton": Options({"middle": 2, "masspenalty": 6}, "AllBonds", True, 1.5),
-    "rigid water": Options({"middle": 2, "masspenalty": 6}, None, True, None, pressure=True),
+    "rigid water": Options({"middle": 2, "masspenalty": 6}, None, True, None, pressure=True, longer=4),
     "rigid water, SPOOK": Options({"spook": 2}, None, True),
 }
 PROTEIN = ("flexible", "HBonds", "HBonds, H of 4 dalton", "AllBonds, H of 1.5 dalton")
@@ -66,6 +67,10 @@ class Field:
         """By the methods that are tried with an option."""
         steps = OPTIONS[option].steps
         return steps | ({"masspenalty": min(steps["masspenalty"], self.largest)} if "masspenalty" in steps else {})
+
+
+def has_pressure(field: Field, options: Options) -> bool:
+    return options.pressure and field.water is not None
 
 
 def waters(file: str, model: str, **largest: float) -> Field:
@@ -136,19 +141,20 @@ def warm(system: mm.System, positions, seed: int, settings: Settings) -> mm.Stat
     return context.getState(positions=True)
 
 
-def follow(method: str, system: mm.System, start: mm.State, step: float, ps: float, pressure: bool, seed: int,
+def follow(method: str, system: mm.System, start: mm.State, step: float, field: Field, options: Options, seed: int,
            settings: Settings) -> dict:
     """Temperatures and volumes in time."""
     system = deepcopy(system)
-    if pressure:
+    if has_pressure(field, options):
         system.addForce(mm.MonteCarloBarostat(PRESSURE, TEMPERATURE, max(1, round(BAROSTAT_INTERVAL / step))))
     integrator = make_integrator(method, system, step, seed)
     context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
     context.setPositions(start.getPositions())
     context.setVelocitiesToTemperature(TEMPERATURE, seed)
-    integrator.step(settings.steps(SETTLING, step))
+    integrator.step(settings.steps(options.longer * SETTLING, step))
     interval = max(1, round(INTERVAL / step))
-    samples = sample(context, interval, settings.steps(ps, interval * step), observe=lambda state: {
+    count = settings.steps(options.longer * field.ps, interval * step)
+    samples = sample(context, interval, count, observe=lambda state: {
         "volume": state.getPeriodicBoxVolume().value_in_unit(unit.nanometer**3)})
     return {"temperature": samples.temperature, "volume": samples.observed["volume"]}
 
@@ -161,10 +167,9 @@ def make(name: str, option: str, settings: Settings) -> dict:
     mass = sum(system.getParticleMass(i)._value for i in range(system.getNumParticles()))
     start = warm(system, positions, seed, settings)
     found = {"atoms": system.getNumParticles(), "mass": mass}
-    pressure = options.pressure and FIELDS[name].water is not None
     for method, step in FIELDS[name].steps(option).items():
         try:
-            series = follow(method, system, start, step / 1000, FIELDS[name].ps, pressure, seed, settings)
+            series = follow(method, system, start, step / 1000, FIELDS[name], options, seed, settings)
         except FAILURES as error:
             series = {"failure": str(error).split("\n")[0]}
         found |= {f"{method} {key}": value for key, value in series.items()}
@@ -239,7 +244,7 @@ def report(results: Results) -> Iterator[Claim | Table]:
     rows = []
     for name, field in FIELDS.items():
         for option in field.options:
-            run, pressure = run_name(name, option), OPTIONS[option].pressure and field.water is not None
+            run, pressure = run_name(name, option), has_pressure(field, OPTIONS[option])
             if "failure" not in results[run]:
                 rows.append([name, option.removesuffix(", SPOOK"), f"{results[run]['atoms']:,}",
                              "NPT" if pressure else "NVT",

@@ -192,21 +192,22 @@ SUBSTANCES = {
     "villin": Substance("villin in TIP3P-FB water", villin, {
         "nonbonded": NONBONDED_GROUP, "water bonds": BOND_GROUP, "water angles": ANGLE_GROUP,
         "protein bonds": PROTEIN_BOND_GROUP, "protein angles": PROTEIN_ANGLE_GROUP, "torsions": TORSION_GROUP},
-        {}, per_molecule=False, equilibration=8.0, settling=2.0, interval=VILLIN_INTERVAL),
+        {}, per_molecule=False, equilibration=8.0, interval=VILLIN_INTERVAL),
 }
 LangevinMiddle = mm.LangevinMiddleIntegrator
 RUNS = {  # the first of each substance is the reference
-    **{name: run for water in ("spce", "tip4pew") for name, run in {
-        f"{water}-middle-1fs": Run(water, 0.001, 100.0, LangevinMiddle),
-        f"{water}-penalty-6fs": Run(water, 0.006, 200.0)}.items()},
-    "spce-penalty-8fs-friction5": Run("spce", 0.008, 200.0, friction=5.0),
-    "tip3p-npt-middle-1fs": Run("tip3p-npt", 0.001, 80.0, LangevinMiddle),
+    "spce-middle-1fs": Run("spce", 0.001, 280.0, LangevinMiddle),
+    "spce-penalty-6fs": Run("spce", 0.006, 400.0),
+    "spce-penalty-8fs-friction5": Run("spce", 0.008, 400.0, friction=5.0),
+    "tip4pew-middle-1fs": Run("tip4pew", 0.001, 350.0, LangevinMiddle),
+    "tip4pew-penalty-6fs": Run("tip4pew", 0.006, 500.0),
+    "tip3p-npt-middle-1fs": Run("tip3p-npt", 0.001, 120.0, LangevinMiddle),
     "tip3p-npt-penalty-8fs": Run("tip3p-npt", 0.008, 200.0),
     "methanol-middle-1fs": Run("methanol", 0.001, 40.0, LangevinMiddle),
     "methanol-penalty-6fs": Run("methanol", 0.006, 80.0),
-    "villin-middle-1fs": Run("villin", 0.001, 3.0, LangevinMiddle),
-    "villin-penalty-6fs": Run("villin", 0.006, 12.0),
-    "villin-penalty-8fs-heavy": Run("villin", 0.008, 12.0, hydrogen_mass=HEAVY_HYDROGEN),
+    "villin-middle-1fs": Run("villin", 0.001, 15.0, LangevinMiddle),
+    "villin-penalty-6fs": Run("villin", 0.006, 24.0),
+    "villin-penalty-8fs-heavy": Run("villin", 0.008, 24.0, hydrogen_mass=HEAVY_HYDROGEN),
 }
 
 
