@@ -139,7 +139,10 @@ def trial(name, method, expressions, argument, bound, platform):
     naming = [name, type(scene["integrator"]).__name__, *([argument] if argument else ())]
     owner = getattr(openmmstiff, name)
     if bound:
-        scene["context"].getIntegrator().step(1)
+        integrator = scene["context"].getIntegrator()
+        integrator.step(1)
+        if method == "getPenalizedPairParameters":  # tells of what was counted
+            integrator.computeNumPenalizedPairs()
     if method is None:
         result = attempt(scene.call, owner, expressions)
         scene |= {key: result for key, cls in (("integrator", openmm.Integrator),
