@@ -19,14 +19,24 @@ PAGES = [ROOT/"README.md", ROOT/"CONTRIBUTING.md", ROOT/"examples/minimal/README
          *(page for page in sorted(ROOT.glob("docs/**/*.md")) if page.name not in MADE)]
 LANGUAGES = {"python", "cpp", "cmake", "sh", "text", "toml", "mermaid", "{toctree}", "{eval-rst}"}  # text: formulas, what is printed
 
-# Runs are cut short, and begin from fewer atoms; the packages with weights of machine-learned potentials have
-# stand-ins, which make the System of a force field.
+# Runs are cut short, and begin with the waters in a corner of OpenMM's box; the packages with weights of machine-learned
+# potentials have stand-ins, which make the System of a force field.
 BEFORE = """
 import sys, types
-from openmm import app
+from openmm import app, unit
 step, minimize = app.Simulation.step, app.Simulation.minimizeEnergy
-app.Simulation.step = lambda self, steps: step(self, min(steps, 150000//self.topology.getNumAtoms()))
+app.Simulation.step = lambda self, steps: step(self, min(steps, 60))
 app.Simulation.minimizeEnergy = lambda self, *rest, **others: minimize(self, maxIterations=10)
+WholeFile = app.PDBFile
+class Corner(WholeFile):
+    def __init__(self, name):
+        pdb = WholeFile(name)
+        modeller = app.Modeller(pdb.topology, pdb.positions)
+        modeller.delete([residue for residue in pdb.topology.residues()
+                         if max(pdb.positions[next(residue.atoms()).index]._value) > 2])
+        self.topology, self.positions = modeller.topology, modeller.positions
+        self.topology.setUnitCellDimensions([2.15]*3*unit.nanometer)
+app.PDBFile = Corner
 class MLPotential:
     def __init__(self, name):
         pass
