@@ -166,4 +166,6 @@ def report(results: Results) -> Iterator[Claim | Table]:
     yield from each(results, partial(claims, results))
 
 
-EXAM = Exam("recommended-steps", "The steps that examine() recommends, and twice as much", runs, report)
+# Where the advice is timid, for the 20,000 steps of the run.
+LIMITS = {("ethanol-heavy-penalty-2x", "twice the step is too large"): (0, 0)}
+EXAM = Exam("recommended-steps", "The steps that examine() recommends, and twice as much", runs, report, LIMITS)

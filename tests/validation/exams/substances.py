@@ -197,17 +197,18 @@ SUBSTANCES = {
 LangevinMiddle = mm.LangevinMiddleIntegrator
 RUNS = {  # the first of each substance is the reference
     "spce-middle-1fs": Run("spce", 0.001, 280.0, LangevinMiddle),
-    "spce-penalty-6fs": Run("spce", 0.006, 400.0),
+    "spce-penalty-6fs": Run("spce", 0.006, 500.0),
     "spce-penalty-8fs-friction5": Run("spce", 0.008, 400.0, friction=5.0),
     "tip4pew-middle-1fs": Run("tip4pew", 0.001, 350.0, LangevinMiddle),
-    "tip4pew-penalty-6fs": Run("tip4pew", 0.006, 500.0),
+    "tip4pew-penalty-6fs": Run("tip4pew", 0.006, 650.0),
     "tip3p-npt-middle-1fs": Run("tip3p-npt", 0.001, 120.0, LangevinMiddle),
     "tip3p-npt-penalty-8fs": Run("tip3p-npt", 0.008, 200.0),
     "methanol-middle-1fs": Run("methanol", 0.001, 40.0, LangevinMiddle),
     "methanol-penalty-6fs": Run("methanol", 0.006, 80.0),
-    "villin-middle-1fs": Run("villin", 0.001, 15.0, LangevinMiddle),
-    "villin-penalty-6fs": Run("villin", 0.006, 24.0),
-    "villin-penalty-8fs-heavy": Run("villin", 0.008, 24.0, hydrogen_mass=HEAVY_HYDROGEN),
+    # Masses change no average; hydrogens of 4 dalton at 2 fs are sampled as those of 1 dalton at 1 fs.
+    "villin-middle-2fs-heavy": Run("villin", 0.002, 45.0, LangevinMiddle, hydrogen_mass=HEAVY_HYDROGEN),
+    "villin-penalty-6fs": Run("villin", 0.006, 60.0),
+    "villin-penalty-8fs-heavy": Run("villin", 0.008, 60.0, hydrogen_mass=HEAVY_HYDROGEN),
 }
 
 
