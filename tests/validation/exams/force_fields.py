@@ -46,7 +46,7 @@ class Options:
 OPTIONS = {
     "flexible": Options({"masspenalty": 6, "zhangskeel": 2, "impulse": 4}),
     "HBonds": Options({"masspenalty": 6, "spook": 1}, "HBonds", True),
-    "HBonds, H of 4 dalton": Options({"middle": 4, "masspenalty": 8}, "HBonds", True, 4.0, pressure=True, longer=2),
+    "HBonds, H of 4 dalton": Options({"middle": 4, "masspenalty": 8}, "HBonds", True, 4.0, pressure=True, longer=4),
     "AllBonds, H of 1.5 dalton": Options({"middle": 2, "masspenalty": 6}, "AllBonds", True, 1.5),
     "rigid water": Options({"middle": 2, "masspenalty": 6}, None, True, None, pressure=True, longer=4),
     "rigid water, SPOOK": Options({"spook": 2}, None, True),
