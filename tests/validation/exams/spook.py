@@ -431,5 +431,7 @@ def cold(run: str, energy: float, whole: float, translation: float, rotation: fl
 
 # The paper's damping of two steps, at every step size and at five times as many collisions.
 LIMITS = (cold("spook-1fs", -41.0, 284, 285, 283) | cold("spook-2fs", -43.5, 238, 249, 230)
-          | cold("spook-2fs-often", -41.3, 283, 289, 281))
+          | cold("spook-2fs-often", -41.3, 283, 289, 281)
+          # 2 fs want five collisions per ps; with one it is a little cold.
+          | {("spook-2fs-quarter", "nonbonded energy, kJ/mol per water"): (-40.3, 0.2)})
 EXAM = Exam("spook", "SpookIntegrator on rigid TIP3P water, against SETTLE and theory", runs, report, LIMITS)
