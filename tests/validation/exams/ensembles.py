@@ -256,5 +256,7 @@ LIMITS = {  # what large steps do to translation and rotation; how much that is 
     ("npt-projected-4fs", "kinetic energy, mean off by (errors)"): (3.7, 1.0),
     ("zhangskeel-3fs", "equipartition: translation of all molecules, mean off by (errors)"): (3.8, 1.0),
     ("zhangskeel-3fs", "equipartition: rotation of one half, mean off by (errors)"): (3.9, 1.0),
+    ("spook-1fs", "kinetic energy, mean off by (errors)"): (4.9, 1.4),     # which loses 1 % of it
+    ("spook-1fs", "equipartition: rotation of one half, mean off by (errors)"): (4.7, 1.2),
 }
 EXAM = Exam("ensembles", "Distributions, by physical-validation", runs, report, LIMITS)
