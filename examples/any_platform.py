@@ -9,7 +9,6 @@ its precision, as in OpenCL:mixed.
 """
 from itertools import cycle
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import openmm as mm
@@ -19,8 +18,8 @@ from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrato
 
 from options import OptionParser, add_box_options, add_run_options, number, progress_bar, run_program
 from sampling import number_of_steps, sample
-from tip3p_water import TEMPERATURE, with_error
-from water import EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate
+from tip3p_water import TEMPERATURE, equilibrate_both, with_error
+from water import advance, build_box, build_system
 
 EQUILIBRATION_TIME = 5.0  # ps, rigid and then flexible
 SETTLING_TIME = 3.0       # ps, then on each platform
@@ -69,7 +68,6 @@ def main():
     parser.add_argument("--kernels", action="store_true", help="time what integrators do beside forces, and no more")
     options = parser.parse_args()
     box = build_box(options.waters)
-    state: Any = None
     system = build_system(box, "flexible")
     if options.kernels:
         print_kernel_times(box, without_nonbonded(system), options)
@@ -77,11 +75,7 @@ def main():
     if options.alone:
         print_times(box, without_nonbonded(system), box.positions, options)
         return
-    for geometry in ("rigid", "flexible"):
-        steps = round(EQUILIBRATION_TIME / EQUILIBRATION_STEP[geometry])
-        with progress_bar(f"equilibration, {geometry}", steps) as bar:
-            state = equilibrate(box, geometry, EQUILIBRATION_TIME, temperature=TEMPERATURE, platform=options.platform,
-                                seed=options.seed, progress=bar.update, start=state)
+    state = equilibrate_both(box, EQUILIBRATION_TIME, options)["flexible"]
     print_times(box, system, state.getPositions(), options)
 
     print(f"\nMassPenaltyLangevinIntegrator at {options.step:g} fs, friction {options.friction:g}/ps, "

@@ -23,8 +23,9 @@ from openmmstiff.sampling import blockedError
 
 from options import OptionParser, add_box_options, add_output_option, add_run_options, progress_bar, run_program
 from sampling import steps_per_sample
-from tip3p_water import TEMPERATURE, Run, impulse, langevin_middle, make_simulation, mass_penalty, zhang_skeel
-from water import EQUILIBRATION_STEP, NONBONDED_GROUP, Progress, advance, build_box, equilibrate
+from tip3p_water import (TEMPERATURE, Run, equilibrate_both, impulse, langevin_middle, make_simulation, mass_penalty,
+                         zhang_skeel)
+from water import NONBONDED_GROUP, Progress, advance, build_box
 
 NAME = "error-and-speed"
 EQUILIBRATION_TIME = 5.0  # ps, rigid and then flexible
@@ -92,13 +93,7 @@ def main():
 def measure(options, data: Path):
     """Settle all runs, then let them step in turn; write the results after each round."""
     box = build_box(options.waters)
-    states: dict[str, mm.State] = {}
-    for geometry in ("rigid", "flexible"):
-        with progress_bar(f"equilibration, {geometry}",
-                          round(EQUILIBRATION_TIME / EQUILIBRATION_STEP[geometry])) as bar:
-            states[geometry] = equilibrate(box, geometry, EQUILIBRATION_TIME, temperature=TEMPERATURE,
-                                           platform=options.platform, seed=options.seed, progress=bar.update,
-                                           start=states.get("rigid"))
+    states = equilibrate_both(box, EQUILIBRATION_TIME, options)
     simulations = {}
     for name, series in SERIES.items():
         for fs in series.steps:

@@ -18,8 +18,8 @@ from openmmstiff.sampling import blockedError
 from observables import RDF_PAIRS, RDF_RANGE, first_peak, rdf_distances
 from options import OptionParser, add_box_options, add_output_option, add_run_options, number, progress_bar, run_program
 from sampling import BOND_BINS, Samples, number_of_steps, sample
-from tip3p_water import TEMPERATURE, with_error
-from water import CUTOFF, EQUILIBRATION_STEP, GROUPS, WaterBox, advance, build_box, equilibrate
+from tip3p_water import TEMPERATURE, equilibrate_both, with_error
+from water import CUTOFF, GROUPS, WaterBox, advance, build_box
 
 REFERENCE_STEP, ORDINARY_STEPS = 1.0, (1.0, 2.0, 2.5)  # fs, of LangevinMiddle
 SHOWN_STEP = 8.0          # fs, the run whose distributions are drawn
@@ -57,12 +57,7 @@ def main():
     parser.make_folder(options.output)
 
     box = build_box(options.waters)
-    state: Any = None
-    for geometry in ("rigid", "flexible"):
-        steps = round(EQUILIBRATION_TIME / EQUILIBRATION_STEP[geometry])
-        with progress_bar(f"equilibration, {geometry}", steps) as bar:
-            state = equilibrate(box, geometry, EQUILIBRATION_TIME, temperature=TEMPERATURE,
-                                platform=options.platform, seed=options.seed, progress=bar.update, start=state)
+    state = equilibrate_both(box, EQUILIBRATION_TIME, options)["flexible"]
     print(f"{options.waters} flexible TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "
           f"{options.time:g} ps each, {options.platform} platform\n")
     columns = "{:20}{:>4}{:>8}  {:11} {:13} {:13} {:13} {:>7} {:>7}"

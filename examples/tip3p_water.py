@@ -102,6 +102,16 @@ def make_simulation(box: WaterBox, run: Run, friction: float, seed: int, platfor
     return app.Simulation(box.topology, system, integrator, mm.Platform.getPlatform(platform))
 
 
+def equilibrate_both(box: WaterBox, ps: float, options) -> dict[str, mm.State]:
+    """Each geometry after so many ps of its own, flexible molecules from rigid ones, with a bar of progress."""
+    states: dict[str, mm.State] = {}
+    for geometry in ("rigid", "flexible"):
+        with progress_bar(f"equilibration, {geometry}", round(ps / EQUILIBRATION_STEP[geometry])) as bar:
+            states[geometry] = equilibrate(box, geometry, ps, temperature=TEMPERATURE, platform=options.platform,
+                                           seed=options.seed, progress=bar.update, start=states.get("rigid"))
+    return states
+
+
 def set_friction(simulation: app.Simulation, friction: float):
     """1/ps; of an AndersenThermostat the frequency of collisions."""
     if hasattr(simulation.integrator, "setFriction"):

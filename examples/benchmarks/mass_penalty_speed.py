@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from options import OptionParser, add_box_options, number, run_program  # noqa: E402
 from step_cost import quartiles  # noqa: E402
-from tip3p_water import TEMPERATURE, Run  # noqa: E402
+from tip3p_water import TEMPERATURE, Run, equilibrate_both  # noqa: E402
 from villin import build_villin, read_villin  # noqa: E402
-from water import HEAVY_HYDROGEN, build_box, build_system, equilibrate  # noqa: E402
+from water import HEAVY_HYDROGEN, build_box, build_system  # noqa: E402
 
 FRICTION = 1.0        # 1/ps
 VILLIN_STEP = 0.005   # ps
@@ -96,10 +96,7 @@ def make_context(system: mm.System, integrator: mm.Integrator, positions, option
 def time_water(options) -> dict[str, np.ndarray]:
     """Seconds of a step with each of RUNS, in each round."""
     box = build_box(options.waters)
-    states: dict[str, mm.State] = {}
-    for geometry in ("rigid", "flexible"):
-        states[geometry] = equilibrate(box, geometry, 0.5, temperature=TEMPERATURE, platform=options.platform,
-                                       seed=options.seed, start=states.get("rigid"))
+    states = equilibrate_both(box, 0.5, options)
     contexts = {name: make_context(build_system(box, run.geometry, run.hydrogen_mass),
                                    run.make(TEMPERATURE, FRICTION, run.step), states[run.geometry].getPositions(),
                                    options)

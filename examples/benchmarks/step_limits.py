@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from options import OptionParser, add_box_options, add_run_options, choice, progress_bar, run_program  # noqa: E402
 from sampling import number_of_steps, sample  # noqa: E402
-from tip3p_water import TEMPERATURE, impulse, mass_penalty, with_error  # noqa: E402
-from water import HEAVY_HYDROGEN, advance, build_box, build_system, equilibrate  # noqa: E402
+from tip3p_water import TEMPERATURE, equilibrate_both, impulse, mass_penalty, with_error  # noqa: E402
+from water import HEAVY_HYDROGEN, advance, build_box, build_system  # noqa: E402
 
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then as long with each run's own integrator
 
@@ -44,10 +44,7 @@ def main():
     options = parser.parse_args()
 
     box = build_box(options.waters)
-    states: dict[str, mm.State] = {}
-    common = {"temperature": TEMPERATURE, "platform": options.platform, "seed": options.seed}
-    for geometry in ("rigid", "flexible"):
-        states[geometry] = equilibrate(box, geometry, EQUILIBRATION_TIME, start=states.get("rigid"), **common)
+    states = equilibrate_both(box, EQUILIBRATION_TIME, options)
     print(f"{options.waters} TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "
           f"{options.time:g} ps each, {options.platform} platform\n")
     row = "{:25}{:>9}  {:12} {:12} {:12} {:14}"

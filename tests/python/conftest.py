@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,12 @@ def water_cluster(molecules):
     modeller.delete([residue for residue in pdb.topology.residues() if residue.index not in kept])
     modeller.topology.setPeriodicBoxVectors(None)
     return modeller.topology, np.array(modeller.positions.value_in_unit(unit.nanometer))
+
+
+def fenced(text, *languages):
+    """(language, text) of the fenced blocks of Markdown, all or those in some languages."""
+    found = re.findall(r"^```([^\n]*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [(language, block) for language, block in found if not languages or language in languages]
 
 
 class Waters:

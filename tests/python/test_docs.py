@@ -10,7 +10,7 @@ from pathlib import Path
 
 import openmm
 import pytest
-from conftest import Waters, run_python
+from conftest import Waters, fenced, run_python
 from openmm import app
 
 ROOT = Path(__file__).parents[2]
@@ -83,14 +83,13 @@ def named(pages):
 
 def blocks(page, *languages):
     """(language, text) of the fenced blocks of a page, all or those in some languages."""
-    found = re.findall(r"^```([^\n]*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
-    return [(language, text) for language, text in found if not languages or language in languages]
+    return fenced(page.read_text(), *languages)
 
 
 def in_sections(page):
     """The Python of each section of a page that has any."""
     sections = re.split("^## ", page.read_text(), flags=re.MULTILINE)
-    found = ["".join(re.findall(r"^```python\n(.*?)^```$", each, re.DOTALL | re.MULTILINE)) for each in sections]
+    found = ["".join(text for _, text in fenced(each, "python")) for each in sections]
     return [text for text in found if text]
 
 

@@ -3,7 +3,6 @@
 import copy
 import io
 import pickle
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import GAS_CONSTANT, create, positions_of
+from conftest import GAS_CONSTANT, create, fenced, positions_of
 from openmmstiff import (ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
                          MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
@@ -31,7 +30,7 @@ REFERENCE = openmm.Platform.getPlatform("Reference")
 def docs_code():
     """The names that the code of the page defines, run as it stands."""
     names = {"__name__": __name__}
-    for block in re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE):
+    for _, block in fenced(PAGE, "python"):
         exec(block, names)
     return names
 
