@@ -30,10 +30,11 @@ def _check_openmm():
 
 _check_openmm()
 
-from . import _openmmstiff, openmmstiff as _wrapped  # noqa: E402
+from . import openmmstiff as _wrapped  # noqa: E402
 from .openmmstiff import *  # noqa: E402, F403
 from . import _classes  # noqa: E402
 from ._examination import examine  # noqa: E402
+from ._files import LIBRARIES as _LIBRARIES  # noqa: E402
 from ._penalties import MultiplierReporter, penalizeConstraints  # noqa: E402
 from ._topology import addPairsFromTopology  # noqa: E402
 
@@ -49,15 +50,14 @@ _classes.install()
 
 def _load_plugins():
     """Load the kernels that `import openmm` has not: it does not look here if OPENMM_PLUGIN_DIR is set."""
-    folder = os.path.join(os.path.dirname(_openmmstiff.__file__), "..", "OpenMM.libs", "lib", "plugins")
     platforms = {openmm.Platform.getPlatform(index).getName() for index in range(openmm.Platform.getNumPlatforms())}
     loaded = {os.path.basename(path) for path in openmm.pluginLoadedLibNames}
     for name in sorted(platforms & {"Reference", "CPU", "OpenCL", "CUDA", "HIP"}) + ["Generic"]:
-        library = os.path.abspath(os.path.join(folder, f"libOpenMMStiff{name}.so"))
-        if os.path.basename(library) in loaded or not os.path.exists(library):
+        library = _LIBRARIES/"lib"/"plugins"/f"libOpenMMStiff{name}.so"
+        if library.name in loaded or not library.exists():
             continue
         try:
-            openmm.Platform.loadPluginLibrary(library)
+            openmm.Platform.loadPluginLibrary(str(library))
         except Exception as error:
             warnings.warn(f"{error}. Platforms that need it have no kernels; `python -m openmmstiff` says more",
                           stacklevel=3)

@@ -6,14 +6,12 @@ They return whether all is well. If options or files are wrong they call `fail` 
 
 import contextlib
 import sys
-from pathlib import Path
 
 import openmm
 from openmm import app
 
-from . import openmmstiff as _wrapped
 from ._examination import examine
-from ._files import readStructure, readSystem
+from ._files import LIBRARIES, readStructure, readSystem
 from .scanning import DEFAULT, scan
 
 
@@ -72,10 +70,9 @@ def scan_command(options, fail):
 
 def prefix_command(fail):
     """Print the folder that CMake needs to know."""
-    prefix = Path(_wrapped.__file__).resolve().parent.parent/"OpenMM.libs"
-    if not (prefix/"lib"/"cmake"/"OpenMMStiff").is_dir():
-        fail(f"the C++ files of this package are not in {prefix}: install it by pip")
-    print(prefix)
+    if not (LIBRARIES/"lib"/"cmake"/"OpenMMStiff").is_dir():
+        fail(f"the C++ files of this package are not in {LIBRARIES}: install it by pip")
+    print(LIBRARIES)
     return True
 
 

@@ -1,7 +1,14 @@
-"""The files of a System that commands read."""
+"""Files: where the libraries are, and those of a System that commands read."""
+
+from pathlib import Path
 
 import openmm
 from openmm import app
+
+from . import openmmstiff as _wrapped
+
+# OpenMM's folder in a Python environment, with lib/ and include/; pip installs our libraries and headers there, too.
+LIBRARIES = Path(_wrapped.__file__).absolute().parents[1]/"OpenMM.libs"
 
 
 def readSystem(path):
