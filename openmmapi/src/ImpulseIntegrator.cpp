@@ -15,7 +15,7 @@ ImpulseIntegrator::ImpulseIntegrator(double stepSize)
 void ImpulseIntegrator::setKick(KickMethod kick) {
     if (kick != Plain && kick != Mollified && kick != Projected) {
         std::stringstream message;
-        message << "ImpulseIntegrator: there is no kick number " << int(kick)
+        message << getClassName() << ": there is no kick number " << int(kick)
                 << "; choose Projected, Mollified or Plain";
         throw OpenMMException(message.str());
     }
@@ -25,7 +25,7 @@ void ImpulseIntegrator::setKick(KickMethod kick) {
 void ImpulseIntegrator::setProjectedPeriod(double period) {
     if (!(period >= 0)) {
         std::stringstream message;
-        message << "ImpulseIntegrator: the projected period must be a non-negative number, not " << period
+        message << getClassName() << ": the projected period must be a non-negative number, not " << period
                 << " ps; infinity projects all stiff coordinates, 0 none";
         throw OpenMMException(message.str());
     }
@@ -35,7 +35,7 @@ void ImpulseIntegrator::setProjectedPeriod(double period) {
 void ImpulseIntegrator::setNumMicroSteps(int number) {
     if (number < 0) {
         std::stringstream message;
-        message << "ImpulseIntegrator: the number of micro-steps must not be negative, but is " << number
+        message << getClassName() << ": the number of micro-steps must not be negative, but is " << number
                 << "; pass 0 to have it chosen";
         throw OpenMMException(message.str());
     }

@@ -12,10 +12,10 @@ using namespace OpenMMStiff;
 using std::vector;
 
 namespace {
-void requireInertia(double inertia) {
+void requireInertia(double inertia, const char* className) {
     if (!(inertia >= 0) || std::isinf(inertia)) {
         std::stringstream message;
-        message << "MassPenaltyIntegrator: the inertia of a pair must be a non-negative number, not " << inertia
+        message << className << ": the inertia of a pair must be a non-negative number, not " << inertia
                 << " dalton. To hold a distance fixed, add a constraint to the System";
         throw OpenMMException(message.str());
     }
@@ -29,7 +29,7 @@ MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
 void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
     if (!(period >= 0) || std::isinf(period)) {
         std::stringstream message;
-        message << "MassPenaltyIntegrator: the penalized period must be a non-negative number, not " << period
+        message << getClassName() << ": the penalized period must be a non-negative number, not " << period
                 << " ps; 0 makes it 16 steps";
         throw OpenMMException(message.str());
     }
@@ -54,18 +54,18 @@ int MassPenaltyIntegrator::addPair(int particle1, int particle2, double inertia)
 }
 
 void MassPenaltyIntegrator::getPairParameters(int index, int& particle1, int& particle2, double& inertia) const {
-    requireIndex("MassPenaltyIntegrator", "pair", "addPair()", index, pairs.size());
+    requireIndex(getClassName(), "pair", "addPair()", index, pairs.size());
     particle1 = pairs[index].particle1;
     particle2 = pairs[index].particle2;
     inertia = pairs[index].inertia;
 }
 
 void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int particle2, double inertia) {
-    requireIndex("MassPenaltyIntegrator", "pair", "addPair()", index, pairs.size());
-    requireInertia(inertia);
+    requireIndex(getClassName(), "pair", "addPair()", index, pairs.size());
+    requireInertia(inertia, getClassName());
     if (particle1 == particle2) {
         std::stringstream message;
-        message << "MassPenaltyIntegrator: a pair needs two different particles, not " << particle1 << " twice";
+        message << getClassName() << ": a pair needs two different particles, not " << particle1 << " twice";
         throw OpenMMException(message.str());
     }
     pairs[index] = {particle1, particle2, inertia};
@@ -84,7 +84,7 @@ void MassPenaltyIntegrator::getPenalizedPairParameters(int index, int& particle1
                                                        double& inertia) const {
     if (index < 0 || index >= (int) penalizedPairs.size()) {
         std::stringstream message;
-        message << "MassPenaltyIntegrator: there is no penalized pair " << index
+        message << getClassName() << ": there is no penalized pair " << index
                 << ". computeNumPenalizedPairs(), which is to be called first, has counted " << penalizedPairs.size();
         throw OpenMMException(message.str());
     }
@@ -111,7 +111,6 @@ vector<Vec3> MassPenaltyIntegrator::getVelocitiesForTemperature(const System& sy
     vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);
     if (context == nullptr)
         return velocities;
-    const_cast<Kernel&>(kernel).getAs<IntegrateMassPenaltyStepKernel>().prepareVelocities(*context, velocities,
-                                                                                          temperature);
+    const_cast<Kernel&>(kernel).getAs<IntegrateMassPenaltyStepKernel>().prepareVelocities(*context, velocities);
     return velocities;
 }

@@ -2,6 +2,7 @@
 #include "openmmstiff/StiffKernels.h"
 #include "openmm/KernelFactory.h"
 #include "openmm/OpenMMException.h"
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -14,16 +15,36 @@ using std::string;
 namespace {
 
 /** What is known of the platforms of this process. */
-struct Registry {
-    std::mutex lock;
-    std::map<string, string> descriptions; // by the name of the platform
-    void (*provide)(Platform&) = nullptr;
-};
+class Registry {
+public:
+    using Provide = void (*)(Platform&);
 
-Registry& getRegistry() {
-    static Registry registry;
-    return registry;
-}
+    static Registry& get() {
+        static Registry registry;
+        return registry;
+    }
+    /** Of a platform that has kernels; empty for others. */
+    string getDescription(const string& platformName) const {
+        const std::lock_guard<std::mutex> guard(lock);
+        const auto place = descriptions.find(platformName);
+        return place == descriptions.end() ? "" : place->second;
+    }
+    void setDescription(const string& platformName, const string& description) {
+        const std::lock_guard<std::mutex> guard(lock);
+        descriptions[platformName] = description;
+    }
+    Provide getProvide() const {
+        return provide;
+    }
+    void setProvide(Provide next) {
+        provide = next;
+    }
+
+private:
+    mutable std::mutex lock;
+    std::map<string, string> descriptions;
+    std::atomic<Provide> provide = nullptr;
+};
 
 const std::vector<string>& getKernelNames() {
     static const std::vector<string> names = {StepKernel<HMMIntegrator>::Name(), IntegrateImpulseStepKernel::Name(),
@@ -58,18 +79,11 @@ void registerFactory(Platform& platform, KernelFactory* factory) {
         platform.registerKernelFactory(name, factory);
 }
 
-string describe(const string& platformName) {
-    const std::lock_guard<std::mutex> guard(getRegistry().lock);
-    const auto& descriptions = getRegistry().descriptions;
-    const auto place = descriptions.find(platformName);
-    return place == descriptions.end() ? "" : place->second;
-}
-
 /** Call visit(platform) for those without kernels. */
 template <class Visit> void forEachWithoutKernels(Visit&& visit) {
     for (int i = 0; i < Platform::getNumPlatforms(); i++) {
         Platform& platform = Platform::getPlatform(i);
-        if (describe(platform.getName()).empty())
+        if (Registry::get().getDescription(platform.getName()).empty())
             visit(platform);
     }
 }
@@ -78,8 +92,7 @@ template <class Visit> void forEachWithoutKernels(Visit&& visit) {
 
 void OpenMMStiff::registerKernels(Platform& platform, KernelFactory* factory, const string& description) {
     registerFactory(platform, factory);
-    const std::lock_guard<std::mutex> guard(getRegistry().lock);
-    getRegistry().descriptions[platform.getName()] = description;
+    Registry::get().setDescription(platform.getName(), description);
 }
 
 void OpenMMStiff::registerKernels(const string& platformName, KernelFactory* factory, const string& description) {
@@ -90,7 +103,7 @@ void OpenMMStiff::registerKernels(const string& platformName, KernelFactory* fac
 }
 
 void OpenMMStiff::provideForAnyPlatform(void (*provide)(Platform&)) {
-    getRegistry().provide = provide;
+    Registry::get().setProvide(provide);
     forEachWithoutKernels([&](Platform& platform) {
         if (!hasOwnLibrary(platform))
             provide(platform);
@@ -98,7 +111,7 @@ void OpenMMStiff::provideForAnyPlatform(void (*provide)(Platform&)) {
 }
 
 void OpenMMStiff::completePlatforms() {
-    const auto provide = getRegistry().provide;
+    const auto provide = Registry::get().getProvide();
     forEachWithoutKernels([&](Platform& platform) {
         if (provide != nullptr && !hasOwnLibrary(platform))
             provide(platform);
@@ -109,5 +122,5 @@ void OpenMMStiff::completePlatforms() {
 
 string OpenMMStiff::describeKernels(const string& platformName) {
     completePlatforms();
-    return describe(Platform::getPlatformByName(platformName).getName());
+    return Registry::get().getDescription(Platform::getPlatformByName(platformName).getName());
 }

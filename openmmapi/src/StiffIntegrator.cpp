@@ -140,6 +140,12 @@ void StiffIntegrator::requireContext() const {
         throw OpenMMException("This Integrator is not bound to a context!");
 }
 
+void StiffIntegrator::prepare() const {
+    requireContext();
+    refuseDrudeParticles(context->getSystem(), getClassName());
+    const_cast<Kernel&>(kernel).getAs<StiffStepKernel>().prepare(*context);
+}
+
 void StiffIntegrator::step(int steps) {
     requireContext();
     if (steps > 0 && !(getStepSize() > 0))
@@ -151,7 +157,9 @@ void StiffIntegrator::step(int steps) {
         for (int i = 0; i < steps; ++i) {
             if (getStepSize() > examinedStep)
                 examineStep();
-            kernel.getAs<StiffStepKernel>().adoptState(*context);
+            const std::string remark = kernel.getAs<StiffStepKernel>().adoptState(*context);
+            if (!remark.empty())
+                warn(remark);
             bool stateModified = updateContextState();
             advance(stateModified);
         }
@@ -193,6 +201,10 @@ std::string StiffIntegrator::describeStiffMotion() {
     return motion == nullptr ? "" : motion->describe();
 }
 
+void StiffIntegrator::warn(const std::string& text) {
+    warning += (warning.empty() ? "" : "\n") + std::string(getClassName()) + ": " + text;
+}
+
 std::string StiffIntegrator::takeWarning() {
     std::string taken;
     taken.swap(warning);
@@ -215,7 +227,7 @@ void StiffIntegrator::examineStep() {
         }
         const std::string text = motion->warn(h);
         if (!text.empty())
-            warning = std::string(getClassName()) + ": " + text;
+            warn(text);
     }
     examinedStep = h;
 }
@@ -284,6 +296,7 @@ void StiffIntegrator::bringBack() {
 }
 
 double StiffIntegrator::computeKineticEnergy() {
+    requireContext();
     return kernel.getAs<StiffStepKernel>().computeKineticEnergy(*context);
 }
 
@@ -293,12 +306,14 @@ bool StiffIntegrator::kineticEnergyRequiresForce() const {
 }
 
 void StiffIntegrator::createCheckpoint(std::ostream& stream) const {
+    prepare(); // else Context::reinitialize(true) would notice too late to keep the state
     std::stringstream data;
     kernel.getAs<const StiffStepKernel>().createCheckpoint(*context, data);
     writeTagged(stream, getClassName(), data.str(), *context);
 }
 
 void StiffIntegrator::loadCheckpoint(std::istream& stream) {
+    requireContext();
     try {
         std::stringstream data(readTagged(stream, getClassName(), *context));
         kernel.getAs<StiffStepKernel>().loadCheckpoint(*context, data);
@@ -311,8 +326,10 @@ void StiffIntegrator::loadCheckpoint(std::istream& stream) {
 }
 
 void StiffIntegrator::serializeParameters(SerializationNode& node) const {
-    if (context != nullptr)
-        kernel.getAs<const StiffStepKernel>().serializeState(*context, node);
+    if (context == nullptr)
+        return;
+    prepare();
+    kernel.getAs<const StiffStepKernel>().serializeState(*context, node);
 }
 
 void StiffIntegrator::deserializeParameters(const SerializationNode& node) {

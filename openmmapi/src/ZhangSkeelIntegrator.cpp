@@ -27,17 +27,26 @@ ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)
 void ZhangSkeelIntegrator::setMethod(Method method) {
     if (method < SimplifiedStiff || method > NewmarkOneIteration) {
         std::stringstream message;
-        message << "ZhangSkeelIntegrator: there is no method " << int(method)
+        message << getClassName() << ": there is no method " << int(method)
                 << "; give SimplifiedStiff, Simplified, ZhangSkeel, Newmark or NewmarkOneIteration";
         throw OpenMMException(message.str());
     }
+    const Method before = this->method;
     this->method = method;
+    try {
+        if (context != nullptr)
+            prepare(); // throws an exception if the System has something that the method cannot do
+    }
+    catch (...) {
+        this->method = before;
+        throw;
+    }
 }
 
 void ZhangSkeelIntegrator::setNewtonTolerance(double tolerance) {
     if (!(tolerance >= 0) || std::isinf(tolerance)) {
         std::stringstream message;
-        message << "ZhangSkeelIntegrator: the tolerance of Newton's method must not be negative, but is " << tolerance
+        message << getClassName() << ": the tolerance of Newton's method must not be negative, but is " << tolerance
                 << "; the default, 0, takes what the platform's forces allow";
         throw OpenMMException(message.str());
     }
@@ -52,7 +61,7 @@ int ZhangSkeelIntegrator::getNumNewtonIterations() const {
 void ZhangSkeelIntegrator::setBeta(double beta) {
     if (!(beta >= 0) || std::isinf(beta)) {
         std::stringstream message;
-        message << "ZhangSkeelIntegrator: beta must be a non-negative number, not " << beta
+        message << getClassName() << ": beta must be a non-negative number, not " << beta
                 << "; linear stiff modes are stable for any step size if it is 0.25 or more";
         throw OpenMMException(message.str());
     }

@@ -8,6 +8,7 @@
 #include "RandomGeometry.h"
 #include "stiffcore/methods/Drift.h"
 #include "stiffcore/methods/ExtendedMass.h"
+#include "stiffcore/pairs/MassRoot.h"
 #include <limits>
 #include <numeric>
 
@@ -329,10 +330,74 @@ void testFailureIsNoticedInItsLane() {
     });
 }
 
+/** (M + G^T kappa G) N = M N^-T, whatever is redundant; N changes neither momentum nor angular momentum. */
+void testTheMassRootTurnsMassesIntoThoseWithInertias() {
+    for (const auto& [numAtoms, copies] : {std::pair(3, 1), std::pair(5, 2), std::pair(40, 1)}) {
+        const Molecules molecules(3, numAtoms, 0, 21, copies);
+        for (int m = 0; m < 3; m++) {
+            const Dense dense(molecules, m);
+            const int n = 3 * numAtoms, start = 3 * dense.first;
+            const VectorXd x = Eigen::Map<const VectorXd>(molecules.x.data() + start, n);
+            const MassRoot root(molecules.blocks[m], molecules.pairs, molecules.masses, molecules.x.data(), box);
+            MatrixXd N(n, n), inverse(n, n);
+            for (int i = 0; i < n; i++) {
+                vector<double> tied(molecules.x.size()), released(molecules.x.size());
+                tied[start + i] = released[start + i] = 1;
+                ASSERT_EQUAL(0, root.tie(tied.data()));
+                root.release(released.data());
+                N.col(i) = Eigen::Map<VectorXd>(tied.data() + start, n);
+                inverse.col(i) = Eigen::Map<VectorXd>(released.data() + start, n);
+            }
+            const MatrixXd mass = dense.inverseMass.inverse(), G = dense.jacobian(x),
+                           extended = mass + G.transpose() * dense.compliance.inverse() * G;
+            ASSERT((N.transpose() * extended * N - mass).cwiseAbs().maxCoeff() < 1e-10 * mass.maxCoeff());
+            ASSERT((N * inverse - MatrixXd::Identity(n, n)).cwiseAbs().maxCoeff() < 1e-10);
+            const MatrixXd change = mass * (N - MatrixXd::Identity(n, n));
+            for (int axis = 0; axis < 3; axis++) {
+                VectorXd shift = VectorXd::Zero(n), turn = VectorXd::Zero(n);
+                for (int i = 0; i < numAtoms; i++) {
+                    shift[3 * i + axis] = 1;
+                    turn.segment<3>(3 * i) = Eigen::Vector3d::Unit(axis).cross(Eigen::Vector3d(x.segment<3>(3 * i)));
+                }
+                ASSERT((shift.transpose() * change).cwiseAbs().maxCoeff() < 1e-10);
+                ASSERT((turn.transpose() * change).cwiseAbs().maxCoeff() < 1e-10);
+            }
+        }
+    }
+}
+
+/** Constraints lose what they forbid, and the energy of that is told; what they allow comes back as it was. */
+void testTheMassRootKeepsConstraints() {
+    const Molecules molecules(1, 8, 2, 22, 2);
+    const Dense all(molecules, 0);
+    const int n = 24;
+    const VectorXd x = Eigen::Map<const VectorXd>(molecules.x.data(), n);
+    const MatrixXd mass = all.inverseMass.inverse(), G = all.jacobian(x);
+    const MassRoot root(molecules.blocks[0], molecules.pairs, molecules.masses, molecules.x.data(), box);
+    vector<double> v = molecules.v;
+    auto velocities = [&] { return VectorXd(Eigen::Map<VectorXd>(v.data(), n)); };
+    auto energy = [&] { return 0.5 * velocities().dot(mass * velocities()); };
+    const double before = energy(), taken = root.tie(v.data());
+    const VectorXd tied = velocities(), rates = G * tied;
+    double after = energy();
+    for (size_t p = 0; p < all.pairs.size(); p++) {
+        if (all.pairs[p].isConstrained())
+            ASSERT(std::abs(rates[p]) < 1e-7)
+        else
+            after += 0.5 * all.pairs[p].inertia * rates[p] * rates[p];
+    }
+    ASSERT(taken > 0.01 * before);
+    ASSERT_EQUAL_TOL(before, after + taken, 1e-6);
+    root.release(v.data());
+    root.tie(v.data());
+    ASSERT((velocities() - tied).cwiseAbs().maxCoeff() < 1e-7);
+}
+
 } // namespace
 
 int main() {
-    return checkClaims({CLAIM(testLargeBlocksAreSparseAndSmallOnesFillLanes), CLAIM(testLoadedStateHasRates),
+    return checkClaims({CLAIM(testTheMassRootTurnsMassesIntoThoseWithInertias), CLAIM(testTheMassRootKeepsConstraints),
+                        CLAIM(testLargeBlocksAreSparseAndSmallOnesFillLanes), CLAIM(testLoadedStateHasRates),
                         CLAIM(testTiedVelocitiesAreTheClosest), CLAIM(testMetricForceIsTheGradient),
                         CLAIM(testDriftSolvesItsEquations), CLAIM(testDriftOverLongWays),
                         CLAIM(testFailureIsNoticedInItsLane)});

@@ -205,17 +205,6 @@ void testPivotsAreThoseOfTheirRows() {
     }
 }
 
-void testLogarithmOfTheDeterminantIsThatOfTheEigenvalues() {
-    Random random(15);
-    for (const auto& [size, entries] : variousPatterns(random)) {
-        const MatrixXd A = randomDominant(random, size, entries);
-        const VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<MatrixXd>(A).eigenvalues();
-        SparseLdlt solver(size, entries);
-        ASSERT(solver.factor(valuesOf(A, solver, entries).data()));
-        ASSERT_EQUAL_TOL(eigenvalues.array().log().sum(), solver.logDeterminant(), 1e-12 * size);
-    }
-}
-
 void testAFactorizationDependsOnItsMatrixAlone() {
     // The same matrix gives bitwise the same solution whatever was factored before, indefinite or not a number.
     Random random(3);
@@ -340,7 +329,6 @@ void testNoMemoryIsAllocated() {
                          solver.factor(values.data());
                          solver.solve(x.data());
                          countPivots(solver, 1e-6);
-                         solver.logDeterminant();
                          solver.invertOnPattern(inverse.data());
                      }));
     }
@@ -353,7 +341,6 @@ int main() {
             CLAIM(testSolutionAgreesWithDenseEigen),
             CLAIM(testIndefiniteMatrixHasFactorsWithPivotsOfBothSigns),
             CLAIM(testPivotsAreThoseOfTheirRows),
-            CLAIM(testLogarithmOfTheDeterminantIsThatOfTheEigenvalues),
             CLAIM(testAFactorizationDependsOnItsMatrixAlone),
             CLAIM(testDefinitenessIsThatOfTheEigenvalues),
             CLAIM(testSingularMatrixIsNotDefinite),

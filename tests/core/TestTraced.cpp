@@ -6,6 +6,8 @@
 #include "Claims.h"
 #include "stiffcore/linear/DenseLdlt.h"
 #include "stiffcore/trace/Traced.h"
+#include <charconv>
+#include <clocale>
 
 using namespace stiffcore;
 using namespace stifftest;
@@ -67,6 +69,38 @@ void testLoopsCarryWhatChanges() {
     ASSERT(constant.isSame(trace.read("c")));
 }
 
+/** A loop that changes what it does not carry would be recorded with the value of its first iteration: an error. */
+void testLoopsMustCarryWhatChanges() {
+    Trace trace;
+    Traced a = trace.read("a"), forgotten = trace.read("b");
+    assertThrows(
+            [&] {
+                Control<Traced>::repeat(
+                        [&] {
+                            forgotten = forgotten * 2;
+                            a = a + forgotten;
+                            return a > 100;
+                        },
+                        a);
+            },
+            {"not carried"});
+}
+
+/** Literals are those of C whatever the locale of the process; they come back as they were. */
+void testLiteralsKeepTheirPoint() {
+    Trace trace;
+    const char* const before = std::setlocale(LC_ALL, "de_DE.UTF-8"); // null if it is not there
+    for (double number : {0.5, 1.0 / 3, -2.0, 1e300, 1e-30}) {
+        const string literal = Traced(number).describe();
+        ASSERT(literal.find(',') == string::npos && literal.find_first_of(".e") != string::npos);
+        double back = 0;
+        std::from_chars(literal.data() + string("NUMBER(").size(), literal.data() + literal.size(), back);
+        ASSERT_EQUAL(number, back);
+    }
+    if (before != nullptr)
+        std::setlocale(LC_ALL, "C");
+}
+
 /** A branch on a constant is none; one on a number has variables for what it changes. */
 void testBranches() {
     Trace trace;
@@ -88,5 +122,6 @@ void testBranches() {
 
 int main() {
     return checkClaims({CLAIM(testNothingIsRecordedInVain), CLAIM(testZerosOfAMatrixAreLeftOut),
-                        CLAIM(testLoopsCarryWhatChanges), CLAIM(testBranches)});
+                        CLAIM(testLoopsCarryWhatChanges), CLAIM(testLoopsMustCarryWhatChanges),
+                        CLAIM(testLiteralsKeepTheirPoint), CLAIM(testBranches)});
 }

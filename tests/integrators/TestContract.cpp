@@ -300,11 +300,14 @@ void testChangesTakeEffect(Platform& platform) {
     };
     forEachSubject([&](const Subject& subject) {
         const Model model = makeModel(false);
-        for (const Change& change : changes) {
+        auto compare = [&](const Change& change, bool saves) {
             Run run(subject, model.system, platform, 0.002), fresh(subject, model.system, platform, 0.002);
-            run.start(model.positions, 6);
-            run.step(5);
-            const std::string checkpoint = run.save();
+            for (Run* r : {&fresh, &run}) {
+                r->start(model.positions, 6);
+                r->step(5);
+            }
+            // What saves begins anew from that; what does not may go on with what it remembers.
+            const std::string checkpoint = (saves ? run : fresh).save();
             change(run);
             run.step(1);
             fresh.load(checkpoint);
@@ -313,7 +316,12 @@ void testChangesTakeEffect(Platform& platform) {
             fresh.load(checkpoint);
             change(fresh);
             fresh.step(1);
-            ASSERT(difference(run, fresh) == 0);
+            ASSERT(difference(run, fresh) <= (saves ? 0 : copyRounding(platform)));
+        };
+        for (const Change& change : changes) {
+            compare(change, true);
+            if (!subject.hasHeatBath) // two would draw different random numbers
+                compare(change, false);
         }
         // Parameters of the stiff terms, through updateParametersInContext().
         Model changing = makeModel(false);
@@ -322,6 +330,9 @@ void testChangesTakeEffect(Platform& platform) {
         run.start(model.positions, 7);
         run.step(5);
         const State state = run.context.getState(State::Positions | State::Velocities);
+        vector<Vec3> slower = state.getVelocities();
+        for (Vec3& v : slower)
+            v *= 0.9;
         auto& bonds = dynamic_cast<HarmonicBondForce&>(changing.system.getForce(0));
         bonds.setBondParameters(0, 0, 1, 0.1, 6e5);
         bonds.updateParametersInContext(run.context);
@@ -329,7 +340,8 @@ void testChangesTakeEffect(Platform& platform) {
             if (auto* heatBath = dynamic_cast<LangevinThermostat*>(r->integrator.get()))
                 heatBath->setFriction(0); // the two have drawn different numbers of random numbers
             r->context.setPositions(state.getPositions());
-            r->context.setVelocities(state.getVelocities());
+            // Others than the run has left, so that they belong to the present bonds in both.
+            r->context.setVelocities(slower);
             r->context.setTime(0);
             r->step(2);
         }
@@ -518,11 +530,6 @@ void testCompoundIntegrator(Platform& platform) {
         const vector<Vec3> q = getPositions(context), v = getVelocities(context);
         const double time = context.getTime();
         compound.setCurrentIntegrator(0);
-        if (subject.className == "MassPenaltyIntegrator") {
-            assertThrows([&] { compound.step(1); }, {"MassPenaltyIntegrator:", "setVelocitiesToTemperature()"});
-            ASSERT(q == getPositions(context) && v == getVelocities(context));
-            return;
-        }
         compound.step(3);
         Run alone(subject, model.system, platform, 0.002);
         alone.context.setTime(time);

@@ -434,6 +434,52 @@ void testVelocitiesStartWarm(Platform& platform) {
     ASSERT_EQUAL_TOL(4.5 * kT, kinetic, 5 * std::sqrt(2.0 / 9 / numDraws));
 }
 
+/** Molecules of any size refuse steps that fail: lengths without a solution, impossible velocities and forces. */
+void testMoleculesOfAnySizeRefuseFailedSteps(Platform& platform) {
+    for (int numRows : {2, 19, 39})
+        for (bool constrained : {false, true}) {
+            Model model;
+            for (int i = 0; i <= numRows; i++) {
+                model.system.addParticle(12);
+                model.positions.push_back(Vec3(0.08 * i, 0.06 * (i % 2), 0));
+            }
+            auto* bonds = new HarmonicBondForce();
+            for (int i = 0; i < numRows; i++)
+                if (constrained)
+                    model.system.addConstraint(i, i + 1, 0.1);
+                else
+                    bonds->addBond(i, i + 1, 0.1, 2e5);
+            model.system.addForce(bonds);
+            auto* field = new CustomExternalForce("-field*x");
+            field->addGlobalParameter("field", 0);
+            field->addParticle(2);
+            model.system.addForce(field);
+            MassPenaltyIntegrator verlet(0.004);
+            MassPenaltyLangevinIntegrator langevin(300, 1, 0.004);
+            for (MassPenaltyIntegrator* integrator : {&verlet, (MassPenaltyIntegrator*) &langevin}) {
+                Context context(model.system, *integrator, platform);
+                context.setPositions(model.positions);
+                integrator->step(1);
+                const vector<Vec3> x = getPositions(context);
+                auto refuses = [&](double field, double speed, const char* what) {
+                    vector<Vec3> v(numRows + 1);
+                    v[1] = Vec3(speed, speed, 0);
+                    context.setVelocities(v);
+                    context.setParameter("field", field);
+                    assertThrows([&] { integrator->step(1); }, {"MassPenalty", what, "0.004 ps"});
+                    ASSERT(getPositions(context) == x);
+                    ASSERT(getVelocities(context) == v);
+                };
+                refuses(constrained ? 1e7 : 1e8, 0, "of the molecule with particles 0, 1, 2");
+                refuses(1e10, 0, isDevice(platform) ? "not finite" : "MassPenalty");
+                refuses(0, 1e6, "MassPenalty");
+                context.setVelocities(vector<Vec3>(numRows + 1));
+                context.setParameter("field", 0);
+                integrator->step(1);
+            }
+        }
+}
+
 void testErrors(Platform& platform) {
     MassPenaltyIntegrator integrator(0.004);
     assertThrows([&] { integrator.setPenalizedPeriod(-1); }, {"MassPenaltyIntegrator", "period", "-1", "16 steps"});
@@ -497,6 +543,6 @@ int main(int argc, char* argv[]) {
                             CLAIM(testPairsAreChosenByPeriod), CLAIM(testPairsWithoutDirectionAreLeftOut),
                             CLAIM(testTermsOfAPairAddUp), CLAIM(testCustomForcesAreRecognized),
                             CLAIM(testConstraintsAloneAreRattle), CLAIM(testConstraintsBesidePenalties),
-                            CLAIM(testDependentConstraints), CLAIM(testVelocitiesStartWarm), CLAIM(testErrors),
+                            CLAIM(testDependentConstraints), CLAIM(testVelocitiesStartWarm), CLAIM(testMoleculesOfAnySizeRefuseFailedSteps), CLAIM(testErrors),
                             CLAIM(testNoMemoryIsAllocated)});
 }

@@ -620,11 +620,13 @@ void testRefusedMethodStaysRefused(Platform& platform) {
     context.setPositions(model.positions);
     integrator.step(1);
     const vector<Vec3> before = getPositions(context);
-    integrator.setMethod(ZhangSkeelIntegrator::Simplified);
-    for (int i = 0; i < 2; i++)
-        assertThrows([&] { integrator.step(1); }, {"ZhangSkeelIntegrator", "constraint 0", "has stiff terms too"});
+    for (int i = 0; i < 2; i++) {
+        assertThrows([&] { integrator.setMethod(ZhangSkeelIntegrator::Simplified); },
+                     {"ZhangSkeelIntegrator", "constraint 0", "has stiff terms too"});
+        ASSERT_EQUAL(ZhangSkeelIntegrator::SimplifiedStiff, integrator.getMethod());
+    }
+    context.reinitialize(true);
     ASSERT(largestDifference(before, getPositions(context)) == 0);
-    integrator.setMethod(ZhangSkeelIntegrator::SimplifiedStiff);
     integrator.step(1);
     ASSERT_EQUAL(2, context.getStepCount());
 }

@@ -11,6 +11,7 @@ import numpy as np
 import openmm
 import openmmstiff
 import pytest
+from hypothesis import HealthCheck, settings
 from openmm import app, unit
 from openmmstiff import HMMIntegrator, LangevinThermostat, StiffIntegrator
 
@@ -21,6 +22,11 @@ CLASSES = [getattr(openmmstiff, name) for name in openmmstiff.__all__
            if isinstance(getattr(openmmstiff._wrapped, name, None), type)]
 INTEGRATORS = [cls for cls in CLASSES if issubclass(cls, StiffIntegrator) and cls is not StiffIntegrator]
 FEMTOSECONDS = unit.femtoseconds
+EXAMPLES = 30       # of what is random, for each test
+settings.register_profile("brief", derandomize=True, deadline=None, max_examples=EXAMPLES,
+                          suppress_health_check=list(HealthCheck))
+settings.register_profile("long", settings.get_profile("brief"), derandomize=False, max_examples=50*EXAMPLES)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "brief"))
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
 
 

@@ -5,13 +5,12 @@
 
 import functools
 import itertools
-import os
 from dataclasses import dataclass, field
 
 import numpy as np
 import openmm
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from openmm import XmlSerializer
 
@@ -20,12 +19,6 @@ from conftest import GAS_CONSTANT, positions_of, total_energy, velocities_of
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat,
                          MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
-
-EXAMPLES = 30
-settings.register_profile("brief", derandomize=True, deadline=None, max_examples=EXAMPLES,
-                          suppress_health_check=list(HealthCheck))
-settings.register_profile("long", settings.get_profile("brief"), derandomize=False, max_examples=50*EXAMPLES)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "brief"))
 
 # A random System may have nothing that is stiff, or a light atom that is fast: said in a warning, and no fault here.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

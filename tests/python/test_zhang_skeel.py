@@ -198,3 +198,101 @@ def test_a_step_too_large_is_an_error_and_loses_nothing(platform):
     assert (positions_of(context) == positions).all()
     assert (velocities_of(context) == velocities).all()
     assert context.getStepCount() == steps
+
+
+# ---- Methods that a System cannot do ----
+
+SIMPLIFIED, ZHANG_SKEEL = ZhangSkeelIntegrator.Simplified, ZhangSkeelIntegrator.ZhangSkeel
+
+
+def box_of_waters():
+    topology, positions, system = water_box()
+    return system, positions, {SIMPLIFIED: "'NonbondedForce'.*it has a cutoff", ZHANG_SKEEL: "it has a cutoff"}
+
+
+def waters_in_implicit_solvent():
+    waters = Waters(2)
+    solvent = openmm.GBSAOBCForce()
+    for i in range(len(waters.positions)):
+        solvent.addParticle(0, 0.15, 0.8)
+    waters.system.addForce(solvent)
+    refused = "'GBSAOBCForce'.*a force of its kind is not supported"
+    return waters.system, waters.positions, {SIMPLIFIED: refused, ZHANG_SKEEL: refused}
+
+
+def rigid_waters():
+    waters = Waters(2, rigid=True)
+    refused = "constraint 0 of the System.*has stiff terms too"
+    return waters.system, waters.positions, {SIMPLIFIED: refused, ZHANG_SKEEL: refused}
+
+
+def bond_to_a_virtual_site():
+    """A term on a site is slow with the other methods; it cannot be left out of the whole potential."""
+    system = openmm.System()
+    for mass in (12, 12, 0):
+        system.addParticle(mass)
+    system.setVirtualSite(2, openmm.TwoParticleAverageSite(0, 1, 0.5, 0.5))
+    bond = openmm.HarmonicBondForce()
+    bond.addBond(0, 1, 0.1, 1e5)
+    bond.addBond(0, 2, 0.05, 1e3)
+    system.addForce(bond)
+    return system, np.array([(0, 0, 0), (0.11, 0, 0), (0.055, 0, 0)]), {SIMPLIFIED: "site", ZHANG_SKEEL: "site"}
+
+
+IMPOSSIBLE = [box_of_waters, waters_in_implicit_solvent, rigid_waters, bond_to_a_virtual_site]
+
+
+@pytest.mark.parametrize("cls", [ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator])
+@pytest.mark.parametrize("make", IMPOSSIBLE)
+def test_a_method_that_the_system_cannot_do_is_refused_at_once(make, cls, platform):
+    """The method stays what it was, and the run goes on: reinitialize() would lose a Context with such a method."""
+    system, positions, refused = make()
+    integrator = cls(*[300, 1][:2*(cls is ZhangSkeelLangevinIntegrator)], 0.5*FEMTOSECONDS)
+    context = openmm.Context(system, integrator, platform)
+    context.setPositions(positions)
+    integrator.step(1)
+    for begin in (ZhangSkeelIntegrator.SimplifiedStiff, ZhangSkeelIntegrator.NewmarkOneIteration):
+        integrator.setMethod(begin)
+        for method, message in refused.items():
+            with pytest.raises(openmm.OpenMMException, match=f"{cls.__name__}: .*{message}"):
+                integrator.setMethod(method)
+            assert integrator.getMethod() == begin
+            before = positions_of(context)
+            context.reinitialize(True)
+            assert (positions_of(context) == before).all()
+            integrator.step(1)
+            assert np.abs(positions_of(context) - before).max() > 0
+
+
+def test_methods_are_refused_for_the_present_stiff_forces(platform):
+    """What the method ZhangSkeel needs depends on the stiff groups: of the rest of the potential it needs nothing."""
+    topology, positions, system = water_box()
+    for force in system.getForces():
+        force.setForceGroup(1 if isinstance(force, (openmm.HarmonicBondForce, openmm.HarmonicAngleForce)) else 0)
+    integrator = ZhangSkeelIntegrator(0.5*FEMTOSECONDS)
+    context = openmm.Context(system, integrator, platform)
+    context.setPositions(positions)
+    with pytest.raises(openmm.OpenMMException, match="it has a cutoff"):
+        integrator.setMethod(ZHANG_SKEEL)
+    integrator.setStiffForceGroups({1})
+    integrator.setMethod(ZHANG_SKEEL)
+    with pytest.raises(openmm.OpenMMException, match="it has a cutoff"):
+        integrator.setMethod(SIMPLIFIED)
+    assert integrator.getMethod() == ZHANG_SKEEL
+    integrator.step(1)
+    assert context.getStepCount() == 1
+
+
+def test_without_a_context_a_method_is_not_yet_refused():
+    """There is no System to ask; the Context refuses it. The same integrator may then have another method."""
+    topology, positions, system = water_box()
+    integrator = ZhangSkeelIntegrator(0.5*FEMTOSECONDS)
+    integrator.setMethod(ZHANG_SKEEL)
+    with pytest.raises(openmm.OpenMMException, match="it has a cutoff"):
+        openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"))
+    integrator.setMethod(SIMPLIFIED)
+    integrator.setMethod(ZhangSkeelIntegrator.SimplifiedStiff)
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"))
+    context.setPositions(positions)
+    integrator.step(1)
+    assert context.getStepCount() == 1

@@ -29,10 +29,9 @@ namespace OpenMMStiff {
  *
  * Velocities of the masses alone are much too hot for it: draw them with Context::setVelocitiesToTemperature() or, in a
  * CompoundIntegrator, with setVelocitiesToTemperature(). When the step size, the period, the pairs or the positions are
- * changed afterwards, velocities keep their temperature. Those of another integrator are recognized, in a saved State
- * or by the energy that they would have; with a heat bath (MassPenaltyLangevinIntegrator, or an AndersenThermostat in
- * the System) they are made this integrator's at the next step, with the kinetic energy that they had; without one
- * that step is an OpenMMException.
+ * changed afterwards, velocities follow. Those of another integrator are recognized a molecule at a time, in a saved
+ * State or by the energy that they would have, and made this integrator's at the next step, with a warning. Each molecule
+ * keeps its momentum and its kinetic energy; those to which nothing of this happens keep their velocities to the bit.
  */
 class OPENMM_EXPORT_STIFF MassPenaltyIntegrator : public StiffIntegrator {
 public:

@@ -60,10 +60,11 @@ public:
      */
     std::string describeStiffMotion();
     /**
-     * Take the warning that the first step in a Context, or the first of a larger size, has left: that nothing was
-     * found to be stiff, or that a motion which is not treated is too fast for the step. Python issues it by itself.
+     * Take the warnings that steps have left: that nothing was found to be stiff, that a motion which is not treated is
+     * too fast for the step, or that velocities were taken for those of another integrator. Python issues them by
+     * itself.
      *
-     * @return the warning; empty if there is none, or if it has been taken
+     * @return the warnings, a line each; empty if there are none, or if they have been taken
      */
     std::string takeWarning();
     /**
@@ -120,6 +121,10 @@ protected:
      * Throw an exception unless this integrator is bound to a Context.
      */
     void requireContext() const;
+    /**
+     * Throw an exception if no step can be taken with the present settings and System.
+     */
+    void prepare() const;
 
     OpenMM::Kernel kernel;
 
@@ -137,6 +142,7 @@ private:
     std::unique_ptr<StiffMotion> examineStiffMotion();
     void examineStep();
     bool updateContextState();
+    void warn(const std::string& text);
     void remember();
     void bringBack();
 

@@ -45,10 +45,17 @@ public:
      */
     virtual void execute(OpenMM::ContextImpl& context, const StiffIntegrator& integrator, bool stateModified) = 0;
     /**
+     * Bring what is taken from the System up to date with it and with the settings; throw an exception if no step can
+     * be taken with them.
+     */
+    virtual void prepare(OpenMM::ContextImpl& context) = 0;
+    /**
      * Called at the start of each step: notice positions and velocities that somebody else has set since the last one,
      * such as another integrator of a CompoundIntegrator.
+     *
+     * @return what the user should be warned of; empty if there is nothing
      */
-    virtual void adoptState(OpenMM::ContextImpl& context) = 0;
+    virtual std::string adoptState(OpenMM::ContextImpl& context) = 0;
     /**
      * Called before the first and after the last of steps that follow one another: in between nobody else changes the
      * Context, but for forces.
@@ -219,10 +226,8 @@ public:
      * Make velocities that have been drawn for the masses alone those of this method. They are about to be set.
      *
      * @param velocities    the velocities [nm/ps]
-     * @param temperature   the temperature that they have been drawn for [K]
      */
-    virtual void prepareVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities,
-                                   double temperature) = 0;
+    virtual void prepareVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities) = 0;
 };
 
 /**

@@ -75,10 +75,10 @@ public:
         return method;
     }
     /**
-     * Set the method. If a Context exists, the change takes effect at the next step, and an OpenMMException says then
-     * if the method needs the Hessian of a Force that has none.
+     * Set the method. If a Context exists, the change takes effect at the next step.
      *
-     * @param method   the method; an OpenMMException if it is none of the enumeration
+     * @param method   the method; an OpenMMException if it is none of the enumeration or, for the System of a Context
+     *                 that exists, not possible, as where it needs the Hessian of a Force that has none
      */
     void setMethod(Method method);
     /**

@@ -53,6 +53,9 @@ enum class Uniform {
 class BlockText {
 public:
     using Vector = stiffcore::Vector3<Traced>;
+    /// Devices add forces up in 64 bits, with 32 behind the point. What is infinite or not a number becomes something
+    /// near the limit of that.
+    static constexpr double maxForce = 0x40000000;
 
     /** @param name   of the kernel */
     explicit BlockText(const std::string& name) : name(name) {
@@ -316,9 +319,6 @@ private:
     std::string name;
     std::map<std::string, bool> declared;
     int numParameters = 0, numNormals = 0;
-    /// Devices add forces up in 64 bits, with 32 behind the point. What is infinite or not a number becomes something
-    /// near the limit of that.
-    static constexpr double maxForce = 0x40000000;
     Traced::Mask inRange = true;
 };
 

@@ -297,11 +297,18 @@ void Device::setOutside(int kernel, bool isFirst, const vector<Vec3>& positions,
     outside->unpack->execute(outside->particles.size());
 }
 
-void Device::failOutside(int kernel, int block) {
-    if (hasFailed())
-        return; // before this step
+void Device::failOutside(int kernel, FailureKind kind, int index) {
+    const ContextSelector selector(context);
+    if (failed[0] == 0)
+        failure.download(failed);
+    if (failed[0] != 0)
+        return; // before this kernel
+    const vector<int>& order = before.order;
     failed[0] = getPhase(kernel);
-    failed[1] = 4 * (outside->firstBlock + block) + BlockFailed;
+    failed[1] = int(kind) + 4 * (kind == VelocityFailed
+                                         ? std::find(order.begin(), order.end(), outside->particles[index]) -
+                                                   order.begin()
+                                         : outside->firstBlock + index);
 }
 
 void Device::endStep() {

@@ -75,8 +75,8 @@ public:
      */
     void setOutside(int kernel, bool isFirst, const std::vector<OpenMM::Vec3>& positions,
                     const std::vector<OpenMM::Vec3>& velocities);
-    /** The step has failed because of one of their blocks. */
-    void failOutside(int kernel, int block);
+    /** The step has failed because of one of their blocks or, if it is the velocity's fault, particles. */
+    void failOutside(int kernel, FailureKind kind, int index);
     /** End it: particles may be given another order. */
     void endStep();
 

@@ -22,8 +22,6 @@ bool DeviceImpulseKernel::isCurrent() {
 bool DeviceImpulseKernel::arrange() {
     stepSize = integrator->getStepSize();
     numMicroStepsAsked = integrator->getNumMicroSteps();
-    const int numFlows = (isLangevin ? 2 : 1);
-    numMicroSteps = host->computeNumMicroSteps(contextImpl, *integrator, numFlows) / numFlows;
     const bool haveChanged = terms.update(contextImpl.getSystem(), stiffhost::selectTerms(*integrator), className);
     if (integrator->getKick() == Integrator::Mollified || (isLangevin && !hasRandom) ||
         contextImpl.getSystem().getNumConstraints() > 0)
@@ -52,6 +50,11 @@ bool DeviceImpulseKernel::arrange() {
     return true;
 }
 
+void DeviceImpulseKernel::takeAdopted() {
+    const int numFlows = (isLangevin ? 2 : 1);
+    numMicroSteps = host->computeNumMicroSteps(contextImpl, *integrator, numFlows) / numFlows;
+}
+
 void DeviceImpulseKernel::setUniform(double kT, double friction) {
     const stiffcore::OrnsteinUhlenbeck heatBath(friction, kT, stepSize);
     Device::Uniforms values = {};
@@ -69,7 +72,7 @@ void DeviceImpulseKernel::execute(ContextImpl& contextImpl, const Integrator& in
     setUniform(0, 0);
     step(stepSize, [&] {
         ArrayInterface& forces = context.getLongForceBuffer();
-        if (!forcesKnown || stateModified || groups != forceGroups) {
+        if (stateModified || !areForcesKnown(groups)) {
             contextImpl.calcForcesAndEnergy(true, false, groups);
             device->execute(Start, forces);
         }
@@ -77,8 +80,7 @@ void DeviceImpulseKernel::execute(ContextImpl& contextImpl, const Integrator& in
         contextImpl.computeVirtualSites();
         contextImpl.calcForcesAndEnergy(true, false, groups);
         device->execute(Kick, forces);
-        forceGroups = groups;
-        forcesKnown = true;
+        keepForces(groups);
     });
 }
 

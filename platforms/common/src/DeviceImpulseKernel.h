@@ -27,6 +27,7 @@ public:
 protected:
     bool arrange() override;
     bool isCurrent() override;
+    void takeAdopted() override;
 
 private:
     /** A Langevin step is one kernel. Of others, in the order that they have in the first step: */
@@ -41,7 +42,7 @@ private:
     stiffhost::KeptStiffTerms terms;
     bool compiled = false;
     double stepSize = 0;
-    int numMicroStepsAsked = 0, numMicroSteps = 0, forceGroups = 0;
+    int numMicroStepsAsked = 0, numMicroSteps = 0;
 };
 
 } // namespace stiffcommon

@@ -7,6 +7,7 @@
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/StiffKernels.h"
+#include <algorithm>
 #include <iosfwd>
 #include <memory>
 #include <string>
@@ -45,11 +46,14 @@ public:
             useHost(); // it is told what the steps have led to, not what has been made of that
         inSteps = true;
     }
-    void adoptState(OpenMM::ContextImpl& contextImpl) override {
+    void prepare(OpenMM::ContextImpl& contextImpl) override {
+        useHost().prepare(contextImpl);
+    }
+    std::string adoptState(OpenMM::ContextImpl& contextImpl) override {
         if (adopted && isOnDevice() && isCurrent())
-            return;
+            return {};
         askForFailure();
-        useHost().adoptState(contextImpl);
+        const std::string remark = useHost().adoptState(contextImpl);
         adopted = true;
         countAtAdoption = contextImpl.getStepCount();
         forcesKnown = false;
@@ -57,6 +61,7 @@ public:
             arranged = arrange();
         if (isOnDevice())
             takeAdopted();
+        return remark;
     }
     void forcesHaveActed(bool onPositions) override {
         if (onPositions) {
@@ -247,6 +252,19 @@ protected:
         shared.refuseBlock(failure.block, failure.forces);
     }
 
+    /** Whether the forces on the device, of some groups, are those at the present positions in the present box. */
+    bool areForcesKnown(int groups) const {
+        OpenMM::Vec3 present[3];
+        contextImpl.getPeriodicBoxVectors(present[0], present[1], present[2]);
+        return forcesKnown && groups == forceGroups && std::equal(present, present + 3, forceBox);
+    }
+    /** A step has ended with forces of some groups, which begin the next one unless something changes. */
+    void keepForces(int groups) {
+        forcesKnown = true;
+        forceGroups = groups;
+        contextImpl.getPeriodicBoxVectors(forceBox[0], forceBox[1], forceBox[2]);
+    }
+
     OpenMM::ContextImpl& contextImpl;
     OpenMM::ComputeContext& context;
     std::unique_ptr<Shared> host;
@@ -254,11 +272,13 @@ protected:
     std::vector<double> masses;
     /// Whether the device's random numbers are ours.
     bool hasRandom = true;
-    /// Whether the forces on the device are those at the present positions.
-    bool forcesKnown = false;
 
 private:
     const OpenMM::KernelFactory& anyPlatform;
+    /// Whether nothing has changed since the forces were kept that is told, and what is not: groups and the box.
+    bool forcesKnown = false;
+    int forceGroups = 0;
+    OpenMM::Vec3 forceBox[3];
     bool inSteps = false;
     // Whether the host's kernel is at work, and how many steps it has not been told of.
     mutable bool inHost = false;

@@ -47,6 +47,7 @@ void stiffcommon::registerDeviceKernels(const char* platformName, FindDevice fin
         return std::unique_ptr<stiffthreaded::Host>(std::make_unique<stiffgeneric::GenericHost>(context));
     });
     OpenMMStiff::registerKernels(platformName, new DeviceKernelFactory(findDevice, kernels.factory),
-                                 std::string("on the device; large molecules through the host's memory: threads, ") +
+                                 std::string("on the device; large molecules on the processor's threads; Systems that"
+                                             " the device leaves out through the host's memory: threads, ") +
                                          kernels.instructions);
 }

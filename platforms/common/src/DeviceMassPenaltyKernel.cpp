@@ -122,7 +122,7 @@ void DeviceMassPenaltyKernel::execute(ContextImpl& contextImpl, const Integrator
             contextImpl.calcForcesAndEnergy(true, false, groups);
             context.getLongForceBuffer().copyTo(forces);
         };
-        if (!forcesKnown || stateModified || groups != forceGroups)
+        if (stateModified || !areForcesKnown(groups))
             computeForces();
         const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
         device->execute(Move, forces);
@@ -132,11 +132,9 @@ void DeviceMassPenaltyKernel::execute(ContextImpl& contextImpl, const Integrator
         computeForces();
         device->execute(Kick, forces);
         moveLarge(Kick, forces, [&](const stiffcore::Box& box) {
-            largePairs->kick(0.5 * h, box, x, v, F);
-            return -1;
+            return largePairs->kick(0.5 * h, box, x, v, F);
         });
-        forceGroups = groups;
-        forcesKnown = true;
+        keepForces(groups);
     });
 }
 
@@ -158,7 +156,7 @@ void DeviceMassPenaltyKernel::executeLangevin(ContextImpl& contextImpl,
 }
 
 void DeviceMassPenaltyKernel::moveLarge(int kernel, ArrayInterface& forces,
-                                        const std::function<int(const stiffcore::Box&)>& move) {
+                                        const std::function<LargePairs::Failure(const stiffcore::Box&)>& move) {
     if (!hasLarge)
         return;
     Vec3 vectors[3];
@@ -168,10 +166,10 @@ void DeviceMassPenaltyKernel::moveLarge(int kernel, ArrayInterface& forces,
         for (int j = 0; j < 3; j++)
             box.vectors[i][j] = vectors[i][j];
     device->getOutside(forces, x, v, F);
-    const int failed = move(box);
+    const LargePairs::Failure failure = move(box);
     device->setOutside(kernel, kernel == 0, x, v);
-    if (failed >= 0) {
-        device->failOutside(kernel, failed);
+    if (failure.any) {
+        device->failOutside(kernel, failure.kind, failure.index);
         askForFailure();
     }
 }
@@ -207,6 +205,6 @@ vector<stiffcore::PenalizedPair> DeviceMassPenaltyKernel::getPairs(ContextImpl& 
     return useHost().getPairs(contextImpl);
 }
 
-void DeviceMassPenaltyKernel::prepareVelocities(ContextImpl& contextImpl, Vectors& velocities, double temperature) {
-    useHost().prepareVelocities(contextImpl, velocities, temperature);
+void DeviceMassPenaltyKernel::prepareVelocities(ContextImpl& contextImpl, Vectors& velocities) {
+    useHost().prepareVelocities(contextImpl, velocities);
 }

@@ -26,7 +26,7 @@ public:
     void executeLangevin(OpenMM::ContextImpl& contextImpl,
                          const OpenMMStiff::MassPenaltyLangevinIntegrator& integrator) override;
     std::vector<stiffcore::PenalizedPair> getPairs(OpenMM::ContextImpl& contextImpl) override;
-    void prepareVelocities(OpenMM::ContextImpl& contextImpl, Vectors& velocities, double temperature) override;
+    void prepareVelocities(OpenMM::ContextImpl& contextImpl, Vectors& velocities) override;
 
 protected:
     bool arrange() override;
@@ -38,8 +38,9 @@ private:
     /** In the order of the kernels: a Langevin step is one; others are two, with forces in between. */
     enum { Move, Kick };
     void setUniform(double kT, double friction);
-    /** Let the host move the large molecules in place of a kernel; move(box) returns the block that fails, or -1. */
-    void moveLarge(int kernel, OpenMM::ArrayInterface& forces, const std::function<int(const stiffcore::Box&)>& move);
+    /** Let the host move the large molecules in place of a kernel. */
+    void moveLarge(int kernel, OpenMM::ArrayInterface& forces,
+                   const std::function<LargePairs::Failure(const stiffcore::Box&)>& move);
     void createLargePairs();
 
     const Integrator* integrator = nullptr;
@@ -52,9 +53,8 @@ private:
     bool hasLarge = false;
     int seed = 0;
     Vectors x, v, F;
-    /// The forces at the end of the last step, and of which groups.
+    /// The forces at the end of the last step.
     OpenMM::ComputeArray forces;
-    int forceGroups = 0;
 };
 
 } // namespace stiffcommon

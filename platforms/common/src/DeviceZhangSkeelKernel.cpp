@@ -66,10 +66,7 @@ void DeviceZhangSkeelKernel::takeStep(double kT, double friction, bool stateModi
     values[int(Uniform::Decay)] = heatBath.decay;
     values[int(Uniform::NoiseAmplitude)] = heatBath.amplitude;
     device->setUniform(values);
-    Vec3 presentBox[3];
-    contextImpl.getPeriodicBoxVectors(presentBox[0], presentBox[1], presentBox[2]);
-    const bool known = forcesKnown && !stateModified && c == hessianFactor && groups == forceGroups &&
-                       std::equal(box, box + 3, presentBox);
+    const bool known = !stateModified && c == hessianFactor && areForcesKnown(groups);
     step(h, [&] {
         ArrayInterface& forces = context.getLongForceBuffer();
         auto computeForces = [&] {
@@ -86,10 +83,8 @@ void DeviceZhangSkeelKernel::takeStep(double kT, double friction, bool stateModi
         device->execute(Finish, forces);
         contextImpl.computeVirtualSites();
     });
-    forcesKnown = true;
+    keepForces(groups);
     hessianFactor = c;
-    forceGroups = groups;
-    std::copy_n(presentBox, 3, box);
 }
 
 void DeviceZhangSkeelKernel::execute(ContextImpl& contextImpl, const Integrator& integrator, bool stateModified) {

@@ -47,8 +47,6 @@ private:
     Integrator::Method method = {};
     // What the accelerations depend on that are known.
     double hessianFactor = 0;
-    int forceGroups = 0;
-    OpenMM::Vec3 box[3];
 };
 
 } // namespace stiffcommon

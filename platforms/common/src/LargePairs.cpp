@@ -55,10 +55,15 @@ public:
         pairNoise.resize(pairs.size());
     }
 
-    /** Load each block, do the work, and store it; returns the first that fails, or -1. */
-    template <class Work> int move(const stiffcore::Box& box, Vectors& x, Vectors& v, const Vectors& F, Work&& work) {
-        for (size_t i = 0; i < a.size(); i++)
+    /** Load each block, do the work, and store it. */
+    template <class Work>
+    Failure move(const stiffcore::Box& box, Vectors& x, Vectors& v, const Vectors& F, Work&& work) {
+        for (size_t i = 0; i < a.size(); i++) {
+            for (int axis = 0; axis < 3; axis++)
+                if (masses[i] > 0 && !(std::abs(F[i][axis]) < BlockText::maxForce))
+                    return {true, ForcesFailed, blockOfParticle[i]};
             a[i] = masses[i] > 0 ? F[i] / masses[i] : Vec3();
+        }
         std::atomic<int> failed(INT_MAX);
         const std::string description = forEach([&](const auto& batch, auto& workspace) {
             load(batch, components(x), components(v), box, workspace);
@@ -75,7 +80,10 @@ public:
             }
             return succeeded;
         });
-        return description.empty() ? -1 : int(failed);
+        if (!description.empty())
+            return {true, BlockFailed, failed};
+        const int fast = stiffhost::findFasterThan(stiffcore::speedOfLight, v);
+        return {fast >= 0, VelocityFailed, fast};
     }
 
     void drawNoise(const stiffcore::OrnsteinUhlenbeck& flow) {
@@ -111,8 +119,8 @@ const vector<int>& LargePairs::getParticles() const {
     return batches->particles;
 }
 
-int LargePairs::moveLangevin(double h, double tolerance, const HeatBath& heatBath, const stiffcore::Box& box,
-                             Vectors& x, Vectors& v, const Vectors& F) {
+LargePairs::Failure LargePairs::moveLangevin(double h, double tolerance, const HeatBath& heatBath,
+                                             const stiffcore::Box& box, Vectors& x, Vectors& v, const Vectors& F) {
     const stiffcore::OrnsteinUhlenbeck flow(heatBath.friction, heatBath.kT, h);
     batches->drawNoise(flow);
     return batches->move(box, x, v, F, [&](const auto& batch, auto& work) {
@@ -124,23 +132,25 @@ int LargePairs::moveLangevin(double h, double tolerance, const HeatBath& heatBat
     });
 }
 
-int LargePairs::moveVerlet(double h, double tolerance, const stiffcore::Box& box, Vectors& x, Vectors& v,
-                           const Vectors& F) {
+LargePairs::Failure LargePairs::moveVerlet(double h, double tolerance, const stiffcore::Box& box, Vectors& x,
+                                           Vectors& v, const Vectors& F) {
     return batches->move(box, x, v, F, [&](const auto& batch, auto& work) {
         return stiffcore::moveVerlet(batch, {h, tolerance, 0, 0, false}, box, work);
     });
 }
 
-void LargePairs::kick(double t, const stiffcore::Box& box, const Vectors& x, Vectors& v, const Vectors& F) {
+LargePairs::Failure LargePairs::kick(double t, const stiffcore::Box& box, const Vectors& x, Vectors& v,
+                                     const Vectors& F) {
     Vectors same = x;
-    batches->move(box, same, v, F, [&](const auto& batch, auto& work) {
+    return batches->move(box, same, v, F, [&](const auto& batch, auto& work) {
         stiffcore::kick(batch, t, work);
         return allLanes(batch);
     });
 }
 
 void LargePairs::initializeRandom(int seed) {
-    batches->own.initializeRandom(seed);
+    // Not those with which the host's kernel begins, which takes steps now and then.
+    batches->own.initializeRandom(seed == 0 ? 0 : seed ^ 0x5f3759df);
 }
 
 void LargePairs::write(std::ostream& stream) const {

@@ -1,6 +1,7 @@
 #ifndef STIFFCOMMON_LARGE_PAIRS_H_
 #define STIFFCOMMON_LARGE_PAIRS_H_
 
+#include "BlockText.h"
 #include "openmm/Vec3.h"
 #include "openmm/internal/ContextImpl.h"
 #include "stiffcore/Geometry.h"
@@ -32,11 +33,17 @@ public:
         double friction, kT;
         bool metricCorrection;
     };
-    /** What happens between two computations of forces; returns the first block that fails, or -1. */
-    int moveLangevin(double h, double tolerance, const HeatBath& heatBath, const stiffcore::Box& box, Vectors& x,
-                     Vectors& v, const Vectors& F);
-    int moveVerlet(double h, double tolerance, const stiffcore::Box& box, Vectors& x, Vectors& v, const Vectors& F);
-    void kick(double t, const stiffcore::Box& box, const Vectors& x, Vectors& v, const Vectors& F);
+    /** What has failed, if anything: a block or, if it is the velocity's fault, a particle. */
+    struct Failure {
+        bool any = false;
+        FailureKind kind = BlockFailed;
+        int index = 0;
+    };
+    /** What happens between two computations of forces. */
+    Failure moveLangevin(double h, double tolerance, const HeatBath& heatBath, const stiffcore::Box& box, Vectors& x,
+                         Vectors& v, const Vectors& F);
+    Failure moveVerlet(double h, double tolerance, const stiffcore::Box& box, Vectors& x, Vectors& v, const Vectors& F);
+    Failure kick(double t, const stiffcore::Box& box, const Vectors& x, Vectors& v, const Vectors& F);
 
     void initializeRandom(int seed);
     void write(std::ostream& stream) const;

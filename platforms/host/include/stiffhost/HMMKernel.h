@@ -32,14 +32,20 @@ public:
     }
 
     void initialize(OpenMM::ContextImpl& context, const Integrator& integrator) override {
+        this->integrator = &integrator;
         particles.initialize();
         accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
         micro.initialize(context.getForceImpls(), integrator, className);
         lastStep.forget();
     }
 
-    void adoptState(OpenMM::ContextImpl&) override {
+    void prepare(OpenMM::ContextImpl&) override {
+        micro.prepare(*integrator);
+    }
+
+    std::string adoptState(OpenMM::ContextImpl&) override {
         // execute() compares positions: there is no hidden state that others could leave behind.
+        return {};
     }
 
     void execute(OpenMM::ContextImpl&, const Integrator& integrator, bool stateModified) override {
@@ -97,6 +103,7 @@ private:
                 integrator.getPhaseParameter(),      state.box()};
     }
 
+    const Integrator* integrator = nullptr;
     MicroIntegration<Backend> micro;
     Vectors accelerations; // averaged
     LastStep<Dependencies> lastStep;

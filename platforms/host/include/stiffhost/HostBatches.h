@@ -84,18 +84,11 @@ public:
         return result;
     }
 
-    /** Call visit(particles, number of mobile ones) for each block. */
-    template <class Visit> void visitParticles(Visit&& visit) const {
-        auto visitBatches = [&](const auto& batches) {
-            for (const auto& batch : batches)
-                for (int lane = 0; lane < batch.count; lane++)
-                    visit(batch.particles[lane], batch.numMobile);
-        };
-        visitBatches(system->largeBlocks);
-        visitBatches(system->batches);
-    }
-
     explicit HostBatches(Backend& backend) : backend(backend) {
+    }
+    /** Whether there are batches to work on. */
+    bool areArranged() const {
+        return system != nullptr;
     }
 
 protected:
@@ -120,9 +113,6 @@ protected:
         for (size_t i = 0; i < masses.size(); i++)
             if (isFree[i])
                 freeParticles.push_back(i);
-    }
-    bool areArranged() const {
-        return system != nullptr;
     }
     /** Call visit(workspace) for the scratch memory of each thread. */
     template <class Visit> void forEachWorkspace(Visit&& visit) {

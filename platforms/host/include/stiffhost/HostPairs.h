@@ -33,27 +33,34 @@ public:
         this->className = className;
         readParameters(integrator.getIntegrationForceGroups());
         if (!integrator.getUseBondedForces() || !bonded->needsGeometry())
-            prepare(integrator, [] {});
+            prepare(integrator);
     }
 
-    /**
-     * Bring the pairs and their blocks up to date.
-     *
-     * @param beforeChange   called before the pairs become others
-     * @return whether they have
-     */
-    template <class BeforeChange> bool prepare(const Integrator& integrator, BeforeChange&& beforeChange) {
+    /** Bring the pairs and their blocks up to date; whether they have become others. */
+    bool prepare(const Integrator& integrator) {
+        const Pairs* const next = findChange(integrator);
+        if (next != nullptr)
+            arrange(*next);
+        return next != nullptr;
+    }
+    /** The pairs that the integrator asks for, or null if they are those that are arranged. */
+    const Pairs* findChange(const Integrator& integrator) {
         auto collect = [&](const Integrator& integrator) { return choose(Settings(integrator)); };
         if (!kept.update(integrator, collect) && arrangedAsKept)
-            return false;
+            return nullptr;
+        arrangedAsKept = this->areArranged() && kept.get() == pairs;
+        return arrangedAsKept ? nullptr : &kept.get();
+    }
+    /** Arrange pairs that findChange() has given. */
+    void arrange(const Pairs& next) {
+        pairs = next;
+        std::vector<std::vector<int>> particles;
+        for (const auto& pair : pairs)
+            particles.push_back({pair.particle1, pair.particle2});
+        blocks = OpenMMStiff::connect(state.getSystem(), particles);
+        HostBatches<Backend, stiffcore::PairBatch>::arrange(blocks, pairs, masses);
+        noise.resize(pairs.size());
         arrangedAsKept = true;
-        if (this->areArranged()) {
-            if (kept.get() == pairs)
-                return false;
-            beforeChange();
-        }
-        arrange(kept.get());
-        return true;
     }
 
     /** Whether prepare() has nothing to do. */
@@ -65,6 +72,13 @@ public:
         return choose(Settings(integrator));
     }
 
+    /** Throw an exception if the System cannot have the pairs that the integrator asks for. */
+    void requirePossible(const Integrator& integrator) {
+        const Settings settings(integrator);
+        readParameters(settings.integrationGroups);
+        OpenMMStiff::choosePairs(state.getSystem(), nullptr, settings.pairs, settings.period, className);
+    }
+
     /** The parameters of the bonded forces may have changed. */
     void forgetParameters() {
         parametersKnown = false;
@@ -73,6 +87,10 @@ public:
 
     const Pairs& getPairs() const {
         return pairs;
+    }
+    /** Their connected groups. */
+    const std::vector<OpenMMStiff::Block>& getBlocks() const {
+        return blocks;
     }
 
     /** Draw the noise of the auxiliary velocities w. */
@@ -89,14 +107,11 @@ public:
 
     /** What has been taken from the positions at some time and is not to change: for checkpoints. May be empty. */
     const std::vector<double>& getStiffness() const {
-        static const std::vector<double> none;
-        return stiffnessKnown && bonded->needsGeometry() ? bonded->stiffness : none;
+        return stiffnessKnown && bonded->needsGeometry() ? bonded->stiffness : restored;
     }
     /** Use stiffnesses that getStiffness() has given, as soon as they are needed. */
     void restoreStiffness(const std::vector<double>& stiffness) {
         forgetParameters();
-        if (stiffness.empty())
-            return;
         restored = stiffness;
         stiffnessKnown = false;
     }
@@ -149,22 +164,13 @@ private:
                                         settings.pairs, settings.period, className);
     }
 
-    void arrange(const Pairs& next) {
-        pairs = next;
-        std::vector<std::vector<int>> particles;
-        for (const auto& pair : pairs)
-            particles.push_back({pair.particle1, pair.particle2});
-        HostBatches<Backend, stiffcore::PairBatch>::arrange(OpenMMStiff::connect(state.getSystem(), particles), pairs,
-                                                            masses);
-        noise.resize(pairs.size());
-    }
-
     void readParameters(int integrationGroups) {
         if (bonded != nullptr && parametersKnown && integrationGroups == bondedGroups)
             return;
         auto present = std::make_unique<OpenMMStiff::BondedStiffness>(state.getSystem(), integrationGroups, className);
         if (bonded == nullptr || integrationGroups != bondedGroups || !present->hasSameParameters(*bonded)) {
             stiffnessKnown = false;
+            restored.clear();
             bonded = std::move(present);
         }
         bondedGroups = integrationGroups;
@@ -201,6 +207,7 @@ private:
     std::vector<double> restored;
     bool parametersKnown = false, stiffnessKnown = false;
     Pairs pairs;
+    std::vector<OpenMMStiff::Block> blocks;
     std::vector<double> noise;
 };
 

@@ -48,8 +48,13 @@ public:
         prepare(integrator);
     }
 
-    void adoptState(OpenMM::ContextImpl&) override {
+    void prepare(OpenMM::ContextImpl&) override {
+        prepare(*integrator);
+    }
+
+    std::string adoptState(OpenMM::ContextImpl&) override {
         // execute() compares positions: there is no hidden state that others could leave behind.
+        return {};
     }
 
     void execute(OpenMM::ContextImpl&, const Integrator& integrator, bool stateModified) override {

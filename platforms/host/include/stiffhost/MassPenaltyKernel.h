@@ -7,7 +7,6 @@
 #include "PenalizedVelocities.h"
 #include "SharedKernels.h"
 #include "SimTKOpenMMRealType.h"
-#include "openmm/AndersenThermostat.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
@@ -39,7 +38,7 @@ public:
     MassPenaltyKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
                       OpenMM::ContextImpl& context)
             : Base(name, platform, std::move(owned), context), pairs(backend, state),
-              velocities(state, particles, pairs) {
+              velocities(state, pairs) {
     }
 
     void initialize(OpenMM::ContextImpl&, const Integrator& integrator) override {
@@ -49,13 +48,19 @@ public:
         particles.initialize();
         accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
         pairs.initialize(integrator, particles.getMasses(), className);
-        velocities.initialize(integrator, className);
+        velocities.initialize(particles.getMasses(), className);
     }
 
-    void adoptState(OpenMM::ContextImpl&) override {
+    void prepare(OpenMM::ContextImpl&) override {
+        pairs.requirePossible(*integrator);
+    }
+
+    std::string adoptState(OpenMM::ContextImpl&) override {
         const Turn turn(state);
-        if (velocities.follow(*integrator))
+        std::string remark;
+        if (velocities.follow(*integrator, remark))
             lastStep.forget();
+        return remark;
     }
 
     void beginCollisions(OpenMM::ContextImpl&) override {
@@ -64,7 +69,7 @@ public:
     }
     void endCollisions(OpenMM::ContextImpl&) override {
         const Turn turn(state);
-        velocities.endCollisions(BOLTZ * state.getParameter(OpenMM::AndersenThermostat::Temperature()));
+        velocities.endCollisions();
     }
 
     void execute(OpenMM::ContextImpl&, const Integrator& integrator, bool stateModified) override {
@@ -74,7 +79,7 @@ public:
         const std::vector<int>* free = pairs.getFreeParticles();
         const Dependencies dependencies = {box, integrator.getIntegrationForceGroups()};
         const bool known = lastStep.isContinuedBy(state.positions(), dependencies) && !stateModified;
-        velocities.orUndo([&] {
+        orUndo([&] {
             if (!known)
                 computeAccelerations();
             particles.kick(0.5 * h, accelerations, free);
@@ -102,7 +107,7 @@ public:
         const bool metricCorrection = integrator.getMetricCorrection();
         const stiffcore::Box box = state.box();
         const std::vector<int>* free = pairs.getFreeParticles();
-        velocities.orUndo([&] {
+        orUndo([&] {
             computeAccelerations();
             const double* noise = components(particles.drawNoise(heatBath));
             const double* pairNoise = pairs.drawNoise(heatBath);
@@ -129,10 +134,10 @@ public:
         return pairs.getNextPairs(*integrator);
     }
 
-    void prepareVelocities(OpenMM::ContextImpl&, Vectors& drawn, double temperature) override {
+    void prepareVelocities(OpenMM::ContextImpl&, Vectors& drawn) override {
         const Turn turn(state);
         state.requirePositions();
-        if (velocities.prepareDrawn(*integrator, BOLTZ * temperature, drawn))
+        if (velocities.prepareDrawn(*integrator, drawn))
             lastStep.forget();
     }
 
@@ -224,6 +229,17 @@ private:
         particles.divideByMasses(state.forces(), accelerations);
     }
 
+    /** Execute a step. If it throws, all is as it was before follow(), and velocities are whose they were. */
+    template <class Step> void orUndo(Step&& step) {
+        try {
+            particles.orRestore(className, step);
+        }
+        catch (...) {
+            velocities.undoFollow();
+            throw;
+        }
+    }
+
     /** Kick the particles of pairs. */
     void kickPairs(double t) {
         const double* x = components(state.positions());
@@ -264,7 +280,7 @@ private:
     }
 
     HostPairs<Backend> pairs;
-    PenalizedVelocities<Backend> velocities;
+    PenalizedVelocities<HostPairs<Backend>> velocities;
     const Integrator* integrator = nullptr;
 
     Vectors accelerations;

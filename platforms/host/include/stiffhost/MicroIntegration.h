@@ -40,6 +40,10 @@ public:
             vectors->assign(system.getNumParticles(), OpenMM::Vec3());
         constraints.initialize(system, OpenMMStiff::collectSystemConstraints(system), particles.getMasses());
         forces.initialize(impls);
+        prepare(integrator);
+    }
+    /** Throw an exception if the System has not got what is vibrated. */
+    void prepare(const Integrator& integrator) const {
         forces.findVibratedGroups(integrator, className);
     }
 

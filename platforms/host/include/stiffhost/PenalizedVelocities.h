@@ -2,16 +2,15 @@
 #define STIFFHOST_PENALIZED_VELOCITIES_H_
 
 #include "Checkpoints.h"
-#include "HostPairs.h"
-#include "HostParticles.h"
-#include "NormalNumbers.h"
-#include "openmm/AndersenThermostat.h"
+#include "HostState.h"
+#include "SimTKOpenMMRealType.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/Vec3.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
-#include "setup/Masses.h"
-#include "stiffcore/methods/ExtendedMass.h"
+#include "stiffcore/model/InternalCoordinate.h"
+#include "stiffcore/pairs/MassRoot.h"
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <string>
@@ -20,113 +19,91 @@
 namespace stiffhost {
 
 /**
- * Whose velocities a Context with penalized pairs holds, and how others become those of the method.
+ * Whose velocities a Context with penalized pairs holds, and how they follow what has changed since the last step. A
+ * molecule is a block of connected pairs.
  *
- * At a temperature, velocities tied to the pairs have the distribution N(0, kT (M + G^T kappa G)^-1), those of the
- * masses alone N(0, kT M^-1): too hot for the pairs by (mu + kappa) / mu. The one comes from the other exactly: with
- * free rates w ~ N(0, kT / kappa), velocities (v, w) of the masses alone become those of the method by being tied,
- * which takes away what is orthogonal to the tied ones; to go back, draw (v, w) afresh, and add of it what tying takes
- * away. So velocities keep their temperature when the pairs change, or the positions to which they are tied. See
- * HostParticles for the Backend.
+ * Velocities that are tied to the pairs at some positions have the distribution N(0, kT (M + G^T kappa G)^-1), those of
+ * the masses alone N(0, kT M^-1): too hot for the pairs by (mu + kappa) / mu. MassRoot turns the ones into the others.
+ *
+ *  - Velocities that this method has left, or drawn, are its own. They are tied to the pairs and positions of then.
+ *  - Others have been set, and are judged a molecule at a time by the likelihood of their kinetic energies with and
+ *    without the inertias, see findForeign(): either they are tied to the present pairs and positions, or foreign.
+ *
+ * With other pairs or positions, a molecule is released from the old tie and given the new one; a foreign molecule is
+ * tied. Each keeps its momentum and its kinetic energy, whether there is a heat bath or not, and molecules to which
+ * nothing of this happens keep their velocities to the bit.
+ *
+ * @tparam Arranged   the pairs of a Context, see HostPairs
  */
-template <class Backend> class PenalizedVelocities {
+template <class Arranged> class PenalizedVelocities {
 public:
     using Integrator = OpenMMStiff::MassPenaltyIntegrator;
-    PenalizedVelocities(HostState& state, HostParticles<Backend>& particles, HostPairs<Backend>& pairs)
-            : state(state), particles(particles), pairs(pairs) {
+    using Pairs = std::vector<OpenMMStiff::PenalizedPair>;
+    PenalizedVelocities(HostState& state, Arranged& pairs) : state(state), pairs(pairs) {
     }
 
-    void initialize(const Integrator& integrator, const std::string& className) {
-        const OpenMM::System& system = state.getSystem();
+    void initialize(const std::vector<double>& masses, const std::string& className) {
+        this->masses = masses;
         this->className = className;
-        numFreedoms = OpenMMStiff::countDegreesOfFreedom(system);
-        known.origin = Origin::Drawn; // a new Context is at rest
-        known.tiedAt.clear();
-        hasHeatBath = dynamic_cast<const OpenMMStiff::LangevinThermostat*>(&integrator) != nullptr;
-        for (int i = 0; i < system.getNumForces(); i++)
-            hasHeatBath |= dynamic_cast<const OpenMM::AndersenThermostat*>(&system.getForce(i)) != nullptr;
+        known = Knowledge();
+        known.left.resize(masses.size()); // a new Context is at rest
     }
 
     // What becomes of the Context's velocities.
 
-    /** Velocities have been set. */
+    /** Velocities have been set: by whom has not been told yet. */
     void haveBeenSet() {
-        known.origin = (known.origin == Origin::AboutToBeDrawn ? Origin::Drawn : Origin::Unknown);
+        known.toldForeign = false;
     }
-    /** Velocities and positions are those after a step, or of a run that was saved after one. */
+    /** Velocities and positions are those after a step. */
     void areTied() {
         areTied(state.positions(), state.velocities());
     }
     void areTied(const Vectors& positions, const Vectors& velocities) {
         known.tiedAt = positions;
         known.left = velocities;
-        known.origin = Origin::Own;
+        known.toldForeign = false;
     }
     /**
-     * At the start of a step: bring the pairs up to date, and let the velocities follow them and the positions. Those
-     * that somebody has set, drawn for the masses alone, become the method's own if there is a heat bath.
+     * At the start of a step: bring the pairs up to date, and let the velocities follow them and the positions.
      *
+     * @param remark   what the user should know of what has been done
      * @return whether the pairs have changed
      */
-    bool follow(const Integrator& integrator) {
-        const stiffcore::Box box = state.box();
-        const bool own = areOwn(), inPlace = own && areSame(getTiedPositions(), state.positions());
-        Vectors free; // velocities of the masses alone, if there are any to be adopted
-        double kinetic = 0;
-        auto take = [&](double energy) {
-            if (energy > 0 && std::isfinite(energy)) { // else they are at rest, or the step will fail
-                kinetic = energy;
-                free = state.velocities();
-            }
-        };
+    bool follow(const Integrator& integrator, std::string& remark) {
         undo = Undo();
-        auto releaseOwn = [&] {
-            if (!own || !free.empty())
-                return;
-            undo.pairs = pairs.getPairs();
-            const Vectors& tiedAt = getTiedPositions();
-            take(computeEnergy(tiedAt, state.velocities(), box));
-            if (!free.empty())
-                release(tiedAt, box, computeThermalEnergy(kinetic), free);
-        };
-        if (own && !inPlace && !areTiedAtPresent())
-            releaseOwn();
-        const bool changed = pairs.prepare(integrator, releaseOwn);
-        if (!own && areForeign()) {
-            take(particles.computeKineticEnergy());
-            if (!free.empty())
-                requireHeatBath();
+        const bool inPlace =
+                areSame(state.velocities(), known.left) && areSame(getTiedPositions(), state.positions());
+        if (inPlace && pairs.areCurrent(integrator))
+            return false;
+        const Pairs* const next = pairs.findChange(integrator);
+        Loose loose = {state.velocities(), std::vector<char>(masses.size()), false};
+        Pairs before;
+        const bool wereArranged = pairs.areArranged();
+        if (wereArranged) {
+            before = pairs.getPairs();
+            releaseOwn(next == nullptr ? before : *next, loose);
         }
-        if (!free.empty()) {
-            adopt(state.positions(), box, computeThermalEnergy(kinetic), free);
-            scaleToEnergy(state.positions(), box, kinetic, free);
-            undo.velocities.swap(state.changeVelocities());
-            undo.own = own;
-            undo.known = known;
-            state.changeVelocities() = free;
+        const std::vector<char> released = loose.which;
+        if (next != nullptr)
+            pairs.arrange(*next);
+        if (!inPlace)
+            looseForeign(integrator, loose, remark);
+        if (loose.any) {
+            tieLoose(released, loose);
+            undo = {true, state.velocities(), next != nullptr && wereArranged, before, known};
+            state.changeVelocities() = loose.v;
         }
-        if (known.origin != Origin::Own || !inPlace || !free.empty())
-            areTied(); // else that is known
-        return changed;
-    }
-
-    /** Execute a step. If it throws, all is as it was before follow(), and velocities are whose they were. */
-    template <class Step> void orUndo(Step&& step) {
-        try {
-            particles.orRestore(className, step);
-        }
-        catch (...) {
-            undoFollow();
-            throw;
-        }
+        areTied();
+        return next != nullptr;
     }
     /** Let velocities be what, and whose, they were before follow(). */
     void undoFollow() {
-        if (undo.velocities.empty())
+        if (!undo.valid)
             return;
         state.changeVelocities().swap(undo.velocities);
         known = undo.known;
-        if (undo.own)
+        if (undo.pairsHaveChanged)
             pairs.restore(undo.pairs);
         undo = Undo();
     }
@@ -136,21 +113,27 @@ public:
      *
      * @return whether the pairs have changed
      */
-    bool prepareDrawn(const Integrator& integrator, double kT, Vectors& drawn) {
-        const bool changed = pairs.prepare(integrator, [] {}); // those at hand are about to be replaced
-        adopt(state.positions(), state.box(), kT, drawn);
-        known.tiedAt = state.positions();
-        known.origin = Origin::AboutToBeDrawn;
+    bool prepareDrawn(const Integrator& integrator, Vectors& drawn) {
+        const bool changed = pairs.prepare(integrator); // the velocities at hand are about to be replaced
+        for (const stiffcore::Block& block : pairs.getBlocks())
+            makeRoot(block, state.positions()).tie(components(drawn));
+        areTied(state.positions(), drawn);
         return changed;
     }
 
-    /** The kinetic energy of the penalized motion too, unless the velocities are those of the masses alone. */
+    /** The kinetic energy of the penalized motion too, unless velocities are those of the masses alone. */
     double computeEnergy(const Integrator& integrator) {
-        if (areOwn())
-            return computeEnergy(getTiedPositions(), state.velocities(), state.box());
-        pairs.prepare(integrator, [] {});
-        return areForeign() ? particles.computeKineticEnergy()
-                            : computeEnergy(state.positions(), state.velocities(), state.box());
+        if (!pairs.areArranged() || findOwn().empty())
+            pairs.prepare(integrator);
+        double energy = 0;
+        for (size_t i = 0; i < masses.size(); i++)
+            energy += ofMass(i, state.velocities());
+        const std::vector<Molecule> molecules = assess();
+        const std::vector<char> foreign = findForeign(integrator, molecules);
+        for (size_t m = 0; m < molecules.size(); m++)
+            if (!foreign[m])
+                energy += molecules[m].ofPairs;
+        return energy;
     }
 
     // What an AndersenThermostat does.
@@ -161,36 +144,34 @@ public:
     /**
      * Particles have been given velocities of the masses alone. Of their molecules, released beforehand, only these
      * velocities are new; then the molecules are tied again. That leaves the distribution of the tied velocities as it
-     * is.
+     * is. (Particles that are connected by constraints collide together.)
      */
-    void endCollisions(double kT) {
-        const Vectors& drawn = state.velocities();
-        if (pairs.getPairs().empty() || drawn == beforeCollisions)
-            return;
-        const stiffcore::Box box = state.box();
-        Vectors v = beforeCollisions;
-        release(state.positions(), box, kT, v);
-        for (size_t i = 0; i < v.size(); i++)
-            if (drawn[i] != beforeCollisions[i])
-                v[i] = drawn[i];
-        adopt(state.positions(), box, kT, v);
-        Vectors& velocities = state.changeVelocities();
-        pairs.visitParticles([&](const std::vector<int>& members, int numMobile) {
-            bool hit = false;
-            for (int i = 0; i < numMobile; i++)
-                hit |= velocities[members[i]] != beforeCollisions[members[i]];
-            for (int i = 0; i < numMobile && hit; i++)
-                velocities[members[i]] = v[members[i]];
-        });
+    void endCollisions() {
+        const Vectors drawn = state.velocities();
+        auto isHit = [&](int particle) { return drawn[particle] != beforeCollisions[particle]; };
+        for (const stiffcore::Block& block : pairs.getBlocks()) {
+            const auto begin = block.particles.begin(), end = begin + block.numMobile;
+            if (std::none_of(begin, end, isHit))
+                continue;
+            const stiffcore::MassRoot root = makeRoot(block, state.positions());
+            Vectors& v = state.changeVelocities();
+            for (auto i = begin; i != end; ++i)
+                v[*i] = beforeCollisions[*i];
+            root.release(components(v));
+            for (auto i = begin; i != end; ++i)
+                if (isHit(*i))
+                    v[*i] = drawn[*i];
+            root.tie(components(v));
+        }
     }
 
-    // In saved states: the pairs that velocities are tied to, and where, tell whose velocities these are.
+    // In saved states: which velocities are the method's own, and to which pairs and positions they are tied.
 
     void write(std::ostream& stream) const {
-        const bool own = areOwn();
-        writeCheckpoint(stream, own);
-        if (!own)
-            return;
+        writeCheckpoint(stream, known.toldForeign);
+        writeCheckpoint(stream, known.tiedAt);
+        writeCheckpoint(stream, known.left);
+        writeCheckpoint(stream, pairs.areArranged());
         writeCheckpoint(stream, pairs.getPairs().size());
         for (const OpenMMStiff::PenalizedPair& pair : pairs.getPairs()) {
             writeCheckpoint(stream, pair.particle1);
@@ -199,18 +180,17 @@ public:
             writeCheckpoint(stream, pair.distance);
             writeCheckpoint(stream, pair.periodic);
         }
-        writeCheckpoint(stream, getTiedPositions());
     }
     void read(std::istream& stream) {
-        bool own;
-        readCheckpoint(stream, &own, 1);
-        if (!own) {
-            known.origin = Origin::Unknown;
-            return;
-        }
+        Knowledge saved;
+        bool arranged;
         size_t number;
+        readCheckpoint(stream, &saved.toldForeign, 1);
+        readCheckpoint(stream, saved.tiedAt);
+        readCheckpoint(stream, saved.left);
+        readCheckpoint(stream, &arranged, 1);
         readCheckpoint(stream, &number, 1);
-        std::vector<OpenMMStiff::PenalizedPair> tied(number);
+        Pairs tied(number);
         for (OpenMMStiff::PenalizedPair& pair : tied) {
             readCheckpoint(stream, &pair.particle1, 1);
             readCheckpoint(stream, &pair.particle2, 1);
@@ -218,13 +198,12 @@ public:
             readCheckpoint(stream, &pair.distance, 1);
             readCheckpoint(stream, &pair.periodic, 1);
         }
-        Vectors tiedAt;
-        readCheckpoint(stream, tiedAt);
-        pairs.restore(tied);
-        areTied(tiedAt, state.velocities());
+        if (arranged)
+            pairs.restore(tied);
+        known = saved;
     }
     void write(OpenMM::SerializationNode& node) const {
-        if (!areOwn() || !areSame(getTiedPositions(), state.positions()))
+        if (!pairs.areArranged())
             return;
         OpenMM::SerializationNode& tied = node.createChildNode("TiedPairs");
         for (const OpenMMStiff::PenalizedPair& pair : pairs.getPairs())
@@ -234,177 +213,296 @@ public:
                     .setDoubleProperty("inertia", pair.inertia)
                     .setDoubleProperty("distance", pair.distance)
                     .setBoolProperty("periodic", pair.periodic);
+        // Particles that have been moved, or given other velocities, since.
+        const Vectors &x = state.positions(), &v = state.velocities(), &tiedAt = getTiedPositions();
+        for (size_t i = 0; i < x.size(); i++)
+            if (tiedAt[i] != x[i] || known.left[i] != v[i])
+                tied.createChildNode("Before")
+                        .setIntProperty("particle", i)
+                        .setDoubleProperty("x", tiedAt[i][0])
+                        .setDoubleProperty("y", tiedAt[i][1])
+                        .setDoubleProperty("z", tiedAt[i][2])
+                        .setDoubleProperty("vx", known.left[i][0])
+                        .setDoubleProperty("vy", known.left[i][1])
+                        .setDoubleProperty("vz", known.left[i][2]);
     }
     /** @param ofThisMethod   whether the State was saved by an integrator of this kind */
     void read(const OpenMM::SerializationNode& node, bool ofThisMethod) {
+        known.toldForeign = !ofThisMethod;
         for (const OpenMM::SerializationNode& child : node.getChildren()) {
             if (child.getName() != "TiedPairs")
                 continue;
-            std::vector<OpenMMStiff::PenalizedPair> tied;
-            for (const OpenMM::SerializationNode& pair : child.getChildren()) {
-                tied.push_back({pair.getIntProperty("p1"), pair.getIntProperty("p2"), pair.getDoubleProperty("inertia"),
-                                pair.getDoubleProperty("distance"), pair.getBoolProperty("periodic")});
-                for (int particle : {tied.back().particle1, tied.back().particle2})
-                    if (particle < 0 || particle >= state.getSystem().getNumParticles())
-                        throw OpenMM::OpenMMException(className + ": the State names particle " +
-                                                      std::to_string(particle) +
-                                                      ", which the System does not have. It is one of another System");
-            }
+            Pairs tied;
+            Knowledge saved = {state.velocities(), state.positions(), false};
+            for (const OpenMM::SerializationNode& each : child.getChildren())
+                if (each.getName() == "Before") {
+                    const int i = requireParticle(each.getIntProperty("particle"));
+                    saved.tiedAt[i] = OpenMM::Vec3(each.getDoubleProperty("x"), each.getDoubleProperty("y"),
+                                                   each.getDoubleProperty("z"));
+                    saved.left[i] = OpenMM::Vec3(each.getDoubleProperty("vx"), each.getDoubleProperty("vy"),
+                                                 each.getDoubleProperty("vz"));
+                }
+                else
+                    tied.push_back({requireParticle(each.getIntProperty("p1")),
+                                    requireParticle(each.getIntProperty("p2")), each.getDoubleProperty("inertia"),
+                                    each.getDoubleProperty("distance"), each.getBoolProperty("periodic")});
             pairs.restore(tied);
-            return areTied();
+            known = saved;
         }
-        if (!ofThisMethod && known.origin == Origin::Unknown)
-            known.origin = Origin::Foreign;
     }
 
 private:
-    enum class Origin {
-        Own,            // `left` after a step, tied at `tiedAt`
-        AboutToBeDrawn, // on their way
-        Drawn,          // tied at `tiedAt`, or at rest in a new Context
-        Unknown,        // set by somebody
-        Foreign         // drawn for the masses alone
-    };
     struct Knowledge {
-        Origin origin = Origin::Drawn;
-        /// Where own ones are tied (empty: wherever the particles are), and what they were after the last step.
-        Vectors tiedAt = {}, left = {};
+        /// Own velocities, and where they are tied (empty: wherever the particles are).
+        Vectors left = {}, tiedAt = {};
+        /// Whether the others have come in a State that another integrator has saved.
+        bool toldForeign = false;
     };
-    /** What was before velocities became the method's own for a step; empty if they were. */
+    /** What was before velocities followed something for a step. */
     struct Undo {
+        bool valid = false;
         Vectors velocities = {};
-        bool own = false;
-        std::vector<OpenMMStiff::PenalizedPair> pairs = {}; // that own ones were tied to
+        bool pairsHaveChanged = false;
+        Pairs pairs = {};
         Knowledge known = {};
+    };
+    /** Velocities of the masses alone, of some particles. */
+    struct Loose {
+        Vectors v;
+        std::vector<char> which;
+        bool any;
+
+        void take(const stiffcore::Block& block) {
+            any = true;
+            for (int i = 0; i < block.numMobile; i++)
+                which[block.particles[i]] = true;
+        }
+    };
+    /** What is known of a molecule's velocities. */
+    struct Molecule {
+        bool own;
+        int numFreedoms;
+        /// The kinetic energies of the masses, and of the pairs where they are tied unless they are foreign [kJ/mol].
+        double ofMasses = 0, ofPairs = 0;
+        /// sum ln(1 + kappa / mu)
+        double logMassRatio = 0;
+        int numPenalized = 0;
     };
 
     // Whose they are.
 
-    /** Whether they are tied to the pairs as they are arranged, at getTiedPositions(). */
-    bool areOwn() const {
-        return known.origin == Origin::Drawn ||
-               (known.origin == Origin::Own && areSame(state.velocities(), known.left));
-    }
     /** The positions at which own velocities are tied. */
     const Vectors& getTiedPositions() const {
         return known.tiedAt.empty() ? state.positions() : known.tiedAt;
     }
-    /** Whether own velocities are tied at the present positions too, as molecules have merely been moved as a whole. */
-    bool areTiedAtPresent() {
-        const double rounding = 1e-9, before = computeEnergy(known.tiedAt, state.velocities(), state.box()),
-                     now = computeEnergy(state.positions(), state.velocities(), state.box());
-        return std::abs(now - before) <= rounding * before;
+
+    /** Which particles have own velocities; empty if none has. */
+    std::vector<char> findOwn() const {
+        // Those that have just been drawn may have been rounded, and brought to constraints.
+        const double tolerance = 1e-5;
+        const Vectors& v = state.velocities();
+        std::vector<char> own(v.size());
+        bool any = false;
+        for (size_t i = 0; i < v.size(); i++) {
+            const OpenMM::Vec3 change = v[i] - known.left[i];
+            own[i] = (change.dot(change) <= tolerance * tolerance * known.left[i].dot(known.left[i]));
+            any |= own[i];
+        }
+        return any ? own : std::vector<char>();
+    }
+    static bool isOwn(const stiffcore::Block& block, const std::vector<char>& own) {
+        const auto begin = block.particles.begin();
+        return !own.empty() && std::all_of(begin, begin + block.numMobile, [&](int particle) { return own[particle]; });
     }
 
-    /** The kinetic energy, 1/2 v^T M v + 1/2 sum kappa w^2 with w = G(x) v. */
-    double computeEnergy(const Vectors& positions, const Vectors& velocities, const stiffcore::Box& box) {
-        return particles.computeKineticEnergy(velocities) + pairs.sum([&](const auto& batch, auto& work) {
-            loadTied(batch, components(positions), components(velocities), box, work);
-            return computePenaltyEnergy(batch, work);
-        });
+    std::vector<Molecule> assess() const {
+        const stiffcore::Box box = state.box();
+        const Vectors& v = state.velocities();
+        const std::vector<char> own = findOwn();
+        std::vector<Molecule> molecules;
+        for (const stiffcore::Block& block : pairs.getBlocks()) {
+            Molecule molecule = {isOwn(block, own), 3 * block.numMobile};
+            const Vectors& positions = (molecule.own ? getTiedPositions() : state.positions());
+            auto velocity = [&](int particle) { return masses[particle] > 0 ? v[particle] : OpenMM::Vec3(); };
+            for (int particle : block.particles)
+                molecule.ofMasses += ofMass(particle, v);
+            for (int term : block.terms) {
+                const OpenMMStiff::PenalizedPair& pair = pairs.getPairs()[term];
+                const int i = pair.particle1, j = pair.particle2;
+                if (pair.isConstrained()) {
+                    molecule.numFreedoms = std::max(1, molecule.numFreedoms - 1);
+                    continue;
+                }
+                const OpenMM::Vec3 d = positions[j] - positions[i], relative = velocity(j) - velocity(i);
+                stiffcore::Vector3<double> direction(d[0], d[1], d[2]);
+                if (pair.periodic)
+                    direction = box.minimumImage(direction);
+                if (direction.squaredNorm() > 0)
+                    direction.normalize();
+                const double w = direction.dot(stiffcore::Vector3<double>(relative[0], relative[1], relative[2]));
+                molecule.ofPairs += 0.5 * pair.inertia * w * w;
+                molecule.logMassRatio += std::log1p(pair.inertia * (inverseMass(i) + inverseMass(j)));
+                molecule.numPenalized++;
+            }
+            molecules.push_back(molecule);
+        }
+        return molecules;
     }
 
     /**
-     * The logarithm of the likelihood that the Context's velocities were drawn for the masses alone over that for the
-     * masses with the inertias, each at the temperature that fits them best: with f degrees of freedom, and the kinetic
-     * energies K and K' without and with the inertias, f/2 ln(K'/K) - 1/2 ln(det(M + G^T kappa G) / det M).
+     * The temperature of all molecules, as kT.
+     *
+     * @param together   whether those that are not own ones are all foreign
      */
-    double compareOrigins() {
-        const stiffcore::Box box = state.box();
-        const double ofMasses = particles.computeKineticEnergy(),
-                     ofAll = computeEnergy(state.positions(), state.velocities(), box);
-        if (!(ofMasses > 0) || !std::isfinite(ofAll))
-            return 0; // at rest, or the step will fail
-        const double logMassRatio = pairs.sum([&](const auto& batch, auto& work) {
-            load(batch, components(state.positions()), components(state.velocities()), box, work);
-            return computeLogMassRatio(batch, work);
-        });
-        return 0.5 * (numFreedoms * std::log(ofAll / ofMasses) - logMassRatio);
-    }
-    /** Whether velocities that are not own ones were drawn for the masses alone. */
-    bool areForeign() {
-        // Where nobody has told, it takes some evidence. With a heat bath it does no harm to adopt them; without, they
-        // are refused, and must not have been set by hand: more evidence than a molecule or two can give.
-        const double evidence = (hasHeatBath ? 0 : 20);
-        bool inertias = false;
-        for (const auto& pair : pairs.getPairs())
-            inertias |= !pair.isConstrained();
-        return inertias && (known.origin == Origin::Foreign || compareOrigins() > evidence);
+    static double computeThermalEnergy(const std::vector<Molecule>& molecules, bool together) {
+        double twice = 0;
+        int numFreedoms = 0;
+        for (const Molecule& molecule : molecules) {
+            // Of those that are not known, what is not along pairs, where own ones' masses have next to no motion.
+            const bool known = molecule.own || together;
+            twice += 2 * (molecule.ofMasses + (molecule.own ? molecule.ofPairs : 0));
+            numFreedoms += molecule.numFreedoms -
+                           (known ? 0 : std::min(molecule.numPenalized, 2 * molecule.numFreedoms / 3));
+        }
+        return numFreedoms > 0 ? twice / numFreedoms : 0;
     }
 
-    void requireHeatBath() const {
-        if (!hasHeatBath)
-            throw OpenMM::OpenMMException(
-                    className +
-                    ": the velocities have been drawn for the masses alone, by another integrator or for one, and are "
-                    "too"
-                    " hot for masses with an inertia. Draw new ones with setVelocitiesToTemperature() of the Context "
-                    "or,"
-                    " in a CompoundIntegrator, of this integrator; or use MassPenaltyLangevinIntegrator, which adopts"
-                    " them");
+    /**
+     * Which molecules have velocities that have been drawn, or set, for the masses alone. With the kinetic energies K
+     * and K' without and with the inertias, their likelihood over that of own velocities is exp(D),
+     *
+     *     D = (K' - K) / kT - 1/2 ln(det(M + G^T kappa G) / det M)
+     *
+     * where the determinants' ratio is at most prod(1 + kappa / mu). The temperature is that of all molecules or, if it
+     * is higher, of the molecule or of the heat bath, which needs no help with less. If most velocities look foreign,
+     * they have come together, and each is foreign unless it does not look so; else each has to show it.
+     */
+    std::vector<char> findForeign(const Integrator& integrator, const std::vector<Molecule>& molecules) const {
+        std::vector<char> foreign(molecules.size());
+        std::vector<int> judged;
+        for (size_t m = 0; m < molecules.size(); m++)
+            // Those without inertias are anybody's; what is not finite makes the step fail.
+            if (!molecules[m].own && molecules[m].ofPairs > 0 && std::isfinite(molecules[m].ofPairs))
+                judged.push_back(m);
+        const auto* heatBath = dynamic_cast<const OpenMMStiff::LangevinThermostat*>(&integrator);
+        const double ofHeatBath = (heatBath == nullptr ? 0 : BOLTZ * heatBath->getTemperature());
+        auto evidence = [&](const Molecule& molecule, double ofAll) {
+            const double own = 2 * molecule.ofMasses / molecule.numFreedoms;
+            return molecule.ofPairs / std::max({ofAll, ofHeatBath, own}) - 0.5 * molecule.logMassRatio;
+        };
+        const double ofUnknown = computeThermalEnergy(molecules, false), most = 3, sufficient = 10, doubt = 5,
+                     logNumber = std::log(2 * judged.size() + 1); // the odds that it is one of them
+        double sum = 0;
+        for (int m : judged)
+            sum += std::max(-most, std::min(most, evidence(molecules[m], ofUnknown)));
+        const bool together = known.toldForeign || sum > sufficient;
+        const double kT = (together ? computeThermalEnergy(molecules, true) : ofUnknown);
+        for (int m : judged)
+            foreign[m] = known.toldForeign || evidence(molecules[m], kT) > (together ? -logNumber : doubt + logNumber);
+        return foreign;
     }
 
     // How they become others.
 
-    /** Tie velocities: replace v and w by the closest ones, in the metric of the kinetic energy, with w = G(x) v. */
-    void tie(const Vectors& positions, const stiffcore::Box& box, Vectors& v, const std::vector<double>& w) {
-        pairs.forEach([&](const auto& batch, auto& work) {
-            load(batch, components(positions), components(v), box, work);
-            gatherTerms(batch, w.data(), work.w);
-            stiffcore::tieVelocities(batch, work);
-            scatter(batch, work.v, components(v));
-        });
+    /** Release molecules with own velocities that are not where these are tied, or will not have the same pairs. */
+    void releaseOwn(const Pairs& next, Loose& loose) const {
+        const std::vector<char> own = findOwn();
+        const Vectors &x = state.positions(), &tiedAt = getTiedPositions();
+        const Pairs& all = pairs.getPairs();
+        std::vector<char> hasOtherPairs(masses.size());
+        if (!(next == all))
+            for (const auto& [some, others] : {std::pair(&all, &next), std::pair(&next, &all)})
+                for (const OpenMMStiff::PenalizedPair& pair : *some) {
+                    const auto place = std::lower_bound(others->begin(), others->end(), pair, isBefore);
+                    if (place == others->end() || !(*place == pair))
+                        hasOtherPairs[pair.particle1] = hasOtherPairs[pair.particle2] = true;
+                }
+        for (const stiffcore::Block& block : pairs.getBlocks()) {
+            auto isElsewhere = [&](int particle) {
+                // Molecules that have merely been moved as a whole are tied there too.
+                const int first = block.particles[0];
+                const OpenMM::Vec3 moved = (x[particle] - tiedAt[particle]) - (x[first] - tiedAt[first]);
+                return hasOtherPairs[particle] || !(moved.dot(moved) <= std::pow(state.getPositionRounding(), 2));
+            };
+            if (!isOwn(block, own) || std::none_of(block.particles.begin(), block.particles.end(), isElsewhere))
+                continue;
+            makeRoot(block, tiedAt).release(components(loose.v));
+            loose.take(block);
+        }
     }
 
-    /** Make tied velocities those of the masses alone, at a temperature. */
-    void release(const Vectors& positions, const stiffcore::Box& box, double kT, Vectors& v) {
-        NormalNumbers normal(v);
-        Vectors drawn(v.size());
-        for (size_t i = 0; i < v.size(); i++)
-            if (particles.getMasses()[i] > 0)
-                drawn[i] = normal.vector() * std::sqrt(kT / particles.getMasses()[i]);
-        Vectors tied = drawn;
-        tie(positions, box, tied, drawRates(kT, normal));
-        for (size_t i = 0; i < v.size(); i++)
-            v[i] += drawn[i] - tied[i];
-    }
-
-    /** Make velocities of the masses alone tied ones, at a temperature. */
-    void adopt(const Vectors& positions, const stiffcore::Box& box, double kT, Vectors& v) {
-        NormalNumbers normal(v);
-        tie(positions, box, v, drawRates(kT, normal));
-    }
-
-    /** The temperature, as kT, of velocities with a kinetic energy. */
-    double computeThermalEnergy(double kinetic) const {
-        return numFreedoms > 0 ? 2 * kinetic / numFreedoms : 0;
-    }
-
-    /** Scale velocities so that their kinetic energy is the given one: chance takes or adds nothing. */
-    void scaleToEnergy(const Vectors& positions, const stiffcore::Box& box, double kinetic, Vectors& v) {
-        const double present = computeEnergy(positions, v, box);
-        if (!(present > 0))
+    /** Foreign velocities are those of the masses alone already. */
+    void looseForeign(const Integrator& integrator, Loose& loose, std::string& remark) const {
+        const std::vector<char> foreign = findForeign(integrator, assess());
+        const int number = std::count(foreign.begin(), foreign.end(), true);
+        if (number == 0)
             return;
-        const double scale = std::sqrt(kinetic / present);
-        for (size_t i = 0; i < v.size(); i++)
-            if (particles.getMasses()[i] > 0)
-                v[i] *= scale;
+        for (size_t m = 0; m < foreign.size(); m++)
+            if (foreign[m])
+                loose.take(pairs.getBlocks()[m]);
+        const size_t first = std::find(foreign.begin(), foreign.end(), true) - foreign.begin();
+        remark = "the velocities of " + std::to_string(number) + " of " + std::to_string(foreign.size()) +
+                 " molecules, the first that of particle " + std::to_string(pairs.getBlocks()[first].particles[0]) +
+                 ", were set, or drawn by another integrator, for masses without inertias. They have been made this"
+                 " integrator's; each molecule has kept its momentum and its kinetic energy";
     }
 
-    /** Free rates w ~ N(0, kT / kappa); 0 for constraints. */
-    std::vector<double> drawRates(double kT, NormalNumbers& normal) const {
-        std::vector<double> w;
-        for (const auto& pair : pairs.getPairs())
-            w.push_back(pair.isConstrained() ? 0 : std::sqrt(kT / pair.inertia) * normal());
-        return w;
+    /** Tie molecules with loose velocities to the pairs as they are arranged now, at the present positions. */
+    void tieLoose(const std::vector<char>& released, Loose& loose) const {
+        for (const stiffcore::Block& block : pairs.getBlocks()) {
+            const auto begin = block.particles.begin(), end = begin + block.numMobile;
+            if (std::none_of(begin, end, [&](int particle) { return loose.which[particle]; }))
+                continue;
+            const double taken = makeRoot(block, state.positions()).tie(components(loose.v));
+            if (taken > 0 && released[*begin])
+                giveBack(taken, block, loose.v);
+        }
+    }
+    /** Scale the motion relative to the centre of mass, to give back the energy that constraints have taken. */
+    void giveBack(double energy, const stiffcore::Block& block, Vectors& v) const {
+        const bool isFixed = block.numMobile < (int) block.particles.size();
+        OpenMM::Vec3 momentum;
+        double mass = 0, relative = 0;
+        for (int particle : block.particles) {
+            momentum += v[particle] * masses[particle];
+            mass += masses[particle];
+        }
+        const OpenMM::Vec3 centre = isFixed ? OpenMM::Vec3() : momentum / mass;
+        for (int particle : block.particles)
+            relative += 0.5 * masses[particle] * (v[particle] - centre).dot(v[particle] - centre);
+        for (int i = 0; i < block.numMobile && relative > 0; i++) {
+            OpenMM::Vec3& velocity = v[block.particles[i]];
+            velocity = centre + (velocity - centre) * std::sqrt(1 + energy / relative);
+        }
+    }
+
+    stiffcore::MassRoot makeRoot(const stiffcore::Block& block, const Vectors& positions) const {
+        return stiffcore::MassRoot(block, pairs.getPairs(), masses, components(positions), state.box());
+    }
+    double inverseMass(int particle) const {
+        return masses[particle] > 0 ? 1 / masses[particle] : 0;
+    }
+    double ofMass(int particle, const Vectors& v) const {
+        return 0.5 * masses[particle] * v[particle].dot(v[particle]);
+    }
+
+    /** The order in which pairs come. */
+    static bool isBefore(const OpenMMStiff::PenalizedPair& one, const OpenMMStiff::PenalizedPair& other) {
+        return stiffcore::ordered(one.particle1, one.particle2) <
+               stiffcore::ordered(other.particle1, other.particle2);
+    }
+
+    int requireParticle(int particle) const {
+        if (particle < 0 || particle >= (int) masses.size())
+            throw OpenMM::OpenMMException(className + ": the State names particle " + std::to_string(particle) +
+                                          ", which the System does not have. It is one of another System");
+        return particle;
     }
 
     HostState& state;
-    HostParticles<Backend>& particles;
-    HostPairs<Backend>& pairs;
+    Arranged& pairs;
+    std::vector<double> masses;
     std::string className;
-    bool hasHeatBath = false;
-    int numFreedoms = 0;
     Knowledge known;
     Undo undo;
     Vectors beforeCollisions;

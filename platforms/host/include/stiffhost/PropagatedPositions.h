@@ -46,8 +46,8 @@ public:
     }
     /** Follow positions that a Force has moved. */
     void follow(const Vectors& q) {
-        if (areSame(q, shown))
-            return;
+        if (shown.empty() || areSame(q, shown))
+            return; // x is not known yet, and will be q
         for (size_t i = 0; i < q.size(); i++)
             propagated[i] += q[i] - shown[i];
         shown = q;

@@ -10,9 +10,10 @@ namespace stiffhost {
 
 /**
  * What a device asks of a kernel in the memory of the host that it shares the work with: the device takes steps, the
- * host does the rest, and is told what the device has done before it goes on.
+ * host does the rest, and is told what the device has done before it goes on. The classes are exported, as libraries ask
+ * each other's kernels for them.
  */
-class SharedKernel {
+class OPENMM_EXPORT_STIFF SharedKernel {
 public:
     using Vectors = std::vector<OpenMM::Vec3>;
     virtual ~SharedKernel() = default;
@@ -34,7 +35,7 @@ public:
     [[noreturn]] virtual void refuseVelocity(int particle) const = 0;
 };
 
-class SharedMassPenaltyKernel : public OpenMMStiff::IntegrateMassPenaltyStepKernel, public SharedKernel {
+class OPENMM_EXPORT_STIFF SharedMassPenaltyKernel : public OpenMMStiff::IntegrateMassPenaltyStepKernel, public SharedKernel {
 public:
     using IntegrateMassPenaltyStepKernel::IntegrateMassPenaltyStepKernel;
 
@@ -44,12 +45,12 @@ public:
     virtual const std::vector<stiffcore::PenalizedPair>& getTiedPairs() const = 0;
 };
 
-class SharedZhangSkeelKernel : public OpenMMStiff::IntegrateZhangSkeelStepKernel, public SharedKernel {
+class OPENMM_EXPORT_STIFF SharedZhangSkeelKernel : public OpenMMStiff::IntegrateZhangSkeelStepKernel, public SharedKernel {
 public:
     using IntegrateZhangSkeelStepKernel::IntegrateZhangSkeelStepKernel;
 };
 
-class SharedImpulseKernel : public OpenMMStiff::IntegrateImpulseStepKernel, public SharedKernel {
+class OPENMM_EXPORT_STIFF SharedImpulseKernel : public OpenMMStiff::IntegrateImpulseStepKernel, public SharedKernel {
 public:
     using IntegrateImpulseStepKernel::IntegrateImpulseStepKernel;
 };

@@ -44,7 +44,12 @@ public:
         prepare();
     }
 
-    void adoptState(OpenMM::ContextImpl&) override {
+    void prepare(OpenMM::ContextImpl&) override {
+        prepare();
+    }
+
+    std::string adoptState(OpenMM::ContextImpl&) override {
+        return {};
     }
 
     void execute(OpenMM::ContextImpl&, const Integrator&, bool) override {

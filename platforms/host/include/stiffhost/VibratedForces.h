@@ -81,7 +81,12 @@ public:
         running = true;
     }
     ~VibratedForces() {
-        state.setParameter(phase, value);
+        try {
+            state.setParameter(phase, value);
+        }
+        catch (...) {
+            // A device is lost, which the next call will say.
+        }
         running = false;
     }
 

@@ -36,9 +36,14 @@ public:
         accelerations.initialize(integrator, className);
     }
 
-    void adoptState(OpenMM::ContextImpl&) override {
+    void prepare(OpenMM::ContextImpl&) override {
+        accelerations.prepare(*integrator);
+    }
+
+    std::string adoptState(OpenMM::ContextImpl&) override {
         const Turn turn(state);
         x.adopt(state.positions());
+        return {};
     }
 
     void execute(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelIntegrator& integrator,

@@ -76,13 +76,6 @@ public:
     double pivot(int i) const {
         return 1 / inversePivots[place[i]];
     }
-    /** The logarithm of the determinant, from the factors of a positive definite matrix. */
-    double logDeterminant() const {
-        double sum = 0;
-        for (double d : inversePivots)
-            sum -= std::log(d);
-        return sum;
-    }
     /**
      * Solve A x = b with the factors.
      *

@@ -60,18 +60,6 @@ void solveMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, co
     }
 }
 
-/** The logarithm of the determinant of a factored matrix that is positive definite, in one lane. */
-template <class Real>
-double logDeterminant([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, const Real* factors, int lane) {
-    if constexpr (std::is_same_v<Real, double>)
-        if (sparse != nullptr)
-            return sparse->solver->logDeterminant();
-    double sum = 0;
-    for (int i = 0; i < size; i++)
-        sum -= std::log(LaneTraits<Real>::lane(factors[i * size + i], lane)); // 1/D
-    return sum;
-}
-
 /**
  * Compute the inverse of a factored matrix: the entries that its layout has a slot for.
  *

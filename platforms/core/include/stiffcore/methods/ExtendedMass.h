@@ -173,43 +173,6 @@ template <class Real> void thermalize(const PairBatch<Real>& batch, UniformOf<Re
     tieVelocities(batch, work);
 }
 
-/**
- * By how much the inertias raise the logarithm of the determinant of the masses on the tangent space of the
- * constraints, ln det(M + G^T kappa G) - ln det M = ln det A - ln det A_cc + sum ln kappa_p, of all blocks.
- */
-template <class Real> double computeLogMassRatio(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
-    double sum = 0;
-    auto addDeterminant = [&](double sign) {
-        for (int lane = 0; lane < batch.count; lane++)
-            sum += sign * logDeterminant(batch.sparse.get(), batch.numRows(), work.matrixValues(batch), lane);
-    };
-    if (batch.pattern->hasConstrained) {
-        assemblePairs(batch, true, work);
-        factorRows(batch, work);
-        addDeterminant(-1);
-    }
-    assemblePairs(batch, false, work);
-    factorRows(batch, work);
-    addDeterminant(1);
-    for (int lane = 0; lane < batch.count; lane++)
-        for (int p = 0; p < batch.numRows(); p++)
-            if (!batch.row(p).constrained)
-                sum -= std::log(laneOf(batch.inverseInertias[p], lane));
-    return sum;
-}
-
-/** The kinetic energy of the penalized motion, 1/2 sum kappa_p w_p^2, of all blocks [kJ/mol]. */
-template <class Real> double computePenaltyEnergy(const PairBatch<Real>& batch, const PairWorkspace<Real>& work) {
-    double energy = 0;
-    for (int lane = 0; lane < batch.count; lane++)
-        for (int p = 0; p < batch.numRows(); p++)
-            if (!batch.row(p).constrained) {
-                const double w = laneOf(work.w[p], lane);
-                energy += 0.5 * w * w / laneOf(batch.inverseInertias[p], lane);
-            }
-    return energy;
-}
-
 } // namespace stiffcore
 
 #endif /* STIFFCORE_METHODS_EXTENDED_MASS_H_ */

@@ -5,8 +5,9 @@
 #include "../batch/Control.h"
 #include "../batch/Lanes.h"
 #include <Eigen/Core>
-#include <cstdio>
+#include <charconv>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -156,9 +157,8 @@ public:
             return Trace::get().names[name];
         if (constant != 0 && std::abs(constant) < 1e-37)
             return constant > 0 ? "TINY" : "(-TINY)";
-        char digits[40];
-        std::snprintf(digits, sizeof(digits), "%.17g", constant);
-        std::string literal = digits;
+        char digits[40]; // not by printf, which writes a comma where the process's locale does
+        std::string literal(digits, std::to_chars(digits, digits + sizeof(digits), constant).ptr);
         if (literal.find_first_of(".en") == std::string::npos)
             literal += ".0";
         return "NUMBER(" + literal + ")";
@@ -445,24 +445,33 @@ template <> struct Control<Traced> {
         return mask;
     }
 
-    /** The body is recorded until no more turns out to change from one iteration to the next. */
+    /**
+     * The body is recorded until no more turns out to change from one iteration to the next; and once more, to find out
+     * whether something has changed that is not carried.
+     */
     template <class Body, class... Arrays> static void repeat(Body&& body, Arrays&... arrays) {
         Trace& trace = Trace::get();
         const std::string text = trace.text;
         const auto names = trace.names;
         const auto known = trace.known;
         Carried carried(arrays...);
+        std::string recorded;
         while (true) {
             carried.begin(trace);
             trace.open("while (true)");
             const Traced::Mask done = body();
-            if (carried.findChanges()) {
+            const bool complete = carried.findChanges();
+            if (complete && !recorded.empty() && trace.text != recorded)
+                throw std::logic_error("Control::repeat(): the body changes a number that is not carried");
+            if (complete && !recorded.empty()) {
                 carried.assign(trace);
                 trace.add("if (" + done.describe() + ")");
                 trace.add("    break;");
                 trace.close();
                 return carried.end();
             }
+            if (complete)
+                recorded = trace.text;
             trace.text = text;
             trace.names = names;
             trace.known = known;

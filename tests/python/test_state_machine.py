@@ -1,0 +1,517 @@
+"""What a user does to a Context, in any order, and whether it stays one run: random sequences from hypothesis.
+
+A sequence is carried out once, and then again in other ways that are claimed to be the same: with actions between that
+do nothing, step by step, moved from Context to Context, on another platform. One after the other, as the Contexts of
+the Reference platform draw from one stream of random numbers. Units are OpenMM's: nm, ps, K, kJ/mol.
+
+`HYPOTHESIS_PROFILE=long python -m pytest tests/python/test_state_machine.py` makes 50 times as many sequences, new ones
+each time, and says how many. As a program, with the name of a platform, it runs all there.
+"""
+
+import collections
+import random
+import sys
+import warnings
+
+import numpy as np
+import openmm
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from openmm import XmlSerializer
+
+import conftest
+from openmmstiff import (HMMIntegrator, ImpulseIntegrator, LangevinThermostat, MassPenaltyIntegrator,
+                         ZhangSkeelIntegrator)
+from test_devices import run_with_opencl
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+SEQUENCES, ACTIONS = {"Reference": 8, "CPU": 6, "OpenCL": 2}, 14       # of a class on a platform; in a sequence
+BOX = 2.4
+STEPS = {MassPenaltyIntegrator: 0.002, HMMIntegrator: 0.0005}   # and classes derived from them; others 0.001
+VARIANTS = {ZhangSkeelIntegrator: [{}, {"Method": ZhangSkeelIntegrator.Newmark}],
+            ImpulseIntegrator: [{"Kick": ImpulseIntegrator.Plain}, {"Kick": ImpulseIntegrator.Projected}],
+            HMMIntegrator: [{}, {"MacroMethod": HMMIntegrator.SHAKE}]}
+RANDOM = {"Barostat", "Andersen"}       # what draws random numbers, among the forces that change the state
+counts = collections.Counter()
+
+
+# ---- The System, of molecules that devices take and, if it is large, of others ----
+
+WATER = np.array([[0, 0, 0], [0.0957, 0, 0], [-0.024, 0.0927, 0], [0.0106, 0.0137, 0]])     # the last is a virtual site
+
+
+def place(large):
+    """Positions, and the particles of each molecule: flexible waters, with a rigid one and a chain of 20 atoms."""
+    waters = [WATER[:3] + [0.4, 0.4 + 0.35*i, 0.3] for i in range(3)]
+    turns = np.arange(20)*np.pi/4
+    chain = np.column_stack([1.4 + 0.18*np.cos(turns), 1.4 + 0.18*np.sin(turns), 0.6 + 0.45*turns/(2*np.pi)])
+    x = [*waters, WATER + [0.8, 0.4, 0.3], chain] if large else waters
+    ends = np.cumsum([len(molecule) for molecule in x]).tolist()
+    return np.concatenate(x), [range(end - len(molecule), end) for end, molecule in zip(ends, x)]
+
+
+def make_system(large, nonbonded, extra, phase):
+    """The System. Particle 0 feels a force of the size of the parameter `scale`, if it is asked for the phase's too."""
+    x, molecules = place(large)
+    system = openmm.System()
+    system.setDefaultPeriodicBoxVectors(*(BOX*np.eye(3)))
+    bonds, angles = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
+    pull = openmm.CustomExternalForce("scale*a*x")
+    weak = openmm.CustomBondForce("400*(1-exp(-20*(r-length)))^2")      # its stiffness is that at the first step
+    weak.addPerBondParameter("length")
+    pull.addGlobalParameter("scale", 10.0)
+    pull.addPerParticleParameter("a")
+    forces = openmm.NonbondedForce()
+    forces.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
+    forces.setCutoffDistance(0.7)
+    lengths = {}
+    for number, molecule in enumerate(molecules):
+        o = molecule[0]
+        for i in molecule:
+            oxygen, chain = i == o, number == 4
+            system.addParticle(12.0 if chain else [16.0, 1.0, 1.0, 0.0][i - o])
+            charge = 0.1*(-1)**i if chain else [-0.8, 0.4, 0.4, 0][i - o]
+            forces.addParticle(charge, 0.315 if oxygen or chain else 0.1, 0.4 if chain or oxygen else 0)
+        pull.addParticle(o, [1.0])
+        if number == 3:
+            for i, j in ((o, o + 1), (o, o + 2), (o + 1, o + 2)):
+                system.addConstraint(i, j, np.linalg.norm(x[i] - x[j]))
+            system.setVirtualSite(o + 3, openmm.ThreeParticleAverageSite(o, o + 1, o + 2, 0.7, 0.15, 0.15))
+            near = [(i, j) for i in molecule for j in molecule if i < j]
+        else:
+            arms = [(i, i + 1) for i in molecule[:-1]] if number == 4 else [(o, o + 1), (o, o + 2)]
+            for i, j in arms:
+                lengths[i, j] = np.linalg.norm(x[i] - x[j])
+                if number == 4 and i == molecule[-2]:
+                    weak.addBond(i, j, [lengths[i, j]])
+                else:
+                    bonds.addBond(i, j, lengths[i, j], 4e5)
+            corners = [(i, i + 1, i + 2) for i in molecule[:-2]] if number == 4 else [(o + 1, o, o + 2)]
+            for i, j, k in corners:
+                one, other = x[i] - x[j], x[k] - x[j]
+                cosine = one @ other/np.linalg.norm(one)/np.linalg.norm(other)
+                angles.addAngle(i, j, k, np.arccos(cosine), 400)
+            near = [(i, j) for i in molecule for j in molecule if i < j <= i + 3]
+        for i, j in near:
+            forces.addException(i, j, 0, 1, 0)
+    for force in (bonds, angles, weak):
+        force.setUsesPeriodicBoundaryConditions(True)
+    for force in (bonds, angles, weak, pull, *([forces] if nonbonded else [])):
+        system.addForce(force)
+    if phase:
+        vibration = openmm.CustomExternalForce("20*cos(theta)*x")
+        vibration.addGlobalParameter("theta", np.pi/2)
+        vibration.addParticle(0)
+        system.addForce(vibration)
+    if extra:
+        force = {"Barostat": lambda: openmm.MonteCarloBarostat(1, 300, 1), "Remover": lambda: openmm.CMMotionRemover(1),
+                 "Andersen": lambda: openmm.AndersenThermostat(300, 20)}[extra]()
+        if extra in RANDOM:
+            force.setRandomNumberSeed(5)
+        system.addForce(force)
+    return system
+
+
+# ---- A run ----
+
+class Run:
+    """Contexts with what has been saved of them. The run is in one of them; another is where it may be moved."""
+    kept = {}       # Contexts on OpenCL, which take long to make
+
+    def __init__(self, platform, cls, friction=0.0, variant=(), large=True, extra=None, nonbonded=True):
+        self.platform, self.friction, self.saved, self.shown = openmm.Platform.getPlatform(platform), friction, {}, []
+        self.cls, self.variant, self.has_extra = cls, dict(variant), extra is not None
+        self.start = place(large)[0]
+        key = (platform, cls, friction, str(variant), large, extra)
+        if key in self.kept:
+            self.system, self.contexts, beginning = self.kept[key]
+            self.change_force("HarmonicBondForce", 1.0), self.change_force("CustomExternalForce", 1.0)
+            for context in self.contexts:
+                context.getIntegrator().setStepSize(self.base_step())
+                context.loadCheckpoint(beginning)
+        else:
+            self.system = make_system(large, nonbonded, extra, cls is HMMIntegrator)
+            self.contexts = [self.fresh(), self.fresh()][::-1]
+            self.begin(1)
+            if platform == "OpenCL":
+                # A checkpoint of OpenMM's has no charges yet before forces have been computed, and erases those set.
+                self.context.getState(forces=True)
+                self.kept[key] = self.system, self.contexts, self.context.createCheckpoint()
+
+    def base_step(self):
+        return next((step for base, step in STEPS.items() if issubclass(self.cls, base)), 0.001)
+
+    def fresh(self):
+        """A new Context, as this one is set up."""
+        integrator = conftest.create(self.cls, self.base_step())
+        integrator.setConstraintTolerance(1e-10)
+        if isinstance(integrator, LangevinThermostat):
+            integrator.setFriction(self.friction)
+            integrator.setRandomNumberSeed(7)
+        for name, value in self.variant.items():
+            getattr(integrator, "set" + name)(value)
+        properties = {"OpenCL": {"Precision": "double"}, "CPU": {"Threads": "2"}}.get(self.platform.getName(), {})
+        return openmm.Context(self.system, integrator, self.platform, properties)
+
+    @property
+    def context(self):
+        return self.contexts[0]
+
+    @property
+    def integrator(self):
+        return self.context.getIntegrator()
+
+    def show(self):
+        """Positions, velocities, box, parameters, time and number of steps."""
+        state = self.context.getState(positions=True, velocities=True, parameters=True)
+        return (state.getPositions(asNumpy=True)._value, state.getVelocities(asNumpy=True)._value,
+                np.array(state.getPeriodicBoxVectors()._value), dict(state.getParameters()), state.getTime()._value,
+                state.getStepCount())
+
+    # Actions.
+
+    def begin(self, seed):
+        self.context.setPositions(self.start)
+        self.context.computeVirtualSites()
+        self.context.setVelocitiesToTemperature(300, seed)
+
+    def step(self, n):
+        self.integrator.step(n)
+
+    def set_positions(self, particles, x):
+        new = self.show()[0]
+        new[particles] = x
+        self.context.setPositions(new)
+        self.context.computeVirtualSites()
+
+    def set_velocities(self, particles, v):
+        new = self.show()[1]
+        new[particles] = v
+        self.context.setVelocities(new)
+
+    def draw_velocities(self, temperature, seed):
+        self.context.setVelocitiesToTemperature(temperature, seed)
+
+    def set_box(self, box):
+        self.context.setPeriodicBoxVectors(*box)
+
+    def set_step_size(self, factor):
+        for context in self.contexts:
+            context.getIntegrator().setStepSize(factor*self.base_step())
+
+    def set_parameter(self, value):
+        self.context.setParameter("scale", value)
+
+    def change_force(self, name, factor):
+        """A constant of a force in the System, which Contexts are told of."""
+        force = next(force for force in self.system.getForces() if force.getName() == name)
+        if name == "HarmonicBondForce":
+            for bond in range(force.getNumBonds()):
+                force.setBondParameters(bond, *force.getBondParameters(bond)[:3], 4e5*factor)
+        else:
+            force.setParticleParameters(0, force.getParticleParameters(0)[0], [factor])
+        for context in self.contexts:
+            force.updateParametersInContext(context)
+
+    def minimize(self):
+        openmm.LocalEnergyMinimizer.minimize(self.context, 10, 3)
+
+    def apply_constraints(self):
+        self.context.applyConstraints(1e-10)
+        self.context.applyVelocityConstraints(1e-10)
+
+    def reinitialize(self, seed):
+        """All over again; parameters have their defaults."""
+        self.context.reinitialize()
+        self.begin(seed)
+
+    def keep_checkpoint(self):
+        self.saved["checkpoint"] = self.context.createCheckpoint()
+
+    def load_checkpoint(self):
+        self.context.loadCheckpoint(self.saved["checkpoint"])
+
+    def keep_state(self):
+        self.saved["state"] = self.state()
+
+    def load_state(self):
+        self.context.setState(XmlSerializer.deserialize(self.saved["state"]))
+
+    def state(self):
+        return XmlSerializer.serialize(self.context.getState(positions=True, velocities=True, parameters=True,
+                                                             integratorParameters=True))
+
+    # What does nothing.
+
+    def read_everything(self):
+        self.context.getState(energy=True, forces=True, positions=True, velocities=True, parameters=True,
+                              integratorParameters=True, enforcePeriodicBox=True)
+
+    def read_of_integrator(self):
+        for name in dir(self.integrator):
+            if name.startswith(("compute", "describe")) and name not in ("describeKernels",):
+                getattr(self.integrator, name)()
+
+    def set_what_is(self):
+        x, _, box, parameters, *_ = self.show()
+        self.integrator.setStepSize(self.integrator.getStepSize())
+        self.integrator.setConstraintTolerance(self.integrator.getConstraintTolerance())
+        self.context.setPeriodicBoxVectors(*box)
+        self.context.setParameter("scale", parameters["scale"])
+
+    def set_positions_that_are(self):
+        """Zhang-Skeel methods are told thereby to begin anew with an offset of 0."""
+        if not issubclass(self.cls, ZhangSkeelIntegrator):
+            self.context.setPositions(self.show()[0])
+
+    def set_own_velocities(self):
+        """Those that a step has left; others the mass penalty takes for those of another integrator."""
+        if self.shown and self.shown[-1][0]:
+            self.context.setVelocities(self.show()[1])
+
+    def no_step(self):
+        self.integrator.step(0)
+
+    def checkpoint_in_place(self):
+        data = self.context.createCheckpoint()
+        self.context.loadCheckpoint(data)
+
+    NO_OPS = (read_everything, read_of_integrator, set_what_is, set_positions_that_are, set_own_velocities, no_step,
+              checkpoint_in_place)
+
+    # Moves.
+
+    def to_another(self, by_state, fresh):
+        """Go on in a Context that is new, or that has another past."""
+        saved = self.state() if by_state else self.context.createCheckpoint()
+        if fresh:
+            size = self.integrator.getStepSize()
+            self.contexts[1] = self.fresh()
+            self.contexts[1].getIntegrator().setStepSize(size)
+        self.contexts.reverse()
+        if by_state:
+            self.context.setState(XmlSerializer.deserialize(saved))
+        else:
+            self.context.loadCheckpoint(saved)
+
+    def reinitialize_preserving(self):
+        self.context.reinitialize(True)
+
+    # The sequence.
+
+    def act(self, name, *arguments, one_by_one=False):
+        """Act, and note what is then shown. A step that fails says so, and leaves all as it was before it."""
+        failed = ""
+        size = self.integrator.getStepSize()
+        for part in [(1,)]*arguments[0] if one_by_one and name == "step" else [arguments]:
+            before = self.show()
+            try:
+                getattr(self, name)(*part)
+            except openmm.OpenMMException as error:
+                failed = str(error)
+                if name == "step" and part == (1,) and not self.has_extra:
+                    assert same(self.show(), before, 0, 0), f"changed by a failure: {failed}"
+                break
+        assert self.integrator.getStepSize() == size or name == "set_step_size"
+        stepped = name == "step" and arguments[0] > 0 and not failed
+        self.shown.append((stepped, *self.show(), failed))
+        return failed
+
+
+def same(one, other, dx, dv):
+    """Whether two things shown are the same, within tolerances of positions and velocities."""
+    return (np.abs(one[0] - other[0]).max() <= dx and np.abs(one[1] - other[1]).max() <= dv
+            and np.abs(one[2] - other[2]).max() <= dx and one[3].keys() == other[3].keys()
+            and all(abs(one[3][key] - other[3][key]) <= dx for key in one[3])
+            and abs(one[4] - other[4]) < 1e-12 and one[5] == other[5])
+
+
+# ---- Sequences ----
+
+TOLERANCES = {"Reference": (0, 0), "CPU": (0, 0), "OpenCL": (1e-9, 1e-6)}     # of the same run on a platform
+
+
+class Life(RuleBasedStateMachine):
+    """A sequence of actions, on a run as it is; at the end the same in other ways."""
+
+    def __init__(self, platform, cls):
+        super().__init__()
+        self.platform, self.cls, self.actions, self.kept, self.run = platform, cls, [], {}, None
+
+    @initialize(data=st.data())
+    def begin(self, data):
+        variants = next((all_ for base, all_ in VARIANTS.items() if issubclass(self.cls, base)), [{}])
+        friction = data.draw(st.sampled_from([0.0, 5.0])) if issubclass(self.cls, LangevinThermostat) else 0.0
+        devices = self.platform == "OpenCL"
+        extras = [None] if devices else [None, "Remover", "Andersen", "Barostat"]
+        self.options = {"friction": friction, "variant": tuple(data.draw(st.sampled_from(variants)).items()),
+                        "large": data.draw(st.booleans()), "nonbonded": self.platform != "CPU",
+                        "extra": data.draw(st.sampled_from(extras))}
+        self.seed = data.draw(st.integers(0, 999))
+        self.run, self.wild = Run(self.platform, self.cls, **self.options), False
+        self.molecules = place(self.options["large"])[1]
+        self.random = friction > 0 or self.options["extra"] in RANDOM
+
+    def act(self, name, *arguments, taken=0):
+        """Act, and check what holds for each run by itself."""
+        self.actions.append((name, *arguments))
+        before = self.run.show()
+        failed = self.run.act(name, *arguments)
+        x, v, box, _, time_, steps = after = self.run.show()
+        assert all(np.isfinite(each).all() for each in (x, v, box)), name
+        assert self.wild or not failed, failed
+        if name.startswith("load"):
+            assert (time_, steps) == self.kept[name[5:]]
+        elif name == "reinitialize":
+            assert (time_, steps) == (0, 0)
+        else:
+            done = steps - before[5]
+            assert done == taken if not failed else 0 <= done < max(taken, 1), name
+            assert time_ == pytest.approx(before[4] + done*self.run.integrator.getStepSize()._value, abs=1e-12)
+
+    @rule(n=st.integers(0, 5))
+    def step(self, n):
+        self.act("step", n, taken=n)
+
+    @rule(molecule=st.integers(0, 4), seed=st.integers(0, 99), boxes=st.integers(-1, 1))
+    def move_molecule(self, molecule, seed, boxes):
+        """As a whole: turned a little about its first atom, and shifted, perhaps by the box."""
+        particles, x, noise = self.draw(molecule, seed)
+        turn, _ = np.linalg.qr(np.eye(3) + 0.1*noise.normal(size=(3, 3)))
+        turn *= np.sign(np.diag(turn))
+        shift = 0.003*noise.normal(size=3) + [boxes*BOX, 0, 0]
+        turn *= np.linalg.det(turn)
+        self.act("set_positions", particles, (x[particles] - x[particles[0]]) @ turn.T + x[particles[0]] + shift)
+
+    @rule(molecule=st.integers(0, 4), seed=st.integers(0, 99), size=st.sampled_from([1e-8, 1e-5, 1e-3]),
+          atoms=st.integers(1, 3))
+    def move_atoms(self, molecule, seed, size, atoms):
+        particles, x, noise = self.draw(molecule, seed)
+        if len(particles) != 4:     # a rigid water has a length that it must keep
+            moved = particles[:atoms]
+            self.act("set_positions", moved, x[moved] + size*noise.normal(size=(len(moved), 3)))
+
+    @rule(atom=st.integers(0, 8), speed=st.sampled_from([10.0, 1e4, 1e6]))
+    def make_atom_hot(self, atom, speed):
+        self.wild = True
+        self.act("set_velocities", [atom], np.array([[speed, 0, 0]]))
+
+    @rule(factor=st.sampled_from([0.0, 0.8, -1.0]))
+    def scale_velocities(self, factor):
+        self.wild |= issubclass(self.cls, MassPenaltyIntegrator)
+        particles = np.arange(len(self.run.start))
+        self.act("set_velocities", particles, factor*self.run.show()[1])
+
+    @rule(temperature=st.sampled_from([0, 100, 300]), seed=st.integers(1, 99))
+    def draw_velocities(self, temperature, seed):
+        self.act("draw_velocities", temperature, seed)
+
+    @rule(factors=st.lists(st.floats(0.95, 1.05), min_size=3, max_size=3), tilt=st.sampled_from([0, 0.1]))
+    def set_box(self, factors, tilt):
+        box = BOX*np.diag(factors)
+        box[2, 0] = 0 if self.platform == "OpenCL" else tilt    # OpenMM refuses it there
+        self.act("set_box", box)
+
+    @rule(factor=st.sampled_from([0.5, 0.9, 1.0]))
+    def set_step_size(self, factor):
+        self.act("set_step_size", factor)
+
+    @rule(value=st.floats(-50, 50))
+    def set_parameter(self, value):
+        self.act("set_parameter", value)
+
+    @rule(name=st.sampled_from(["HarmonicBondForce", "CustomExternalForce"]), factor=st.sampled_from([0.8, 1.0, 1.2]))
+    def change_force(self, name, factor):
+        self.act("change_force", name, factor)
+
+    @precondition(lambda self: self.platform != "OpenCL")       # PoCL crashes there
+    @rule()
+    def minimize(self):
+        self.act("minimize")
+
+    @precondition(lambda self: self.platform != "OpenCL")       # which would compile anew
+    @rule(seed=st.integers(1, 99))
+    def reinitialize(self, seed):
+        self.act("reinitialize", seed)
+
+    @rule()
+    def apply_constraints(self):
+        self.act("apply_constraints")
+
+    @rule(kind=st.sampled_from(["checkpoint", "state"]), load=st.booleans())
+    def keep_or_load(self, kind, load):
+        if kind in self.run.saved and load:
+            self.act(f"load_{kind}")
+        else:
+            self.act(f"keep_{kind}")
+            self.kept[kind] = self.run.show()[4:]
+
+    def draw(self, molecule, seed):
+        """The particles of a molecule, the positions, and a generator of random numbers."""
+        molecules = self.molecules
+        return list(molecules[molecule % len(molecules)]), self.run.show()[0], np.random.default_rng(seed)
+
+    def teardown(self):
+        if self.run is None or not self.actions:
+            return
+        counts.update(sequences=1, actions=len(self.actions))
+        self.repeat("with what does nothing", lambda run, chance: [
+            each(run) for each in chance.sample(Run.NO_OPS, chance.randrange(4))])
+        self.repeat("step by step", lambda run, chance: None, one_by_one=True)
+        if self.options["extra"] != "Barostat":     # whose own size of moves no checkpoint has
+            self.repeat("moved by checkpoints", lambda run, chance: chance.random() < 0.5 and (
+                run.to_another(False, self.platform != "OpenCL" and chance.random() < 0.5)
+                if self.platform == "OpenCL" or chance.random() < 0.7 else run.reinitialize_preserving()))
+        if not self.random:
+            self.repeat("moved by States", lambda run, chance: chance.random() < 0.5 and (
+                run.to_another(True, self.platform != "OpenCL" and chance.random() < 0.5)))
+            other = {"Reference": "CPU"}.get(self.platform, "Reference")
+            self.repeat(f"on {other}", lambda run, chance: None, platform=other)
+
+    def repeat(self, how, between, one_by_one=False, platform=None):
+        """Do it all again, with something between the actions, and claim that it shows the same."""
+        run, chance = Run(platform or self.platform, self.cls, **self.options), random.Random(self.seed)
+        dx, dv = TOLERANCES[self.platform] if platform is None else (1e-5, 1e-2)
+        for number, (action, expected) in enumerate(zip(self.actions, self.run.shown)):
+            between(run, chance)
+            run.act(*action, one_by_one=one_by_one)
+            found = run.shown[-1]
+            counts.update(repeated=1)
+            done = [f"{name}{arguments}" for name, *arguments in self.actions[:number + 1]]
+            text = f"{how}, after {done} with {self.options}: "
+            assert bool(found[-1]) == bool(expected[-1]), f"{text}{found[-1]!r}, not {expected[-1]!r}"
+            if platform is not None and expected[-1]:
+                return
+            assert same(found[1:], expected[1:], dx, dv), text + "\n".join(
+                f"{np.abs(one - other).max():.3g}" for one, other in zip(found[1:4], expected[1:4])) + str(
+                    [found[4:], expected[4:]])
+            if platform is not None and issubclass(self.cls, MassPenaltyIntegrator) and action[0] == "set_velocities":
+                return      # those of others are made its own by chance, which depends on their last bits
+
+
+def explore(platform, cls):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        few = settings(settings(), stateful_step_count=ACTIONS,
+                       max_examples=max(1, settings().max_examples*SEQUENCES[platform]//conftest.EXAMPLES))
+        counts.clear()
+        run_state_machine_as_test(lambda: Life(platform, cls), settings=few)
+        if not settings().derandomize:
+            print(f"{cls.__name__} on {platform}: {dict(counts)}")
+
+
+@pytest.mark.parametrize("platform", conftest.PLATFORMS)
+@pytest.mark.parametrize("cls", conftest.INTEGRATORS, ids=lambda cls: cls.__name__)
+def test_any_sequence_is_one_run(platform, cls):
+    explore(platform, cls)
+
+
+def test_any_sequence_is_one_run_on_opencl():
+    run_with_opencl(__file__, "OpenCL")
+
+
+if __name__ == "__main__":
+    for each in conftest.INTEGRATORS:
+        explore(sys.argv[1], each)
