@@ -24,9 +24,15 @@ help:  ## show this list
 demo: .venv/installed .venv/requirements-examples  ## liquid TIP3P water, several integrators: a table and demo/rdf.png
 	@$(BIN)/python examples/tip3p_water.py
 
-.PHONY: test
-test: .venv/installed .venv/requirements-test .venv/requirements-examples .venv/requirements-docs
+# What is only thorough: most tests on OpenCL, and those of examples, handbook, types and other people's packages.
+.PHONY: test test-thorough test-all
+test: CTEST_CHOICE := --label-exclude thorough
+test: PYTEST_CHOICE := not thorough
+test-thorough: CTEST_CHOICE := --label-regex thorough
+test-thorough: PYTEST_CHOICE := thorough
+test-all: test test-thorough  ## these, and the thorough ones: OpenCL, examples, handbook, other packages
 test:  ## C++ tests on each platform, Python tests
+test test-thorough: .venv/installed .venv/requirements-test .venv/requirements-examples .venv/requirements-docs
 	@status=0 opencl=OFF variables= skipped=
 	echo "Looking for an OpenCL"
 	if variables=$$($(BIN)/python tests/support/opencl.py .venv/opencl 2>.venv/opencl-missing); then
@@ -41,9 +47,9 @@ test:  ## C++ tests on each platform, Python tests
 	    -DOPENMM_STIFF_ALL_PRECISIONS=$(or $(ALL_PRECISIONS),OFF) \
 	    "-DOPENMM_STIFF_OPENCL_ENVIRONMENT=$${variables//$$'\n'/;}" >/dev/null
 	$(BIN)/cmake --build build
-	$(BIN)/ctest --test-dir build --output-on-failure --no-tests=error --parallel $(CMAKE_BUILD_PARALLEL_LEVEL) \
+	$(BIN)/ctest --test-dir build --output-on-failure --parallel $(CMAKE_BUILD_PARALLEL_LEVEL) $(CTEST_CHOICE) \
 	    || status=$$?
-	$(BIN)/python -m pytest --numprocesses $(CMAKE_BUILD_PARALLEL_LEVEL) || status=$$?
+	$(BIN)/python -m pytest --numprocesses $(CMAKE_BUILD_PARALLEL_LEVEL) -m "$(PYTEST_CHOICE)" || status=$$?
 	if [ -n "$$skipped" ]; then echo "$$skipped"; fi
 	exit $$status
 

@@ -17,6 +17,9 @@ from openmmstiff import HMMIntegrator, LangevinThermostat, StiffIntegrator
 
 FORCE_FIELD = app.ForceField("tip3p.xml")
 PLATFORMS = ["Reference", "CPU"]
+# These files take most of the time: they are about devices, examples, handbook and types, and other people's packages.
+THOROUGH = {"test_amoeba", "test_devices", "test_docs", "test_examples", "test_kernels", "test_minimal",
+            "test_openmmtools", "test_sweep", "test_tour", "test_types", "test_validation"}
 # The classes of C++, and the integrators among them.
 CLASSES = [getattr(openmmstiff, name) for name in openmmstiff.__all__
            if isinstance(getattr(openmmstiff._wrapped, name, None), type)]
@@ -28,6 +31,12 @@ settings.register_profile("brief", derandomize=True, deadline=None, max_examples
 settings.register_profile("long", settings.get_profile("brief"), derandomize=False, max_examples=50*EXAMPLES)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "brief"))
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.stem in THOROUGH:
+            item.add_marker("thorough")
 
 
 @pytest.fixture(params=PLATFORMS)

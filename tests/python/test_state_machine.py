@@ -267,9 +267,7 @@ class Run:
             self.context.setPositions(self.show()[0])
 
     def set_own_velocities(self):
-        """Those that a step has left; others the mass penalty takes for those of another integrator."""
-        if self.shown and self.shown[-1][0]:
-            self.context.setVelocities(self.show()[1])
+        self.context.setVelocities(self.show()[1])
 
     def no_step(self):
         self.integrator.step(0)
@@ -315,8 +313,7 @@ class Run:
                     assert same(self.show(), before, 0, 0), f"changed by a failure: {failed}"
                 break
         assert self.integrator.getStepSize() == size or name == "set_step_size"
-        stepped = name == "step" and arguments[0] > 0 and not failed
-        self.shown.append((stepped, *self.show(), failed))
+        self.shown.append((*self.show(), failed))
         return failed
 
 
@@ -400,7 +397,6 @@ class Life(RuleBasedStateMachine):
 
     @rule(factor=st.sampled_from([0.0, 0.8, -1.0]))
     def scale_velocities(self, factor):
-        self.wild |= issubclass(self.cls, MassPenaltyIntegrator)
         particles = np.arange(len(self.run.start))
         self.act("set_velocities", particles, factor*self.run.show()[1])
 
@@ -482,13 +478,11 @@ class Life(RuleBasedStateMachine):
             done = [f"{name}{arguments}" for name, *arguments in self.actions[:number + 1]]
             text = f"{how}, after {done} with {self.options}: "
             assert bool(found[-1]) == bool(expected[-1]), f"{text}{found[-1]!r}, not {expected[-1]!r}"
-            if platform is not None and expected[-1]:
-                return
-            assert same(found[1:], expected[1:], dx, dv), text + "\n".join(
-                f"{np.abs(one - other).max():.3g}" for one, other in zip(found[1:4], expected[1:4])) + str(
-                    [found[4:], expected[4:]])
-            if platform is not None and issubclass(self.cls, MassPenaltyIntegrator) and action[0] == "set_velocities":
-                return      # those of others are made its own by chance, which depends on their last bits
+            if platform is not None and (expected[-1] or action[0] == "minimize"):
+                return      # where a minimization ends depends on the rounding of forces
+            assert same(found, expected, dx, dv), text + "\n".join(
+                f"{np.abs(one - other).max():.3g}" for one, other in zip(found[:3], expected[:3])) + str(
+                    [found[3:], expected[3:]])
 
 
 def explore(platform, cls):
@@ -498,8 +492,7 @@ def explore(platform, cls):
                        max_examples=max(1, settings().max_examples*SEQUENCES[platform]//conftest.EXAMPLES))
         counts.clear()
         run_state_machine_as_test(lambda: Life(platform, cls), settings=few)
-        if not settings().derandomize:
-            print(f"{cls.__name__} on {platform}: {dict(counts)}")
+        print(f"{cls.__name__} on {platform}: {dict(counts)}")
 
 
 @pytest.mark.parametrize("platform", conftest.PLATFORMS)
