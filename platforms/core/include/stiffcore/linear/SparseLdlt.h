@@ -28,6 +28,11 @@ namespace stiffcore {
  *
  * In place of a supernode's L_11 and L_21 are held the inverse of the former and Y = L_21 L_11^-1, with which solves
  * are products of matrices and vectors, free of the chains of dependent operations of a substitution.
+ *
+ * Why not a library: for the pairs of a protein (villin, 1656 rows; one thread at 2.3 GHz, AVX2) two factorizations,
+ * five solves and an inverse on the pattern take 0.21 ms here, 3.8 times as long with QDLDL, and 5.3 times with Eigen's
+ * SimplicialLDLT and the same recurrence, with which the pairs' part of a step takes three times as long. For chains
+ * without branches it is 1.3 to 2.7 times. The supernodes of CHOLMOD were slower, and are under the GPL.
  */
 class SparseLdlt {
 public:
