@@ -59,6 +59,10 @@ validate: .venv/installed .venv/requirements-test .venv/requirements-examples  #
 	@# What is missing in validation/ is run: make validate PROCESSES=4, SCHEDULER=tcp://host:8786, EXAMS="energy spook"
 	$(BIN)/python tests/validation $(EXAMS) $(if $(PROCESSES),--processes $(PROCESSES)) \
 	    $(if $(SCHEDULER),--scheduler $(SCHEDULER))
+	# Random sequences of what users do, fifty times as many as in make test.
+	if [ -z "$(EXAMS)" ]; then
+	    HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -s tests/python/test_state_machine.py
+	fi
 
 # The C++ tests of Reference and CPU, in builds of their own; SANITIZERS=thread for one of them. OpenMM itself is
 # not built for a sanitizer, but what its threads wait for is seen. Leaks are left out: it keeps what plugins register,
