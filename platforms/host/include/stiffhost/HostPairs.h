@@ -2,6 +2,7 @@
 #define STIFFHOST_HOST_PAIRS_H_
 
 #include "HostBatches.h"
+#include "openmm/OpenMMException.h"
 #include "openmmstiff/MassPenaltyIntegrator.h"
 #include "setup/Blocks.h"
 #include "setup/Kept.h"
@@ -69,7 +70,20 @@ public:
     }
     /** The pairs as they will be after the next prepare(). */
     Pairs getNextPairs(const Integrator& integrator) {
-        return choose(Settings(integrator));
+        return ask(integrator, [&] { return choose(Settings(integrator)); });
+    }
+    /** Answer a question, which leaves no trace: stiffness that depends on positions is that of a step's. */
+    template <class Question> auto ask(const Integrator& integrator, Question&& question) {
+        readParameters(integrator.getIntegrationForceGroups());
+        const bool known = stiffnessKnown || !bonded->needsGeometry();
+        const std::vector<double> toRestore = restored;
+        auto answer = question();
+        if (!known) {
+            stiffnessKnown = arrangedAsKept = false;
+            restored = toRestore;
+            kept.forget();
+        }
+        return answer;
     }
 
     /** Throw an exception if the System cannot have the pairs that the integrator asks for. */
@@ -79,10 +93,18 @@ public:
         OpenMMStiff::choosePairs(state.getSystem(), nullptr, settings.pairs, settings.period, className);
     }
 
-    /** The parameters of the bonded forces may have changed. */
-    void forgetParameters() {
-        parametersKnown = false;
-        kept.forget();
+    /**
+     * The parameters of the bonded forces may have changed. They are read at once, for a change that is taken back has
+     * been one: stiffness is taken anew, whether or not something else has asked for it in between.
+     */
+    void parametersMayHaveChanged(const Integrator& integrator) {
+        forgetParameters();
+        try {
+            readParameters(integrator.getIntegrationForceGroups());
+        }
+        catch (const OpenMM::OpenMMException&) {
+            // The next step will say so.
+        }
     }
 
     const Pairs& getPairs() const {
@@ -123,6 +145,11 @@ public:
     }
 
 private:
+    void forgetParameters() {
+        parametersKnown = false;
+        kept.forget();
+    }
+
     /** What the pairs depend on besides the System. */
     struct Settings {
         int integrationGroups = 0;

@@ -152,7 +152,7 @@ public:
         if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)
             lastStep.forget();
         if (changed == OpenMM::State::Energy)
-            pairs.forgetParameters();
+            pairs.parametersMayHaveChanged(*integrator);
     }
 
     // What a device asks for that takes the steps.

@@ -124,7 +124,7 @@ public:
     /** The kinetic energy of the penalized motion too, unless velocities are those of the masses alone. */
     double computeEnergy(const Integrator& integrator) {
         if (!pairs.areArranged() || findOwn().empty())
-            pairs.prepare(integrator);
+            pairs.ask(integrator, [&] { return pairs.prepare(integrator); });
         double energy = 0;
         for (size_t i = 0; i < masses.size(); i++)
             energy += ofMass(i, state.velocities());
