@@ -44,7 +44,7 @@ void ImpulseIntegrator::setNumMicroSteps(int number) {
 
 int ImpulseIntegrator::computeNumMicroSteps() {
     requireContext();
-    return kernel.getAs<IntegrateImpulseStepKernel>().computeNumMicroSteps(*context, *this, 1);
+    return kernel.getAs<IntegrateImpulseStepKernel>().computeNumMicroSteps(*context);
 }
 
 std::unique_ptr<StiffMotion> ImpulseIntegrator::findStiffMotion() {

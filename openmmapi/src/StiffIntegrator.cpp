@@ -161,7 +161,7 @@ void StiffIntegrator::step(int steps) {
             if (!remark.empty())
                 warn(remark);
             bool stateModified = updateContextState();
-            advance(stateModified);
+            kernel.getAs<StiffStepKernel>().execute(*context, stateModified);
         }
         kernel.getAs<StiffStepKernel>().finishSteps(*context);
     }
@@ -169,10 +169,6 @@ void StiffIntegrator::step(int steps) {
         const std::string known = describeStiffMotion();
         throw OpenMMException(failure.what() + (known.empty() ? "" : ". There are " + known));
     }
-}
-
-void StiffIntegrator::advance(bool stateModified) {
-    kernel.getAs<StiffStepKernel>().execute(*context, *this, stateModified);
 }
 
 std::unique_ptr<StiffMotion> StiffIntegrator::findStiffMotion() {
@@ -308,7 +304,7 @@ bool StiffIntegrator::kineticEnergyRequiresForce() const {
 void StiffIntegrator::createCheckpoint(std::ostream& stream) const {
     prepare(); // else Context::reinitialize(true) would notice too late to keep the state
     std::stringstream data;
-    kernel.getAs<const StiffStepKernel>().createCheckpoint(*context, data);
+    const_cast<Kernel&>(kernel).getAs<StiffStepKernel>().createCheckpoint(*context, data);
     writeTagged(stream, getClassName(), data.str(), *context);
 }
 
@@ -329,7 +325,7 @@ void StiffIntegrator::serializeParameters(SerializationNode& node) const {
     if (context == nullptr)
         return;
     prepare();
-    kernel.getAs<const StiffStepKernel>().serializeState(*context, node);
+    const_cast<Kernel&>(kernel).getAs<StiffStepKernel>().serializeState(*context, node);
 }
 
 void StiffIntegrator::deserializeParameters(const SerializationNode& node) {

@@ -14,16 +14,11 @@ ZhangSkeelLangevinIntegrator::ZhangSkeelLangevinIntegrator(double temperature, d
         : ZhangSkeelIntegrator(stepSize), LangevinThermostat(temperature, frictionCoeff), thermalizeStiffModes(true) {
 }
 
-void ZhangSkeelLangevinIntegrator::advance(bool stateModified) {
-    kernel.getAs<IntegrateZhangSkeelStepKernel>().executeLangevin(*context, *this, stateModified);
-}
-
 vector<Vec3> ZhangSkeelLangevinIntegrator::getVelocitiesForTemperature(const System& system, double temperature,
                                                                        int randomSeed) const {
     vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);
     if (!thermalizeStiffModes && context != nullptr)
-        const_cast<Kernel&>(kernel).getAs<IntegrateZhangSkeelStepKernel>().projectOnTangentSpace(*context, *this,
-                                                                                                 velocities);
+        const_cast<Kernel&>(kernel).getAs<IntegrateZhangSkeelStepKernel>().projectOnTangentSpace(*context, velocities);
     return velocities;
 }
 
@@ -37,7 +32,7 @@ double ZhangSkeelLangevinIntegrator::computeSystemTemperature() {
             break;
         }
     if (!thermalizeStiffModes)
-        degreesOfFreedom -= kernel.getAs<IntegrateZhangSkeelStepKernel>().countStiffCoordinates(*context, *this);
+        degreesOfFreedom -= kernel.getAs<IntegrateZhangSkeelStepKernel>().countStiffCoordinates(*context);
     if (degreesOfFreedom <= 0)
         throw OpenMMException(std::string(getClassName()) +
                               ": the System has no degrees of freedom that are thermalized, so it has no temperature");

@@ -1,18 +1,15 @@
 /**
  * Writes what devices compile, so that compilers can be asked about it where there is no device: `WriteKernels FOLDER`.
- * For each integrator and each molecule, INTEGRATOR-MOLECULE.txt gets the text that Device::compile() puts together.
- * What is chosen here as DeviceKernels choose it: blocks, and the kernels with their names.
+ * For each integrator and each molecule, INTEGRATOR-MOLECULE.txt gets the text of its program.
  */
 
-#include "BlockKind.h"
 #include "OpenMM.h"
 #include "OpenMMStiff.h"
-#include "PenaltyTexts.h"
+#include "Programs.h"
 #include "Systems.h"
-#include "ZhangSkeelTexts.h"
 #include "setup/Blocks.h"
+#include "setup/KeptStiffTerms.h"
 #include "setup/PenalizedPairs.h"
-#include "stiffhost/KeptStiffTerms.h"
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -24,7 +21,7 @@
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
-using namespace stiffcommon;
+using namespace stiffdevice;
 using std::string;
 using std::vector;
 using stifftest::Model;
@@ -106,22 +103,10 @@ public:
     }
 
     void writeMassPenalty() const {
-        MassPenaltyIntegrator integrator(stepSize);
-        auto texts = [](auto&& record) {
-            return vector<KernelText>{record("move", recordPenaltyMove), record("kick", recordPenaltyKick)};
-        };
-        writePairs("MassPenaltyIntegrator", integrator, texts,
-                   {recordFree("moveFree", recordFreeMove), recordFree("kickFree", recordFreeKick)});
-        MassPenaltyLangevinIntegrator langevin(temperature, friction, stepSize);
-        for (bool metricCorrection : {false, true}) {
-            auto langevinTexts = [&](auto&& record) {
-                return vector<KernelText>{record("moveLangevin", [&](BlockText& text, const auto& batch, auto& work) {
-                    recordPenaltyLangevin(text, batch, work, metricCorrection);
-                })};
-            };
-            writePairs(string("MassPenaltyLangevinIntegrator") + (metricCorrection ? "_MetricCorrection" : ""),
-                       langevin, langevinTexts, {recordFree("moveFree", recordFreeLangevin)});
-        }
+        const string langevin = "MassPenaltyLangevinIntegrator";
+        writePairs("MassPenaltyIntegrator", {false, false});
+        writePairs(langevin, {true, false});
+        writePairs(langevin + "_MetricCorrection", {true, true});
     }
 
     void writeImpulse() const {
@@ -130,38 +115,25 @@ public:
         for (const auto& [kick, suffix] : kicks) {
             ImpulseIntegrator integrator(stepSize);
             integrator.setKick(kick);
-            auto texts = [](auto&& record) {
-                return vector<KernelText>{record("start", recordImpulseStart), record("move", recordImpulseMove),
-                                          record("kick", recordImpulseKick)};
-            };
-            writeTerms("ImpulseIntegrator" + suffix, integrator, texts,
-                       {recordFree("startFree", recordFreeImpulseStart), recordFree("moveFree", recordFreeImpulseMove),
-                        recordFree("kickFree", recordFreeImpulseKick)});
-            ImpulseLangevinIntegrator langevin(temperature, friction, stepSize);
-            langevin.setKick(kick);
-            auto langevinTexts = [](auto&& record) {
-                return vector<KernelText>{record("moveLangevin", recordImpulseLangevin)};
-            };
-            writeTerms("ImpulseLangevinIntegrator" + suffix, langevin, langevinTexts,
-                       {recordFree("moveFree", recordFreeLangevin)});
+            const TermSelection selection(integrator);
+            writeTerms("ImpulseIntegrator" + suffix, selection, stiffhost::ImpulseProgram{false});
+            writeTerms("ImpulseLangevinIntegrator" + suffix, selection, stiffhost::ImpulseProgram{true});
         }
     }
 
     void writeZhangSkeel() const {
-        ZhangSkeelIntegrator integrator(stepSize);
-        writeImplicit("ZhangSkeelIntegrator", integrator, false, false);
-        for (bool projects : {false, true}) {
-            ZhangSkeelLangevinIntegrator langevin(temperature, friction, stepSize);
-            langevin.setThermalizeStiffModes(!projects);
-            writeImplicit(string("ZhangSkeelLangevinIntegrator") + (projects ? "_Projecting" : ""), langevin, true,
-                          projects);
-        }
+        const TermSelection selection{ZhangSkeelIntegrator(stepSize)};
+        const string langevin = "ZhangSkeelLangevinIntegrator";
+        writeTerms("ZhangSkeelIntegrator", selection, stiffhost::ImplicitProgram{false, false});
+        writeTerms(langevin, selection, stiffhost::ImplicitProgram{true, false});
+        ZhangSkeelLangevinIntegrator projecting(temperature, friction, stepSize);
+        projecting.setThermalizeStiffModes(false);
+        writeTerms(langevin + "_Projecting", TermSelection(projecting), stiffhost::ImplicitProgram{true, true});
     }
 
 private:
-    template <class Texts>
-    void writePairs(const string& name, const MassPenaltyIntegrator& integrator, Texts&& texts,
-                    const vector<KernelText>& free) const {
+    void writePairs(const string& name, const stiffhost::PenaltyProgram& program) const {
+        const MassPenaltyIntegrator integrator(stepSize);
         BondedStiffness bonded(system, integrator.getIntegrationForceGroups(), caller);
         bonded.compute(system, {});
         const vector<PenalizedPair> pairs =
@@ -169,47 +141,21 @@ private:
         vector<vector<int>> particles;
         for (const PenalizedPair& pair : pairs)
             particles.push_back({pair.particle1, pair.particle2});
-        write<stiffcore::PairBatch>(name, connect(system, particles), pairs, texts, free);
+        write(name, pairs.empty(), record(program, connect(system, particles), {}, pairs, masses));
     }
 
-    template <class Integrator, class Texts>
-    void writeTerms(const string& name, const Integrator& integrator, Texts&& texts,
-                    const vector<KernelText>& free) const {
-        stiffhost::KeptStiffTerms terms;
-        terms.update(system, stiffhost::selectTerms(integrator), caller);
-        write<stiffcore::StiffBatch>(name, terms.getBlocks(), terms.getTerms(), texts, free);
+    template <class Program>
+    void writeTerms(const string& name, const TermSelection& selection, const Program& program) const {
+        KeptStiffTerms kept;
+        kept.update(system, selection, caller);
+        write(name, kept.getBlocks().empty(), record(program, kept.getBlocks(), kept.getTerms(), masses));
     }
 
-    void writeImplicit(const string& name, const ZhangSkeelIntegrator& integrator, bool hasHeatBath,
-                       bool projects) const {
-        auto texts = [&](auto&& record) {
-            return vector<KernelText>{record("begin", recordImplicitBegin), record("start", recordImplicitStart),
-                                      record("move", recordImplicitMove),
-                                      record("finish", [&](BlockText& text, const auto& batch, auto& work) {
-                                          recordImplicitFinish(text, batch, work, hasHeatBath, projects);
-                                      })};
-        };
-        writeTerms(name, integrator, texts,
-                   {recordFree("beginFree", recordFreeImplicitBegin), recordFree("startFree", recordFreeImplicitStart),
-                    recordFree("moveFree", recordFreeImplicitMove),
-                    recordFree("finishFree", [&](BlockText& text) { recordFreeImplicitFinish(text, hasHeatBath); })});
-    }
-
-    template <template <class> class Batch, class Texts>
-    void write(const string& name, const vector<Block>& blocks, const typename Batch<double>::Terms& terms,
-               Texts&& texts, const vector<KernelText>& free) const {
-        const auto kinds = BlockKind<Batch>::sort(blocks, terms, masses);
-        if (kinds.empty())
+    void write(const string& name, bool isEmpty, const Recorded& recorded) const {
+        if (isEmpty)
             throw std::runtime_error(name + " finds nothing stiff in " + molecule);
         std::ofstream file(folder / (name + "-" + molecule + ".txt"));
-        file << BlockText::getHead();
-        for (size_t i = 0; i < kinds.size(); i++)
-            for (const KernelText& kernel : texts([&](const string&name, auto&&body) {
-                     return kinds[i].record(name + std::to_string(i), terms, masses, body);
-                 }))
-                file << kernel.text;
-        for (const KernelText& kernel : free)
-            file << kernel.text;
+        file << getText(recorded);
         file.close();
         if (!file)
             throw std::runtime_error("Cannot write to " + folder.string());

@@ -96,9 +96,12 @@ def test_double_precision_among_single_is_found(texts, architectures):
 
 
 def test_every_kernel_is_written():
-    """Those of platforms/common, whose functions are named record..."""
-    known = set()
-    for header in (ROOT/"platforms"/"common"/"src").glob("*Texts.h"):
+    """Those of platforms/device, whose functions are named record..."""
+    source, known = ROOT/"platforms"/"device"/"src", set()
+    for header in source.glob("*Phases.h"):
         known |= set(re.findall(r"^inline void (record\w+)\(", header.read_text(), re.MULTILINE))
-    written = set(re.findall(r"\brecord\w+", (ROOT/"tests"/"devices"/"WriteKernels.cpp").read_text()))
-    assert len(known) > 15 and known <= written, known - written
+    in_programs = set(re.findall(r"\brecord\w+", (source/"Programs.cpp").read_text()))
+    assert len(known) > 15 and known <= in_programs, known - in_programs
+    programs = set(re.findall(r"const stiffhost::(\w+Program)&", (source/"Programs.h").read_text()))
+    writer = (ROOT/"tests"/"devices"/"WriteKernels.cpp").read_text()
+    assert len(programs) == 3 and all(program in writer for program in programs)

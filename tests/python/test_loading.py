@@ -39,7 +39,7 @@ def test_kernels_for_the_processor_are_loaded_unless_the_baseline_is_asked_for()
     for choice, expected in ("", "avx2" in flags and "fma" in flags), ("baseline", False):
         succeeds(f"""
 import openmm
-assert ("libOpenMMStiffThreaded_avx2.so" in open("/proc/self/maps").read()) == {expected}
+assert ("libOpenMMStiffHost_avx2.so" in open("/proc/self/maps").read()) == {expected}
 """, OPENMM_STIFF_SIMD=choice)
 
 

@@ -4,15 +4,16 @@ Each run either recovers, or stops with an error that says why and keeps the las
 Units are OpenMM's: nm, ps, K, kJ/mol.
 """
 
+import contextlib
 import functools
 import itertools
 
 import numpy as np
 import openmm
 import pytest
-from openmm import app
+from openmm import app, unit
 
-from conftest import (FORCE_FIELD, GAS_CONSTANT, create, positions_of, total_energy, velocities_of,
+from conftest import (FORCE_FIELD, GAS_CONSTANT, create, positions_of, read_water_box, total_energy, velocities_of,
                       water_cluster)
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat,
                          MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
@@ -249,3 +250,21 @@ def test_velocities_cannot_be_drawn_where_forces_are_not_finite():
         run.context.setVelocitiesToTemperature(300, 2)
     assert all(np.array_equal(old, now) for old, now in zip(run.before, run.state()))
     assert run.goes_on()
+
+
+@pytest.mark.parametrize("rigid", [False, True])
+@pytest.mark.parametrize("cls", [cls for cls in STEPS if cls is not HMMIntegrator], ids=lambda cls: cls.__name__)
+def test_no_forces_are_asked_for_at_impossible_positions(cls, rigid):
+    """With PME, Reference writes beyond its arrays at positions that are not finite; OpenMM's Verlet crashes by that."""
+    pdb = read_water_box()
+    system = FORCE_FIELD.createSystem(pdb.topology, nonbondedMethod=app.PME, nonbondedCutoff=0.7*unit.nanometer,
+                                      rigidWater=rigid)
+    waters = np.array(pdb.positions.value_in_unit(unit.nanometer)).reshape(-1, 3, 3)
+    waters[1:8] += waters[0, 0] - waters[1:8, :1] + np.arange(1, 8)[:, None, None]*0.004    # in one place
+    integrator = create(cls, STEPS[cls])
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))
+    context.setPositions(waters.reshape(-1, 3))
+    for _ in range(3):
+        with contextlib.suppress(openmm.OpenMMException):
+            integrator.step(5)
+        assert np.isfinite(positions_of(context)).all() and np.isfinite(velocities_of(context)).all()

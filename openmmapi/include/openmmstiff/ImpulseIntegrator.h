@@ -106,7 +106,7 @@ public:
      *
      * @return the number of micro-steps; an OpenMMException if a step with it would fail
      */
-    virtual int computeNumMicroSteps();
+    int computeNumMicroSteps();
 
 protected:
     const char* getClassName() const override {

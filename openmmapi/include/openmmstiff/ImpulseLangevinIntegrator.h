@@ -29,13 +29,11 @@ public:
      * @param stepSize        the step size with which to integrate the system [ps]
      */
     ImpulseLangevinIntegrator(double temperature, double frictionCoeff, double stepSize);
-    int computeNumMicroSteps() override;
 
 protected:
     const char* getClassName() const override {
         return "ImpulseLangevinIntegrator";
     }
-    void advance(bool stateModified) override;
 };
 
 } // namespace OpenMMStiff

@@ -50,7 +50,6 @@ protected:
     const char* getClassName() const override {
         return "MassPenaltyLangevinIntegrator";
     }
-    void advance(bool stateModified) override;
 
 private:
     bool metricCorrection;

@@ -18,7 +18,7 @@ class StiffMotion;
 /**
  * The common base of this plugin's integrators. It does for each of them what an OpenMM Integrator owes to its
  * Context: binding, the order of a step, notification of changes, checkpoints and saved states. A subclass holds the
- * settings of its method, names its kernel, and says how to advance by one step.
+ * settings of its method, and names its kernel.
  */
 class OPENMM_EXPORT_STIFF StiffIntegrator : public OpenMM::Integrator {
 public:
@@ -90,13 +90,6 @@ protected:
      */
     virtual std::string getKernelName() const = 0;
     std::vector<std::string> getKernelNames() final;
-    /**
-     * Advance by one step. By default the kernel executes one; an integrator with a heat bath asks for another.
-     *
-     * @param stateModified   whether a Force modified the Context's state (positions or box vectors) just before
-     */
-    virtual void advance(bool stateModified);
-
     /**
      * Find what is treated as stiff in the present Context; null if the method has no such terms.
      */

@@ -39,11 +39,11 @@ public:
     virtual void initializeRandom(int) {
     }
     /**
-     * Execute a step without a heat bath.
+     * Execute a step, with the heat bath if the integrator has one.
      *
      * @param stateModified   whether a Force modified the Context's state just before this step
      */
-    virtual void execute(OpenMM::ContextImpl& context, const StiffIntegrator& integrator, bool stateModified) = 0;
+    virtual void execute(OpenMM::ContextImpl& context, bool stateModified) = 0;
     /**
      * Bring what is taken from the System up to date with it and with the settings; throw an exception if no step can
      * be taken with them.
@@ -99,7 +99,7 @@ public:
     /**
      * Write the hidden state to a checkpoint, bit for bit.
      */
-    virtual void createCheckpoint(OpenMM::ContextImpl& context, std::ostream& stream) const = 0;
+    virtual void createCheckpoint(OpenMM::ContextImpl& context, std::ostream& stream) = 0;
     /**
      * Restore the hidden state from a checkpoint. The positions are those of the checkpoint already. If that is not
      * possible, throw an exception and leave the hidden state as it was.
@@ -108,7 +108,7 @@ public:
     /**
      * Write the hidden state to a State that is being saved.
      */
-    virtual void serializeState(OpenMM::ContextImpl& context, OpenMM::SerializationNode& node) const = 0;
+    virtual void serializeState(OpenMM::ContextImpl& context, OpenMM::SerializationNode& node) = 0;
     /**
      * Restore the hidden state from a saved State. The positions are those of the State already.
      */
@@ -129,8 +129,9 @@ template <> inline constexpr const char* kernelName<ZhangSkeelIntegrator> = "Int
  * What is asked of every kernel, in the terms of its own integrator. Integrators that ask for more have a subclass
  * below.
  */
-template <class Integrator> class OPENMM_EXPORT_STIFF StepKernel : public StiffStepKernel {
+template <class IntegratorType> class OPENMM_EXPORT_STIFF StepKernel : public StiffStepKernel {
 public:
+    using Integrator = IntegratorType;
     using StiffStepKernel::StiffStepKernel;
 
     static std::string Name() {
@@ -142,14 +143,10 @@ public:
         this->className = className;
         initialize(context, static_cast<const Integrator&>(integrator));
     }
-    void execute(OpenMM::ContextImpl& context, const StiffIntegrator& integrator, bool stateModified) final {
-        execute(context, static_cast<const Integrator&>(integrator), stateModified);
-    }
 
 protected:
     /** See StiffStepKernel. The name of the class is known already. */
     virtual void initialize(OpenMM::ContextImpl& context, const Integrator& integrator) = 0;
-    virtual void execute(OpenMM::ContextImpl& context, const Integrator& integrator, bool stateModified) = 0;
 
     std::string className; // the integrator's
 };
@@ -162,13 +159,6 @@ public:
     using StepKernel::StepKernel;
 
     /**
-     * Execute a step with a heat bath: the deterministic one, and the Ornstein-Uhlenbeck flow over one step size.
-     *
-     * @param stateModified   whether a Force modified the Context's state just before this step
-     */
-    virtual void executeLangevin(OpenMM::ContextImpl& context, const ZhangSkeelLangevinIntegrator& integrator,
-                                 bool stateModified) = 0;
-    /**
      * Get the positions x that the method propagates [nm].
      */
     virtual void getPropagatedPositions(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& positions) = 0;
@@ -179,12 +169,11 @@ public:
     /**
      * Project velocities on the tangent space of the stiff coordinates, orthogonally in the metric of the masses.
      */
-    virtual void projectOnTangentSpace(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator,
-                                       std::vector<OpenMM::Vec3>& velocities) = 0;
+    virtual void projectOnTangentSpace(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities) = 0;
     /**
      * Count the independent stiff coordinates at the present positions: the rank of their Jacobian.
      */
-    virtual int countStiffCoordinates(OpenMM::ContextImpl& context, const ZhangSkeelIntegrator& integrator) = 0;
+    virtual int countStiffCoordinates(OpenMM::ContextImpl& context) = 0;
 };
 
 /**
@@ -195,16 +184,9 @@ public:
     using StepKernel::StepKernel;
 
     /**
-     * Execute a step with a heat bath.
-     */
-    virtual void executeLangevin(OpenMM::ContextImpl& context, const ImpulseLangevinIntegrator& integrator) = 0;
-    /**
      * Compute the number of micro-steps in a step.
-     *
-     * @param numFlows   the number of equal parts into which a step divides the motion under the stiff terms
      */
-    virtual int computeNumMicroSteps(OpenMM::ContextImpl& context, const ImpulseIntegrator& integrator,
-                                     int numFlows) = 0;
+    virtual int computeNumMicroSteps(OpenMM::ContextImpl& context) = 0;
 };
 
 /**
@@ -214,10 +196,6 @@ class OPENMM_EXPORT_STIFF IntegrateMassPenaltyStepKernel : public StepKernel<Mas
 public:
     using StepKernel::StepKernel;
 
-    /**
-     * Execute a step at constant temperature.
-     */
-    virtual void executeLangevin(OpenMM::ContextImpl& context, const MassPenaltyLangevinIntegrator& integrator) = 0;
     /**
      * Get the pairs that carry an inertia, and constraints.
      */

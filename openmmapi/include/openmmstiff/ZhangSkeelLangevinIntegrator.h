@@ -57,7 +57,6 @@ protected:
     const char* getClassName() const override {
         return "ZhangSkeelLangevinIntegrator";
     }
-    void advance(bool stateModified) override;
     std::vector<OpenMM::Vec3> getVelocitiesForTemperature(const OpenMM::System& system, double temperature,
                                                           int randomSeed) const override;
 

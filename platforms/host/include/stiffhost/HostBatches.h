@@ -13,8 +13,7 @@
 namespace stiffhost {
 
 /**
- * The blocks of a Context as batches of a kind, with the work on them on all threads. See HostParticles for the
- * Backend, and BlockBatch for the kinds.
+ * The blocks of a Context as batches of a kind, see BlockBatch, with the work on them on all threads.
  */
 template <class Backend, template <class> class Batch> class HostBatches {
 public:
@@ -33,32 +32,22 @@ public:
      * @return a description of a block for which it did not, or an empty string; nothing if it cannot fail
      */
     template <class Work> [[nodiscard]] auto forEach(Work&& work) {
-        const int numLarge = system->largeBlocks.size(), number = numLarge + system->batches.size();
-        auto onBatch = [&](int index, int thread) {
-            return index < numLarge ? failedLane(system->largeBlocks[index], largeWorkspaces[thread], work)
-                                    : failedLane(system->batches[index - numLarge], workspaces[thread], work);
-        };
+        auto all = [](const auto&) { return true; };
         if constexpr (std::is_void_v<decltype(work(system->batches[0], workspaces[0]))>)
-            backend.forEachBlock(number, [&](int index, int thread) { onBatch(index, thread); });
+            backend.forEachBlock(countBatches(), [&](int index, int thread) { failedLane(index, thread, all, work); });
         else {
-            // The first failure, as (index, lane) in one number.
-            const int maxLanes = stiffcore::LaneTraits<Real>::count;
-            std::atomic<int> failed(number * maxLanes);
-            backend.forEachBlock(number, [&](int index, int thread) {
-                const int lane = onBatch(index, thread);
-                if (lane < 0)
-                    return;
-                const int failure = index * maxLanes + lane;
-                int first = failed;
-                while (failure < first && !failed.compare_exchange_weak(first, failure)) {
-                }
-            });
-            const int index = failed / maxLanes, lane = failed % maxLanes;
-            if (index == number)
-                return std::string();
-            return index < numLarge ? describe(system->largeBlocks[index], lane)
-                                    : describe(system->batches[index - numLarge], lane);
+            const Failed failed = findFailed(all, work);
+            return failed.particles == nullptr ? std::string() : describeMolecule(*failed.particles, failed.numMobile);
         }
+    }
+    /**
+     * The same on blocks in batches for which choose(batch) holds.
+     *
+     * @return the particles of a block for which it did not succeed, or null
+     */
+    template <class Choose, class Work>
+    [[nodiscard]] const std::vector<int>* forEachOf(Choose&& choose, Work&& work) {
+        return findFailed(choose, work).particles;
     }
 
     /** A description of a block with particles whose vectors are not finite, or an empty string. */
@@ -85,10 +74,6 @@ public:
     }
 
     explicit HostBatches(Backend& backend) : backend(backend) {
-    }
-    /** Whether there are batches to work on. */
-    bool areArranged() const {
-        return system != nullptr;
     }
 
 protected:
@@ -125,20 +110,55 @@ protected:
     Backend& backend;
 
 private:
-    template <class Work, class BatchOf, class Workspace>
-    static int failedLane(const BatchOf& batch, Workspace& workspace, Work&& work) {
-        if constexpr (std::is_void_v<decltype(work(batch, workspace))>) {
-            work(batch, workspace);
-            return -1;
-        }
-        else {
-            using Scalar = std::decay_t<decltype(batch.inverseMasses[0])>;
-            return stiffcore::findFalse<Scalar>(work(batch, workspace), batch.count);
-        }
+    /** A block, or none. */
+    struct Failed {
+        const std::vector<int>* particles;
+        int numMobile;
+    };
+    int countBatches() const {
+        return system->largeBlocks.size() + system->batches.size();
     }
-
-    template <class BatchOf> static std::string describe(const BatchOf& batch, int lane) {
-        return describeMolecule(batch.particles[lane], batch.numMobile);
+    /** Call visit(batch, workspace) with a batch by its index, large blocks first. */
+    template <class Visit> auto visitBatch(int index, int thread, Visit&& visit) {
+        const int numLarge = system->largeBlocks.size();
+        return index < numLarge ? visit(system->largeBlocks[index], largeWorkspaces[thread])
+                                : visit(system->batches[index - numLarge], workspaces[thread]);
+    }
+    /** Work on a batch if it is chosen; the first lane that fails, or -1. */
+    template <class Choose, class Work> int failedLane(int index, int thread, Choose&& choose, Work&& work) {
+        return visitBatch(index, thread, [&](const auto& batch, auto& workspace) {
+            if (!choose(batch))
+                return -1;
+            if constexpr (std::is_void_v<decltype(work(batch, workspace))>) {
+                work(batch, workspace);
+                return -1;
+            }
+            else {
+                using Scalar = std::decay_t<decltype(batch.inverseMasses[0])>;
+                return stiffcore::findFalse<Scalar>(work(batch, workspace), batch.count);
+            }
+        });
+    }
+    /** Work on all that are chosen; the first block that fails. */
+    template <class Choose, class Work> Failed findFailed(Choose&& choose, Work&& work) {
+        // As (index, lane) in one number.
+        const int number = countBatches(), maxLanes = stiffcore::LaneTraits<Real>::count;
+        std::atomic<int> failed(number * maxLanes);
+        backend.forEachBlock(number, [&](int index, int thread) {
+            const int lane = failedLane(index, thread, choose, work);
+            if (lane < 0)
+                return;
+            const int failure = index * maxLanes + lane;
+            int first = failed;
+            while (failure < first && !failed.compare_exchange_weak(first, failure)) {
+            }
+        });
+        const int index = failed / maxLanes, lane = failed % maxLanes;
+        if (index == number)
+            return {nullptr, 0};
+        return visitBatch(index, 0, [&](const auto& batch, auto&) {
+            return Failed{&batch.particles[lane], batch.numMobile};
+        });
     }
 
     std::unique_ptr<stiffcore::BatchSystem<Batch, Real>> system;

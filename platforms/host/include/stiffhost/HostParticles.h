@@ -17,16 +17,7 @@ namespace stiffhost {
 
 /**
  * The particles of a System, and what steps do to all of them alike: elementary maps, System constraints, noise.
- * The Backend says how loops over particles and blocks run and where random numbers come from:
- *
- *     Real                          the scalar type for small blocks: double, or one with lanes
- *     makeState(ContextImpl&)       the state of a Context, see HostState
- *     int getNumThreads() const
- *     void forEachPart(int n, f)    calls f(begin, end, part) for parts of [0, n), which are always the same
- *     void forEachBlock(int n, f)   calls f(i, thread) for each i in [0, n), in any order
- *     void expectSteps(double h)    when a Context is created: how long the steps will be that its forces are for
- *     void initializeRandom(int seed);   double gaussian(int part)
- *     void write(ostream&);   void read(istream&)     random numbers, in checkpoints, unless OpenMM keeps them
+ * See Backend for how loops over particles run and where random numbers come from.
  */
 template <class Backend> class HostParticles {
 public:
@@ -92,8 +83,8 @@ public:
     }
 
     /** a <- M^-1 F; 0 for massless particles */
-    void divideByMasses(const Vectors& forces, Vectors& accelerations) {
-        backend.forEachPart(masses.size(), [&](int begin, int end, int) {
+    void divideByMasses(const Vectors& forces, Vectors& accelerations, const std::vector<int>* which = nullptr) {
+        map(which, [&](int begin, int end, int) {
             for (int i = begin; i < end; i++)
                 accelerations[i] = forces[i] * inverseMasses[i];
         });
@@ -105,14 +96,14 @@ public:
     void kick(double t, const Vectors& accelerations, const std::vector<int>* which = nullptr) {
         double* v = components(state.changeVelocities());
         map(which,
-            [&](int begin, int end) { stiffcore::kick(t, components(accelerations), masses.data(), v, begin, end); });
+            [&](int begin, int end, int) { stiffcore::kick(t, components(accelerations), masses.data(), v, begin, end); });
     }
 
     /** x <- x + t v */
     void drift(double t, const std::vector<int>* which = nullptr) {
         const double* v = components(state.velocities());
         double* x = components(state.changePositions());
-        map(which, [&](int begin, int end) { stiffcore::drift(t, v, masses.data(), x, begin, end); });
+        map(which, [&](int begin, int end, int) { stiffcore::drift(t, v, masses.data(), x, begin, end); });
     }
 
     /**
@@ -140,8 +131,8 @@ public:
     }
 
     /** Draw the noise of an Ornstein-Uhlenbeck flow; its user may change it before the flow. */
-    Vectors& drawNoise(const stiffcore::OrnsteinUhlenbeck& flow) {
-        backend.forEachPart(masses.size(), [&](int begin, int end, int part) {
+    Vectors& drawNoise(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<int>* which = nullptr) {
+        map(which, [&](int begin, int end, int part) {
             flow.drawNoise(masses.data(), components(noise), begin, end, [&] { return backend.gaussian(part); });
         });
         return noise;
@@ -150,7 +141,7 @@ public:
     /** Execute the Ornstein-Uhlenbeck flow with the noise that was drawn. */
     void thermalize(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<int>* which = nullptr) {
         double* v = components(state.changeVelocities());
-        map(which, [&](int begin, int end) { flow.apply(components(noise), masses.data(), v, begin, end); });
+        map(which, [&](int begin, int end, int) { flow.apply(components(noise), masses.data(), v, begin, end); });
     }
 
     double computeKineticEnergy() const {
@@ -187,15 +178,14 @@ public:
     }
 
 private:
-    /** Call work(begin, end) for ranges of particles, on all threads. */
+    /** Call work(begin, end, part) for ranges of particles, on all threads. */
     template <class Work> void map(const std::vector<int>* which, Work&& work) {
         if (which == nullptr)
-            backend.forEachPart(masses.size(), [&](int begin, int end, int) { work(begin, end); });
-        else
-            backend.forEachPart(which->size(), [&](int begin, int end, int) {
-                for (int i = begin; i < end; i++)
-                    work((*which)[i], (*which)[i] + 1);
-            });
+            return backend.forEachPart(masses.size(), work);
+        backend.forEachPart(which->size(), [&](int begin, int end, int part) {
+            for (int i = begin; i < end; i++)
+                work((*which)[i], (*which)[i] + 1, part);
+        });
     }
 
     /** Throw an exception if a vector that a step began with is not finite. */

@@ -37,6 +37,9 @@ public:
     explicit HostState(OpenMM::ContextImpl& context) : context(context) {
     }
     virtual ~HostState() = default;
+    /** Get ready, once all that OpenMM has to know of the Context has been said. */
+    virtual void initialize() {
+    }
 
     /** A call of a kernel, during which nobody else changes the state. */
     class Turn {
@@ -139,6 +142,9 @@ public:
      * @param onPositions   whether they have changed positions or the box
      */
     virtual void forcesHaveActed(bool /*onPositions*/) {
+    }
+    /** The device has taken a step by itself. */
+    virtual void deviceHasActed() {
     }
     /** Somebody has set positions or velocities: what a copy has beyond the Context is void. */
     virtual void haveBeenSet(OpenMM::State::DataType) {

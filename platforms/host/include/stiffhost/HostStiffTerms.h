@@ -2,8 +2,8 @@
 #define STIFFHOST_HOST_STIFF_TERMS_H_
 
 #include "HostBatches.h"
-#include "KeptStiffTerms.h"
 #include "openmm/System.h"
+#include "setup/KeptStiffTerms.h"
 #include "stiffcore/terms/StiffBatch.h"
 #include <map>
 #include <string>
@@ -12,7 +12,7 @@
 namespace stiffhost {
 
 /**
- * The stiff terms of a Context and their blocks, kept up to date with it. See HostParticles for the Backend.
+ * The stiff terms of a Context and their blocks, kept up to date with it.
  */
 template <class Backend> class HostStiffTerms : public HostBatches<Backend, stiffcore::StiffBatch> {
 public:
@@ -24,12 +24,22 @@ public:
      * @param masses   the masses of all particles [dalton]
      * @return whether anything has changed
      */
-    bool prepare(const OpenMM::System& system, const std::vector<double>& masses, const TermSelection& selection,
+    bool prepare(const OpenMM::System& system, const std::vector<double>& masses, const OpenMMStiff::TermSelection& selection,
                  const std::string& className) {
         if (!kept.update(system, selection, className))
             return false;
         this->arrange(kept.getBlocks(), kept.getTerms(), masses);
         return true;
+    }
+
+    bool areUpToDate(const OpenMMStiff::TermSelection& selection) const {
+        return kept.areUpToDate(selection);
+    }
+    const OpenMMStiff::StiffTerms& getTerms() const {
+        return kept.getTerms();
+    }
+    const std::vector<stiffcore::Block>& getBlocks() const {
+        return kept.getBlocks();
     }
 
     /** Take the values of the Context's parameters. */
@@ -46,7 +56,7 @@ public:
     }
 
 private:
-    KeptStiffTerms kept;
+    OpenMMStiff::KeptStiffTerms kept;
 };
 
 } // namespace stiffhost

@@ -3,7 +3,6 @@
 
 #include "HostParticles.h"
 #include "HostStiffTerms.h"
-#include "LastStep.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/methods/ImplicitSolve.h"
@@ -14,14 +13,12 @@
 #include <limits>
 #include <sstream>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace stiffhost {
 
 /**
- * The accelerations f(x) of the methods of the Zhang-Skeel family, and what depends on them. See HostParticles for the
- * Backend.
+ * The accelerations f(x) of the methods of the Zhang-Skeel family, and what depends on them.
  */
 template <class Backend> class ImplicitAccelerations {
 public:
@@ -31,58 +28,61 @@ public:
     }
 
     void initialize(const Integrator& integrator, const std::string& className) {
+        this->integrator = &integrator;
         this->className = className;
         implicit.assign(particles.getMasses().size(), OpenMM::Vec3());
-        prepare(integrator);
     }
-
-    /** Bring the terms up to date. */
-    void prepare(const Integrator& integrator) {
-        if (blocks.prepare(state.getSystem(), particles.getMasses(), selectTerms(integrator), className))
-            lastStep.forget();
+    /** Bring the terms up to date; whether anything has changed. */
+    bool prepare() {
+        return blocks.prepare(state.getSystem(), particles.getMasses(), OpenMMStiff::TermSelection(*integrator),
+                              className);
     }
 
     HostStiffTerms<Backend>& getBlocks() {
         return blocks;
     }
-    /** They have to be computed anew. */
-    void forget() {
-        lastStep.forget();
-    }
-    void forgetParameters() {
-        blocks.forgetParameters();
-    }
     /** The number of Newton iterations that the last computation took. */
     int getNumIterations() const {
         return numIterations;
     }
-
-    /** Compute f for the Context's present positions, unless it is still that of the last step. */
-    void update(const Integrator& integrator) {
-        if (lastStep.isContinuedBy(state.positions(), findDependencies(integrator)))
-            return;
-        state.computeVirtualSites();
-        compute(integrator);
-    }
-    /** The next step begins where f was computed last, at the Context's present positions, which are returned. */
-    const Vectors& keep() {
-        return lastStep.endsAt(state.positions(), dependencies);
+    /** beta h^2 [ps^2] */
+    double getFactor() const {
+        const double h = integrator->getStepSize();
+        return integrator->getBeta() * h * h;
     }
 
-    /** f(x) as update() has left it [nm/ps^2]. */
-    const Vectors& get(const Integrator& integrator) const {
-        return integrator.getMethod() == Integrator::ZhangSkeel ? corrected : implicit;
+    /** Compute f for the Context's present positions. */
+    void compute() {
+        blocks.setGlobals(state.getParameters());
+        numIterations = 0;
+        switch (integrator->getMethod()) {
+        case Integrator::SimplifiedStiff:
+        case Integrator::Simplified:
+            return computeSimplified(integrator->getIntegrationForceGroups());
+        case Integrator::ZhangSkeel:
+            return computeZhangSkeel();
+        case Integrator::Newmark:
+            return iterate();
+        case Integrator::NewmarkOneIteration:
+            state.computeForces(integrator->getIntegrationForceGroups());
+            return particles.divideByMasses(state.forces(), implicit);
+        }
+    }
+
+    /** f(x) as compute() has left it [nm/ps^2]. */
+    const Vectors& get() const {
+        return integrator->getMethod() == Integrator::ZhangSkeel ? corrected : implicit;
     }
 
     /** Move from x to q = x + b h^2 a; particles bound by constraints stay where these hold. */
-    void show(const Integrator& integrator) {
-        if (integrator.getMethod() == Integrator::NewmarkOneIteration)
+    void show() {
+        if (integrator->getMethod() == Integrator::NewmarkOneIteration)
             return;
-        shift(factor(integrator));
+        shift(getFactor());
     }
 
     /** The velocities with which NewmarkOneIteration drifts: u <- (M + b h^2 H1(x))^-1 M v. */
-    const Vectors& filterVelocities(const Integrator& integrator) {
+    const Vectors& filterVelocities() {
         const Vectors& velocities = state.velocities();
         solution = velocities;
         rightSide.resize(velocities.size());
@@ -91,79 +91,43 @@ public:
                 rightSide[i] = velocities[i] * particles.getMasses()[i];
         });
         blocks.setGlobals(state.getParameters());
-        solve(rightSide, integrator, solution);
+        solve(rightSide, solution);
         return solution;
     }
 
-    [[noreturn]] void refuseForces(const std::string& molecule, const Integrator& integrator) const {
-        refuse("the forces on " + molecule + " are not finite", integrator);
+    [[noreturn]] void refuseForces(const std::string& molecule) const {
+        refuse("the forces on " + molecule + " are not finite");
     }
-    [[noreturn]] void refuseMatrix(const std::string& molecule, const Integrator& integrator) const {
-        const bool mayBeIndefinite = (integrator.getMethod() != Integrator::SimplifiedStiff);
+    [[noreturn]] void refuseMatrix(const std::string& molecule) const {
+        const bool mayBeIndefinite = (integrator->getMethod() != Integrator::SimplifiedStiff);
         refuse("the matrix M + beta h^2 H1 of " + molecule + " is " +
-                       (mayBeIndefinite ? "singular" : "not positive definite"),
-               integrator);
+                       (mayBeIndefinite ? "singular" : "not positive definite"));
     }
     /** Throw an exception that says why a step is impossible. */
-    [[noreturn]] void refuse(const std::string& what, const Integrator& integrator,
+    [[noreturn]] void refuse(const std::string& what,
                              const std::string& remedy = " Use") const {
         std::stringstream message;
-        message << className << ": " << what << " (step size h " << integrator.getStepSize() << " ps, beta "
-                << integrator.getBeta() << ")." << remedy
+        message << className << ": " << what << " (step size h " << integrator->getStepSize() << " ps, beta "
+                << integrator->getBeta() << ")." << remedy
                 << " a smaller step size, softer terms (smaller force constants), or minimize the energy first."
                 << " The positions and velocities are those before the step";
         throw OpenMMStiff::StepFailure(message.str());
     }
 
 private:
-    /** What f depends on beside positions and parameters, and what nobody announces a change of. */
-    using Dependencies = std::tuple<double, double, double, Integrator::Method, int, int, stiffcore::Box>;
-    Dependencies findDependencies(const Integrator& integrator) const {
-        return {integrator.getStepSize(),
-                integrator.getBeta(),
-                integrator.getNewtonTolerance(),
-                integrator.getMethod(),
-                integrator.getStiffForceGroups(),
-                integrator.getIntegrationForceGroups(),
-                state.box()};
-    }
-
-    static double factor(const Integrator& integrator) {
-        const double h = integrator.getStepSize();
-        return integrator.getBeta() * h * h;
-    }
-
-    void compute(const Integrator& integrator) {
-        dependencies = findDependencies(integrator);
-        blocks.setGlobals(state.getParameters());
-        numIterations = 0;
-        switch (integrator.getMethod()) {
-        case Integrator::SimplifiedStiff:
-        case Integrator::Simplified:
-            return computeSimplified(integrator, integrator.getIntegrationForceGroups());
-        case Integrator::ZhangSkeel:
-            return computeZhangSkeel(integrator);
-        case Integrator::Newmark:
-            return iterate(integrator);
-        case Integrator::NewmarkOneIteration:
-            state.computeForces(integrator.getIntegrationForceGroups());
-            return particles.divideByMasses(state.forces(), implicit);
-        }
-    }
-
     /** (M + b h^2 H1(x)) a = F(x), with the forces of some groups */
-    void computeSimplified(const Integrator& integrator, int groups) {
+    void computeSimplified(int groups) {
         state.computeForces(groups);
         particles.divideByMasses(state.forces(), implicit);
-        solve(state.forces(), integrator, implicit);
+        solve(state.forces(), implicit);
     }
 
     /**
      * f = a - 1/2 b^2 h^4 M^-1 (a . V1''' . a) + M^-1 F0, where a belongs to F1 alone. V1 is everything, unless stiff
      * groups are chosen.
      */
-    void computeZhangSkeel(const Integrator& integrator) {
-        const int all = integrator.getIntegrationForceGroups(), chosen = integrator.getStiffForceGroups();
+    void computeZhangSkeel() {
+        const int all = integrator->getIntegrationForceGroups(), chosen = integrator->getStiffForceGroups();
         const int slow = (chosen == 0 ? 0 : all & ~chosen), stiff = all & ~slow;
         for (Vectors* vectors : {&corrected, &explicitPart, &contraction})
             vectors->resize(implicit.size());
@@ -171,7 +135,7 @@ private:
             state.computeForces(slow);
             particles.divideByMasses(state.forces(), explicitPart);
         }
-        computeSimplified(integrator, stiff);
+        computeSimplified(stiff);
         std::fill(contraction.begin(), contraction.end(), OpenMM::Vec3());
         const double* positions = components(state.positions());
         const stiffcore::Box box = state.box();
@@ -179,8 +143,8 @@ private:
             return contractThirdDerivatives(batch, positions, components(implicit), box, work, components(contraction));
         });
         if (!failed.empty())
-            refuse("the third derivatives of the potential of " + failed + " are not finite", integrator);
-        const double c = factor(integrator);
+            refuse("the third derivatives of the potential of " + failed + " are not finite");
+        const double c = getFactor();
         backend.forEachPart(corrected.size(), [&](int begin, int end, int) {
             for (int i = begin; i < end; i++) {
                 corrected[i] = implicit[i];
@@ -196,8 +160,8 @@ private:
      * M a = F(x + b h^2 a), by Newton's method with the stiff part of the Hessian. With the tolerance left to us, the
      * iteration ends at the rounding of the forces, if they are rounded: when it hardly gets closer.
      */
-    void iterate(const Integrator& integrator) {
-        const double c = factor(integrator), asked = integrator.getNewtonTolerance();
+    void iterate() {
+        const double c = getFactor(), asked = integrator->getNewtonTolerance();
         const double tolerance = (asked > 0 ? asked : doubleTolerance);
         const double rounding = state.getForceRounding();
         double least = std::numeric_limits<double>::infinity(), previous = least;
@@ -206,7 +170,7 @@ private:
         solution.resize(start.size());
         std::fill(implicit.begin(), implicit.end(), OpenMM::Vec3());
         while (true) {
-            state.computeForces(integrator.getIntegrationForceGroups());
+            state.computeForces(integrator->getIntegrationForceGroups());
             const Vectors& forces = state.forces();
             backend.forEachPart(solution.size(), [&](int begin, int end, int) {
                 for (int i = begin; i < end; i++) {
@@ -215,7 +179,7 @@ private:
                     solution[i] = (mass > 0 ? rightSide[i] / mass : OpenMM::Vec3());
                 }
             });
-            solve(rightSide, integrator, solution);
+            solve(rightSide, solution);
             double squaredChange = 0, squaredSize = 0;
             int last = 0;
             for (size_t i = 0; i < solution.size(); i++) {
@@ -236,7 +200,7 @@ private:
             if (change <= tolerance || isRounding)
                 break;
             if (numIterations == maxIterations || !std::isfinite(change))
-                refuseIteration(integrator, last, change, least, tolerance);
+                refuseIteration(last, change, least, tolerance);
             previous = change;
             state.changePositions() = start;
             shift(c);
@@ -247,7 +211,7 @@ private:
     }
 
     /** Say that Newton's iteration does not converge, and what may be the reason. */
-    [[noreturn]] void refuseIteration(const Integrator& integrator, int particle, double change, double least,
+    [[noreturn]] void refuseIteration(int particle, double change, double least,
                                       double tolerance) const {
         std::stringstream message, remedy;
         message << "Newton's method for a = M^-1 F(x + beta h^2 a) ";
@@ -262,9 +226,9 @@ private:
             remedy << " The forces of the platform " << state.getPlatformName()
                    << " are rounded, which may not allow this: call setNewtonTolerance() with 0, for what"
                    << " they do allow, or use the Reference platform.";
-        remedy << describeJump(state.getSystem(), integrator.getIntegrationForceGroups())
+        remedy << describeJump(state.getSystem(), integrator->getIntegrationForceGroups())
                << " Add the forces that are stiff to setStiffForceGroups(), or use";
-        refuse(message.str(), integrator, remedy.str());
+        refuse(message.str(), remedy.str());
     }
 
     /** What makes a force jump where particles cross a cutoff; there the equations may have no solution. */
@@ -301,11 +265,11 @@ private:
     }
 
     /** Solve (M + b h^2 H1) a = F for the particles of blocks, at the Context's positions. */
-    void solve(const Vectors& F, const Integrator& integrator, Vectors& a) {
-        const double c = factor(integrator);
+    void solve(const Vectors& F, Vectors& a) {
+        const double c = getFactor();
         const Vectors& positions = state.positions();
         const stiffcore::Box box = state.box();
-        const bool mayBeIndefinite = (integrator.getMethod() != Integrator::SimplifiedStiff);
+        const bool mayBeIndefinite = (integrator->getMethod() != Integrator::SimplifiedStiff);
         const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
             return solveAccelerations(batch, components(positions), components(F), c, mayBeIndefinite, box, work,
                                       components(a));
@@ -315,9 +279,9 @@ private:
         for (const Vectors* vectors : {&positions, &F}) {
             const std::string notFinite = blocks.findNotFinite(*vectors);
             if (!notFinite.empty())
-                refuseForces(notFinite, integrator);
+                refuseForces(notFinite);
         }
-        refuseMatrix(failed, integrator);
+        refuseMatrix(failed);
     }
 
     static constexpr int maxIterations = 100;
@@ -327,9 +291,8 @@ private:
     HostState& state;
     HostParticles<Backend>& particles;
     HostStiffTerms<Backend> blocks;
+    const Integrator* integrator = nullptr;
     std::string className;
-    Dependencies dependencies = {};
-    LastStep<Dependencies> lastStep;
     int numIterations = 0;
     /// a at the positions that f belongs to.
     Vectors implicit;

@@ -2,11 +2,8 @@
 #define STIFFHOST_IMPULSE_KERNEL_H_
 
 #include "Checkpoints.h"
-#include "HostKernel.h"
 #include "HostStiffTerms.h"
-#include "LastStep.h"
-#include "SharedKernels.h"
-#include "SimTKOpenMMRealType.h"
+#include "MethodKernel.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
@@ -20,17 +17,22 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace stiffhost {
 
+/// What accelerations depend on beside positions and parameters: the kick, the force groups and the box.
+using ImpulseDependencies = std::tuple<OpenMMStiff::ImpulseIntegrator::KickMethod, int, stiffcore::Box>;
+
 /**
- * The steps of the impulse methods in the memory of the host. See HostParticles for the
- * Backend.
+ * The steps of the impulse methods. On a device the kick is plain or projected, and the System without constraints.
  */
-template <class Backend> class ImpulseKernel : public HostKernel<Backend, SharedImpulseKernel> {
-    using Base = HostKernel<Backend, SharedImpulseKernel>;
-    using Base::backend, Base::className, Base::particles, Base::state;
+template <class Backend>
+class ImpulseKernel : public MethodKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies> {
+    using Base = MethodKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies>;
+    using Base::backend, Base::className, Base::device, Base::integrator, Base::lastStep, Base::particles, Base::state,
+            Base::thermostat;
     using typename Base::Turn;
 
 public:
@@ -38,80 +40,60 @@ public:
 
     ImpulseKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
                   OpenMM::ContextImpl& context)
-            : Base(name, platform, std::move(owned), context), blocks(backend) {
+            : Base(name, platform, std::move(owned), context, true), blocks(backend) {
     }
 
-    void initialize(OpenMM::ContextImpl&, const Integrator& integrator) override {
-        this->integrator = &integrator;
-        particles.initialize();
-        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
-        prepare(integrator);
-    }
-
-    void prepare(OpenMM::ContextImpl&) override {
-        prepare(*integrator);
-    }
-
-    std::string adoptState(OpenMM::ContextImpl&) override {
-        // execute() compares positions: there is no hidden state that others could leave behind.
-        return {};
-    }
-
-    void execute(OpenMM::ContextImpl&, const Integrator& integrator, bool stateModified) override {
-        const Turn turn(state);
-        prepare(integrator);
-        const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
-        const int numMicroSteps = chooseNumMicroSteps(integrator, 1);
-        const bool known = lastStep.isContinuedBy(state.positions(), findDependencies(integrator)) && !stateModified;
-        particles.orRestore(className, [&] {
-            if (!known)
-                computeAccelerations(integrator);
-            particles.kick(0.5 * h, accelerations);
-            particles.constrainMotion(h, tolerance, [&] { flow(h, numMicroSteps, h); });
-            state.computeVirtualSites();
-            computeAccelerations(integrator);
-            particles.kick(0.5 * h, accelerations);
-            particles.constrainVelocities(tolerance);
-            particles.requirePossibleVelocities(className, h);
-        });
-        lastStep.endsAt(state.positions(), dependencies);
-        state.advanceTime(h);
-    }
-
-    void executeLangevin(OpenMM::ContextImpl&, const OpenMMStiff::ImpulseLangevinIntegrator& integrator) override {
-        const Turn turn(state);
-        prepare(integrator);
-        const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
-        const double kT = BOLTZ * integrator.getTemperature();
-        const stiffcore::OrnsteinUhlenbeck heatBath(integrator.getFriction(), kT, h);
-        const int numMicroSteps = chooseNumMicroSteps(integrator, 2);
-        particles.orRestore(className, [&] {
-            computeAccelerations(integrator);
-            particles.kick(h, accelerations);
-            particles.constrainVelocities(tolerance);
-            particles.constrainMotion(h, tolerance, [&] {
-                flow(0.5 * h, numMicroSteps / 2, h);
-                particles.drawNoise(heatBath);
-                particles.thermalize(heatBath);
-                flow(0.5 * h, numMicroSteps / 2, h);
+    void execute(OpenMM::ContextImpl&, bool stateModified) override {
+        const ImpulseDependencies dependencies = {integrator->getKick(), integrator->getIntegrationForceGroups(),
+                                                  state.box()};
+        if (thermostat != nullptr)
+            this->takeStep(dependencies, true, [&](bool) {
+                computeAccelerations();
+                moveLangevin();
+                this->computeVirtualSites();
             });
-            state.computeVirtualSites();
-            particles.requirePossibleVelocities(className, h);
-        });
-        state.advanceTime(h);
+        else
+            this->takeStep(dependencies, stateModified, [&](bool known) {
+                if (!known) {
+                    computeAccelerations();
+                    keepAccelerations();
+                }
+                moveVerlet();
+                this->computeVirtualSites();
+                computeAccelerations();
+                kick();
+            });
     }
 
-    int computeNumMicroSteps(OpenMM::ContextImpl&, const Integrator& integrator, int numFlows) override {
-        const Turn turn(state);
-        prepare(integrator);
-        return chooseNumMicroSteps(integrator, numFlows);
+    int computeNumMicroSteps(OpenMM::ContextImpl&) override {
+        const Turn turn(*this);
+        prepare();
+        return chooseNumMicroSteps();
     }
 
     double computeKineticEnergy(OpenMM::ContextImpl&) override {
-        const Turn turn(state);
+        const Turn turn(*this);
         return particles.computeKineticEnergy();
     }
 
+protected:
+    void start() override {
+        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
+        prepare();
+    }
+    void prepare() override {
+        if (!blocks.prepare(state.getSystem(), particles.getMasses(), OpenMMStiff::TermSelection(*integrator),
+                            className))
+            return;
+        lastStep.forget();
+        frequency = unknown;
+        compiled = false;
+    }
+    std::string adopt() override {
+        prepare();
+        numMicroSteps = chooseNumMicroSteps();
+        return {};
+    }
     void forget(OpenMM::State::DataType changed) override {
         if (changed == OpenMM::State::Positions)
             frequency = unknown;
@@ -123,42 +105,47 @@ public:
 
     // The bound of the frequency decides on the number of micro-steps, so it has to be that of the run resumed.
 
-    void writeHidden(std::ostream& stream) const override {
+    void writeHidden(std::ostream& stream) override {
         writeCheckpoint(stream, frequency);
     }
     void readHidden(std::istream& stream) override {
         readCheckpoint(stream, &frequency, 1);
         lastStep.forget();
     }
-    void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode& node) const override {
+    void writeHidden(OpenMM::SerializationNode& node) override {
         node.createChildNode("FastMotion").setDoubleProperty("frequency", frequency);
     }
-    void deserializeState(OpenMM::ContextImpl&, const OpenMM::SerializationNode& node) override {
+    void readHidden(const OpenMM::SerializationNode& node) override {
         for (const OpenMM::SerializationNode& child : node.getChildren())
             if (child.getName() == "FastMotion")
                 frequency = child.getDoubleProperty("frequency");
-        lastStep.forget();
     }
 
-    // What a device asks for that takes the steps.
+    // On a device.
 
-    void stepsHaveBeenTaken(const SharedKernel::State&) override {
-        lastStep.forget();
+    bool compile() override {
+        chosenFor = getChoice();
+        if (integrator->getKick() == Integrator::Mollified || !this->hasRandomThere() ||
+            state.getSystem().getNumConstraints() > 0)
+            return false;
+        for (const stiffcore::Block& block : blocks.getBlocks())
+            if ((int) block.terms.size() > maxTermsThere)
+                return false;
+        if (!compiled)
+            device->compile(Program{thermostat != nullptr}, blocks.getBlocks(), blocks.getTerms(),
+                            particles.getMasses());
+        compiled = true;
+        return true;
     }
-    void stepHasFailed(const SharedKernel::State& before, bool) override {
-        const Turn turn(state);
-        state.changePositions() = before.positions;
-        state.changeVelocities() = before.velocities;
-        state.computeVirtualSites();
-        lastStep.forget();
-        particles.requireFiniteState(className);
+    bool isProgramCurrent() override {
+        return compiled && blocks.areUpToDate(OpenMMStiff::TermSelection(*integrator)) && getChoice() == chosenFor;
     }
-    void refuseBlock(const std::vector<int>& block, bool forces) const override {
+    void addNumbers(StepNumbers& numbers) override {
+        numbers.numMicroSteps = numMicroSteps / getNumFlows();
+    }
+    [[noreturn]] void refuseBlock(const std::vector<int>& block, bool forces) const override {
         const std::string molecule = describeMolecule(block, particles.countMobile(block));
-        forces ? refuseForces(molecule, integrator->getStepSize()) : refuseMotion(molecule, integrator->getStepSize());
-    }
-    void refuseVelocity(int particle) const override {
-        particles.refuseVelocity(particle, className, integrator->getStepSize());
+        forces ? refuseForces(molecule) : refuseMotion(molecule);
     }
 
 private:
@@ -169,21 +156,22 @@ private:
     /// More micro-steps than this, 56 periods of the fastest vibration, have to be asked for.
     static constexpr int maxChosenMicroSteps = 1000;
 
-    /** What the accelerations depend on beside positions and parameters, and what nobody announces a change of. */
-    using Dependencies = std::tuple<Integrator::KickMethod, int, stiffcore::Box>;
-    Dependencies findDependencies(const Integrator& integrator) const {
-        return {integrator.getKick(), integrator.getIntegrationForceGroups(), state.box()};
-    }
+    /// Molecules with more terms than this are left to the host.
+    static constexpr int maxTermsThere = 20;
+    using Program = ImpulseProgram;
 
-    void prepare(const Integrator& integrator) {
-        if (!blocks.prepare(state.getSystem(), particles.getMasses(), selectTerms(integrator), className))
-            return;
-        lastStep.forget();
-        frequency = unknown;
+    /** What the number of micro-steps is chosen for. */
+    std::pair<double, int> getChoice() const {
+        return {integrator->getStepSize(), integrator->getNumMicroSteps()};
     }
-
-    int chooseNumMicroSteps(const Integrator& integrator, int numFlows) {
-        const double h = integrator.getStepSize();
+    /** The number of equal parts into which a step divides the motion under the stiff terms. */
+    int getNumFlows() const {
+        return thermostat == nullptr ? 1 : 2;
+    }
+    /** The number of micro-steps in a step. */
+    int chooseNumMicroSteps() {
+        const int numFlows = getNumFlows();
+        const double h = integrator->getStepSize();
         if (frequency == unknown) {
             const stiffcore::Box box = state.box();
             double largest = 0;
@@ -196,9 +184,9 @@ private:
             frequency = largest;
         }
         const double needed = std::ceil(h * frequency / accuratePhase);
-        if (integrator.getNumMicroSteps() == 0 && !(needed <= maxChosenMicroSteps))
+        if (integrator->getNumMicroSteps() == 0 && !(needed <= maxChosenMicroSteps))
             refuseStepSize(h, needed);
-        const int number = (integrator.getNumMicroSteps() > 0 ? integrator.getNumMicroSteps() : int(needed));
+        const int number = (integrator->getNumMicroSteps() > 0 ? integrator->getNumMicroSteps() : int(needed));
         const int numInFlow = std::max(1, (number + numFlows - 1) / numFlows);
         if (h * frequency > stablePhase * numFlows * numInFlow) {
             std::stringstream message;
@@ -227,8 +215,56 @@ private:
         throw OpenMM::OpenMMException(message.str());
     }
 
+    // The phases.
+
+    /** Compute what the slow forces do to the velocities, at the Context's present positions. */
+    void computeAccelerations() {
+        if (this->isOnDevice())
+            return this->computeForces();
+        if (integrator->getKick() == Integrator::Mollified)
+            computeMollified();
+        else
+            computeAtPositions();
+    }
+    /** The step after this one begins with them. */
+    void keepAccelerations() {
+        if (this->isOnDevice())
+            device->execute(Program::Start);
+    }
+
+    void moveLangevin() {
+        if (this->isOnDevice())
+            return device->execute(Program::Move);
+        const stiffcore::OrnsteinUhlenbeck heatBath = this->makeHeatBath();
+        const double h = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
+        particles.kick(h, accelerations);
+        particles.constrainVelocities(tolerance);
+        particles.constrainMotion(h, tolerance, [&] {
+            flow(0.5 * h, numMicroSteps / 2);
+            particles.drawNoise(heatBath);
+            particles.thermalize(heatBath);
+            flow(0.5 * h, numMicroSteps / 2);
+        });
+    }
+
+    /** Half a kick, and the motion without the slow forces. */
+    void moveVerlet() {
+        if (this->isOnDevice())
+            return device->execute(Program::Move);
+        const double h = integrator->getStepSize();
+        particles.kick(0.5 * h, accelerations);
+        particles.constrainMotion(h, integrator->getConstraintTolerance(), [&] { flow(h, numMicroSteps); });
+    }
+    /** The other half of the kick. */
+    void kick() {
+        if (this->isOnDevice())
+            return device->execute(Program::Kick);
+        particles.kick(0.5 * integrator->getStepSize(), accelerations);
+        particles.constrainVelocities(integrator->getConstraintTolerance());
+    }
+
     /** The motion over a time t without the slow forces. */
-    void flow(double t, int numMicroSteps, double stepSize) {
+    void flow(double t, int numMicroSteps) {
         const stiffcore::Box box = state.box();
         particles.drift(t, blocks.getFreeParticles());
         double *x = components(state.changePositions()), *v = components(state.changeVelocities());
@@ -241,20 +277,11 @@ private:
             return areFinite(batch, work.x) & areFinite(batch, work.v);
         });
         if (!failed.empty())
-            refuseMotion(failed, stepSize);
+            refuseMotion(failed);
     }
 
-    /** Compute what the slow forces do to the velocities, at the Context's present positions. */
-    void computeAccelerations(const Integrator& integrator) {
-        dependencies = findDependencies(integrator);
-        if (integrator.getKick() == Integrator::Mollified)
-            computeMollified(integrator);
-        else
-            computeAtPositions(integrator);
-    }
-
-    void computeAtPositions(const Integrator& integrator) {
-        state.computeForces(integrator.getIntegrationForceGroups());
+    void computeAtPositions() {
+        state.computeForces(integrator->getIntegrationForceGroups());
         particles.divideByMasses(state.forces(), accelerations);
         const double *x = components(state.positions()), *F = components(state.forces());
         const stiffcore::Box box = state.box();
@@ -264,19 +291,19 @@ private:
             return scatter(projected & areFinite(batch, work.a), batch, work.a, components(accelerations));
         });
         if (!failed.empty())
-            refuseForces(failed, integrator.getStepSize());
+            refuseForces(failed);
     }
 
-    [[noreturn]] void refuseMotion(const std::string& molecule, double stepSize) const {
-        fail("the motion of " + molecule + " under its stiff terms is not finite", stepSize,
+    [[noreturn]] void refuseMotion(const std::string& molecule) const {
+        fail("the motion of " + molecule + " under its stiff terms is not finite",
              "Use a smaller step size, more micro-steps, or minimize the energy first");
     }
-    [[noreturn]] void refuseForces(const std::string& molecule, double stepSize) const {
-        fail("the forces on " + molecule + " are not finite", stepSize,
+    [[noreturn]] void refuseForces(const std::string& molecule) const {
+        fail("the forces on " + molecule + " are not finite",
              "Use a smaller step size, or minimize the energy first");
     }
 
-    void computeMollified(const Integrator& integrator) {
+    void computeMollified() {
         actual = nearest = state.positions();
         const stiffcore::Box box = state.box();
         std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
@@ -284,19 +311,18 @@ private:
         });
         if (!failed.empty()) {
             // If the positions have not been set, OpenMM says so.
-            state.computeForces(integrator.getIntegrationForceGroups());
+            state.computeForces(integrator->getIntegrationForceGroups());
             fail("the stiff coordinates of " + failed +
                          " cannot all be brought to their equilibrium"
                          " values: either the molecule is too distorted, or the values contradict each other, as they "
                          "often do"
                          " in rings and where many bonds meet",
-                 integrator.getStepSize(),
                  "Use setKick() with Projected, which needs no such values, choose fewer coordinates with"
                  " setProjectedPeriod(), use a smaller step size, or minimize the energy first");
         }
         state.changePositions() = nearest;
         state.computeVirtualSites();
-        state.computeForces(integrator.getIntegrationForceGroups());
+        state.computeForces(integrator->getIntegrationForceGroups());
         state.changePositions() = actual;
         particles.divideByMasses(state.forces(), accelerations);
         failed = blocks.forEach([&](const auto& batch, auto& work) {
@@ -308,26 +334,26 @@ private:
         const std::string notFinite = blocks.findNotFinite(state.forces());
         fail(notFinite.empty() ? failed + " is too distorted for the mollified forces"
                                : "the forces on " + notFinite + " are not finite",
-             integrator.getStepSize(), "Use a smaller step size, or minimize the energy first");
+             "Use a smaller step size, or minimize the energy first");
     }
 
-    [[noreturn]] void fail(const std::string& what, double stepSize, const std::string& remedy) const {
+    [[noreturn]] void fail(const std::string& what, const std::string& remedy) const {
         std::stringstream message;
-        message << className << ": " << what << " (step size " << stepSize << " ps). " << remedy
+        message << className << ": " << what << " (step size " << integrator->getStepSize() << " ps). " << remedy
                 << ". The positions and velocities are those before the step";
         throw OpenMMStiff::StepFailure(message.str());
     }
 
     HostStiffTerms<Backend> blocks;
-    const Integrator* integrator = nullptr;
-
     /// A bound of the angular frequency of the stiffest mode [1/ps], the hidden state.
     double frequency = unknown;
 
-    // The kick at the end of the last step, which is that at the beginning of the next unless something has changed.
+    /// Of the steps that follow; and what it was chosen for.
+    int numMicroSteps = 0;
+    std::pair<double, int> chosenFor;
+    /// Whether the device has been given the present terms.
+    bool compiled = false;
     Vectors accelerations;
-    Dependencies dependencies = {};
-    LastStep<Dependencies> lastStep;
 
     // Scratch: positions, and those with the stiff coordinates at their equilibrium values.
     Vectors actual, nearest;

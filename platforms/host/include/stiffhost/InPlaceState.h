@@ -4,6 +4,8 @@
 #include "HostState.h"
 #include "ReferenceConstraints.h"
 #include "ReferencePlatform.h"
+#include "openmm/OpenMMException.h"
+#include <string>
 #include <vector>
 
 namespace stiffhost {
@@ -16,7 +18,8 @@ class InPlaceState final : public HostState {
 public:
     explicit InPlaceState(OpenMM::ContextImpl& context)
             : HostState(context),
-              data(*static_cast<OpenMM::ReferencePlatform::PlatformData*>(context.getPlatformData())) {
+              data(*static_cast<OpenMM::ReferencePlatform::PlatformData*>(context.getPlatformData())),
+              isReference(context.getPlatform().getName() == "Reference") {
     }
     /** Of forces in single precision, up to 2e-5 in liquid water, where much larger ones cancel each other. */
     double getForceRounding() const override {
@@ -35,6 +38,10 @@ public:
         return *data.velocities;
     }
     void computeForces(int groups) override {
+        // What Reference does with other positions has no bounds: with PME it writes where it should not.
+        const int place = isReference ? findNotFinite(*data.positions) : -1;
+        if (place >= 0)
+            throw OpenMM::OpenMMException("The position of particle " + std::to_string(place) + " is not finite");
         context.calcForcesAndEnergy(true, false, groups);
     }
     const Vectors& forces() override {
@@ -52,6 +59,7 @@ public:
 
 private:
     OpenMM::ReferencePlatform::PlatformData& data;
+    const bool isReference;
 };
 
 } // namespace stiffhost

@@ -1,6 +1,7 @@
 #ifndef STIFFHOST_KERNEL_FACTORY_H_
 #define STIFFHOST_KERNEL_FACTORY_H_
 
+#include "Backend.h"
 #include "HMMKernel.h"
 #include "ImpulseKernel.h"
 #include "MassPenaltyKernel.h"
@@ -15,34 +16,33 @@
 namespace stiffhost {
 
 /**
- * Creates the kernels of all integrators.
- *
- * MakeBackend is called as makeBackend(context) and returns a unique_ptr to a Backend, see HostParticles.
+ * Creates the kernels of all integrators, with small blocks in the numbers of a type, see Backend.
  */
-template <class Backend, class MakeBackend> class KernelFactory : public OpenMM::KernelFactory {
+template <class Real> class KernelFactory : public OpenMM::KernelFactory {
 public:
-    explicit KernelFactory(MakeBackend makeBackend) : makeBackend(makeBackend) {
+    explicit KernelFactory(MakeResources makeResources) : makeResources(makeResources) {
     }
     OpenMM::KernelImpl* createKernelImpl(std::string name, const OpenMM::Platform& platform,
                                          OpenMM::ContextImpl& context) const override {
-        return createFrom<HMMKernel<Backend>, ImpulseKernel<Backend>, MassPenaltyKernel<Backend>, SpookKernel<Backend>,
-                          ZhangSkeelKernel<Backend>>(name, platform, context);
+        return createFrom<HMMKernel, ImpulseKernel, MassPenaltyKernel, SpookKernel, ZhangSkeelKernel>(name, platform,
+                                                                                                      context);
     }
 
 private:
-    template <class... Kernels>
+    template <template <class> class... Kernels>
     OpenMM::KernelImpl* createFrom(const std::string& name, const OpenMM::Platform& platform,
                                    OpenMM::ContextImpl& context) const {
         OpenMM::KernelImpl* kernel = nullptr;
-        ((name == Kernels::Name() &&
-          (kernel = new Kernels(name, platform, makeBackend(context), context)) != nullptr) ||
+        ((name == Kernels<Backend<Real>>::Name() &&
+          (kernel = new Kernels<Backend<Real>>(
+                   name, platform, std::make_unique<Backend<Real>>(makeResources(context), context), context))) ||
          ...);
         if (kernel == nullptr)
             throw OpenMM::OpenMMException("Tried to create kernel with illegal kernel name '" + name + "'");
         return kernel;
     }
 
-    const MakeBackend makeBackend;
+    const MakeResources makeResources;
 };
 
 } // namespace stiffhost

@@ -6,35 +6,51 @@
 namespace stiffhost {
 
 /**
- * Where the last step has ended: the accelerations computed there begin the next one, unless something has changed.
- * Dependencies are what they depend on beside positions and parameters, and what nobody announces a change of.
- * (PenalizedVelocities remembers other positions: velocities are tied anew between steps too, and their tie is undone
- * with a step that fails.)
+ * Where the last step has ended, here or on a device: what was computed from forces there begins the next one, unless
+ * something has changed. Dependencies are what that depends on beside positions and parameters, and what nobody announces
+ * a change of.
  */
 template <class Dependencies> class LastStep {
 public:
     /** Whether a step begins where the last one has ended. From now on that is not known, until the step has ended. */
     bool isContinuedBy(const Vectors& present, const Dependencies& dependencies) {
-        const bool continued = known && areSame(present, positions) && dependencies == this->dependencies;
-        known = false;
-        return continued;
+        return know(false) && areSame(present, positions) && dependencies == this->dependencies;
+    }
+    bool isContinuedThere(const Dependencies& dependencies) {
+        return know(true) && dependencies == this->dependencies;
     }
     /** A step has ended here: at positions that are kept, and returned. */
     const Vectors& endsAt(const Vectors& present, const Dependencies& dependencies) {
         positions = present;
-        this->dependencies = dependencies;
-        known = true;
+        end(dependencies, false);
         return positions;
     }
-    /** Something has changed. */
+    void endsThere(const Dependencies& dependencies) {
+        end(dependencies, true);
+    }
+    /** Something has changed; or something that is noticed here, but not on a device. */
     void forget() {
         known = false;
     }
+    void forgetThere() {
+        known &= !there;
+    }
 
 private:
+    bool know(bool there) {
+        const bool result = known && this->there == there;
+        known = false;
+        return result;
+    }
+    void end(const Dependencies& dependencies, bool there) {
+        this->dependencies = dependencies;
+        this->there = there;
+        known = true;
+    }
+
     Vectors positions;
     Dependencies dependencies = {};
-    bool known = false;
+    bool known = false, there = false;
 };
 
 } // namespace stiffhost

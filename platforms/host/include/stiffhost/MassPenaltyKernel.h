@@ -1,151 +1,115 @@
 #ifndef STIFFHOST_MASS_PENALTY_KERNEL_H_
 #define STIFFHOST_MASS_PENALTY_KERNEL_H_
 
-#include "HostKernel.h"
-#include "HostPairs.h"
-#include "LastStep.h"
+#include "Checkpoints.h"
+#include "MethodKernel.h"
+#include "PairBatches.h"
 #include "PenalizedVelocities.h"
-#include "SharedKernels.h"
-#include "SimTKOpenMMRealType.h"
-#include "openmm/OpenMMException.h"
-#include "openmm/serialization/SerializationNode.h"
+#include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/methods/ExtendedMass.h"
 #include "stiffcore/methods/PenaltyStep.h"
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace stiffhost {
 
+/// What accelerations depend on beside positions and parameters: the box and the force groups.
+using PenaltyDependencies = std::tuple<stiffcore::Box, int>;
+
 /**
- * The steps of the mass penalty in the memory of the host. See HostParticles for the Backend.
+ * The steps of the mass penalty.
  *
  * Between steps the auxiliary velocities are w = G(x) v and the auxiliary coordinates z = s(x), so that a step starts
  * from the positions and velocities of the Context alone.
  */
-template <class Backend> class MassPenaltyKernel : public HostKernel<Backend, SharedMassPenaltyKernel> {
-    using Base = HostKernel<Backend, SharedMassPenaltyKernel>;
-    using Base::backend, Base::className, Base::particles, Base::state;
+template <class Backend>
+class MassPenaltyKernel
+        : public MethodKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel, PenaltyDependencies> {
+    using Base = MethodKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel, PenaltyDependencies>;
+    using Base::backend, Base::className, Base::context, Base::device, Base::integrator, Base::lastStep,
+            Base::particles, Base::state, Base::thermostat;
     using typename Base::Turn;
 
 public:
-    using Integrator = OpenMMStiff::MassPenaltyIntegrator;
-
     MassPenaltyKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
                       OpenMM::ContextImpl& context)
-            : Base(name, platform, std::move(owned), context), pairs(backend, state),
-              velocities(state, pairs) {
+            : Base(name, platform, std::move(owned), context, true),
+              pairs(context.getSystem(), [this] { return getGeometry(); }), batches(backend), velocities(state, pairs) {
     }
 
-    void initialize(OpenMM::ContextImpl&, const Integrator& integrator) override {
-        const Turn turn(state);
-        this->integrator = &integrator;
-        backend.expectSteps(integrator.getStepSize());
-        particles.initialize();
-        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
-        pairs.initialize(integrator, particles.getMasses(), className);
-        velocities.initialize(particles.getMasses(), className);
-    }
-
-    void prepare(OpenMM::ContextImpl&) override {
-        pairs.requirePossible(*integrator);
-    }
-
-    std::string adoptState(OpenMM::ContextImpl&) override {
-        const Turn turn(state);
-        std::string remark;
-        if (velocities.follow(*integrator, remark))
-            lastStep.forget();
-        return remark;
+    void execute(OpenMM::ContextImpl&, bool stateModified) override {
+        const PenaltyDependencies dependencies = {state.box(), integrator->getIntegrationForceGroups()};
+        if (thermostat != nullptr)
+            this->takeStep(dependencies, true, [&](bool) {
+                computeAccelerations();
+                moveLangevin();
+                this->computeVirtualSites();
+            });
+        else
+            this->takeStep(dependencies, stateModified, [&](bool known) {
+                if (!known) {
+                    computeAccelerations();
+                    keepAccelerations();
+                }
+                moveVerlet();
+                this->computeVirtualSites();
+                computeAccelerations();
+                kick();
+            });
     }
 
     void beginCollisions(OpenMM::ContextImpl&) override {
-        const Turn turn(state);
+        const Turn turn(*this);
         velocities.beginCollisions();
     }
     void endCollisions(OpenMM::ContextImpl&) override {
-        const Turn turn(state);
+        const Turn turn(*this);
         velocities.endCollisions();
     }
 
-    void execute(OpenMM::ContextImpl&, const Integrator& integrator, bool stateModified) override {
-        const Turn turn(state);
-        const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
-        const stiffcore::Box box = state.box();
-        const std::vector<int>* free = pairs.getFreeParticles();
-        const Dependencies dependencies = {box, integrator.getIntegrationForceGroups()};
-        const bool known = lastStep.isContinuedBy(state.positions(), dependencies) && !stateModified;
-        orUndo([&] {
-            if (!known)
-                computeAccelerations();
-            particles.kick(0.5 * h, accelerations, free);
-            particles.drift(h, free);
-            move([&](const auto& batch, auto& work) {
-                gather(batch, components(accelerations), work.a);
-                return moveVerlet(batch, {h, tolerance, 0, 0, false}, box, work);
-            });
-            state.computeVirtualSites();
-            computeAccelerations();
-            particles.kick(0.5 * h, accelerations, free);
-            kickPairs(0.5 * h);
-            particles.requirePossibleVelocities(className, h);
-        });
-        lastStep.endsAt(state.positions(), dependencies);
-        velocities.areTied();
-        state.advanceTime(h);
-    }
-
-    void executeLangevin(OpenMM::ContextImpl&, const OpenMMStiff::MassPenaltyLangevinIntegrator& integrator) override {
-        const Turn turn(state);
-        const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
-        const double kT = BOLTZ * integrator.getTemperature();
-        const stiffcore::OrnsteinUhlenbeck heatBath(integrator.getFriction(), kT, h);
-        const bool metricCorrection = integrator.getMetricCorrection();
-        const stiffcore::Box box = state.box();
-        const std::vector<int>* free = pairs.getFreeParticles();
-        orUndo([&] {
-            computeAccelerations();
-            const double* noise = components(particles.drawNoise(heatBath));
-            const double* pairNoise = pairs.drawNoise(heatBath);
-            particles.kick(h, accelerations, free);
-            particles.drift(0.5 * h, free);
-            particles.thermalize(heatBath, free);
-            particles.drift(0.5 * h, free);
-            move([&](const auto& batch, auto& work) {
-                gather(batch, components(accelerations), work.a);
-                return moveLangevin(batch, {h, tolerance, kT, heatBath.decay, metricCorrection}, box, work, [&] {
-                    gather(batch, noise, work.noise);
-                    gatherTerms(batch, pairNoise, work.pairNoise);
-                });
-            });
-            state.computeVirtualSites();
-            particles.requirePossibleVelocities(className, h);
-        });
-        velocities.areTied();
-        state.advanceTime(h);
-    }
-
     std::vector<OpenMMStiff::PenalizedPair> getPairs(OpenMM::ContextImpl&) override {
-        const Turn turn(state);
+        const Turn turn(*this);
         return pairs.getNextPairs(*integrator);
     }
-
     void prepareVelocities(OpenMM::ContextImpl&, Vectors& drawn) override {
-        const Turn turn(state);
+        const Turn turn(*this);
         state.requirePositions();
         if (velocities.prepareDrawn(*integrator, drawn))
             lastStep.forget();
     }
-
     double computeKineticEnergy(OpenMM::ContextImpl&) override {
-        const Turn turn(state);
+        const Turn turn(*this);
         return velocities.computeEnergy(*integrator);
     }
 
+protected:
+    void start() override {
+        const std::vector<double>& masses = particles.getMasses();
+        backend.getResources().expectSteps(integrator->getStepSize());
+        for (Vectors* vectors : {&accelerations, &x, &v, &F})
+            vectors->assign(masses.size(), OpenMM::Vec3());
+        pairs.initialize(*integrator, className);
+        velocities.initialize(masses, className);
+    }
+    void prepare() override {
+        pairs.requirePossible(*integrator);
+    }
+    std::string adopt() override {
+        std::string remark;
+        if (velocities.follow(*integrator, remark))
+            lastStep.forget();
+        batches.follow(pairs, particles.getMasses());
+        return remark;
+    }
     void forget(OpenMM::State::DataType changed) override {
         if (changed == OpenMM::State::Velocities)
             velocities.haveBeenSet();
@@ -154,41 +118,16 @@ public:
         if (changed == OpenMM::State::Energy)
             pairs.parametersMayHaveChanged(*integrator);
     }
-
-    // What a device asks for that takes the steps.
-
-    bool arePairsCurrent(const Integrator& integrator) override {
-        return pairs.areCurrent(integrator);
+    void stepHasEnded(const Vectors&) override {
+        velocities.areTied();
     }
-    const std::vector<OpenMMStiff::PenalizedPair>& getTiedPairs() const override {
-        return pairs.getPairs();
-    }
-    void stepsHaveBeenTaken(const SharedKernel::State& after) override {
-        velocities.areTied(after.positions, after.velocities);
-        lastStep.forget();
-    }
-    void stepHasFailed(const SharedKernel::State& before, bool wasFirst) override {
-        const Turn turn(state);
-        state.changePositions() = before.positions;
-        state.changeVelocities() = before.velocities;
-        state.computeVirtualSites();
-        lastStep.forget();
-        if (wasFirst)
-            velocities.undoFollow();
-        else
-            velocities.areTied();
-        particles.requireFiniteState(className);
-    }
-    void refuseBlock(const std::vector<int>& block, bool forces) const override {
-        refuse(describeMolecule(block, particles.countMobile(block)), forces);
-    }
-    void refuseVelocity(int particle) const override {
-        particles.refuseVelocity(particle, className, integrator->getStepSize());
+    void stepHasFailed() override {
+        velocities.undoFollow();
     }
 
     // Stiffnesses that were taken from positions decide on the inertias, so they have to be those of the run resumed.
 
-    void writeHidden(std::ostream& stream) const override {
+    void writeHidden(std::ostream& stream) override {
         writeCheckpoint(stream, pairs.getStiffness());
         velocities.write(stream);
     }
@@ -199,15 +138,13 @@ public:
         velocities.read(stream);
         lastStep.forget();
     }
-    void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode& node) const override {
-        const Turn turn(state);
+    void writeHidden(OpenMM::SerializationNode& node) override {
         OpenMM::SerializationNode& child = node.createChildNode("BondedStiffness");
         for (double k : pairs.getStiffness())
             child.createChildNode("Pair").setDoubleProperty("k", k);
         velocities.write(node);
     }
-    void deserializeState(OpenMM::ContextImpl&, const OpenMM::SerializationNode& node) override {
-        const Turn turn(state);
+    void readHidden(const OpenMM::SerializationNode& node) override {
         std::vector<double> stiffness;
         bool ofThisMethod = false;
         for (const OpenMM::SerializationNode& child : node.getChildren())
@@ -218,54 +155,185 @@ public:
             }
         pairs.restoreStiffness(stiffness);
         velocities.read(node, ofThisMethod);
-        lastStep.forget();
+    }
+
+    // On a device. Molecules that are too large for it are moved by the host: their particles alone go there and back.
+
+    void beforeDeviceIsReady() override {
+        if (device == nullptr)
+            return;
+        std::vector<std::array<int, 2>> together;
+        const int numParticles = state.getSystem().getNumParticles();
+        for (int i = 0; i < integrator->getNumPairs(); i++) {
+            int particle1, particle2;
+            double inertia;
+            integrator->getPairParameters(i, particle1, particle2, inertia);
+            if (std::min(particle1, particle2) >= 0 && std::max(particle1, particle2) < numParticles)
+                together.push_back({particle1, particle2}); // others are refused later
+        }
+        device->keepTogether(together);
+    }
+    bool compile() override {
+        compiled = {pairs.getPairs(), isMetricCorrected()};
+        largeParticles.clear();
+        largePairs.clear();
+        if (!this->hasRandomThere())
+            return false;
+        Device::Blocks small, large;
+        for (const stiffcore::Block& block : pairs.getBlocks()) {
+            const bool isLarge = (int) block.terms.size() > Base::maxRowsThere;
+            (isLarge ? large : small).push_back(block);
+            if (!isLarge)
+                continue;
+            largeParticles.insert(largeParticles.end(), block.particles.begin(), block.particles.end());
+            largePairs.insert(largePairs.end(), block.terms.begin(), block.terms.end());
+        }
+        device->compile(Program{thermostat != nullptr, isMetricCorrected()}, small, large, pairs.getPairs(),
+                        particles.getMasses());
+        return true;
+    }
+    bool isProgramCurrent() override {
+        return pairs.areCurrent(*integrator) && compiled == Compiled(pairs.getPairs(), isMetricCorrected());
+    }
+    void stepsHaveBeenTaken(const Device::State& after) override {
+        velocities.areTied(after.positions, after.velocities);
+    }
+    void stepHasFailedThere(const Device::State&, bool isFirst) override {
+        if (isFirst)
+            velocities.undoFollow();
+        else
+            velocities.areTied();
+    }
+    [[noreturn]] void refuseBlock(const std::vector<int>& block, bool forces) const override {
+        refuse(describeMolecule(block, particles.countMobile(block)), forces);
     }
 
 private:
-    using Dependencies = std::tuple<stiffcore::Box, int>;
+    using Program = PenaltyProgram;
+    using Compiled = std::pair<OpenMMStiff::KeptPairs::Pairs, bool>;
+
+    OpenMMStiff::PresentGeometry getGeometry() {
+        state.requirePositions();
+        return {state.positions(), state.box(), state.getParameters()};
+    }
+    bool isMetricCorrected() const {
+        const auto* langevin = dynamic_cast<const OpenMMStiff::MassPenaltyLangevinIntegrator*>(integrator);
+        return langevin != nullptr && langevin->getMetricCorrection();
+    }
+
+    // The phases.
 
     void computeAccelerations() {
-        state.computeForces(integrator->getIntegrationForceGroups());
-        particles.divideByMasses(state.forces(), accelerations);
+        this->computeForces();
+        const bool there = this->isOnDevice();
+        if (there)
+            getLarge();
+        particles.divideByMasses(there ? F : state.forces(), accelerations, there ? &largeParticles : nullptr);
+    }
+    /** The step after this one begins with them. */
+    void keepAccelerations() {
+        if (this->isOnDevice())
+            device->execute(Program::Start);
     }
 
-    /** Execute a step. If it throws, all is as it was before follow(), and velocities are whose they were. */
-    template <class Step> void orUndo(Step&& step) {
-        try {
-            particles.orRestore(className, step);
+    void moveLangevin() {
+        const stiffcore::OrnsteinUhlenbeck heatBath = this->makeHeatBath();
+        const double h = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
+        const bool there = this->isOnDevice(), metricCorrection = isMetricCorrected();
+        if (there)
+            device->execute(Program::Move);
+        const double* noise = components(particles.drawNoise(heatBath, there ? &largeParticles : nullptr));
+        const double* pairNoise = batches.drawNoise(heatBath, there ? &largePairs : nullptr);
+        if (!there) {
+            const std::vector<int>* free = batches.getFreeParticles();
+            particles.kick(h, accelerations, free);
+            particles.drift(0.5 * h, free);
+            particles.thermalize(heatBath, free);
+            particles.drift(0.5 * h, free);
         }
-        catch (...) {
-            velocities.undoFollow();
-            throw;
-        }
-    }
-
-    /** Kick the particles of pairs. */
-    void kickPairs(double t) {
-        const double* x = components(state.positions());
-        double* v = components(state.changeVelocities());
         const stiffcore::Box box = state.box();
-        pairs.forEach([&](const auto& batch, auto& work) {
-            load(batch, x, v, box, work);
-            gather(batch, components(accelerations), work.a);
-            stiffcore::kick(batch, t, work);
-            scatter(batch, work.v, v);
+        moveBlocks(Program::Move, [&](const auto& batch, auto& work) {
+            return stiffcore::moveLangevin(
+                    batch, {h, tolerance, this->getThermalEnergy(), heatBath.decay, metricCorrection}, box, work, [&] {
+                        gather(batch, noise, work.noise);
+                        gatherTerms(batch, pairNoise, work.pairNoise);
+                    });
         });
     }
 
-    /** Load each batch, do the work, and store positions and velocities. */
-    template <class Work> void move(Work&& work) {
-        double *x = components(state.changePositions()), *v = components(state.changeVelocities());
+    /** Half a kick, and the drift. */
+    void moveVerlet() {
+        const double h = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
+        if (this->isOnDevice()) {
+            getLarge();
+            device->execute(Program::Move);
+        }
+        else {
+            particles.kick(0.5 * h, accelerations, batches.getFreeParticles());
+            particles.drift(h, batches.getFreeParticles());
+        }
         const stiffcore::Box box = state.box();
-        const std::string failed = pairs.forEach([&](const auto& batch, auto& workspace) {
-            load(batch, x, v, box, workspace);
+        moveBlocks(Program::Move, [&](const auto& batch, auto& work) {
+            return stiffcore::moveVerlet(batch, {h, tolerance, 0, 0, false}, box, work);
+        });
+    }
+    /** The other half of the kick. */
+    void kick() {
+        const double t = 0.5 * integrator->getStepSize();
+        if (this->isOnDevice())
+            device->execute(Program::Kick);
+        else
+            particles.kick(t, accelerations, batches.getFreeParticles());
+        moveBlocks(Program::Kick, [&](const auto& batch, auto& work) {
+            stiffcore::kick(batch, t, work);
+            return allLanes(batch);
+        });
+    }
+
+    /** Load each batch that is not the device's, do the work, and store positions and velocities. */
+    template <class Work> void moveBlocks(Program::Phase phase, Work&& work) {
+        const bool there = this->isOnDevice();
+        if (there && largeParticles.empty())
+            return;
+        double *positions = components(there ? x : state.changePositions()),
+               *velocities = components(there ? v : state.changeVelocities());
+        const stiffcore::Box box = state.box();
+        auto isHere = [&](const auto& batch) { return !there || batch.numRows() > Base::maxRowsThere; };
+        const std::vector<int>* failed = batches.forEachOf(isHere, [&](const auto& batch, auto& workspace) {
+            load(batch, positions, velocities, box, workspace);
+            gather(batch, components(accelerations), workspace.a);
             const auto succeeded = work(batch, workspace);
-            scatter(batch, workspace.x, x);
-            scatter(batch, workspace.v, v);
+            scatter(batch, workspace.x, positions);
+            scatter(batch, workspace.v, velocities);
             return succeeded;
         });
-        if (!failed.empty())
-            refuse(failed, findNotFinite(accelerations) >= 0);
+        if (there)
+            setLarge(phase, failed);
+        else if (failed != nullptr)
+            refuse(describeMolecule(*failed, particles.countMobile(*failed)), findNotFinite(accelerations) >= 0);
+    }
+
+    // Molecules that are too large for the device.
+
+    void getLarge() {
+        if (!largeParticles.empty())
+            device->getOutside(x, v, F);
+    }
+    /** @param failed   the particles of one that could not be moved, or null */
+    void setLarge(Program::Phase phase, const std::vector<int>* failed) {
+        device->setOutside(phase, phase == Program::Move, x, v);
+        const auto isNotFinite = [&](int i) { return !std::isfinite(accelerations[i].dot(accelerations[i])); };
+        const auto pushed = std::find_if(largeParticles.begin(), largeParticles.end(), isNotFinite);
+        const int fast = findFasterThan(stiffcore::speedOfLight, v);
+        if (pushed != largeParticles.end())
+            device->failOutside(phase, Device::ForcesFailed, *pushed);
+        else if (failed != nullptr)
+            device->failOutside(phase, Device::BlockFailed, failed->front());
+        else if (fast >= 0)
+            device->failOutside(phase, Device::VelocityFailed, fast);
+        else
+            return;
+        this->askForFailure();
     }
 
     [[noreturn]] void refuse(const std::string& molecule, bool forces) const {
@@ -279,12 +347,16 @@ private:
         throw OpenMMStiff::StepFailure(message.str());
     }
 
-    HostPairs<Backend> pairs;
-    PenalizedVelocities<HostPairs<Backend>> velocities;
-    const Integrator* integrator = nullptr;
-
+    OpenMMStiff::KeptPairs pairs;
+    PairBatches<Backend> batches;
+    PenalizedVelocities velocities;
     Vectors accelerations;
-    LastStep<Dependencies> lastStep;
+
+    /// What the device's program was compiled for.
+    Compiled compiled;
+    /// Of molecules that are too large for it: their particles and pairs; and the state of these, others' is 0.
+    std::vector<int> largeParticles, largePairs;
+    Vectors x, v, F;
 };
 
 } // namespace stiffhost

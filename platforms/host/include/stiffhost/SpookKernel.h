@@ -3,7 +3,7 @@
 
 #include "Checkpoints.h"
 #include "HostConstraints.h"
-#include "HostKernel.h"
+#include "MethodKernel.h"
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
@@ -14,63 +14,38 @@
 #include <sstream>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
 namespace stiffhost {
 
 /**
- * The steps of SPOOK in the memory of the host. See HostParticles for the Backend. There is no
- * hidden state: a step starts from the positions and velocities of the Context alone.
+ * The steps of SPOOK. There is no hidden state: a step starts from the positions and velocities of the Context alone.
  */
-template <class Backend> class SpookKernel : public HostKernel<Backend, OpenMMStiff::IntegrateSpookStepKernel> {
-    using Base = HostKernel<Backend, OpenMMStiff::IntegrateSpookStepKernel>;
-    using Base::backend, Base::className, Base::particles, Base::state;
+template <class Backend>
+class SpookKernel : public MethodKernel<Backend, OpenMMStiff::IntegrateSpookStepKernel, std::tuple<>> {
+    using Base = MethodKernel<Backend, OpenMMStiff::IntegrateSpookStepKernel, std::tuple<>>;
+    using Base::backend, Base::className, Base::integrator, Base::particles, Base::state;
     using typename Base::Turn;
 
 public:
-    using Integrator = OpenMMStiff::SpookIntegrator;
-
     SpookKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
                 OpenMM::ContextImpl& context)
-            : Base(name, platform, std::move(owned), context), constraints(backend) {
+            : Base(name, platform, std::move(owned), context, false), constraints(backend) {
     }
 
-    void initialize(OpenMM::ContextImpl&, const Integrator& integrator) override {
-        this->integrator = &integrator;
-        particles.initialize();
-        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
-        multipliers.clear();
-        prepare();
-    }
-
-    void prepare(OpenMM::ContextImpl&) override {
-        prepare();
-    }
-
-    std::string adoptState(OpenMM::ContextImpl&) override {
-        return {};
-    }
-
-    void execute(OpenMM::ContextImpl&, const Integrator&, bool) override {
-        const Turn turn(state);
-        prepare();
-        const double h = integrator->getStepSize();
-        particles.orRestore(className, [&] {
-            state.computeForces(integrator->getIntegrationForceGroups());
+    void execute(OpenMM::ContextImpl&, bool) override {
+        this->takeStep({}, true, [&](bool) {
+            this->computeForces();
             kick();
-            particles.drift(h);
-            state.computeVirtualSites();
-            particles.requirePossibleVelocities(className, h);
+            particles.drift(integrator->getStepSize());
+            this->computeVirtualSites();
         });
-        multipliers.swap(lambda);
-        for (double& multiplier : multipliers)
-            multiplier /= h;
-        state.advanceTime(h);
     }
 
     std::vector<double> computeViolations(OpenMM::ContextImpl&) override {
-        const Turn turn(state);
+        const Turn turn(*this);
         state.requirePositions();
         prepare();
         // Velocities belong to the time half a step ago.
@@ -90,7 +65,7 @@ public:
     }
 
     void prepareVelocities(OpenMM::ContextImpl&, Vectors& velocities) override {
-        const Turn turn(state);
+        const Turn turn(*this);
         prepare();
         const double h = integrator->getStepSize(), time = state.time() - 0.5 * h;
         particles.orRestore(className, [&] {
@@ -116,7 +91,7 @@ public:
      * fail. To say so is left to the step: who looks for the reason asks for the energy, maybe of one term at a time.
      */
     double computeKineticEnergy(OpenMM::ContextImpl&) override {
-        const Turn turn(state);
+        const Turn turn(*this);
         prepare();
         // The forces that are there have just been computed, but maybe for other groups, which are then to come back.
         const int groups = integrator->getIntegrationForceGroups(), present = state.getLastForceGroups();
@@ -142,12 +117,29 @@ public:
         return energy;
     }
 
+protected:
+    void start() override {
+        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
+        prepare();
+    }
+    void prepare() override {
+        constraints.prepare(state.getSystem(), *integrator, particles.getMasses(), className);
+    }
+    std::string adopt() override {
+        prepare();
+        return {};
+    }
     void forget(OpenMM::State::DataType) override {
+    }
+    void stepHasEnded(const Vectors&) override {
+        multipliers.swap(lambda);
+        for (double& multiplier : multipliers)
+            multiplier /= integrator->getStepSize();
     }
 
     // The multipliers are no state, but a run resumed shows those of the run that went on.
 
-    void writeHidden(std::ostream& stream) const override {
+    void writeHidden(std::ostream& stream) override {
         writeCheckpoint(stream, multipliers);
     }
     void readHidden(std::istream& stream) override {
@@ -162,17 +154,11 @@ public:
         }
         multipliers.swap(read);
     }
-    void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode&) const override {
-    }
-    void deserializeState(OpenMM::ContextImpl&, const OpenMM::SerializationNode&) override {
+    void readHidden(const OpenMM::SerializationNode&) override {
         multipliers.clear();
     }
 
 private:
-    void prepare() {
-        constraints.prepare(state.getSystem(), *integrator, particles.getMasses(), className);
-    }
-
     /** Work on all batches, with the constraints evaluated at the present positions and a time. */
     template <class Work> [[nodiscard]] auto evaluate(double time, Work&& work) {
         const double *x = components(state.positions()), *v = components(state.velocities());
@@ -265,7 +251,6 @@ private:
     }
 
     HostConstraints<Backend> constraints;
-    const Integrator* integrator = nullptr;
     Vectors accelerations;
     // Of the last step, empty before it; and h times those of a kick.
     std::vector<double> multipliers, lambda;

@@ -1,111 +1,78 @@
 #ifndef STIFFHOST_ZHANG_SKEEL_KERNEL_H_
 #define STIFFHOST_ZHANG_SKEEL_KERNEL_H_
 
-#include "HostKernel.h"
 #include "ImplicitAccelerations.h"
+#include "MethodKernel.h"
 #include "PropagatedPositions.h"
-#include "SharedKernels.h"
-#include "SimTKOpenMMRealType.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "stiffcore/methods/TangentSpace.h"
 #include <atomic>
-#include <sstream>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace stiffhost {
 
+/// What accelerations depend on beside positions and parameters: h, beta, Newton's tolerance, the method, the stiff
+/// and the integrated force groups, the box.
+using ZhangSkeelDependencies =
+        std::tuple<double, double, double, OpenMMStiff::ZhangSkeelIntegrator::Method, int, int, stiffcore::Box>;
+
 /**
- * The Zhang-Skeel step in the memory of the host. See HostParticles for the Backend.
+ * The steps of the Zhang-Skeel family. On a device the method is SimplifiedStiff, with harmonic stiff terms, in a System
+ * without constraints.
  */
-template <class Backend> class ZhangSkeelKernel : public HostKernel<Backend, SharedZhangSkeelKernel> {
-    using Base = HostKernel<Backend, SharedZhangSkeelKernel>;
-    using Base::backend, Base::className, Base::particles, Base::state;
+template <class Backend>
+class ZhangSkeelKernel
+        : public MethodKernel<Backend, OpenMMStiff::IntegrateZhangSkeelStepKernel, ZhangSkeelDependencies> {
+    using Base = MethodKernel<Backend, OpenMMStiff::IntegrateZhangSkeelStepKernel, ZhangSkeelDependencies>;
+    using Base::backend, Base::className, Base::device, Base::integrator, Base::lastStep, Base::particles, Base::state,
+            Base::thermostat;
     using typename Base::Turn;
 
 public:
     ZhangSkeelKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
                      OpenMM::ContextImpl& context)
-            : Base(name, platform, std::move(owned), context), accelerations(backend, state, particles) {
+            : Base(name, platform, std::move(owned), context, true), accelerations(backend, state, particles) {
     }
 
-    void initialize(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelIntegrator& integrator) override {
-        this->integrator = &integrator;
-        particles.initialize();
-        accelerations.initialize(integrator, className);
-    }
-
-    void prepare(OpenMM::ContextImpl&) override {
-        accelerations.prepare(*integrator);
-    }
-
-    std::string adoptState(OpenMM::ContextImpl&) override {
-        const Turn turn(state);
-        x.adopt(state.positions());
-        return {};
-    }
-
-    void execute(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelIntegrator& integrator,
-                 bool stateModified) override {
-        takeStep(integrator, stateModified, [] {});
-    }
-
-    void executeLangevin(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelLangevinIntegrator& integrator,
-                         bool stateModified) override {
-        takeStep(integrator, stateModified, [&] { thermalize(integrator); });
+    void execute(OpenMM::ContextImpl&, bool stateModified) override {
+        const ZhangSkeelDependencies dependencies = {integrator->getStepSize(),
+                                                     integrator->getBeta(),
+                                                     integrator->getNewtonTolerance(),
+                                                     integrator->getMethod(),
+                                                     integrator->getStiffForceGroups(),
+                                                     integrator->getIntegrationForceGroups(),
+                                                     state.box()};
+        this->takeStep(dependencies, stateModified, [&](bool known) {
+            leaveShown(known);
+            kickAndDrift();
+            kickAndThermalize();
+        });
     }
 
     double computeKineticEnergy(OpenMM::ContextImpl&) override {
-        const Turn turn(state);
+        const Turn turn(*this);
         return particles.computeKineticEnergy();
     }
-
-    void forget(OpenMM::State::DataType changed) override {
-        if (changed == OpenMM::State::Positions)
-            x.reset();
-        if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)
-            accelerations.forget();
-        if (changed == OpenMM::State::Energy)
-            accelerations.forgetParameters();
-    }
-
-    void writeHidden(std::ostream& stream) const override {
-        x.write(stream, state.positions());
-    }
-    void readHidden(std::istream& stream) override {
-        x.read(stream, state.positions());
-        adoptHiddenState();
-    }
-    void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode& node) const override {
-        const Turn turn(state);
-        x.write(node, state.positions());
-    }
-    void deserializeState(OpenMM::ContextImpl&, const OpenMM::SerializationNode& node) override {
-        const Turn turn(state);
-        x.read(node, state.positions());
-        adoptHiddenState();
-    }
-
     void getPropagatedPositions(OpenMM::ContextImpl&, Vectors& positions) override {
-        const Turn turn(state);
+        const Turn turn(*this);
         positions = x.get(state.positions());
     }
-
     int getNumNewtonIterations() const override {
         return accelerations.getNumIterations();
     }
-
-    void projectOnTangentSpace(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelIntegrator& integrator,
-                               Vectors& velocities) override {
-        const Turn turn(state);
-        accelerations.prepare(integrator);
-        projectBlocks(integrator, velocities);
+    void projectOnTangentSpace(OpenMM::ContextImpl&, Vectors& velocities) override {
+        const Turn turn(*this);
+        prepare();
+        projectBlocks(velocities);
     }
-
-    int countStiffCoordinates(OpenMM::ContextImpl&, const OpenMMStiff::ZhangSkeelIntegrator& integrator) override {
-        const Turn turn(state);
-        accelerations.prepare(integrator);
+    int countStiffCoordinates(OpenMM::ContextImpl&) override {
+        const Turn turn(*this);
+        prepare();
         const double* positions = components(x.get(state.positions()));
         const stiffcore::Box box = state.box();
         std::atomic<int> count(0);
@@ -117,97 +84,180 @@ public:
             return factored & areFinite(batch, work.x);
         });
         if (!failed.empty())
-            accelerations.refuse("the positions of " + failed + " are not finite", integrator);
+            accelerations.refuse("the positions of " + failed + " are not finite");
         return count;
     }
 
-    // What a device asks for that takes the steps.
-
-    void stepsHaveBeenTaken(const SharedKernel::State& after) override {
-        x.set(after.propagated, after.positions);
-        accelerations.forget();
+protected:
+    void start() override {
+        accelerations.initialize(*integrator, className);
+        prepare();
     }
-    void stepHasFailed(const SharedKernel::State& before, bool) override {
-        const Turn turn(state);
-        state.changePositions() = before.positions;
-        state.changeVelocities() = before.velocities;
+    void prepare() override {
+        if (accelerations.prepare()) {
+            lastStep.forget();
+            compiled = false;
+        }
+    }
+    std::string adopt() override {
+        prepare();
+        x.adopt(state.positions());
+        return {};
+    }
+    void forget(OpenMM::State::DataType changed) override {
+        if (changed == OpenMM::State::Positions)
+            x.reset();
+        if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)
+            lastStep.forget();
+        if (changed == OpenMM::State::Energy)
+            accelerations.getBlocks().forgetParameters();
+    }
+    const Vectors& getPropagated() override {
+        x.follow(state.positions());
+        return x.get(state.positions());
+    }
+    void stepHasEnded(const Vectors& propagated) override {
+        accelerations.show();
         state.computeVirtualSites();
+        x.set(propagated, state.positions());
+    }
+
+    void writeHidden(std::ostream& stream) override {
+        x.write(stream, state.positions());
+    }
+    void readHidden(std::istream& stream) override {
+        x.read(stream, state.positions());
+        adoptHidden();
+    }
+    void writeHidden(OpenMM::SerializationNode& node) override {
+        x.write(node, state.positions());
+    }
+    void readHidden(const OpenMM::SerializationNode& node) override {
+        x.read(node, state.positions());
+        adoptHidden();
+    }
+
+    // On a device.
+
+    bool compile() override {
+        HostStiffTerms<Backend>& blocks = accelerations.getBlocks();
+        const std::pair<Integrator::Method, bool> choice = getChoice();
+        compiled &= (choice == compiledFor);
+        compiledFor = choice;
+        if (choice.first != Integrator::SimplifiedStiff || !this->hasRandomThere() ||
+            state.getSystem().getNumConstraints() > 0 || !blocks.getTerms().functionTerms.empty())
+            return false;
+        for (const stiffcore::Block& block : blocks.getBlocks())
+            if (3 * block.numMobile > Base::maxRowsThere)
+                return false;
+        if (!compiled)
+            device->compile(Program{thermostat != nullptr, projectsNoise()}, blocks.getBlocks(), blocks.getTerms(),
+                            particles.getMasses());
+        compiled = true;
+        return true;
+    }
+    bool isProgramCurrent() override {
+        return compiled && accelerations.getBlocks().areUpToDate(OpenMMStiff::TermSelection(*integrator)) &&
+               getChoice() == compiledFor;
+    }
+    void handOver() override {
+        Vectors offsets;
+        this->context.getPositions(offsets); // as the device has rounded them
+        const Vectors& propagated = x.get(state.positions());
+        for (size_t i = 0; i < offsets.size(); i++)
+            offsets[i] -= propagated[i];
+        device->setOffsets(offsets);
+    }
+    void addNumbers(StepNumbers& numbers) override {
+        numbers.hessianFactor = accelerations.getFactor();
+    }
+    void stepsHaveBeenTaken(const Device::State& after) override {
+        x.set(after.propagated, after.positions);
+    }
+    void stepHasFailedThere(const Device::State& before, bool) override {
         x.set(before.propagated, state.positions());
-        accelerations.forget();
-        particles.requireFiniteState(className);
     }
-    void refuseBlock(const std::vector<int>& block, bool forces) const override {
+    [[noreturn]] void refuseBlock(const std::vector<int>& block, bool forces) const override {
         const std::string molecule = describeMolecule(block, particles.countMobile(block));
-        forces ? accelerations.refuseForces(molecule, *integrator) : accelerations.refuseMatrix(molecule, *integrator);
-    }
-    void refuseVelocity(int particle) const override {
-        particles.refuseVelocity(particle, className, integrator->getStepSize());
+        forces ? accelerations.refuseForces(molecule) : accelerations.refuseMatrix(molecule);
     }
 
 private:
     using Integrator = OpenMMStiff::ZhangSkeelIntegrator;
+    using Program = ImplicitProgram;
 
-    /** The deterministic step, and then the heat bath. */
-    template <class HeatBath> void takeStep(const Integrator& integrator, bool stateModified, HeatBath&& heatBath) {
-        const Turn turn(state);
-        x.follow(state.positions());
-        if (stateModified)
-            accelerations.forget();
-        accelerations.prepare(integrator);
-        const double h = integrator.getStepSize(), tolerance = integrator.getConstraintTolerance();
-        particles.orRestore(className, [&] {
-            state.changePositions() = x.get(state.positions());
-            accelerations.update(integrator);
-            particles.kick(0.5 * h, accelerations.get(integrator));
-            particles.constrainMotion(h, tolerance, [&] { drift(integrator); });
-            accelerations.update(integrator);
-            particles.kick(0.5 * h, accelerations.get(integrator));
-            particles.constrainVelocities(tolerance);
-            heatBath();
-            particles.requirePossibleVelocities(className, h);
-        });
-        const Vectors& propagated = accelerations.keep();
-        accelerations.show(integrator);
+    /** What the program is chosen by, beside the terms. */
+    std::pair<Integrator::Method, bool> getChoice() const {
+        return {integrator->getMethod(), projectsNoise()};
+    }
+    bool projectsNoise() const {
+        const auto* langevin = dynamic_cast<const OpenMMStiff::ZhangSkeelLangevinIntegrator*>(integrator);
+        return langevin != nullptr && !langevin->getThermalizeStiffModes();
+    }
+
+    // The phases.
+
+    /** From the positions that are shown to those that are propagated, with the accelerations there. */
+    void leaveShown(bool accelerationsKnown) {
+        if (this->isOnDevice()) {
+            if (accelerationsKnown)
+                return; // the next phase leaves them
+            device->execute(Program::Begin);
+            this->computeVirtualSites();
+            this->computeForces();
+            return device->execute(Program::Start);
+        }
+        state.changePositions() = x.get(state.positions());
+        if (accelerationsKnown)
+            return;
         state.computeVirtualSites();
-        x.set(propagated, state.positions());
-        state.advanceTime(h);
+        accelerations.compute();
+    }
+    void kickAndDrift() {
+        if (this->isOnDevice())
+            return device->execute(Program::Move);
+        const double h = integrator->getStepSize();
+        particles.kick(0.5 * h, accelerations.get());
+        particles.constrainMotion(h, integrator->getConstraintTolerance(), [&] { drift(); });
+    }
+    /** The other half of the kick, with the accelerations at the new positions, and the heat bath. */
+    void kickAndThermalize() {
+        this->computeVirtualSites();
+        if (this->isOnDevice()) {
+            this->computeForces();
+            device->execute(Program::Finish);
+            return this->computeVirtualSites();
+        }
+        accelerations.compute();
+        particles.kick(0.5 * integrator->getStepSize(), accelerations.get());
+        particles.constrainVelocities(integrator->getConstraintTolerance());
+        if (thermostat != nullptr && thermostat->getFriction() > 0)
+            thermalize();
     }
 
     /** The Ornstein-Uhlenbeck flow over one step size. */
-    void thermalize(const OpenMMStiff::ZhangSkeelLangevinIntegrator& integrator) {
-        if (integrator.getFriction() == 0)
-            return;
-        const double kT = BOLTZ * integrator.getTemperature();
-        const stiffcore::OrnsteinUhlenbeck flow(integrator.getFriction(), kT, integrator.getStepSize());
+    void thermalize() {
+        const stiffcore::OrnsteinUhlenbeck flow = this->makeHeatBath();
         Vectors& noise = particles.drawNoise(flow);
-        if (!integrator.getThermalizeStiffModes())
-            projectBlocks(integrator, noise);
+        if (projectsNoise())
+            projectBlocks(noise);
         particles.thermalize(flow);
-        particles.constrainVelocities(integrator.getConstraintTolerance());
+        particles.constrainVelocities(integrator->getConstraintTolerance());
     }
 
-    /** The saved state may be that of another System. What has no offset here shows x itself. */
-    void adoptHiddenState() {
-        const OpenMM::System& system = state.getSystem();
-        x.tie([&](int i) {
-            return (particles.getMasses()[i] == 0 && !system.isVirtualSite(i)) || particles.isConstrained(i);
-        });
-        accelerations.forget();
-    }
-
-    void drift(const Integrator& integrator) {
-        const double h = integrator.getStepSize();
-        if (integrator.getMethod() != Integrator::NewmarkOneIteration)
+    void drift() {
+        const double h = integrator->getStepSize();
+        if (integrator->getMethod() != Integrator::NewmarkOneIteration)
             return particles.drift(h);
         // The one iteration for the new positions begins at the old ones: (M + b h^2 H1(x)) dx = M (h v + h^2/2 a(x)).
-        const Vectors& filtered = accelerations.filterVelocities(integrator);
+        const Vectors& filtered = accelerations.filterVelocities();
         Vectors& positions = state.changePositions();
         for (size_t i = 0; i < filtered.size(); i++)
             if (particles.getMasses()[i] > 0)
                 positions[i] += filtered[i] * h;
     }
 
-    void projectBlocks(const Integrator& integrator, Vectors& velocities) {
+    void projectBlocks(Vectors& velocities) {
         const double* positions = components(x.get(state.positions()));
         const stiffcore::Box box = state.box();
         const std::string failed = accelerations.getBlocks().forEach([&](const auto& batch, auto& work) {
@@ -218,15 +268,24 @@ private:
         });
         if (!failed.empty())
             accelerations.refuse("the velocities of " + failed +
-                                         " cannot be projected on its tangent space: they are not finite",
-                                 integrator);
+                                 " cannot be projected on its tangent space: they are not finite");
     }
 
-    const Integrator* integrator = nullptr;
-    ImplicitAccelerations<Backend> accelerations;
+    /** The saved state may be that of another System. What has no offset here shows x itself. */
+    void adoptHidden() {
+        const OpenMM::System& system = state.getSystem();
+        x.tie([&](int i) {
+            return (particles.getMasses()[i] == 0 && !system.isVirtualSite(i)) || particles.isConstrained(i);
+        });
+        lastStep.forget();
+    }
 
+    ImplicitAccelerations<Backend> accelerations;
     // The hidden state.
     PropagatedPositions x;
+    /// Whether the device has been given the present terms, and for which choice.
+    bool compiled = false;
+    std::pair<Integrator::Method, bool> compiledFor;
 };
 
 } // namespace stiffhost

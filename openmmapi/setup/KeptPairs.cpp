@@ -1,0 +1,148 @@
+#include "KeptPairs.h"
+#include "openmmstiff/MassPenaltyIntegrator.h"
+#include "openmm/OpenMMException.h"
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using std::vector;
+
+namespace {
+
+ExplicitPair getPair(const MassPenaltyIntegrator& integrator, int index) {
+    ExplicitPair pair;
+    integrator.getPairParameters(index, pair.particle1, pair.particle2, pair.inertia);
+    return pair;
+}
+
+} // namespace
+
+KeptPairs::Settings::Settings(const MassPenaltyIntegrator& integrator)
+        : integrationGroups(integrator.getIntegrationForceGroups()), period(integrator.computePenalizedPeriod()),
+          useBondedForces(integrator.getUseBondedForces()) {
+    for (int i = 0; i < integrator.getNumPairs(); i++)
+        pairs.push_back(getPair(integrator, i));
+}
+
+bool KeptPairs::Settings::operator==(const MassPenaltyIntegrator& integrator) const {
+    if (integrationGroups != integrator.getIntegrationForceGroups() || period != integrator.computePenalizedPeriod() ||
+        useBondedForces != integrator.getUseBondedForces() || (int) pairs.size() != integrator.getNumPairs())
+        return false;
+    for (size_t i = 0; i < pairs.size(); i++)
+        if (!(pairs[i] == getPair(integrator, i)))
+            return false;
+    return true;
+}
+
+void KeptPairs::initialize(const MassPenaltyIntegrator& integrator, const std::string& className) {
+    this->className = className;
+    readParameters(integrator.getIntegrationForceGroups());
+    if (!integrator.getUseBondedForces() || !bonded->needsGeometry())
+        update(integrator);
+}
+
+bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
+    const Pairs* const next = findChange(integrator);
+    if (next != nullptr)
+        settle(*next);
+    return next != nullptr;
+}
+
+const KeptPairs::Pairs* KeptPairs::findChange(const MassPenaltyIntegrator& integrator) {
+    auto collect = [&](const MassPenaltyIntegrator& integrator) { return choose(Settings(integrator)); };
+    if (!kept.update(integrator, collect) && settledAsKept)
+        return nullptr;
+    settledAsKept = areSettled() && kept.get() == pairs;
+    return settledAsKept ? nullptr : &kept.get();
+}
+
+void KeptPairs::settle(const Pairs& next) {
+    pairs = next;
+    vector<vector<int>> particles;
+    for (const PenalizedPair& pair : pairs)
+        particles.push_back({pair.particle1, pair.particle2});
+    blocks = connect(system, particles);
+    settledAsKept = true;
+    revision++;
+}
+
+void KeptPairs::restore(const Pairs& before) {
+    forgetParameters();
+    settle(before);
+    settledAsKept = false;
+}
+
+bool KeptPairs::areCurrent(const MassPenaltyIntegrator& integrator) const {
+    return settledAsKept && areSettled() && kept.isUpToDate(integrator);
+}
+
+KeptPairs::Pairs KeptPairs::getNextPairs(const MassPenaltyIntegrator& integrator) {
+    return ask(integrator, [&] { return choose(Settings(integrator)); });
+}
+
+void KeptPairs::requirePossible(const MassPenaltyIntegrator& integrator) {
+    const Settings settings(integrator);
+    readParameters(settings.integrationGroups);
+    choosePairs(system, nullptr, settings.pairs, settings.period, className);
+}
+
+void KeptPairs::parametersMayHaveChanged(const MassPenaltyIntegrator& integrator) {
+    forgetParameters();
+    try {
+        readParameters(integrator.getIntegrationForceGroups());
+    }
+    catch (const OpenMMException&) {
+        // The next step will say so.
+    }
+}
+
+const vector<double>& KeptPairs::getStiffness() const {
+    return stiffnessKnown && bonded->needsGeometry() ? bonded->stiffness : restored;
+}
+
+void KeptPairs::restoreStiffness(const vector<double>& stiffness) {
+    forgetParameters();
+    restored = stiffness;
+    stiffnessKnown = false;
+}
+
+KeptPairs::Pairs KeptPairs::choose(const Settings& settings) {
+    readParameters(settings.integrationGroups);
+    if (settings.useBondedForces)
+        updateStiffness();
+    return choosePairs(system, settings.useBondedForces ? bonded.get() : nullptr, settings.pairs, settings.period,
+                       className);
+}
+
+void KeptPairs::forgetParameters() {
+    parametersKnown = false;
+    kept.forget();
+}
+
+void KeptPairs::readParameters(int integrationGroups) {
+    if (bonded != nullptr && parametersKnown && integrationGroups == bondedGroups)
+        return;
+    auto present = std::make_unique<BondedStiffness>(system, integrationGroups, className);
+    if (bonded == nullptr || integrationGroups != bondedGroups || !present->hasSameParameters(*bonded)) {
+        stiffnessKnown = false;
+        restored.clear();
+        bonded = std::move(present);
+    }
+    bondedGroups = integrationGroups;
+    parametersKnown = true;
+}
+
+void KeptPairs::updateStiffness() {
+    if (stiffnessKnown)
+        return;
+    if (restored.size() == bonded->pairs.size())
+        bonded->stiffness = restored;
+    else
+        bonded->compute(system, bonded->needsGeometry() ? geometry() : PresentGeometry());
+    restored.clear();
+    stiffnessKnown = true;
+}
+
+bool KeptPairs::isStiffnessKnown(const MassPenaltyIntegrator& integrator) {
+    readParameters(integrator.getIntegrationForceGroups());
+    return stiffnessKnown || !bonded->needsGeometry();
+}

@@ -1,0 +1,35 @@
+#include "KeptStiffTerms.h"
+#include "openmmstiff/ImpulseIntegrator.h"
+#include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
+#include <limits>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+
+TermSelection::TermSelection(const ZhangSkeelIntegrator& integrator)
+        : scope(findTermScope(integrator)), stiffGroups(integrator.getStiffForceGroups()),
+          integrationGroups(integrator.getIntegrationForceGroups()) {
+    needs.hessian = true;
+    needs.thirdDerivatives = (integrator.getMethod() == ZhangSkeelIntegrator::ZhangSkeel);
+    const auto* langevin = dynamic_cast<const ZhangSkeelLangevinIntegrator*>(&integrator);
+    if (langevin != nullptr && !langevin->getThermalizeStiffModes())
+        rows.period = std::numeric_limits<double>::infinity();
+}
+
+TermSelection::TermSelection(const ImpulseIntegrator& integrator)
+        : scope(TermScope::Harmonic), stiffGroups(integrator.getStiffForceGroups()),
+          integrationGroups(integrator.getIntegrationForceGroups()) {
+    rows.period = (integrator.getKick() == ImpulseIntegrator::Plain ? 0 : integrator.getProjectedPeriod());
+    rows.bends = (integrator.getKick() == ImpulseIntegrator::Mollified);
+    needs.frequency = true;
+}
+
+bool KeptStiffTerms::update(const System& system, const TermSelection& selection, const std::string& className) {
+    return kept.update(selection, [&](const TermSelection& selection) {
+        StiffTerms terms = collectStiffTerms(system, selection.scope, selection.stiffGroups,
+                                             selection.integrationGroups, className);
+        chooseRows(terms, system, selection.rows);
+        terms.needs = selection.needs;
+        return TermsInBlocks{terms, findBlocks(system, terms, className)};
+    });
+}

@@ -1,0 +1,324 @@
+#ifndef STIFFDEVICE_BLOCK_TEXT_H_
+#define STIFFDEVICE_BLOCK_TEXT_H_
+
+#include "stiffcore/methods/Elementary.h"
+#include "stiffcore/rows/Rows.h"
+#include "stiffcore/trace/Traced.h"
+#include "stiffhost/Device.h"
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace stiffcore {
+
+template <> inline Traced getRowRegularization<Traced>() {
+    return Trace::get().read("REGULARIZATION");
+}
+
+} // namespace stiffcore
+
+namespace stiffdevice {
+
+using stiffcore::Traced;
+
+/** What is kept for a particle from one kernel to others. */
+enum class Kept { Offset, OffsetBefore, Acceleration, Count };
+
+/** What is the same for all blocks, in the order of the array `uniform`: see stiffhost::StepNumbers. */
+enum class Uniform {
+    StepSize,
+    Tolerance,
+    ThermalEnergy,
+    Decay,
+    NoiseAmplitude,
+    HessianFactor,
+    NumMicroSteps,
+    /// The box vectors, a_x, b_x, b_y, c_x, c_y, c_z.
+    Box,
+    Count = Box + 6
+};
+
+/**
+ * The text of kernels that work on blocks of the same build, one a thread, in the C that OpenMM's platforms for devices
+ * have in common. What it takes from the arrays of a device and gives to them is asked for here; what it does in between
+ * is recorded (see stiffcore::Trace). All kernels have the same arguments, see getHead().
+ *
+ * Positions are taken relative to the first particle of the block, so that little of them is lost where they are in
+ * single precision. What a block begins a step with is kept, for the case that the step fails.
+ */
+class BlockText {
+public:
+    using Vector = stiffcore::Vector3<Traced>;
+    /// Devices add forces up in 64 bits, with 32 behind the point. What is infinite or not a number becomes something
+    /// near the limit of that.
+    static constexpr double maxForce = 0x40000000;
+
+    /** @param name   of the kernel */
+    explicit BlockText(const std::string& name) : name(name) {
+    }
+
+    /** The next of the numbers in which blocks differ. */
+    Traced parameter() {
+        declare("set", "int", "sets[block]");
+        return trace.read("parameters[" + std::to_string(numParameters++) + " + set]");
+    }
+    Traced uniform(Uniform which) {
+        return uniform(int(which));
+    }
+    stiffcore::BoxFor<Traced> box() {
+        stiffcore::BoxFor<Traced> box;
+        int next = int(Uniform::Box);
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j <= i; j++)
+                box.vectors[i][j] = uniform(next++);
+        return box;
+    }
+
+    /** The position of a particle relative to that of the first [nm]. */
+    Vector position(int i) {
+        if (i == 0)
+            return Vector::Zero();
+        const std::string p = declarePosition(i), origin = declarePosition(0);
+        return read([&](char axis) { return p + "." + axis + " - " + origin + "." + axis; });
+    }
+    /** Its velocity [nm/ps] and the force on it [kJ/mol/nm]. */
+    Vector velocity(int i) {
+        const std::string v = declareVelocity(i);
+        return read([&](char axis) { return v + "." + axis; });
+    }
+    /** 1/m, 0 if it never moves [1/dalton]. */
+    Traced inverseMass(int i) {
+        return trace.read(declareVelocity(i) + ".w");
+    }
+    Vector force(int i) {
+        const std::string a = particle(i);
+        const Vector F = read([&](char axis) { return "FORCE(" + a + ", " + char(axis - 'x' + '0') + ")"; });
+        for (int axis = 0; axis < 3; axis++)
+            inRange = inRange & (abs(F[axis]) < Traced(maxForce));
+        return F;
+    }
+    /** A vector that is kept for a particle from one kernel to others, and its new value. */
+    Vector kept(int i, Kept which) {
+        const std::string k = "k" + std::to_string(i) + "_" + std::to_string(int(which));
+        declare(k, "mixed4", keptPlace(i, which));
+        return read([&](char axis) { return k + "." + axis; });
+    }
+    void keep(int i, Kept which, const Vector& value) {
+        trace.add(keptPlace(i, which) + " = make_mixed4(" + list(value) + ", 0);");
+    }
+    /** The next normally distributed random number. */
+    Traced normal() {
+        const std::string r = "r" + std::to_string(numNormals / 4);
+        declare(r, "float4", "random[randomIndex + " + std::to_string(numNormals / 4) + "*count + block]");
+        return trace.read("(mixed) " + r + "." + "xyzw"[numNormals++ % 4]);
+    }
+    Vector normalVector() {
+        const Traced x = normal(), y = normal(), z = normal();
+        return Vector(x, y, z);
+    }
+
+    /** Give a particle its new position and velocity; what they were is kept for the case that the step fails. */
+    void move(int i, const Vector& position, const Vector& velocity) {
+        declarePosition(0);
+        declareVelocity(i);
+        trace.add("KEEP_STATE(" + particle(i) + ")");
+        place(i, position);
+        accelerate(i, velocity);
+    }
+    /** Give it another position, or velocity, in the same step as before. */
+    void place(int i, const Vector& position) {
+        const std::string origin = declarePosition(0);
+        std::string to;
+        for (int axis = 0; axis < 3; axis++)
+            to += ", " + origin + "." + "xyz"[axis] + " + " + position[axis].describe();
+        trace.add("STORE_POSITION(" + particle(i) + to + ")");
+    }
+    void accelerate(int i, const Vector& velocity) {
+        trace.add("velm[" + particle(i) + "] = make_mixed4(" + list(velocity) + ", " + declareVelocity(i) + ".w);");
+        requirePossible(i, velocity);
+    }
+    /** Let the step fail unless a condition holds for the block, and unless its forces are finite. */
+    void require(const Traced::Mask& condition) {
+        require(condition, "firstBlock + block", stiffhost::Device::BlockFailed);
+        require(inRange, "firstBlock + block", stiffhost::Device::ForcesFailed);
+    }
+
+    int getNumParameters() const {
+        return numParameters;
+    }
+    /** How many elements of four random numbers a block takes. */
+    int getNumRandoms() const {
+        return (numNormals + 3) / 4;
+    }
+    std::string getText() const {
+        return "KERNEL void " + name +
+               "(ARGUMENTS) {\n"
+               "    if (failure[0] != 0 && failure[0] != phase)\n"
+               "        return; // the state is that of a step that has failed before\n"
+               "    for (int block = GLOBAL_ID; block < count; block += GLOBAL_SIZE) {\n" +
+               trace.getText() + "    }\n}\n";
+    }
+
+    /** What comes before the kernels of a program. */
+    static std::string getHead() {
+        return R"(
+#if defined(USE_DOUBLE_PRECISION) || defined(USE_MIXED_PRECISION)
+#define NUMBER(x) (x)
+#define TINY 1e-200
+#define REGULARIZATION 1e-9
+#else
+#define NUMBER(x) (x##f)
+#define TINY 1e-37f
+#define REGULARIZATION 2e-6f
+#endif
+// By its bits, as an integer: compilers may be told that all numbers are finite, and know other ways to ask.
+inline DEVICE bool isFiniteNumber(mixed number) {
+#if defined(USE_DOUBLE_PRECISION) || defined(USE_MIXED_PRECISION)
+    union { double value; mm_long bits; } number_;
+    number_.value = number;
+    return (number_.bits & 0x7fffffffffffffff) < 0x7fe0000000000000;
+#else
+    union { float value; unsigned int bits; } number_;
+    number_.value = number;
+    return (number_.bits & 0x7fffffff) < 0x7f000000;
+#endif
+}
+#define SAME(a, b) (a[i].x == b[i].x && a[i].y == b[i].y && a[i].z == b[i].z)
+#define FORCE(i, axis) (NUMBER(2.3283064365386963e-10)*force[(i) + (axis)*paddedNumAtoms])
+#define ARGUMENTS int count, int firstBlock, int phase, unsigned int randomIndex, int paddedNumAtoms, \
+        GLOBAL const int* RESTRICT particles, GLOBAL const int* RESTRICT sets, \
+        GLOBAL const mixed* RESTRICT parameters, GLOBAL const mixed* RESTRICT uniform, \
+        GLOBAL const float4* RESTRICT random, GLOBAL const mm_long* RESTRICT force, GLOBAL int* RESTRICT failure, \
+        GLOBAL mixed4* RESTRICT kept, GLOBAL mixed4* RESTRICT velm, GLOBAL mixed4* RESTRICT velmBefore, \
+        GLOBAL real4* RESTRICT posq, GLOBAL real4* RESTRICT posqBefore CORRECTIONS
+#define FAIL(what) { failure[1] = what; failure[0] = phase; }
+#ifdef USE_MIXED_PRECISION
+#define CORRECTIONS , GLOBAL real4* RESTRICT posqCorrection, GLOBAL real4* RESTRICT correctionBefore
+#define POSITION(i) make_mixed4(posq[i].x + (mixed) posqCorrection[i].x, posq[i].y + (mixed) posqCorrection[i].y, \
+        posq[i].z + (mixed) posqCorrection[i].z, 0)
+#define KEEP_STATE(i) { velmBefore[i] = velm[i]; posqBefore[i] = posq[i]; correctionBefore[i] = posqCorrection[i]; }
+#define STORE_POSITION(i, X, Y, Z) { \
+        const mixed x_ = X, y_ = Y, z_ = Z; posq[i] = make_real4((real) x_, (real) y_, (real) z_, posq[i].w); \
+        posqCorrection[i] = make_real4(x_ - (real) x_, y_ - (real) y_, z_ - (real) z_, 0); }
+#else
+#define CORRECTIONS
+#define POSITION(i) posq[i]
+#define KEEP_STATE(i) { velmBefore[i] = velm[i]; posqBefore[i] = posq[i]; }
+#define STORE_POSITION(i, X, Y, Z) { posq[i] = make_real4(X, Y, Z, posq[i].w); }
+#endif
+// Positions, velocities and forces of some particles, for somebody else to work on; and what has become of them.
+#ifdef USE_MIXED_PRECISION
+#define OUTSIDE_CORRECTIONS , GLOBAL real4* RESTRICT posqCorrection, GLOBAL real4* RESTRICT correctionBefore
+#else
+#define OUTSIDE_CORRECTIONS
+#endif
+#define OUTSIDE_ARGUMENTS int count, int phase, int isFirst, int paddedNumAtoms, \
+        GLOBAL const int* RESTRICT particles, GLOBAL mixed4* RESTRICT packed, GLOBAL const mm_long* RESTRICT force, \
+        GLOBAL const int* RESTRICT failure, GLOBAL mixed4* RESTRICT velm, GLOBAL mixed4* RESTRICT velmBefore, \
+        GLOBAL real4* RESTRICT posq, GLOBAL real4* RESTRICT posqBefore OUTSIDE_CORRECTIONS
+KERNEL void packState(OUTSIDE_ARGUMENTS) {
+    for (int i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
+        const int a = particles[i];
+        const mixed4 p = POSITION(a);
+        packed[i] = make_mixed4(p.x, p.y, p.z, 0);
+        packed[count + i] = velm[a];
+        const mixed x = FORCE(a, 0), y = FORCE(a, 1), z = FORCE(a, 2);
+        packed[2*count + i] = make_mixed4(x, y, z, 0);
+    }
+}
+KERNEL void unpackState(OUTSIDE_ARGUMENTS) {
+    if (failure[0] != 0 && failure[0] != phase)
+        return; // the state is that of a step that has failed before
+    for (int i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
+        const int a = particles[i];
+        const mixed4 v = velm[a];
+        if (isFirst) {
+            KEEP_STATE(a)
+        }
+        if (v.w != 0) {
+            STORE_POSITION(a, packed[i].x, packed[i].y, packed[i].z)
+            velm[a] = make_mixed4(packed[count + i].x, packed[count + i].y, packed[count + i].z, v.w);
+        }
+    }
+}
+// Whether the state is another than one that is remembered.
+KERNEL void compareState(int numAtoms, GLOBAL int* RESTRICT changed, GLOBAL const mixed4* RESTRICT velm,
+        GLOBAL const mixed4* RESTRICT otherVelm, GLOBAL const real4* RESTRICT posq, GLOBAL const real4* RESTRICT otherPosq
+#ifdef USE_MIXED_PRECISION
+        , GLOBAL const real4* RESTRICT correction, GLOBAL const real4* RESTRICT otherCorrection
+#endif
+        ) {
+    for (int i = GLOBAL_ID; i < numAtoms; i += GLOBAL_SIZE) {
+        bool same = SAME(velm, otherVelm) && SAME(posq, otherPosq);
+#ifdef USE_MIXED_PRECISION
+        same = same && SAME(correction, otherCorrection);
+#endif
+        if (!same)
+            changed[0] = 1;
+    }
+}
+)";
+    }
+
+private:
+    Traced uniform(int index) {
+        return trace.read("uniform[" + std::to_string(index) + "]");
+    }
+    template <class Expression> Vector read(Expression&& expression) {
+        const Traced x = trace.read(expression('x')), y = trace.read(expression('y')), z = trace.read(expression('z'));
+        return Vector(x, y, z);
+    }
+    void declare(const std::string& variable, const std::string& type, const std::string& value) {
+        if (declared[variable])
+            return;
+        declared[variable] = true;
+        trace.add("const " + type + " " + variable + " = " + value + ";");
+    }
+    static std::string place(int i) {
+        return std::to_string(i) + "*count + block";
+    }
+    static std::string keptPlace(int i, Kept which) {
+        return "kept[" + place(int(Kept::Count) * i + int(which)) + "]";
+    }
+    /** The variable with the place of a particle in the arrays of the device. */
+    std::string particle(int i) {
+        const std::string a = "a" + std::to_string(i);
+        declare(a, "int", "particles[" + place(i) + "]");
+        return a;
+    }
+    std::string declarePosition(int i) {
+        const std::string p = "p" + std::to_string(i);
+        declare(p, "mixed4", "POSITION(" + particle(i) + ")");
+        return p;
+    }
+    std::string declareVelocity(int i) {
+        const std::string v = "v" + std::to_string(i);
+        declare(v, "mixed4", "velm[" + particle(i) + "]");
+        return v;
+    }
+    static std::string list(const Vector& value) {
+        return value[0].describe() + ", " + value[1].describe() + ", " + value[2].describe();
+    }
+    void requirePossible(int i, const Vector& velocity) {
+        const double most = stiffcore::speedOfLight * stiffcore::speedOfLight;
+        const Traced square = velocity.squaredNorm();
+        require(isFinite(square) & (square < Traced(most)) & inRange, particle(i), stiffhost::Device::VelocityFailed);
+    }
+    void require(const Traced::Mask& condition, const std::string& index, stiffhost::Device::FailureKind kind) {
+        if (condition.isConstant())
+            return;
+        trace.add("if (!" + condition.describe() + ")");
+        trace.add("    FAIL(4*(" + index + ") + " + std::to_string(kind) + ")");
+    }
+
+    stiffcore::Trace trace;
+    std::string name;
+    std::map<std::string, bool> declared;
+    int numParameters = 0, numNormals = 0;
+    Traced::Mask inRange = true;
+};
+
+} // namespace stiffdevice
+
+#endif /* STIFFDEVICE_BLOCK_TEXT_H_ */

@@ -1,0 +1,502 @@
+#include "ComputeDevice.h"
+#include "openmm/common/ComputeForceInfo.h"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace OpenMM;
+using namespace stiffdevice;
+using std::vector;
+
+namespace {
+
+/** For how many steps at most nobody asks whether one has failed. */
+constexpr size_t maxSteps = 100;
+/** Lengths are not known better than this on a device that has them in single precision, relative. */
+constexpr double minSingleTolerance = 1e-6;
+/** After so many steps OpenMM gives particles another order. */
+constexpr int stepsToReorder = 250;
+
+/** More than the phases of a step. */
+constexpr int maxPhases = 8;
+/** The arguments of all kernels that change, see BlockText::getHead(). */
+enum Argument { MomentArgument = 2, RandomIndex = 3, Random = 9 };
+
+/** Particles that OpenMM must not move through the box one by one. */
+class TogetherInfo : public ComputeForceInfo {
+public:
+    explicit TogetherInfo(const vector<std::array<int, 2>>& pairs) : pairs(pairs) {
+    }
+    int getNumParticleGroups() override {
+        return pairs.size();
+    }
+    void getParticlesInGroup(int index, vector<int>& particles) override {
+        particles.assign(pairs[index].begin(), pairs[index].end());
+    }
+    /** Whatever differs between molecules follows them when they change places. */
+    bool areGroupsIdentical(int, int) override {
+        return true;
+    }
+
+private:
+    const vector<std::array<int, 2>> pairs;
+};
+
+/** Vectors as the device keeps them, with a fourth number. */
+vector<Vec3> download(const ComputeArray& array, bool isDouble) {
+    vector<Vec3> vectors;
+    auto append = [&](const auto& elements) {
+        for (const auto& element : elements)
+            vectors.push_back(Vec3(element.x, element.y, element.z));
+    };
+    if (isDouble) {
+        vector<mm_double4> elements;
+        array.download(elements);
+        append(elements);
+    }
+    else {
+        vector<mm_float4> elements;
+        array.download(elements);
+        append(elements);
+    }
+    return vectors;
+}
+
+} // namespace
+
+class ComputeDevice::Listener : public ComputeContext::ReorderListener {
+public:
+    explicit Listener(ComputeDevice& device) : device(&device) {
+    }
+    void execute() override {
+        if (device != nullptr)
+            device->followOrder();
+    }
+    ComputeDevice* device;
+};
+
+ComputeDevice::ComputeDevice(ContextImpl& contextImpl, ComputeContext& context)
+        : contextImpl(contextImpl), context(context), listener(new Listener(*this)) {
+    context.addReorderListener(listener); // which belongs to the context from now on
+}
+
+ComputeDevice::~ComputeDevice() {
+    listener->device = nullptr;
+}
+
+void ComputeDevice::keepTogether(const vector<std::array<int, 2>>& pairs) {
+    context.addForce(new TogetherInfo(pairs)); // which belongs to the context from now on
+}
+
+void ComputeDevice::initialize() {
+    const ContextSelector selector(context);
+    const System& system = contextImpl.getSystem();
+    for (int i = 0; i < system.getNumParticles(); i++) {
+        mobile.push_back(system.getParticleMass(i) > 0);
+        if (system.isVirtualSite(i) && sites == nullptr)
+            sites = std::make_unique<ReferenceVirtualSites>(system);
+    }
+    uniform.initialize(context, int(Uniform::Count), getMixedSize(), "stiffUniform");
+    failure.initialize<int>(context, 2, "stiffFailure");
+    failure.upload(vector<int>{0, 0});
+    changed.initialize<int>(context, 1, "stiffChanged");
+    initialize(before);
+    initialize(remembered);
+}
+
+void ComputeDevice::initialize(Copy& copy) {
+    const int size = context.getPaddedNumAtoms();
+    copy.posq.initialize(context, size, context.getPosq().getElementSize(), "stiffPosq");
+    copy.velm.initialize(context, size, context.getVelm().getElementSize(), "stiffVelm");
+    if (context.getUseMixedPrecision())
+        copy.correction.initialize(context, size, context.getPosqCorrection().getElementSize(), "stiffCorrection");
+}
+
+void ComputeDevice::compile(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
+                            const vector<stiffcore::PenalizedPair>& pairs, const vector<double>& masses) {
+    compile(record(program, blocks, outside, pairs, masses), outside);
+}
+
+void ComputeDevice::compile(const stiffhost::ImpulseProgram& program, const Blocks& blocks,
+                            const stiffcore::StiffTerms& terms, const vector<double>& masses) {
+    compile(record(program, blocks, terms, masses), {});
+}
+
+void ComputeDevice::compile(const stiffhost::ImplicitProgram& program, const Blocks& blocks,
+                            const stiffcore::StiffTerms& terms, const vector<double>& masses) {
+    compile(record(program, blocks, terms, masses), {});
+}
+
+void ComputeDevice::compile(const Recorded& recorded, const Blocks& large) {
+    const ContextSelector selector(context);
+    groups.clear();
+    blocks.clear();
+    outside.reset();
+    const ComputeProgram program = context.compileProgram(getText(recorded));
+    for (const RecordedKind& kind : recorded) {
+        auto group = std::make_unique<Group>();
+        const int count = kind.blocks.size(), numParticles = kind.blocks[0].size();
+        group->firstBlock = blocks.size();
+        group->count = count;
+        group->particles.resize(numParticles * count);
+        for (int block = 0; block < count; block++)
+            for (int i = 0; i < numParticles; i++)
+                group->particles[i * count + block] = kind.blocks[block][i];
+        blocks.insert(blocks.end(), kind.blocks.begin(), kind.blocks.end());
+        group->placesThere.initialize<int>(context, group->particles.size(), "stiffParticles");
+        group->setsThere.initialize<int>(context, kind.sets.size(), "stiffSets");
+        group->setsThere.upload(kind.sets);
+        group->parametersThere.initialize(context, kind.parameters.size(), getMixedSize(), "stiffParameters");
+        group->parametersThere.upload(kind.parameters, true);
+        group->kept.initialize(context, int(Kept::Count) * group->particles.size(), context.getVelm().getElementSize(),
+                               "stiffKept");
+        context.clearBuffer(group->kept);
+        for (const KernelText& kernelText : kind.phases) {
+            group->numRandoms.push_back(kernelText.numRandoms * count);
+            group->kernels.push_back(nullptr);
+            if (kernelText.name.empty())
+                continue;
+            const ComputeKernel kernel = program->createKernel(kernelText.name);
+            kernel->addArg(group->count);
+            kernel->addArg(group->firstBlock);
+            kernel->addArg(); // the moment
+            kernel->addArg(); // where the random numbers begin
+            kernel->addArg(context.getPaddedNumAtoms());
+            kernel->addArg(group->placesThere);
+            kernel->addArg(group->setsThere);
+            kernel->addArg(group->parametersThere);
+            kernel->addArg(uniform);
+            kernel->addArg(before.velm); // random numbers; kernels without any take anything
+            kernel->addArg(context.getLongForceBuffer());
+            kernel->addArg(failure);
+            kernel->addArg(group->kept);
+            addStateArguments(kernel, before);
+            group->kernels.back() = kernel;
+        }
+        groups.push_back(std::move(group));
+    }
+    if (!large.empty()) {
+        outside = std::make_unique<Outside>();
+        outside->firstBlock = blocks.size();
+        for (const stiffcore::Block& block : large) {
+            outside->particles.insert(outside->particles.end(), block.particles.begin(), block.particles.end());
+            blocks.push_back(block.particles);
+        }
+        const int count = outside->particles.size();
+        outside->placesThere.initialize<int>(context, count, "stiffOutside");
+        outside->packed.initialize(context, 3 * count, context.getVelm().getElementSize(), "stiffPacked");
+        for (ComputeKernel* kernel : {&outside->pack, &outside->unpack}) {
+            *kernel = program->createKernel(kernel == &outside->pack ? "packState" : "unpackState");
+            (*kernel)->addArg(count);
+            (*kernel)->addArg(); // the phase
+            (*kernel)->addArg(); // whether a step begins
+            (*kernel)->addArg(context.getPaddedNumAtoms());
+            (*kernel)->addArg(outside->placesThere);
+            (*kernel)->addArg(outside->packed);
+            (*kernel)->addArg(context.getLongForceBuffer());
+            (*kernel)->addArg(failure);
+            addStateArguments(*kernel, before);
+        }
+    }
+    compare = program->createKernel("compareState");
+    compare->addArg(context.getNumAtoms());
+    compare->addArg(changed);
+    addStateArguments(compare, remembered);
+    followOrder();
+}
+
+/** The arguments with the present state and a copy of it, which are the last of a kernel. */
+void ComputeDevice::addStateArguments(const ComputeKernel& kernel, Copy& copy) {
+    kernel->addArg(context.getVelm());
+    kernel->addArg(copy.velm);
+    kernel->addArg(context.getPosq());
+    kernel->addArg(copy.posq);
+    if (context.getUseMixedPrecision()) {
+        kernel->addArg(context.getPosqCorrection());
+        kernel->addArg(copy.correction);
+    }
+}
+
+void ComputeDevice::followOrder() {
+    const ContextSelector selector(context);
+    // When a step has failed, its particles are known in the order that they had then.
+    if (moments.empty() || !hasFailed())
+        keepOrder(before);
+    const vector<int>& order = context.getAtomIndex();
+    const vector<mm_int4>& cells = context.getPosCellOffsets();
+    vector<int> places(order.size());
+    for (size_t place = 0; place < order.size(); place++)
+        places[order[place]] = place;
+    for (const auto& group : groups) {
+        vector<int> there;
+        for (int particle : group->particles)
+            there.push_back(places[particle]);
+        group->placesThere.upload(there);
+    }
+    if (outside != nullptr) {
+        vector<int> there;
+        for (int particle : outside->particles)
+            there.push_back(places[particle]);
+        outside->placesThere.upload(there);
+    }
+    together = true;
+    for (const vector<int>& block : blocks)
+        for (int particle : block) {
+            const mm_int4 &first = cells[places[block[0]]], &own = cells[places[particle]];
+            together &= (first.x == own.x && first.y == own.y && first.z == own.z);
+        }
+}
+
+void ComputeDevice::keepOrder(Copy& copy) const {
+    copy.order = context.getAtomIndex();
+    copy.cells = context.getPosCellOffsets();
+}
+
+void ComputeDevice::beginStep(const stiffhost::StepNumbers& numbers) {
+    setUniform(numbers);
+    if (moments.empty())
+        keepOrder(before);
+    Moment moment = {contextImpl.getTime(), contextImpl.getStepCount(), {}};
+    context.getPeriodicBoxVectors(moment.box[0], moment.box[1], moment.box[2]);
+    moments.push_back(moment);
+}
+
+void ComputeDevice::execute(int phase) {
+    const ContextSelector selector(context);
+    for (const auto& group : groups) {
+        const ComputeKernel& kernel = group->kernels[phase];
+        kernel->setArg(MomentArgument, getMoment(phase));
+        kernel->setArg(RandomIndex, 0);
+        if (group->numRandoms[phase] > 0) {
+            IntegrationUtilities& utilities = context.getIntegrationUtilities();
+            kernel->setArg(RandomIndex, utilities.prepareRandomNumbers(group->numRandoms[phase]));
+            kernel->setArg(Random, utilities.getRandom());
+        }
+        kernel->execute(group->count);
+    }
+}
+
+int ComputeDevice::getMoment(int phase) const {
+    return maxPhases * (int) moments.size() + phase;
+}
+
+void ComputeDevice::getOutside(Vectors& positions, Vectors& velocities, Vectors& forces) {
+    const ContextSelector selector(context);
+    outside->pack->setArg(1, 0);
+    outside->pack->setArg(2, 0);
+    outside->pack->execute(outside->particles.size());
+    const vector<Vec3> packed = download(outside->packed, isPrecise());
+    const size_t count = outside->particles.size();
+    for (size_t i = 0; i < count; i++) {
+        const int particle = outside->particles[i];
+        positions[particle] = packed[i];
+        velocities[particle] = packed[count + i];
+        Vec3& force = forces[particle] = packed[2 * count + i];
+        for (int axis = 0; axis < 3; axis++)
+            if (!(std::abs(force[axis]) < BlockText::maxForce))
+                force[axis] = std::numeric_limits<double>::quiet_NaN();
+    }
+}
+
+void ComputeDevice::setOutside(int phase, bool isFirst, const Vectors& positions, const Vectors& velocities) {
+    const ContextSelector selector(context);
+    const size_t count = outside->particles.size();
+    vector<double> numbers(4 * outside->packed.getSize());
+    for (size_t i = 0; i < count; i++)
+        for (int axis = 0; axis < 3; axis++) {
+            numbers[4 * i + axis] = positions[outside->particles[i]][axis];
+            numbers[4 * (count + i) + axis] = velocities[outside->particles[i]][axis];
+        }
+    upload(outside->packed, numbers);
+    outside->unpack->setArg(1, getMoment(phase));
+    outside->unpack->setArg(2, int(isFirst));
+    outside->unpack->execute(count);
+}
+
+void ComputeDevice::failOutside(int phase, FailureKind kind, int particle) {
+    const ContextSelector selector(context);
+    if (failed[0] == 0)
+        failure.download(failed);
+    if (failed[0] != 0)
+        return; // before this phase
+    auto hasParticle = [&](const vector<int>& block) {
+        return std::find(block.begin(), block.end(), particle) != block.end();
+    };
+    failed[0] = getMoment(phase);
+    failed[1] = int(kind) +
+                4 * (kind == VelocityFailed
+                             ? std::find(before.order.begin(), before.order.end(), particle) - before.order.begin()
+                             : std::find_if(blocks.begin() + outside->firstBlock, blocks.end(), hasParticle) -
+                                       blocks.begin());
+}
+
+void ComputeDevice::endStep() {
+    const ContextSelector selector(context);
+    context.reorderAtoms();
+}
+
+void ComputeDevice::setUniform(const stiffhost::StepNumbers& numbers) {
+    Vec3 box[3];
+    context.getPeriodicBoxVectors(box[0], box[1], box[2]);
+    std::array<double, int(Uniform::Count)> values;
+    values[int(Uniform::StepSize)] = numbers.stepSize;
+    values[int(Uniform::Tolerance)] =
+            isPrecise() ? numbers.tolerance : std::max(numbers.tolerance, minSingleTolerance);
+    values[int(Uniform::ThermalEnergy)] = numbers.thermalEnergy;
+    values[int(Uniform::Decay)] = numbers.decay;
+    values[int(Uniform::NoiseAmplitude)] = numbers.noiseAmplitude;
+    values[int(Uniform::HessianFactor)] = numbers.hessianFactor;
+    values[int(Uniform::NumMicroSteps)] = numbers.numMicroSteps;
+    int next = int(Uniform::Box);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j <= i; j++)
+            values[next++] = box[i][j];
+    if (values == uniformValues)
+        return;
+    const ContextSelector selector(context);
+    uniformValues = values;
+    uniform.upload(vector<double>(values.begin(), values.end()), true);
+}
+
+bool ComputeDevice::initializeRandom(int seed) {
+    const ContextSelector selector(context);
+    try {
+        context.getIntegrationUtilities().initRandomNumberGenerator(seed);
+        return true;
+    }
+    catch (const OpenMMException&) {
+        return false;
+    }
+}
+
+bool ComputeDevice::isTimeToAsk() const {
+    const bool reorders = context.getNonbondedUtilities().getUseCutoff();
+    return moments.size() >= maxSteps || (reorders && context.getStepsSinceReorder() >= stepsToReorder - 1);
+}
+
+bool ComputeDevice::hasFailed() {
+    if (moments.empty() || failed[0] != 0)
+        return failed[0] != 0;
+    const ContextSelector selector(context);
+    failure.download(failed);
+    if (failed[0] == 0)
+        moments.clear();
+    return failed[0] != 0;
+}
+
+ComputeDevice::Failure ComputeDevice::recover() {
+    const ContextSelector selector(context);
+    const Moment moment = moments[failed[0] / maxPhases - 1];
+    const int index = failed[1] / 4;
+    Failure result = {FailureKind(failed[1] % 4), {}, -1, {}};
+    if (result.kind == VelocityFailed)
+        result.particle = before.order[index];
+    else
+        result.block = blocks[index];
+    contextImpl.setPeriodicBoxVectors(moment.box[0], moment.box[1], moment.box[2]);
+    contextImpl.setTime(moment.time);
+    contextImpl.setStepCount(moment.stepCount);
+    // Particles that no kernel moves are where they were.
+    contextImpl.getPositions(result.before.positions);
+    contextImpl.getVelocities(result.before.velocities);
+    std::copy_n(moment.box, 3, before.box);
+    read(before, true, result.before);
+    result.before.propagated = propagate(result.before.positions, Kept::OffsetBefore, moment.box);
+    failed[0] = failed[1] = 0;
+    failure.upload(vector<int>{0, 0});
+    moments.clear();
+    return result;
+}
+
+void ComputeDevice::remember() {
+    const ContextSelector selector(context);
+    context.getPosq().copyTo(remembered.posq);
+    context.getVelm().copyTo(remembered.velm);
+    if (context.getUseMixedPrecision())
+        context.getPosqCorrection().copyTo(remembered.correction);
+    keepOrder(remembered);
+    context.getPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
+}
+
+bool ComputeDevice::isAsRemembered() {
+    const ContextSelector selector(context);
+    if (context.getAtomIndex() != remembered.order)
+        return false;
+    vector<int> flag = {0};
+    changed.upload(flag);
+    compare->execute(context.getNumAtoms());
+    changed.download(flag);
+    return flag[0] == 0;
+}
+
+ComputeDevice::State ComputeDevice::recall() const {
+    const ContextSelector selector(context);
+    State state;
+    state.positions.resize(mobile.size());
+    state.velocities.resize(mobile.size());
+    read(remembered, false, state);
+    state.propagated = propagate(state.positions, Kept::Offset, remembered.box);
+    return state;
+}
+
+/** Get the particles of a copy, or those of them that kernels move. */
+void ComputeDevice::read(const Copy& copy, bool movedOnly, State& state) const {
+    vector<Vec3> positions = download(copy.posq, context.getUseDoublePrecision());
+    const vector<Vec3> velocities = download(copy.velm, isPrecise());
+    if (context.getUseMixedPrecision()) {
+        const vector<Vec3> corrections = download(copy.correction, false);
+        for (size_t i = 0; i < positions.size(); i++)
+            positions[i] += corrections[i];
+    }
+    vector<char> wanted(mobile.size(), !movedOnly);
+    for (const vector<int>& block : blocks)
+        for (int particle : block)
+            wanted[particle] = true;
+    for (size_t place = 0; place < mobile.size(); place++) { // beyond them are those that fill up a group of threads
+        const int particle = copy.order[place];
+        if (!wanted[particle] || (movedOnly && !mobile[particle]))
+            continue;
+        const mm_int4& cell = copy.cells[place];
+        state.positions[particle] =
+                positions[place] - copy.box[0] * cell.x - copy.box[1] * cell.y - copy.box[2] * cell.z;
+        state.velocities[particle] = velocities[place];
+    }
+}
+
+/** The positions that a method propagates, by the offsets from them of those that the Context shows. */
+vector<Vec3> ComputeDevice::propagate(const vector<Vec3>& shown, Kept offset, const Vec3 box[3]) const {
+    vector<Vec3> propagated = shown;
+    for (const auto& group : groups) {
+        const vector<Vec3> kept = download(group->kept, isPrecise());
+        for (size_t i = 0; i < group->particles.size(); i++)
+            propagated[group->particles[i]] -= kept[placeOfKept(*group, i, offset)];
+    }
+    if (sites != nullptr)
+        sites->computePositions(contextImpl.getSystem(), propagated, box);
+    return propagated;
+}
+
+/** Give an array with the precision of velocities other numbers. */
+void ComputeDevice::upload(ComputeArray& array, const vector<double>& numbers) const {
+    if (isPrecise())
+        array.upload(numbers.data());
+    else
+        array.upload(vector<float>(numbers.begin(), numbers.end()).data());
+}
+
+void ComputeDevice::setOffsets(const vector<Vec3>& offsets) {
+    const ContextSelector selector(context);
+    for (const auto& group : groups) {
+        vector<double> numbers(4 * group->kept.getSize(), 0.0);
+        for (size_t i = 0; i < group->particles.size(); i++)
+            for (int axis = 0; axis < 3; axis++)
+                numbers[4 * placeOfKept(*group, i, Kept::Offset) + axis] = offsets[group->particles[i]][axis];
+        upload(group->kept, numbers);
+    }
+}
+
+/** Where a vector is kept for the i-th particle of a group, see BlockText::kept(). */
+size_t ComputeDevice::placeOfKept(const Group& group, size_t i, Kept which) {
+    const size_t place = i / group.count, block = i % group.count;
+    return (int(Kept::Count) * place + int(which)) * group.count + block;
+}

@@ -1,0 +1,138 @@
+#ifndef STIFFDEVICE_COMPUTE_DEVICE_H_
+#define STIFFDEVICE_COMPUTE_DEVICE_H_
+
+#include "BlockText.h"
+#include "Programs.h"
+#include "ReferenceVirtualSites.h"
+#include "openmm/Vec3.h"
+#include "openmm/common/ComputeArray.h"
+#include "openmm/common/ComputeContext.h"
+#include "openmm/common/ContextSelector.h"
+#include "openmm/internal/ContextImpl.h"
+#include "stiffhost/Device.h"
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace stiffdevice {
+
+using stiffhost::Vectors;
+
+/**
+ * A device of OpenMM's: kernels and the arrays that they work on, which follow the order that OpenMM gives to particles.
+ */
+class ComputeDevice final : public stiffhost::Device {
+public:
+    ComputeDevice(OpenMM::ContextImpl& contextImpl, OpenMM::ComputeContext& context);
+    ~ComputeDevice() override;
+
+    void keepTogether(const std::vector<std::array<int, 2>>& pairs) override;
+    void initialize() override;
+    bool initializeRandom(int seed) override;
+
+    void compile(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
+                 const std::vector<stiffcore::PenalizedPair>& pairs, const std::vector<double>& masses) override;
+    void compile(const stiffhost::ImpulseProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
+                 const std::vector<double>& masses) override;
+    void compile(const stiffhost::ImplicitProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
+                 const std::vector<double>& masses) override;
+    bool areTogether() const override {
+        return together;
+    }
+
+    void beginStep(const stiffhost::StepNumbers& numbers) override;
+    void endStep() override;
+    void execute(int phase) override;
+    void getOutside(Vectors& positions, Vectors& velocities, Vectors& forces) override;
+    void setOutside(int phase, bool isFirst, const Vectors& positions, const Vectors& velocities) override;
+    void failOutside(int phase, FailureKind kind, int particle) override;
+
+    bool isTimeToAsk() const override;
+    bool hasFailed() override;
+    Failure recover() override;
+
+    void remember() override;
+    State recall() const override;
+    bool isAsRemembered() override;
+    void setOffsets(const Vectors& offsets) override;
+
+private:
+    class Listener;
+    /** Arrays of the device at some time, in the order that particles had then. */
+    struct Copy {
+        OpenMM::ComputeArray posq, correction, velm;
+        std::vector<int> order;
+        std::vector<OpenMM::mm_int4> cells;
+        OpenMM::Vec3 box[3];
+    };
+    struct Moment {
+        double time;
+        long long stepCount;
+        OpenMM::Vec3 box[3];
+    };
+
+    /** Blocks of a kind, and the kernels that work on them. */
+    struct Group {
+        int firstBlock, count;
+        /// The particles of the blocks, by their place.
+        std::vector<int> particles;
+        /// On the device: the particles by where they are there, and what else blocks have.
+        OpenMM::ComputeArray placesThere, setsThere, parametersThere, kept;
+        /// One a phase, and how many random numbers it takes.
+        std::vector<OpenMM::ComputeKernel> kernels;
+        std::vector<int> numRandoms;
+    };
+
+    /** Particles that somebody else moves. */
+    struct Outside {
+        int firstBlock = 0;
+        std::vector<int> particles;
+        OpenMM::ComputeArray placesThere, packed;
+        OpenMM::ComputeKernel pack, unpack;
+    };
+
+    /** Compile a program, with blocks that somebody else moves. */
+    void compile(const Recorded& recorded, const Blocks& large);
+    /** Put what is the same for all blocks where kernels read it. */
+    void setUniform(const stiffhost::StepNumbers& numbers);
+    void addStateArguments(const OpenMM::ComputeKernel& kernel, Copy& copy);
+    void upload(OpenMM::ComputeArray& array, const std::vector<double>& numbers) const;
+    /** Follow the order in which the device has the particles. */
+    void followOrder();
+    void initialize(Copy& copy);
+    static size_t placeOfKept(const Group& group, size_t i, Kept which);
+    std::vector<OpenMM::Vec3> propagate(const std::vector<OpenMM::Vec3>& shown, Kept offset,
+                                        const OpenMM::Vec3 box[3]) const;
+    /** A number for a phase of the present step, as failures are told. */
+    int getMoment(int phase) const;
+    void keepOrder(Copy& copy) const;
+    void read(const Copy& copy, bool movedOnly, State& state) const;
+    bool isPrecise() const {
+        return context.getUseDoublePrecision() || context.getUseMixedPrecision();
+    }
+    int getMixedSize() const {
+        return isPrecise() ? sizeof(double) : sizeof(float);
+    }
+
+    OpenMM::ContextImpl& contextImpl;
+    OpenMM::ComputeContext& context;
+    Listener* listener;
+    std::vector<char> mobile;
+    std::unique_ptr<OpenMM::ReferenceVirtualSites> sites;
+    std::vector<std::unique_ptr<Group>> groups;
+    std::unique_ptr<Outside> outside;
+    std::vector<std::vector<int>> blocks;
+    OpenMM::ComputeArray uniform, failure, changed;
+    Copy before, remembered;
+    OpenMM::ComputeKernel compare;
+    std::array<double, int(Uniform::Count)> uniformValues = {};
+    bool together = true;
+    // Of the steps since the last time that a failure was asked for.
+    std::vector<Moment> moments;
+    int failed[2] = {0, 0};
+};
+
+} // namespace stiffdevice
+
+#endif /* STIFFDEVICE_COMPUTE_DEVICE_H_ */

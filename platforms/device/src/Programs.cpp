@@ -1,0 +1,132 @@
+#include "Programs.h"
+#include "BlockKind.h"
+#include "FreePhases.h"
+#include "ImplicitPhases.h"
+#include "ImpulsePhases.h"
+#include "PenaltyPhases.h"
+
+using namespace stiffdevice;
+using stiffcore::Block;
+using std::string;
+using std::vector;
+
+namespace {
+
+KernelText finish(const string& name, const BlockText& text) {
+    return {name, text.getText(), text.getNumRandoms()};
+}
+
+/** Record the kernel of a phase for particles without a block, with body(text). */
+template <class Body> KernelText recordFree(const string& name, Body&& body) {
+    BlockText text(name + "Free");
+    body(text);
+    return finish(name + "Free", text);
+}
+
+/**
+ * Record a program.
+ *
+ * @param phases   for blocks of a kind: called as phases(record), where record(name, body) records a kernel with
+ *                 body(text, batch, workspace)
+ * @param free     those for particles without a block
+ */
+template <template <class> class Batch, class Phases>
+Recorded recordAll(const Blocks& blocks, const Blocks& outside, const typename Batch<double>::Terms& terms,
+                   const vector<double>& masses, Phases&& phases, const vector<KernelText>& free) {
+    Recorded recorded;
+    const auto kinds = BlockKind<Batch>::sort(blocks, terms, masses);
+    for (size_t i = 0; i < kinds.size(); i++) {
+        const BlockKind<Batch>& kind = kinds[i];
+        auto record = [&](const string& name, auto&& body) {
+            BlockText text(name + std::to_string(i));
+            kind.record(text, terms, masses, body);
+            return finish(name + std::to_string(i), text);
+        };
+        RecordedKind all = {phases(record), {}, kind.getParameters(), kind.getSets()};
+        for (const Block& block : kind.getBlocks())
+            all.blocks.push_back(block.particles);
+        recorded.push_back(all);
+    }
+    vector<char> isFree;
+    for (double mass : masses)
+        isFree.push_back(mass > 0);
+    for (const Blocks* some : {&blocks, &outside})
+        for (const Block& block : *some)
+            for (int i = 0; i < block.numMobile; i++)
+                isFree[block.particles[i]] = false;
+    RecordedKind ofFree = {free, {}, {0}, {}};
+    for (size_t i = 0; i < masses.size(); i++)
+        if (isFree[i])
+            ofFree.blocks.push_back({int(i)});
+    ofFree.sets.assign(ofFree.blocks.size(), 0);
+    if (!ofFree.blocks.empty())
+        recorded.push_back(ofFree);
+    return recorded;
+}
+
+} // namespace
+
+Recorded stiffdevice::record(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
+                             const vector<stiffcore::PenalizedPair>& pairs, const vector<double>& masses) {
+    if (program.langevin)
+        return recordAll<stiffcore::PairBatch>(
+                blocks, outside, pairs, masses,
+                [&](auto&& record) {
+                    auto move = [&](BlockText& text, const auto& batch, auto& work) {
+                        recordPenaltyLangevin(text, batch, work, program.metricCorrection);
+                    };
+                    return vector<KernelText>{{}, record("moveLangevin", move)};
+                },
+                {{}, recordFree("moveLangevin", recordFreeLangevin)});
+    return recordAll<stiffcore::PairBatch>(
+            blocks, outside, pairs, masses,
+            [](auto&& record) {
+                return vector<KernelText>{record("start", recordPenaltyStart), record("move", recordPenaltyMove),
+                                          record("kick", recordPenaltyKick)};
+            },
+            {recordFree("start", recordFreeStart), recordFree("move", recordFreeMove),
+             recordFree("kick", recordFreeKick)});
+}
+
+Recorded stiffdevice::record(const stiffhost::ImpulseProgram& program, const Blocks& blocks,
+                             const stiffcore::StiffTerms& terms, const vector<double>& masses) {
+    if (program.langevin)
+        return recordAll<stiffcore::StiffBatch>(
+                blocks, {}, terms, masses,
+                [](auto&& record) {
+                    return vector<KernelText>{{}, record("moveLangevin", recordImpulseLangevin)};
+                },
+                {{}, recordFree("moveLangevin", recordFreeLangevin)});
+    return recordAll<stiffcore::StiffBatch>(
+            blocks, {}, terms, masses,
+            [](auto&& record) {
+                return vector<KernelText>{record("start", recordImpulseStart), record("move", recordImpulseMove),
+                                          record("kick", recordImpulseKick)};
+            },
+            {recordFree("start", recordFreeStart), recordFree("move", recordFreeMove),
+             recordFree("kick", recordFreeKick)});
+}
+
+Recorded stiffdevice::record(const stiffhost::ImplicitProgram& program, const Blocks& blocks,
+                             const stiffcore::StiffTerms& terms, const vector<double>& masses) {
+    auto finish = [&](BlockText& text, const auto& batch, auto& work) {
+        recordImplicitFinish(text, batch, work, program.langevin, program.projectsNoise);
+    };
+    return recordAll<stiffcore::StiffBatch>(
+            blocks, {}, terms, masses,
+            [&](auto&& record) {
+                return vector<KernelText>{record("begin", recordImplicitBegin), record("start", recordImplicitStart),
+                                          record("move", recordImplicitMove), record("finish", finish)};
+            },
+            {recordFree("begin", recordFreeImplicitBegin), recordFree("start", recordFreeImplicitStart),
+             recordFree("move", recordFreeImplicitMove),
+             recordFree("finish", [&](BlockText& text) { recordFreeImplicitFinish(text, program.langevin); })});
+}
+
+string stiffdevice::getText(const Recorded& recorded) {
+    string text = BlockText::getHead();
+    for (const RecordedKind& kind : recorded)
+        for (const KernelText& kernel : kind.phases)
+            text += kernel.text;
+    return text;
+}

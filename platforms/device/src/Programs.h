@@ -1,0 +1,46 @@
+#ifndef STIFFDEVICE_PROGRAMS_H_
+#define STIFFDEVICE_PROGRAMS_H_
+
+#include "stiffcore/model/Block.h"
+#include "stiffcore/model/PenalizedPair.h"
+#include "stiffcore/model/StiffTerms.h"
+#include "stiffhost/Device.h"
+#include <string>
+#include <vector>
+
+namespace stiffdevice {
+
+/** The text of a kernel, and how many elements of four random numbers each of its threads takes. */
+struct KernelText {
+    std::string name, text;
+    int numRandoms = 0;
+};
+
+/** Blocks of the same build, or particles without a block, with the kernels that work on them, one a phase. */
+struct RecordedKind {
+    /// Those of phases that a program does not have are empty.
+    std::vector<KernelText> phases;
+    std::vector<std::vector<int>> blocks;
+    /// The sets of parameters, one after the other, and where in them that of each block begins.
+    std::vector<double> parameters;
+    std::vector<int> sets;
+};
+
+using Blocks = stiffhost::Device::Blocks;
+using Recorded = std::vector<RecordedKind>;
+
+// Record a program, see stiffhost::Device::compile().
+
+Recorded record(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
+                const std::vector<stiffcore::PenalizedPair>& pairs, const std::vector<double>& masses);
+Recorded record(const stiffhost::ImpulseProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
+                const std::vector<double>& masses);
+Recorded record(const stiffhost::ImplicitProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
+                const std::vector<double>& masses);
+
+/** All that the compiler of a device gets to see of it. */
+std::string getText(const Recorded& recorded);
+
+} // namespace stiffdevice
+
+#endif /* STIFFDEVICE_PROGRAMS_H_ */

@@ -1,0 +1,52 @@
+#ifndef STIFFHOST_PAIR_BATCHES_H_
+#define STIFFHOST_PAIR_BATCHES_H_
+
+#include "HostBatches.h"
+#include "setup/KeptPairs.h"
+#include "stiffcore/methods/Elementary.h"
+#include "stiffcore/pairs/PairBatch.h"
+#include <cmath>
+#include <vector>
+
+namespace stiffhost {
+
+/**
+ * The penalized and constrained pairs of a Context in batches.
+ */
+template <class Backend> class PairBatches : public HostBatches<Backend, stiffcore::PairBatch> {
+public:
+    using HostBatches<Backend, stiffcore::PairBatch>::HostBatches;
+
+    /** Take the pairs that are settled. */
+    void follow(const OpenMMStiff::KeptPairs& kept, const std::vector<double>& masses) {
+        if (kept.getRevision() == revision)
+            return;
+        revision = kept.getRevision();
+        this->arrange(kept.getBlocks(), kept.getPairs(), masses);
+        inertias.clear();
+        for (const auto& pair : kept.getPairs())
+            inertias.push_back(pair.inertia);
+        noise.resize(inertias.size());
+    }
+
+    /** Draw the noise of the auxiliary velocities w, for all pairs or those of a list. */
+    const double* drawNoise(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<int>* which = nullptr) {
+        Backend& backend = this->backend;
+        backend.forEachPart(which == nullptr ? inertias.size() : which->size(), [&](int begin, int end, int part) {
+            for (int i = begin; i < end; i++) {
+                const int p = (which == nullptr ? i : (*which)[i]);
+                const double scale = flow.amplitude / std::sqrt(inertias[p]);
+                noise[p] = (scale > 0 ? scale * backend.gaussian(part) : 0);
+            }
+        });
+        return noise.data();
+    }
+
+private:
+    int revision = 0;
+    std::vector<double> inertias, noise;
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_PAIR_BATCHES_H_ */
