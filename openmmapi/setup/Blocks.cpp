@@ -1,9 +1,9 @@
 #include "Blocks.h"
 #include "openmm/Force.h"
 #include "openmm/OpenMMException.h"
+#include "openmmstiff/internal/Message.h"
 #include <algorithm>
 #include <numeric>
-#include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -26,12 +26,11 @@ void refuseVirtualSite(const System& system, const vector<int>& particles, int f
                        const string& className) {
     for (int particle : particles)
         if (system.isVirtualSite(particle)) {
-            std::stringstream message;
-            message << className << ": term " << index << " of the stiff force '" << system.getForce(force).getName()
-                    << "' acts on particle " << particle
-                    << ", a virtual site, for which there is no Hessian. Define the term between the particles that"
-                    << " the site depends on, or use the method SimplifiedStiff or Newmark, for which it is slow";
-            throw OpenMMException(message.str());
+            throw OpenMMException(message(
+                    className, ": term ", index, " of the stiff force '", system.getForce(force).getName(),
+                    "' acts on particle ", particle,
+                    ", a virtual site, for which there is no Hessian. Define the term between the particles that",
+                    " the site depends on, or use the method SimplifiedStiff or Newmark, for which it is slow"));
         }
 }
 
@@ -43,12 +42,11 @@ void refuseConstraints(const System& system, const vector<int>& blockOf, const s
         if (blockOf[particle1] < 0 && blockOf[particle2] < 0)
             continue;
         const int inBlock = (blockOf[particle1] >= 0 ? particle1 : particle2);
-        std::stringstream message;
-        message << className << ": constraint " << i << " of the System, between particles " << particle1 << " and "
-                << particle2 << ", acts on particle " << inBlock << ", which has stiff terms too."
-                << " Remove the constraints of this molecule: create the System with constraints=None and"
-                << " rigidWater=False";
-        throw OpenMMException(message.str());
+        throw OpenMMException(
+                message(className, ": constraint ", i, " of the System, between particles ", particle1, " and ",
+                        particle2, ", acts on particle ", inBlock, ", which has stiff terms too.",
+                        " Remove the constraints of this molecule: create the System with constraints=None and",
+                        " rigidWater=False"));
     }
 }
 

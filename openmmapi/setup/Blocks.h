@@ -1,7 +1,7 @@
 #ifndef OPENMM_STIFF_SETUP_BLOCKS_H_
 #define OPENMM_STIFF_SETUP_BLOCKS_H_
 
-#include "StiffTerms.h"
+#include "CollectTerms.h"
 #include "stiffcore/model/Block.h"
 #include <string>
 #include <vector>

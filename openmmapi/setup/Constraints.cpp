@@ -1,10 +1,10 @@
 #include "Constraints.h"
 #include "expressions/Expressions.h"
 #include "openmm/OpenMMException.h"
+#include "openmmstiff/internal/Message.h"
 #include <algorithm>
 #include <exception>
 #include <map>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -30,11 +30,10 @@ public:
         const int number = system.getNumConstraints();
         for (int index : integrator.getSystemConstraintsWithParameters())
             if (index >= number) {
-                std::stringstream message;
-                message << className << ": parameters have been set for constraint " << index
-                        << " of the System, which has only " << number
-                        << ". Take them back with setSystemConstraintParameters(" << index << ", 0, 0)";
-                throw OpenMMException(message.str());
+                throw OpenMMException(message(className, ": parameters have been set for constraint ", index,
+                                              " of the System, which has only ", number,
+                                              ". Take them back with setSystemConstraintParameters(", index,
+                                              ", 0, 0)"));
             }
         const ConstraintSet ofSystem = collectSystemConstraints(system);
         for (int i = 0; i < number; i++) {

@@ -26,7 +26,7 @@ TermSelection::TermSelection(const ImpulseIntegrator& integrator)
 
 bool KeptStiffTerms::update(const System& system, const TermSelection& selection, const std::string& className) {
     return kept.update(selection, [&](const TermSelection& selection) {
-        StiffTerms terms = collectStiffTerms(system, selection.scope, selection.stiffGroups,
+        StiffTerms terms = collectTerms(system, selection.scope, selection.stiffGroups,
                                              selection.integrationGroups, className);
         chooseRows(terms, system, selection.rows);
         terms.needs = selection.needs;

@@ -3,7 +3,7 @@
 
 #include "Blocks.h"
 #include "Kept.h"
-#include "StiffTerms.h"
+#include "CollectTerms.h"
 #include "openmm/System.h"
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace OpenMMStiff {
 class ImpulseIntegrator;
 class ZhangSkeelIntegrator;
 
-/** Which terms an integrator asks for, see collectStiffTerms() and chooseRows(), and what of them. */
+/** Which terms an integrator asks for, see collectTerms() and chooseRows(), and what of them. */
 struct OPENMM_EXPORT_STIFF TermSelection {
     TermScope scope = {};
     int stiffGroups = 0, integrationGroups = 0;

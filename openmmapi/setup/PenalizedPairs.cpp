@@ -1,15 +1,15 @@
 #include "PenalizedPairs.h"
 #include "FunctionTerms.h"
 #include "Masses.h"
-#include "StiffTerms.h"
+#include "CollectTerms.h"
 #include "openmm/CustomAngleForce.h"
 #include "openmm/CustomBondForce.h"
 #include "openmm/OpenMMException.h"
 #include "stiffcore/terms/FunctionCopy.h"
+#include "openmmstiff/internal/Message.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -65,7 +65,7 @@ Vector3<double> PresentGeometry::displacement(int from, int to, bool periodic) c
 }
 
 BondedStiffness::BondedStiffness(const System& system, int integrationGroups, const string& className) {
-    const StiffTerms harmonic = collectStiffTerms(system, TermScope::HarmonicForces, 0, integrationGroups, className);
+    const StiffTerms harmonic = collectTerms(system, TermScope::HarmonicForces, 0, integrationGroups, className);
     for (const HarmonicTerm& term : harmonic.harmonics) {
         const StiffCoordinate& s = harmonic.coordinates[term.coordinate];
         const bool bond = (s.kind == StiffCoordinate::Kind::Distance);
@@ -206,10 +206,9 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
     for (size_t p = 0; p < explicitPairs.size(); p++) {
         const ExplicitPair& pair = explicitPairs[p];
         auto refuse = [&](const string& why) {
-            std::stringstream message;
-            message << className << ": pair " << p << ", between particles " << pair.particle1 << " and "
-                    << pair.particle2 << ", " << why << ". Change it with setPairParameters(), or leave it out";
-            throw OpenMMException(message.str());
+            throw OpenMMException(message(className, ": pair ", p, ", between particles ", pair.particle1, " and ",
+                                          pair.particle2, ", ", why,
+                                          ". Change it with setPairParameters(), or leave it out"));
         };
         for (int particle : {pair.particle1, pair.particle2}) {
             if (particle < 0 || particle >= system.getNumParticles())

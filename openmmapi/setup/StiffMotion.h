@@ -2,7 +2,7 @@
 #define OPENMM_STIFF_SETUP_STIFF_MOTION_H_
 
 #include "PenalizedPairs.h"
-#include "StiffTerms.h"
+#include "CollectTerms.h"
 #include "openmm/System.h"
 #include <map>
 #include <set>

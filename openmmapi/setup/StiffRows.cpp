@@ -1,5 +1,5 @@
 #include "Masses.h"
-#include "StiffTerms.h"
+#include "CollectTerms.h"
 #include <cmath>
 #include <map>
 #include <utility>

@@ -1,7 +1,8 @@
 #include "openmmstiff/ConstraintPenalties.h"
 #include "openmmstiff/internal/Checks.h"
+#include "openmmstiff/internal/Message.h"
 #include "setup/Masses.h"
-#include "setup/StiffTerms.h"
+#include "setup/CollectTerms.h"
 #include "openmm/CustomBondForce.h"
 #include "openmm/HarmonicBondForce.h"
 #include "openmm/OpenMMException.h"
@@ -91,11 +92,10 @@ void ConstraintPenalties::requirePenalties(const System& system) const {
     for (int i = 0; i < system.getNumForces(); i++)
         if (isIn(system.getForce(i)))
             return;
-    std::stringstream message;
-    message << "ConstraintPenalties: the Context belongs to another System, with " << system.getNumParticles()
-            << " particles, or the penalties have been changed: it has no Force with these " << getNumConstraints()
-            << " springs. Give a Context of the System whose constraints were replaced";
-    throw OpenMMException(message.str());
+    throw OpenMMException(
+            message("ConstraintPenalties: the Context belongs to another System, with ", system.getNumParticles(),
+                    " particles, or the penalties have been changed: it has no Force with these ", getNumConstraints(),
+                    " springs. Give a Context of the System whose constraints were replaced"));
 }
 
 vector<double> ConstraintPenalties::computeViolations(const Context& context) const {

@@ -1,9 +1,9 @@
 #include "openmmstiff/HMMIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/Message.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include <cmath>
-#include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -15,10 +15,8 @@ void requireEven(const char* what, int number, int least) {
     const int most = 10000; // so that their product, the micro-steps in a window, is a number still
     if (number >= least && number <= most && number % 2 == 0)
         return;
-    std::stringstream message;
-    message << "HMMIntegrator: the number of " << what << " must be even, at least " << least << " and at most " << most
-            << ", not " << number;
-    throw OpenMMException(message.str());
+    throw OpenMMException(message("HMMIntegrator: the number of ", what, " must be even, at least ", least,
+                                  " and at most ", most, ", not ", number));
 }
 } // namespace
 
@@ -30,28 +28,25 @@ HMMIntegrator::HMMIntegrator(double macroStepSize, double frequency)
 
 void HMMIntegrator::setFrequency(double frequency) {
     if (!(frequency > 0) || std::isinf(frequency)) {
-        std::stringstream message;
-        message << "HMMIntegrator: the angular frequency of the vibration must be a positive number, not " << frequency
-                << "/ps";
-        throw OpenMMException(message.str());
+        throw OpenMMException(
+                message("HMMIntegrator: the angular frequency of the vibration must be a positive number, not ",
+                        frequency, "/ps"));
     }
     this->frequency = frequency;
 }
 
 void HMMIntegrator::setFilter(Filter filter) {
     if (filter != Bump && filter != HalfBump && filter != Simple) {
-        std::stringstream message;
-        message << "HMMIntegrator: there is no filter number " << int(filter) << "; give Bump, HalfBump or Simple";
-        throw OpenMMException(message.str());
+        throw OpenMMException(
+                message("HMMIntegrator: there is no filter number ", int(filter), "; give Bump, HalfBump or Simple"));
     }
     this->filter = filter;
 }
 
 void HMMIntegrator::setMacroMethod(MacroMethod method) {
     if (method != SHAKE && method != RATTLE) {
-        std::stringstream message;
-        message << "HMMIntegrator: there is no macro method number " << int(method) << "; give SHAKE or RATTLE";
-        throw OpenMMException(message.str());
+        throw OpenMMException(
+                message("HMMIntegrator: there is no macro method number ", int(method), "; give SHAKE or RATTLE"));
     }
     macroMethod = method;
 }

@@ -1,9 +1,9 @@
 #include "openmmstiff/ImpulseIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/Message.h"
 #include "setup/StiffMotion.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
-#include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -14,30 +14,24 @@ ImpulseIntegrator::ImpulseIntegrator(double stepSize)
 
 void ImpulseIntegrator::setKick(KickMethod kick) {
     if (kick != Plain && kick != Mollified && kick != Projected) {
-        std::stringstream message;
-        message << getClassName() << ": there is no kick number " << int(kick)
-                << "; choose Projected, Mollified or Plain";
-        throw OpenMMException(message.str());
+        throw OpenMMException(message(getClassName(), ": there is no kick number ", int(kick),
+                                      "; choose Projected, Mollified or Plain"));
     }
     this->kick = kick;
 }
 
 void ImpulseIntegrator::setProjectedPeriod(double period) {
     if (!(period >= 0)) {
-        std::stringstream message;
-        message << getClassName() << ": the projected period must be a non-negative number, not " << period
-                << " ps; infinity projects all stiff coordinates, 0 none";
-        throw OpenMMException(message.str());
+        throw OpenMMException(message(getClassName(), ": the projected period must be a non-negative number, not ",
+                                      period, " ps; infinity projects all stiff coordinates, 0 none"));
     }
     projectedPeriod = period;
 }
 
 void ImpulseIntegrator::setNumMicroSteps(int number) {
     if (number < 0) {
-        std::stringstream message;
-        message << getClassName() << ": the number of micro-steps must not be negative, but is " << number
-                << "; pass 0 to have it chosen";
-        throw OpenMMException(message.str());
+        throw OpenMMException(message(getClassName(), ": the number of micro-steps must not be negative, but is ",
+                                      number, "; pass 0 to have it chosen"));
     }
     numMicroSteps = number;
 }
@@ -50,7 +44,7 @@ int ImpulseIntegrator::computeNumMicroSteps() {
 std::unique_ptr<StiffMotion> ImpulseIntegrator::findStiffMotion() {
     auto motion = std::make_unique<StiffMotion>(context->getSystem(), "stiff terms",
                                                 "Choose the forces that are stiff with setStiffForceGroups()");
-    motion->addStiffTerms(collectStiffTerms(context->getSystem(), TermScope::Harmonic, getStiffForceGroups(),
+    motion->addStiffTerms(collectTerms(context->getSystem(), TermScope::Harmonic, getStiffForceGroups(),
                                             getIntegrationForceGroups(), getClassName()));
     return motion;
 }

@@ -1,7 +1,7 @@
 #include "openmmstiff/LangevinThermostat.h"
+#include "openmmstiff/internal/Message.h"
 #include "openmm/OpenMMException.h"
 #include <cmath>
-#include <sstream>
 
 using namespace OpenMMStiff;
 
@@ -9,9 +9,7 @@ namespace {
 /** Written so that NaN is refused too. */
 double requireNonNegative(double value, const char* what, const char* unit) {
     if (!(value >= 0) || std::isinf(value)) {
-        std::stringstream message;
-        message << what << " must be a non-negative number, not " << value << " " << unit;
-        throw OpenMM::OpenMMException(message.str());
+        throw OpenMM::OpenMMException(message(what, " must be a non-negative number, not ", value, " ", unit));
     }
     return value;
 }

@@ -1,11 +1,11 @@
 #include "openmmstiff/MassPenaltyIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Checks.h"
+#include "openmmstiff/internal/Message.h"
 #include "setup/StiffMotion.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include <cmath>
-#include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -14,10 +14,8 @@ using std::vector;
 namespace {
 void requireInertia(double inertia, const char* className) {
     if (!(inertia >= 0) || std::isinf(inertia)) {
-        std::stringstream message;
-        message << className << ": the inertia of a pair must be a non-negative number, not " << inertia
-                << " dalton. To hold a distance fixed, add a constraint to the System";
-        throw OpenMMException(message.str());
+        throw OpenMMException(message(className, ": the inertia of a pair must be a non-negative number, not ", inertia,
+                                      " dalton. To hold a distance fixed, add a constraint to the System"));
     }
 }
 } // namespace
@@ -28,10 +26,8 @@ MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
 
 void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
     if (!(period >= 0) || std::isinf(period)) {
-        std::stringstream message;
-        message << getClassName() << ": the penalized period must be a non-negative number, not " << period
-                << " ps; 0 makes it 16 steps";
-        throw OpenMMException(message.str());
+        throw OpenMMException(message(getClassName(), ": the penalized period must be a non-negative number, not ",
+                                      period, " ps; 0 makes it 16 steps"));
     }
     penalizedPeriod = period;
 }
@@ -64,9 +60,8 @@ void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int part
     requireIndex(getClassName(), "pair", "addPair()", index, pairs.size());
     requireInertia(inertia, getClassName());
     if (particle1 == particle2) {
-        std::stringstream message;
-        message << getClassName() << ": a pair needs two different particles, not " << particle1 << " twice";
-        throw OpenMMException(message.str());
+        throw OpenMMException(
+                message(getClassName(), ": a pair needs two different particles, not ", particle1, " twice"));
     }
     pairs[index] = {particle1, particle2, inertia};
 }
@@ -83,10 +78,9 @@ int MassPenaltyIntegrator::computeNumPenalizedPairs() {
 void MassPenaltyIntegrator::getPenalizedPairParameters(int index, int& particle1, int& particle2,
                                                        double& inertia) const {
     if (index < 0 || index >= (int) penalizedPairs.size()) {
-        std::stringstream message;
-        message << getClassName() << ": there is no penalized pair " << index
-                << ". computeNumPenalizedPairs(), which is to be called first, has counted " << penalizedPairs.size();
-        throw OpenMMException(message.str());
+        throw OpenMMException(message(getClassName(), ": there is no penalized pair ", index,
+                                      ". computeNumPenalizedPairs(), which is to be called first, has counted ",
+                                      penalizedPairs.size()));
     }
     particle1 = penalizedPairs[index].particle1;
     particle2 = penalizedPairs[index].particle2;

@@ -1,11 +1,11 @@
 #include "openmmstiff/SpookIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Checks.h"
+#include "openmmstiff/internal/Message.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -20,9 +20,7 @@ constexpr double defaultDampingSteps = 0.25;
 void requireNumber(bool valid, const char* what, double value, const char* remedy) {
     if (valid && std::isfinite(value))
         return;
-    std::stringstream message;
-    message << "SpookIntegrator: " << what << ", but is " << value << ". " << remedy;
-    throw OpenMMException(message.str());
+    throw OpenMMException(message("SpookIntegrator: ", what, ", but is ", value, ". ", remedy));
 }
 
 void requireCompliance(double compliance) {
@@ -43,18 +41,15 @@ void requireDifferent(const vector<int>& particles) {
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
     if (twice == sorted.end())
         return;
-    std::stringstream message;
-    message << "SpookIntegrator: a constraint needs different particles, but has particle " << *twice
-            << " twice. Give each particle once, and use its coordinates as often as needed";
-    throw OpenMMException(message.str());
+    throw OpenMMException(message("SpookIntegrator: a constraint needs different particles, but has particle ", *twice,
+                                  " twice. Give each particle once, and use its coordinates as often as needed"));
 }
 
 void requireSystemConstraint(int constraint) {
     if (constraint >= 0)
         return;
-    std::stringstream message;
-    message << "SpookIntegrator: the System has no constraint " << constraint << ". Indices begin with 0";
-    throw OpenMMException(message.str());
+    throw OpenMMException(
+            message("SpookIntegrator: the System has no constraint ", constraint, ". Indices begin with 0"));
 }
 
 /** Append an element and set its parameters; it is not there if they are refused. */
@@ -240,11 +235,9 @@ void SpookIntegrator::setVelocityConstraintParameters(int index, const vector<in
     requireIndex(getClassName(), "velocity constraint", "addVelocityConstraint()", index, onVelocities.size());
     requireDifferent(particles);
     if (coefficients.size() != 3 * particles.size()) {
-        std::stringstream message;
-        message << "SpookIntegrator: a velocity constraint on " << particles.size() << " particles needs "
-                << 3 * particles.size() << " coefficients, not " << coefficients.size()
-                << ": the x, y and z components for each particle";
-        throw OpenMMException(message.str());
+        throw OpenMMException(message("SpookIntegrator: a velocity constraint on ", particles.size(),
+                                      " particles needs ", 3 * particles.size(), " coefficients, not ",
+                                      coefficients.size(), ": the x, y and z components for each particle"));
     }
     requireCompliance(compliance);
     onVelocities[index] = {particles, coefficients, rate, compliance};

@@ -3,6 +3,7 @@
 #include "openmmstiff/internal/CheckpointTag.h"
 #include "openmmstiff/internal/PlatformKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
+#include "openmmstiff/internal/Message.h"
 #include "setup/StiffMotion.h"
 #include "openmm/AndersenThermostat.h"
 #include "openmm/Context.h"
@@ -21,9 +22,7 @@ namespace {
 
 /** A value that is wrong for any class, even while one is being constructed. */
 [[noreturn]] void refuse(const char* what, double value, const char* unit, const char* remedy) {
-    std::stringstream message;
-    message << what << ", not " << value << unit << remedy;
-    throw OpenMMException(message.str());
+    throw OpenMMException(message(what, ", not ", value, unit, remedy));
 }
 
 /**
@@ -36,12 +35,11 @@ void refuseDrudeParticles(const System& system, const char* className) {
         const Force& force = system.getForce(f);
         if (std::string(typeid(force).name()).find("DrudeForce") == std::string::npos)
             continue;
-        std::stringstream message;
-        message << className << ": force " << f << " of the System, '" << force.getName() << "', is a DrudeForce, whose"
-                << " particles must be kept at 1 K or at the minimum of the energy. This integrator would heat them to"
-                << " the temperature of the atoms, or leave them behind if they have no mass. Use OpenMM's"
-                << " DrudeLangevinIntegrator, DrudeNoseHooverIntegrator or DrudeSCFIntegrator";
-        throw OpenMMException(message.str());
+        throw OpenMMException(message(
+                className, ": force ", f, " of the System, '", force.getName(), "', is a DrudeForce, whose",
+                " particles must be kept at 1 K or at the minimum of the energy. This integrator would heat them to",
+                " the temperature of the atoms, or leave them behind if they have no mass. Use OpenMM's",
+                " DrudeLangevinIntegrator, DrudeNoseHooverIntegrator or DrudeSCFIntegrator"));
     }
 }
 
@@ -215,11 +213,10 @@ void StiffIntegrator::examineStep() {
         // Femtoseconds taken for picoseconds. Other worlds have other units, but not so many periods in a step.
         const double suspicious = 0.1, absurd = 40;
         if (isLimitedByStiffMotion() && h >= suspicious && motion->countPeriods(h) > absurd) {
-            std::stringstream message;
-            message << getClassName() << ": a step of " << h << " ps holds " << motion->countPeriods(h)
-                    << " periods of the fastest bonded motion. Were femtoseconds meant? Numbers are picoseconds: " << h
-                    << " fs are setStepSize(" << h * 1e-3 << "), or a Quantity in Python";
-            throw OpenMMException(message.str());
+            throw OpenMMException(message(
+                    getClassName(), ": a step of ", h, " ps holds ", motion->countPeriods(h),
+                    " periods of the fastest bonded motion. Were femtoseconds meant? Numbers are picoseconds: ", h,
+                    " fs are setStepSize(", h * 1e-3, "), or a Quantity in Python"));
         }
         const std::string text = motion->warn(h);
         if (!text.empty())

@@ -1,10 +1,10 @@
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/Message.h"
 #include "setup/StiffMotion.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include <cmath>
-#include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -26,10 +26,9 @@ ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)
 
 void ZhangSkeelIntegrator::setMethod(Method method) {
     if (method < SimplifiedStiff || method > NewmarkOneIteration) {
-        std::stringstream message;
-        message << getClassName() << ": there is no method " << int(method)
-                << "; give SimplifiedStiff, Simplified, ZhangSkeel, Newmark or NewmarkOneIteration";
-        throw OpenMMException(message.str());
+        throw OpenMMException(
+                message(getClassName(), ": there is no method ", int(method),
+                        "; give SimplifiedStiff, Simplified, ZhangSkeel, Newmark or NewmarkOneIteration"));
     }
     const Method before = this->method;
     this->method = method;
@@ -45,10 +44,9 @@ void ZhangSkeelIntegrator::setMethod(Method method) {
 
 void ZhangSkeelIntegrator::setNewtonTolerance(double tolerance) {
     if (!(tolerance >= 0) || std::isinf(tolerance)) {
-        std::stringstream message;
-        message << getClassName() << ": the tolerance of Newton's method must not be negative, but is " << tolerance
-                << "; the default, 0, takes what the platform's forces allow";
-        throw OpenMMException(message.str());
+        throw OpenMMException(message(getClassName(),
+                                      ": the tolerance of Newton's method must not be negative, but is ", tolerance,
+                                      "; the default, 0, takes what the platform's forces allow"));
     }
     newtonTolerance = tolerance;
 }
@@ -60,10 +58,8 @@ int ZhangSkeelIntegrator::getNumNewtonIterations() const {
 
 void ZhangSkeelIntegrator::setBeta(double beta) {
     if (!(beta >= 0) || std::isinf(beta)) {
-        std::stringstream message;
-        message << getClassName() << ": beta must be a non-negative number, not " << beta
-                << "; linear stiff modes are stable for any step size if it is 0.25 or more";
-        throw OpenMMException(message.str());
+        throw OpenMMException(message(getClassName(), ": beta must be a non-negative number, not ", beta,
+                                      "; linear stiff modes are stable for any step size if it is 0.25 or more"));
     }
     this->beta = beta;
 }
@@ -71,7 +67,7 @@ void ZhangSkeelIntegrator::setBeta(double beta) {
 std::unique_ptr<StiffMotion> ZhangSkeelIntegrator::findStiffMotion() {
     auto motion = std::make_unique<StiffMotion>(context->getSystem(), "stiff terms",
                                                 "Choose the forces that are stiff with setStiffForceGroups()");
-    motion->addStiffTerms(collectStiffTerms(context->getSystem(), findTermScope(*this), getStiffForceGroups(),
+    motion->addStiffTerms(collectTerms(context->getSystem(), findTermScope(*this), getStiffForceGroups(),
                                             getIntegrationForceGroups(), getClassName()));
     return motion;
 }

@@ -476,7 +476,7 @@ template <class Real> void testNewParametersTakeEffect() {
         if (term.s0 < 3) // which leaves straight angles straight
             term.s0 += model.random.uniform(-0.001, 0.001);
     }
-    ASSERT(fixture.system.adopt(fixture.blocks, model.getStiffTerms()));
+    ASSERT(fixture.system.takeParameters(fixture.blocks, model.getStiffTerms()));
     ASSERT(fixture.solve(F, 1e-6, after).empty());
     Fixture<Real> other(model);
     checkAccelerations(other, F, 1e-6);
@@ -521,11 +521,11 @@ template <class Real> void testOtherBuildsAreNotAdopted() {
         for (HarmonicTerm& term : terms.harmonics)
             term.k *= 2;
         change(terms, blocks);
-        ASSERT(!fixture.system.adopt(blocks, terms));
+        ASSERT(!fixture.system.takeParameters(blocks, terms));
         ASSERT(fixture.solve(F, 1e-6, after).empty());
         ASSERT(before == after);
     }
-    ASSERT(fixture.system.adopt(fixture.blocks, same));
+    ASSERT(fixture.system.takeParameters(fixture.blocks, same));
 }
 
 template <class Real> void testThreadsGiveBitwiseTheSame() {

@@ -24,7 +24,7 @@
 #include "openmm/VerletIntegrator.h"
 #include "openmm/VirtualSite.h"
 #include "setup/Blocks.h"
-#include "setup/StiffTerms.h"
+#include "setup/CollectTerms.h"
 #include "stiffcore/methods/ImplicitSolve.h"
 #include <algorithm>
 
@@ -40,7 +40,7 @@ using std::vector;
 const int allGroups = -1;
 
 StiffTerms collectAll(const System& system) {
-    return collectStiffTerms(system, TermScope::Everything, 0, allGroups, "SomeIntegrator");
+    return collectTerms(system, TermScope::Everything, 0, allGroups, "SomeIntegrator");
 }
 
 /**

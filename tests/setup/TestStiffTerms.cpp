@@ -19,7 +19,7 @@
 #include "openmm/VirtualSite.h"
 #include "setup/Blocks.h"
 #include "setup/StiffMotion.h"
-#include "setup/StiffTerms.h"
+#include "setup/CollectTerms.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -36,7 +36,7 @@ const int allGroups = -1;
 
 /** The terms by kind, unless groups are given. */
 StiffTerms collectTerms(const System& system, int stiffGroups = 0, int integrationGroups = allGroups) {
-    return collectStiffTerms(system, TermScope::Harmonic, stiffGroups, integrationGroups, className);
+    return collectTerms(system, TermScope::Harmonic, stiffGroups, integrationGroups, className);
 }
 
 /** A coordinate with its harmonic potential. */
@@ -327,7 +327,7 @@ using Use = StiffCoordinate::Use;
 const double infinity = std::numeric_limits<double>::infinity();
 
 vector<Use> choose(const System& system, double period, bool bends = false) {
-    StiffTerms terms = collectStiffTerms(system, TermScope::Stiff, 1, allGroups, className);
+    StiffTerms terms = collectTerms(system, TermScope::Stiff, 1, allGroups, className);
     chooseRows(terms, system, {period, bends});
     vector<Use> uses;
     for (const StiffCoordinate& s : terms.coordinates)
@@ -419,7 +419,7 @@ void testFunctionsAreRowsIfAllAre() {
     bonds->addBond(1, 2, 0.1, 1000);
     system.addForce(bonds);
     ASSERT(choose(system, infinity) == vector<Use>(2, Use::Coordinate));
-    const StiffTerms terms = collectStiffTerms(system, TermScope::Stiff, 1, allGroups, className);
+    const StiffTerms terms = collectTerms(system, TermScope::Stiff, 1, allGroups, className);
     ASSERT_EQUAL(1, (int) terms.harmonics.size());
     vector<Use> expected(2, Use::None);
     expected[terms.harmonics[0].coordinate] = Use::Coordinate;
@@ -557,13 +557,13 @@ void testTermsOnVirtualSitesAreSlow() {
         ASSERT_EQUAL(1, terms[0].index);
         ASSERT_EQUAL(1, (int) find(system).size());
     }
-    const StiffTerms stiff = collectStiffTerms(system, TermScope::Stiff, 3, allGroups, className);
+    const StiffTerms stiff = collectTerms(system, TermScope::Stiff, 3, allGroups, className);
     ASSERT_EQUAL(2, (int) stiff.coordinates.size());
     ASSERT_EQUAL(1, (int) stiff.functionTerms.size());
     ASSERT_EQUAL(1, stiff.functionTerms[0].index);
     for (TermScope scope : {TermScope::WholeStiffForces, TermScope::Everything})
         assertRefused({"term 0", "'MyBonds'", "particle 2", "virtual site", "SimplifiedStiff"}, [&] {
-            findBlocks(system, collectStiffTerms(system, scope, 3, allGroups, className), className);
+            findBlocks(system, collectTerms(system, scope, 3, allGroups, className), className);
         });
 }
 
@@ -591,7 +591,7 @@ void testSummary() {
     angles->setForceGroup(1);
     for (Force* force : {(Force*) bonds, (Force*) angles, (Force*) functions})
         system.addForce(force);
-    const StiffTerms terms = collectStiffTerms(system, TermScope::Stiff, 3, allGroups, className);
+    const StiffTerms terms = collectTerms(system, TermScope::Stiff, 3, allGroups, className);
     StiffMotion motion(system, "stiff terms", "Do something");
     ASSERT(motion.warn(1e-6).find("there are no stiff terms") == 0);
     motion.addStiffTerms(terms);
@@ -604,7 +604,7 @@ void testSummary() {
     ASSERT_EQUAL_TOL(7, motion.countPeriods(7 * period), 1e-12);
     // The same forces in a method that treats the angles alone.
     StiffMotion part(system, "stiff terms", "Do something");
-    part.addStiffTerms(collectStiffTerms(system, TermScope::Stiff, 2, allGroups, className));
+    part.addStiffTerms(collectTerms(system, TermScope::Stiff, 2, allGroups, className));
     part.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}}, allGroups, className);
     ASSERT(part.describe().find("under 'HarmonicBondForce', with a period of") != string::npos);
     ASSERT(part.warn(0.5 * period).find("Do something") != string::npos);

@@ -23,7 +23,7 @@ namespace stiffdevice {
 using stiffcore::Traced;
 
 /** What is kept for a particle from one kernel to others. */
-enum class Kept { Offset, OffsetBefore, Acceleration, Count };
+enum class KeptVector { Offset, OffsetBefore, Acceleration, Count };
 
 /** What is the same for all blocks, in the order of the array `uniform`: see stiffhost::StepNumbers. */
 enum class Uniform {
@@ -99,12 +99,12 @@ public:
         return F;
     }
     /** A vector that is kept for a particle from one kernel to others, and its new value. */
-    Vector kept(int i, Kept which) {
+    Vector kept(int i, KeptVector which) {
         const std::string k = "k" + std::to_string(i) + "_" + std::to_string(int(which));
         declare(k, "mixed4", keptPlace(i, which));
         return read([&](char axis) { return k + "." + axis; });
     }
-    void keep(int i, Kept which, const Vector& value) {
+    void keep(int i, KeptVector which, const Vector& value) {
         trace.add(keptPlace(i, which) + " = make_mixed4(" + list(value) + ", 0);");
     }
     /** The next normally distributed random number. */
@@ -278,8 +278,8 @@ private:
     static std::string place(int i) {
         return std::to_string(i) + "*count + block";
     }
-    static std::string keptPlace(int i, Kept which) {
-        return "kept[" + place(int(Kept::Count) * i + int(which)) + "]";
+    static std::string keptPlace(int i, KeptVector which) {
+        return "kept[" + place(int(KeptVector::Count) * i + int(which)) + "]";
     }
     /** The variable with the place of a particle in the arrays of the device. */
     std::string particle(int i) {

@@ -148,7 +148,7 @@ void ComputeDevice::compile(const Recorded& recorded, const Blocks& large) {
         group->setsThere.upload(kind.sets);
         group->parametersThere.initialize(context, kind.parameters.size(), getMixedSize(), "stiffParameters");
         group->parametersThere.upload(kind.parameters, true);
-        group->kept.initialize(context, int(Kept::Count) * group->particles.size(), context.getVelm().getElementSize(),
+        group->kept.initialize(context, int(KeptVector::Count) * group->particles.size(), context.getVelm().getElementSize(),
                                "stiffKept");
         context.clearBuffer(group->kept);
         for (const KernelText& kernelText : kind.phases) {
@@ -340,8 +340,7 @@ void ComputeDevice::setUniform(const stiffhost::StepNumbers& numbers) {
     context.getPeriodicBoxVectors(box[0], box[1], box[2]);
     std::array<double, int(Uniform::Count)> values;
     values[int(Uniform::StepSize)] = numbers.stepSize;
-    values[int(Uniform::Tolerance)] =
-            isPrecise() ? numbers.tolerance : std::max(numbers.tolerance, minSingleTolerance);
+    values[int(Uniform::Tolerance)] = isPrecise() ? numbers.tolerance : std::max(numbers.tolerance, minSingleTolerance);
     values[int(Uniform::ThermalEnergy)] = numbers.thermalEnergy;
     values[int(Uniform::Decay)] = numbers.decay;
     values[int(Uniform::NoiseAmplitude)] = numbers.noiseAmplitude;
@@ -401,7 +400,7 @@ ComputeDevice::Failure ComputeDevice::recover() {
     contextImpl.getVelocities(result.before.velocities);
     std::copy_n(moment.box, 3, before.box);
     read(before, true, result.before);
-    result.before.propagated = propagate(result.before.positions, Kept::OffsetBefore, moment.box);
+    result.before.propagated = propagate(result.before.positions, KeptVector::OffsetBefore, moment.box);
     failed[0] = failed[1] = 0;
     failure.upload(vector<int>{0, 0});
     moments.clear();
@@ -435,7 +434,7 @@ ComputeDevice::State ComputeDevice::recall() const {
     state.positions.resize(mobile.size());
     state.velocities.resize(mobile.size());
     read(remembered, false, state);
-    state.propagated = propagate(state.positions, Kept::Offset, remembered.box);
+    state.propagated = propagate(state.positions, KeptVector::Offset, remembered.box);
     return state;
 }
 
@@ -464,7 +463,7 @@ void ComputeDevice::read(const Copy& copy, bool movedOnly, State& state) const {
 }
 
 /** The positions that a method propagates, by the offsets from them of those that the Context shows. */
-vector<Vec3> ComputeDevice::propagate(const vector<Vec3>& shown, Kept offset, const Vec3 box[3]) const {
+vector<Vec3> ComputeDevice::propagate(const vector<Vec3>& shown, KeptVector offset, const Vec3 box[3]) const {
     vector<Vec3> propagated = shown;
     for (const auto& group : groups) {
         const vector<Vec3> kept = download(group->kept, isPrecise());
@@ -490,13 +489,13 @@ void ComputeDevice::setOffsets(const vector<Vec3>& offsets) {
         vector<double> numbers(4 * group->kept.getSize(), 0.0);
         for (size_t i = 0; i < group->particles.size(); i++)
             for (int axis = 0; axis < 3; axis++)
-                numbers[4 * placeOfKept(*group, i, Kept::Offset) + axis] = offsets[group->particles[i]][axis];
+                numbers[4 * placeOfKept(*group, i, KeptVector::Offset) + axis] = offsets[group->particles[i]][axis];
         upload(group->kept, numbers);
     }
 }
 
 /** Where a vector is kept for the i-th particle of a group, see BlockText::kept(). */
-size_t ComputeDevice::placeOfKept(const Group& group, size_t i, Kept which) {
+size_t ComputeDevice::placeOfKept(const Group& group, size_t i, KeptVector which) {
     const size_t place = i / group.count, block = i % group.count;
-    return (int(Kept::Count) * place + int(which)) * group.count + block;
+    return (int(KeptVector::Count) * place + int(which)) * group.count + block;
 }

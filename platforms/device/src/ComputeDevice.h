@@ -101,8 +101,8 @@ private:
     /** Follow the order in which the device has the particles. */
     void followOrder();
     void initialize(Copy& copy);
-    static size_t placeOfKept(const Group& group, size_t i, Kept which);
-    std::vector<OpenMM::Vec3> propagate(const std::vector<OpenMM::Vec3>& shown, Kept offset,
+    static size_t placeOfKept(const Group& group, size_t i, KeptVector which);
+    std::vector<OpenMM::Vec3> propagate(const std::vector<OpenMM::Vec3>& shown, KeptVector offset,
                                         const OpenMM::Vec3 box[3]) const;
     /** A number for a phase of the present step, as failures are told. */
     int getMoment(int phase) const;

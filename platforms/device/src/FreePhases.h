@@ -24,12 +24,12 @@ template <class Batch, class Workspace> void loadForces(BlockText& text, const B
 }
 template <class Batch, class Workspace> void loadKept(BlockText& text, const Batch& batch, Workspace& work) {
     for (int i = 0; i < batch.numMobile; i++)
-        work.a[i] = text.kept(i, Kept::Acceleration);
+        work.a[i] = text.kept(i, KeptVector::Acceleration);
 }
 template <class Batch, class Workspace>
 void keepAccelerations(BlockText& text, const Batch& batch, const Workspace& work) {
     for (int i = 0; i < batch.numMobile; i++)
-        text.keep(i, Kept::Acceleration, work.a[i]);
+        text.keep(i, KeptVector::Acceleration, work.a[i]);
 }
 /** Positions and velocities go back. */
 template <class Batch, class Workspace> void storeState(BlockText& text, const Batch& batch, const Workspace& work) {
@@ -58,16 +58,16 @@ inline void recordFreeLangevin(BlockText& text) {
 
 /** The acceleration, which the step after this one begins with; half a kick, drift; with other forces half a kick. */
 inline void recordFreeStart(BlockText& text) {
-    text.keep(0, Kept::Acceleration, readAcceleration(text));
+    text.keep(0, KeptVector::Acceleration, readAcceleration(text));
 }
 inline void recordFreeMove(BlockText& text) {
     const Traced h = text.uniform(Uniform::StepSize);
-    const BlockText::Vector v = text.velocity(0) + text.kept(0, Kept::Acceleration) * Traced(0.5 * h);
+    const BlockText::Vector v = text.velocity(0) + text.kept(0, KeptVector::Acceleration) * Traced(0.5 * h);
     text.move(0, v * h, v);
 }
 inline void recordFreeKick(BlockText& text) {
     const BlockText::Vector a = readAcceleration(text);
-    text.keep(0, Kept::Acceleration, a);
+    text.keep(0, KeptVector::Acceleration, a);
     text.accelerate(0, text.velocity(0) + a * Traced(0.5 * text.uniform(Uniform::StepSize)));
 }
 

@@ -13,24 +13,24 @@ namespace stiffdevice {
 
 /** Bring a particle from q back to x; what it was is kept. */
 inline BlockText::Vector leaveShown(BlockText& text, int i) {
-    const BlockText::Vector offset = text.kept(i, Kept::Offset);
-    text.keep(i, Kept::OffsetBefore, offset);
+    const BlockText::Vector offset = text.kept(i, KeptVector::Offset);
+    text.keep(i, KeptVector::OffsetBefore, offset);
     return text.position(i) - offset;
 }
 /** Show q, with an acceleration a, which is kept. */
 inline void show(BlockText& text, int i, const BlockText::Vector& x, const BlockText::Vector& a) {
     const BlockText::Vector offset = a * text.uniform(Uniform::HessianFactor);
-    text.keep(i, Kept::Offset, offset);
-    text.keep(i, Kept::Acceleration, a);
+    text.keep(i, KeptVector::Offset, offset);
+    text.keep(i, KeptVector::Acceleration, a);
     text.place(i, x + offset);
 }
 
 /** Half a kick and a drift, from x; they end at x, which the Context shows while forces are computed. */
 inline void moveParticle(BlockText& text, int i) {
     const Traced h = text.uniform(Uniform::StepSize);
-    const BlockText::Vector v = text.velocity(i) + text.kept(i, Kept::Acceleration) * Traced(0.5 * h),
+    const BlockText::Vector v = text.velocity(i) + text.kept(i, KeptVector::Acceleration) * Traced(0.5 * h),
                             x = leaveShown(text, i);
-    text.keep(i, Kept::Offset, BlockText::Vector::Zero());
+    text.keep(i, KeptVector::Offset, BlockText::Vector::Zero());
     text.move(i, x + v * h, v);
 }
 /** Where a is not known: go to x. */
@@ -57,8 +57,8 @@ inline void recordImplicitBegin(BlockText& text, const TracedTerms& batch, TermS
 inline void recordImplicitStart(BlockText& text, const TracedTerms& batch, TermScratch& work) {
     solveBlock(text, batch, work);
     for (int i = 0; i < batch.numMobile; i++) {
-        text.keep(i, Kept::Acceleration, work.a[i]);
-        text.place(i, work.x[i] + text.kept(i, Kept::Offset));
+        text.keep(i, KeptVector::Acceleration, work.a[i]);
+        text.place(i, work.x[i] + text.kept(i, KeptVector::Offset));
     }
 }
 inline void recordImplicitMove(BlockText& text, const TracedTerms& batch, TermScratch&) {
@@ -91,7 +91,7 @@ inline void recordFreeImplicitBegin(BlockText& text) {
 }
 inline void recordFreeImplicitStart(BlockText& text) {
     recordFreeStart(text);
-    text.place(0, text.position(0) + text.kept(0, Kept::Offset));
+    text.place(0, text.position(0) + text.kept(0, KeptVector::Offset));
 }
 inline void recordFreeImplicitMove(BlockText& text) {
     moveParticle(text, 0);

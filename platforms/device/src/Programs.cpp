@@ -6,9 +6,9 @@
 #include "PenaltyPhases.h"
 
 using namespace stiffdevice;
-using stiffcore::Block;
 using std::string;
 using std::vector;
+using stiffcore::Block;
 
 namespace {
 
@@ -69,23 +69,23 @@ Recorded recordAll(const Blocks& blocks, const Blocks& outside, const typename B
 Recorded stiffdevice::record(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
                              const vector<stiffcore::PenalizedPair>& pairs, const vector<double>& masses) {
     if (program.langevin)
-        return recordAll<stiffcore::PairBatch>(
-                blocks, outside, pairs, masses,
-                [&](auto&& record) {
-                    auto move = [&](BlockText& text, const auto& batch, auto& work) {
-                        recordPenaltyLangevin(text, batch, work, program.metricCorrection);
-                    };
-                    return vector<KernelText>{{}, record("moveLangevin", move)};
-                },
-                {{}, recordFree("moveLangevin", recordFreeLangevin)});
-    return recordAll<stiffcore::PairBatch>(
-            blocks, outside, pairs, masses,
-            [](auto&& record) {
-                return vector<KernelText>{record("start", recordPenaltyStart), record("move", recordPenaltyMove),
-                                          record("kick", recordPenaltyKick)};
-            },
-            {recordFree("start", recordFreeStart), recordFree("move", recordFreeMove),
-             recordFree("kick", recordFreeKick)});
+        return recordAll<stiffcore::PairBatch>(blocks, outside, pairs, masses,
+                                               [&](auto&& record) {
+                                                   auto move = [&](BlockText& text, const auto& batch, auto& work) {
+                                                       recordPenaltyLangevin(text, batch, work,
+                                                                             program.metricCorrection);
+                                                   };
+                                                   return vector<KernelText>{{}, record("moveLangevin", move)};
+                                               },
+                                               {{}, recordFree("moveLangevin", recordFreeLangevin)});
+    return recordAll<stiffcore::PairBatch>(blocks, outside, pairs, masses,
+                                           [](auto&& record) {
+                                               return vector<KernelText>{record("start", recordPenaltyStart),
+                                                                         record("move", recordPenaltyMove),
+                                                                         record("kick", recordPenaltyKick)};
+                                           },
+                                           {recordFree("start", recordFreeStart), recordFree("move", recordFreeMove),
+                                            recordFree("kick", recordFreeKick)});
 }
 
 Recorded stiffdevice::record(const stiffhost::ImpulseProgram& program, const Blocks& blocks,
@@ -97,14 +97,14 @@ Recorded stiffdevice::record(const stiffhost::ImpulseProgram& program, const Blo
                     return vector<KernelText>{{}, record("moveLangevin", recordImpulseLangevin)};
                 },
                 {{}, recordFree("moveLangevin", recordFreeLangevin)});
-    return recordAll<stiffcore::StiffBatch>(
-            blocks, {}, terms, masses,
-            [](auto&& record) {
-                return vector<KernelText>{record("start", recordImpulseStart), record("move", recordImpulseMove),
-                                          record("kick", recordImpulseKick)};
-            },
-            {recordFree("start", recordFreeStart), recordFree("move", recordFreeMove),
-             recordFree("kick", recordFreeKick)});
+    return recordAll<stiffcore::StiffBatch>(blocks, {}, terms, masses,
+                                            [](auto&& record) {
+                                                return vector<KernelText>{record("start", recordImpulseStart),
+                                                                          record("move", recordImpulseMove),
+                                                                          record("kick", recordImpulseKick)};
+                                            },
+                                            {recordFree("start", recordFreeStart), recordFree("move", recordFreeMove),
+                                             recordFree("kick", recordFreeKick)});
 }
 
 Recorded stiffdevice::record(const stiffhost::ImplicitProgram& program, const Blocks& blocks,

@@ -24,8 +24,7 @@ public:
      */
     std::unique_ptr<stiffhost::Device> makeDevice(OpenMM::ContextImpl& context) override {
         auto* data = reinterpret_cast<typename Platform::PlatformData*>(context.getPlatformData());
-        return std::make_unique<ComputeDevice>(context,
-                                               *reinterpret_cast<OpenMM::ComputeContext*>(data->contexts[0]));
+        return std::make_unique<ComputeDevice>(context, *reinterpret_cast<OpenMM::ComputeContext*>(data->contexts[0]));
     }
 };
 

@@ -33,8 +33,7 @@ void PenalizedVelocities::areTied(const Vectors& positions, const Vectors& veloc
 
 bool PenalizedVelocities::follow(const Integrator& integrator, std::string& remark) {
     undo = Undo();
-    const bool inPlace =
-            areSame(state.velocities(), known.left) && areSame(getTiedPositions(), state.positions());
+    const bool inPlace = areSame(state.velocities(), known.left) && areSame(getTiedPositions(), state.positions());
     if (inPlace && pairs.areCurrent(integrator))
         return false;
     const Pairs* const next = pairs.findChange(integrator);
@@ -192,9 +191,9 @@ void PenalizedVelocities::read(const OpenMM::SerializationNode& node, bool ofThi
                                              each.getDoubleProperty("vz"));
             }
             else
-                tied.push_back({requireParticle(each.getIntProperty("p1")),
-                                requireParticle(each.getIntProperty("p2")), each.getDoubleProperty("inertia"),
-                                each.getDoubleProperty("distance"), each.getBoolProperty("periodic")});
+                tied.push_back({requireParticle(each.getIntProperty("p1")), requireParticle(each.getIntProperty("p2")),
+                                each.getDoubleProperty("inertia"), each.getDoubleProperty("distance"),
+                                each.getBoolProperty("periodic")});
         pairs.restore(tied);
         known = saved;
     }
@@ -264,14 +263,14 @@ double PenalizedVelocities::computeThermalEnergy(const std::vector<Molecule>& mo
         // Of those that are not known, what is not along pairs, where own ones' masses have next to no motion.
         const bool known = molecule.own || together;
         twice += 2 * (molecule.ofMasses + (molecule.own ? molecule.ofPairs : 0));
-        numFreedoms += molecule.numFreedoms -
-                       (known ? 0 : std::min(molecule.numPenalized, 2 * molecule.numFreedoms / 3));
+        numFreedoms +=
+                molecule.numFreedoms - (known ? 0 : std::min(molecule.numPenalized, 2 * molecule.numFreedoms / 3));
     }
     return numFreedoms > 0 ? twice / numFreedoms : 0;
 }
 
 std::vector<char> PenalizedVelocities::findForeign(const Integrator& integrator,
-                                                 const std::vector<Molecule>& molecules) const {
+                                                   const std::vector<Molecule>& molecules) const {
     std::vector<char> foreign(molecules.size());
     std::vector<int> judged;
     for (size_t m = 0; m < molecules.size(); m++)
@@ -378,8 +377,7 @@ double PenalizedVelocities::ofMass(int particle, const Vectors& v) const {
 }
 
 bool PenalizedVelocities::isBefore(const OpenMMStiff::PenalizedPair& one, const OpenMMStiff::PenalizedPair& other) {
-    return stiffcore::ordered(one.particle1, one.particle2) <
-           stiffcore::ordered(other.particle1, other.particle2);
+    return stiffcore::ordered(one.particle1, one.particle2) < stiffcore::ordered(other.particle1, other.particle2);
 }
 
 int PenalizedVelocities::requireParticle(int particle) const {

@@ -45,8 +45,7 @@ public:
      *
      * @return the particles of a block for which it did not succeed, or null
      */
-    template <class Choose, class Work>
-    [[nodiscard]] const std::vector<int>* forEachOf(Choose&& choose, Work&& work) {
+    template <class Choose, class Work> [[nodiscard]] const std::vector<int>* forEachOf(Choose&& choose, Work&& work) {
         return findFailed(choose, work).particles;
     }
 
@@ -83,7 +82,7 @@ protected:
      * @param masses   the masses of all particles [dalton]
      */
     void arrange(const std::vector<OpenMMStiff::Block>& blocks, const Terms& terms, const std::vector<double>& masses) {
-        if (system != nullptr && system->adopt(blocks, terms))
+        if (system != nullptr && system->takeParameters(blocks, terms))
             return;
         system = std::make_unique<stiffcore::BatchSystem<Batch, Real>>(blocks, terms, masses);
         workspaces.assign(backend.getNumThreads(), {system->batches, terms});

@@ -6,10 +6,10 @@
 #include "openmm/OpenMMException.h"
 #include "openmm/System.h"
 #include "openmmstiff/internal/StepFailure.h"
+#include "openmmstiff/internal/Message.h"
 #include "stiffcore/methods/Elementary.h"
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -95,8 +95,9 @@ public:
     /** v <- v + t a */
     void kick(double t, const Vectors& accelerations, const std::vector<int>* which = nullptr) {
         double* v = components(state.changeVelocities());
-        map(which,
-            [&](int begin, int end, int) { stiffcore::kick(t, components(accelerations), masses.data(), v, begin, end); });
+        map(which, [&](int begin, int end, int) {
+            stiffcore::kick(t, components(accelerations), masses.data(), v, begin, end);
+        });
     }
 
     /** x <- x + t v */
@@ -169,12 +170,11 @@ public:
             refuseVelocity(place, className, stepSize);
     }
     [[noreturn]] static void refuseVelocity(int particle, const std::string& className, double stepSize) {
-        std::stringstream message;
-        message << className << ": the velocity of particle " << particle
-                << " is not finite, or beyond that of light, after a step of " << stepSize
-                << " ps. Use a smaller step size, or minimize the energy first."
-                << " The positions and velocities are those before the step";
-        throw OpenMMStiff::StepFailure(message.str());
+        throw OpenMMStiff::StepFailure(
+                OpenMMStiff::message(className, ": the velocity of particle ", particle,
+                                     " is not finite, or beyond that of light, after a step of ", stepSize,
+                                     " ps. Use a smaller step size, or minimize the energy first.",
+                                     " The positions and velocities are those before the step"));
     }
 
 private:
@@ -194,11 +194,9 @@ private:
         for (size_t i = 0; i < vectors.size(); i++)
             for (int j = 0; j < 3; j++)
                 if (!std::isfinite(vectors[i][j])) {
-                    std::stringstream message;
-                    message << className << ": the " << what << " of particle " << i
-                            << " is not finite already before the step (" << vectors[i][j] << "). Set it with "
-                            << setter << " of the Context";
-                    throw OpenMM::OpenMMException(message.str());
+                    throw OpenMM::OpenMMException(OpenMMStiff::message(
+                            className, ": the ", what, " of particle ", i, " is not finite already before the step (",
+                            vectors[i][j], "). Set it with ", setter, " of the Context"));
                 }
     }
 

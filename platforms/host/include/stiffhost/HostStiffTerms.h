@@ -24,8 +24,8 @@ public:
      * @param masses   the masses of all particles [dalton]
      * @return whether anything has changed
      */
-    bool prepare(const OpenMM::System& system, const std::vector<double>& masses, const OpenMMStiff::TermSelection& selection,
-                 const std::string& className) {
+    bool prepare(const OpenMM::System& system, const std::vector<double>& masses,
+                 const OpenMMStiff::TermSelection& selection, const std::string& className) {
         if (!kept.update(system, selection, className))
             return false;
         this->arrange(kept.getBlocks(), kept.getTerms(), masses);

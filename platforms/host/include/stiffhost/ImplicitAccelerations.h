@@ -5,6 +5,7 @@
 #include "HostStiffTerms.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/internal/StepFailure.h"
+#include "openmmstiff/internal/Message.h"
 #include "stiffcore/methods/ImplicitSolve.h"
 #include "openmm/CustomNonbondedForce.h"
 #include "openmm/NonbondedForce.h"
@@ -101,17 +102,15 @@ public:
     [[noreturn]] void refuseMatrix(const std::string& molecule) const {
         const bool mayBeIndefinite = (integrator->getMethod() != Integrator::SimplifiedStiff);
         refuse("the matrix M + beta h^2 H1 of " + molecule + " is " +
-                       (mayBeIndefinite ? "singular" : "not positive definite"));
+               (mayBeIndefinite ? "singular" : "not positive definite"));
     }
     /** Throw an exception that says why a step is impossible. */
-    [[noreturn]] void refuse(const std::string& what,
-                             const std::string& remedy = " Use") const {
-        std::stringstream message;
-        message << className << ": " << what << " (step size h " << integrator->getStepSize() << " ps, beta "
-                << integrator->getBeta() << ")." << remedy
-                << " a smaller step size, softer terms (smaller force constants), or minimize the energy first."
-                << " The positions and velocities are those before the step";
-        throw OpenMMStiff::StepFailure(message.str());
+    [[noreturn]] void refuse(const std::string& what, const std::string& remedy = " Use") const {
+        throw OpenMMStiff::StepFailure(OpenMMStiff::message(
+                className, ": ", what, " (step size h ", integrator->getStepSize(), " ps, beta ", integrator->getBeta(),
+                ").", remedy,
+                " a smaller step size, softer terms (smaller force constants), or minimize the energy first.",
+                " The positions and velocities are those before the step"));
     }
 
 private:
@@ -211,8 +210,7 @@ private:
     }
 
     /** Say that Newton's iteration does not converge, and what may be the reason. */
-    [[noreturn]] void refuseIteration(int particle, double change, double least,
-                                      double tolerance) const {
+    [[noreturn]] void refuseIteration(int particle, double change, double least, double tolerance) const {
         std::stringstream message, remedy;
         message << "Newton's method for a = M^-1 F(x + beta h^2 a) ";
         if (std::isfinite(change))

@@ -8,6 +8,7 @@
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
+#include "openmmstiff/internal/Message.h"
 #include "stiffcore/methods/FastFlow.h"
 #include "stiffcore/methods/Manifold.h"
 #include "stiffcore/methods/TangentSpace.h"
@@ -189,13 +190,11 @@ private:
         const int number = (integrator->getNumMicroSteps() > 0 ? integrator->getNumMicroSteps() : int(needed));
         const int numInFlow = std::max(1, (number + numFlows - 1) / numFlows);
         if (h * frequency > stablePhase * numFlows * numInFlow) {
-            std::stringstream message;
-            message << className << ": " << number << " micro-steps in a step of " << h
-                    << " ps are too few. The stiffest terms vibrate at up to " << frequency
-                    << " rad/ps, for which micro-steps must not exceed " << stablePhase / frequency
-                    << " ps. Call setNumMicroSteps() with " << needed
-                    << " or more, or with 0 to have the number chosen";
-            throw OpenMM::OpenMMException(message.str());
+            throw OpenMM::OpenMMException(OpenMMStiff::message(
+                    className, ": ", number, " micro-steps in a step of ", h,
+                    " ps are too few. The stiffest terms vibrate at up to ", frequency,
+                    " rad/ps, for which micro-steps must not exceed ", stablePhase / frequency,
+                    " ps. Call setNumMicroSteps() with ", needed, " or more, or with 0 to have the number chosen"));
         }
         return numFlows * numInFlow;
     }
@@ -299,8 +298,7 @@ private:
              "Use a smaller step size, more micro-steps, or minimize the energy first");
     }
     [[noreturn]] void refuseForces(const std::string& molecule) const {
-        fail("the forces on " + molecule + " are not finite",
-             "Use a smaller step size, or minimize the energy first");
+        fail("the forces on " + molecule + " are not finite", "Use a smaller step size, or minimize the energy first");
     }
 
     void computeMollified() {
@@ -338,10 +336,9 @@ private:
     }
 
     [[noreturn]] void fail(const std::string& what, const std::string& remedy) const {
-        std::stringstream message;
-        message << className << ": " << what << " (step size " << integrator->getStepSize() << " ps). " << remedy
-                << ". The positions and velocities are those before the step";
-        throw OpenMMStiff::StepFailure(message.str());
+        throw OpenMMStiff::StepFailure(
+                OpenMMStiff::message(className, ": ", what, " (step size ", integrator->getStepSize(), " ps). ", remedy,
+                                     ". The positions and velocities are those before the step"));
     }
 
     HostStiffTerms<Backend> blocks;

@@ -8,13 +8,13 @@
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
+#include "openmmstiff/internal/Message.h"
 #include "stiffcore/methods/ExtendedMass.h"
 #include "stiffcore/methods/PenaltyStep.h"
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -303,7 +303,8 @@ private:
             load(batch, positions, velocities, box, workspace);
             gather(batch, components(accelerations), workspace.a);
             const auto succeeded = work(batch, workspace);
-            scatter(batch, workspace.x, positions);
+            if (phase != Program::Kick)
+                scatter(batch, workspace.x, positions);
             scatter(batch, workspace.v, velocities);
             return succeeded;
         });
@@ -337,14 +338,13 @@ private:
     }
 
     [[noreturn]] void refuse(const std::string& molecule, bool forces) const {
-        std::stringstream message;
-        message << className << ": the "
-                << (forces ? "forces on " + molecule + " are not finite in"
-                           : "bond lengths and constraints of " + molecule + " cannot be solved for after")
-                << " a step of " << integrator->getStepSize()
-                << " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
-                   " before the step";
-        throw OpenMMStiff::StepFailure(message.str());
+        throw OpenMMStiff::StepFailure(OpenMMStiff::message(
+                className, ": the ",
+                (forces ? "forces on " + molecule + " are not finite in"
+                        : "bond lengths and constraints of " + molecule + " cannot be solved for after"),
+                " a step of ", integrator->getStepSize(),
+                " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
+                " before the step"));
     }
 
     OpenMMStiff::KeptPairs pairs;

@@ -265,8 +265,7 @@ protected:
      * @param course          the phases of the step: called as course(known), where `known` says that the step begins
      *                        where the last one has ended. On the host, its end propagates the Context's positions.
      */
-    template <class Course>
-    void takeStep(const Dependencies& dependencies, bool stateModified, Course&& course) {
+    template <class Course> void takeStep(const Dependencies& dependencies, bool stateModified, Course&& course) {
         const double h = integrator->getStepSize();
         if (canUseDevice()) {
             const bool known = lastStep.isContinuedThere(dependencies) && !stateModified;

@@ -6,6 +6,7 @@
 #include "VibratedForces.h"
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/HMMIntegrator.h"
+#include "openmmstiff/internal/Message.h"
 #include "setup/Constraints.h"
 #include "stiffcore/methods/FilterWeights.h"
 #include "stiffcore/methods/MicroShake.h"
@@ -88,13 +89,12 @@ public:
         const double H = integrator.getStepSize(), h = microStep(integrator);
         if (h < H)
             return;
-        std::stringstream message;
-        message << className << ": with " << integrator.getNumMicroSteps() << " steps in a period of the frequency "
-                << integrator.getFrequency() << "/ps the micro-steps are of " << h
-                << " ps, no shorter than the macro-step of " << H
-                << " ps. The method is for vibrations that are much faster than the macro-steps: check setFrequency()"
-                   " (an angular frequency, 2 pi over the period), or integrate the motion with VerletIntegrator";
-        throw OpenMM::OpenMMException(message.str());
+        throw OpenMM::OpenMMException(OpenMMStiff::message(
+                className, ": with ", integrator.getNumMicroSteps(), " steps in a period of the frequency ",
+                integrator.getFrequency(), "/ps the micro-steps are of ", h, " ps, no shorter than the macro-step of ",
+                H,
+                " ps. The method is for vibrations that are much faster than the macro-steps: check setFrequency()"
+                " (an angular frequency, 2 pi over the period), or integrate the motion with VerletIntegrator"));
     }
 
 private:
@@ -175,12 +175,11 @@ private:
         });
         if (failed.empty())
             return;
-        std::stringstream message;
-        message << className << ": the constraints of " << failed << " cannot be solved for in a micro-step of " << h
-                << " ps: they depend on each other, or the vibration takes large ways in a micro-step, for which"
-                   " setNumMicroSteps() wants a larger number. The positions and velocities are those before the"
-                   " step";
-        throw OpenMM::OpenMMException(message.str());
+        throw OpenMM::OpenMMException(OpenMMStiff::message(
+                className, ": the constraints of ", failed, " cannot be solved for in a micro-step of ", h,
+                " ps: they depend on each other, or the vibration takes large ways in a micro-step, for which"
+                " setNumMicroSteps() wants a larger number. The positions and velocities are those before the"
+                " step"));
     }
 
     HostState& state;

@@ -34,7 +34,7 @@ public:
         return areSame(q, shown) ? propagated : q;
     }
     /** Take positions that do not come from the last step. */
-    void adopt(const Vectors& q) {
+    void acceptShown(const Vectors& q) {
         if (q != shown)
             set(q, q);
     }

@@ -7,11 +7,11 @@
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
+#include "openmmstiff/internal/Message.h"
 #include "stiffcore/methods/Spook.h"
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <sstream>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -146,11 +146,9 @@ protected:
         std::vector<double> read;
         readCheckpoint(stream, read);
         if (!read.empty() && read.size() != (size_t) constraints.size()) {
-            std::stringstream message;
-            message << className << ": the checkpoint has multipliers of " << read.size()
-                    << " constraints, but there are " << constraints.size()
-                    << ". It was written with other constraints";
-            throw OpenMM::OpenMMException(message.str());
+            throw OpenMM::OpenMMException(OpenMMStiff::message(
+                    className, ": the checkpoint has multipliers of ", read.size(), " constraints, but there are ",
+                    constraints.size(), ". It was written with other constraints"));
         }
         multipliers.swap(read);
     }
@@ -200,12 +198,11 @@ private:
             return;
         requireFiniteConstraints(time);
         requireShortWays();
-        std::stringstream message;
-        message << className << ": the constraints of " << failed << " cannot be solved for in a step of "
-                << integrator->getStepSize()
-                << " ps: they depend on each other more than their compliance can bear. Use setCompliance() with a"
-                   " larger value. The positions and velocities are those before the step";
-        throw OpenMM::OpenMMException(message.str());
+        throw OpenMM::OpenMMException(OpenMMStiff::message(
+                className, ": the constraints of ", failed, " cannot be solved for in a step of ",
+                integrator->getStepSize(),
+                " ps: they depend on each other more than their compliance can bear. Use setCompliance() with a"
+                " larger value. The positions and velocities are those before the step"));
     }
 
     /** If the way of a step makes a constrained distance grow out of bounds, say which. */
@@ -221,13 +218,12 @@ private:
                                  (before.dot(before) + constraint.value * constraint.value);
             if (!(after.dot(after) > bound))
                 continue;
-            std::stringstream message;
-            message << className << ": in a step of " << h << " ps " << constraint.describe() << ", a distance of "
-                    << constraint.value << " nm between particles " << i << " and " << j << ", would grow to "
-                    << std::sqrt(after.dot(after))
-                    << " nm. Use a smaller step size (were femtoseconds meant? Numbers are picoseconds). The positions"
-                       " and velocities are those before the step";
-            throw OpenMMStiff::StepFailure(message.str());
+            throw OpenMMStiff::StepFailure(OpenMMStiff::message(
+                    className, ": in a step of ", h, " ps ", constraint.describe(), ", a distance of ",
+                    constraint.value, " nm between particles ", i, " and ", j, ", would grow to ",
+                    std::sqrt(after.dot(after)),
+                    " nm. Use a smaller step size (were femtoseconds meant? Numbers are picoseconds). The positions"
+                    " and velocities are those before the step"));
         }
     }
 

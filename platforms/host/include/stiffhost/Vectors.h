@@ -32,9 +32,19 @@ inline bool areSame(const Vectors& one, const Vectors& other) {
 
 /** The first particle that is as fast as a limit, or whose velocity is not finite; -1 if there is none. */
 inline int findFasterThan(double limit, const Vectors& velocities) {
-    double sum = 0;
-    for (const OpenMM::Vec3& each : velocities)
-        sum += each.dot(each);
+    // In sums that do not wait for each other.
+    constexpr size_t numSums = 16;
+    double sums[numSums] = {}, sum = 0;
+    const double* v = components(velocities);
+    const size_t number = 3 * velocities.size();
+    size_t i = 0;
+    for (; i + numSums <= number; i += numSums)
+        for (size_t k = 0; k < numSums; k++)
+            sums[k] += v[i + k] * v[i + k];
+    for (; i < number; i++)
+        sum += v[i] * v[i];
+    for (double each : sums)
+        sum += each;
     if (!(sum < limit * limit))
         for (size_t i = 0; i < velocities.size(); i++)
             if (!(velocities[i].dot(velocities[i]) < limit * limit))

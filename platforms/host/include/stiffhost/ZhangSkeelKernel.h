@@ -101,7 +101,7 @@ protected:
     }
     std::string adopt() override {
         prepare();
-        x.adopt(state.positions());
+        x.acceptShown(state.positions());
         return {};
     }
     void forget(OpenMM::State::DataType changed) override {
@@ -127,14 +127,14 @@ protected:
     }
     void readHidden(std::istream& stream) override {
         x.read(stream, state.positions());
-        adoptHidden();
+        tieHidden();
     }
     void writeHidden(OpenMM::SerializationNode& node) override {
         x.write(node, state.positions());
     }
     void readHidden(const OpenMM::SerializationNode& node) override {
         x.read(node, state.positions());
-        adoptHidden();
+        tieHidden();
     }
 
     // On a device.
@@ -272,7 +272,7 @@ private:
     }
 
     /** The saved state may be that of another System. What has no offset here shows x itself. */
-    void adoptHidden() {
+    void tieHidden() {
         const OpenMM::System& system = state.getSystem();
         x.tie([&](int i) {
             return (particles.getMasses()[i] == 0 && !system.isVirtualSite(i)) || particles.isConstrained(i);

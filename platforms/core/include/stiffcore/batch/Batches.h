@@ -121,7 +121,7 @@ public:
      *
      * @return whether they do
      */
-    bool adopt(const std::vector<Block>& blocks, const Terms& terms) {
+    bool takeParameters(const std::vector<Block>& blocks, const Terms& terms) {
         if (Pattern::describeShared(terms) != shared || describe(blocks, terms) != builds)
             return false;
         for (auto& batch : batches)

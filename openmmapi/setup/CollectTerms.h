@@ -1,5 +1,5 @@
-#ifndef OPENMM_STIFF_SETUP_STIFF_TERMS_H_
-#define OPENMM_STIFF_SETUP_STIFF_TERMS_H_
+#ifndef OPENMM_STIFF_SETUP_COLLECT_TERMS_H_
+#define OPENMM_STIFF_SETUP_COLLECT_TERMS_H_
 
 #include "openmmstiff/internal/windowsExportStiff.h"
 #include "openmm/System.h"
@@ -50,7 +50,7 @@ OPENMM_EXPORT_STIFF TermScope findTermScope(const ZhangSkeelIntegrator& integrat
  * @param className           the integrator's class, for error messages
  * @throws OpenMMException    if a Force that is asked for has no Hessian, or if there is none in the stiff groups
  */
-OPENMM_EXPORT_STIFF StiffTerms collectStiffTerms(const OpenMM::System& system, TermScope scope, int stiffForceGroups,
+OPENMM_EXPORT_STIFF StiffTerms collectTerms(const OpenMM::System& system, TermScope scope, int stiffForceGroups,
                                                  int integrationGroups, const std::string& className);
 
 /** Which coordinates a method imposes on velocities or positions. */
@@ -72,4 +72,4 @@ OPENMM_EXPORT_STIFF void chooseRows(StiffTerms& terms, const OpenMM::System& sys
 
 } // namespace OpenMMStiff
 
-#endif /* OPENMM_STIFF_SETUP_STIFF_TERMS_H_ */
+#endif /* OPENMM_STIFF_SETUP_COLLECT_TERMS_H_ */

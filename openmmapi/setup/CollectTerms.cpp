@@ -1,4 +1,4 @@
-#include "StiffTerms.h"
+#include "CollectTerms.h"
 #include "FunctionTerms.h"
 #include "openmm/AndersenThermostat.h"
 #include "openmm/CMMotionRemover.h"
@@ -11,6 +11,7 @@
 #include "openmm/MonteCarloFlexibleBarostat.h"
 #include "openmm/MonteCarloMembraneBarostat.h"
 #include "openmm/OpenMMException.h"
+#include "openmmstiff/internal/Message.h"
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -116,7 +117,7 @@ bool hasNoPotential(const Force& force) {
 
 } // namespace
 
-StiffTerms OpenMMStiff::collectStiffTerms(const System& system, TermScope scope, int stiffForceGroups,
+StiffTerms OpenMMStiff::collectTerms(const System& system, TermScope scope, int stiffForceGroups,
                                           int integrationGroups, const string& className) {
     const bool everything = (scope == TermScope::Everything), byKind = (!everything && stiffForceGroups == 0);
     const TermFilter filter(system, everything || scope == TermScope::WholeStiffForces);
@@ -171,12 +172,10 @@ StiffTerms OpenMMStiff::collectStiffTerms(const System& system, TermScope scope,
         }
     }
     if (!byKind && !everything && !foundForce) {
-        std::stringstream message;
-        message << className << ": no force of the System is in the stiff force groups (mask " << stiffForceGroups
-                << ") and integrated (mask " << integrationGroups
-                << "). Put the stiff forces into one of these groups with setForceGroup(), or call"
-                << " setStiffForceGroups(0) to choose them by kind";
-        throw OpenMMException(message.str());
+        throw OpenMMException(message(className, ": no force of the System is in the stiff force groups (mask ",
+                                      stiffForceGroups, ") and integrated (mask ", integrationGroups,
+                                      "). Put the stiff forces into one of these groups with setForceGroup(), or call",
+                                      " setStiffForceGroups(0) to choose them by kind"));
     }
     return terms;
 }
