@@ -52,7 +52,7 @@ void refuseConstraints(const System& system, const vector<int>& blockOf, const s
 
 } // namespace
 
-vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int>>& particles) {
+vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int>>& particles, size_t numOwn) {
     const int numParticles = system.getNumParticles(), numTerms = particles.size();
     auto isMobile = [&](int particle) { return system.getParticleMass(particle) > 0; };
 
@@ -96,7 +96,10 @@ vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int
         if (firstMobile[t] < 0)
             continue;
         Block& block = blocks[blockOfRoot[findRoot(parent, firstMobile[t])]];
-        block.terms.push_back(t);
+        if (size_t(t) < numOwn)
+            block.terms.push_back(t);
+        else
+            block.otherTerms.push_back(t - numOwn);
         for (int particle : particles[t]) {
             if (isMobile(particle))
                 continue;
@@ -119,18 +122,11 @@ vector<Block> OpenMMStiff::findBlocks(const System& system, const StiffTerms& te
         particles.push_back(term.getParticles());
         refuseVirtualSite(system, particles.back(), term.force, term.index, className);
     }
-    vector<Block> blocks = connect(system, particles);
+    vector<Block> blocks = connect(system, particles, terms.coordinates.size());
     vector<int> blockOf(system.getNumParticles(), -1);
-    const int numCoordinates = terms.coordinates.size();
-    for (size_t i = 0; i < blocks.size(); i++) {
-        Block& block = blocks[i];
-        for (int j = 0; j < block.numMobile; j++)
-            blockOf[block.particles[j]] = i;
-        const auto firstFunction = std::lower_bound(block.terms.begin(), block.terms.end(), numCoordinates);
-        for (auto t = firstFunction; t != block.terms.end(); ++t)
-            block.functionTerms.push_back(*t - numCoordinates);
-        block.terms.erase(firstFunction, block.terms.end());
-    }
+    for (size_t i = 0; i < blocks.size(); i++)
+        for (int j = 0; j < blocks[i].numMobile; j++)
+            blockOf[blocks[i].particles[j]] = i;
     refuseConstraints(system, blockOf, className);
     return blocks;
 }

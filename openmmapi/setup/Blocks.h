@@ -3,6 +3,7 @@
 
 #include "CollectTerms.h"
 #include "stiffcore/model/Block.h"
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,11 @@ using stiffcore::Block;
  *
  * @param system      the System
  * @param particles   for each term, its particles
+ * @param numOwn      from this number on they are other terms, see Block
  */
 OPENMM_EXPORT_STIFF std::vector<Block> connect(const OpenMM::System& system,
-                                               const std::vector<std::vector<int>>& particles);
+                                               const std::vector<std::vector<int>>& particles,
+                                               size_t numOwn = std::numeric_limits<size_t>::max());
 
 /**
  * Divide the stiff terms into blocks.

@@ -18,14 +18,15 @@ ExplicitPair getPair(const MassPenaltyIntegrator& integrator, int index) {
 
 KeptPairs::Settings::Settings(const MassPenaltyIntegrator& integrator)
         : integrationGroups(integrator.getIntegrationForceGroups()), period(integrator.computePenalizedPeriod()),
-          useBondedForces(integrator.getUseBondedForces()) {
+          bondInertia(integrator.getBondInertia()), useBondedForces(integrator.getUseBondedForces()) {
     for (int i = 0; i < integrator.getNumPairs(); i++)
         pairs.push_back(getPair(integrator, i));
 }
 
 bool KeptPairs::Settings::operator==(const MassPenaltyIntegrator& integrator) const {
     if (integrationGroups != integrator.getIntegrationForceGroups() || period != integrator.computePenalizedPeriod() ||
-        useBondedForces != integrator.getUseBondedForces() || (int) pairs.size() != integrator.getNumPairs())
+        bondInertia != integrator.getBondInertia() || useBondedForces != integrator.getUseBondedForces() ||
+        (int) pairs.size() != integrator.getNumPairs())
         return false;
     for (size_t i = 0; i < pairs.size(); i++)
         if (!(pairs[i] == getPair(integrator, i)))
@@ -58,9 +59,11 @@ const KeptPairs::Pairs* KeptPairs::findChange(const MassPenaltyIntegrator& integ
 void KeptPairs::settle(const Pairs& next) {
     pairs = next;
     vector<vector<int>> particles;
-    for (const PenalizedPair& pair : pairs)
+    for (const PenalizedPair& pair : pairs.pairs)
         particles.push_back({pair.particle1, pair.particle2});
-    blocks = connect(system, particles);
+    for (const BondInertia& bond : pairs.bonds)
+        particles.push_back({bond.particle1, bond.particle2});
+    blocks = connect(system, particles, pairs.pairs.size());
     settledAsKept = true;
     revision++;
 }
@@ -109,8 +112,9 @@ KeptPairs::Pairs KeptPairs::choose(const Settings& settings) {
     readParameters(settings.integrationGroups);
     if (settings.useBondedForces)
         updateStiffness();
-    return choosePairs(system, settings.useBondedForces ? bonded.get() : nullptr, settings.pairs, settings.period,
-                       className);
+    const BondedStiffness* const used = settings.useBondedForces ? bonded.get() : nullptr;
+    return {choosePairs(system, used, settings.pairs, settings.period, className),
+            chooseBonds(system, used, settings.bondInertia)};
 }
 
 void KeptPairs::forgetParameters() {

@@ -15,12 +15,12 @@ namespace OpenMMStiff {
 class MassPenaltyIntegrator;
 
 /**
- * The penalized and constrained pairs of a Context and their blocks, kept up to date with it. Those of the integrator may
+ * The penalized and constrained pairs of a Context, the bonds with an inertia, and their blocks, kept up to date with it. Those of the integrator may
  * be others than those that are settled, to which velocities are tied: settle() makes them the same.
  */
 class OPENMM_EXPORT_STIFF KeptPairs {
 public:
-    using Pairs = std::vector<PenalizedPair>;
+    using Pairs = PairTerms;
     using Geometry = std::function<PresentGeometry()>;
 
     /** @param geometry   asks for the present geometry, where stiffness depends on it */
@@ -87,7 +87,7 @@ private:
     /** What the pairs depend on besides the System. */
     struct Settings {
         int integrationGroups = 0;
-        double period = 0;
+        double period = 0, bondInertia = 0;
         bool useBondedForces = true;
         std::vector<ExplicitPair> pairs;
 

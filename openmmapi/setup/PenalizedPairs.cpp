@@ -101,8 +101,9 @@ void BondedStiffness::addTerm(int particle1, int particle2, bool periodic, Term 
         return;
     const auto [place, isNew] = indexOfPair.insert({ordered(particle1, particle2), pairs.size()});
     if (isNew)
-        pairs.push_back({particle1, particle2, periodic, term.force});
+        pairs.push_back({particle1, particle2, periodic, term.force, false});
     term.pair = place->second;
+    pairs[term.pair].isBond |= (term.vertex < 0);
     terms.push_back(term);
 }
 
@@ -240,4 +241,39 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
     for (const auto& entry : chosen)
         pairs.push_back(entry.second);
     return pairs;
+}
+
+vector<BondInertia> OpenMMStiff::chooseBonds(const System& system, const BondedStiffness* bonded, double inertia) {
+    if (inertia == 0)
+        return {};
+    const double largestMass = 5, largestRatio = 0.5;
+    struct Bond {
+        double length;
+        int partner;
+    };
+    std::map<int, Bond> bondOf; // by the hydrogen
+    auto add = [&](int i, int j, double length) {
+        if (system.getParticleMass(i) > system.getParticleMass(j))
+            std::swap(i, j);
+        const double mass = system.getParticleMass(i);
+        if (mass <= 0 || mass > largestMass || mass > largestRatio * system.getParticleMass(j))
+            return;
+        const auto [place, isNew] = bondOf.try_emplace(i, Bond{length, j});
+        if (!isNew && length < place->second.length)
+            place->second = {length, j};
+    };
+    if (bonded != nullptr)
+        for (const BondedStiffness::Pair& pair : bonded->pairs)
+            if (pair.isBond)
+                add(pair.particle1, pair.particle2, 0);
+    for (int c = 0; c < system.getNumConstraints(); c++) {
+        int i, j;
+        double distance;
+        system.getConstraintParameters(c, i, j, distance);
+        add(i, j, distance);
+    }
+    vector<BondInertia> bonds;
+    for (const auto& [hydrogen, bond] : bondOf)
+        bonds.push_back({bond.partner, hydrogen, inertia});
+    return bonds;
 }

@@ -13,6 +13,8 @@
 
 namespace OpenMMStiff {
 
+using stiffcore::BondInertia;
+using stiffcore::PairTerms;
 using stiffcore::PenalizedPair;
 
 /**
@@ -68,6 +70,8 @@ public:
         bool periodic;
         /// The index in the System of the first of its forces.
         int force;
+        /// Whether it is a bond, and not (only) the 1-3 distance of an angle.
+        bool isBond;
     };
     std::vector<Pair> pairs;
     /// For each pair, its force constant [kJ/mol/nm^2], once it has been computed; and that which an inertia can
@@ -108,6 +112,16 @@ private:
 OPENMM_EXPORT_STIFF std::vector<PenalizedPair> choosePairs(const OpenMM::System& system, const BondedStiffness* bonded,
                                                            const std::vector<ExplicitPair>& explicitPairs,
                                                            double period, const std::string& className);
+
+/**
+ * Find the bonds by which hydrogens turn, each with an inertia: those of the bonded forces or, for hydrogens without one,
+ * the shortest constraint. A hydrogen is lighter than 5 dalton, and at most half as heavy as what it is bound to.
+ *
+ * @param bonded    the pairs of the bonded forces; or null
+ * @param inertia   the inertia [dalton]; none are found if it is 0
+ */
+OPENMM_EXPORT_STIFF std::vector<BondInertia> chooseBonds(const OpenMM::System& system, const BondedStiffness* bonded,
+                                                         double inertia);
 
 } // namespace OpenMMStiff
 

@@ -21,7 +21,7 @@ void requireInertia(double inertia, const char* className) {
 } // namespace
 
 MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
-        : StiffIntegrator(stepSize), penalizedPeriod(0), useBondedForces(true) {
+        : StiffIntegrator(stepSize), penalizedPeriod(0), bondInertia(0), useBondedForces(true) {
 }
 
 void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
@@ -35,6 +35,13 @@ void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
 double MassPenaltyIntegrator::computePenalizedPeriod() const {
     const int defaultSteps = 16;
     return penalizedPeriod > 0 ? penalizedPeriod : defaultSteps * getStepSize();
+}
+
+void MassPenaltyIntegrator::setBondInertia(double inertia) {
+    if (!(inertia >= 0) || std::isinf(inertia))
+        throw OpenMMException(message(getClassName(), ": the inertia of bonds must be a non-negative number, not ",
+                                      inertia, " dalton; 0 is none"));
+    bondInertia = inertia;
 }
 
 int MassPenaltyIntegrator::addPair(int particle1, int particle2, double inertia) {

@@ -78,6 +78,7 @@ template <> void describe(Settings& xml, MassPenaltyIntegrator& integrator) {
     describeBases<StiffIntegrator>(xml, integrator);
     xml.setting("penalizedPeriod", integrator, &T::getPenalizedPeriod, &T::setPenalizedPeriod);
     xml.setting("useBondedForces", integrator, &T::getUseBondedForces, &T::setUseBondedForces);
+    xml.newSetting("bondInertia", 2, integrator, &T::getBondInertia, &T::setBondInertia);
     xml.list("Pairs", "Pair", integrator.getNumPairs(), [&](int i, Settings pair) {
         int particle1 = 0, particle2 = 0;
         double inertia = 0;
@@ -270,8 +271,8 @@ bool registerProxies() {
     registerProxy<ZhangSkeelLangevinIntegrator>("ZhangSkeelLangevinIntegrator", 2, 0, 0, 0);
     registerProxy<ImpulseIntegrator>("ImpulseIntegrator", 1, 0);
     registerProxy<ImpulseLangevinIntegrator>("ImpulseLangevinIntegrator", 1, 0, 0, 0);
-    registerProxy<MassPenaltyIntegrator>("MassPenaltyIntegrator", 1, 0);
-    registerProxy<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator", 1, 0, 0, 0);
+    registerProxy<MassPenaltyIntegrator>("MassPenaltyIntegrator", 2, 0);
+    registerProxy<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator", 2, 0, 0, 0);
     registerProxy<SpookIntegrator>("SpookIntegrator", 2, 0);
     registerProxy<HMMIntegrator>("HMMIntegrator", 1, 0, 1);
     return true;

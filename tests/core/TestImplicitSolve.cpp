@@ -512,7 +512,7 @@ template <class Real> void testOtherBuildsAreNotAdopted() {
             [](StiffTerms&, vector<Block>& blocks) { blocks[0].terms.pop_back(); },
             [](StiffTerms& terms, vector<Block>& blocks) {
                 terms.functionTerms.push_back({});
-                blocks[0].functionTerms.push_back(0);
+                blocks[0].otherTerms.push_back(0);
             },
     };
     for (const Change& change : changes) {

@@ -28,6 +28,7 @@ struct Molecules {
     int numAtoms;
     vector<double> masses, x, v;
     vector<PenalizedPair> pairs;
+    vector<BondInertia> bonds;
     vector<Block> blocks;
 
     /**
@@ -35,8 +36,10 @@ struct Molecules {
      *
      * @param constrainedEvery   of the bonds each so many is constrained to its present length; 0 for none
      * @param copies             how often each pair is there
+     * @param inertOf            of three successive bonds so many have an inertia
      */
-    Molecules(int count, int numAtoms, int constrainedEvery, unsigned seed, int copies = 1) : numAtoms(numAtoms) {
+    Molecules(int count, int numAtoms, int constrainedEvery, unsigned seed, int copies = 1, int inertOf = 0)
+            : numAtoms(numAtoms) {
         Random random(seed);
         for (int m = 0; m < count; m++) {
             Block block = {{}, numAtoms, {}, {}};
@@ -61,8 +64,16 @@ struct Molecules {
                         pairs.push_back(pair);
                     }
                 }
+            for (int i = 0; i + 1 < numAtoms; i++)
+                if (i % 3 < inertOf) {
+                    block.otherTerms.push_back(bonds.size());
+                    bonds.push_back({block.particles[i], block.particles[i + 1], random.uniform(1, 10)});
+                }
             blocks.push_back(block);
         }
+    }
+    PairTerms getTerms() const {
+        return {pairs, bonds};
     }
     double length(const PenalizedPair& pair) const {
         Eigen::Vector3d d;
@@ -72,11 +83,11 @@ struct Molecules {
     }
     /** Call visit with a batch of each block, in lanes or not, and its workspace. */
     template <class Real, class Visit> void forEachBatch(Visit&& visit) const {
-        const BatchSystem<PairBatch, Real> system(blocks, pairs, masses);
-        PairWorkspace<Real> work(system.batches, pairs);
+        const BatchSystem<PairBatch, Real> system(blocks, getTerms(), masses);
+        PairWorkspace<Real> work(system.batches, getTerms());
         for (const auto& batch : system.batches)
             visit(batch, work);
-        PairWorkspace<double> largeWork(system.largeBlocks, pairs);
+        PairWorkspace<double> largeWork(system.largeBlocks, getTerms());
         for (const auto& batch : system.largeBlocks)
             visit(batch, largeWork);
     }
@@ -84,15 +95,27 @@ struct Molecules {
 
 /** The extended system of one molecule, written down with dense matrices. */
 struct Dense {
-    MatrixXd inverseMass, compliance;
+    MatrixXd mass, inverseMass, inverseMassOfAtoms, compliance;
     vector<PenalizedPair> pairs;
     int first;
 
+    /** @param constrainedOnly   the pairs that are constrained, with the masses alone */
     Dense(const Molecules& molecules, int m, bool constrainedOnly = false) : first(molecules.blocks[m].particles[0]) {
         const int n = 3 * molecules.numAtoms;
-        inverseMass = MatrixXd::Zero(n, n);
+        mass = MatrixXd::Zero(n, n);
         for (int i = 0; i < n; i++)
-            inverseMass(i, i) = 1 / molecules.masses[first + i / 3];
+            mass(i, i) = molecules.masses[first + i / 3];
+        const MatrixXd ofAtoms = mass;
+        if (!constrainedOnly)
+            for (int b : molecules.blocks[m].otherTerms) {
+                const BondInertia& bond = molecules.bonds[b];
+                MatrixXd relative = MatrixXd::Zero(3, n);
+                relative.middleCols<3>(3 * (bond.particle1 - first)) = -Eigen::Matrix3d::Identity();
+                relative.middleCols<3>(3 * (bond.particle2 - first)) = Eigen::Matrix3d::Identity();
+                mass += bond.inertia * relative.transpose() * relative;
+            }
+        inverseMass = mass.inverse();
+        inverseMassOfAtoms = ofAtoms.inverse();
         for (int t : molecules.blocks[m].terms)
             if (!constrainedOnly || molecules.pairs[t].isConstrained())
                 pairs.push_back(molecules.pairs[t]);
@@ -154,21 +177,26 @@ template <class Real> VectorXd lane(const vector<Real>& values, int count, int w
 const int sizes[] = {2, 3, 6, 25};
 const int numMolecules = Lanes::count + 1;
 
-/** Check a claim for chains of all sizes, some constraints or none, each pair once or twice, in lanes and alone. */
+/**
+ * Check a claim for chains of all sizes, some constraints or none, some bonds with an inertia or none, each pair once or
+ * twice, in lanes and alone.
+ */
 template <class Check> void forAll(Check&& check, bool withCopies = true) {
     for (int numAtoms : sizes)
-        for (int constrainedEvery : {0, 1, 3, -1}) {
-            const int copies = (constrainedEvery < 0 ? 2 : 1);
-            if (copies > 1 && !withCopies)
-                continue;
-            const Molecules molecules(numMolecules, numAtoms, std::abs(constrainedEvery), 10 * numAtoms + 1, copies);
-            auto checkBatch = [&](const auto& batch, auto& work) {
-                load(batch, molecules.x.data(), molecules.v.data(), box, work);
-                check(molecules, batch, work);
-            };
-            molecules.forEachBatch<double>(checkBatch);
-            molecules.forEachBatch<Lanes>(checkBatch);
-        }
+        for (int constrainedEvery : {0, 1, 3, -1})
+            for (int inertOf : {0, 2, 3}) {
+                const int copies = (constrainedEvery < 0 ? 2 : 1);
+                if (copies > 1 && !withCopies)
+                    continue;
+                const Molecules molecules(numMolecules, numAtoms, std::abs(constrainedEvery), 10 * numAtoms + 1, copies,
+                                          inertOf);
+                auto checkBatch = [&](const auto& batch, auto& work) {
+                    load(batch, molecules.x.data(), molecules.v.data(), box, work);
+                    check(molecules, batch, work);
+                };
+                molecules.forEachBatch<double>(checkBatch);
+                molecules.forEachBatch<Lanes>(checkBatch);
+            }
 }
 
 /** Call check(dense, molecule, lane) for each molecule of a batch. */
@@ -181,11 +209,11 @@ template <class Batch, class Check> void forEachLane(const Molecules& molecules,
 
 void testLargeBlocksAreSparseAndSmallOnesFillLanes() {
     const Molecules small(Lanes::count + 1, 6, 0, 1), large(2, 25, 0, 1);
-    const BatchSystem<PairBatch, Lanes> ofSmall(small.blocks, small.pairs, small.masses);
+    const BatchSystem<PairBatch, Lanes> ofSmall(small.blocks, small.getTerms(), small.masses);
     ASSERT_EQUAL(2, (int) ofSmall.batches.size());
     ASSERT_EQUAL(1, ofSmall.batches[1].count);
     ASSERT(ofSmall.largeBlocks.empty());
-    const BatchSystem<PairBatch, Lanes> ofLarge(large.blocks, large.pairs, large.masses);
+    const BatchSystem<PairBatch, Lanes> ofLarge(large.blocks, large.getTerms(), large.masses);
     ASSERT_EQUAL(2, (int) ofLarge.largeBlocks.size());
     ASSERT(ofLarge.batches.empty());
 }
@@ -243,11 +271,39 @@ void testMetricForceIsTheGradient() {
                                                   value << dense.logDeterminant(at) - constrained.logDeterminant(at);
                                                   return value;
                                               }).transpose();
-                    const VectorXd a = -0.5 * kT * dense.inverseMass * gradient;
+                    const VectorXd a = -0.5 * kT * dense.inverseMassOfAtoms * gradient;
                     ASSERT((a - lane(work.a, molecules.numAtoms, l)).norm() < 1e-7 * (1 + a.norm()));
                 });
             },
             false); // differences of the logarithm of a nearly vanishing determinant would be noise
+}
+
+/** Accelerations and noise become those of M': W F, and random vectors with the covariance W. */
+void testForcesAndNoiseAreThoseOfTheMassTensor() {
+    forAll([](const Molecules& molecules, const auto& batch, auto& work) {
+        // M^-1/2 C^T for noise that is C of M^-1/2 xi, column by column.
+        vector<MatrixXd> roots(batch.numLanes, MatrixXd::Zero(3 * molecules.numAtoms, 3 * molecules.numAtoms));
+        for (int column = 0; column < 3 * molecules.numAtoms; column++) {
+            for (int i = 0; i < molecules.numAtoms; i++)
+                work.noise[i].setZero();
+            using std::sqrt;
+            work.noise[column / 3][column % 3] = sqrt(batch.inverseMasses[column / 3]);
+            multiplyGroups(batch, batch.noiseRoot, work, work.noise);
+            for (int l = 0; l < batch.count; l++)
+                roots[l].col(column) = lane(work.noise, molecules.numAtoms, l);
+        }
+        for (int i = 0; i < molecules.numAtoms; i++)
+            for (int j = 0; j < 3; j++)
+                work.a[i][j] = batch.inverseMasses[i] * (i + 0.3 * j); // of forces i + 0.3 j
+        spread(batch, work);
+        forEachLane(molecules, batch, [&](const Dense& dense, int, int l) {
+            VectorXd forces(3 * molecules.numAtoms);
+            for (int i = 0; i < forces.size(); i++)
+                forces[i] = i / 3 + 0.3 * (i % 3);
+            ASSERT((dense.inverseMass * forces - lane(work.a, molecules.numAtoms, l)).norm() < 1e-12 * forces.norm());
+            ASSERT((roots[l] * roots[l].transpose() - dense.inverseMass).norm() < 1e-12);
+        });
+    });
 }
 
 /** The motion solves its equations, over a way of some hundredths of the bond lengths, and keeps constraints. */
@@ -330,15 +386,16 @@ void testFailureIsNoticedInItsLane() {
     });
 }
 
-/** (M + G^T kappa G) N = M N^-T, whatever is redundant; N changes neither momentum nor angular momentum. */
+/** (M' + G^T kappa G) N = M N^-T, whatever is redundant; N changes no momentum and, if M' = M, no angular momentum. */
 void testTheMassRootTurnsMassesIntoThoseWithInertias() {
-    for (const auto& [numAtoms, copies] : {std::pair(3, 1), std::pair(5, 2), std::pair(40, 1)}) {
-        const Molecules molecules(3, numAtoms, 0, 21, copies);
+    for (const auto& [numAtoms, copies, inertOf] :
+         {std::tuple(3, 1, 0), std::tuple(5, 2, 0), std::tuple(40, 1, 0), std::tuple(5, 2, 2), std::tuple(40, 1, 3)}) {
+        const Molecules molecules(3, numAtoms, 0, 21, copies, inertOf);
         for (int m = 0; m < 3; m++) {
             const Dense dense(molecules, m);
             const int n = 3 * numAtoms, start = 3 * dense.first;
             const VectorXd x = Eigen::Map<const VectorXd>(molecules.x.data() + start, n);
-            const MassRoot root(molecules.blocks[m], molecules.pairs, molecules.masses, molecules.x.data(), box);
+            const MassRoot root(molecules.blocks[m], molecules.getTerms(), molecules.masses, molecules.x.data(), box);
             MatrixXd N(n, n), inverse(n, n);
             for (int i = 0; i < n; i++) {
                 vector<double> tied(molecules.x.size()), released(molecules.x.size());
@@ -348,8 +405,8 @@ void testTheMassRootTurnsMassesIntoThoseWithInertias() {
                 N.col(i) = Eigen::Map<VectorXd>(tied.data() + start, n);
                 inverse.col(i) = Eigen::Map<VectorXd>(released.data() + start, n);
             }
-            const MatrixXd mass = dense.inverseMass.inverse(), G = dense.jacobian(x),
-                           extended = mass + G.transpose() * dense.compliance.inverse() * G;
+            const MatrixXd mass = dense.inverseMassOfAtoms.inverse(), G = dense.jacobian(x),
+                           extended = dense.mass + G.transpose() * dense.compliance.inverse() * G;
             ASSERT((N.transpose() * extended * N - mass).cwiseAbs().maxCoeff() < 1e-10 * mass.maxCoeff());
             ASSERT((N * inverse - MatrixXd::Identity(n, n)).cwiseAbs().maxCoeff() < 1e-10);
             const MatrixXd change = mass * (N - MatrixXd::Identity(n, n));
@@ -360,7 +417,8 @@ void testTheMassRootTurnsMassesIntoThoseWithInertias() {
                     turn.segment<3>(3 * i) = Eigen::Vector3d::Unit(axis).cross(Eigen::Vector3d(x.segment<3>(3 * i)));
                 }
                 ASSERT((shift.transpose() * change).cwiseAbs().maxCoeff() < 1e-10);
-                ASSERT((turn.transpose() * change).cwiseAbs().maxCoeff() < 1e-10);
+                // The inertia of a bond is not along it.
+                ASSERT(inertOf > 0 || (turn.transpose() * change).cwiseAbs().maxCoeff() < 1e-10);
             }
         }
     }
@@ -373,7 +431,7 @@ void testTheMassRootKeepsConstraints() {
     const int n = 24;
     const VectorXd x = Eigen::Map<const VectorXd>(molecules.x.data(), n);
     const MatrixXd mass = all.inverseMass.inverse(), G = all.jacobian(x);
-    const MassRoot root(molecules.blocks[0], molecules.pairs, molecules.masses, molecules.x.data(), box);
+    const MassRoot root(molecules.blocks[0], molecules.getTerms(), molecules.masses, molecules.x.data(), box);
     vector<double> v = molecules.v;
     auto velocities = [&] { return VectorXd(Eigen::Map<VectorXd>(v.data(), n)); };
     auto energy = [&] { return 0.5 * velocities().dot(mass * velocities()); };
@@ -399,6 +457,6 @@ int main() {
     return checkClaims({CLAIM(testTheMassRootTurnsMassesIntoThoseWithInertias), CLAIM(testTheMassRootKeepsConstraints),
                         CLAIM(testLargeBlocksAreSparseAndSmallOnesFillLanes), CLAIM(testLoadedStateHasRates),
                         CLAIM(testTiedVelocitiesAreTheClosest), CLAIM(testMetricForceIsTheGradient),
-                        CLAIM(testDriftSolvesItsEquations), CLAIM(testDriftOverLongWays),
-                        CLAIM(testFailureIsNoticedInItsLane)});
+                        CLAIM(testForcesAndNoiseAreThoseOfTheMassTensor), CLAIM(testDriftSolvesItsEquations),
+                        CLAIM(testDriftOverLongWays), CLAIM(testFailureIsNoticedInItsLane)});
 }

@@ -107,6 +107,8 @@ public:
         writePairs("MassPenaltyIntegrator", {false, false});
         writePairs(langevin, {true, false});
         writePairs(langevin + "_MetricCorrection", {true, true});
+        writePairs("MassPenaltyIntegrator_BondInertia", {false, false}, 3);
+        writePairs(langevin + "_BondInertia", {true, true}, 3);
     }
 
     void writeImpulse() const {
@@ -132,16 +134,19 @@ public:
     }
 
 private:
-    void writePairs(const string& name, const stiffhost::PenaltyProgram& program) const {
+    void writePairs(const string& name, const stiffhost::PenaltyProgram& program, double bondInertia = 0) const {
         const MassPenaltyIntegrator integrator(stepSize);
         BondedStiffness bonded(system, integrator.getIntegrationForceGroups(), caller);
         bonded.compute(system, {});
-        const vector<PenalizedPair> pairs =
-                choosePairs(system, &bonded, {}, integrator.computePenalizedPeriod(), caller);
+        const PairTerms terms = {choosePairs(system, &bonded, {}, integrator.computePenalizedPeriod(), caller),
+                                 chooseBonds(system, &bonded, bondInertia)};
         vector<vector<int>> particles;
-        for (const PenalizedPair& pair : pairs)
+        for (const PenalizedPair& pair : terms.pairs)
             particles.push_back({pair.particle1, pair.particle2});
-        write(name, pairs.empty(), record(program, connect(system, particles), {}, pairs, masses));
+        for (const BondInertia& bond : terms.bonds)
+            particles.push_back({bond.particle1, bond.particle2});
+        write(name, particles.empty(),
+              record(program, connect(system, particles, terms.pairs.size()), {}, terms, masses));
     }
 
     template <class Program>

@@ -85,6 +85,28 @@ public:
         useBondedForces = use;
     }
     /**
+     * Get the inertia of the bonds of hydrogens [dalton]. See setBondInertia() for details.
+     */
+    double getBondInertia() const {
+        return bondInertia;
+    }
+    /**
+     * Set the inertia lambda of the bonds of hydrogens, which slows their turning: that of water molecules, of methyl
+     * groups, and wagging. It is an inertia of the relative velocity of the bonded atoms i and j, so that the masses M
+     * become
+     *
+     *     M' = M + sum lambda (e_i - e_j) (e_i - e_j)^T
+     *
+     * (Bennett 1975, restricted to bonds). It is constant and needs no force of its own; averages over positions do not
+     * depend on it, and molecules keep their masses. 0, the default, is none; 3 is right for water at 12 to 14 fs.
+     *
+     * A hydrogen is lighter than 5 dalton and at most half as heavy as what it is bound to, by one of the forces that
+     * setUseBondedForces() names or else by a constraint of the System.
+     *
+     * @param inertia   the inertia [dalton]; an OpenMMException if it is negative or infinite
+     */
+    void setBondInertia(double inertia);
+    /**
      * Get the number of pairs that have been added with addPair().
      */
     int getNumPairs() const {
@@ -153,7 +175,7 @@ private:
         int particle1, particle2;
         double inertia;
     };
-    double penalizedPeriod;
+    double penalizedPeriod, bondInertia;
     bool useBondedForces;
     std::vector<Pair> pairs, penalizedPairs;
 };

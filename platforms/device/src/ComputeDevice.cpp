@@ -113,7 +113,7 @@ void ComputeDevice::initialize(Copy& copy) {
 }
 
 void ComputeDevice::compile(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
-                            const vector<stiffcore::PenalizedPair>& pairs, const vector<double>& masses) {
+                            const stiffcore::PairTerms& pairs, const vector<double>& masses) {
     compile(record(program, blocks, outside, pairs, masses), outside);
 }
 
@@ -148,8 +148,8 @@ void ComputeDevice::compile(const Recorded& recorded, const Blocks& large) {
         group->setsThere.upload(kind.sets);
         group->parametersThere.initialize(context, kind.parameters.size(), getMixedSize(), "stiffParameters");
         group->parametersThere.upload(kind.parameters, true);
-        group->kept.initialize(context, int(KeptVector::Count) * group->particles.size(), context.getVelm().getElementSize(),
-                               "stiffKept");
+        group->kept.initialize(context, int(KeptVector::Count) * group->particles.size(),
+                               context.getVelm().getElementSize(), "stiffKept");
         context.clearBuffer(group->kept);
         for (const KernelText& kernelText : kind.phases) {
             group->numRandoms.push_back(kernelText.numRandoms * count);

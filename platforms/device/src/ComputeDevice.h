@@ -32,7 +32,7 @@ public:
     bool initializeRandom(int seed) override;
 
     void compile(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
-                 const std::vector<stiffcore::PenalizedPair>& pairs, const std::vector<double>& masses) override;
+                 const stiffcore::PairTerms& pairs, const std::vector<double>& masses) override;
     void compile(const stiffhost::ImpulseProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
                  const std::vector<double>& masses) override;
     void compile(const stiffhost::ImplicitProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,

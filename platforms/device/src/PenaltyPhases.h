@@ -58,7 +58,7 @@ inline void recordPenaltyKick(BlockText& text, const TracedPairs& batch, PairScr
     beginPenaltyStep(text, batch, work, text.box());
     loadForces(text, batch, work);
     keepAccelerations(text, batch, work);
-    stiffcore::kick(batch, 0.5 * text.uniform(Uniform::StepSize), work);
+    kickVerlet(batch, text.uniform(Uniform::StepSize), work);
     for (int i = 0; i < batch.numMobile; i++)
         text.accelerate(i, work.v[i]);
     text.require(true);

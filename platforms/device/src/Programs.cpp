@@ -67,7 +67,7 @@ Recorded recordAll(const Blocks& blocks, const Blocks& outside, const typename B
 } // namespace
 
 Recorded stiffdevice::record(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
-                             const vector<stiffcore::PenalizedPair>& pairs, const vector<double>& masses) {
+                             const stiffcore::PairTerms& pairs, const vector<double>& masses) {
     if (program.langevin)
         return recordAll<stiffcore::PairBatch>(blocks, outside, pairs, masses,
                                                [&](auto&& record) {

@@ -32,7 +32,7 @@ using Recorded = std::vector<RecordedKind>;
 // Record a program, see stiffhost::Device::compile().
 
 Recorded record(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
-                const std::vector<stiffcore::PenalizedPair>& pairs, const std::vector<double>& masses);
+                const stiffcore::PairTerms& pairs, const std::vector<double>& masses);
 Recorded record(const stiffhost::ImpulseProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
                 const std::vector<double>& masses);
 Recorded record(const stiffhost::ImplicitProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,

@@ -118,8 +118,9 @@ void PenalizedVelocities::write(std::ostream& stream) const {
     writeCheckpoint(stream, known.tiedAt);
     writeCheckpoint(stream, known.left);
     writeCheckpoint(stream, pairs.areSettled());
-    writeCheckpoint(stream, pairs.getPairs().size());
-    for (const OpenMMStiff::PenalizedPair& pair : pairs.getPairs()) {
+    writeCheckpoint(stream, pairs.getPairs().bonds);
+    writeCheckpoint(stream, pairs.getPairs().pairs.size());
+    for (const OpenMMStiff::PenalizedPair& pair : pairs.getPairs().pairs) {
         writeCheckpoint(stream, pair.particle1);
         writeCheckpoint(stream, pair.particle2);
         writeCheckpoint(stream, pair.inertia);
@@ -136,9 +137,11 @@ void PenalizedVelocities::read(std::istream& stream) {
     readCheckpoint(stream, saved.tiedAt);
     readCheckpoint(stream, saved.left);
     readCheckpoint(stream, &arranged, 1);
+    Pairs tied;
+    readCheckpoint(stream, tied.bonds);
     readCheckpoint(stream, &number, 1);
-    Pairs tied(number);
-    for (OpenMMStiff::PenalizedPair& pair : tied) {
+    tied.pairs.resize(number);
+    for (OpenMMStiff::PenalizedPair& pair : tied.pairs) {
         readCheckpoint(stream, &pair.particle1, 1);
         readCheckpoint(stream, &pair.particle2, 1);
         readCheckpoint(stream, &pair.inertia, 1);
@@ -154,7 +157,12 @@ void PenalizedVelocities::write(OpenMM::SerializationNode& node) const {
     if (!pairs.areSettled())
         return;
     OpenMM::SerializationNode& tied = node.createChildNode("TiedPairs");
-    for (const OpenMMStiff::PenalizedPair& pair : pairs.getPairs())
+    for (const OpenMMStiff::BondInertia& bond : pairs.getPairs().bonds)
+        tied.createChildNode("Bond")
+                .setIntProperty("p1", bond.particle1)
+                .setIntProperty("p2", bond.particle2)
+                .setDoubleProperty("inertia", bond.inertia);
+    for (const OpenMMStiff::PenalizedPair& pair : pairs.getPairs().pairs)
         tied.createChildNode("Pair")
                 .setIntProperty("p1", pair.particle1)
                 .setIntProperty("p2", pair.particle2)
@@ -190,10 +198,13 @@ void PenalizedVelocities::read(const OpenMM::SerializationNode& node, bool ofThi
                 saved.left[i] = OpenMM::Vec3(each.getDoubleProperty("vx"), each.getDoubleProperty("vy"),
                                              each.getDoubleProperty("vz"));
             }
+            else if (each.getName() == "Bond")
+                tied.bonds.push_back({requireParticle(each.getIntProperty("p1")),
+                                      requireParticle(each.getIntProperty("p2")), each.getDoubleProperty("inertia")});
             else
-                tied.push_back({requireParticle(each.getIntProperty("p1")), requireParticle(each.getIntProperty("p2")),
-                                each.getDoubleProperty("inertia"), each.getDoubleProperty("distance"),
-                                each.getBoolProperty("periodic")});
+                tied.pairs.push_back({requireParticle(each.getIntProperty("p1")),
+                                      requireParticle(each.getIntProperty("p2")), each.getDoubleProperty("inertia"),
+                                      each.getDoubleProperty("distance"), each.getBoolProperty("periodic")});
         pairs.restore(tied);
         known = saved;
     }
@@ -234,7 +245,7 @@ std::vector<PenalizedVelocities::Molecule> PenalizedVelocities::assess() const {
         for (int particle : block.particles)
             molecule.ofMasses += ofMass(particle, v);
         for (int term : block.terms) {
-            const OpenMMStiff::PenalizedPair& pair = pairs.getPairs()[term];
+            const OpenMMStiff::PenalizedPair& pair = pairs.getPairs().pairs[term];
             const int i = pair.particle1, j = pair.particle2;
             if (pair.isConstrained()) {
                 molecule.numFreedoms = std::max(1, molecule.numFreedoms - 1);
@@ -250,6 +261,14 @@ std::vector<PenalizedVelocities::Molecule> PenalizedVelocities::assess() const {
             molecule.ofPairs += 0.5 * pair.inertia * w * w;
             molecule.logMassRatio += std::log1p(pair.inertia * (inverseMass(i) + inverseMass(j)));
             molecule.numPenalized++;
+        }
+        for (int term : block.otherTerms) {
+            const OpenMMStiff::BondInertia& bond = pairs.getPairs().bonds[term];
+            const int i = bond.particle1, j = bond.particle2;
+            const OpenMM::Vec3 relative = velocity(j) - velocity(i);
+            molecule.ofPairs += 0.5 * bond.inertia * relative.dot(relative);
+            // In two directions: along the bond there is more inertia, or a constraint.
+            molecule.logMassRatio += 2 * std::log1p(bond.inertia * (inverseMass(i) + inverseMass(j)));
         }
         molecules.push_back(molecule);
     }
@@ -300,13 +319,19 @@ void PenalizedVelocities::releaseOwn(const Pairs& next, Loose& loose) const {
     const Vectors &x = state.positions(), &tiedAt = getTiedPositions();
     const Pairs& all = pairs.getPairs();
     std::vector<char> hasOtherPairs(masses.size());
-    if (!(next == all))
-        for (const auto& [some, others] : {std::pair(&all, &next), std::pair(&next, &all)})
-            for (const OpenMMStiff::PenalizedPair& pair : *some) {
-                const auto place = std::lower_bound(others->begin(), others->end(), pair, isBefore);
-                if (place == others->end() || !(*place == pair))
-                    hasOtherPairs[pair.particle1] = hasOtherPairs[pair.particle2] = true;
+    auto markChanges = [&](const auto& now, const auto& then, auto&& isBefore) {
+        for (const auto& [some, others] : {std::pair(&now, &then), std::pair(&then, &now)})
+            for (const auto& each : *some) {
+                const auto place = std::lower_bound(others->begin(), others->end(), each, isBefore);
+                if (place == others->end() || !(*place == each))
+                    hasOtherPairs[each.particle1] = hasOtherPairs[each.particle2] = true;
             }
+    };
+    if (!(next == all)) {
+        markChanges(all.pairs, next.pairs, isBefore);
+        markChanges(all.bonds, next.bonds,
+                    [](const auto& one, const auto& other) { return one.particle2 < other.particle2; });
+    }
     for (const stiffcore::Block& block : pairs.getBlocks()) {
         auto isElsewhere = [&](int particle) {
             // Molecules that have merely been moved as a whole are tied there too.

@@ -73,7 +73,7 @@ public:
      * @param outside   blocks that somebody else moves, see getOutside()
      */
     virtual void compile(const PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
-                         const std::vector<stiffcore::PenalizedPair>& pairs, const std::vector<double>& masses) = 0;
+                         const stiffcore::PairTerms& pairs, const std::vector<double>& masses) = 0;
     virtual void compile(const ImpulseProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
                          const std::vector<double>& masses) = 0;
     virtual void compile(const ImplicitProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,

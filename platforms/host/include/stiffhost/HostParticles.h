@@ -10,6 +10,7 @@
 #include "stiffcore/methods/Elementary.h"
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -163,11 +164,12 @@ public:
                                           " are not finite. Change the positions, or minimize the energy first");
     }
 
-    /** Throw an exception if a velocity after a step is not finite, or impossible. */
+    /** Throw an exception if a velocity after a step, or in it, is not finite; after it, if it is impossible. */
     void requirePossibleVelocities(const std::string& className, double stepSize) const {
-        const int place = findFasterThan(stiffcore::speedOfLight, state.velocities());
-        if (place >= 0)
-            refuseVelocity(place, className, stepSize);
+        requireSlower(stiffcore::speedOfLight, className, stepSize);
+    }
+    void requireFiniteVelocities(const std::string& className, double stepSize) const {
+        requireSlower(std::numeric_limits<double>::infinity(), className, stepSize);
     }
     [[noreturn]] static void refuseVelocity(int particle, const std::string& className, double stepSize) {
         throw OpenMMStiff::StepFailure(
@@ -178,6 +180,11 @@ public:
     }
 
 private:
+    void requireSlower(double limit, const std::string& className, double stepSize) const {
+        const int place = findFasterThan(limit, state.velocities());
+        if (place >= 0)
+            refuseVelocity(place, className, stepSize);
+    }
     /** Call work(begin, end, part) for ranges of particles, on all threads. */
     template <class Work> void map(const std::vector<int>* which, Work&& work) {
         if (which == nullptr)

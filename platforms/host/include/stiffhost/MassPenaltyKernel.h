@@ -78,7 +78,7 @@ public:
 
     std::vector<OpenMMStiff::PenalizedPair> getPairs(OpenMM::ContextImpl&) override {
         const Turn turn(*this);
-        return pairs.getNextPairs(*integrator);
+        return pairs.getNextPairs(*integrator).pairs;
     }
     void prepareVelocities(OpenMM::ContextImpl&, Vectors& drawn) override {
         const Turn turn(*this);
@@ -279,13 +279,13 @@ private:
     }
     /** The other half of the kick. */
     void kick() {
-        const double t = 0.5 * integrator->getStepSize();
+        const double h = integrator->getStepSize();
         if (this->isOnDevice())
             device->execute(Program::Kick);
         else
-            particles.kick(t, accelerations, batches.getFreeParticles());
+            particles.kick(0.5 * h, accelerations, batches.getFreeParticles());
         moveBlocks(Program::Kick, [&](const auto& batch, auto& work) {
-            stiffcore::kick(batch, t, work);
+            kickVerlet(batch, h, work);
             return allLanes(batch);
         });
     }
@@ -295,7 +295,9 @@ private:
         const bool there = this->isOnDevice();
         if (there && largeParticles.empty())
             return;
-        double *positions = components(there ? x : state.changePositions()),
+        const bool moves = (phase != Program::Kick);
+        const double* positions = components(there ? x : state.positions());
+        double *moved = moves ? components(there ? x : state.changePositions()) : nullptr,
                *velocities = components(there ? v : state.changeVelocities());
         const stiffcore::Box box = state.box();
         auto isHere = [&](const auto& batch) { return !there || batch.numRows() > Base::maxRowsThere; };
@@ -303,8 +305,8 @@ private:
             load(batch, positions, velocities, box, workspace);
             gather(batch, components(accelerations), workspace.a);
             const auto succeeded = work(batch, workspace);
-            if (phase != Program::Kick)
-                scatter(batch, workspace.x, positions);
+            if (moves)
+                scatter(batch, workspace.x, moved);
             scatter(batch, workspace.v, velocities);
             return succeeded;
         });

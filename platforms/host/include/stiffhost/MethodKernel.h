@@ -313,11 +313,11 @@ protected:
         else
             state.computeForces(groups);
     }
-    /** After a motion. On the host, one that was impossible is found out before forces are asked for there. */
+    /** After a motion. On the host, one that has no end is found out before forces are asked for there. */
     void computeVirtualSites() {
         if (onDevice)
             return context.computeVirtualSites();
-        particles.requirePossibleVelocities(className, integrator->getStepSize());
+        particles.requireFiniteVelocities(className, integrator->getStepSize());
         state.computeVirtualSites();
     }
 

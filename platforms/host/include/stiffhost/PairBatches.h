@@ -24,7 +24,7 @@ public:
         revision = kept.getRevision();
         this->arrange(kept.getBlocks(), kept.getPairs(), masses);
         inertias.clear();
-        for (const auto& pair : kept.getPairs())
+        for (const auto& pair : kept.getPairs().pairs)
             inertias.push_back(pair.inertia);
         noise.resize(inertias.size());
     }

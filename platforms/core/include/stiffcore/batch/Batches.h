@@ -43,7 +43,7 @@ template <class Real> struct BlockBatch {
     /// How many particles of a block are mobile; they come first.
     int numMobile;
     /// The particles of each block, and its terms as they are numbered in the whole System.
-    std::array<std::vector<int>, numLanes> particles, terms;
+    std::array<std::vector<int>, numLanes> particles, terms, otherTerms;
     /// For each particle 1/m, 0 if it never moves [1/dalton].
     std::vector<Real> inverseMasses;
 
@@ -54,6 +54,7 @@ template <class Real> struct BlockBatch {
             const Block& block = *blocks[std::min(lane, count - 1)];
             particles[lane] = block.particles;
             terms[lane] = block.terms;
+            otherTerms[lane] = block.otherTerms;
             for (int i = 0; i < numMobile; i++)
                 LaneTraits<Real>::lane(inverseMasses[i], lane) = 1 / masses[block.particles[i]];
         }
@@ -135,16 +136,16 @@ private:
     using Pattern = typename Batch<Real>::Pattern;
     /// Which particles and terms a block has, and how it is built of them.
     struct Build {
-        std::vector<int> particles, terms, functionTerms, build;
+        std::vector<int> particles, terms, otherTerms, build;
         bool operator==(const Build& other) const {
-            return particles == other.particles && terms == other.terms && functionTerms == other.functionTerms &&
+            return particles == other.particles && terms == other.terms && otherTerms == other.otherTerms &&
                    build == other.build;
         }
     };
     static std::vector<Build> describe(const std::vector<Block>& blocks, const Terms& terms) {
         std::vector<Build> builds;
         for (const Block& block : blocks)
-            builds.push_back({block.particles, block.terms, block.functionTerms, Pattern::describe(block, terms)});
+            builds.push_back({block.particles, block.terms, block.otherTerms, Pattern::describe(block, terms)});
         return builds;
     }
 

@@ -54,6 +54,23 @@ template <class Real> void applyCorrection(const PairBatch<Real>& batch, PairWor
     addImpulses(batch, work.gradientsBefore, work.correction, work.x);
 }
 
+/**
+ * The entries of a product G W H^T + D of the gradients of the pairs at two places, which is not symmetric.
+ *
+ * @param add   called as add(p, q, value), perhaps several times for an entry
+ */
+template <class Real, class Add>
+void visitProduct(const PairBatch<Real>& batch, const Vectors3<Real>& one, const Vectors3<Real>& other, Add&& add) {
+    const SchurPattern& schur = batch.rowPattern->schur;
+    const Vector3<Real>*g = one.data(), *h = other.data();
+    for (int p = 0; p < batch.numRows(); p++)
+        add(p, p, Real(batch.inverseReducedMasses[p] * g[p].dot(h[p]) + batch.added[p]));
+    for (size_t i = 0; i < schur.couplings.size(); i++) {
+        add(schur.couplings[i].p, schur.couplings[i].q, multiplyCoupled(batch, i, batch.couplings[i], g, h));
+        add(schur.couplings[i].q, schur.couplings[i].p, multiplyCoupled(batch, i, batch.couplings[i], h, g));
+    }
+}
+
 /** Newton's method for small blocks, all lanes at once; the last correction takes the factors of the one before. */
 template <class Real>
 [[gnu::flatten]] auto iterateSmall(const PairBatch<Real>& batch, UniformOf<Real> tolerance, const BoxFor<Real>& box,
@@ -67,7 +84,7 @@ template <class Real>
         const auto last = (iteration >= maxDriftIterations) | Control<Real>::all(converged, batch.count);
         auto factor = [&] {
             std::fill_n(A, n * n, Real(0));
-            visitProduct(batch, work.gradients, work.gradientsBefore, batch.added,
+            visitProduct(batch, work.gradients, work.gradientsBefore,
                          [&](int p, int q, const Real& value) { A[p * n + q] += value; });
             n == 3 ? DenseLu<Real, 3>::factor(A, n) : DenseLu<Real>::factor(A, n);
         };
@@ -95,7 +112,7 @@ inline bool iterateNewton(const PairBatch<double>& batch, double tolerance, cons
     for (int iteration = 0;; iteration++) {
         const bool converged = computeResidual<true>(batch, tolerance, box, work);
         entries.clear();
-        visitProduct(batch, work.gradients, work.gradientsBefore, batch.added,
+        visitProduct(batch, work.gradients, work.gradientsBefore,
                      [&](int p, int q, double value) { entries.emplace_back(p, q, value); });
         A.setFromTriplets(entries.begin(), entries.end());
         if (iteration == 0)

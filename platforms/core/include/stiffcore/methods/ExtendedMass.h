@@ -12,6 +12,9 @@
  *
  *     A l = w - G v,    v <- v + M^-1 G^T l,    w <- w - l / kappa.
  *
+ * Where bonds have an inertia, M' stands for M (see PairBatch): everything but the metric force of constraints is as with
+ * M. It is constant, so that it biases nothing.
+ *
  * For constraints 1/kappa = 0 and w = 0. A is positive definite whatever the penalized pairs are; constraints may
  * depend on each other thanks to a small regularization of theirs. The metric force is that of Fixman (1974).
  */
@@ -36,14 +39,14 @@ void computeLengths(const PairBatch<Real>& batch, const BoxFor<Real>& box, PairW
     }
 }
 
-/** Assemble A. If constrainedOnly, rows and columns of penalized pairs become those of the identity. */
-template <class Real>
-void assemblePairs(const PairBatch<Real>& batch, bool constrainedOnly, PairWorkspace<Real>& work) {
-    if (constrainedOnly)
-        assembleRows(batch, batch.inverseReducedMasses, batch.added, work,
-                     [&](int p) { return batch.row(p).constrained; });
-    else
-        assembleRows(batch, batch.inverseReducedMasses, batch.added, work, [](int) { return true; });
+/**
+ * Assemble A; or, if it is that of the constraints, with the masses alone, where rows and columns of penalized pairs become
+ * those of the identity.
+ */
+template <class Real> void assemblePairs(const PairBatch<Real>& batch, bool ofConstraints, PairWorkspace<Real>& work) {
+    auto uses = [&](int p) { return !ofConstraints || batch.row(p).constrained; };
+    assembleRows(batch, ofConstraints ? batch.ofMasses : batch.inverseReducedMasses,
+                 ofConstraints ? batch.couplingsOfMasses : batch.couplings, batch.added, work, uses);
 }
 
 /** Factor A at work.x, where the directions have been computed. */
@@ -101,9 +104,9 @@ void load(const PairBatch<Real>& batch, const double* x, const double* v, const 
     factorThere(batch, work);
 }
 
-/** work.a += -scale M^-1 grad ln det A / 2, with the factors that are at hand. */
+/** work.a += -scale M^-1 grad ln det A / 2, with the factors that are at hand. (M, as work.a has it: see spread().) */
 template <class Real>
-[[gnu::flatten]] void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale, bool constrainedOnly,
+[[gnu::flatten]] void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale, bool ofConstraints,
                                            PairWorkspace<Real>& work) {
     const SchurPattern& schur = batch.rowPattern->schur;
     const int n = batch.numRows();
@@ -112,7 +115,8 @@ template <class Real>
         work.y[p].setZero();
     // d(ln det A) = sum_pq (A^-1)_pq dA_pq = 2 sum_p du_p . y_p. The couplings of a pair p follow each other.
     const std::vector<Coupling>& couplings = schur.couplings;
-    const Real *weights = batch.couplings.data(), *inverse = work.inverse.data();
+    const Real *weights = (ofConstraints ? batch.couplingsOfMasses : batch.couplings).data(),
+               *inverse = work.inverse.data();
     const Vector3<Real>* u = work.gradients.data();
     Vector3<Real>* y = work.y.data();
     for (size_t i = 0; i < couplings.size();) {
@@ -121,7 +125,7 @@ template <class Real>
         Vector3<Real> sum = y[p];
         for (; i < couplings.size() && couplings[i].p == p; i++) {
             const int q = couplings[i].q;
-            if (constrainedOnly && !(batch.row(p).constrained && batch.row(q).constrained))
+            if (ofConstraints && !(batch.row(p).constrained && batch.row(q).constrained))
                 continue;
             const Real entry = inverse[schur.slots[i]] * weights[i];
             sum += u[q] * entry;
@@ -140,21 +144,50 @@ template <class Real>
 
 /**
  * Add the force that undoes the bias of the inertia on the positions, -kT/2 grad (ln det A - ln det A_cc), to the
- * accelerations work.a. A_cc is the part of A that belongs to constraints: constrained molecules are sampled as by any
- * other integrator, which is with the bias of their constraints.
+ * accelerations work.a. A_cc is the part of A that belongs to constraints, with the masses alone: constrained molecules are
+ * sampled as by any other integrator, which is with the bias of their constraints.
  */
 template <class Real>
 void addMetricForces(const PairBatch<Real>& batch, UniformOf<Real> kT, PairWorkspace<Real>& work) {
-    if (!batch.pattern->hasPenalized)
-        return;
+    const PairPattern& pattern = *batch.pattern;
+    if (!pattern.hasPenalized && (!pattern.hasBonds() || pattern.hasRigidShape))
+        return; // A is that of the constraints, or a constant
     addDeterminantForces(batch, Real(kT), false, work);
-    if (!batch.pattern->hasConstrained)
+    if (!pattern.hasConstrained)
         return;
     assemblePairs(batch, true, work);
     factorRows(batch, work);
     addDeterminantForces(batch, Real(-kT), true, work);
     assemblePairs(batch, false, work);
     factorRows(batch, work);
+}
+
+/** Multiply vectors of atoms by the matrix of each group in which bonds have an inertia. */
+template <class Real>
+[[gnu::flatten]] void multiplyGroups(const PairBatch<Real>& batch, const std::vector<std::vector<Real>>& matrices,
+                                     PairWorkspace<Real>& work, Vectors3<Real>& vectors) {
+    for (size_t g = 0; g < matrices.size(); g++) {
+        if (matrices[g].empty())
+            continue;
+        const std::vector<int>& group = batch.pattern->groups[g];
+        const Real* entry = matrices[g].data();
+        for (size_t i = 0; i < group.size(); i++)
+            work.ofGroup[i] = vectors[group[i]];
+        for (int atom : group) {
+            vectors[atom].setZero();
+            for (size_t j = 0; j < group.size(); j++)
+                vectors[atom] += work.ofGroup[j] * *entry++;
+        }
+    }
+}
+
+/** What accelerations M^-1 F, work.a, are with the inertia of bonds: W F. */
+template <class Real> void spread(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
+    for (size_t g = 0; g < batch.W.size(); g++)
+        if (!batch.W[g].empty())
+            for (int atom : batch.pattern->groups[g])
+                work.a[atom] = work.a[atom] * Real(1 / batch.inverseMasses[atom]);
+    multiplyGroups(batch, batch.W, work, work.a);
 }
 
 /** v <- v + t a, tied. */
@@ -164,8 +197,9 @@ template <class Real> void kick(const PairBatch<Real>& batch, UniformOf<Real> t,
     tieVelocities(batch, work);
 }
 
-/** The Ornstein-Uhlenbeck flow of v and w, tied. The noise of both has been gathered. */
+/** The Ornstein-Uhlenbeck flow of v and w, tied. The noise of both has been gathered, that of v for the masses alone. */
 template <class Real> void thermalize(const PairBatch<Real>& batch, UniformOf<Real> decay, PairWorkspace<Real>& work) {
+    multiplyGroups(batch, batch.noiseRoot, work, work.noise);
     for (int i = 0; i < batch.numMobile; i++)
         work.v[i] = work.v[i] * Real(decay) + work.noise[i];
     for (int p = 0; p < batch.numRows(); p++)

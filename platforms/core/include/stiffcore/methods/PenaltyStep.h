@@ -6,7 +6,7 @@
 
 /**
  * The steps of the mass penalty for the pairs of a batch, between two computations of forces. They begin with the
- * accelerations work.a at work.x, where load() has been called, and end with positions and tied velocities in work.
+ * accelerations work.a = M^-1 F at work.x, where load() has been called, and end with positions and tied velocities in work.
  */
 namespace stiffcore {
 
@@ -29,6 +29,7 @@ auto moveLangevin(const PairBatch<Real>& batch, const PenaltyStep<Real>& step, c
                   PairWorkspace<Real>& work, DrawNoise&& drawNoise) {
     if (step.metricCorrection)
         addMetricForces(batch, step.kT, work);
+    spread(batch, work);
     kick(batch, step.h, work);
     auto converged = driftTied(batch, 0.5 * step.h, step.tolerance, box, work);
     drawNoise();
@@ -38,16 +39,22 @@ auto moveLangevin(const PairBatch<Real>& batch, const PenaltyStep<Real>& step, c
     return converged;
 }
 
+/** Half the kick of a step. */
+template <class Real> void kickVerlet(const PairBatch<Real>& batch, UniformOf<Real> h, PairWorkspace<Real>& work) {
+    spread(batch, work);
+    kick(batch, 0.5 * h, work);
+}
+
 /**
  * The first half of the kick, and the drift, in two halves, so that it takes the same way back. After it come forces
- * and the second half of the kick.
+ * and the second half of the kick, kickVerlet().
  *
  * @return in which lanes lengths could be solved for
  */
 template <class Real>
 auto moveVerlet(const PairBatch<Real>& batch, const PenaltyStep<Real>& step, const BoxFor<Real>& box,
                 PairWorkspace<Real>& work) {
-    kick(batch, 0.5 * step.h, work);
+    kickVerlet(batch, step.h, work);
     auto converged = driftTied(batch, 0.5 * step.h, step.tolerance, box, work);
     tieVelocities(batch, work);
     converged = converged & driftTied(batch, 0.5 * step.h, step.tolerance, box, work);

@@ -17,8 +17,8 @@ struct Block {
     int numMobile;
     /// The terms of the block: indices into the list of terms, of a StiffTerms into its coordinates.
     std::vector<int> terms;
-    /// Indices into the function terms of a StiffTerms.
-    std::vector<int> functionTerms;
+    /// Indices into a second list: the function terms of a StiffTerms, the bonds of PairTerms.
+    std::vector<int> otherTerms;
 
     /** Where in `particles` a particle of the block stands. */
     int findPlace(int particle) const {

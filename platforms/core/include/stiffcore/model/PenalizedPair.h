@@ -2,6 +2,7 @@
 #define STIFFCORE_MODEL_PENALIZED_PAIR_H_
 
 #include <cmath>
+#include <vector>
 
 namespace stiffcore {
 
@@ -23,6 +24,29 @@ struct PenalizedPair {
     bool operator==(const PenalizedPair& other) const {
         return particle1 == other.particle1 && particle2 == other.particle2 && inertia == other.inertia &&
                distance == other.distance && periodic == other.periodic;
+    }
+};
+
+/**
+ * Two particles whose relative velocity carries an extra inertia: M + lambda (e_i - e_j) (e_i - e_j)^T.
+ */
+struct BondInertia {
+    int particle1, particle2;
+    /// The inertia lambda [dalton].
+    double inertia;
+
+    bool operator==(const BondInertia& other) const {
+        return particle1 == other.particle1 && particle2 == other.particle2 && inertia == other.inertia;
+    }
+};
+
+/** What a mass penalty adds to the masses. A block has indices of pairs as its terms, of bonds as its other terms. */
+struct PairTerms {
+    std::vector<PenalizedPair> pairs;
+    std::vector<BondInertia> bonds;
+
+    bool operator==(const PairTerms& other) const {
+        return pairs == other.pairs && bonds == other.bonds;
     }
 };
 

@@ -32,34 +32,42 @@ namespace stiffcore {
 class MassRoot {
 public:
     /** @param masses, positions   of all particles of the System; components of positions follow each other */
-    MassRoot(const Block& block, const std::vector<PenalizedPair>& pairs, const std::vector<double>& masses,
-             const double* positions, const Box& box)
+    MassRoot(const Block& block, const PairTerms& terms, const std::vector<double>& masses, const double* positions,
+             const Box& box)
             : block(block) {
-        const int n = block.terms.size();
         inverseMasses.resize(block.particles.size());
+        for (int i = 0; i < block.numMobile; i++)
+            inverseMasses[i] = 1 / masses[block.particles[i]];
         std::vector<std::vector<std::pair<int, Vector3<double>>>> gradients(block.particles.size());
-        Eigen::VectorXd inverseInertias(n);
-        for (int p = 0; p < n; p++) {
-            const PenalizedPair& pair = pairs[block.terms[p]];
+        std::vector<double> inverseInertias;
+        auto addRow = [&](int particle1, int particle2, const Vector3<double>& direction, double inertia) {
+            const int p = rows.size(), from = block.findPlace(particle1), to = block.findPlace(particle2);
+            const bool constrained = std::isinf(inertia);
+            rows.push_back({from, to, direction, constrained, 0, 0});
+            gradients[from].push_back({p, -direction});
+            gradients[to].push_back({p, direction});
+            inverseInertias.push_back(constrained ? rowRegularization * (inverseMasses[from] + inverseMasses[to])
+                                                  : 1 / inertia);
+        };
+        for (int term : block.terms) {
+            const PenalizedPair& pair = terms.pairs[term];
             Vector3<double> d = at(positions, pair.particle2) - at(positions, pair.particle1);
             if (pair.periodic)
                 d = box.minimumImage(d);
             const double length = d.norm();
-            const Vector3<double> direction = (length > 0 ? Vector3<double>(d / length) : Vector3<double>::Zero());
-            rows.push_back({block.findPlace(pair.particle1), block.findPlace(pair.particle2), direction,
-                            pair.isConstrained(), 0, 0});
-            gradients[rows[p].from].push_back({p, -direction});
-            gradients[rows[p].to].push_back({p, direction});
+            addRow(pair.particle1, pair.particle2,
+                   length > 0 ? Vector3<double>(d / length) : Vector3<double>(Vector3<double>::Zero()), pair.inertia);
         }
-        for (int i = 0; i < block.numMobile; i++)
-            inverseMasses[i] = 1 / masses[block.particles[i]];
+        // The inertia of a bond is that of three directions.
+        for (int term : block.otherTerms)
+            for (int axis = 0; axis < 3; axis++) {
+                const BondInertia& bond = terms.bonds[term];
+                addRow(bond.particle1, bond.particle2, Vector3<double>::Unit(axis), bond.inertia);
+            }
+        const int n = rows.size();
         std::vector<Eigen::Triplet<double>> entries;
-        for (int p = 0; p < n; p++) {
-            const PenalizedPair& pair = pairs[block.terms[p]];
-            const double inverseMass = inverseMasses[rows[p].from] + inverseMasses[rows[p].to];
-            inverseInertias[p] = pair.isConstrained() ? rowRegularization * inverseMass : 1 / pair.inertia;
+        for (int p = 0; p < n; p++)
             entries.emplace_back(p, p, inverseInertias[p]);
-        }
         for (int i = 0; i < block.numMobile; i++)
             for (const auto& [p, gradient] : gradients[i])
                 for (const auto& [q, other] : gradients[i])

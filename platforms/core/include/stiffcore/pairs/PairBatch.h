@@ -4,15 +4,23 @@
 #include "../batch/Batches.h"
 #include "../model/PenalizedPair.h"
 #include "../rows/Rows.h"
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
 
 /**
  * Pairs of particles whose distances s_p carry an extra inertia kappa_p, or are constrained, which is an infinite one:
- * the extended system of methods with a mass penalty. Connected pairs form blocks.
+ * the extended system of methods with a mass penalty. Bonds may have an inertia of the relative velocity of their atoms,
+ * so that the matrix of the masses is
+ *
+ *     M' = M + sum_b lambda_b (e_i - e_j) (e_i - e_j)^T (x) 1
+ *
+ * (Bennett 1975, restricted to bonds), and its inverse W has an entry for any two atoms of a group that such bonds
+ * connect. Atoms that pairs or such bonds connect form a block.
  */
 namespace stiffcore {
 
@@ -24,45 +32,125 @@ struct PatternPair : DistanceRow {
 /** What all blocks of the same build have in common. */
 struct PairPattern {
     int numParticles, numMobile;
-    /// The rows of the matrix A = G M^-1 G^T + 1/kappa.
+    /// Bonds with an inertia; and the groups of mobile atoms that they connect, of one atom where there are none.
+    std::vector<std::array<int, 2>> bonds;
+    /// For each mobile atom its group, and its place there.
+    std::vector<int> groupOf, placeInGroup;
+    std::vector<std::vector<int>> groups;
+    /// The rows of the matrix A = G W G^T + 1/kappa.
     RowPattern<PatternPair> rows;
-    bool hasPenalized = false, hasConstrained = false, hasPeriodic = false;
+    bool hasPenalized = false, hasConstrained = false, hasPeriodic = false, hasRigidShape = false;
 
-    PairPattern(const Block& block, const std::vector<PenalizedPair>& allPairs)
-            : numParticles(block.particles.size()), numMobile(block.numMobile),
-              rows(localPairs(block, allPairs), numMobile) {
+    PairPattern(const Block& block, const PairTerms& all)
+            : numParticles(block.particles.size()), numMobile(block.numMobile), bonds(localBonds(block, all)),
+              groups(connectBonds()),
+              rows(reachingPairs(block, all.pairs), groups.size(), groupsOfPairs(block, all.pairs)) {
+        int numConstrained = 0;
         for (const PatternPair& pair : rows.rows) {
             hasPenalized |= !pair.constrained;
             hasConstrained |= pair.constrained;
             hasPeriodic |= pair.periodic;
+            numConstrained += pair.constrained;
         }
+        hasRigidShape = numParticles == numMobile && numConstrained >= std::max(1, 3 * numParticles - 6);
     }
 
+    bool hasBonds() const {
+        return !bonds.empty();
+    }
+    /** Whether an atom of a group has a bond with an inertia, maybe to one that is fixed. */
+    bool hasBonds(int group) const {
+        return std::any_of(bonds.begin(), bonds.end(), [&](const auto& bond) {
+            return std::any_of(bond.begin(), bond.end(),
+                               [&](int atom) { return atom < numMobile && groupOf[atom] == group; });
+        });
+    }
     bool isLarge() const {
         return rows.isLarge();
     }
 
-    static std::vector<std::string> describeShared(const std::vector<PenalizedPair>&) {
+    static std::vector<std::string> describeShared(const PairTerms&) {
         return {};
     }
 
     /** The build of a block. */
-    static std::vector<int> describe(const Block& block, const std::vector<PenalizedPair>& allPairs) {
-        std::vector<int> build = {(int) block.particles.size(), block.numMobile};
-        for (const PatternPair& pair : localPairs(block, allPairs))
+    static std::vector<int> describe(const Block& block, const PairTerms& all) {
+        std::vector<int> build = {(int) block.particles.size(), block.numMobile, (int) block.terms.size()};
+        for (const PatternPair& pair : localPairs(block, all.pairs))
             build.insert(build.end(), {pair.atoms[0], pair.atoms[1], pair.periodic, pair.constrained});
+        for (const auto& [i, j] : localBonds(block, all))
+            build.insert(build.end(), {i, j});
         return build;
     }
 
 private:
-    static std::vector<PatternPair> localPairs(const Block& block, const std::vector<PenalizedPair>& allPairs) {
+    static std::vector<PatternPair> localPairs(const Block& block, const std::vector<PenalizedPair>& pairs) {
         std::vector<PatternPair> local;
         for (int t : block.terms) {
-            const PenalizedPair& pair = allPairs[t];
+            const PenalizedPair& pair = pairs[t];
             const int p = local.size();
             local.push_back({{{block.findPlace(pair.particle1), block.findPlace(pair.particle2)}, p},
                              pair.periodic,
                              pair.isConstrained()});
+        }
+        return local;
+    }
+    static std::vector<std::array<int, 2>> localBonds(const Block& block, const PairTerms& all) {
+        std::vector<std::array<int, 2>> local;
+        for (int t : block.otherTerms)
+            local.push_back({block.findPlace(all.bonds[t].particle1), block.findPlace(all.bonds[t].particle2)});
+        return local;
+    }
+    std::vector<std::vector<int>> connectBonds() {
+        groupOf.resize(numMobile);
+        placeInGroup.resize(numMobile);
+        std::vector<int> label(numMobile);
+        for (int i = 0; i < numMobile; i++)
+            label[i] = i;
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (const auto& [i, j] : bonds)
+                if (std::max(i, j) < numMobile && label[i] != label[j]) {
+                    label[i] = label[j] = std::min(label[i], label[j]);
+                    changed = true;
+                }
+        }
+        std::vector<std::vector<int>> found;
+        std::vector<int> groupOfLabel(numMobile, -1);
+        for (int i = 0; i < numMobile; i++) {
+            int& group = groupOfLabel[label[i]];
+            if (group < 0) {
+                group = found.size();
+                found.emplace_back();
+            }
+            groupOf[i] = group;
+            placeInGroup[i] = found[group].size();
+            found[group].push_back(i);
+        }
+        return found;
+    }
+    /** For each pair, the groups of its mobile atoms. */
+    std::vector<std::vector<int>> groupsOfPairs(const Block& block, const std::vector<PenalizedPair>& pairs) const {
+        std::vector<std::vector<int>> all;
+        for (const PatternPair& pair : localPairs(block, pairs)) {
+            std::vector<int> own;
+            for (int atom : pair.atoms)
+                if (atom < numMobile && (own.empty() || own[0] != groupOf[atom]))
+                    own.push_back(groupOf[atom]);
+            all.push_back(own);
+        }
+        return all;
+    }
+    /** The pairs, with the atoms that they reach. */
+    std::vector<PatternPair> reachingPairs(const Block& block, const std::vector<PenalizedPair>& pairs) const {
+        std::vector<PatternPair> local = localPairs(block, pairs);
+        const std::vector<std::vector<int>> ofPairs = groupsOfPairs(block, pairs);
+        int numWeights = 0;
+        for (size_t p = 0; p < local.size(); p++) {
+            local[p].firstWeight = numWeights;
+            for (int group : ofPairs[p])
+                local[p].reached.insert(local[p].reached.end(), groups[group].begin(), groups[group].end());
+            numWeights += local[p].reached.size();
         }
         return local;
     }
@@ -73,36 +161,48 @@ template <class Real> struct PairWorkspace;
 /** Some blocks with the same pattern, one a lane. */
 template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
     using Pattern = PairPattern;
-    using Terms = std::vector<PenalizedPair>;
+    using Terms = PairTerms;
     using Workspace = PairWorkspace<Real>;
     const PairPattern* pattern;
     /// For each pair 1/kappa, 0 if it is constrained [1/dalton]; and the length it is constrained to [nm].
     std::vector<Real> inverseInertias, lengths;
-    /// D, which is 1/kappa or, for a constraint, the regularization; and the diagonal of G M^-1 G^T [1/dalton].
+    /// D, which is 1/kappa or, for a constraint, the regularization; and the diagonal of G W G^T [1/dalton].
     std::vector<Real> added, inverseReducedMasses;
+    /// The same of G M^-1 G^T, with its couplings, which constraints have that are sampled as by other integrators.
+    std::vector<Real> ofMasses, couplingsOfMasses;
+    /// With bonds, for each group: W, and what turns M^-1/2 times random numbers into W^1/2 times such, by rows.
+    std::vector<std::vector<Real>> W, noiseRoot;
     /// The positions at which a large matrix was factored last.
     std::unique_ptr<std::vector<Vector3<double>>> factoredAt;
 
-    PairBatch(const PairPattern& pattern, const std::vector<const Block*>& blocks,
-              const std::vector<PenalizedPair>& pairs, const std::vector<double>& masses)
+    PairBatch(const PairPattern& pattern, const std::vector<const Block*>& blocks, const PairTerms& terms,
+              const std::vector<double>& masses)
             : RowBatch<Real, PatternPair>(pattern, pattern.rows, blocks, masses), pattern(&pattern) {
         for (auto* numbers : {&inverseInertias, &lengths})
             numbers->resize(this->numRows());
+        for (int lane = 0; lane < this->numLanes; lane++) {
+            const Block& block = *blocks[std::min(lane, this->count - 1)];
+            for (int i = 0; i < this->numMobile; i++)
+                this->masses[lane].push_back(masses[block.particles[i]]);
+        }
         if (this->sparse) {
             factoredAt = std::make_unique<std::vector<Vector3<double>>>();
             factoredAt->reserve(pattern.numParticles);
         }
-        setParameters(pairs);
+        setParameters(terms);
     }
 
-    void setParameters(const std::vector<PenalizedPair>& pairs) {
+    void setParameters(const PairTerms& terms) {
         for (int p = 0; p < this->numRows(); p++) {
             for (int lane = 0; lane < this->numLanes; lane++) {
-                const PenalizedPair& pair = pairs[this->terms[lane][p]];
+                const PenalizedPair& pair = terms.pairs[this->terms[lane][p]];
                 LaneTraits<Real>::lane(inverseInertias[p], lane) = 1 / pair.inertia;
                 LaneTraits<Real>::lane(lengths[p], lane) = pair.distance;
             }
         }
+        if (pattern->hasBonds())
+            for (int lane = 0; lane < this->numLanes; lane++)
+                invertMasses(lane, terms.bonds);
         derive();
         if (factoredAt)
             factoredAt->clear();
@@ -114,24 +214,121 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
             visit(this->inverseMasses[i]);
         for (int p = 0; p < this->numRows(); p++)
             visit(this->row(p).constrained ? lengths[p] : inverseInertias[p]);
+        for (auto* matrices : {&W, &noiseRoot})
+            for (auto& matrix : *matrices)
+                for (Real& entry : matrix)
+                    visit(entry);
     }
     void derive() {
-        this->deriveCouplings();
-        inverseReducedMasses.clear();
-        added.clear();
+        const std::vector<Coupling>& couplings = this->rowPattern->schur.couplings;
+        auto mobility = [&](int i, int j) { return getMobility(i, j); };
+        auto ofMass = [&](int i, int j) { return i == j ? this->inverseMasses[i] : Real(0); };
+        for (auto* numbers :
+             {&added, &inverseReducedMasses, &ofMasses, &this->couplings, &couplingsOfMasses, &this->weights})
+            numbers->clear();
         for (int p = 0; p < this->numRows(); p++) {
             const PatternPair& pair = this->row(p);
-            inverseReducedMasses.push_back(this->inverseMasses[pair.atoms[0]] + this->inverseMasses[pair.atoms[1]]);
+            for (int atom : pair.reached)
+                this->weights.push_back(sumOver(pair, [&](int i) { return mobility(atom, i); }));
+            inverseReducedMasses.push_back(couple(pair, pair, mobility));
+            ofMasses.push_back(couple(pair, pair, ofMass));
             added.push_back(pair.constrained ? Real(getRowRegularization<Real>() * inverseReducedMasses[p])
                                              : inverseInertias[p]);
         }
+        for (const Coupling& coupling : couplings) {
+            // Rows may be coupled by two groups, of each other's atoms.
+            const int group = getGroup(coupling.p, coupling.a);
+            auto inGroup = [&](const auto& matrix) {
+                return couple(this->row(coupling.p), this->row(coupling.q),
+                              [&](int i, int j) { return pattern->groupOf[i] == group ? matrix(i, j) : Real(0); });
+            };
+            this->couplings.push_back(inGroup(mobility));
+            couplingsOfMasses.push_back(inGroup(ofMass));
+        }
     }
+
+    /** The entry of W for two mobile atoms, 0 if they are not in the same group. */
+    Real getMobility(int i, int j) const {
+        const int group = pattern->groupOf[i];
+        if (group != pattern->groupOf[j])
+            return Real(0);
+        if (W.empty() || W[group].empty())
+            return this->inverseMasses[i];
+        return W[group][pattern->placeInGroup[i] * pattern->groups[group].size() + pattern->placeInGroup[j]];
+    }
+
+private:
+    /** The group of a pair's a-th entry in the lists of which rows are coupled. */
+    int getGroup(int p, int a) const {
+        int number = 0, last = -1;
+        for (int atom : this->row(p).atoms)
+            if (atom < this->numMobile && pattern->groupOf[atom] != last) {
+                last = pattern->groupOf[atom];
+                if (number++ == a)
+                    return last;
+            }
+        return -1;
+    }
+    /** number(second atom) - number(first atom) of a pair, for mobile atoms. */
+    template <class Number> Real sumOver(const PatternPair& pair, Number&& number) const {
+        Real sum = 0;
+        if (pair.atoms[1] < this->numMobile)
+            sum += number(pair.atoms[1]);
+        if (pair.atoms[0] < this->numMobile)
+            sum -= number(pair.atoms[0]);
+        return sum;
+    }
+    template <class Matrix> Real couple(const PatternPair& p, const PatternPair& q, Matrix&& matrix) const {
+        return sumOver(p, [&](int i) { return sumOver(q, [&](int j) { return Real(matrix(i, j)); }); });
+    }
+
+    /** W, and the matrix C with C C^T = W that is to act on M^-1/2 xi: by Cholesky's factors, in double precision. */
+    void invertMasses(int lane, const std::vector<BondInertia>& bonds) {
+        const int numGroups = pattern->groups.size();
+        W.resize(numGroups);
+        noiseRoot.resize(numGroups);
+        for (int g = 0; g < numGroups; g++) {
+            const std::vector<int>& group = pattern->groups[g];
+            const int n = group.size();
+            if (!pattern->hasBonds(g))
+                continue;
+            Eigen::MatrixXd M = Eigen::MatrixXd::Zero(n, n);
+            Eigen::VectorXd roots(n);
+            for (int i = 0; i < n; i++) {
+                M(i, i) = masses[lane][group[i]];
+                roots[i] = std::sqrt(M(i, i));
+            }
+            for (size_t b = 0; b < pattern->bonds.size(); b++) {
+                const auto [i, j] = pattern->bonds[b];
+                const double inertia = bonds[this->otherTerms[lane][b]].inertia;
+                for (int atom : {i, j})
+                    if (atom < this->numMobile && pattern->groupOf[atom] == g)
+                        M(pattern->placeInGroup[atom], pattern->placeInGroup[atom]) += inertia;
+                if (std::max(i, j) < this->numMobile && pattern->groupOf[i] == g) {
+                    M(pattern->placeInGroup[i], pattern->placeInGroup[j]) -= inertia;
+                    M(pattern->placeInGroup[j], pattern->placeInGroup[i]) -= inertia;
+                }
+            }
+            const Eigen::MatrixXd inverse = M.llt().solve(Eigen::MatrixXd::Identity(n, n));
+            const Eigen::MatrixXd root = Eigen::MatrixXd(inverse.llt().matrixL()) * roots.asDiagonal();
+            W[g].resize(n * n);
+            noiseRoot[g].resize(n * n);
+            for (int i = 0; i < n; i++)
+                for (int j = 0; j < n; j++) {
+                    LaneTraits<Real>::lane(W[g][i * n + j], lane) = inverse(i, j);
+                    LaneTraits<Real>::lane(noiseRoot[g][i * n + j], lane) = root(i, j);
+                }
+        }
+    }
+
+    // For each lane, the masses of its mobile atoms.
+    std::array<std::vector<double>, BlockBatch<Real>::numLanes> masses;
 };
 
 /** The scratch memory of one thread. */
 template <class Real> struct PairWorkspace : RowWorkspace<Real> {
-    /// For each particle: random numbers, and positions where a solve starts [nm].
-    Vectors3<Real> noise, start;
+    /// For each particle: random numbers, and positions where a solve starts [nm]; for each of a group something.
+    Vectors3<Real> noise, start, ofGroup;
     /// For each pair: its direction before a motion (after it, it is its gradient), and a sum of neighbours'
     /// directions.
     Vectors3<Real> gradientsBefore, y;
@@ -141,9 +338,8 @@ template <class Real> struct PairWorkspace : RowWorkspace<Real> {
     /// A small matrix that is not symmetric, and the inverse of A.
     std::vector<Real> newtonMatrix, inverse;
 
-    PairWorkspace(const std::vector<PairBatch<Real>>& all, const std::vector<PenalizedPair>&)
-            : RowWorkspace<Real>(all) {
-        for (auto* vectors : {&noise, &start})
+    PairWorkspace(const std::vector<PairBatch<Real>>& all, const PairTerms&) : RowWorkspace<Real>(all) {
+        for (auto* vectors : {&noise, &start, &ofGroup})
             vectors->resize(this->x.size());
         for (auto* vectors : {&gradientsBefore, &y})
             vectors->resize(this->numRows);

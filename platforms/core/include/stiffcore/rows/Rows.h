@@ -51,10 +51,16 @@ struct Row {
     }
 };
 
-/** The row of a distance: its atoms have opposite gradients -u and u, and u, of length 1, is kept once. */
+/**
+ * The row of a distance: its atoms have opposite gradients -u and u, and u, of length 1, is kept once. An impulse along it
+ * moves the atoms that it reaches: these, and others where the matrix of the masses is not diagonal.
+ */
 struct DistanceRow {
     std::array<int, 2> atoms;
     int firstGradient;
+    std::vector<int> reached = {};
+    /// Where the first of its weights is among those of all rows: by how much an impulse u moves an atom [1/dalton].
+    int firstWeight = 0;
     int numGradients() const {
         return 1;
     }
@@ -72,7 +78,12 @@ template <class RowType> struct RowPattern {
     SchurPattern schur;
     int numGradients = 0;
 
-    RowPattern(const std::vector<RowType>& rows, int numMobile) : rows(rows), schur(atomsOf(rows), numMobile) {
+    RowPattern(const std::vector<RowType>& rows, int numMobile) : RowPattern(rows, numMobile, atomsOf(rows)) {
+    }
+    /** @param groups   for each row, the groups of atoms that it acts on, of which there are numGroups: rows are coupled
+     *                  by them */
+    RowPattern(const std::vector<RowType>& rows, int numGroups, const std::vector<std::vector<int>>& groups)
+            : rows(rows), schur(groups, numGroups) {
         for (const RowType& row : rows)
             numGradients = std::max(numGradients, row.firstGradient + row.numGradients());
     }
@@ -94,6 +105,8 @@ template <class Real, class RowType> struct RowBatch : BlockBatch<Real> {
     const RowPattern<RowType>* rowPattern;
     /// For each coupling, 1/m of the common atom with the sign of the product of the gradients [1/dalton].
     std::vector<Real> couplings;
+    /// Of distances, see DistanceRow.
+    std::vector<Real> weights;
     /// A if it is large. Small ones are a thread's.
     std::unique_ptr<SparseMatrix<Real>> sparse;
 
@@ -112,6 +125,10 @@ template <class Real, class RowType> struct RowBatch : BlockBatch<Real> {
     }
     const RowType& row(int p) const {
         return rowPattern->rows[p];
+    }
+    /** What addImpulse() takes: of distances their weights, of other rows the inverse masses of atoms. */
+    const Real* getWeights() const {
+        return std::is_base_of_v<DistanceRow, RowType> ? weights.data() : this->inverseMasses.data();
     }
 
 protected:
@@ -178,12 +195,11 @@ void addImpulse(const Row& row, const Vector3<Real>* g, const Real& lambda, cons
         v[row.atoms[a]] += g[row.firstGradient + a] * Real(lambda * inverseMasses[row.atoms[a]]);
 }
 template <class Real>
-void addImpulse(const DistanceRow& row, const Vector3<Real>* g, const Real& lambda, const Real* inverseMasses,
+void addImpulse(const DistanceRow& row, const Vector3<Real>* g, const Real& lambda, const Real* weights,
                 Vector3<Real>* v) {
-    const auto [i, j] = row.atoms;
     const Vector3<Real> impulse = g[row.firstGradient] * lambda;
-    v[j] += impulse * inverseMasses[j];
-    v[i] -= impulse * inverseMasses[i];
+    for (size_t k = 0; k < row.reached.size(); k++)
+        v[row.reached[k]] += impulse * weights[row.firstWeight + k];
 }
 
 /** The product of a row's gradients with others of the same row, g M^-1 h^T. */
@@ -194,20 +210,14 @@ Real multiplyRow(const Row& row, const Vector3<Real>* g, const Vector3<Real>* h,
         sum += inverseMasses[row.atoms[a]] * g[row.firstGradient + a].dot(h[row.firstGradient + a]);
     return sum;
 }
-template <class Real>
-Real multiplyRow(const DistanceRow& row, const Vector3<Real>* g, const Vector3<Real>* h, const Real* inverseMasses) {
-    const Real inverseMass = inverseMasses[row.atoms[0]] + inverseMasses[row.atoms[1]];
-    return inverseMass * g[row.firstGradient].dot(h[row.firstGradient]);
-}
-
 // All rows of a batch.
 
 /** The contribution g_pa . h_qb / m of a coupling. */
 template <class Real, class RowType>
-Real multiplyCoupled(const RowBatch<Real, RowType>& batch, size_t coupling, const Vector3<Real>* g,
-                     const Vector3<Real>* h) {
+Real multiplyCoupled(const RowBatch<Real, RowType>& batch, size_t coupling, const Real& weight,
+                     const Vector3<Real>* g, const Vector3<Real>* h) {
     const auto& [p, a, q, b] = batch.rowPattern->schur.couplings[coupling];
-    return batch.couplings[coupling] * g[batch.row(p).gradientOf(a)].dot(h[batch.row(q).gradientOf(b)]);
+    return weight * g[batch.row(p).gradientOf(a)].dot(h[batch.row(q).gradientOf(b)]);
 }
 
 /** Compute the diagonal of G M^-1 G^T, work.inverseMasses, from the gradients. */
@@ -231,11 +241,12 @@ void addRegularization(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>&
  * Assemble A = G M^-1 G^T + D from work.gradients.
  *
  * @param inverseMasses   the diagonal of G M^-1 G^T
+ * @param weights         of the couplings
  * @param uses            uses(p) is whether a row counts; if not, it becomes that of the identity
  */
 template <class Real, class RowType, class Uses>
 void assembleRows(const RowBatch<Real, RowType>& batch, const std::vector<Real>& inverseMasses,
-                  const std::vector<Real>& D, RowWorkspace<Real>& work, Uses&& uses) {
+                  const std::vector<Real>& weights, const std::vector<Real>& D, RowWorkspace<Real>& work, Uses&& uses) {
     const SchurPattern& schur = batch.rowPattern->schur;
     const Vector3<Real>* g = work.gradients.data();
     Real* A = work.matrixValues(batch);
@@ -244,11 +255,11 @@ void assembleRows(const RowBatch<Real, RowType>& batch, const std::vector<Real>&
         A[schur.diagonalSlots[p]] = uses(p) ? Real(inverseMasses[p] + D[p]) : Real(1);
     for (size_t i = 0; i < schur.couplings.size(); i++)
         if (uses(schur.couplings[i].p) && uses(schur.couplings[i].q))
-            A[schur.slots[i]] += multiplyCoupled(batch, i, g, g);
+            A[schur.slots[i]] += multiplyCoupled(batch, i, weights[i], g, g);
 }
 /** The same, with what work.inverseMasses and work.added hold. */
 template <class Real, class RowType> void assembleRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
-    assembleRows(batch, work.inverseMasses, work.added, work, [](int) { return true; });
+    assembleRows(batch, work.inverseMasses, batch.couplings, work.added, work, [](int) { return true; });
 }
 
 /** Factor A; in which lanes it is positive definite. */
@@ -269,10 +280,10 @@ void addImpulses(const RowBatch<Real, RowType>& batch, const Vectors3<Real>& gra
                  const std::vector<Real>& multipliers, Vectors3<Real>& vectors) {
     const RowType* rows = batch.rowPattern->rows.data();
     const Vector3<Real>* g = gradients.data();
-    const Real *lambda = multipliers.data(), *inverseMasses = batch.inverseMasses.data();
+    const Real *lambda = multipliers.data(), *weights = batch.getWeights();
     Vector3<Real>* v = vectors.data();
     for (int p = 0, n = batch.numRows(); p < n; p++)
-        addImpulse(rows[p], g, lambda[p], inverseMasses, v);
+        addImpulse(rows[p], g, lambda[p], weights, v);
 }
 
 /**
@@ -292,24 +303,6 @@ template <class Real, class RowType>
 void projectOnRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Vectors3<Real>& v) {
     std::fill_n(work.multipliers.begin(), batch.numRows(), Real(0));
     imposeRates(batch, work, v);
-}
-
-/**
- * The entries of a product G M^-1 H^T + D of the gradients of the same rows at two places, which is not symmetric.
- *
- * @param add   called as add(p, q, value), perhaps several times for an entry
- */
-template <class Real, class RowType, class Add>
-void visitProduct(const RowBatch<Real, RowType>& batch, const Vectors3<Real>& one, const Vectors3<Real>& other,
-                  const std::vector<Real>& D, Add&& add) {
-    const SchurPattern& schur = batch.rowPattern->schur;
-    const Vector3<Real>*g = one.data(), *h = other.data();
-    for (int p = 0; p < batch.numRows(); p++)
-        add(p, p, Real(multiplyRow(batch.row(p), g, h, batch.inverseMasses.data()) + D[p]));
-    for (size_t i = 0; i < schur.couplings.size(); i++) {
-        add(schur.couplings[i].p, schur.couplings[i].q, multiplyCoupled(batch, i, g, h));
-        add(schur.couplings[i].q, schur.couplings[i].p, multiplyCoupled(batch, i, h, g));
-    }
 }
 
 } // namespace stiffcore

@@ -129,7 +129,7 @@ private:
 
     static std::vector<PatternFunction> findFunctions(const Block& block, const StiffTerms& all) {
         std::vector<PatternFunction> found;
-        for (int t : block.functionTerms) {
+        for (int t : block.otherTerms) {
             const FunctionTerm& term = all.functionTerms[t];
             found.emplace_back(term, term.getParticles(), block);
         }
@@ -208,8 +208,6 @@ template <class Real> struct StiffBatch : RowBatch<Real, StiffRow> {
     /// The harmonic potentials; and the parameters of each function, in each lane.
     std::vector<Harmonic<Real>> harmonics;
     std::vector<std::array<std::vector<double>, BlockBatch<Real>::numLanes>> parameters;
-    /// The function terms as they are numbered in the whole System.
-    std::array<std::vector<int>, BlockBatch<Real>::numLanes> functionTerms;
     /// M + c H1 if it is large. Small ones are a thread's.
     std::unique_ptr<SparseMatrix<Real>> hessian;
 
@@ -218,8 +216,6 @@ template <class Real> struct StiffBatch : RowBatch<Real, StiffRow> {
             : RowBatch<Real, StiffRow>(pattern, pattern.rows, blocks, masses), pattern(&pattern),
               harmonics(pattern.harmonics.size()), parameters(pattern.functions.size()) {
         derive();
-        for (int lane = 0; lane < this->numLanes; lane++)
-            functionTerms[lane] = blocks[std::min(lane, this->count - 1)]->functionTerms;
         if constexpr (std::is_same_v<Real, double>)
             if (pattern.hessian && pattern.hessian->isSparse())
                 hessian = std::make_unique<SparseMatrix<double>>(*pattern.hessian);
@@ -234,7 +230,7 @@ template <class Real> struct StiffBatch : RowBatch<Real, StiffRow> {
                 LaneTraits<Real>::lane(harmonics[i].s0, lane) = term.s0;
             }
             for (size_t i = 0; i < parameters.size(); i++)
-                parameters[i][lane] = all.functionTerms[functionTerms[lane][i]].parameters;
+                parameters[i][lane] = all.functionTerms[this->otherTerms[lane][i]].parameters;
         }
     }
 
