@@ -244,8 +244,6 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
 }
 
 vector<BondInertia> OpenMMStiff::chooseBonds(const System& system, const BondedStiffness* bonded, double inertia) {
-    if (inertia == 0)
-        return {};
     const double largestMass = 5, largestRatio = 0.5;
     struct Bond {
         double length;
@@ -274,6 +272,7 @@ vector<BondInertia> OpenMMStiff::chooseBonds(const System& system, const BondedS
     }
     vector<BondInertia> bonds;
     for (const auto& [hydrogen, bond] : bondOf)
-        bonds.push_back({bond.partner, hydrogen, inertia});
+        if (inertia * inverseReducedMass(system, hydrogen, bond.partner) > minInertia)
+            bonds.push_back({bond.partner, hydrogen, inertia});
     return bonds;
 }

@@ -118,7 +118,7 @@ OPENMM_EXPORT_STIFF std::vector<PenalizedPair> choosePairs(const OpenMM::System&
  * the shortest constraint. A hydrogen is lighter than 5 dalton, and at most half as heavy as what it is bound to.
  *
  * @param bonded    the pairs of the bonded forces; or null
- * @param inertia   the inertia [dalton]; none are found if it is 0
+ * @param inertia   the inertia [dalton]; none are found if it is 0, or next to nothing beside the masses
  */
 OPENMM_EXPORT_STIFF std::vector<BondInertia> chooseBonds(const OpenMM::System& system, const BondedStiffness* bonded,
                                                          double inertia);

@@ -8,6 +8,7 @@
 #include "RandomGeometry.h"
 #include "stiffcore/methods/Drift.h"
 #include "stiffcore/methods/ExtendedMass.h"
+#include "stiffcore/methods/PenaltyStep.h"
 #include "stiffcore/pairs/MassRoot.h"
 #include <limits>
 #include <numeric>
@@ -306,6 +307,33 @@ void testForcesAndNoiseAreThoseOfTheMassTensor() {
     });
 }
 
+/** Molecules with an inertia of bonds alone move freely, with their own masses. */
+void testBondsMayComeWithoutPairs() {
+    Molecules molecules(numMolecules, 3, 0, 4, 1, 2);
+    molecules.pairs.clear();
+    for (Block& block : molecules.blocks)
+        block.terms.clear();
+    auto check = [&](const auto& batch, auto& work) {
+        using Real = std::decay_t<decltype(work.r[0])>;
+        load(batch, molecules.x.data(), molecules.v.data(), box, work);
+        for (int i = 0; i < 3; i++)
+            work.a[i].setConstant(Real(1)); // by forces as large as the masses, which move the whole molecule
+        ASSERT(findFalse<Real>(moveLangevin(batch, {0.002, 1e-8, 2.5, 1, true}, box, work,
+                                            [&] {
+                                                for (int i = 0; i < 3; i++)
+                                                    work.noise[i].setZero();
+                                            }),
+                               batch.count) < 0);
+        forEachLane(molecules, batch, [&](const Dense&, int m, int l) {
+            const VectorXd v = segment(molecules.v, molecules, m) + VectorXd::Constant(9, 0.002);
+            ASSERT((lane(work.v, 3, l) - v).norm() < 1e-12);
+            ASSERT((lane(work.x, 3, l) - segment(molecules.x, molecules, m) - 0.002 * v).norm() < 1e-12);
+        });
+    };
+    molecules.forEachBatch<double>(check);
+    molecules.forEachBatch<Lanes>(check);
+}
+
 /** The motion solves its equations, over a way of some hundredths of the bond lengths, and keeps constraints. */
 void testDriftSolvesItsEquations() {
     const double t = 0.005;
@@ -457,6 +485,7 @@ int main() {
     return checkClaims({CLAIM(testTheMassRootTurnsMassesIntoThoseWithInertias), CLAIM(testTheMassRootKeepsConstraints),
                         CLAIM(testLargeBlocksAreSparseAndSmallOnesFillLanes), CLAIM(testLoadedStateHasRates),
                         CLAIM(testTiedVelocitiesAreTheClosest), CLAIM(testMetricForceIsTheGradient),
-                        CLAIM(testForcesAndNoiseAreThoseOfTheMassTensor), CLAIM(testDriftSolvesItsEquations),
-                        CLAIM(testDriftOverLongWays), CLAIM(testFailureIsNoticedInItsLane)});
+                        CLAIM(testForcesAndNoiseAreThoseOfTheMassTensor), CLAIM(testBondsMayComeWithoutPairs),
+                        CLAIM(testDriftSolvesItsEquations), CLAIM(testDriftOverLongWays),
+                        CLAIM(testFailureIsNoticedInItsLane)});
 }

@@ -100,6 +100,20 @@ const vector<Method> methods = {
              return integrator;
          },
          1, false},
+        {"MassPenaltyIntegrator, bonds with an inertia",
+         [] {
+             auto integrator = std::make_unique<MassPenaltyIntegrator>(0.004);
+             integrator->setBondInertia(3);
+             return integrator;
+         },
+         2},
+        {"MassPenaltyLangevinIntegrator, bonds with an inertia",
+         [] {
+             auto integrator = std::make_unique<MassPenaltyLangevinIntegrator>(300, 0, 0.004);
+             integrator->setBondInertia(3);
+             return integrator;
+         },
+         1},
         {"ImpulseIntegrator", maker<ImpulseIntegrator>(0.002), 2},
         {"ImpulseIntegrator, plain",
          [] {

@@ -95,6 +95,15 @@ vector<Subject> makeSubjects() {
             makeSubject<MassPenaltyIntegrator>("MassPenaltyIntegrator", ""),
             makeSubject<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator", "", 300.0, 5.0),
     };
+    Subject inert = makeSubject<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator",
+                                                               ", bonds with an inertia", 300.0, 5.0);
+    inert.make = [](double stepSize) {
+        auto integrator = std::make_unique<MassPenaltyLangevinIntegrator>(300, 5, stepSize);
+        integrator->setRandomNumberSeed(5);
+        integrator->setBondInertia(3);
+        return integrator;
+    };
+    subjects.push_back(inert);
     for (auto kick : {ImpulseIntegrator::Plain, ImpulseIntegrator::Mollified}) {
         Subject subject = makeSubject<ImpulseIntegrator>("ImpulseIntegrator",
                                                          kick == ImpulseIntegrator::Plain ? ", Plain" : ", Mollified");

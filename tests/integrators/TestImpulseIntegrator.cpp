@@ -599,12 +599,12 @@ void testNothingProjectedIsPlain(Platform& platform) {
 } // namespace
 
 int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testNothingProjectedIsPlain), CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity),
-                            CLAIM(testStraightMolecules), CLAIM(testBondsToVirtualSitesAreSlow), CLAIM(testReversible),
-                            CLAIM(testMomentumIsKept), CLAIM(testOrderIsTwo), CLAIM(testOnlyThePlainKickStretchesBonds),
-                            CLAIM(testProjectedPeriodChoosesCoordinates), CLAIM(testActionsAreKept),
-                            CLAIM(testNumberOfMicroSteps), CLAIM(testAbsurdNumbersOfMicroSteps),
-                            CLAIM(testNumberOfMicroStepsFollowsTheSystem),
-                            CLAIM(testNumberOfMicroStepsFollowsThePositions), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
+    return checkOnPlatform(
+            argc, argv,
+            {CLAIM(testNothingProjectedIsPlain), CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity),
+             CLAIM(testStraightMolecules), CLAIM(testBondsToVirtualSitesAreSlow), CLAIM(testReversible),
+             CLAIM(testMomentumIsKept), CLAIM(testOrderIsTwo), CLAIM(testOnlyThePlainKickStretchesBonds),
+             CLAIM(testProjectedPeriodChoosesCoordinates), CLAIM(testActionsAreKept), CLAIM(testNumberOfMicroSteps),
+             CLAIM(testAbsurdNumbersOfMicroSteps), CLAIM(testNumberOfMicroStepsFollowsTheSystem),
+             CLAIM(testNumberOfMicroStepsFollowsThePositions), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
 }

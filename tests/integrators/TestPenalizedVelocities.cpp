@@ -127,7 +127,7 @@ std::pair<Vec3, double> measureWater(const System& system, const vector<Vec3>& v
 void testOnlyForeignMoleculesAreChanged(Platform& platform) {
     const Model model = makeLoneWaters(3);
     const vector<Vec3> foreign = makeVelocities(model.system, 300, 5);
-    for (int numForeign : {1, 4, 13, 27, 0})    // 0: one hot hydrogen among molecules at rest
+    for (int numForeign : {1, 4, 13, 27, 0}) // 0: one hot hydrogen among molecules at rest
         for (bool inNewContext : {false, true}) {
             MassPenaltyIntegrator integrator(getInstant(platform)), twin(getInstant(platform));
             for (MassPenaltyIntegrator* each : {&integrator, &twin})
@@ -475,9 +475,9 @@ int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testForeignVelocitiesAreAdopted), CLAIM(testOwnVelocitiesAreRecognized),
                             CLAIM(testOnlyForeignMoleculesAreChanged), CLAIM(testMovedMoleculesAloneFollow),
-                            CLAIM(testStatesSavedInBetweenResume),
-                            CLAIM(testVelocitiesFollowThePairs), CLAIM(testVelocitiesFollowThePositions),
-                            CLAIM(testPeriodicCopiesDoNotMatter), CLAIM(testCollisionsKeepTheDistribution),
-                            CLAIM(testAndersenThermostat), CLAIM(testStartsAreWarmWhateverTheOrder),
-                            CLAIM(testFailedStepsUndoIt), CLAIM(testStatesCarryTheirPairs)});
+                            CLAIM(testStatesSavedInBetweenResume), CLAIM(testVelocitiesFollowThePairs),
+                            CLAIM(testVelocitiesFollowThePositions), CLAIM(testPeriodicCopiesDoNotMatter),
+                            CLAIM(testCollisionsKeepTheDistribution), CLAIM(testAndersenThermostat),
+                            CLAIM(testStartsAreWarmWhateverTheOrder), CLAIM(testFailedStepsUndoIt),
+                            CLAIM(testStatesCarryTheirPairs)});
 }

@@ -65,6 +65,7 @@ def test_methods_of_the_impulse_integrators_have_named_arguments(name, arguments
 
 @pytest.mark.parametrize("name, arguments", [
     ("setPenalizedPeriod", ["period"]), ("computePenalizedPeriod", []), ("setUseBondedForces", ["use"]),
+    ("setBondInertia", ["inertia"]),
     ("setMetricCorrection", ["correct"]), ("addPair", ["particle1", "particle2", "inertia"]), ("getNumPairs", []),
     ("getPairParameters", ["index"]),
     ("setPairParameters", ["index", "particle1", "particle2", "inertia"]), ("computeNumPenalizedPairs", []),

@@ -488,7 +488,7 @@ CHOICES = {
                                                       ZhangSkeelIntegrator.Newmark])},
     ImpulseIntegrator: {"Kick": st.sampled_from([ImpulseIntegrator.Plain, ImpulseIntegrator.Projected]),
                         "NumMicroSteps": st.integers(4, 9), "ProjectedPeriod": st.floats(0, 0.05)},
-    MassPenaltyIntegrator: {"PenalizedPeriod": st.floats(0, 0.1)},
+    MassPenaltyIntegrator: {"PenalizedPeriod": st.floats(0, 0.1), "BondInertia": st.floats(0, 10)},
     MassPenaltyLangevinIntegrator: {"MetricCorrection": st.booleans()},
     SpookIntegrator: {"Compliance": st.floats(1e-12, 1e-7), "Damping": st.floats(0, 0.01)},
     HMMIntegrator: {"NumMicroSteps": st.sampled_from([4, 8, 10]), "MacroMethod": st.sampled_from(

@@ -29,7 +29,8 @@ ZHANG_SKEEL = {**COMMON, **STIFF_FORCES, "Beta": 1/3, "Method": ZhangSkeelIntegr
 IMPULSE = {**COMMON, **STIFF_FORCES, "Kick": ImpulseIntegrator.Mollified,
            "ProjectedPeriod": 0.1/3*unit.picoseconds, "NumMicroSteps": 7}
 PICOSECONDS, COMPLIANCE = unit.picoseconds, unit.nanometer**2/unit.kilojoule_per_mole
-MASS_PENALTY = {**COMMON, "PenalizedPeriod": 0.2/3*unit.picoseconds, "UseBondedForces": False}
+MASS_PENALTY = {**COMMON, "PenalizedPeriod": 0.2/3*unit.picoseconds, "UseBondedForces": False,
+                "BondInertia": 10/3*unit.dalton}
 SETTINGS = {
     ZhangSkeelIntegrator: ZHANG_SKEEL,
     ZhangSkeelLangevinIntegrator: {**ZHANG_SKEEL, **THERMOSTAT, "ThermalizeStiffModes": False},
@@ -180,6 +181,7 @@ def test_xml_of_version_1_stays_readable():
             <Pairs><Pair inertia="5.5" p1="3" p2="4"/></Pairs>
         </Integrator>"""))
     assert integrator.getPenalizedPeriod() == 0.1*unit.picoseconds
+    assert integrator.getBondInertia() == 0*unit.dalton
     assert integrator.getUseBondedForces() is False
     assert integrator.getMetricCorrection() is False
     assert integrator.getPairParameters(0) == [3, 4, 5.5*unit.dalton]
@@ -221,7 +223,7 @@ def test_xml_of_version_1_stays_readable():
 
 
 def newest_version(cls):
-    return 2 if issubclass(cls, (ZhangSkeelIntegrator, SpookIntegrator)) else 1
+    return 2 if issubclass(cls, (MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelIntegrator)) else 1
 
 
 @pytest.mark.parametrize("beyond", [False, True])

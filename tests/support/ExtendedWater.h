@@ -13,11 +13,21 @@ inline double inertia(double k, double mass1, double mass2, double period) {
 
 /** The extended system of a flexible water, written down for one molecule: pairs 01, 02 and 12. */
 struct ExtendedWater {
-    Eigen::VectorXd mass;
+    /// M + sum lambda (e_i - e_j) (e_i - e_j)^T for the bonds 01 and 02.
+    Eigen::MatrixXd mass;
     Eigen::Vector3d kappa;
 
-    explicit ExtendedWater(double period) : mass(9) {
-        mass << oxygenMass, oxygenMass, oxygenMass, Eigen::VectorXd::Constant(6, hydrogenMass);
+    explicit ExtendedWater(double period, double bondInertia = 0) {
+        Eigen::VectorXd ofAtoms(9);
+        ofAtoms << oxygenMass, oxygenMass, oxygenMass, Eigen::VectorXd::Constant(6, hydrogenMass);
+        mass = ofAtoms.asDiagonal();
+        for (int hydrogen : {3, 6})
+            for (int axis = 0; axis < 3; axis++) {
+                Eigen::VectorXd relative = Eigen::VectorXd::Zero(9);
+                relative[hydrogen + axis] = 1;
+                relative[axis] = -1;
+                mass += bondInertia * relative * relative.transpose();
+            }
         kappa[0] = kappa[1] = inertia(bondConstant, oxygenMass, hydrogenMass, period);
         // k of the H-H distance, k_theta / (dr/dtheta)^2
         const double slope = bondLength * std::cos(0.5 * waterAngle);
@@ -33,10 +43,10 @@ struct ExtendedWater {
     static Eigen::MatrixXd jacobian(const Eigen::VectorXd& x) {
         return differentiate(x, 2e-5, lengths);
     }
-    /** M + G^T kappa G */
+    /** M' + G^T kappa G */
     Eigen::MatrixXd extendedMass(const Eigen::VectorXd& x) const {
         const Eigen::MatrixXd G = jacobian(x);
-        return Eigen::MatrixXd(mass.asDiagonal()) + G.transpose() * kappa.asDiagonal() * G;
+        return mass + G.transpose() * kappa.asDiagonal() * G;
     }
 };
 

@@ -46,7 +46,7 @@ METHODS = {
     "setNewtonTolerance": ["1e-8"], "setThermalizeStiffModes": ["False"],
     "addPair": ["0", "2", "10.0"], "getPairParameters": ["0"], "getPenalizedPairParameters": ["0"],
     "setPairParameters": ["0", "0", "1", "10.0"],
-    "setPenalizedPeriod": ["0.02"], "setUseBondedForces": ["True"], "setMetricCorrection": ["False"],
+    "setPenalizedPeriod": ["0.02"], "setBondInertia": ["2"], "setUseBondedForces": ["True"], "setMetricCorrection": ["False"],
     "setCompliance": ["1e-7"], "setVelocityCompliance": ["1e-7"], "setDamping": ["0.01"],
     "setDampingSteps": ["0.5"], "setVelocitiesToTemperature": ["300", "1"],
     "setSystemConstraintParameters": ["0", *SOFT], "getSystemConstraintParameters": ["0"],

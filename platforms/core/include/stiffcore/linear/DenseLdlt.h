@@ -20,6 +20,8 @@ template <class Real, int Size = 0> struct DenseLdlt {
      */
     static Mask factor(Real* A, int size) {
         const int n = (Size > 0 ? Size : size);
+        if (n == 0)
+            return Mask(true);
         Mask positive = A[0] > Real(0);
         A[0] = 1 / A[0];
         for (int i = 1; i < n; i++) {

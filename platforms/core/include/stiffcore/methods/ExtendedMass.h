@@ -150,8 +150,8 @@ template <class Real>
 template <class Real>
 void addMetricForces(const PairBatch<Real>& batch, UniformOf<Real> kT, PairWorkspace<Real>& work) {
     const PairPattern& pattern = *batch.pattern;
-    if (!pattern.hasPenalized && (!pattern.hasBonds() || pattern.hasRigidShape))
-        return; // A is that of the constraints, or a constant
+    if (!pattern.hasPenalized && (!pattern.hasConstrained || !pattern.hasBonds() || pattern.hasRigidShape))
+        return; // there is no A, or it is that of the constraints, or its determinant is constant
     addDeterminantForces(batch, Real(kT), false, work);
     if (!pattern.hasConstrained)
         return;
