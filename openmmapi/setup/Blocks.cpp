@@ -25,13 +25,12 @@ int findRoot(vector<int>& parent, int particle) {
 void refuseVirtualSite(const System& system, const vector<int>& particles, int force, int index,
                        const string& className) {
     for (int particle : particles)
-        if (system.isVirtualSite(particle)) {
+        if (system.isVirtualSite(particle))
             throw OpenMMException(message(
                     className, ": term ", index, " of the stiff force '", system.getForce(force).getName(),
                     "' acts on particle ", particle,
                     ", a virtual site, for which there is no Hessian. Define the term between the particles that",
                     " the site depends on, or use the method SimplifiedStiff or Newmark, for which it is slow"));
-        }
 }
 
 void refuseConstraints(const System& system, const vector<int>& blockOf, const string& className) {

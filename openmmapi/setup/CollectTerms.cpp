@@ -117,8 +117,8 @@ bool hasNoPotential(const Force& force) {
 
 } // namespace
 
-StiffTerms OpenMMStiff::collectTerms(const System& system, TermScope scope, int stiffForceGroups,
-                                          int integrationGroups, const string& className) {
+StiffTerms OpenMMStiff::collectTerms(const System& system, TermScope scope, int stiffForceGroups, int integrationGroups,
+                                     const string& className) {
     const bool everything = (scope == TermScope::Everything), byKind = (!everything && stiffForceGroups == 0);
     const TermFilter filter(system, everything || scope == TermScope::WholeStiffForces);
     StiffTerms terms;
@@ -171,11 +171,10 @@ StiffTerms OpenMMStiff::collectTerms(const System& system, TermScope scope, int 
             foundForce = true;
         }
     }
-    if (!byKind && !everything && !foundForce) {
+    if (!byKind && !everything && !foundForce)
         throw OpenMMException(message(className, ": no force of the System is in the stiff force groups (mask ",
                                       stiffForceGroups, ") and integrated (mask ", integrationGroups,
                                       "). Put the stiff forces into one of these groups with setForceGroup(), or call",
                                       " setStiffForceGroups(0) to choose them by kind"));
-    }
     return terms;
 }

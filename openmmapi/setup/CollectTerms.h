@@ -51,7 +51,7 @@ OPENMM_EXPORT_STIFF TermScope findTermScope(const ZhangSkeelIntegrator& integrat
  * @throws OpenMMException    if a Force that is asked for has no Hessian, or if there is none in the stiff groups
  */
 OPENMM_EXPORT_STIFF StiffTerms collectTerms(const OpenMM::System& system, TermScope scope, int stiffForceGroups,
-                                                 int integrationGroups, const std::string& className);
+                                            int integrationGroups, const std::string& className);
 
 /** Which coordinates a method imposes on velocities or positions. */
 struct RowSelection {

@@ -29,12 +29,11 @@ public:
     void addSystemConstraints() {
         const int number = system.getNumConstraints();
         for (int index : integrator.getSystemConstraintsWithParameters())
-            if (index >= number) {
+            if (index >= number)
                 throw OpenMMException(message(className, ": parameters have been set for constraint ", index,
                                               " of the System, which has only ", number,
                                               ". Take them back with setSystemConstraintParameters(", index,
                                               ", 0, 0)"));
-            }
         const ConstraintSet ofSystem = collectSystemConstraints(system);
         for (int i = 0; i < number; i++) {
             Constraint constraint = ofSystem.constraints[i];

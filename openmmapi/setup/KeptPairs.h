@@ -15,8 +15,9 @@ namespace OpenMMStiff {
 class MassPenaltyIntegrator;
 
 /**
- * The penalized and constrained pairs of a Context, the bonds with an inertia, and their blocks, kept up to date with it. Those of the integrator may
- * be others than those that are settled, to which velocities are tied: settle() makes them the same.
+ * The penalized and constrained pairs of a Context, the bonds with an inertia, and their blocks, kept up to date with it.
+ * Those of the integrator may be others than those that are settled, to which velocities are tied: settle() makes them
+ * the same.
  */
 class OPENMM_EXPORT_STIFF KeptPairs {
 public:

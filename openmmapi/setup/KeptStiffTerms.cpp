@@ -26,8 +26,8 @@ TermSelection::TermSelection(const ImpulseIntegrator& integrator)
 
 bool KeptStiffTerms::update(const System& system, const TermSelection& selection, const std::string& className) {
     return kept.update(selection, [&](const TermSelection& selection) {
-        StiffTerms terms = collectTerms(system, selection.scope, selection.stiffGroups,
-                                             selection.integrationGroups, className);
+        StiffTerms terms =
+                collectTerms(system, selection.scope, selection.stiffGroups, selection.integrationGroups, className);
         chooseRows(terms, system, selection.rows);
         terms.needs = selection.needs;
         return TermsInBlocks{terms, findBlocks(system, terms, className)};

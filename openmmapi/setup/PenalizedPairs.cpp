@@ -244,6 +244,8 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
 }
 
 vector<BondInertia> OpenMMStiff::chooseBonds(const System& system, const BondedStiffness* bonded, double inertia) {
+    if (inertia == 0)
+        return {};
     const double largestMass = 5, largestRatio = 0.5;
     struct Bond {
         double length;

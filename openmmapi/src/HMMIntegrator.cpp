@@ -27,27 +27,24 @@ HMMIntegrator::HMMIntegrator(double macroStepSize, double frequency)
 }
 
 void HMMIntegrator::setFrequency(double frequency) {
-    if (!(frequency > 0) || std::isinf(frequency)) {
+    if (!(frequency > 0) || std::isinf(frequency))
         throw OpenMMException(
                 message("HMMIntegrator: the angular frequency of the vibration must be a positive number, not ",
                         frequency, "/ps"));
-    }
     this->frequency = frequency;
 }
 
 void HMMIntegrator::setFilter(Filter filter) {
-    if (filter != Bump && filter != HalfBump && filter != Simple) {
+    if (filter != Bump && filter != HalfBump && filter != Simple)
         throw OpenMMException(
                 message("HMMIntegrator: there is no filter number ", int(filter), "; give Bump, HalfBump or Simple"));
-    }
     this->filter = filter;
 }
 
 void HMMIntegrator::setMacroMethod(MacroMethod method) {
-    if (method != SHAKE && method != RATTLE) {
+    if (method != SHAKE && method != RATTLE)
         throw OpenMMException(
                 message("HMMIntegrator: there is no macro method number ", int(method), "; give SHAKE or RATTLE"));
-    }
     macroMethod = method;
 }
 

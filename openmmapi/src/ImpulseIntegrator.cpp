@@ -13,26 +13,23 @@ ImpulseIntegrator::ImpulseIntegrator(double stepSize)
 }
 
 void ImpulseIntegrator::setKick(KickMethod kick) {
-    if (kick != Plain && kick != Mollified && kick != Projected) {
+    if (kick != Plain && kick != Mollified && kick != Projected)
         throw OpenMMException(message(getClassName(), ": there is no kick number ", int(kick),
                                       "; choose Projected, Mollified or Plain"));
-    }
     this->kick = kick;
 }
 
 void ImpulseIntegrator::setProjectedPeriod(double period) {
-    if (!(period >= 0)) {
+    if (!(period >= 0))
         throw OpenMMException(message(getClassName(), ": the projected period must be a non-negative number, not ",
                                       period, " ps; infinity projects all stiff coordinates, 0 none"));
-    }
     projectedPeriod = period;
 }
 
 void ImpulseIntegrator::setNumMicroSteps(int number) {
-    if (number < 0) {
+    if (number < 0)
         throw OpenMMException(message(getClassName(), ": the number of micro-steps must not be negative, but is ",
                                       number, "; pass 0 to have it chosen"));
-    }
     numMicroSteps = number;
 }
 
@@ -45,7 +42,7 @@ std::unique_ptr<StiffMotion> ImpulseIntegrator::findStiffMotion() {
     auto motion = std::make_unique<StiffMotion>(context->getSystem(), "stiff terms",
                                                 "Choose the forces that are stiff with setStiffForceGroups()");
     motion->addStiffTerms(collectTerms(context->getSystem(), TermScope::Harmonic, getStiffForceGroups(),
-                                            getIntegrationForceGroups(), getClassName()));
+                                       getIntegrationForceGroups(), getClassName()));
     return motion;
 }
 

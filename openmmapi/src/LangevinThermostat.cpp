@@ -8,9 +8,8 @@ using namespace OpenMMStiff;
 namespace {
 /** Written so that NaN is refused too. */
 double requireNonNegative(double value, const char* what, const char* unit) {
-    if (!(value >= 0) || std::isinf(value)) {
+    if (!(value >= 0) || std::isinf(value))
         throw OpenMM::OpenMMException(message(what, " must be a non-negative number, not ", value, " ", unit));
-    }
     return value;
 }
 } // namespace

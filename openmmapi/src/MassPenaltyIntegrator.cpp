@@ -13,10 +13,9 @@ using std::vector;
 
 namespace {
 void requireInertia(double inertia, const char* className) {
-    if (!(inertia >= 0) || std::isinf(inertia)) {
+    if (!(inertia >= 0) || std::isinf(inertia))
         throw OpenMMException(message(className, ": the inertia of a pair must be a non-negative number, not ", inertia,
                                       " dalton. To hold a distance fixed, add a constraint to the System"));
-    }
 }
 } // namespace
 
@@ -25,10 +24,9 @@ MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
 }
 
 void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
-    if (!(period >= 0) || std::isinf(period)) {
+    if (!(period >= 0) || std::isinf(period))
         throw OpenMMException(message(getClassName(), ": the penalized period must be a non-negative number, not ",
                                       period, " ps; 0 makes it 16 steps"));
-    }
     penalizedPeriod = period;
 }
 
@@ -66,10 +64,9 @@ void MassPenaltyIntegrator::getPairParameters(int index, int& particle1, int& pa
 void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int particle2, double inertia) {
     requireIndex(getClassName(), "pair", "addPair()", index, pairs.size());
     requireInertia(inertia, getClassName());
-    if (particle1 == particle2) {
+    if (particle1 == particle2)
         throw OpenMMException(
                 message(getClassName(), ": a pair needs two different particles, not ", particle1, " twice"));
-    }
     pairs[index] = {particle1, particle2, inertia};
 }
 
@@ -84,11 +81,10 @@ int MassPenaltyIntegrator::computeNumPenalizedPairs() {
 
 void MassPenaltyIntegrator::getPenalizedPairParameters(int index, int& particle1, int& particle2,
                                                        double& inertia) const {
-    if (index < 0 || index >= (int) penalizedPairs.size()) {
+    if (index < 0 || index >= (int) penalizedPairs.size())
         throw OpenMMException(message(getClassName(), ": there is no penalized pair ", index,
                                       ". computeNumPenalizedPairs(), which is to be called first, has counted ",
                                       penalizedPairs.size()));
-    }
     particle1 = penalizedPairs[index].particle1;
     particle2 = penalizedPairs[index].particle2;
     inertia = penalizedPairs[index].inertia;

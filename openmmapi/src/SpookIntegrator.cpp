@@ -234,11 +234,10 @@ void SpookIntegrator::setVelocityConstraintParameters(int index, const vector<in
                                                       double compliance) {
     requireIndex(getClassName(), "velocity constraint", "addVelocityConstraint()", index, onVelocities.size());
     requireDifferent(particles);
-    if (coefficients.size() != 3 * particles.size()) {
+    if (coefficients.size() != 3 * particles.size())
         throw OpenMMException(message("SpookIntegrator: a velocity constraint on ", particles.size(),
                                       " particles needs ", 3 * particles.size(), " coefficients, not ",
                                       coefficients.size(), ": the x, y and z components for each particle"));
-    }
     requireCompliance(compliance);
     onVelocities[index] = {particles, coefficients, rate, compliance};
     revision++;

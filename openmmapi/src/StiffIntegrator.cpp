@@ -212,12 +212,11 @@ void StiffIntegrator::examineStep() {
     if (motion != nullptr) {
         // Femtoseconds taken for picoseconds. Other worlds have other units, but not so many periods in a step.
         const double suspicious = 0.1, absurd = 40;
-        if (isLimitedByStiffMotion() && h >= suspicious && motion->countPeriods(h) > absurd) {
+        if (isLimitedByStiffMotion() && h >= suspicious && motion->countPeriods(h) > absurd)
             throw OpenMMException(message(
                     getClassName(), ": a step of ", h, " ps holds ", motion->countPeriods(h),
                     " periods of the fastest bonded motion. Were femtoseconds meant? Numbers are picoseconds: ", h,
                     " fs are setStepSize(", h * 1e-3, "), or a Quantity in Python"));
-        }
         const std::string text = motion->warn(h);
         if (!text.empty())
             warn(text);

@@ -25,11 +25,10 @@ ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)
 }
 
 void ZhangSkeelIntegrator::setMethod(Method method) {
-    if (method < SimplifiedStiff || method > NewmarkOneIteration) {
+    if (method < SimplifiedStiff || method > NewmarkOneIteration)
         throw OpenMMException(
                 message(getClassName(), ": there is no method ", int(method),
                         "; give SimplifiedStiff, Simplified, ZhangSkeel, Newmark or NewmarkOneIteration"));
-    }
     const Method before = this->method;
     this->method = method;
     try {
@@ -43,11 +42,10 @@ void ZhangSkeelIntegrator::setMethod(Method method) {
 }
 
 void ZhangSkeelIntegrator::setNewtonTolerance(double tolerance) {
-    if (!(tolerance >= 0) || std::isinf(tolerance)) {
+    if (!(tolerance >= 0) || std::isinf(tolerance))
         throw OpenMMException(message(getClassName(),
                                       ": the tolerance of Newton's method must not be negative, but is ", tolerance,
                                       "; the default, 0, takes what the platform's forces allow"));
-    }
     newtonTolerance = tolerance;
 }
 
@@ -57,10 +55,9 @@ int ZhangSkeelIntegrator::getNumNewtonIterations() const {
 }
 
 void ZhangSkeelIntegrator::setBeta(double beta) {
-    if (!(beta >= 0) || std::isinf(beta)) {
+    if (!(beta >= 0) || std::isinf(beta))
         throw OpenMMException(message(getClassName(), ": beta must be a non-negative number, not ", beta,
                                       "; linear stiff modes are stable for any step size if it is 0.25 or more"));
-    }
     this->beta = beta;
 }
 
@@ -68,7 +65,7 @@ std::unique_ptr<StiffMotion> ZhangSkeelIntegrator::findStiffMotion() {
     auto motion = std::make_unique<StiffMotion>(context->getSystem(), "stiff terms",
                                                 "Choose the forces that are stiff with setStiffForceGroups()");
     motion->addStiffTerms(collectTerms(context->getSystem(), findTermScope(*this), getStiffForceGroups(),
-                                            getIntegrationForceGroups(), getClassName()));
+                                       getIntegrationForceGroups(), getClassName()));
     return motion;
 }
 

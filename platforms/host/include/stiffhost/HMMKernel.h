@@ -41,6 +41,7 @@ public:
             if (!known)
                 micro.average(*integrator, true, accelerations);
             particles.kick(0.5 * H, accelerations);
+            particles.requirePossibleVelocities(className, H);
             particles.constrainMotion(H, tolerance, [&] { particles.drift(H); });
             this->computeVirtualSites();
             micro.average(*integrator, false, accelerations);
@@ -67,9 +68,6 @@ protected:
         // The phase is a parameter that the micro-integration changes itself.
         if (!micro.isRunning() && (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy))
             lastStep.forget();
-    }
-    void readHidden(std::istream&) override {
-        lastStep.forget();
     }
 
 private:

@@ -200,11 +200,10 @@ private:
                        const std::string& className) const {
         for (size_t i = 0; i < vectors.size(); i++)
             for (int j = 0; j < 3; j++)
-                if (!std::isfinite(vectors[i][j])) {
+                if (!std::isfinite(vectors[i][j]))
                     throw OpenMM::OpenMMException(OpenMMStiff::message(
                             className, ": the ", what, " of particle ", i, " is not finite already before the step (",
                             vectors[i][j], "). Set it with ", setter, " of the Context"));
-                }
     }
 
     Backend& backend;

@@ -3,7 +3,7 @@
 
 #include "Checkpoints.h"
 #include "HostStiffTerms.h"
-#include "MethodKernel.h"
+#include "KickMoveKernel.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
@@ -30,8 +30,10 @@ using ImpulseDependencies = std::tuple<OpenMMStiff::ImpulseIntegrator::KickMetho
  * The steps of the impulse methods. On a device the kick is plain or projected, and the System without constraints.
  */
 template <class Backend>
-class ImpulseKernel : public MethodKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies> {
-    using Base = MethodKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies>;
+class ImpulseKernel
+        : public KickMoveKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies, ImpulseProgram> {
+    using Program = ImpulseProgram;
+    using Base = KickMoveKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies, Program>;
     using Base::backend, Base::className, Base::device, Base::integrator, Base::lastStep, Base::particles, Base::state,
             Base::thermostat;
     using typename Base::Turn;
@@ -42,28 +44,6 @@ public:
     ImpulseKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
                   OpenMM::ContextImpl& context)
             : Base(name, platform, std::move(owned), context, true), blocks(backend) {
-    }
-
-    void execute(OpenMM::ContextImpl&, bool stateModified) override {
-        const ImpulseDependencies dependencies = {integrator->getKick(), integrator->getIntegrationForceGroups(),
-                                                  state.box()};
-        if (thermostat != nullptr)
-            this->takeStep(dependencies, true, [&](bool) {
-                computeAccelerations();
-                moveLangevin();
-                this->computeVirtualSites();
-            });
-        else
-            this->takeStep(dependencies, stateModified, [&](bool known) {
-                if (!known) {
-                    computeAccelerations();
-                    keepAccelerations();
-                }
-                moveVerlet();
-                this->computeVirtualSites();
-                computeAccelerations();
-                kick();
-            });
     }
 
     int computeNumMicroSteps(OpenMM::ContextImpl&) override {
@@ -111,7 +91,6 @@ protected:
     }
     void readHidden(std::istream& stream) override {
         readCheckpoint(stream, &frequency, 1);
-        lastStep.forget();
     }
     void writeHidden(OpenMM::SerializationNode& node) override {
         node.createChildNode("FastMotion").setDoubleProperty("frequency", frequency);
@@ -159,7 +138,6 @@ private:
 
     /// Molecules with more terms than this are left to the host.
     static constexpr int maxTermsThere = 20;
-    using Program = ImpulseProgram;
 
     /** What the number of micro-steps is chosen for. */
     std::pair<double, int> getChoice() const {
@@ -189,13 +167,12 @@ private:
             refuseStepSize(h, needed);
         const int number = (integrator->getNumMicroSteps() > 0 ? integrator->getNumMicroSteps() : int(needed));
         const int numInFlow = std::max(1, (number + numFlows - 1) / numFlows);
-        if (h * frequency > stablePhase * numFlows * numInFlow) {
+        if (h * frequency > stablePhase * numFlows * numInFlow)
             throw OpenMM::OpenMMException(OpenMMStiff::message(
                     className, ": ", number, " micro-steps in a step of ", h,
                     " ps are too few. The stiffest terms vibrate at up to ", frequency,
                     " rad/ps, for which micro-steps must not exceed ", stablePhase / frequency,
                     " ps. Call setNumMicroSteps() with ", needed, " or more, or with 0 to have the number chosen"));
-        }
         return numFlows * numInFlow;
     }
 
@@ -216,8 +193,10 @@ private:
 
     // The phases.
 
-    /** Compute what the slow forces do to the velocities, at the Context's present positions. */
-    void computeAccelerations() {
+    ImpulseDependencies findDependencies() final {
+        return {integrator->getKick(), integrator->getIntegrationForceGroups(), state.box()};
+    }
+    void computeAccelerations() final {
         if (this->isOnDevice())
             return this->computeForces();
         if (integrator->getKick() == Integrator::Mollified)
@@ -225,13 +204,7 @@ private:
         else
             computeAtPositions();
     }
-    /** The step after this one begins with them. */
-    void keepAccelerations() {
-        if (this->isOnDevice())
-            device->execute(Program::Start);
-    }
-
-    void moveLangevin() {
+    void moveLangevin() final {
         if (this->isOnDevice())
             return device->execute(Program::Move);
         const stiffcore::OrnsteinUhlenbeck heatBath = this->makeHeatBath();
@@ -246,16 +219,14 @@ private:
         });
     }
 
-    /** Half a kick, and the motion without the slow forces. */
-    void moveVerlet() {
+    void moveVerlet() final {
         if (this->isOnDevice())
             return device->execute(Program::Move);
         const double h = integrator->getStepSize();
         particles.kick(0.5 * h, accelerations);
         particles.constrainMotion(h, integrator->getConstraintTolerance(), [&] { flow(h, numMicroSteps); });
     }
-    /** The other half of the kick. */
-    void kick() {
+    void kick() final {
         if (this->isOnDevice())
             return device->execute(Program::Kick);
         particles.kick(0.5 * integrator->getStepSize(), accelerations);

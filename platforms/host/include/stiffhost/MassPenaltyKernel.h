@@ -2,13 +2,13 @@
 #define STIFFHOST_MASS_PENALTY_KERNEL_H_
 
 #include "Checkpoints.h"
-#include "MethodKernel.h"
+#include "KickMoveKernel.h"
 #include "PairBatches.h"
 #include "PenalizedVelocities.h"
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
-#include "openmmstiff/internal/StepFailure.h"
 #include "openmmstiff/internal/Message.h"
+#include "openmmstiff/internal/StepFailure.h"
 #include "stiffcore/methods/ExtendedMass.h"
 #include "stiffcore/methods/PenaltyStep.h"
 #include <algorithm>
@@ -32,9 +32,10 @@ using PenaltyDependencies = std::tuple<stiffcore::Box, int>;
  * from the positions and velocities of the Context alone.
  */
 template <class Backend>
-class MassPenaltyKernel
-        : public MethodKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel, PenaltyDependencies> {
-    using Base = MethodKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel, PenaltyDependencies>;
+class MassPenaltyKernel : public KickMoveKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel,
+                                                PenaltyDependencies, PenaltyProgram> {
+    using Program = PenaltyProgram;
+    using Base = KickMoveKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel, PenaltyDependencies, Program>;
     using Base::backend, Base::className, Base::context, Base::device, Base::integrator, Base::lastStep,
             Base::particles, Base::state, Base::thermostat;
     using typename Base::Turn;
@@ -44,27 +45,6 @@ public:
                       OpenMM::ContextImpl& context)
             : Base(name, platform, std::move(owned), context, true),
               pairs(context.getSystem(), [this] { return getGeometry(); }), batches(backend), velocities(state, pairs) {
-    }
-
-    void execute(OpenMM::ContextImpl&, bool stateModified) override {
-        const PenaltyDependencies dependencies = {state.box(), integrator->getIntegrationForceGroups()};
-        if (thermostat != nullptr)
-            this->takeStep(dependencies, true, [&](bool) {
-                computeAccelerations();
-                moveLangevin();
-                this->computeVirtualSites();
-            });
-        else
-            this->takeStep(dependencies, stateModified, [&](bool known) {
-                if (!known) {
-                    computeAccelerations();
-                    keepAccelerations();
-                }
-                moveVerlet();
-                this->computeVirtualSites();
-                computeAccelerations();
-                kick();
-            });
     }
 
     void beginCollisions(OpenMM::ContextImpl&) override {
@@ -136,7 +116,6 @@ protected:
         readCheckpoint(stream, stiffness);
         pairs.restoreStiffness(stiffness);
         velocities.read(stream);
-        lastStep.forget();
     }
     void writeHidden(OpenMM::SerializationNode& node) override {
         OpenMM::SerializationNode& child = node.createChildNode("BondedStiffness");
@@ -174,7 +153,7 @@ protected:
         device->keepTogether(together);
     }
     bool compile() override {
-        compiled = {pairs.getPairs(), isMetricCorrected()};
+        compiled = {pairs.getRevision(), isMetricCorrected()};
         largeParticles.clear();
         largePairs.clear();
         if (!this->hasRandomThere())
@@ -193,7 +172,7 @@ protected:
         return true;
     }
     bool isProgramCurrent() override {
-        return pairs.areCurrent(*integrator) && compiled == Compiled(pairs.getPairs(), isMetricCorrected());
+        return pairs.areCurrent(*integrator) && compiled == std::pair(pairs.getRevision(), isMetricCorrected());
     }
     void stepsHaveBeenTaken(const Device::State& after) override {
         velocities.areTied(after.positions, after.velocities);
@@ -209,9 +188,6 @@ protected:
     }
 
 private:
-    using Program = PenaltyProgram;
-    using Compiled = std::pair<OpenMMStiff::KeptPairs::Pairs, bool>;
-
     OpenMMStiff::PresentGeometry getGeometry() {
         state.requirePositions();
         return {state.positions(), state.box(), state.getParameters()};
@@ -223,20 +199,17 @@ private:
 
     // The phases.
 
-    void computeAccelerations() {
+    PenaltyDependencies findDependencies() final {
+        return {state.box(), integrator->getIntegrationForceGroups()};
+    }
+    void computeAccelerations() final {
         this->computeForces();
         const bool there = this->isOnDevice();
         if (there)
             getLarge();
         particles.divideByMasses(there ? F : state.forces(), accelerations, there ? &largeParticles : nullptr);
     }
-    /** The step after this one begins with them. */
-    void keepAccelerations() {
-        if (this->isOnDevice())
-            device->execute(Program::Start);
-    }
-
-    void moveLangevin() {
+    void moveLangevin() final {
         const stiffcore::OrnsteinUhlenbeck heatBath = this->makeHeatBath();
         const double h = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
         const bool there = this->isOnDevice(), metricCorrection = isMetricCorrected();
@@ -261,8 +234,7 @@ private:
         });
     }
 
-    /** Half a kick, and the drift. */
-    void moveVerlet() {
+    void moveVerlet() final {
         const double h = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
         if (this->isOnDevice()) {
             getLarge();
@@ -277,8 +249,7 @@ private:
             return stiffcore::moveVerlet(batch, {h, tolerance, 0, 0, false}, box, work);
         });
     }
-    /** The other half of the kick. */
-    void kick() {
+    void kick() final {
         const double h = integrator->getStepSize();
         if (this->isOnDevice())
             device->execute(Program::Kick);
@@ -354,8 +325,8 @@ private:
     PenalizedVelocities velocities;
     Vectors accelerations;
 
-    /// What the device's program was compiled for.
-    Compiled compiled;
+    /// What the device's program was compiled for: the revision of the pairs, and whether the metric is corrected.
+    std::pair<int, bool> compiled;
     /// Of molecules that are too large for it: their particles and pairs; and the state of these, others' is 0.
     std::vector<int> largeParticles, largePairs;
     Vectors x, v, F;

@@ -151,6 +151,7 @@ public:
         state.read(stream);
         readHidden(stream);
         backend.getResources().read(stream);
+        lastStep.forget();
         lead = Lead::Host;
     }
     void serializeState(OpenMM::ContextImpl&, OpenMM::SerializationNode& node) final {
@@ -269,12 +270,13 @@ protected:
         const double h = integrator->getStepSize();
         if (canUseDevice()) {
             const bool known = lastStep.isContinuedThere(dependencies) && !stateModified;
+            const stiffcore::OrnsteinUhlenbeck heatBath = makeHeatBath();
             StepNumbers numbers;
             numbers.stepSize = h;
             numbers.tolerance = integrator->getConstraintTolerance();
             numbers.thermalEnergy = getThermalEnergy();
-            numbers.decay = makeHeatBath().decay;
-            numbers.noiseAmplitude = makeHeatBath().amplitude;
+            numbers.decay = heatBath.decay;
+            numbers.noiseAmplitude = heatBath.amplitude;
             addNumbers(numbers);
             device->beginStep(numbers);
             lead = Lead::Device;

@@ -145,11 +145,10 @@ protected:
     void readHidden(std::istream& stream) override {
         std::vector<double> read;
         readCheckpoint(stream, read);
-        if (!read.empty() && read.size() != (size_t) constraints.size()) {
+        if (!read.empty() && read.size() != (size_t) constraints.size())
             throw OpenMM::OpenMMException(OpenMMStiff::message(
                     className, ": the checkpoint has multipliers of ", read.size(), " constraints, but there are ",
                     constraints.size(), ". It was written with other constraints"));
-        }
         multipliers.swap(read);
     }
     void readHidden(const OpenMM::SerializationNode&) override {

@@ -277,7 +277,6 @@ private:
         x.tie([&](int i) {
             return (particles.getMasses()[i] == 0 && !system.isVirtualSite(i)) || particles.isConstrained(i);
         });
-        lastStep.forget();
     }
 
     ImplicitAccelerations<Backend> accelerations;

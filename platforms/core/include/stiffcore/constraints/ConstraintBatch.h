@@ -95,6 +95,7 @@ template <class Real> struct ConstraintBatch : RowBatch<Real, PatternConstraint>
                     const std::vector<double>& masses)
             : RowBatch<Real, PatternConstraint>(pattern, pattern.rows, blocks, masses), pattern(&pattern),
               values(this->numRows()), compliances(this->numRows()), dampings(this->numRows()) {
+        this->deriveCouplings();
         setParameters(all);
     }
 

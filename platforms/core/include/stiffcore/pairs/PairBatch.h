@@ -37,14 +37,20 @@ struct PairPattern {
     /// For each mobile atom its group, and its place there.
     std::vector<int> groupOf, placeInGroup;
     std::vector<std::vector<int>> groups;
+    /// For each group its bonds, of which one atom may be fixed.
+    std::vector<std::vector<int>> bondsOf;
     /// The rows of the matrix A = G W G^T + 1/kappa.
     RowPattern<PatternPair> rows;
     bool hasPenalized = false, hasConstrained = false, hasPeriodic = false, hasRigidShape = false;
 
     PairPattern(const Block& block, const PairTerms& all)
             : numParticles(block.particles.size()), numMobile(block.numMobile), bonds(localBonds(block, all)),
-              groups(connectBonds()),
-              rows(reachingPairs(block, all.pairs), groups.size(), groupsOfPairs(block, all.pairs)) {
+              groups(connectBonds()), bondsOf(groups.size()), rows(reachingPairs(block, all.pairs), groups.size()) {
+        for (size_t b = 0; b < bonds.size(); b++) {
+            const int atom = std::min(bonds[b][0], bonds[b][1]); // mobile, if one of them is
+            if (atom < numMobile)
+                bondsOf[groupOf[atom]].push_back(b);
+        }
         int numConstrained = 0;
         for (const PatternPair& pair : rows.rows) {
             hasPenalized |= !pair.constrained;
@@ -57,13 +63,6 @@ struct PairPattern {
 
     bool hasBonds() const {
         return !bonds.empty();
-    }
-    /** Whether an atom of a group has a bond with an inertia, maybe to one that is fixed. */
-    bool hasBonds(int group) const {
-        return std::any_of(bonds.begin(), bonds.end(), [&](const auto& bond) {
-            return std::any_of(bond.begin(), bond.end(),
-                               [&](int atom) { return atom < numMobile && groupOf[atom] == group; });
-        });
     }
     bool isLarge() const {
         return rows.isLarge();
@@ -129,28 +128,18 @@ private:
         }
         return found;
     }
-    /** For each pair, the groups of its mobile atoms. */
-    std::vector<std::vector<int>> groupsOfPairs(const Block& block, const std::vector<PenalizedPair>& pairs) const {
-        std::vector<std::vector<int>> all;
-        for (const PatternPair& pair : localPairs(block, pairs)) {
-            std::vector<int> own;
-            for (int atom : pair.atoms)
-                if (atom < numMobile && (own.empty() || own[0] != groupOf[atom]))
-                    own.push_back(groupOf[atom]);
-            all.push_back(own);
-        }
-        return all;
-    }
-    /** The pairs, with the atoms that they reach. */
+    /** The pairs, with the groups and atoms that they reach. */
     std::vector<PatternPair> reachingPairs(const Block& block, const std::vector<PenalizedPair>& pairs) const {
         std::vector<PatternPair> local = localPairs(block, pairs);
-        const std::vector<std::vector<int>> ofPairs = groupsOfPairs(block, pairs);
         int numWeights = 0;
-        for (size_t p = 0; p < local.size(); p++) {
-            local[p].firstWeight = numWeights;
-            for (int group : ofPairs[p])
-                local[p].reached.insert(local[p].reached.end(), groups[group].begin(), groups[group].end());
-            numWeights += local[p].reached.size();
+        for (PatternPair& pair : local) {
+            for (int atom : pair.atoms)
+                if (atom < numMobile && (pair.groups.empty() || pair.groups[0] != groupOf[atom]))
+                    pair.groups.push_back(groupOf[atom]);
+            pair.firstWeight = numWeights;
+            for (int group : pair.groups)
+                pair.reached.insert(pair.reached.end(), groups[group].begin(), groups[group].end());
+            numWeights += pair.reached.size();
         }
         return local;
     }
@@ -237,7 +226,7 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
         }
         for (const Coupling& coupling : couplings) {
             // Rows may be coupled by two groups, of each other's atoms.
-            const int group = getGroup(coupling.p, coupling.a);
+            const int group = this->row(coupling.p).groups[coupling.a];
             auto inGroup = [&](const auto& matrix) {
                 return couple(this->row(coupling.p), this->row(coupling.q),
                               [&](int i, int j) { return pattern->groupOf[i] == group ? matrix(i, j) : Real(0); });
@@ -258,17 +247,6 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
     }
 
 private:
-    /** The group of a pair's a-th entry in the lists of which rows are coupled. */
-    int getGroup(int p, int a) const {
-        int number = 0, last = -1;
-        for (int atom : this->row(p).atoms)
-            if (atom < this->numMobile && pattern->groupOf[atom] != last) {
-                last = pattern->groupOf[atom];
-                if (number++ == a)
-                    return last;
-            }
-        return -1;
-    }
     /** number(second atom) - number(first atom) of a pair, for mobile atoms. */
     template <class Number> Real sumOver(const PatternPair& pair, Number&& number) const {
         Real sum = 0;
@@ -290,7 +268,7 @@ private:
         for (int g = 0; g < numGroups; g++) {
             const std::vector<int>& group = pattern->groups[g];
             const int n = group.size();
-            if (!pattern->hasBonds(g))
+            if (pattern->bondsOf[g].empty())
                 continue;
             Eigen::MatrixXd M = Eigen::MatrixXd::Zero(n, n);
             Eigen::VectorXd roots(n);
@@ -298,13 +276,13 @@ private:
                 M(i, i) = masses[lane][group[i]];
                 roots[i] = std::sqrt(M(i, i));
             }
-            for (size_t b = 0; b < pattern->bonds.size(); b++) {
+            for (int b : pattern->bondsOf[g]) {
                 const auto [i, j] = pattern->bonds[b];
                 const double inertia = bonds[this->otherTerms[lane][b]].inertia;
                 for (int atom : {i, j})
-                    if (atom < this->numMobile && pattern->groupOf[atom] == g)
+                    if (atom < this->numMobile)
                         M(pattern->placeInGroup[atom], pattern->placeInGroup[atom]) += inertia;
-                if (std::max(i, j) < this->numMobile && pattern->groupOf[i] == g) {
+                if (std::max(i, j) < this->numMobile) {
                     M(pattern->placeInGroup[i], pattern->placeInGroup[j]) -= inertia;
                     M(pattern->placeInGroup[j], pattern->placeInGroup[i]) -= inertia;
                 }

@@ -39,15 +39,15 @@ struct Row {
     std::vector<int> atoms;
     /// Where the first gradient is among those of all rows.
     int firstGradient;
-    /** How many gradients there are, and the sign of the product of two atoms' gradients. */
     int numGradients() const {
         return atoms.size();
     }
     int gradientOf(int atom) const {
         return firstGradient + atom;
     }
-    static double sign(int, int) {
-        return 1;
+    /** What rows are coupled by. */
+    const std::vector<int>& coupledBy() const {
+        return atoms;
     }
 };
 
@@ -58,7 +58,8 @@ struct Row {
 struct DistanceRow {
     std::array<int, 2> atoms;
     int firstGradient;
-    std::vector<int> reached = {};
+    /// The groups of its mobile atoms that the matrix of the masses couples, and all atoms of these.
+    std::vector<int> groups = {}, reached = {};
     /// Where the first of its weights is among those of all rows: by how much an impulse u moves an atom [1/dalton].
     int firstWeight = 0;
     int numGradients() const {
@@ -67,8 +68,8 @@ struct DistanceRow {
     int gradientOf(int) const {
         return firstGradient;
     }
-    static double sign(int a, int b) {
-        return a == b ? 1 : -1;
+    const std::vector<int>& coupledBy() const {
+        return groups;
     }
 };
 
@@ -78,12 +79,8 @@ template <class RowType> struct RowPattern {
     SchurPattern schur;
     int numGradients = 0;
 
-    RowPattern(const std::vector<RowType>& rows, int numMobile) : RowPattern(rows, numMobile, atomsOf(rows)) {
-    }
-    /** @param groups   for each row, the groups of atoms that it acts on, of which there are numGroups: rows are coupled
-     *                  by them */
-    RowPattern(const std::vector<RowType>& rows, int numGroups, const std::vector<std::vector<int>>& groups)
-            : rows(rows), schur(groups, numGroups) {
+    /** @param num   how many mobile atoms there are, or groups, that rows are coupled by */
+    RowPattern(const std::vector<RowType>& rows, int num) : rows(rows), schur(couplersOf(rows), num) {
         for (const RowType& row : rows)
             numGradients = std::max(numGradients, row.firstGradient + row.numGradients());
     }
@@ -92,18 +89,19 @@ template <class RowType> struct RowPattern {
     }
 
 private:
-    static std::vector<std::vector<int>> atomsOf(const std::vector<RowType>& rows) {
-        std::vector<std::vector<int>> atoms;
+    static std::vector<std::vector<int>> couplersOf(const std::vector<RowType>& rows) {
+        std::vector<std::vector<int>> couplers;
         for (const RowType& row : rows)
-            atoms.emplace_back(row.atoms.begin(), row.atoms.end());
-        return atoms;
+            couplers.push_back(row.coupledBy());
+        return couplers;
     }
 };
 
 /** The rows of a batch. */
 template <class Real, class RowType> struct RowBatch : BlockBatch<Real> {
     const RowPattern<RowType>* rowPattern;
-    /// For each coupling, 1/m of the common atom with the sign of the product of the gradients [1/dalton].
+    /// For each coupling, what the product of its gradients counts [1/dalton]: 1/m of the common atom; of distances the
+    /// sum of W over their atoms in the common group, with signs.
     std::vector<Real> couplings;
     /// Of distances, see DistanceRow.
     std::vector<Real> weights;
@@ -114,7 +112,6 @@ template <class Real, class RowType> struct RowBatch : BlockBatch<Real> {
     RowBatch(const Pattern& pattern, const RowPattern<RowType>& rowPattern, const std::vector<const Block*>& blocks,
              const std::vector<double>& masses)
             : BlockBatch<Real>(pattern, blocks, masses), rowPattern(&rowPattern) {
-        deriveCouplings();
         if constexpr (std::is_same_v<Real, double>)
             if (rowPattern.isLarge())
                 sparse = std::make_unique<SparseMatrix<double>>(rowPattern.schur.layout);
@@ -132,11 +129,11 @@ template <class Real, class RowType> struct RowBatch : BlockBatch<Real> {
     }
 
 protected:
+    /** The couplings of rows with a gradient for each atom. */
     void deriveCouplings() {
         couplings.clear();
         for (const Coupling& coupling : rowPattern->schur.couplings)
-            couplings.push_back(this->inverseMasses[rowPattern->rows[coupling.p].atoms[coupling.a]] *
-                                Real(RowType::sign(coupling.a, coupling.b)));
+            couplings.push_back(this->inverseMasses[row(coupling.p).atoms[coupling.a]]);
     }
 };
 
@@ -210,12 +207,13 @@ Real multiplyRow(const Row& row, const Vector3<Real>* g, const Vector3<Real>* h,
         sum += inverseMasses[row.atoms[a]] * g[row.firstGradient + a].dot(h[row.firstGradient + a]);
     return sum;
 }
+
 // All rows of a batch.
 
 /** The contribution g_pa . h_qb / m of a coupling. */
 template <class Real, class RowType>
-Real multiplyCoupled(const RowBatch<Real, RowType>& batch, size_t coupling, const Real& weight,
-                     const Vector3<Real>* g, const Vector3<Real>* h) {
+Real multiplyCoupled(const RowBatch<Real, RowType>& batch, size_t coupling, const Real& weight, const Vector3<Real>* g,
+                     const Vector3<Real>* h) {
     const auto& [p, a, q, b] = batch.rowPattern->schur.couplings[coupling];
     return weight * g[batch.row(p).gradientOf(a)].dot(h[batch.row(q).gradientOf(b)]);
 }

@@ -9,7 +9,7 @@ namespace stiffcore {
 
 /**
  * Two different rows p > q of a Jacobian G that share a mobile atom, atom a of p and b of q: it contributes
- * g_pa . g_qb / m to the matrix G M^-1 G^T.
+ * g_pa . g_qb / m to the matrix G M^-1 G^T. (Or a group of atoms whose masses are coupled.)
  */
 struct Coupling {
     int p, a, q, b;
