@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import openmm as mm
 from openmm import app, unit
-from openmmstiff import sampling
+from openmmstiff import MassPenaltyIntegrator, sampling
 from openmmstiff.sampling import GAS_CONSTANT, blockedError
 
 from observables import RDF_PAIRS, radial_distributions, without_vibrations
@@ -20,6 +20,7 @@ ANGLE = 1.82421813418    # rad, H-O-H at rest
 BOND_BINS = np.linspace(0.085, 0.110, 101)  # nm, edges of the bins for O-H lengths
 SHAPE = BOND_LENGTH * np.array([[0, 0, 0], [1, 0, 0], [np.cos(ANGLE), np.sin(ANGLE), 0]])
 SAMPLE_INTERVAL = 0.048  # ps, a whole number of steps of 0.5, 1, 2, 3, 4, 6, 8 or 12 fs
+HYDROGEN_MASS = 1.008    # dalton
 SAMPLES_PER_FRAME = 4    # positions for the radial distributions are kept every 0.192 ps
 
 
@@ -88,16 +89,17 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: 
     step = simulation.integrator.getStepSize().value_in_unit(unit.picosecond)
     burst = steps_per_sample(step)
     masses = np.array([context.getSystem().getParticleMass(i).value_in_unit(unit.dalton) for i in range(3)])
-    waters = context.getSystem().getNumParticles() // 3
+    waters = simulation.topology.getNumResidues()
+    mass_matrix = coupled_masses(masses, simulation.integrator)
     bond_histogram = np.zeros(len(BOND_BINS) - 1)
     seen, frames = 0, []
 
     def observe(state: mm.State) -> dict[str, float | np.ndarray]:
         nonlocal seen
         positions = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
-        molecules = positions.reshape(waters, 3, 3)
+        molecules = positions.reshape(waters, -1, 3)[:, :3]     # without further sites
         velocities = state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond)
-        parts = temperatures_by_motion(molecules, velocities.reshape(waters, 3, 3), masses,
+        parts = temperatures_by_motion(molecules, velocities.reshape(waters, -1, 3)[:, :3], mass_matrix,
                                        state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))
         stretch = np.linalg.norm(molecules[:, 1:] - molecules[:, :1], axis=2) - BOND_LENGTH
         bond_histogram[:] += np.histogram(BOND_LENGTH + stretch, BOND_BINS)[0]
@@ -129,8 +131,8 @@ def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses
                            kinetic: float) -> tuple[float, float, float]:
     """The temperatures (K) of the translation, rotation and vibration of triatomic molecules.
 
-    positions, velocities: nm and nm/ps, (molecules, 3, 3); masses: dalton, (3,). A rigid motion changes no
-    internal coordinate, so that its kinetic energy is that of the masses, with any integrator; the vibrations have
+    positions, velocities: nm and nm/ps, (molecules, 3, 3); masses: dalton, see rigid_motion(). A rigid motion changes
+    no internal coordinate, so that its kinetic energy is that of the masses, with any integrator; the vibrations have
     what is left of the total `kinetic` energy (kJ/mol). Rigid molecules have none: NaN.
     """
     translation, rotation = rigid_motion(positions, velocities, masses)
@@ -141,17 +143,34 @@ def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses
             float("nan") if rigid else 2 * vibration / (each * GAS_CONSTANT))
 
 
+def coupled_masses(masses: np.ndarray, integrator: mm.Integrator) -> np.ndarray:
+    """The matrix of the masses (dalton) of a water, O, H, H, as the mass penalty couples them."""
+    matrix = np.diag(masses)
+    if not MassPenaltyIntegrator.isinstance(integrator):
+        return matrix
+    integrator = MassPenaltyIntegrator.cast(integrator)
+    inertia = integrator.getBondInertia().value_in_unit(unit.dalton)
+    if integrator.getUseDefaultBondInertia():
+        inertia = max(0.0, inertia - max(0.0, masses[1] - HYDROGEN_MASS))
+    for bond in ([-1, 1, 0], [-1, 0, 1]):
+        matrix += inertia * np.outer(bond, bond)
+    return matrix
+
+
 def rigid_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarray) -> tuple[float, float]:
     """The kinetic energies (kJ/mol) of the translation and the rotation of molecules, each with the angular velocity
     of a rigid one of the same angular momentum.
 
-    positions, velocities: nm and nm/ps, (molecules, atoms, 3); masses: dalton, (atoms,).
+    positions, velocities: nm and nm/ps, (molecules, atoms, 3); masses: dalton, (atoms,), or a matrix if they are
+    coupled.
     """
-    weights = masses / masses.sum()
+    matrix = masses if masses.ndim == 2 else np.diag(masses)
+    weights = matrix.sum(axis=0) / matrix.sum()
     centre_velocities = np.einsum("a,maj->mj", weights, velocities)
     arms = positions - np.einsum("a,maj->mj", weights, positions)[:, None]
-    momenta = np.einsum("a,maj->mj", masses, np.cross(arms, velocities - centre_velocities[:, None]))
-    inertia = (np.einsum("a,mai,mai->m", masses, arms, arms)[:, None, None] * np.eye(3)
-               - np.einsum("a,mai,maj->mij", masses, arms, arms))
+    impulses = np.einsum("ab,mbj->maj", matrix, velocities - centre_velocities[:, None])
+    momenta = np.cross(arms, impulses).sum(axis=1)
+    second = np.einsum("ab,mai,mbj->mij", matrix, arms, arms)
+    inertia = np.trace(second, axis1=1, axis2=2)[:, None, None] * np.eye(3) - second
     spins = np.linalg.solve(inertia, momenta[:, :, None])[:, :, 0]
-    return 0.5 * masses.sum() * np.sum(centre_velocities**2), 0.5 * np.sum(momenta * spins)
+    return 0.5 * matrix.sum() * np.sum(centre_velocities**2), 0.5 * np.sum(momenta * spins)

@@ -8,30 +8,45 @@ using std::vector;
 
 namespace {
 
-ExplicitPair getPair(const MassPenaltyIntegrator& integrator, int index) {
-    ExplicitPair pair;
-    integrator.getPairParameters(index, pair.particle1, pair.particle2, pair.inertia);
-    return pair;
+/** What a getter gives for each index. */
+template <class Getter>
+vector<ExplicitPair> getAll(const MassPenaltyIntegrator& integrator, int number, Getter getter) {
+    vector<ExplicitPair> pairs(number);
+    for (int i = 0; i < number; i++)
+        (integrator.*getter)(i, pairs[i].particle1, pairs[i].particle2, pairs[i].inertia);
+    return pairs;
+}
+template <class Getter>
+bool areThese(const vector<ExplicitPair>& pairs, const MassPenaltyIntegrator& integrator, int number, Getter getter) {
+    if ((int) pairs.size() != number)
+        return false;
+    for (int i = 0; i < number; i++) {
+        ExplicitPair pair;
+        (integrator.*getter)(i, pair.particle1, pair.particle2, pair.inertia);
+        if (!(pair == pairs[i]))
+            return false;
+    }
+    return true;
 }
 
 } // namespace
 
 KeptPairs::Settings::Settings(const MassPenaltyIntegrator& integrator)
         : integrationGroups(integrator.getIntegrationForceGroups()), period(integrator.computePenalizedPeriod()),
-          bondInertia(integrator.getBondInertia()), useBondedForces(integrator.getUseBondedForces()) {
-    for (int i = 0; i < integrator.getNumPairs(); i++)
-        pairs.push_back(getPair(integrator, i));
+          bondInertia(integrator.getBondInertia()), useBondedForces(integrator.getUseBondedForces()),
+          useDefaultBondInertia(integrator.getUseDefaultBondInertia()),
+          pairs(getAll(integrator, integrator.getNumPairs(), &MassPenaltyIntegrator::getPairParameters)),
+          bonds(getAll(integrator, integrator.getNumBondInertias(), &MassPenaltyIntegrator::getBondInertiaParameters)) {
 }
 
 bool KeptPairs::Settings::operator==(const MassPenaltyIntegrator& integrator) const {
-    if (integrationGroups != integrator.getIntegrationForceGroups() || period != integrator.computePenalizedPeriod() ||
-        bondInertia != integrator.getBondInertia() || useBondedForces != integrator.getUseBondedForces() ||
-        (int) pairs.size() != integrator.getNumPairs())
-        return false;
-    for (size_t i = 0; i < pairs.size(); i++)
-        if (!(pairs[i] == getPair(integrator, i)))
-            return false;
-    return true;
+    return integrationGroups == integrator.getIntegrationForceGroups() &&
+           period == integrator.computePenalizedPeriod() && bondInertia == integrator.getBondInertia() &&
+           useBondedForces == integrator.getUseBondedForces() &&
+           useDefaultBondInertia == integrator.getUseDefaultBondInertia() &&
+           areThese(pairs, integrator, integrator.getNumPairs(), &MassPenaltyIntegrator::getPairParameters) &&
+           areThese(bonds, integrator, integrator.getNumBondInertias(),
+                    &MassPenaltyIntegrator::getBondInertiaParameters);
 }
 
 void KeptPairs::initialize(const MassPenaltyIntegrator& integrator, const std::string& className) {
@@ -86,6 +101,7 @@ void KeptPairs::requirePossible(const MassPenaltyIntegrator& integrator) {
     const Settings settings(integrator);
     readParameters(settings.integrationGroups);
     choosePairs(system, nullptr, settings.pairs, settings.period, className);
+    chooseBonds(system, nullptr, 0, false, settings.bonds, className);
 }
 
 void KeptPairs::parametersMayHaveChanged(const MassPenaltyIntegrator& integrator) {
@@ -114,7 +130,7 @@ KeptPairs::Pairs KeptPairs::choose(const Settings& settings) {
         updateStiffness();
     const BondedStiffness* const used = settings.useBondedForces ? bonded.get() : nullptr;
     return {choosePairs(system, used, settings.pairs, settings.period, className),
-            chooseBonds(system, used, settings.bondInertia)};
+            chooseBonds(system, used, settings.bondInertia, settings.useDefaultBondInertia, settings.bonds, className)};
 }
 
 void KeptPairs::forgetParameters() {

@@ -89,8 +89,8 @@ private:
     struct Settings {
         int integrationGroups = 0;
         double period = 0, bondInertia = 0;
-        bool useBondedForces = true;
-        std::vector<ExplicitPair> pairs;
+        bool useBondedForces = true, useDefaultBondInertia = true;
+        std::vector<ExplicitPair> pairs, bonds;
 
         Settings() = default;
         explicit Settings(const MassPenaltyIntegrator& integrator);

@@ -56,6 +56,31 @@ double stiffnessOfDistance(double k, double r1, double r2, double theta) {
     return k * (r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(theta)) / (slope * slope);
 }
 
+/**
+ * Throw an exception if an inertia cannot be that of two particles.
+ *
+ * @param name      what it is the inertia of, for error messages
+ * @param remedy    the method by which it is changed
+ * @return 1/m1 + 1/m2 [1/dalton]
+ */
+double requireMovable(const System& system, const ExplicitPair& pair, const string& name, const char* remedy) {
+    auto refuse = [&](const string& why) {
+        throw OpenMMException(message(name, ", between particles ", pair.particle1, " and ", pair.particle2, ", ", why,
+                                      ". Change it with ", remedy, ", or leave it out"));
+    };
+    for (int particle : {pair.particle1, pair.particle2}) {
+        if (particle < 0 || particle >= system.getNumParticles())
+            refuse("names a particle that the System, which has " + std::to_string(system.getNumParticles()) +
+                   ", does not have");
+        if (system.isVirtualSite(particle))
+            refuse("acts on a virtual site, which has no motion of its own");
+    }
+    const double inverseMass = inverseReducedMass(system, pair.particle1, pair.particle2);
+    if (inverseMass == 0)
+        refuse("has two massless particles, which never move");
+    return inverseMass;
+}
+
 } // namespace
 
 Vector3<double> PresentGeometry::displacement(int from, int to, bool periodic) const {
@@ -206,21 +231,8 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
         }
     for (size_t p = 0; p < explicitPairs.size(); p++) {
         const ExplicitPair& pair = explicitPairs[p];
-        auto refuse = [&](const string& why) {
-            throw OpenMMException(message(className, ": pair ", p, ", between particles ", pair.particle1, " and ",
-                                          pair.particle2, ", ", why,
-                                          ". Change it with setPairParameters(), or leave it out"));
-        };
-        for (int particle : {pair.particle1, pair.particle2}) {
-            if (particle < 0 || particle >= system.getNumParticles())
-                refuse("names a particle that the System, which has " + std::to_string(system.getNumParticles()) +
-                       ", does not have");
-            if (system.isVirtualSite(particle))
-                refuse("acts on a virtual site, which has no motion of its own");
-        }
-        const double inverseMass = inverseReducedMass(system, pair.particle1, pair.particle2);
-        if (inverseMass == 0)
-            refuse("has two massless particles, which never move");
+        const double inverseMass =
+                requireMovable(system, pair, message(className, ": pair ", p), "setPairParameters()");
         const auto key = ordered(pair.particle1, pair.particle2);
         if (pair.inertia * inverseMass > minInertia)
             chosen[key] = {pair.particle1, pair.particle2, pair.inertia, 0, false};
@@ -243,10 +255,10 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
     return pairs;
 }
 
-vector<BondInertia> OpenMMStiff::chooseBonds(const System& system, const BondedStiffness* bonded, double inertia) {
-    if (inertia == 0)
-        return {};
-    const double largestMass = 5, largestRatio = 0.5;
+vector<BondInertia> OpenMMStiff::chooseBonds(const System& system, const BondedStiffness* bonded, double inertia,
+                                             bool lessGain, const vector<ExplicitPair>& explicitBonds,
+                                             const string& className) {
+    const double largestMass = 5, largestRatio = 0.5, ordinaryMass = 1.008;
     struct Bond {
         double length;
         int partner;
@@ -262,19 +274,36 @@ vector<BondInertia> OpenMMStiff::chooseBonds(const System& system, const BondedS
         if (!isNew && length < place->second.length)
             place->second = {length, j};
     };
-    if (bonded != nullptr)
+    if (bonded != nullptr && inertia > 0)
         for (const BondedStiffness::Pair& pair : bonded->pairs)
             if (pair.isBond)
                 add(pair.particle1, pair.particle2, 0);
-    for (int c = 0; c < system.getNumConstraints(); c++) {
+    for (int c = 0; c < system.getNumConstraints() && inertia > 0; c++) {
         int i, j;
         double distance;
         system.getConstraintParameters(c, i, j, distance);
         add(i, j, distance);
     }
+    std::map<std::pair<int, int>, BondInertia> chosen;
+    auto choose = [&](int i, int j, double own, double inverseMass) {
+        if (own * inverseMass > minInertia)
+            chosen[ordered(i, j)] = {i, j, own};
+        else
+            chosen.erase(ordered(i, j));
+    };
+    for (const auto& [hydrogen, bond] : bondOf) {
+        const double gain = std::max(0.0, system.getParticleMass(hydrogen) - ordinaryMass);
+        choose(bond.partner, hydrogen, lessGain ? inertia - gain : inertia,
+               inverseReducedMass(system, hydrogen, bond.partner));
+    }
+    for (size_t b = 0; b < explicitBonds.size(); b++) {
+        const ExplicitPair& bond = explicitBonds[b];
+        choose(bond.particle1, bond.particle2, bond.inertia,
+               requireMovable(system, bond, message(className, ": the inertia of bond ", b),
+                              "setBondInertiaParameters()"));
+    }
     vector<BondInertia> bonds;
-    for (const auto& [hydrogen, bond] : bondOf)
-        if (inertia * inverseReducedMass(system, hydrogen, bond.partner) > minInertia)
-            bonds.push_back({bond.partner, hydrogen, inertia});
+    for (const auto& entry : chosen)
+        bonds.push_back(entry.second);
     return bonds;
 }

@@ -18,7 +18,7 @@ using stiffcore::PairTerms;
 using stiffcore::PenalizedPair;
 
 /**
- * A pair that a user has given an inertia [dalton].
+ * A pair, or a bond, that a user has given an inertia [dalton].
  */
 struct ExplicitPair {
     int particle1, particle2;
@@ -117,11 +117,16 @@ OPENMM_EXPORT_STIFF std::vector<PenalizedPair> choosePairs(const OpenMM::System&
  * Find the bonds by which hydrogens turn, each with an inertia: those of the bonded forces or, for hydrogens without one,
  * the shortest constraint. A hydrogen is lighter than 5 dalton, and at most half as heavy as what it is bound to.
  *
- * @param bonded    the pairs of the bonded forces; or null
- * @param inertia   the inertia [dalton]; none are found if it is 0, or next to nothing beside the masses
+ * @param bonded          the pairs of the bonded forces; or null
+ * @param inertia         the inertia [dalton]; none are found if it is 0, or next to nothing beside the masses
+ * @param lessGain        whether a hydrogen gets less by what it is heavier than 1.008 dalton
+ * @param explicitBonds   bonds given by the user, which take the place of others
+ * @throws OpenMMException   if an explicit bond is impossible
  */
 OPENMM_EXPORT_STIFF std::vector<BondInertia> chooseBonds(const OpenMM::System& system, const BondedStiffness* bonded,
-                                                         double inertia);
+                                                         double inertia, bool lessGain,
+                                                         const std::vector<ExplicitPair>& explicitBonds,
+                                                         const std::string& className);
 
 } // namespace OpenMMStiff
 

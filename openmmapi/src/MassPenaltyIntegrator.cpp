@@ -5,6 +5,7 @@
 #include "setup/StiffMotion.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
+#include <algorithm>
 #include <cmath>
 
 using namespace OpenMM;
@@ -12,15 +13,24 @@ using namespace OpenMMStiff;
 using std::vector;
 
 namespace {
-void requireInertia(double inertia, const char* className) {
-    if (!(inertia >= 0) || std::isinf(inertia))
-        throw OpenMMException(message(className, ": the inertia of a pair must be a non-negative number, not ", inertia,
-                                      " dalton. To hold a distance fixed, add a constraint to the System"));
+
+template <class Pairs, class Set> int addTo(Pairs& pairs, Set&& set) {
+    pairs.emplace_back();
+    try {
+        set(pairs.size() - 1);
+    }
+    catch (...) {
+        pairs.pop_back();
+        throw;
+    }
+    return pairs.size() - 1;
 }
+
 } // namespace
 
 MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
-        : StiffIntegrator(stepSize), penalizedPeriod(0), bondInertia(0), useBondedForces(true) {
+        : StiffIntegrator(stepSize), penalizedPeriod(0), bondInertia(0), useBondedForces(true),
+          useDefaultBondInertia(true) {
 }
 
 void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
@@ -35,23 +45,29 @@ double MassPenaltyIntegrator::computePenalizedPeriod() const {
     return penalizedPeriod > 0 ? penalizedPeriod : defaultSteps * getStepSize();
 }
 
+double MassPenaltyIntegrator::getBondInertia() const {
+    const double largestStepWithout = 0.004, squarePerInertia = 6e-5; // ps, ps^2/dalton
+    const double h = getStepSize();
+    if (useDefaultBondInertia)
+        return std::max(0.0, (h * h - largestStepWithout * largestStepWithout) / squarePerInertia);
+    return bondInertia;
+}
+
 void MassPenaltyIntegrator::setBondInertia(double inertia) {
     if (!(inertia >= 0) || std::isinf(inertia))
         throw OpenMMException(message(getClassName(), ": the inertia of bonds must be a non-negative number, not ",
                                       inertia, " dalton; 0 is none"));
     bondInertia = inertia;
+    useDefaultBondInertia = false;
+}
+
+void MassPenaltyIntegrator::setUseDefaultBondInertia(bool use) {
+    bondInertia = getBondInertia();
+    useDefaultBondInertia = use;
 }
 
 int MassPenaltyIntegrator::addPair(int particle1, int particle2, double inertia) {
-    pairs.emplace_back();
-    try {
-        setPairParameters(pairs.size() - 1, particle1, particle2, inertia);
-    }
-    catch (...) {
-        pairs.pop_back();
-        throw;
-    }
-    return pairs.size() - 1;
+    return addTo(pairs, [&](int index) { setPairParameters(index, particle1, particle2, inertia); });
 }
 
 void MassPenaltyIntegrator::getPairParameters(int index, int& particle1, int& particle2, double& inertia) const {
@@ -62,12 +78,36 @@ void MassPenaltyIntegrator::getPairParameters(int index, int& particle1, int& pa
 }
 
 void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int particle2, double inertia) {
-    requireIndex(getClassName(), "pair", "addPair()", index, pairs.size());
-    requireInertia(inertia, getClassName());
-    if (particle1 == particle2)
-        throw OpenMMException(
-                message(getClassName(), ": a pair needs two different particles, not ", particle1, " twice"));
+    checkPair("pair", "addPair()", index, pairs.size(), {particle1, particle2, inertia});
     pairs[index] = {particle1, particle2, inertia};
+}
+
+int MassPenaltyIntegrator::addBondInertia(int particle1, int particle2, double inertia) {
+    return addTo(bonds, [&](int index) { setBondInertiaParameters(index, particle1, particle2, inertia); });
+}
+
+void MassPenaltyIntegrator::getBondInertiaParameters(int index, int& particle1, int& particle2, double& inertia) const {
+    requireIndex(getClassName(), "bond", "addBondInertia()", index, bonds.size());
+    particle1 = bonds[index].particle1;
+    particle2 = bonds[index].particle2;
+    inertia = bonds[index].inertia;
+}
+
+void MassPenaltyIntegrator::setBondInertiaParameters(int index, int particle1, int particle2, double inertia) {
+    checkPair("bond", "addBondInertia()", index, bonds.size(), {particle1, particle2, inertia});
+    bonds[index] = {particle1, particle2, inertia};
+}
+
+void MassPenaltyIntegrator::checkPair(const char* kind, const char* adder, int index, int number,
+                                      const Pair& pair) const {
+    requireIndex(getClassName(), kind, adder, index, number);
+    if (!(pair.inertia >= 0) || std::isinf(pair.inertia))
+        throw OpenMMException(message(getClassName(), ": the inertia of a ", kind,
+                                      " must be a non-negative number, not ", pair.inertia,
+                                      " dalton. To hold a distance fixed, add a constraint to the System"));
+    if (pair.particle1 == pair.particle2)
+        throw OpenMMException(message(getClassName(), ": a ", kind, " needs two different particles, not ",
+                                      pair.particle1, " twice"));
 }
 
 int MassPenaltyIntegrator::computeNumPenalizedPairs() {

@@ -78,18 +78,26 @@ template <> void describe(Settings& xml, MassPenaltyIntegrator& integrator) {
     describeBases<StiffIntegrator>(xml, integrator);
     xml.setting("penalizedPeriod", integrator, &T::getPenalizedPeriod, &T::setPenalizedPeriod);
     xml.setting("useBondedForces", integrator, &T::getUseBondedForces, &T::setUseBondedForces);
-    xml.newSetting("bondInertia", 2, integrator, &T::getBondInertia, &T::setBondInertia);
-    xml.list("Pairs", "Pair", integrator.getNumPairs(), [&](int i, Settings pair) {
-        int particle1 = 0, particle2 = 0;
-        double inertia = 0;
-        if (!pair.isReading())
-            integrator.getPairParameters(i, particle1, particle2, inertia);
-        pair.value("p1", particle1);
-        pair.value("p2", particle2);
-        pair.value("inertia", inertia);
-        if (pair.isReading())
-            integrator.addPair(particle1, particle2, inertia);
-    });
+    auto pairs = [&](const char* listName, const char* childName, int number, auto getter, auto adder) {
+        xml.list(listName, childName, number, [&](int i, Settings pair) {
+            int particle1 = 0, particle2 = 0;
+            double inertia = 0;
+            if (!pair.isReading())
+                (integrator.*getter)(i, particle1, particle2, inertia);
+            pair.value("p1", particle1);
+            pair.value("p2", particle2);
+            pair.value("inertia", inertia);
+            if (pair.isReading())
+                (integrator.*adder)(particle1, particle2, inertia);
+        });
+    };
+    pairs("Pairs", "Pair", integrator.getNumPairs(), &T::getPairParameters, &T::addPair);
+    if (xml.getVersion() < 2)
+        return integrator.setBondInertia(0);
+    xml.setting("useDefaultBondInertia", integrator, &T::getUseDefaultBondInertia, &T::setUseDefaultBondInertia);
+    if (!integrator.getUseDefaultBondInertia())
+        xml.setting("bondInertia", integrator, &T::getBondInertia, &T::setBondInertia);
+    pairs("BondInertias", "Bond", integrator.getNumBondInertias(), &T::getBondInertiaParameters, &T::addBondInertia);
 }
 
 template <> void describe(Settings& xml, MassPenaltyLangevinIntegrator& integrator) {

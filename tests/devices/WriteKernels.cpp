@@ -139,7 +139,7 @@ private:
         BondedStiffness bonded(system, integrator.getIntegrationForceGroups(), caller);
         bonded.compute(system, {});
         const PairTerms terms = {choosePairs(system, &bonded, {}, integrator.computePenalizedPeriod(), caller),
-                                 chooseBonds(system, &bonded, bondInertia)};
+                                 chooseBonds(system, &bonded, bondInertia, false, {}, caller)};
         vector<vector<int>> particles;
         for (const PenalizedPair& pair : terms.pairs)
             particles.push_back({pair.particle1, pair.particle2});

@@ -173,29 +173,71 @@ void testOrderIsTwo(Platform& platform) {
     }
 }
 
-/** Total momentum, and the angular momentum of an isolated molecule, are kept to rounding. */
+/** Total momentum, and the angular momentum of an isolated molecule, x times M' v, are kept to rounding. */
 void testMomentaAreKept(Platform& platform) {
+    for (double bondInertia : bondInertias) {
+        Model model = makeWaterCluster(1);
+        model.system.removeForce(2);
+        const MatrixXd mass = ExtendedWater(1, bondInertia).mass;
+        MassPenaltyIntegrator integrator(0.006);
+        integrator.setBondInertia(bondInertia);
+        integrator.setConstraintTolerance(1e-13);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        context.setVelocitiesToTemperature(300, 7);
+        auto momenta = [&] {
+            std::array<Vec3, 2> sums;
+            const vector<Vec3> x = getPositions(context), v = getVelocities(context);
+            const vector<Vec3> p = toVec3s(mass * toVector(v));
+            for (int i = 0; i < 3; i++) {
+                sums[0] += v[i] * model.system.getParticleMass(i);
+                sums[1] += x[i].cross(p[i]);
+            }
+            return sums;
+        };
+        const auto before = momenta();
+        integrator.step(1000);
+        for (int which : {0, 1})
+            ASSERT_EQUAL_VEC(before[which], momenta()[which], byRounding(platform, 1e-9, 1e-9, 1e-3));
+    }
+}
+
+/** The inertia of bonds follows the step until it is set; heavy hydrogens get less, and added bonds what was said. */
+void testBondInertiaFollowsTheStep(Platform& platform) {
     Model model = makeWaterCluster(1);
-    model.system.removeForce(2);
-    MassPenaltyIntegrator integrator(0.006);
-    integrator.setConstraintTolerance(1e-13);
+    model.system.setParticleMass(2, 2.5);
+    MassPenaltyIntegrator integrator(0.004);
+    ASSERT(integrator.getUseDefaultBondInertia());
+    ASSERT_EQUAL(0, integrator.getBondInertia());
+    integrator.setStepSize(0.014);
+    ASSERT_EQUAL_TOL(3, integrator.getBondInertia(), 1e-12);
+    // Of velocities in a direction across all pairs, the kinetic energy is 1/2 v^T M' v.
+    const vector<Vec3> flat = {Vec3(0, 0, 0), Vec3(bondLength, 0, 0),
+                               Vec3(bondLength * std::cos(waterAngle), bondLength * std::sin(waterAngle), 0)};
     Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
-    context.setVelocitiesToTemperature(300, 7);
-    auto momenta = [&] {
-        std::array<Vec3, 2> sums;
-        const vector<Vec3> x = getPositions(context), v = getVelocities(context);
-        for (int i = 0; i < 3; i++) {
-            const Vec3 p = v[i] * model.system.getParticleMass(i);
-            sums[0] += p;
-            sums[1] += x[i].cross(p);
-        }
-        return sums;
+    auto energyOf = [&](int atom) {
+        context.reinitialize();
+        context.setPositions(flat);
+        vector<Vec3> v(3);
+        v[atom] = Vec3(0, 0, 0.01);
+        context.setVelocities(v);
+        return context.getState(State::Energy).getKineticEnergy() / (0.5 * 1e-4);
     };
-    const auto before = momenta();
-    integrator.step(1000);
-    for (int which : {0, 1})
-        ASSERT_EQUAL_VEC(before[which], momenta()[which], byRounding(platform, 1e-9, 1e-9, 1e-3));
+    const double tolerance = byRounding(platform, 1e-8, 1e-8, 1e-4);
+    const double gain = 2.5 - 1.008;
+    ASSERT_EQUAL_TOL(hydrogenMass + 3 - std::max(0.0, hydrogenMass - 1.008), energyOf(1), tolerance);
+    ASSERT_EQUAL_TOL(2.5 + 3 - gain, energyOf(2), tolerance);
+    ASSERT_EQUAL(0, integrator.addBondInertia(2, 0, 0.5));
+    ASSERT_EQUAL(1, integrator.addBondInertia(0, 1, 0));
+    ASSERT_EQUAL_TOL(2.5 + 0.5, energyOf(2), tolerance);
+    ASSERT_EQUAL_TOL(hydrogenMass, energyOf(1), tolerance);
+    integrator.setBondInertiaParameters(1, 1, 2, 0.3); // the bond 01 has the default again
+    ASSERT_EQUAL_TOL(hydrogenMass + 3 - std::max(0.0, hydrogenMass - 1.008) + 0.3, energyOf(1), tolerance);
+    integrator.setBondInertia(1);
+    ASSERT(!integrator.getUseDefaultBondInertia());
+    ASSERT_EQUAL_TOL(hydrogenMass + 1 + 0.3, energyOf(1), tolerance);
+    integrator.setUseDefaultBondInertia(true);
+    ASSERT_EQUAL_TOL(3, integrator.getBondInertia(), 1e-12);
 }
 
 /** The energy of a cluster of waters varies less than with Verlet at half the step, and does not drift. */
@@ -506,10 +548,16 @@ void testErrors(Platform& platform) {
     assertThrows([&] { integrator.addPair(0, 1, INFINITY); }, {"inertia", "constraint"});
     assertThrows([&] { integrator.addPair(2, 2, 1); }, {"different", "2"});
     ASSERT_EQUAL(0, integrator.getNumPairs());
+    assertThrows([&] { integrator.setBondInertia(-1); }, {"MassPenaltyIntegrator", "bonds", "-1"});
+    assertThrows([&] { integrator.addBondInertia(0, 1, -3); }, {"bond", "-3"});
+    assertThrows([&] { integrator.addBondInertia(2, 2, 1); }, {"bond", "different", "2"});
+    ASSERT_EQUAL(0, integrator.getNumBondInertias());
     int particle1, particle2;
     double kappa;
     assertThrows([&] { integrator.getPairParameters(0, particle1, particle2, kappa); },
                  {"MassPenaltyIntegrator", "no pair 0", "addPair()"});
+    assertThrows([&] { integrator.getBondInertiaParameters(0, particle1, particle2, kappa); },
+                 {"MassPenaltyIntegrator", "no bond 0", "addBondInertia()"});
     Model model = makeWaterWithSiteAndAnchor();
     integrator.addPair(0, 7, 1);
     auto create = [&] { Context context(model.system, integrator, platform); };
@@ -517,6 +565,11 @@ void testErrors(Platform& platform) {
     integrator.setPairParameters(0, 1, 3, 1);
     assertThrows(create, {"pair 0", "virtual site", "setPairParameters"});
     integrator.setPairParameters(0, 1, 4, 1);
+    integrator.addBondInertia(0, 7, 1);
+    assertThrows(create, {"MassPenaltyIntegrator: the inertia of bond 0", "particles 0 and 7", "has 5"});
+    integrator.setBondInertiaParameters(0, 1, 3, 1);
+    assertThrows(create, {"bond 0", "virtual site", "setBondInertiaParameters"});
+    integrator.setBondInertiaParameters(0, 1, 4, 1);
     create();
 }
 
@@ -548,8 +601,7 @@ void testNoMemoryIsAllocated(Platform& platform) {
         context.setPositions(model.positions);
         context.setVelocitiesToTemperature(300, 1);
         tested->step(2);
-        assertTakesNoMemory(
-                "10 steps", [&] { tested->step(10); }, [&] { evaluateForces(context, 10); });
+        assertTakesNoMemory("10 steps", [&] { tested->step(10); }, [&] { evaluateForces(context, 10); });
     }
 }
 
@@ -559,9 +611,9 @@ int main(int argc, char* argv[]) {
     return checkOnPlatform(
             argc, argv,
             {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testReversible), CLAIM(testOrderIsTwo),
-             CLAIM(testMomentaAreKept), CLAIM(testEnergyIsKeptBetterThanByVerlet), CLAIM(testPairsAreChosenByPeriod),
-             CLAIM(testPairsWithoutDirectionAreLeftOut), CLAIM(testTermsOfAPairAddUp),
-             CLAIM(testCustomForcesAreRecognized), CLAIM(testConstraintsAloneAreRattle),
+             CLAIM(testMomentaAreKept), CLAIM(testBondInertiaFollowsTheStep), CLAIM(testEnergyIsKeptBetterThanByVerlet),
+             CLAIM(testPairsAreChosenByPeriod), CLAIM(testPairsWithoutDirectionAreLeftOut),
+             CLAIM(testTermsOfAPairAddUp), CLAIM(testCustomForcesAreRecognized), CLAIM(testConstraintsAloneAreRattle),
              CLAIM(testConstraintsBesidePenalties), CLAIM(testDependentConstraints), CLAIM(testVelocitiesStartWarm),
              CLAIM(testMoleculesOfAnySizeRefuseFailedSteps), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
 }

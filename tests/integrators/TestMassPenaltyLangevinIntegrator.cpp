@@ -2,7 +2,10 @@
 #include "PlatformTest.h"
 #include "Statistics.h"
 #include "Systems.h"
+#include <Eigen/LU>
+#include <cmath>
 #include <functional>
+#include <utility>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -99,80 +102,111 @@ double cosineSquare(double theta) {
     return std::cos(theta) * std::cos(theta);
 }
 
-/** Add a large inertia to the bonds; the angle has none. */
-void penalizeBonds(MassPenaltyLangevinIntegrator& integrator, double inertia) {
-    integrator.setUseBondedForces(false);
+/** Give both bonds of each molecule an inertia lambda of the relative velocity; 0 is none. */
+void couple(MassPenaltyLangevinIntegrator& integrator, double lambda) {
     for (int m = 0; m < BentMolecules::count; m++)
         for (int i : {0, 2})
-            integrator.addPair(3 * m + 1, 3 * m + i, inertia);
+            integrator.addBondInertia(3 * m + 1, 3 * m + i, lambda);
+}
+
+/**
+ * det A(theta) = a^2 - (b cos(theta))^2 of the two bonds of a molecule, A = G M'^-1 G^T + compliance.
+ *
+ * @param lambda   the inertia of the bonds in M'
+ */
+double determinant(double theta, double lambda, double compliance) {
+    Eigen::Matrix3d M =
+            Eigen::Vector3d(BentMolecules::endMass, BentMolecules::middleMass, BentMolecules::endMass).asDiagonal();
+    for (int end : {0, 2}) {
+        Eigen::Vector3d bond = Eigen::Vector3d::Zero();
+        bond[end] = 1;
+        bond[1] = -1;
+        M += lambda * bond * bond.transpose();
+    }
+    const Eigen::Matrix3d W = M.inverse();
+    const double a = W(0, 0) + W(1, 1) - 2 * W(0, 1) + compliance, b = W(1, 1) - W(0, 1) - W(2, 1) + W(0, 2);
+    return a * a - square(b * std::cos(theta));
+}
+
+double angleWeight(double theta) {
+    return std::sin(theta) * std::exp(-BentMolecules::angleEnergy(theta) / kT);
 }
 
 /**
  * With the metric force, stiff and soft coordinates have the distribution exp(-V / kT): the angle's is sin(theta)
- * exp(-V / kT), a bond's r^2 exp(-V / kT). Without it the angle's has the factor (det A)^1/2, and an average that
- * differs by many errors, as theory says it does.
+ * exp(-V / kT), a bond's r^2 exp(-V / kT), whatever inertia the bonds' relative velocity has. Without it the angle's has
+ * the factor (det A)^1/2, and an average that differs by many errors, as theory says it does.
  */
 void testDistributionIsThatOfThePotential(Platform& platform) {
     const double inertia = 500, h = 0.004; // the bonds' period is 2 pi (kappa / k)^1/2 = 0.44 ps
     const BentMolecules molecules;
-    const double a = 1 / BentMolecules::endMass + 1 / BentMolecules::middleMass + 1 / inertia;
-    auto boltzmannWeight = [](double theta) {
-        return std::sin(theta) * std::exp(-BentMolecules::angleEnergy(theta) / kT);
-    };
-    auto biasedWeight = [&](double theta) {
-        return boltzmannWeight(theta) * std::sqrt(a * a - square(std::cos(theta) / BentMolecules::middleMass));
-    };
     auto bondWeight = [](double r) {
         return r * r * std::exp(-0.5 * BentMolecules::bondConstant * square(r - BentMolecules::length) / kT);
     };
-    const double expected = quadrature(0, M_PI, boltzmannWeight, cosineSquare);
-    const double biased = quadrature(0, M_PI, biasedWeight, cosineSquare);
+    const double expected = quadrature(0, M_PI, angleWeight, cosineSquare);
     const double length = quadrature(0.1, 0.2, bondWeight, [](double r) { return r; });
     const double lengthSquare = quadrature(0.1, 0.2, bondWeight, square);
-    for (bool metric : {true, false}) {
+    for (const auto& [metric, lambda] : {std::pair(true, 0.0), {true, 10.0}, {false, 10.0}, {false, 0.0}}) {
+        const double bondInertia = lambda;
+        const double biased = quadrature(
+                0, M_PI,
+                [&](double theta) {
+                    return angleWeight(theta) * std::sqrt(determinant(theta, bondInertia, 1 / inertia));
+                },
+                cosineSquare);
         MassPenaltyLangevinIntegrator integrator(300, 2, h);
-        penalizeBonds(integrator, inertia);
+        integrator.setUseBondedForces(false);
+        for (int m = 0; m < BentMolecules::count; m++)
+            for (int i : {0, 2})
+                integrator.addPair(3 * m + 1, 3 * m + i, inertia); // the angle has none
+        couple(integrator, bondInertia);
         integrator.setMetricCorrection(metric);
         const Averages found = sample(integrator, molecules, platform, 60000);
-        std::cout << "metric force " << (metric ? "on" : "off") << ": mean of cos^2 " << found.cosineSquare.mean
-                  << " +- " << found.cosineSquare.error << ", expected " << (metric ? expected : biased)
-                  << "; bond length " << found.length.mean << " +- " << found.length.error << ", expected " << length
-                  << std::endl;
+        std::cout << "lambda " << lambda << ", metric force " << (metric ? "on" : "off") << ": mean of cos^2 "
+                  << found.cosineSquare.mean << " +- " << found.cosineSquare.error << ", expected "
+                  << (metric ? expected : biased) << "; bond length " << found.length.mean << " +- "
+                  << found.length.error << ", expected " << length << std::endl;
         ASSERT(std::abs(found.cosineSquare.mean - (metric ? expected : biased)) < 4 * found.cosineSquare.error);
-        if (!metric) {
-            ASSERT(std::abs(found.cosineSquare.mean - expected) > 6 * found.cosineSquare.error);
-        }
-        else {
+        if (metric) {
             ASSERT(std::abs(found.length.mean - length) < 4 * found.length.error);
             ASSERT(std::abs(found.lengthSquare.mean - lengthSquare) < 4 * found.lengthSquare.error);
         }
+        else if (lambda == 0)
+            ASSERT(std::abs(found.cosineSquare.mean - expected) > 6 * found.cosineSquare.error);
     }
 }
 
 /**
- * Constraints keep the distribution that they have in constrained dynamics, sin(theta) (det A_cc)^1/2 exp(-V / kT),
- * with an inertia beside them as well.
+ * Constraints keep the distribution that they have in constrained dynamics, sin(theta) (det A_cc)^1/2 exp(-V / kT) with
+ * the masses alone in A_cc, with an inertia beside them and of the bonds as well. Without the metric force A_cc is that
+ * of the coupled masses, and differs by many errors.
  */
 void testConstraintsKeepTheirDistribution(Platform& platform) {
     const BentMolecules molecules(true);
-    const double a = 1 / BentMolecules::endMass + 1 / BentMolecules::middleMass;
-    const double expected = quadrature(
-            0, M_PI,
-            [&](double theta) {
-                return std::sin(theta) * std::exp(-BentMolecules::angleEnergy(theta) / kT) *
-                       std::sqrt(a * a - square(std::cos(theta) / BentMolecules::middleMass));
-            },
-            cosineSquare);
-    for (bool penalized : {false, true}) {
+    auto average = [](double lambda) {
+        return quadrature(
+                0, M_PI, [&](double theta) { return angleWeight(theta) * std::sqrt(determinant(theta, lambda, 0)); },
+                cosineSquare);
+    };
+    struct Case {
+        double kappa, lambda;
+        bool metric;
+    };
+    for (const Case& tried : {Case{0, 0, true}, {20, 0, true}, {0, 10, true}, {20, 10, true}, {0, 10, false}}) {
         MassPenaltyLangevinIntegrator integrator(300, 2, 0.004);
         integrator.setUseBondedForces(false);
-        for (int m = 0; m < BentMolecules::count && penalized; m++)
-            integrator.addPair(3 * m, 3 * m + 2, 20);
+        for (int m = 0; m < BentMolecules::count; m++)
+            integrator.addPair(3 * m, 3 * m + 2, tried.kappa);
+        couple(integrator, tried.lambda);
+        integrator.setMetricCorrection(tried.metric);
         const Averages found = sample(integrator, molecules, platform, 40000);
-        std::cout << "bonds constrained, " << (penalized ? "with" : "without") << " inertia of the 1-3 distance: cos^2 "
-                  << found.cosineSquare.mean << " +- " << found.cosineSquare.error << ", expected " << expected
-                  << std::endl;
+        const double expected = average(tried.metric ? 0 : tried.lambda);
+        std::cout << "bonds constrained, lambda " << tried.lambda << ", inertia of the 1-3 distance " << tried.kappa
+                  << ", metric force " << (tried.metric ? "on" : "off") << ": cos^2 " << found.cosineSquare.mean
+                  << " +- " << found.cosineSquare.error << ", expected " << expected << std::endl;
         ASSERT(std::abs(found.cosineSquare.mean - expected) < 4 * found.cosineSquare.error);
+        if (!tried.metric)
+            ASSERT(std::abs(found.cosineSquare.mean - average(0)) > 4 * found.cosineSquare.error);
     }
 }
 

@@ -23,6 +23,8 @@ def test_defaults():
     assert integrator.getPenalizedPeriod() == 0*unit.picosecond
     assert integrator.computePenalizedPeriod() == 16*integrator.getStepSize()
     assert integrator.getUseBondedForces() is True
+    assert integrator.getUseDefaultBondInertia() is True
+    assert integrator.getBondInertia().value_in_unit(unit.dalton) == pytest.approx(0.8)
     assert integrator.getMetricCorrection() is True
     assert integrator.getNumPairs() == 0
 
@@ -37,6 +39,8 @@ def test_pair_parameters_have_units():
     with pytest.raises(openmm.OpenMMException, match="non-negative"):
         integrator.addPair(0, 1, -1*unit.dalton)
     assert integrator.getNumPairs() == 1
+    integrator.addBondInertia(3, 5, 0.01*unit.kilogram/unit.mole)
+    assert integrator.getBondInertiaParameters(0) == [3, 5, 10*unit.dalton]
 
 
 def test_velocities_start_warm_at_eight_femtoseconds(platform):

@@ -30,7 +30,7 @@ IMPULSE = {**COMMON, **STIFF_FORCES, "Kick": ImpulseIntegrator.Mollified,
            "ProjectedPeriod": 0.1/3*unit.picoseconds, "NumMicroSteps": 7}
 PICOSECONDS, COMPLIANCE = unit.picoseconds, unit.nanometer**2/unit.kilojoule_per_mole
 MASS_PENALTY = {**COMMON, "PenalizedPeriod": 0.2/3*unit.picoseconds, "UseBondedForces": False,
-                "BondInertia": 10/3*unit.dalton}
+                "UseDefaultBondInertia": False, "BondInertia": 10/3*unit.dalton}
 SETTINGS = {
     ZhangSkeelIntegrator: ZHANG_SKEEL,
     ZhangSkeelLangevinIntegrator: {**ZHANG_SKEEL, **THERMOSTAT, "ThermalizeStiffModes": False},
@@ -71,8 +71,12 @@ def test_pairs_survive():
     pairs = [[3, 1, 10/3*unit.dalton], [0, 7, 0*unit.dalton]]
     for pair in pairs:
         integrator.addPair(*pair)
+        integrator.addBondInertia(*pair)
+    integrator.addBondInertia(5, 6, 1)
     copy = MassPenaltyLangevinIntegrator.cast(XmlSerializer.clone(integrator))
     assert [copy.getPairParameters(i) for i in range(copy.getNumPairs())] == pairs
+    assert [copy.getBondInertiaParameters(i) for i in range(copy.getNumBondInertias())] == [*pairs, [5, 6, 1*unit.dalton]]
+    assert copy.getUseDefaultBondInertia() is True
 
 
 CONSTRAINTS = {  # kind: the arguments of constraints, none of them a default
@@ -132,7 +136,7 @@ def test_every_setter_is_tested(cls):
     # For pairs and constraints see test_pairs_survive and test_constraints_survive.
     # Velocities are the Context's. For the damping in steps see test_a_damping_in_steps_survives: it takes the place of
     # the one in ps.
-    others = {"VelocitiesToTemperature", "PairParameters", "DampingSteps",
+    others = {"VelocitiesToTemperature", "PairParameters", "BondInertiaParameters", "DampingSteps",
               *(f"{kind}ConstraintParameters" for kind in (*CONSTRAINTS, "System"))}
     assert setters - others == set(SETTINGS[cls])
 
@@ -181,7 +185,7 @@ def test_xml_of_version_1_stays_readable():
             <Pairs><Pair inertia="5.5" p1="3" p2="4"/></Pairs>
         </Integrator>"""))
     assert integrator.getPenalizedPeriod() == 0.1*unit.picoseconds
-    assert integrator.getBondInertia() == 0*unit.dalton
+    assert integrator.getBondInertia() == 0*unit.dalton and not integrator.getUseDefaultBondInertia()
     assert integrator.getUseBondedForces() is False
     assert integrator.getMetricCorrection() is False
     assert integrator.getPairParameters(0) == [3, 4, 5.5*unit.dalton]

@@ -46,7 +46,10 @@ METHODS = {
     "setNewtonTolerance": ["1e-8"], "setThermalizeStiffModes": ["False"],
     "addPair": ["0", "2", "10.0"], "getPairParameters": ["0"], "getPenalizedPairParameters": ["0"],
     "setPairParameters": ["0", "0", "1", "10.0"],
-    "setPenalizedPeriod": ["0.02"], "setBondInertia": ["2"], "setUseBondedForces": ["True"], "setMetricCorrection": ["False"],
+    "setPenalizedPeriod": ["0.02"], "setBondInertia": ["2"], "setUseDefaultBondInertia": ["False"],
+    "setUseBondedForces": ["True"], "setMetricCorrection": ["False"],
+    "addBondInertia": ["0", "2", "10.0"], "getBondInertiaParameters": ["0"],
+    "setBondInertiaParameters": ["0", "0", "1", "10.0"],
     "setCompliance": ["1e-7"], "setVelocityCompliance": ["1e-7"], "setDamping": ["0.01"],
     "setDampingSteps": ["0.5"], "setVelocitiesToTemperature": ["300", "1"],
     "setSystemConstraintParameters": ["0", *SOFT], "getSystemConstraintParameters": ["0"],
@@ -83,6 +86,7 @@ class Scene(dict):
         integrator = create(self.name if self.name in INTEGRATORS else stand_in)
         if hasattr(integrator, "addPair"):
             integrator.addPair(0, 3, 1.0)
+            integrator.addBondInertia(0, 3, 1.0)
         for kind in ("Distance", "Position", "Holonomic", "Velocity") if self.name == "SpookIntegrator" else ():
             self.call(getattr(integrator, f"add{kind}Constraint"), METHODS[f"add{kind}Constraint"])
         return integrator

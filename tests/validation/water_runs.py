@@ -9,7 +9,7 @@ from exam import Claim, Settings, bath_claim, mean_claim
 from observables import RDF_PAIRS, rdf_p_value
 from sampling import Samples, sample
 from tip3p_water import TEMPERATURE, Run, make_simulation
-from water import advance, build_box, equilibrate, start_geometry
+from water import MODEL, advance, build_box, equilibrate, start_geometry
 
 WATERS = 216
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then once more with the run's own integrator
@@ -21,19 +21,20 @@ def ignore(steps: int):
 
 
 def equilibrated(geometry: str, settings: Settings, seed: int, temperature: float = TEMPERATURE,
-                 flexible: float = EQUILIBRATION_TIME) -> mm.State:
+                 flexible: float = EQUILIBRATION_TIME, model: str = MODEL) -> mm.State:
     """The box after EQUILIBRATION_TIME of rigid molecules, and if they are flexible so many ps of these."""
-    box, common = build_box(WATERS), {"temperature": temperature, "platform": settings.platform, "seed": seed}
+    box, common = build_box(WATERS, model), {"temperature": temperature, "platform": settings.platform, "seed": seed}
     state = equilibrate(box, "rigid", settings.time(EQUILIBRATION_TIME), **common)
     if geometry == "rigid":
         return state
     return equilibrate(box, "flexible", settings.time(flexible), start=state, **common)
 
 
-def make_run(run: Run, friction: float, seed: int, ps: float, settings: Settings, **recorded) -> dict:
+def make_run(run: Run, friction: float, seed: int, ps: float, settings: Settings, model: str = MODEL,
+             **recorded) -> dict:
     """Equilibrate and sample; `recorded` says what else sampling.sample() is to record."""
-    state = equilibrated(start_geometry(run.geometry), settings, seed)
-    simulation = make_simulation(build_box(WATERS), run, friction, seed, settings.platform)
+    state = equilibrated(start_geometry(run.geometry), settings, seed, model=model)
+    simulation = make_simulation(build_box(WATERS, model), run, friction, seed, settings.platform)
     simulation.context.setPositions(state.getPositions())
     simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
     advance(simulation.integrator, round(settings.time(EQUILIBRATION_TIME) / run.step), ignore)

@@ -87,9 +87,7 @@ public:
     /**
      * Get the inertia of the bonds of hydrogens [dalton]. See setBondInertia() for details.
      */
-    double getBondInertia() const {
-        return bondInertia;
-    }
+    double getBondInertia() const;
     /**
      * Set the inertia lambda of the bonds of hydrogens, which slows their turning: that of water molecules, of methyl
      * groups, and wagging. It is an inertia of the relative velocity of the bonded atoms i and j, so that the masses M
@@ -98,14 +96,32 @@ public:
      *     M' = M + sum lambda (e_i - e_j) (e_i - e_j)^T
      *
      * (Bennett 1975, restricted to bonds). It is constant and needs no force of its own; averages over positions do not
-     * depend on it, and molecules keep their masses. 0, the default, is none; 3 is right for water at 12 to 14 fs.
+     * depend on it, and molecules keep their masses and momenta.
      *
      * A hydrogen is lighter than 5 dalton and at most half as heavy as what it is bound to, by one of the forces that
      * setUseBondedForces() names or else by a constraint of the System.
      *
-     * @param inertia   the inertia [dalton]; an OpenMMException if it is negative or infinite
+     * @param inertia   the inertia [dalton], in the place of the default, see setUseDefaultBondInertia(); 0 for none; an
+     *                  OpenMMException if it is negative or infinite
      */
     void setBondInertia(double inertia);
+    /**
+     * Get whether the inertia of the bonds of hydrogens follows the step. See setUseDefaultBondInertia() for details.
+     */
+    bool getUseDefaultBondInertia() const {
+        return useDefaultBondInertia;
+    }
+    /**
+     * Set whether the inertia of the bonds of hydrogens follows the step size h, which is the default: it is
+     *
+     *     lambda = (h^2 - (4 fs)^2) / (60 fs^2) dalton
+     *
+     * and none up to 4 fs, so that a water's libration takes more than five steps. Hydrogens that the System has made
+     * heavier than 1.008 dalton get less by what they have gained.
+     *
+     * @param use   whether it follows the step; if not, it stays as it is, until setBondInertia() is called
+     */
+    void setUseDefaultBondInertia(bool use);
     /**
      * Get the number of pairs that have been added with addPair().
      */
@@ -143,6 +159,42 @@ public:
      */
     void setPairParameters(int index, int particle1, int particle2, double inertia);
     /**
+     * Get the number of bonds that have been given an inertia with addBondInertia().
+     */
+    int getNumBondInertias() const {
+        return bonds.size();
+    }
+    /**
+     * Give the relative velocity of two particles an inertia, see setBondInertia(): for bonds of forces that are not
+     * recognized as bonded, for those of heavy atoms, or in the place of the inertia that the bond of a hydrogen would
+     * get. Particles are checked when a Context is created, or at the next step. The masses of all particles that such
+     * bonds connect are a dense matrix: let these be a hundred at most, for the time of a step grows as its square.
+     *
+     * @param particle1   the index of the first particle
+     * @param particle2   the index of the second particle
+     * @param inertia     the inertia lambda [dalton]; 0 for none; an OpenMMException if it is negative or infinite
+     * @return the index of the bond
+     */
+    int addBondInertia(int particle1, int particle2, double inertia);
+    /**
+     * Get the parameters of a bond that has been given an inertia with addBondInertia().
+     *
+     * @param index       the index of the bond
+     * @param particle1   the index of the first particle
+     * @param particle2   the index of the second particle
+     * @param inertia     the inertia lambda [dalton]
+     */
+    void getBondInertiaParameters(int index, int& particle1, int& particle2, double& inertia) const;
+    /**
+     * Set the parameters of a bond that has been given an inertia with addBondInertia().
+     *
+     * @param index       the index of the bond
+     * @param particle1   the index of the first particle
+     * @param particle2   the index of the second particle
+     * @param inertia     the inertia lambda [dalton]; 0 for none; an OpenMMException if it is negative or infinite
+     */
+    void setBondInertiaParameters(int index, int particle1, int particle2, double inertia);
+    /**
      * Compute how many distances carry an inertia in the present Context, constraints not counted.
      *
      * @return the number of pairs, bonded and added ones
@@ -175,9 +227,11 @@ private:
         int particle1, particle2;
         double inertia;
     };
+    void checkPair(const char* kind, const char* adder, int index, int number, const Pair& pair) const;
+
     double penalizedPeriod, bondInertia;
-    bool useBondedForces;
-    std::vector<Pair> pairs, penalizedPairs;
+    bool useBondedForces, useDefaultBondInertia;
+    std::vector<Pair> pairs, bonds, penalizedPairs;
 };
 
 } // namespace OpenMMStiff
