@@ -102,6 +102,7 @@ void setPythonException(const std::exception& error) {
 %without_gil(*::computeSystemTemperature)
 %without_gil(*::computeNumMicroSteps)
 %without_gil(*::computeNumPenalizedPairs)
+%without_gil(*::computeNumInertialBonds)
 %without_gil(*::computeViolations)
 
 // What C++ returns through references comes to Python as a list; bindings.py does the rest.

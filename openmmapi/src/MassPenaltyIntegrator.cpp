@@ -46,7 +46,7 @@ double MassPenaltyIntegrator::computePenalizedPeriod() const {
 }
 
 double MassPenaltyIntegrator::getBondInertia() const {
-    const double largestStepWithout = 0.004, squarePerInertia = 6e-5; // ps, ps^2/dalton
+    const double largestStepWithout = 0.004, squarePerInertia = 3e-5; // ps, ps^2/dalton
     const double h = getStepSize();
     if (useDefaultBondInertia)
         return std::max(0.0, (h * h - largestStepWithout * largestStepWithout) / squarePerInertia);
@@ -113,7 +113,7 @@ void MassPenaltyIntegrator::checkPair(const char* kind, const char* adder, int i
 int MassPenaltyIntegrator::computeNumPenalizedPairs() {
     requireContext();
     penalizedPairs.clear();
-    for (const PenalizedPair& pair : kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context))
+    for (const PenalizedPair& pair : kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context).pairs)
         if (!pair.isConstrained())
             penalizedPairs.push_back({pair.particle1, pair.particle2, pair.inertia});
     return penalizedPairs.size();
@@ -121,20 +121,38 @@ int MassPenaltyIntegrator::computeNumPenalizedPairs() {
 
 void MassPenaltyIntegrator::getPenalizedPairParameters(int index, int& particle1, int& particle2,
                                                        double& inertia) const {
-    if (index < 0 || index >= (int) penalizedPairs.size())
-        throw OpenMMException(message(getClassName(), ": there is no penalized pair ", index,
-                                      ". computeNumPenalizedPairs(), which is to be called first, has counted ",
-                                      penalizedPairs.size()));
-    particle1 = penalizedPairs[index].particle1;
-    particle2 = penalizedPairs[index].particle2;
-    inertia = penalizedPairs[index].inertia;
+    getCounted(penalizedPairs, "penalized pair", "computeNumPenalizedPairs()", index, particle1, particle2, inertia);
+}
+
+int MassPenaltyIntegrator::computeNumInertialBonds() {
+    requireContext();
+    inertialBonds.clear();
+    for (const BondInertia& bond : kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context).bonds)
+        inertialBonds.push_back({bond.particle1, bond.particle2, bond.inertia});
+    return inertialBonds.size();
+}
+
+void MassPenaltyIntegrator::getInertialBondParameters(int index, int& particle1, int& particle2,
+                                                      double& inertia) const {
+    getCounted(inertialBonds, "bond with an inertia", "computeNumInertialBonds()", index, particle1, particle2,
+               inertia);
+}
+
+void MassPenaltyIntegrator::getCounted(const vector<Pair>& counted, const char* kind, const char* counter, int index,
+                                       int& particle1, int& particle2, double& inertia) const {
+    if (index < 0 || index >= (int) counted.size())
+        throw OpenMMException(message(getClassName(), ": there is no ", kind, " ", index, ". ", counter,
+                                      ", which is to be called first, has counted ", counted.size()));
+    particle1 = counted[index].particle1;
+    particle2 = counted[index].particle2;
+    inertia = counted[index].inertia;
 }
 
 std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {
     const System& system = context->getSystem();
     auto motion = std::make_unique<StiffMotion>(system, "pairs with an inertia",
                                                 "Add pairs with addPair(), or addPairsFromTopology() in Python");
-    motion->addPairs(kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context),
+    motion->addPairs(kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context).pairs,
                      BondedStiffness(system, getIntegrationForceGroups(), getClassName()));
     return motion;
 }

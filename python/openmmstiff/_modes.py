@@ -30,51 +30,74 @@ class Distances:
         np.add.at(result, self.second, -multipliers[:, None]*self.directions)
         return result
 
-    def couple(self, inverse_masses):
-        """The sparse matrix G M^-1 G^T."""
+    def jacobian(self):
+        """G as a sparse matrix, of shape (pairs, 3 particles)."""
         from scipy import sparse
         rows = len(self.first)
         entries = np.concatenate([self.directions, -self.directions], axis=1).ravel()
         columns = 3*np.stack([self.first, self.second], axis=1)[:, :, None] + np.arange(3)
-        jacobian = sparse.csr_matrix((entries, columns.ravel(), 6*np.arange(rows + 1)), (rows, 3*self.size))
-        return jacobian @ sparse.diags(np.repeat(inverse_masses, 3)) @ jacobian.T
+        return sparse.csr_matrix((entries, columns.ravel(), 6*np.arange(rows + 1)), (rows, 3*self.size))
 
 
 class Inertia:
     """
-    The inertia M + G^T kappa G of particles and pairs at some positions; that of a constraint is infinite. Arrays are
-    of shape (particles, 3), zero where a particle has no mass.
+    The inertia M' + G^T kappa G of particles, pairs and bonds at some positions, M' = M + sum lambda (e_i - e_j) (e_i -
+    e_j)^T; kappa of a constraint is infinite. Arrays are of shape (particles, 3), zero where a particle has no mass.
     """
 
-    def __init__(self, forces, positions, pairs):
-        """forces: Forces, for the masses; pairs: (particle, particle, inertia [dalton])."""
+    def __init__(self, forces, positions, pairs, bonds=()):
+        """forces: Forces, for the masses; pairs and bonds: (particle, particle, inertia [dalton])."""
         from scipy import sparse
         from scipy.sparse.linalg import splu
-        self.masses, self.inverse_masses = forces.masses[:, None], forces.inverse_masses[:, None]
+        self.root_masses, self.mobile = np.sqrt(forces.masses)[:, None], (forces.masses > 0)[:, None]
         self.pairs = [pair[:2] for pair in pairs]
         self.distances = Distances(self.pairs, positions)
-        self.kappa = np.array([inertia for *_, inertia in pairs])
-        if pairs:
-            matrix = self.distances.couple(forces.inverse_masses)
-            # Constraints that depend on each other: a little on the diagonal keeps the matrix regular.
-            compliance = np.where(np.isinf(self.kappa), 1e-9*matrix.diagonal(), 1/self.kappa)
-            self.factor = splu((matrix + sparse.diags(compliance)).tocsc())
+        kappa = np.array([inertia for *_, inertia in pairs])
+        self.kappa = np.where(np.isinf(kappa), 0, kappa)
+        number = len(positions)
+        first, second, self.bond_inertia = np.array(bonds).reshape(-1, 3).T
+        rows = np.arange(len(bonds))
+        self.relative = sparse.csr_matrix((np.tile([1.0, -1.0], (len(bonds), 1)).T.ravel(),
+                                           (np.tile(rows, 2), np.concatenate([first, second]).astype(int))),
+                                          (len(bonds), number))
+        mobile = sparse.diags(self.mobile[:, 0].astype(float))
+        self.coupled_masses = sparse.diags(forces.masses) \
+            + mobile @ self.relative.T @ sparse.diags(self.bond_inertia) @ self.relative @ mobile
+        jacobian = self.distances.jacobian() @ sparse.kron(mobile, sparse.eye(3))
+        # Constraints that depend on each other: a little compliance keeps the matrix regular.
+        own = (jacobian.multiply(jacobian) @ np.repeat(forces.inverse_masses, 3)) if pairs else np.empty(0)
+        compliance = np.where(np.isinf(kappa), 1e-9*own, 1/kappa)
+        fixed = sparse.diags((forces.masses == 0).astype(float))
+        self.size = 3*number
+        self.factor = splu(sparse.bmat([[sparse.kron(self.coupled_masses + fixed, sparse.eye(3)), jacobian.T],
+                                        [jacobian, -sparse.diags(compliance)]] if pairs else
+                                       [[sparse.kron(self.coupled_masses + fixed, sparse.eye(3))]]).tocsc())
+
+    def solve(self, forces):
+        """v and l of M' v + G^T l = f, G v = l/kappa."""
+        found = self.factor.solve(np.concatenate([(self.mobile*forces).ravel(), np.zeros(len(self.pairs))]))
+        return found[:self.size].reshape(-1, 3), found[self.size:]
 
     def multipliers(self, forces):
-        """l = A^-1 G M^-1 f, A = G M^-1 G^T + diag(1/kappa): what the pairs take of the forces is G^T l."""
-        return self.factor.solve(self.distances.rates(self.inverse_masses*forces)) if self.pairs else np.empty(0)
+        """What the pairs take of the forces is G^T l."""
+        return self.solve(forces)[1]
 
     def accelerate(self, forces):
-        """(M + G^T kappa G)^-1 f."""
-        return self.inverse_masses*(forces - self.distances.along(self.multipliers(forces)))
+        """(M' + G^T kappa G)^-1 f."""
+        return self.solve(forces)[0]
 
     def weigh(self, velocities):
-        """(M + G^T kappa G) v, of velocities along the constraints."""
-        finite = np.where(np.isinf(self.kappa), 0, self.kappa)
-        return self.masses*velocities + self.distances.along(finite*self.distances.rates(velocities))
+        """(M' + G^T kappa G) v, of velocities along the constraints."""
+        return self.coupled_masses @ velocities + self.distances.along(self.kappa*self.distances.rates(velocities))
+
+    def draw(self, random):
+        """Random momenta of the variance M' + G^T kappa G."""
+        of_bonds = np.sqrt(self.bond_inertia)[:, None]*random.normal(size=(len(self.bond_inertia), 3))
+        return self.root_masses*random.normal(size=self.root_masses.shape[:1] + (3,)) + self.relative.T @ of_bonds \
+            + self.distances.along(np.sqrt(self.kappa)*random.normal(size=len(self.pairs)))
 
 
-def find_fastest(forces, positions, pairs, seed=1):
+def find_fastest(forces, positions, pairs, bonds=(), seed=1):
     """
     Find the fastest harmonic motion about some positions, by Lanczos' method.
 
@@ -82,12 +105,12 @@ def find_fastest(forces, positions, pairs, seed=1):
     the pairs take of the forces, too: H + sum l_p Hess s_p, which is the Hessian along the constraints where kappa is
     infinite.
 
-    forces: Forces; pairs: see Inertia. Returns (period [ps], the displacement, of shape (particles, 3)); an infinite
+    forces: Forces; pairs, bonds: see Inertia. Returns (period [ps], the displacement, of shape (particles, 3)); an infinite
     period if nothing pulls back.
     """
     from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
     mobile = np.flatnonzero(forces.masses > 0)
-    inertia = Inertia(forces, positions, pairs)
+    inertia = Inertia(forces, positions, pairs, bonds)
     multipliers = inertia.multipliers(forces(positions))
 
     def left(displacement):

@@ -22,6 +22,8 @@ BOND_STIFFNESS, ONE_THREE_STIFFNESS = 3.5e5, 1e5
 WATER_BOND_STIFFNESS, WATER_ONE_THREE_STIFFNESS = 4.6e5, 2.4e5
 LEAST = 0.5     # of the typical constants: a distance that is soft where it is measured may stiffen elsewhere
 MIN_SINE = 0.3  # flatter angles are not told by their 1-3 distance
+HEAVY_BOND_INERTIA = 3.0    # dalton, the most that bonds without hydrogen get
+MAX_COUPLED = 100           # atoms of a molecule: with more, the matrix of their masses would be too large
 
 
 def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, system: openmm.System,
@@ -29,12 +31,13 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
                          bondStiffness: SupportsFloat | Quantity | None = None,
                          angleStiffness: SupportsFloat | Quantity | None = None,
                          atoms: Iterable[SupportsIndex] | None = None, stiffness: str = "typical",
-                         platform: openmm.Platform | None = None) -> list[int]:
+                         platform: openmm.Platform | None = None,
+                         bondInertia: SupportsFloat | Quantity | None = None) -> list[int]:
     """
     Add a pair to a MassPenaltyIntegrator for each bond of a Topology and for each 1-3 distance (two bonds with an
-    atom in common): for potentials without bonded forces, such as machine-learned ones. Pairs get the inertia that
-    slows a distance of such stiffness to the integrator's penalized period, which is 16 steps unless it has been
-    set; call this after the step size has been chosen. Averages do not depend on the inertia.
+    atom in common), and give the bonds an inertia: for potentials without bonded forces, such as machine-learned ones.
+    Pairs get the inertia that slows a distance of such stiffness to the integrator's penalized period, which is 16
+    steps unless it has been set; call this after the step size has been chosen. Averages do not depend on the inertia.
 
     Parameters
     ----------
@@ -68,6 +71,10 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
         System's default one
     platform : openmm.Platform
         where forces are evaluated for "measured"; by default OpenMM's choice
+    bondInertia : float or Quantity
+        the inertia of the bonds' relative velocity [dalton], see addBondInertia(); 0 for none. By default bonds of
+        hydrogens have the integrator's, see setBondInertia(), and others the same but at most 3 dalton, or none in
+        molecules of more than 100 atoms
 
     Returns
     -------
@@ -83,8 +90,9 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
     if topology.getNumAtoms() > system.getNumParticles():
         raise ValueError(f"addPairsFromTopology: the Topology has {topology.getNumAtoms()} atoms, but the System only "
                          f"{system.getNumParticles()} particles. Pass the Topology that the System was made from")
-    bondStiffness = _stiffness("bondStiffness", bondStiffness)
-    angleStiffness = _stiffness("angleStiffness", angleStiffness)
+    bondStiffness = _not_negative("bondStiffness", bondStiffness, "kJ/mol/nm^2")
+    angleStiffness = _not_negative("angleStiffness", angleStiffness, "kJ/mol/nm^2")
+    bondInertia = _not_negative("bondInertia", bondInertia, "dalton")
     if not isinstance(stiffness, str) or stiffness not in ("typical", "measured"):
         raise ValueError(f"stiffness must be 'typical' or 'measured', not {stiffness!r}")
     if platform is not None:
@@ -120,6 +128,10 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
         inertia = (constant if value is None else value)*(period/(2*math.pi))**2 - reduced_mass
         if inertia > 0:
             added.append(integrator.addPair(i, j, inertia))
+    for (i, j), inertia in _choose_inertias([bond for bond in bonds if chosen.issuperset(bond)], masses, bondInertia,
+                                            integrator.getBondInertia().value_in_unit(MASS)):
+        if not (system.isVirtualSite(i) or system.isVirtualSite(j)):
+            integrator.addBondInertia(i, j, inertia)
     return added
 
 
@@ -191,6 +203,30 @@ def _movable(distances, system, masses):
     return movable
 
 
+def _choose_inertias(bonds, masses, given, of_hydrogens):
+    """Bonds (i, j) that can move, each with the inertia that is given, or else that of the kind of bond [dalton]."""
+    sizes = _count_connected(bonds, len(masses))
+    for i, j in bonds:
+        light, heavy = sorted((masses[i], masses[j]))
+        if heavy == 0:
+            continue
+        inertia = given
+        if given is None:
+            has_hydrogen = 0 < light < 5 and 2*light <= heavy      # as in forces, see setBondInertia()
+            inertia = of_hydrogens if has_hydrogen else min(of_hydrogens, HEAVY_BOND_INERTIA)*(sizes[i] <= MAX_COUPLED)
+        if inertia > 0:
+            yield (i, j), inertia
+
+
+def _count_connected(bonds, count):
+    """For each atom, how many atoms its molecule has."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+    first, second = np.array(bonds, dtype=int).reshape(-1, 2).T
+    _, molecule = connected_components(coo_matrix((np.ones(len(bonds)), (first, second)), (count, count)), directed=False)
+    return np.bincount(molecule)[molecule]
+
+
 def _typical(distance, atoms):
     """The typical force constant of the atoms of a bond, or of a 1-3 distance and the vertex [kJ/mol/nm^2]."""
     is_water = atoms[distance[0]].residue.name in ("HOH", "WAT")
@@ -199,13 +235,13 @@ def _typical(distance, atoms):
     return of_bond if len(distance) == 2 else of_one_three
 
 
-def _stiffness(argument, value) -> float | None:
-    """A force constant [kJ/mol/nm^2], or None."""
+def _not_negative(argument, value, unit_name) -> float | None:
+    """A finite number that is not negative, or None."""
     if value is None:
         return None
-    value = number(argument, value, "kJ/mol/nm^2")
+    value = number(argument, value, unit_name)
     if not 0 <= value < math.inf:
-        raise ValueError(f"{argument} must be a finite number that is not negative, but is {value} kJ/mol/nm^2")
+        raise ValueError(f"{argument} must be a finite number that is not negative, but is {value} {unit_name}")
     return value
 
 

@@ -68,6 +68,7 @@ def test_methods_of_the_impulse_integrators_have_named_arguments(name, arguments
     ("setBondInertia", ["inertia"]), ("setUseDefaultBondInertia", ["use"]),
     ("addBondInertia", ["particle1", "particle2", "inertia"]), ("getBondInertiaParameters", ["index"]),
     ("setBondInertiaParameters", ["index", "particle1", "particle2", "inertia"]), ("getNumBondInertias", []),
+    ("computeNumInertialBonds", []), ("getInertialBondParameters", ["index"]),
     ("setMetricCorrection", ["correct"]), ("addPair", ["particle1", "particle2", "inertia"]), ("getNumPairs", []),
     ("getPairParameters", ["index"]),
     ("setPairParameters", ["index", "particle1", "particle2", "inertia"]), ("computeNumPenalizedPairs", []),

@@ -79,7 +79,7 @@ def test_water_is_described_and_left_as_it_was():
     assert bonds.period == pytest.approx(2*math.pi*math.sqrt(reduced/462750.4), rel=0.03)
     assert 12 < bonds.slowedPeriod/found.getStepSize()._value < 20
     assert found.getStepSize("LangevinMiddleIntegrator") == 2*unit.femtosecond
-    assert 6*unit.femtosecond <= found.getStepSize() <= 10*unit.femtosecond
+    assert 12*unit.femtosecond <= found.getStepSize() <= 16*unit.femtosecond
     assert not found.notes and "H-O-H" in str(found)
     with pytest.raises(ValueError, match="no step for 'HMMIntegrator'"):
         found.getStepSize("HMMIntegrator")

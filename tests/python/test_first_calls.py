@@ -141,7 +141,7 @@ ARGUMENTS = {
     "setUseBondedForces": [(False,)], "setMetricCorrection": [(False,)],
     "addBondInertia": [(0, 1, 5)], "getBondInertiaParameters": [(0,)], "setBondInertiaParameters": [(0, 0, 1, 5)],
     "addPair": [(0, 1, 5)], "getPairParameters": [(0,)], "setPairParameters": [(0, 0, 1, 5)],
-    "getPenalizedPairParameters": [(0,)],
+    "getPenalizedPairParameters": [(0,)], "getInertialBondParameters": [(0,)],
     "addDistanceConstraint": [(0, 1, 1)], "addPositionConstraint": [(0, (0.1, 0, 0))],
     "addHolonomicConstraint": [([0], "y1")], "addVelocityConstraint": [([0], [1, 0, 0])],
     "getDistanceConstraintParameters": [(0,)], "getPositionConstraintParameters": [(0,)],
@@ -225,13 +225,13 @@ def attempt(call, *arguments):
 # For speed, what asks neither for positions nor for forces is tried with one kind of System only, and what sets
 # something with a few.
 INDIFFERENT = re.compile(
-    "(Constraint|Pair)Parameters|describeKernels|get(Platform|System|Integrator|Molecules|Time|StepCount|Parameters?)$|"
+    "(Constraint|Pair|Inertia|Bond)Parameters|describeKernels|get(Platform|System|Integrator|Molecules|Time|StepCount|Parameters?)$|"
     "[gs]et[.][.][.]|set(Time|StepCount|Temperature|RandomNumberSeed|Friction|Beta|Thermalize|NumMicro|MetricC)|"
     "takeWarning|unknown|too few")
 SETS = re.compile(r"integrator[.](add|set(?!Velocities|Method))|(set(State|Positions|Velocities$|Periodic|"
                   "Parameter)|createC|loadC|reinit)")
 # With positions only these are refused: what is not there, and what some method cannot do.
-REFUSED = re.compile("unknown|too few|(Constraint|Pair)Parameters|getMultipliers|setMethod")
+REFUSED = re.compile("unknown|too few|(Constraint|Pair|Inertia|Bond)Parameters|getMultipliers|setMethod")
 
 
 @functools.cache

@@ -24,7 +24,7 @@ def test_defaults():
     assert integrator.computePenalizedPeriod() == 16*integrator.getStepSize()
     assert integrator.getUseBondedForces() is True
     assert integrator.getUseDefaultBondInertia() is True
-    assert integrator.getBondInertia().value_in_unit(unit.dalton) == pytest.approx(0.8)
+    assert integrator.getBondInertia().value_in_unit(unit.dalton) == pytest.approx(1.6)
     assert integrator.getMetricCorrection() is True
     assert integrator.getNumPairs() == 0
 

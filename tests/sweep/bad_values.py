@@ -45,6 +45,7 @@ METHODS = {
     "setKick": ["1"], "setProjectedPeriod": ["0.02"], "setBeta": ["0.3"], "setMethod": ["0"],
     "setNewtonTolerance": ["1e-8"], "setThermalizeStiffModes": ["False"],
     "addPair": ["0", "2", "10.0"], "getPairParameters": ["0"], "getPenalizedPairParameters": ["0"],
+    "getInertialBondParameters": ["0"],
     "setPairParameters": ["0", "0", "1", "10.0"],
     "setPenalizedPeriod": ["0.02"], "setBondInertia": ["2"], "setUseDefaultBondInertia": ["False"],
     "setUseBondedForces": ["True"], "setMetricCorrection": ["False"],

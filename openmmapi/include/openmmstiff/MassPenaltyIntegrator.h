@@ -114,9 +114,9 @@ public:
     /**
      * Set whether the inertia of the bonds of hydrogens follows the step size h, which is the default: it is
      *
-     *     lambda = (h^2 - (4 fs)^2) / (60 fs^2) dalton
+     *     lambda = (h^2 - (4 fs)^2) / (30 fs^2) dalton
      *
-     * and none up to 4 fs, so that a water's libration takes more than five steps. Hydrogens that the System has made
+     * and none up to 4 fs, so that the libration of a water takes some seven steps. Hydrogens that the System has made
      * heavier than 1.008 dalton get less by what they have gained.
      *
      * @param use   whether it follows the step; if not, it stays as it is, until setBondInertia() is called
@@ -209,6 +209,21 @@ public:
      * @param inertia     the inertia kappa [dalton]
      */
     void getPenalizedPairParameters(int index, int& particle1, int& particle2, double& inertia) const;
+    /**
+     * Compute how many bonds have an inertia of their relative velocity in the present Context.
+     *
+     * @return the number of bonds: those of hydrogens and added ones
+     */
+    int computeNumInertialBonds();
+    /**
+     * Get one of the bonds that the last call of computeNumInertialBonds() has counted, as they were then.
+     *
+     * @param index       the index of the bond, from 0 to what computeNumInertialBonds() has returned, less one
+     * @param particle1   the index of the first particle
+     * @param particle2   the index of the second particle
+     * @param inertia     the inertia lambda [dalton]
+     */
+    void getInertialBondParameters(int index, int& particle1, int& particle2, double& inertia) const;
 
 protected:
     const char* getClassName() const override {
@@ -228,10 +243,12 @@ private:
         double inertia;
     };
     void checkPair(const char* kind, const char* adder, int index, int number, const Pair& pair) const;
+    void getCounted(const std::vector<Pair>& counted, const char* kind, const char* counter, int index, int& particle1,
+                    int& particle2, double& inertia) const;
 
     double penalizedPeriod, bondInertia;
     bool useBondedForces, useDefaultBondInertia;
-    std::vector<Pair> pairs, bonds, penalizedPairs;
+    std::vector<Pair> pairs, bonds, penalizedPairs, inertialBonds;
 };
 
 } // namespace OpenMMStiff

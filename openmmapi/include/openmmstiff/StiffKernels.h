@@ -11,7 +11,7 @@
 #include <vector>
 
 namespace stiffcore {
-struct PenalizedPair;
+struct PairTerms;
 }
 
 namespace OpenMMStiff {
@@ -199,7 +199,7 @@ public:
     /**
      * Get the pairs that carry an inertia, and constraints.
      */
-    virtual std::vector<stiffcore::PenalizedPair> getPairs(OpenMM::ContextImpl& context) = 0;
+    virtual stiffcore::PairTerms getPairs(OpenMM::ContextImpl& context) = 0;
     /**
      * Make velocities that have been drawn for the masses alone those of this method. They are about to be set.
      *

@@ -56,9 +56,9 @@ public:
         velocities.endCollisions();
     }
 
-    std::vector<OpenMMStiff::PenalizedPair> getPairs(OpenMM::ContextImpl&) override {
+    OpenMMStiff::PairTerms getPairs(OpenMM::ContextImpl&) override {
         const Turn turn(*this);
-        return pairs.getNextPairs(*integrator).pairs;
+        return pairs.getNextPairs(*integrator);
     }
     void prepareVelocities(OpenMM::ContextImpl&, Vectors& drawn) override {
         const Turn turn(*this);
