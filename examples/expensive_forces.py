@@ -38,6 +38,7 @@ class Run:
     share: float = 1.0                  # of the time of the longest runs
     hydrogen_mass: float | None = None  # dalton
     friction: float | None = None       # 1/ps, if not that of the option
+    bond_inertia: float | None = None   # dalton, if not what addPairsFromTopology() chooses
 
 
 RUNS = {
@@ -45,11 +46,11 @@ RUNS = {
     "middle-0.5fs": Run("LangevinMiddle", mm.LangevinMiddleIntegrator, 0.0005, share=0.3, friction=20.0),
     "middle-1fs": Run("LangevinMiddle", mm.LangevinMiddleIntegrator, 0.001, share=0.05),
     "middle-2fs": Run("LangevinMiddle", mm.LangevinMiddleIntegrator, 0.002, share=0.3),
-    "penalty-4fs": Run("MassPenaltyLangevin", MassPenaltyLangevinIntegrator, 0.004),
-    "penalty-6fs": Run("MassPenaltyLangevin", MassPenaltyLangevinIntegrator, 0.006),
-    "penalty-8fs": Run("MassPenaltyLangevin", MassPenaltyLangevinIntegrator, 0.008),
-    "heavy-8fs": Run("the same, H of 4 dalton", MassPenaltyLangevinIntegrator, 0.008, hydrogen_mass=HEAVY_HYDROGEN),
-    "heavy-12fs": Run("the same, H of 4 dalton", MassPenaltyLangevinIntegrator, 0.012, hydrogen_mass=HEAVY_HYDROGEN),
+    "middle-2fs-heavy": Run("the same, H of 4 dalton", mm.LangevinMiddleIntegrator, 0.002, share=0.3,
+                            hydrogen_mass=HEAVY_HYDROGEN),
+    "without-8fs": Run("no inertia of bonds", MassPenaltyLangevinIntegrator, 0.008, bond_inertia=0.0),
+    **{f"penalty-{fs}fs": Run("MassPenaltyLangevin", MassPenaltyLangevinIntegrator, fs / 1000)
+       for fs in (8, 12, 16, 20)},
 }
 REFERENCE, LIMIT = "middle-0.5fs", "middle-2fs"
 
@@ -99,7 +100,7 @@ def make_run(task: tuple[str, str, float, float, int, Path]):
     topology, system = molecule.build_topology(), molecule.build_system(run.hydrogen_mass)
     integrator = run.make(TEMPERATURE, run.friction or friction, run.step)
     if isinstance(integrator, MassPenaltyLangevinIntegrator):
-        addPairsFromTopology(integrator, topology, system, molecule.positions)
+        addPairsFromTopology(integrator, topology, system, molecule.positions, bondInertia=run.bond_inertia)
     integrator.setRandomNumberSeed(seed)
     platform = mm.Platform.getPlatform("Reference")
     relaxation = mm.LangevinMiddleIntegrator(TEMPERATURE, *RELAXATION[:2])

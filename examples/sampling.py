@@ -138,7 +138,7 @@ def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses
     translation, rotation = rigid_motion(positions, velocities, masses)
     vibration = kinetic - translation - rotation
     each = 3 * len(positions)  # degrees of freedom; the box as a whole is held still
-    rigid = vibration < 1e-3 * kinetic
+    rigid = vibration < 0.05 * kinetic  # what is left is that of velocities along constraints
     return (2 * translation / ((each - 3) * GAS_CONSTANT), 2 * rotation / (each * GAS_CONSTANT),
             float("nan") if rigid else 2 * vibration / (each * GAS_CONSTANT))
 

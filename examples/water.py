@@ -12,6 +12,7 @@ import openmm as mm
 from openmm import app, unit
 
 MODEL = "tip3p"          # the names of OpenMM's force field files and of Modeller's water models
+PLACES = {"opc": "tip4pew"}  # models that Modeller does not know, and one with as many sites
 CUTOFF = 0.9             # nm
 DENSITY = 895 / 3.0**3   # molecules/nm^3, that of OpenMM's tip3p.pdb
 MIN_WATERS = ceil(DENSITY * (2 * CUTOFF) ** 3)
@@ -42,7 +43,7 @@ def build_box(waters: int = 895, model: str = MODEL) -> WaterBox:
         pdb = app.PDBFile(str(Path(app.__file__).parent / "data" / "tip3p.pdb"))
         return WaterBox(pdb.topology, np.array(pdb.positions.value_in_unit(unit.nanometer)))
     modeller = app.Modeller(app.Topology(), [] * unit.nanometer)
-    modeller.addSolvent(app.ForceField(f"{model}.xml"), model=model, numAdded=waters)
+    modeller.addSolvent(app.ForceField(f"{model}.xml"), model=PLACES.get(model, model), numAdded=waters)
     topology = modeller.topology
     molecules = np.array(modeller.positions.value_in_unit(unit.nanometer)).reshape(waters, -1, 3)
     # addSolvent leaves gaps at the faces of the box: move the molecules together, each unchanged in shape.

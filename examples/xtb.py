@@ -22,6 +22,7 @@ class Molecule:
     positions: tuple            # rough, nm
     torsion: tuple              # four atoms, whose turning is the slowest motion
     ends: tuple                 # two atoms whose distance follows that
+    charge: int = 0             # e
 
     @property
     def labels(self) -> list[str]:
@@ -53,7 +54,7 @@ class Molecule:
                         masses[hydrogen] = hydrogen_mass
         for mass in masses:
             system.addParticle(mass)
-        system.addForce(mm.PythonForce(XTB([element.atomic_number for element in self.elements])))
+        system.addForce(mm.PythonForce(XTB([element.atomic_number for element in self.elements], self.charge)))
         # No CMMotionRemover: the noise of a step moves the centre of mass before it is held again, and of so few
         # degrees of freedom that is a part; at a friction of 5/ps and 8 fs the temperature would seem 1 % too high.
         return system
@@ -67,21 +68,21 @@ class XTB:
     cools. Of the last positions the result is kept, so that to ask for an energy there costs nothing.
     """
 
-    def __init__(self, numbers: list[int]):
-        self.numbers, self.evaluations = numbers, 0
+    def __init__(self, numbers: list[int], charge: int = 0):
+        self.numbers, self.charge, self.evaluations = numbers, charge, 0
         self.calculator: Any = None
         self.positions: np.ndarray | None = None
         self.result: tuple[float, np.ndarray] | None = None
 
     def __reduce__(self):
-        return XTB, (self.numbers,)
+        return XTB, (self.numbers, self.charge)
 
     def __call__(self, state: mm.State):
         from tblite.interface import Calculator  # PyPI tblite
         positions = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
         if self.positions is None or not np.array_equal(positions, self.positions):
             if self.calculator is None:
-                self.calculator = Calculator("GFN2-xTB", np.array(self.numbers), positions / BOHR)
+                self.calculator = Calculator("GFN2-xTB", np.array(self.numbers), positions / BOHR, charge=self.charge)
                 self.calculator.set("verbosity", 0)
             self.calculator.update(positions / BOHR)
             found = self.calculator.singlepoint()

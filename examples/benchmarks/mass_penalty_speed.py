@@ -35,7 +35,9 @@ WARM_UP_TIME = 0.2    # ps, before anything is timed
 
 RUNS = {
     "middle": Run("LangevinMiddle, flexible", "flexible", 0.0025, mm.LangevinMiddleIntegrator),
-    "penalty": Run("MassPenaltyLangevin, flexible", "flexible", 0.008, MassPenaltyLangevinIntegrator),
+    "penalty": Run("MassPenaltyLangevin, flexible", "flexible", 0.012, MassPenaltyLangevinIntegrator),
+    "penalty-limit": Run("MassPenaltyLangevin, flexible", "flexible", 0.014, MassPenaltyLangevinIntegrator),
+    "penalty-rigid": Run("MassPenaltyLangevin, rigid", "rigid", 0.012, MassPenaltyLangevinIntegrator),
     "settle": Run("LangevinMiddle + SETTLE", "rigid", 0.004, mm.LangevinMiddleIntegrator),
     # What a step of 8 fs costs without a penalty: atoms that move further need more frequent neighbour lists.
     "settle-long": Run("LangevinMiddle + SETTLE", "rigid", 0.008, mm.LangevinMiddleIntegrator),
@@ -44,7 +46,8 @@ RUNS = {
     "penalty-heavy": Run("MassPenaltyLangevin, flexible, heavy H", "flexible", 0.012, MassPenaltyLangevinIntegrator,
                          hydrogen_mass=HEAVY_HYDROGEN),
 }
-GOALS = {("penalty", "middle"): 3.0, ("penalty", "settle"): 1.8, ("penalty-heavy", "middle-heavy"): 2.8}
+GOALS = {("penalty", "middle"): 4.0, ("penalty-limit", "middle"): 4.5, ("penalty-limit", "settle"): 2.8,
+         ("penalty-rigid", "settle"): 2.4, ("penalty-heavy", "middle-heavy"): 2.8}
 
 
 def main():

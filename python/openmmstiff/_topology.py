@@ -22,7 +22,7 @@ BOND_STIFFNESS, ONE_THREE_STIFFNESS = 3.5e5, 1e5
 WATER_BOND_STIFFNESS, WATER_ONE_THREE_STIFFNESS = 4.6e5, 2.4e5
 LEAST = 0.5     # of the typical constants: a distance that is soft where it is measured may stiffen elsewhere
 MIN_SINE = 0.3  # flatter angles are not told by their 1-3 distance
-HEAVY_BOND_INERTIA = 3.0    # dalton, the most that bonds without hydrogen get
+MOST_INERTIA = 3.0          # dalton, of bonds but those of water: more slows torsions down
 MAX_COUPLED = 100           # atoms of a molecule: with more, the matrix of their masses would be too large
 
 
@@ -72,9 +72,9 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
     platform : openmm.Platform
         where forces are evaluated for "measured"; by default OpenMM's choice
     bondInertia : float or Quantity
-        the inertia of the bonds' relative velocity [dalton], see addBondInertia(); 0 for none. By default bonds of
-        hydrogens have the integrator's, see setBondInertia(), and others the same but at most 3 dalton, or none in
-        molecules of more than 100 atoms
+        the inertia of the bonds' relative velocity [dalton], see addBondInertia(); 0 for none. By default it is the
+        integrator's, see setBondInertia(), but at most 3 dalton except in water; in molecules of more than 100 atoms
+        only the bonds of hydrogens have it
 
     Returns
     -------
@@ -128,10 +128,10 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
         inertia = (constant if value is None else value)*(period/(2*math.pi))**2 - reduced_mass
         if inertia > 0:
             added.append(integrator.addPair(i, j, inertia))
-    for (i, j), inertia in _choose_inertias([bond for bond in bonds if chosen.issuperset(bond)], masses, bondInertia,
-                                            integrator.getBondInertia().value_in_unit(MASS)):
-        if not (system.isVirtualSite(i) or system.isVirtualSite(j)):
-            integrator.addBondInertia(i, j, inertia)
+    bonds = [bond for bond in bonds if chosen.issuperset(bond) and not any(map(system.isVirtualSite, bond))]
+    default = integrator.getBondInertia().value_in_unit(MASS)
+    for (i, j), inertia in _choose_inertias(bonds, every, masses, bondInertia, default):
+        integrator.addBondInertia(i, j, inertia)
     return added
 
 
@@ -203,19 +203,22 @@ def _movable(distances, system, masses):
     return movable
 
 
-def _choose_inertias(bonds, masses, given, of_hydrogens):
+def _choose_inertias(bonds, atoms, masses, given, default):
     """Bonds (i, j) that can move, each with the inertia that is given, or else that of the kind of bond [dalton]."""
     sizes = _count_connected(bonds, len(masses))
     for i, j in bonds:
         light, heavy = sorted((masses[i], masses[j]))
-        if heavy == 0:
-            continue
         inertia = given
         if given is None:
+            inertia = default if _is_water(atoms[i]) else min(default, MOST_INERTIA)
             has_hydrogen = 0 < light < 5 and 2*light <= heavy      # as in forces, see setBondInertia()
-            inertia = of_hydrogens if has_hydrogen else min(of_hydrogens, HEAVY_BOND_INERTIA)*(sizes[i] <= MAX_COUPLED)
-        if inertia > 0:
+            inertia *= has_hydrogen or sizes[i] <= MAX_COUPLED
+        if heavy > 0 and inertia > 0:
             yield (i, j), inertia
+
+
+def _is_water(atom):
+    return atom.residue.name in ("HOH", "WAT")
 
 
 def _count_connected(bonds, count):
@@ -229,8 +232,7 @@ def _count_connected(bonds, count):
 
 def _typical(distance, atoms):
     """The typical force constant of the atoms of a bond, or of a 1-3 distance and the vertex [kJ/mol/nm^2]."""
-    is_water = atoms[distance[0]].residue.name in ("HOH", "WAT")
-    of_bond, of_one_three = ((WATER_BOND_STIFFNESS, WATER_ONE_THREE_STIFFNESS) if is_water else
+    of_bond, of_one_three = ((WATER_BOND_STIFFNESS, WATER_ONE_THREE_STIFFNESS) if _is_water(atoms[distance[0]]) else
                              (BOND_STIFFNESS, ONE_THREE_STIFFNESS))
     return of_bond if len(distance) == 2 else of_one_three
 

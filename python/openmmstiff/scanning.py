@@ -26,7 +26,7 @@ from .tasks import countWorkers, runTasks
 # Names on the command line: the class, its steps [fs], and those for a System with constraints.
 INTEGRATORS = {
     "LangevinMiddle": (openmm.LangevinMiddleIntegrator, (0.5, 1, 1.5, 2), (1, 2, 3, 4)),
-    "MassPenaltyLangevin": (MassPenaltyLangevinIntegrator, (2, 4, 6, 8), (2, 4, 6, 8)),
+    "MassPenaltyLangevin": (MassPenaltyLangevinIntegrator, (4, 6, 8, 12), (4, 6, 8, 12)),
     "ZhangSkeelLangevin": (ZhangSkeelLangevinIntegrator, (0.5, 1, 2, 3), (0.5, 1, 2, 3)),
     "ImpulseLangevin": (ImpulseLangevinIntegrator, (2, 4, 5, 6), (2, 4, 5, 6)),
 }

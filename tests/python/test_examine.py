@@ -61,6 +61,21 @@ def test_an_inertia_slows_a_spring_and_leaves_the_swing(inertia, period):
     assert found == pytest.approx(period, rel=1e-3)
 
 
+def test_the_inertia_of_a_bond_adds_to_the_reduced_mass():
+    """omega^2 = k/(mu + lambda), also with a mass that does not move."""
+    inertia = 3.0
+    for masses, reduced in (((2.0, 6.0), 1.5), ((2.0, 0.0), 2.0)):
+        system = openmm.System()
+        for mass in masses:
+            system.addParticle(mass)
+        bond = openmm.HarmonicBondForce()
+        bond.addBond(0, 1, LENGTH, STIFFNESS)
+        system.addForce(bond)
+        period, displacement = find_fastest(Forces(system), HANGING, [], [(0, 1, inertia)])
+        assert period == pytest.approx(2*math.pi*math.sqrt((reduced + inertia)/STIFFNESS), rel=1e-3)
+        assert abs(displacement[1, 0]) < 1e-6 and (masses[1] > 0 or (displacement[1] == 0).all())
+
+
 def test_water_is_described_and_left_as_it_was():
     """Periods of TIP3P's bonds from its force constant; steps near those that the documentation gives."""
     waters = Waters(8)

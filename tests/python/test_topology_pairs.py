@@ -221,3 +221,33 @@ def test_positions_of_the_atoms_alone_do_not_do_for_more_particles():
     with pytest.raises(ValueError, match="pass the positions of all 7 particles"):
         addPairsFromTopology(MassPenaltyIntegrator(STEP), waters.topology, waters.system, waters.positions,
                              stiffness="measured")
+
+
+def inertias_of(chain, step=0.016, of_hydrogens=None, **arguments):
+    """{(i, j): inertia of the bond} as addPairsFromTopology() gives them."""
+    integrator = MassPenaltyIntegrator(step)
+    if of_hydrogens is not None:
+        integrator.setBondInertia(of_hydrogens)
+    addPairsFromTopology(integrator, chain.topology, chain.system, chain.positions, **arguments)
+    bonds = [integrator.getBondInertiaParameters(i) for i in range(integrator.getNumBondInertias())]
+    return {(i, j): inertia.value_in_unit(unit.dalton) for i, j, inertia in bonds}
+
+
+def test_bonds_get_an_inertia():
+    """The integrator's, 8 dalton at 16 fs, but 3 at most where it is no water; or what is said."""
+    chain = Chain(masses=[1.008, 12, 12])
+    assert inertias_of(chain) == pytest.approx({(0, 1): 3, (1, 2): 3})
+    assert inertias_of(Chain(masses=[1.008, 16, 1.008], residue="HOH")) == pytest.approx({(0, 1): 8, (1, 2): 8})
+    assert inertias_of(chain, step=0.008) == pytest.approx({(0, 1): 1.6, (1, 2): 1.6})
+    assert inertias_of(chain, of_hydrogens=2) == {(0, 1): 2, (1, 2): 2}
+    assert inertias_of(chain, of_hydrogens=0) == inertias_of(chain, bondInertia=0) == {}
+    assert inertias_of(chain, bondInertia=0.002*unit.kilogram/unit.mole) == pytest.approx({(0, 1): 2, (1, 2): 2})
+    assert inertias_of(chain, atoms=[1, 2]) == {(1, 2): 3}
+    assert inertias_of(Chain(masses=[0, 0, 12])) == {(1, 2): 3}
+    with pytest.raises(ValueError, match="bondInertia must be a finite number that is not negative, but is -1.0 dalton"):
+        inertias_of(chain, bondInertia=-1)
+
+
+def test_large_molecules_get_an_inertia_of_the_bonds_of_hydrogens_alone():
+    assert len(inertias_of(Chain(100))) == 99
+    assert inertias_of(Chain(101, masses=[1.008] + 100*[12])) == pytest.approx({(0, 1): 3})

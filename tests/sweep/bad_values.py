@@ -148,6 +148,8 @@ def trial(name, method, expressions, argument, bound, platform):
         integrator.step(1)
         if method == "getPenalizedPairParameters":  # tells of what was counted
             integrator.computeNumPenalizedPairs()
+        if method == "getInertialBondParameters":
+            integrator.computeNumInertialBonds()
     if method is None:
         result = attempt(scene.call, owner, expressions)
         scene |= {key: result for key, cls in (("integrator", openmm.Integrator),

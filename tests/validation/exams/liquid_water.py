@@ -1,6 +1,7 @@
 """The integrators on liquid TIP3P water: averages, distributions, temperatures of each kind of motion, dynamics.
 
-Flexible molecules are compared with LangevinMiddle at 0.5 fs, those that show rigid physics with SETTLE.
+Flexible molecules are compared with LangevinMiddle at 0.5 fs, those that show rigid physics with SETTLE. The mass
+penalty is without the inertia of bonds, whose exam is that of mass_tensor.py.
 """
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -31,10 +32,11 @@ class Trial:
 
 
 def mass_penalty(periods: float = 16, metric: bool = True) -> Callable[[float, float, float], mm.Integrator]:
-    """The stiff coordinates are slowed to a period of so many steps."""
+    """The stiff coordinates are slowed to a period of so many steps; bonds have no inertia."""
     def make(temperature: float, friction: float, step: float) -> mm.Integrator:
         integrator = MassPenaltyLangevinIntegrator(temperature, friction, step)
         integrator.setPenalizedPeriod(periods * step)
+        integrator.setBondInertia(0)
         integrator.setMetricCorrection(metric)
         return integrator
     return make

@@ -1,0 +1,89 @@
+"""Molecules of all kinds in GFN2-xTB, at the step that examine() advises: they hold, at the bath's temperature.
+
+What is planar was difficult: more distances than motions in the plane, the surplus ones of which tell motion out of it
+in second order only. RDKit builds the molecules from SMILES.
+"""
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import openmm as mm
+from openmm import app, unit
+from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine
+from openmmstiff.sampling import blockedError, sample
+
+from exam import Claim, Exam, Results, Settings, Table, bath_claim, each
+from xtb import Molecule
+
+TEMPERATURE, FRICTION = 300.0, 5.0  # K, 1/ps
+STEPS = 100_000
+RELAXATION = (0.0, 50.0, 0.0005, 1000)      # K, 1/ps, ps, steps of LangevinMiddle from RDKit's positions
+INTERVAL = 10                               # steps between samples
+TOLERANCE = 0.015                           # of the temperature
+SMILES = {
+    "ethanol": "CCO", "dimethyl ether": "COC", "N-methylacetamide": "CC(=O)NC", "alanine dipeptide": "CC(=O)NC(C)C(=O)NC",
+    "urea": "NC(=O)N", "uracil": "O=c1cc[nH]c(=O)[nH]1", "benzene": "c1ccccc1", "naphthalene": "c1ccc2ccccc2c1",
+    "furan": "c1ccoc1", "thiophene": "c1ccsc1", "caffeine": "Cn1cnc2c1c(=O)n(C)c(=O)n2C",
+    "paracetamol": "CC(=O)Nc1ccc(O)cc1", "aspirin": "CC(=O)Oc1ccccc1C(=O)O", "nitrobenzene": "O=[N+]([O-])c1ccccc1",
+    "methanesulfonamide": "CS(=O)(=O)N", "2-butyne": "CC#CC", "acetonitrile": "CC#N", "cyclopropane": "C1CC1",
+    "norbornane": "C1CC2CCC1C2", "acetate": "CC(=O)[O-]", "guanidinium": "NC(=[NH2+])N", "dimethyl phosphate": "COP(=O)(O)OC",
+}
+
+
+def build(name: str) -> Molecule:
+    from rdkit import Chem
+    from rdkit.Chem import AllChem
+    molecule = Chem.AddHs(Chem.MolFromSmiles(SMILES[name]))
+    AllChem.EmbedMolecule(molecule, randomSeed=1)
+    AllChem.UFFOptimizeMolecule(molecule)
+    return Molecule(name, " ".join(f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in molecule.GetAtoms()),
+                    tuple((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()),
+                    tuple(map(tuple, 0.1 * molecule.GetConformer().GetPositions())), (), (),
+                    charge=Chem.GetFormalCharge(molecule))
+
+
+def simulate(molecule: Molecule, integrator: mm.Integrator, positions) -> app.Simulation:
+    simulation = app.Simulation(molecule.build_topology(), molecule.build_system(), integrator,
+                                mm.Platform.getPlatform("Reference"))
+    simulation.context.setPositions(positions)
+    return simulation
+
+
+def make(name: str, settings: Settings) -> dict:
+    molecule = build(name)
+    *arguments, steps = RELAXATION
+    start = simulate(molecule, mm.LangevinMiddleIntegrator(*arguments), molecule.positions)
+    start.step(steps)
+    positions = start.context.getState(positions=True).getPositions(asNumpy=True)
+    found = examine(start, TEMPERATURE)
+    integrator = MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION, found.getStepSize())
+    integrator.setRandomNumberSeed(settings.seed)
+    addPairsFromTopology(integrator, start.topology, start.system, positions)
+    simulation = simulate(molecule, integrator, positions)
+    simulation.context.setVelocitiesToTemperature(TEMPERATURE, settings.seed)
+    steps = max(1000, round(settings.scale * STEPS))
+    integrator.step(steps // 20)
+    run = sample(simulation.context, INTERVAL, steps // INTERVAL)
+    evaluations = found.evaluations
+    return {"step": found.getStepSize().value_in_unit(unit.femtosecond), "temperature": run.temperature,
+            "steps": steps, "evaluations": evaluations,
+            "reason": found.recommendations[1].reason}
+
+
+def runs(settings: Settings) -> dict[str, partial]:
+    return {name: partial(make, name, settings) for name in SMILES}
+
+
+def claims(results: Results, name: str) -> Iterator[Claim]:
+    yield bath_claim("temperature, K", results[name]["temperature"], TEMPERATURE, TOLERANCE)
+
+
+def report(results: Results) -> Iterator[Claim | Table]:
+    yield Table(f"At the advised step, friction {FRICTION:g}/ps", ["molecule", "step, fs", "steps", "T, K", "what limits it"], [
+        [name, f"{found['step']:g}", f"{found['steps']}",
+         f"{np.mean(found['temperature']):.1f}({blockedError(found['temperature']):.1f})", found["reason"]]
+        for name, found in results.items() if "failure" not in found])
+    yield from each(results, partial(claims, results))
+
+
+EXAM = Exam("molecules", "Molecules of all kinds in GFN2-xTB, at the advised step", runs, report)
