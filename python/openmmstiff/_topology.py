@@ -20,6 +20,8 @@ MASS = unit.dalton
 # What is typical of organic molecules in force fields such as amber14, kJ/mol/nm^2.
 BOND_STIFFNESS, ONE_THREE_STIFFNESS = 3.5e5, 1e5
 WATER_BOND_STIFFNESS, WATER_ONE_THREE_STIFFNESS = 4.6e5, 2.4e5
+TRIPLE_BOND_STIFFNESS = 1.1e6   # of acetylene 1.0e6, of nitriles 1.1e6, of CO2 0.9e6, of N2 1.4e6
+TRIPLE_BOND = 0.125     # nm: so short are triple and cumulated bonds, and carbonyl ones, which are in no straight angle
 LEAST = 0.5     # of the typical constants: a distance that is soft where it is measured may stiffen elsewhere
 MIN_SINE = 0.3  # flatter angles are not told by their 1-3 distance
 MOST_INERTIA = 3.0          # dalton, of bonds but those of water: more slows torsions down
@@ -50,9 +52,9 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
         the System, from which masses and constraints are taken: constrained pairs are left out, and so are pairs
         of massless particles and virtual sites
     positions : Quantity or array of shape (particles, 3)
-        positions [nm], by which 1-3 distances of angles close to 180 degrees are recognized and left out; without them
-        all are taken. "measured" needs them. A ValueError if they are not finite, or two atoms of an angle in the same
-        place
+        positions [nm], by which 1-3 distances of angles close to 180 degrees are recognized and left out, and triple
+        and cumulated bonds (C2H2, CH3CN, CO2) get their constant; without them all are taken, and none do. "measured"
+        needs them. A ValueError if they are not finite, or two atoms of an angle in the same place
     bondStiffness : float or Quantity
         the force constant of all bonds [kJ/mol/nm^2], whatever stiffness says; 0 leaves them out
     angleStiffness : float or Quantity
@@ -63,12 +65,12 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
         in between is among them, too. By default all atoms. A ValueError if it is empty, or there is no such atom
     stiffness : str
         "typical" for the force constants of organic molecules: 350000 for bonds, 100000 for 1-3 distances, 460000
-        and 240000 for those of water. "measured" for those of the System's own forces at the positions, by finite
-        differences: the forces are evaluated some tens of times, whatever the number of atoms (42 times for ethanol,
-        92 for a protein in water); for triple bonds and elements that are rare in organic molecules. A constant below
-        half the typical one is replaced by this. The positions, of all particles, should be near a minimum of the
-        energy: at 300 K the constants of ethanol scatter by 20 % (bonds) and 13 % (1-3 distances). The box is the
-        System's default one
+        and 240000 for those of water, 1100000 for triple and cumulated bonds. "measured" for those of the System's own
+        forces at the positions, by finite differences: the forces are evaluated some tens of times, whatever the number
+        of atoms (42 times for ethanol, 92 for a protein in water); for elements that are rare in organic molecules. A
+        constant below half the typical one is replaced by this. The positions, of all particles, should be near a
+        minimum of the energy: at 300 K the constants of ethanol scatter by 20 % (bonds) and 13 % (1-3 distances). The
+        box is the System's default one
     platform : openmm.Platform
         where forces are evaluated for "measured"; by default OpenMM's choice
     bondInertia : float or Quantity
@@ -114,7 +116,7 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
     _check_order(every, neighbours, masses)
     angles = find_angles(neighbours, positions, chosen)
     distances = _movable([bond for bond in bonds if chosen.issuperset(bond)] + angles, system, masses)
-    constants = [_typical(each, every) for each in distances]
+    constants = [_typical(each, every, neighbours, positions) for each in distances]
     given = [bondStiffness if len(each) == 2 else angleStiffness for each in distances]
     if stiffness == "measured":
         places = [place for place, value in enumerate(given) if value is None]
@@ -230,11 +232,22 @@ def _count_connected(bonds, count):
     return np.bincount(molecule)[molecule]
 
 
-def _typical(distance, atoms):
+def _typical(distance, atoms, neighbours, positions):
     """The typical force constant of the atoms of a bond, or of a 1-3 distance and the vertex [kJ/mol/nm^2]."""
+    if len(distance) == 2 and positions is not None and _is_triple(*distance, atoms, neighbours, positions):
+        return TRIPLE_BOND_STIFFNESS
     of_bond, of_one_three = ((WATER_BOND_STIFFNESS, WATER_ONE_THREE_STIFFNESS) if _is_water(atoms[distance[0]]) else
                              (BOND_STIFFNESS, ONE_THREE_STIFFNESS))
     return of_bond if len(distance) == 2 else of_one_three
+
+
+def _is_triple(i, j, atoms, neighbours, positions):
+    """Whether a bond is a triple or cumulated one: short, of two atoms alone or at a straight angle."""
+    if any(atoms[end].element in (None, app.element.hydrogen) for end in (i, j)) \
+            or np.linalg.norm(positions[i] - positions[j]) > TRIPLE_BOND:
+        return False
+    others = [(far, near, end) for near, far in ((i, j), (j, i)) for end in neighbours[near] if end != far]
+    return not others or any(_sine(positions, *angle) <= MIN_SINE for angle in others)
 
 
 def _not_negative(argument, value, unit_name) -> float | None:

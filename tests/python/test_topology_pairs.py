@@ -130,6 +130,33 @@ def test_forces_are_those_of_the_integrators_groups():
         assert (inertia + 12.01078/2)*(2*np.pi/PERIOD)**2 == pytest.approx(constant, rel=1e-4)
 
 
+@pytest.mark.parametrize("symbols, places, triple", [
+    ("HCCH", [0, 0.106, 0.226, 0.332], {(1, 2)}),                      # acetylene
+    ("OCO", [0, 0.116, 0.232], {(0, 1), (1, 2)}),
+    ("NN", [0, 0.11], {(0, 1)}),
+    ("HF", [0, 0.092], set()),
+    ("CCC", [0, 0.15, 0.30], set()),
+])
+def test_triple_and_cumulated_bonds_are_told_by_the_positions(symbols, places, triple):
+    """Short, of two atoms alone or in a straight line; a carbonyl group is as short, but not in a line."""
+    chain = Chain(len(symbols), masses=[app.Element.getBySymbol(symbol).mass._value for symbol in symbols])
+    for atom, symbol in zip(chain.topology.atoms(), symbols):
+        atom.element = app.Element.getBySymbol(symbol)
+
+    def find_triple():
+        found = chain.pairs("typical", angleStiffness=0)
+        assert all(constant == pytest.approx(1.1e6) or constant == pytest.approx(3.5e5) for constant in found.values())
+        return {pair for pair, constant in found.items() if constant > 1e6}
+
+    chain.positions = np.array([(x, 0.0, 0.0) for x in places])
+    assert find_triple() == triple
+    if len(symbols) > 2:
+        chain.positions[-1] = [places[-2], places[-1] - places[-2], 0]
+        assert find_triple() == (triple if len(symbols) > 3 else set())     # the other end is still straight
+    chain.positions = None
+    assert find_triple() == set()
+
+
 def test_flat_angles_constraints_and_massless_pairs_are_left_out():
     chain = Chain(4)
     chain.system.addConstraint(0, 1, 0.15)
