@@ -152,6 +152,11 @@ def instance(argument, value, cls):
     return value
 
 
+def is_atoms(value) -> bool:
+    """Whether this is an object of ASE's class Atoms; without importing ASE."""
+    return any(cls.__name__ == "Atoms" and cls.__module__.partition(".")[0] == "ase" for cls in type(value).__mro__)
+
+
 def group_mask(argument, groups, zero="restore the default"):
     """
     The bit flags, as a signed 32-bit integer, for a set of force group indices or for the flags themselves; zero says

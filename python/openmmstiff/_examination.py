@@ -1,20 +1,23 @@
 """Which step a System can take: examine()."""
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple, SupportsFloat
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, SupportsFloat
 
 import numpy as np
 import openmm
 from openmm import app, unit
 
-from ._conversions import Quantity, instance, number
+from ._conversions import Quantity, instance, is_atoms, number
 from ._curvature import choose_displacement, measure_stiffness
 from ._forces import Forces
 from ._modes import Inertia, find_fastest
 from ._topology import addPairsFromTopology, find_angles, find_bonded, find_neighbours, find_unrecognized
 from .openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
 from .sampling import GAS_CONSTANT
+
+if TYPE_CHECKING:
+    from ase import Atoms
 
 # Steps in a period of the fastest motion. Verlet's method and all like it need more than pi; of flexible TIP3P, rigid
 # TIP3P and villin, with constraints or the mass penalty, what is sampled is right from about 4 on. See
@@ -144,7 +147,7 @@ class Examination:
         return "\n".join([*lines, *(f"\n{note}" for note in self.notes)])
 
 
-def examine(simulation: app.Simulation, temperature: SupportsFloat | Quantity = 300) -> Examination:
+def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Quantity = 300) -> Examination:
     """
     Find which step each integrator can take with a System: from its forces alone, whatever they are.
 
@@ -154,9 +157,10 @@ def examine(simulation: app.Simulation, temperature: SupportsFloat | Quantity = 
 
     Parameters
     ----------
-    simulation : openmm.app.Simulation
+    simulation : openmm.app.Simulation or ase.Atoms
         a Simulation with positions, whose energy has been minimized or which has run. Its Context is not changed. If
-        its integrator is a MassPenaltyIntegrator, its pairs and settings are those that are examined
+        its integrator is a MassPenaltyIntegrator, its pairs and settings are those that are examined. Or Atoms with a
+        calculator, for openmmstiff.ase.MassPenaltyLangevin
     temperature : float or Quantity
         the temperature at which it is to run [K]
 
@@ -166,11 +170,17 @@ def examine(simulation: app.Simulation, temperature: SupportsFloat | Quantity = 
         the motions and the steps. A ValueError if the forces are not finite, or so large that a short run at a small
         step fails: minimize first
     """
+    of_atoms = is_atoms(simulation)
+    if of_atoms:
+        from ._atoms import Molecules
+        simulation = Molecules(simulation).make_simulation()
     instance("simulation", simulation, app.Simulation)
     temperature = number("temperature", temperature, "K")
     if not 0 < temperature < math.inf:
         raise ValueError(f"temperature must be positive and finite, but is {temperature} K")
-    return _Examiner(simulation, GAS_CONSTANT*temperature).examine()
+    found = _Examiner(simulation, GAS_CONSTANT*temperature).examine()
+    # What is left to do for bonds that are in no recognized force, openmmstiff.ase does.
+    return replace(found, notes=[]) if of_atoms else found
 
 
 class Step(NamedTuple):

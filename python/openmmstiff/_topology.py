@@ -234,15 +234,16 @@ def _count_connected(bonds, count):
 
 def _typical(distance, atoms, neighbours, positions):
     """The typical force constant of the atoms of a bond, or of a 1-3 distance and the vertex [kJ/mol/nm^2]."""
-    if len(distance) == 2 and positions is not None and _is_triple(*distance, atoms, neighbours, positions):
+    if len(distance) == 2 and positions is not None and _is_triple(distance, atoms, neighbours, positions):
         return TRIPLE_BOND_STIFFNESS
     of_bond, of_one_three = ((WATER_BOND_STIFFNESS, WATER_ONE_THREE_STIFFNESS) if _is_water(atoms[distance[0]]) else
                              (BOND_STIFFNESS, ONE_THREE_STIFFNESS))
     return of_bond if len(distance) == 2 else of_one_three
 
 
-def _is_triple(i, j, atoms, neighbours, positions):
-    """Whether a bond is a triple or cumulated one: short, of two atoms alone or at a straight angle."""
+def _is_triple(bond, atoms, neighbours, positions):
+    """Whether a bond (i, j) is a triple or cumulated one: short, of two atoms alone or at a straight angle."""
+    i, j = bond
     if any(atoms[end].element in (None, app.element.hydrogen) for end in (i, j)) \
             or np.linalg.norm(positions[i] - positions[j]) > TRIPLE_BOND:
         return False

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 import openmm
@@ -18,10 +18,13 @@ from numpy.typing import ArrayLike
 from openmm import app, unit
 
 from . import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, _scan_report
-from ._conversions import Quantity, integer, number
+from ._conversions import Quantity, integer, is_atoms, number
 from ._scan_runs import EQUILIBRATIONS, Task, count_steps, equilibrate, make_run, settling_time
 from .sampling import LONG_ENOUGH, MIN_BLOCKS, Samples, blockedError, correlationTime, separateForces
 from .tasks import countWorkers, runTasks
+
+if TYPE_CHECKING:
+    from ase import Atoms
 
 # Names on the command line: the class, its steps [fs], and those for a System with constraints.
 INTEGRATORS = {
@@ -398,7 +401,8 @@ class Scan:
         _scan_report.save(self, path)
 
 
-def scan(system: openmm.System, topology: app.Topology, positions: Quantity | ArrayLike,
+def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
+         positions: Quantity | ArrayLike | None = None,
          integrators: Iterable[str] | Mapping[str, openmm.Integrator] = DEFAULT,
          temperature: SupportsFloat | Quantity = 300, friction: SupportsFloat | Quantity = 1,
          steps: Iterable[float] | Mapping[str, Iterable[float]] | None = None, minutes: float | None = 5,
@@ -415,13 +419,14 @@ def scan(system: openmm.System, topology: app.Topology, positions: Quantity | Ar
 
     Parameters
     ----------
-    system : openmm.System
+    system : openmm.System or ase.Atoms
         the System, which stays as it is: a copy has its forces in groups by their names. A ValueError if it cannot be
-        copied through XML
+        copied through XML. Or Atoms with a calculator, which must be one that can be pickled
     topology : openmm.app.Topology
-        its Topology. Its box is taken, if it has one and the System is periodic, else that of the System
+        its Topology. Its box is taken, if it has one and the System is periodic, else that of the System. None for
+        Atoms
     positions : Quantity or array of shape (particles, 3)
-        positions [nm]
+        positions [nm]. None for Atoms
     integrators : iterable of str, or dict of str to openmm.Integrator
         names in INTEGRATORS: class names without "Integrator". In place of a name a dict has an object of any class
         with a step size, which is copied through XML; its settings are kept but for step size, temperature and seed
@@ -462,21 +467,22 @@ def scan(system: openmm.System, topology: app.Topology, positions: Quantity | Ar
     for argument, value in ("processes", processes), ("seed", seed):
         if integer(argument, value) < 1:
             raise ValueError(f"scan: {argument} must be at least 1, but is {value}")
-    constrained = system.getNumConstraints() > 0
+    original, bonded, given = _parts(system, topology, positions)
+    constrained = original.getNumConstraints() > 0
     prototypes = _prototypes(integrators, temperature, friction)
     kinds = [(name, fs/1000) for name in prototypes for fs in _steps(name, steps, constrained)]
-    system, groups = _separated(system)
-    positions = _positions(positions, system)
-    box = topology.getPeriodicBoxVectors() if system.usesPeriodicBoundaryConditions() else None
+    separated, groups = _separated(original)
+    given = _positions(given, separated)
+    box = bonded.getPeriodicBoxVectors() if separated.usesPeriodicBoundaryConditions() else None
 
     workers = countWorkers(scheduler) if scheduler else processes
     local = workers == 1 and not scheduler      # this process makes all by itself
     watch = _Progress(progress, minutes, ["equilibration", *(
         f"{name}, {1000*step:g} fs" if local else f"{len(kinds)} runs" for name, step in kinds)])
-    common = {"system": openmm.XmlSerializer.serialize(system), "topology": topology, "temperature": temperature,
+    common = {"system": openmm.XmlSerializer.serialize(separated), "topology": bonded, "temperature": temperature,
               "groups": groups, "platform": platform, "properties": dict(properties or {}),
               "progress": watch.advance if local else None}
-    task = Task("equilibration", positions=positions, integrator="", seed=seed, step=EQUILIBRATIONS[0][1],
+    task = Task("equilibration", positions=given, integrator="", seed=seed, step=EQUILIBRATIONS[0][1],
                 box=None if box is None else np.array(box.value_in_unit(unit.nanometer)),
                 seconds=None if minutes is None else 60*minutes*EQUILIBRATION_SHARE,
                 time=None if time is None else min(EQUILIBRATION_TIME, time/2), **common)
@@ -495,7 +501,7 @@ def scan(system: openmm.System, topology: app.Topology, positions: Quantity | Ar
     for index, found in runTasks(make_run, tasks, processes, scheduler, watch.look):
         runs[index] = Run(*kinds[index], **found)
         watch.finish(1 + index)
-    return Scan(runs, temperature, friction, system.getNumParticles(), equilibration, notes)
+    return Scan(runs, temperature, friction, separated.getNumParticles(), equilibration, notes)
 
 
 class _Progress:
@@ -529,6 +535,17 @@ class _Progress:
         else:       # the last interval of a run may go beyond its steps
             done = (self.done + min(self.made, self.steps[current]))/sum(self.steps)
         self.tell(min(1.0, done), self.labels[current])
+
+
+def _parts(system, topology, positions) -> tuple[Any, Any, Any]:
+    """System, Topology and positions, of Atoms, too."""
+    if is_atoms(system) and topology is None and positions is None:
+        from ._atoms import Molecules
+        molecules = Molecules(system)
+        return molecules.system, molecules.topology, molecules.start
+    if is_atoms(system) or topology is None or positions is None:
+        raise TypeError("scan: give the topology and the positions of a System, and neither with Atoms of ASE")
+    return system, topology, positions
 
 
 def _prototypes(integrators, temperature, friction):
@@ -584,7 +601,8 @@ def _separated(system):
         system = openmm.XmlSerializer.clone(system)
     except Exception as error:      # whatever a Force of somebody else's comes up with
         raise ValueError(f"scan: the System cannot be copied through XML: {error}. Forces that cannot be copied, such "
-                         "as a PythonForce with a function that cannot be pickled, have to be changed or left out"
+                         "as a PythonForce with a function that cannot be pickled, have to be changed or left out; a "
+                         "calculator of ASE can often be pickled as long as it has not been used"
                          ) from error
     for force in system.getForces():
         if force.getName() in RESERVED:

@@ -13,7 +13,7 @@ from pathlib import Path
 import openmmstiff
 import pytest
 from conftest import CLASSES
-from openmmstiff import sampling, scanning, tasks
+from openmmstiff import ase, sampling, scanning, tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ROOT/"pyproject.toml"
@@ -101,7 +101,7 @@ def test_stubs_have_the_docstrings():
 
 
 def test_whatever_is_public_in_python_has_types():
-    items = [item for module in (sampling, scanning, tasks) for name, item in vars(module).items()
+    items = [item for module in (ase, sampling, scanning, tasks) for name, item in vars(module).items()
              if getattr(item, "__module__", "") == module.__name__ and not name.startswith("_")]
     items += [getattr(openmmstiff, name) for name in openmmstiff.__all__ if name not in STUBS]
     for item in items:

@@ -1,0 +1,288 @@
+"""ASE's Atoms as OpenMM sees them, and their bonds."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+import openmm
+from ase import Atoms, units
+from ase.constraints import FixAtoms
+from ase.geometry import find_mic
+from ase.neighborlist import natural_cutoffs, neighbor_list
+from openmm import app
+
+from ._conversions import integer
+from ._topology import addPairsFromTopology, find_neighbours
+from .openmmstiff import MassPenaltyLangevinIntegrator
+
+# What is 1 in OpenMM, in ASE's units.
+PICOSECOND, NANOMETER, ENERGY = 1000*units.fs, units.nm, units.kJ/units.mol
+# Of the sum of two covalent radii: what is a bond at the start, and how close other pairs must not come.
+BOND, FORMED = 1.25, 1.1
+BROKEN = 1.4            # of the length at the start
+IONS = "Li", "Na", "K", "Rb", "Cs", "Mg", "Ca", "Sr", "Ba"     # no bonds of these are perceived
+MOST_BONDS = 8          # of an atom: those of metals have more
+MARGIN = 1.0            # Angstrom; pairs within it are looked up again when an atom has moved by half of it
+HYDROGEN = 1.008        # dalton
+DISPLACEMENT = 0.01     # Angstrom, of what a calculator is asked in between
+SCOPE = ("Bonds must stay what they are: for reactions and extended solids there are the integrators of ASE, such as "
+         "ase.md.langevin.Langevin")
+MOLECULES_ALONE = "If there are molecules besides, give their bonds alone by bonds="
+UNEXPECTED = f"{SCOPE}. If no reaction was expected, take a smaller step"
+
+
+class Molecules:
+    """
+    Atoms as OpenMM sees them: a System with one force, that of the calculator, and a Topology with the bonds. Molecules
+    across periodic boundaries are whole there.
+    """
+
+    def __init__(self, atoms: Atoms, bonds: Iterable[Sequence[SupportsIndex]] | None = None,
+                 fixcm: bool = False) -> None:
+        if not isinstance(atoms, Atoms):
+            raise TypeError(f"atoms must be an object of ASE's class Atoms, not {atoms!r}")
+        self.atoms, self.numbers, self.masses = atoms, atoms.numbers.copy(), _find_masses(atoms)
+        if fixcm and not self.masses.all():
+            raise ValueError("fixcm=True does not go with a FixAtoms, which holds the others; leave out one of them")
+        self.bonds = _perceive_bonds(atoms) if bonds is None else _read_bonds(bonds, len(atoms))
+        if not self.bonds:
+            raise ValueError("atoms have no bonds to slow down; give those of molecules, pairs of indices, by bonds=")
+        self.neighbours = find_neighbours(self.bonds, len(atoms))
+        self.potential = Potential(atoms)
+        self.make_whole()
+        self.start = self.get_positions()
+        self.topology, self.system = self._build_topology(), openmm.System()
+        for mass in self.masses.tolist():
+            self.system.addParticle(mass)
+        self.system.addForce(openmm.PythonForce(self.potential))
+        if fixcm:
+            self.system.addForce(openmm.CMMotionRemover(1))
+
+    def get_positions(self) -> np.ndarray:
+        """The positions of the atoms, molecules being whole [nm]."""
+        return (self.atoms.positions + self.potential.shift)/NANOMETER
+
+    def make_simulation(self) -> app.Simulation:
+        """A Simulation at these positions, for examine()."""
+        simulation = app.Simulation(self.topology, self.system, openmm.LangevinMiddleIntegrator(300, 1, 0.001),
+                                    openmm.Platform.getPlatform("Reference"))
+        simulation.context.setPositions(self.start)
+        return simulation
+
+    def set_inertias(self, integrator: MassPenaltyLangevinIntegrator) -> None:
+        """Give bonds, 1-3 distances and the bonds of hydrogens the inertias for an integrator's step."""
+        other = MassPenaltyLangevinIntegrator(0, 0, integrator.getStepSize())
+        addPairsFromTopology(other, self.topology, self.system, self.start)
+        inertias = {(i, j): inertia for i, j, inertia in map(other.getPairParameters, range(other.getNumPairs()))}
+        for index in range(integrator.getNumPairs()):
+            i, j, _ = integrator.getPairParameters(index)
+            integrator.setPairParameters(index, i, j, inertias.pop((i, j), 0))
+        for (i, j), inertia in inertias.items():
+            integrator.addPair(i, j, inertia)
+        for index, hydrogen in enumerate(self._find_hydrogens()):
+            # As MassPenaltyIntegrator.setUseDefaultBondInertia() does it for forces that are recognized.
+            gain = max(0, self.masses[hydrogen] - HYDROGEN)
+            bond = hydrogen, self.neighbours[hydrogen][0], max(0, integrator.getBondInertia()._value - gain)
+            if index < integrator.getNumBondInertias():
+                integrator.setBondInertiaParameters(index, *bond)
+            else:
+                integrator.addBondInertia(*bond)
+
+    def make_whole(self) -> None:
+        """
+        Find the cells to shift atoms by, so that molecules are whole. A ValueError if there are none, as in extended
+        solids, or positions are not finite.
+        """
+        wrong = np.flatnonzero(~np.isfinite(self.atoms.positions).all(axis=1))
+        if len(wrong) > 0:
+            raise ValueError(f"the position of {self.name(wrong[0])} is {self.atoms.positions[wrong[0]].tolist()}")
+        first, second = np.transpose(self.bonds)
+        direct = self.atoms.positions[second] - self.atoms.positions[first]
+        pbc: Any = self.atoms.pbc
+        nearest, _ = find_mic(direct, self.atoms.cell, pbc)
+        cells = np.rint(self.atoms.cell.complete().scaled_positions(nearest - direct)).astype(int)
+        between = {(i, j): cell for bond, cell in zip(self.bonds, cells) for (i, j), cell in
+                   ((bond, cell), (bond[::-1], -cell))}
+        offsets: dict[int, np.ndarray] = {}
+        self.molecule_of = np.zeros(len(self.atoms), dtype=int)
+        for start in range(len(self.atoms)):
+            if start in offsets:
+                continue
+            offsets[start], to_do = np.zeros(3, dtype=int), [start]
+            while to_do:
+                i = to_do.pop()
+                self.molecule_of[i] = start
+                for j in self.neighbours[i]:
+                    if j not in offsets:
+                        offsets[j] = offsets[i] + between[i, j]
+                        to_do.append(j)
+                    elif not np.array_equal(offsets[j], offsets[i] + between[i, j]):
+                        raise ValueError(f"the bonds of {self.name(i)} lead to its images in other cells. {SCOPE}. "
+                                         f"{MOLECULES_ALONE}")
+        self.potential.shift = np.array([offsets[i] for i in range(len(self.atoms))]) @ self.atoms.cell.array
+
+    def require_same(self) -> None:
+        """A ValueError unless these are the atoms, masses and constraints of the System."""
+        if not (np.array_equal(self.atoms.numbers, self.numbers)
+                and np.array_equal(_find_masses(self.atoms), self.masses)):
+            raise ValueError("elements, masses or constraints of the atoms have changed: make a new "
+                             "MassPenaltyLangevin")
+
+    def name(self, index: int) -> str:
+        """'atom 3 (H)'."""
+        return f"atom {index} ({self.atoms.symbols[index]})"
+
+    def _find_hydrogens(self):
+        """Those with one bond, to an atom at least twice as heavy."""
+        return [i for i, bound in enumerate(self.neighbours)
+                if self.numbers[i] == 1 and self.masses[i] > 0 and len(bound) == 1
+                and self.masses[bound[0]] >= 2*self.masses[i]]
+
+    def _build_topology(self):
+        topology = app.Topology()
+        chain, residue, before, every = topology.addChain(), None, None, []
+        waters = {molecule for molecule in set(self.molecule_of)
+                  if sorted(self.numbers[self.molecule_of == molecule]) == [1, 1, 8]}
+        for i, (number_, molecule) in enumerate(zip(self.numbers, self.molecule_of)):
+            if molecule != before:      # the atoms of a residue follow each other, those of a molecule need not
+                residue, before = topology.addResidue("HOH" if molecule in waters else "MOL", chain), molecule
+            element = app.Element.getByAtomicNumber(int(number_)) if number_ > 0 else None
+            every.append(topology.addAtom(f"{self.atoms.symbols[i]}{i}", element, residue))
+        for i, j in self.bonds:
+            topology.addBond(every[i], every[j])
+        return topology
+
+
+class Potential:
+    """What a PythonForce calls: the calculator of the atoms."""
+
+    def __init__(self, atoms: Atoms) -> None:
+        self.atoms = atoms
+        self.shift = np.zeros((len(atoms), 3))      # Angstrom, of atoms to the positions of whole molecules
+        self.error: BaseException | None = None     # what the calculator has raised
+
+    def __call__(self, state: openmm.State) -> tuple[float, np.ndarray]:
+        try:
+            energy, forces = self.evaluate(self.convert(state))
+        except BaseException as error:
+            self.error = error
+            raise
+        return energy/ENERGY, forces*(NANOMETER/ENERGY)
+
+    def convert(self, state: openmm.State) -> np.ndarray:
+        """The positions of a State as those of the atoms [Angstrom]."""
+        return NANOMETER*state.getPositions(asNumpy=True)._value - self.shift
+
+    def evaluate(self, positions: np.ndarray) -> tuple[float, np.ndarray]:
+        """Energy [eV] and forces [eV/Angstrom]; the calculator remembers the last ones for the atoms themselves."""
+        copy = self.atoms.copy()
+        copy.set_constraint()
+        copy.positions[:] = positions
+        copy.calc = self.atoms.calc
+        forces = copy.get_forces()
+        return copy.get_potential_energy(), forces
+
+    def measure_memory(self) -> float:
+        """The difference of the forces at the same positions, asked twice with others in between [eV/Angstrom]."""
+        positions = self.atoms.get_positions()
+        _, before = self.evaluate(positions)
+        self.evaluate(positions + DISPLACEMENT*np.random.default_rng(1).normal(size=positions.shape))
+        _, after = self.evaluate(positions)
+        return float(abs(after - before).max())
+
+
+class Guard:
+    """Watches that bonds stay what they are."""
+
+    def __init__(self, molecules: Molecules, integrator: MassPenaltyLangevinIntegrator) -> None:
+        self.molecules, self.atoms = molecules, molecules.atoms
+        slowed = {tuple(sorted(integrator.getPairParameters(i)[:2])) for i in range(integrator.getNumPairs())}
+        self.first, self.second = np.array(sorted(slowed | set(molecules.bonds))).T
+        self.lengths = self.measure()
+        self.radii = FORMED*np.array(_find_radii(self.atoms))
+        self.left_out = set(molecules.bonds)
+        self.find_others()
+        close, _ = self.find_close()
+        self.left_out |= set(close)     # bonds that the user has not given, such as those of a surface
+        self.find_others()
+
+    def measure(self):
+        """The lengths of bonds and slowed 1-3 distances [Angstrom]."""
+        positions = self.atoms.positions + self.molecules.potential.shift
+        return np.linalg.norm(positions[self.first] - positions[self.second], axis=1)
+
+    def find_others(self):
+        """Find what other pairs, with an atom that has bonds, are near each other."""
+        self.positions = self.atoms.get_positions()
+        i, j, cells = neighbor_list("ijS", self.atoms, self.radii + MARGIN/2)
+        has_bonds = np.array([len(bound) > 0 for bound in self.molecules.neighbours])
+        taken = (i < j) & (has_bonds[i] | has_bonds[j])
+        taken[taken] = [pair not in self.left_out for pair in zip(i[taken].tolist(), j[taken].tolist())]
+        self.others = i[taken], j[taken], cells[taken] @ self.atoms.cell.array
+
+    def find_close(self):
+        """Those that are as close as a bond, a list of pairs, and their distances [Angstrom]."""
+        i, j, shift = self.others
+        distances = np.linalg.norm(self.atoms.positions[j] - self.atoms.positions[i] + shift, axis=1)
+        close = distances < self.radii[i] + self.radii[j]
+        return list(zip(i[close].tolist(), j[close].tolist())), distances[close]
+
+    def check(self):
+        """A RuntimeError if a bond has broken or formed."""
+        name, lengths = self.molecules.name, self.measure()
+        longest = np.argmax(lengths/self.lengths)
+        i, j = int(self.first[longest]), int(self.second[longest])
+        if lengths[longest] > BROKEN*self.lengths[longest]:
+            what = "bond" if (i, j) in self.molecules.bonds else "1-3 distance"
+            raise RuntimeError(f"the {what} of {name(i)} and {name(j)} has broken: it is {lengths[longest]:.2f} "
+                               f"Angstrom long, and was {self.lengths[longest]:.2f} at the start. {UNEXPECTED}")
+        if np.max(np.linalg.norm(self.atoms.positions - self.positions, axis=1)) > MARGIN/2:
+            self.find_others()
+        close, distances = self.find_close()
+        if close:
+            i, j = close[0]
+            raise RuntimeError(f"{name(i)} and {name(j)} have formed a bond: they are {distances[0]:.2f} Angstrom "
+                               f"apart. {UNEXPECTED}")
+
+
+def _find_masses(atoms):
+    """The masses [dalton]; 0 for what a FixAtoms holds."""
+    masses, fixed = atoms.get_masses(), np.zeros(len(atoms), dtype=bool)
+    for constraint in atoms.constraints:
+        if not isinstance(constraint, FixAtoms):
+            raise ValueError(f"atoms have a {type(constraint).__name__}, but FixAtoms is the only constraint of ASE "
+                             "that can be kept. Leave it out: bonds and angles are slowed down")
+        fixed[constraint.get_indices()] = True
+    for i in np.flatnonzero(~(masses > 0) & ~fixed):
+        raise ValueError(f"atom {i} ({atoms.symbols[i]}) has a mass of {masses[i]}; set it by atoms.set_masses(), or "
+                         "hold the atom by a FixAtoms")
+    return np.where(fixed, 0, masses)
+
+
+def _find_radii(atoms):
+    """Covalent radii [Angstrom]; 0 for ions."""
+    return natural_cutoffs(atoms, **dict.fromkeys(IONS, 0.0))
+
+
+def _perceive_bonds(atoms):
+    """The bonds (i, j), i < j, by the distances; a ValueError for a metal, and where an image of an atom is bonded."""
+    first, second, cells = neighbor_list("ijS", atoms, BOND*np.array(_find_radii(atoms)))
+    counts = np.bincount(first, minlength=len(atoms))
+    images: dict[tuple[int, int], list[int]] = {}
+    for i, j, cell in zip(first.tolist(), second.tolist(), cells.tolist()):
+        images.setdefault((i, j), cell)
+        if i == j or images[i, j] != cell or counts[i] > MOST_BONDS:
+            raise ValueError(f"atom {i} ({atoms.symbols[i]}) has {counts[i]} neighbours as close as bonds, or images "
+                             f"of the same atom among them. {SCOPE}. {MOLECULES_ALONE}")
+    return sorted(pair for pair in images if pair[0] < pair[1])
+
+
+def _read_bonds(bonds, count):
+    """The bonds (i, j), i < j, that a user gives."""
+    found = set()
+    for bond in bonds:
+        pair = tuple(sorted(integer("an index in bonds", i) for i in bond))
+        if len(set(pair)) != 2 or not 0 <= pair[0] < pair[-1] < count:
+            raise ValueError(f"bonds must be pairs of different atoms from 0 to {count - 1}, but has {tuple(bond)}")
+        found.add(pair)
+    return sorted(found)

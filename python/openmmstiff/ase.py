@@ -1,0 +1,245 @@
+"""Molecular dynamics of ASE with the mass penalty: MassPenaltyLangevin. Units are ASE's: Angstrom, eV, dalton, and the
+time that follows from these.
+"""
+
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+import openmm
+
+try:
+    from ase import Atoms, units
+except ImportError:
+    raise ImportError("openmmstiff.ase needs ASE: pip install 'openmm-stiff[ase]'") from None
+from ase.md.md import MolecularDynamics
+
+from ._atoms import NANOMETER, PICOSECOND, Guard, Molecules
+from ._conversions import boolean, number
+from .openmmstiff import MassPenaltyLangevinIntegrator
+from .sampling import computeTemperature
+
+__all__ = ["MassPenaltyLangevin"]
+
+MEMORY = 3e-5       # eV/Angstrom: sums on a GPU differ by less, a field that begins with the last one by more
+
+
+class MassPenaltyLangevin(MolecularDynamics):
+    """
+    Langevin dynamics of molecules at steps of 4 to 8 fs, with any calculator of ASE. It is used as ASE's Langevin.
+
+    The steps are those of MassPenaltyLangevinIntegrator on OpenMM's Reference platform, in double precision: bonds, 1-3
+    distances and the turning of hydrogens are slowed down. Averages over positions are those of a small step. The
+    calculator is asked once a step, and twice more before the first, to find out whether it has a memory.
+
+    Bonds are perceived when the object is made: atoms closer than 1.25 times the sum of their covalent radii, but those
+    of Li, Na, K, Rb, Cs, Mg, Ca, Sr and Ba. Inertias are those of addPairsFromTopology(). Molecules may lie across
+    periodic boundaries.
+
+    If a bond or a slowed 1-3 distance becomes longer than 1.4 times what it was at the start, or another pair closer
+    than 1.1 times the sum of its covalent radii, the run ends with a RuntimeError that names the atoms. A step that
+    fails leaves the atoms as they were.
+
+    atoms.get_temperature(), and so the logfile's temperature, is that of the masses alone and far below temperature_K;
+    see get_temperature(). A run goes on from the momenta that another has left in atoms. Those of
+    thermalize_momenta() and the like, which are too hot for the inertias, are converted with a warning.
+
+    Parameters
+    ----------
+    atoms : ase.Atoms
+        the molecules, with a calculator. Atoms in a FixAtoms do not move; other constraints are a ValueError, and so
+        are extended solids. Without momenta, these are drawn for temperature_K
+    timestep : float
+        the step size [ASE's time, such as 8*units.fs]; examine(atoms) recommends one
+    temperature : float
+        the temperature [eV]; deprecated, as in ASE
+    friction : float
+        the friction coefficient [1/ASE's time]
+    fixcm : bool
+        whether the motion of the centre of mass is taken away before each step, which no FixAtoms goes with. By
+        default it is not: the noise of each step would give some back, and the temperature of a small molecule would
+        seem too high
+    temperature_K : float
+        the temperature [K]
+    rng : object with standard_normal()
+        what the seed of OpenMM's random numbers is drawn from; by default numpy.random
+    bonds : iterable of pairs of int
+        the bonds, in place of perceived ones: those of molecules alone, if they are on a surface, say
+    **kwargs
+        trajectory, logfile, loginterval, append_trajectory, and what else ASE's MolecularDynamics takes
+    """
+
+    def __init__(self, atoms: Atoms, timestep: float, temperature: float | None = None, friction: float | None = None,
+                 fixcm: bool = False, *, temperature_K: float | None = None, rng: Any = None,
+                 bonds: Iterable[Sequence[SupportsIndex]] | None = None, **kwargs: Any) -> None:
+        if friction is None:
+            raise TypeError("Missing 'friction' argument.")
+        self.temp = self._convert_temperature(temperature, temperature_K)
+        self.fr, self.fix_com = _checked("friction", friction), boolean("fixcm", fixcm)
+        self.rng = np.random if rng is None else rng
+        self._molecules = Molecules(atoms, bonds, self.fix_com)
+        has_momenta = atoms.has("momenta")
+        super().__init__(atoms, _checked("timestep", timestep, positive=True), **kwargs)
+
+        self._integrator = MassPenaltyLangevinIntegrator(self.temp/units.kB, self.fr*PICOSECOND, self.dt/PICOSECOND)
+        self._integrator.setRandomNumberSeed(self._draw_seed())
+        self._molecules.set_inertias(self._integrator)
+        self._guard = Guard(self._molecules, self._integrator)
+        self._context = openmm.Context(self._molecules.system, self._integrator,
+                                       openmm.Platform.getPlatform("Reference"))
+        self._is_calculator_checked = False
+        self._take_positions()
+        if has_momenta:
+            self._take_momenta()
+        else:
+            self._context.setVelocitiesToTemperature(self.temp/units.kB, self._draw_seed())
+            self._give_momenta()
+
+    def todict(self) -> dict[str, Any]:
+        """
+        Describe the run, as trajectories keep it.
+
+        Returns
+        -------
+        dict
+            the settings by name
+        """
+        return {**super().todict(), "temperature_K": self.temp/units.kB, "friction": self.fr, "fixcm": self.fix_com}
+
+    def get_temperature(self) -> float:
+        """
+        Get the temperature of the motion with the inertias, which fluctuates about temperature_K.
+
+        Returns
+        -------
+        float
+            the temperature [K]
+        """
+        self._follow()
+        return computeTemperature(self._context, self._context.getState(energy=True))
+
+    def set_temperature(self, temperature: float | None = None, temperature_K: float | None = None) -> None:
+        """
+        Set the temperature of the heat bath.
+
+        Parameters
+        ----------
+        temperature : float
+            the temperature [eV]; deprecated, as in ASE
+        temperature_K : float
+            the temperature [K]
+        """
+        self.temp = self._convert_temperature(temperature, temperature_K)
+        self._integrator.setTemperature(self.temp/units.kB)
+
+    def set_friction(self, friction: float) -> None:
+        """
+        Set the friction coefficient.
+
+        Parameters
+        ----------
+        friction : float
+            the friction coefficient [1/ASE's time]
+        """
+        self.fr = _checked("friction", friction)
+        self._integrator.setFriction(self.fr*PICOSECOND)
+
+    def set_timestep(self, timestep: float) -> None:
+        """
+        Set the step size. The inertias follow it, and the velocities follow these.
+
+        Parameters
+        ----------
+        timestep : float
+            the step size [ASE's time]
+        """
+        self.dt = _checked("timestep", timestep, positive=True)
+        self._integrator.setStepSize(self.dt/PICOSECOND)
+        self._molecules.set_inertias(self._integrator)
+
+    def step(self, forces: Any = None) -> None:
+        """
+        Make a step.
+
+        Parameters
+        ----------
+        forces : array
+            not used; other integrators of ASE have it
+        """
+        self._follow()
+        if not self._is_calculator_checked:
+            self._check_calculator()
+        potential = self._molecules.potential
+        potential.error = None
+        try:
+            self._integrator.step(1)
+        except openmm.OpenMMException:
+            if potential.error is None:
+                raise
+            raise potential.error from None     # of which OpenMM keeps the text alone
+        self._give_positions()
+        self._give_momenta()
+        self._guard.check()
+
+    def _convert_temperature(self, temperature, temperature_K):
+        """In eV, as ASE keeps it."""
+        return units.kB*_checked("temperature_K", self._process_temperature(temperature, temperature_K, "eV"))
+
+    def _draw_seed(self):
+        """From 1 on, the same in all processes."""
+        seed = np.array([1 + int(1e9*abs(self.rng.standard_normal())) % (2**31 - 1)])
+        self.comm.broadcast(seed, 0)
+        return int(seed[0])
+
+    def _check_calculator(self):
+        self._is_calculator_checked = True
+        difference = self._molecules.potential.measure_memory()
+        if difference > MEMORY:
+            warnings.warn(
+                f"MassPenaltyLangevin: the forces of {type(self.atoms.calc).__name__} depend on what it was asked "
+                f"before: at the same positions they differ by {difference:.1g} eV/Angstrom. They are no gradient of "
+                "an energy then, and the run heats or cools. Make it begin each self-consistent field anew, or "
+                "converge it further (TBLite: accuracy=0.01)", stacklevel=3)
+
+    # ---- Atoms and Context ----
+
+    def _follow(self):
+        """Take over what has been done to the atoms since the last step."""
+        self._molecules.require_same()
+        if not all(map(np.array_equal, (self.atoms.positions, self.atoms.cell), self._left)):
+            self._take_positions()
+        if not np.array_equal(self.atoms.get_momenta(), self._left_momenta):
+            self._take_momenta()
+
+    def _take_positions(self):
+        self._molecules.make_whole()
+        self._guard.find_others()
+        self._guard.check()
+        self._context.setPositions(self._molecules.get_positions())
+        self._give_positions()      # which may differ in the last bit, for which the calculator would be asked again
+
+    def _give_positions(self):
+        self.atoms.positions[:] = self._molecules.potential.convert(self._context.getState(positions=True))
+        self._left = self.atoms.positions.copy(), self.atoms.cell.array.copy()
+
+    def _take_momenta(self):
+        self._left_momenta = self.atoms.get_momenta()
+        masses = self._molecules.masses[:, None]
+        velocities = np.divide(self._left_momenta, masses, out=np.zeros_like(self._left_momenta), where=masses > 0)
+        self._context.setVelocities(velocities*(PICOSECOND/NANOMETER))
+
+    def _give_momenta(self):
+        velocities = self._context.getState(velocities=True).getVelocities(asNumpy=True)._value
+        self._left_momenta = velocities*(NANOMETER/PICOSECOND)*self._molecules.masses[:, None]
+        self.atoms.set_momenta(self._left_momenta, apply_constraint=False)
+
+
+def _checked(argument, value, positive=False) -> float:
+    """A finite number that is not negative, or positive."""
+    value = number(argument, value, "")
+    if not (0 < value < math.inf or value == 0 and not positive):
+        raise ValueError(f"MassPenaltyLangevin: {argument} must be a finite number that is "
+                         f"{'positive' if positive else 'not negative'}, but is {value}")
+    return value

@@ -1,0 +1,551 @@
+"""MassPenaltyLangevin, a MolecularDynamics of ASE: the integrator's steps, and what happens to Atoms around them."""
+
+import warnings
+
+import numpy as np
+import openmm
+import pytest
+from openmm import app
+
+pytest.importorskip("ase")
+
+from ase import Atoms, units  # noqa: E402
+from ase.build import add_adsorbate, bulk, fcc111, molecule  # noqa: E402
+from ase.calculators.calculator import CalculationFailed, Calculator, all_changes  # noqa: E402
+from ase.calculators.emt import EMT  # noqa: E402
+from ase.constraints import FixAtoms, FixBondLengths, FixCom, Hookean  # noqa: E402
+from ase.io import Trajectory, read  # noqa: E402
+from ase.md import thermalize_momenta  # noqa: E402
+
+from conftest import run_python  # noqa: E402
+from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine  # noqa: E402
+from openmmstiff.ase import MassPenaltyLangevin  # noqa: E402
+from openmmstiff.scanning import scan  # noqa: E402
+
+STEP, TEMPERATURE, FRICTION = 6*units.fs, 300, 0.005/units.fs
+BONDS, ANGLES = 40.0, 15.0      # eV/Angstrom^2
+
+
+class Springs(Calculator):
+    """Springs between atoms that are close at the start, nearest images, which can be cut. It can be told to fail."""
+
+    implemented_properties = ["energy", "forces"]
+
+    def __init__(self, atoms, reach=1.8):
+        super().__init__()
+        distances = atoms.get_all_distances(mic=True)
+        self.pairs = [(i, j, distances[i, j], BONDS if distances[i, j] < 1.2 else ANGLES)
+                      for j in range(len(atoms)) for i in range(j) if distances[i, j] < reach]
+        self.evaluations, self.error, self.noise = 0, None, 0.0
+
+    def calculate(self, atoms=None, properties=("energy",), system_changes=all_changes):
+        super().calculate(atoms, properties, system_changes)
+        if self.error is not None:
+            raise self.error
+        self.evaluations += 1
+        energy, forces = 0.0, np.zeros((len(self.atoms), 3))
+        for i, j, length, constant in self.pairs:
+            vector = self.atoms.get_distance(i, j, mic=True, vector=True)
+            change = np.linalg.norm(vector) - length
+            pull = constant*change*vector/np.linalg.norm(vector)
+            energy += 0.5*constant*change**2
+            forces[i] += pull
+            forces[j] -= pull
+        self.results = {"energy": energy, "forces": forces + self.noise*self.evaluations}
+
+
+def water(**arguments):
+    atoms = molecule("H2O", **arguments)
+    atoms.calc = Springs(atoms)
+    return atoms
+
+
+def run_of(atoms, seed=1, **arguments):
+    arguments = {"timestep": STEP, "temperature_K": TEMPERATURE, "friction": FRICTION,
+                 "rng": np.random.default_rng(seed), **arguments}
+    return MassPenaltyLangevin(atoms, **arguments)
+
+
+def close(one, other, tolerance=1e-9):
+    return np.allclose(one, other, rtol=0, atol=tolerance)
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+# ---- Steps ----
+
+def test_steps_are_those_of_the_integrator():
+    """To the last bit: the same System, made by hand. One after the other, as Reference has one stream of numbers."""
+    atoms = water()
+    positions, masses, elements = atoms.get_positions(), atoms.get_masses(), list(atoms.symbols)
+    run_of(atoms).run(30)
+    system, topology, picosecond = openmm.System(), app.Topology(), 1000*units.fs
+    residue = topology.addResidue("HOH", topology.addChain())
+    every = [topology.addAtom(symbol, app.Element.getBySymbol(symbol), residue) for symbol in elements]
+    for bonded in every[1:]:
+        topology.addBond(every[0], bonded)
+    for mass in masses:
+        system.addParticle(mass)
+    other = water()
+
+    def compute(state):
+        other.positions[:] = 10*state.getPositions(asNumpy=True)._value
+        return other.get_potential_energy()/(units.kJ/units.mol), other.get_forces()*(10/(units.kJ/units.mol))
+
+    system.addForce(openmm.PythonForce(compute))
+    integrator = MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION*picosecond, STEP/picosecond)
+    addPairsFromTopology(integrator, topology, system, positions/10)
+    for hydrogen in (1, 2):
+        integrator.addBondInertia(hydrogen, 0, integrator.getBondInertia())
+    of_steps, of_velocities = (1 + int(1e9*abs(drawn)) for drawn in np.random.default_rng(1).standard_normal(2))
+    integrator.setRandomNumberSeed(of_steps)
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))
+    context.setPositions(positions/10)
+    context.setVelocitiesToTemperature(TEMPERATURE, of_velocities)
+    integrator.step(30)
+    state = context.getState(positions=True, velocities=True)
+    assert np.array_equal(atoms.positions, 10*state.getPositions(asNumpy=True)._value)
+    assert close(atoms.get_velocities(), state.getVelocities(asNumpy=True)._value*(10/picosecond), 1e-15)
+
+
+def test_temperatures():
+    """That of the heat bath is the one with the inertias; the masses alone move slowly."""
+    atoms, with_inertias, of_masses = water(), [], []
+    dyn = run_of(atoms, friction=0.05/units.fs)
+
+    def look():
+        with_inertias.append(dyn.get_temperature())
+        of_masses.append(atoms.get_temperature())
+
+    dyn.attach(look)
+    dyn.run(4000)
+    assert np.mean(with_inertias) == pytest.approx(TEMPERATURE, rel=0.05)
+    assert np.mean(of_masses) < 0.6*TEMPERATURE
+
+
+def test_settings_have_the_units_of_ase():
+    dyn = run_of(water())
+    integrator = dyn._integrator
+    assert integrator.getStepSize()._value == pytest.approx(0.006)
+    assert integrator.getFriction()._value == pytest.approx(5)
+    assert integrator.getTemperature()._value == pytest.approx(300)
+    dyn.set_temperature(temperature_K=350)
+    dyn.set_friction(0.01/units.fs)
+    assert integrator.getTemperature()._value == pytest.approx(350)
+    assert integrator.getFriction()._value == pytest.approx(10)
+    assert dyn.todict() == {"type": "molecular-dynamics", "md-type": "MassPenaltyLangevin", "timestep": STEP,
+                            "temperature_K": pytest.approx(350), "friction": 0.01/units.fs, "fixcm": False}
+    with pytest.warns(FutureWarning, match="temperature_K"):
+        dyn.set_temperature(400*units.kB)
+    with pytest.warns(FutureWarning, match="temperature_K"):
+        other = run_of(water(), temperature=400*units.kB, temperature_K=None)
+    assert dyn.temp == other.temp == pytest.approx(400*units.kB)
+
+
+def test_inertias_follow_the_step():
+    def inertias(dyn):
+        integrator = dyn._integrator
+        every = [integrator.getPairParameters(i) for i in range(integrator.getNumPairs())] \
+            + [integrator.getBondInertiaParameters(i) for i in range(integrator.getNumBondInertias())]
+        return {(i, j): inertia._value for i, j, inertia in every if inertia._value > 0}
+
+    dyn = run_of(water())
+    for femtoseconds in (2, 8, 0.1, 6):     # at 0.1 fs nothing is slowed down
+        dyn.set_timestep(femtoseconds*units.fs)
+        assert inertias(dyn) == pytest.approx(inertias(run_of(water(), timestep=femtoseconds*units.fs)))
+        dyn.run(2)
+    assert len(inertias(dyn)) == 5
+    heavier = water()
+    heavier.set_masses([15.999, 1.208, 1.008])
+    of_bonds = inertias(run_of(heavier, timestep=8*units.fs))
+    assert of_bonds[2, 0] - of_bonds[1, 0] == pytest.approx(0.2, abs=1e-3)
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ({"friction": None}, TypeError, "Missing 'friction'"),
+    ({"temperature_K": None}, TypeError, "temperature_K"),
+    ({"temperature": 0.02}, TypeError, "temperature_K"),
+    ({"temperature_K": -1}, ValueError, "temperature_K must be a finite number that is not negative, but is -1"),
+    ({"temperature_K": np.array([300, 300, 300])}, TypeError, "temperature_K must be a number"),
+    ({"friction": np.inf}, ValueError, "friction must be a finite number"),
+    ({"timestep": 0}, ValueError, "timestep must be a finite number that is positive, but is 0"),
+    ({"timestep": "8 fs"}, TypeError, "timestep must be a number"),
+    ({"fixcm": 1}, TypeError, "fixcm must be True or False"),
+    ({"atoms": "H2O"}, TypeError, "atoms must be an object of ASE's class Atoms, not 'H2O'"),
+    ({"bonds": []}, ValueError, "no bonds to slow down"),
+    ({"bonds": [(0, 3)]}, ValueError, r"different atoms from 0 to 2, but has \(0, 3\)"),
+    ({"bonds": [(0, 0)]}, ValueError, r"different atoms .* \(0, 0\)"),
+    ({"bonds": [(0, 1, 2)]}, ValueError, r"pairs of different atoms"),
+    ({"bonds": [(0, 1.5)]}, TypeError, "an index in bonds must be an integer, not 1.5"),
+    ({"length": 3}, TypeError, "length"),
+])
+def test_wrong_arguments_are_errors(arguments, error, message, tmp_path):
+    """Before anything is written."""
+    kept = tmp_path/"run.traj"
+    kept.write_text("kept")
+    with pytest.raises(error, match=message):
+        run_of(**{"atoms": water(), **arguments, **({} if "length" in arguments else {"trajectory": kept})})
+    assert kept.read_text() == "kept"
+
+
+# ---- As other dynamics of ASE ----
+
+def test_runs_as_any_other_dynamics(tmp_path):
+    atoms, steps = water(), []
+    with run_of(atoms, trajectory=str(tmp_path/"run.traj"), logfile=str(tmp_path/"log"), loginterval=2) as dyn:
+        dyn.attach(lambda: steps.append(dyn.nsteps), interval=3)
+        assert [done for done in dyn.irun(4)] == [False]*4 + [True]
+        assert dyn.run(2) is True
+    assert dyn.nsteps == 6 and steps == [0, 3, 6]
+    assert dyn.get_time() == pytest.approx(36*units.fs)
+    frames, lines = read(tmp_path/"run.traj", ":"), (tmp_path/"log").read_text().splitlines()
+    assert len(frames) == 4 and len(lines) == 5
+    assert close(frames[-1].positions, atoms.positions) and close(frames[-1].get_momenta(), atoms.get_momenta())
+    assert frames[-1].get_potential_energy() == pytest.approx(atoms.get_potential_energy())
+    assert float(lines[-1].split()[-3]) == pytest.approx(atoms.get_potential_energy(), abs=1e-3)
+    with Trajectory(tmp_path/"run.traj") as trajectory:
+        assert trajectory.description["md-type"] == "MassPenaltyLangevin"
+    with run_of(atoms, trajectory=tmp_path/"run.traj", append_trajectory=True) as dyn:
+        dyn.run(1)
+    assert len(read(tmp_path/"run.traj", ":")) == 6
+
+
+def test_a_step_asks_the_calculator_once(tmp_path):
+    atoms = water()
+    dyn = run_of(atoms, logfile=str(tmp_path/"log"), trajectory=str(tmp_path/"run.traj"))
+    dyn.attach(dyn.get_temperature)
+    dyn.attach(atoms.get_forces)
+    assert atoms.calc.evaluations == 0
+    dyn.run(10)
+    assert atoms.calc.evaluations == 1 + 2 + 10     # at the start, for the memory, and after each step
+    dyn.run(5)
+    assert atoms.calc.evaluations == 18
+    dyn.run(0)
+    assert atoms.calc.evaluations == 18
+
+
+@pytest.mark.parametrize("generator", [np.random.default_rng, np.random.RandomState])
+def test_random_numbers_come_from_rng(generator):
+    ends = []
+    for seed in (1, 1, 2):
+        atoms = water()
+        run_of(atoms, rng=generator(seed)).run(3)
+        ends.append(atoms.get_positions())
+    assert np.array_equal(ends[0], ends[1]) and not close(ends[0], ends[2])
+    np.random.seed(5)
+    run_of(water(), rng=None)
+    drawn = np.random.standard_normal()
+    np.random.seed(5)
+    assert drawn == np.random.standard_normal(3)[-1]    # of velocities and steps
+
+
+# ---- What is done to atoms ----
+
+def test_a_run_goes_on_from_the_momenta_of_another(tmp_path):
+    atoms = water()
+    run_of(atoms, trajectory=tmp_path/"run.traj").run(30)
+    last = read(tmp_path/"run.traj")
+    last.calc = Springs(water())
+    dyn = run_of(last)
+    assert np.array_equal(last.get_momenta(), atoms.get_momenta())
+    dyn.run(1)      # without a warning
+    assert close(last.positions, atoms.positions, 0.3)
+
+
+def test_velocities_of_masses_alone_are_converted():
+    """Drawn before the object is made, or between runs."""
+    atoms = water()
+    thermalize_momenta(atoms, 300, rng=np.random.default_rng(2))
+    dyn = run_of(atoms)
+    drawn = atoms.get_momenta()
+    with pytest.warns(UserWarning, match="velocities of 1 of 1 molecules"):
+        dyn.run(1)
+    assert not close(drawn, atoms.get_momenta(), 0.01)
+    thermalize_momenta(atoms, 300, rng=np.random.default_rng(2))
+    with pytest.warns(UserWarning, match="velocities of 1 of 1 molecules"):
+        dyn.run(1)
+
+
+def test_momenta_and_positions_that_are_set_count():
+    atoms = water()
+    dyn = run_of(atoms, friction=0, temperature_K=0)
+    dyn.run(1)
+    speed = 0.01
+    atoms.set_momenta(atoms.get_masses()[:, None]*[speed, 0, 0])
+    start = atoms.get_positions()
+    dyn.run(10)
+    assert close(atoms.positions, start + [10*speed*STEP, 0, 0], 1e-6)
+    atoms.translate([0, 3, 0])
+    dyn.run(1)
+    assert close(atoms.positions, start + [11*speed*STEP, 3, 0], 1e-6)
+    atoms.set_distance(0, 1, 1.1)
+    energy = atoms.get_potential_energy()
+    dyn.run(1)
+    assert 0.01 < atoms.get_potential_energy() < energy
+
+
+def test_other_atoms_are_an_error():
+    for change in (lambda atoms: atoms.set_masses([16, 2, 2]), lambda atoms: atoms.append("H"),
+                   lambda atoms: atoms.symbols.__setitem__(0, "S"),
+                   lambda atoms: atoms.set_constraint(FixAtoms([0]))):
+        atoms = water()
+        dyn = run_of(atoms)
+        change(atoms)
+        with pytest.raises(ValueError, match="have changed: make a new MassPenaltyLangevin"):
+            dyn.run(1)
+    atoms = water()
+    dyn = run_of(atoms)
+    atoms.positions[1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"the position of atom 1 \(H\) is \[.*nan\]"):
+        dyn.run(1)
+
+
+# ---- Constraints ----
+
+def test_fixed_atoms_stay():
+    atoms = water()
+    atoms.set_constraint(FixAtoms([0]))
+    place = atoms.positions[0].copy()
+    dyn = run_of(atoms, friction=0.05/units.fs)
+    temperatures = []
+    dyn.attach(lambda: temperatures.append(dyn.get_temperature()))
+    dyn.run(2000)
+    assert close(atoms.positions[0], place, 1e-14) and not atoms.get_momenta()[0].any()
+    assert np.mean(temperatures) == pytest.approx(TEMPERATURE, rel=0.1)
+    with pytest.raises(ValueError, match="fixcm=True does not go with a FixAtoms"):
+        run_of(atoms, fixcm=True)
+
+
+@pytest.mark.parametrize("constraint", [FixBondLengths([(0, 1)]), FixCom(), Hookean(0, 1, k=5, rt=1)])
+def test_other_constraints_are_refused_by_name(constraint):
+    atoms = water()
+    atoms.set_constraint([FixAtoms([0]), constraint])
+    with pytest.raises(ValueError, match=f"atoms have a {type(constraint).__name__}, but FixAtoms is the only"):
+        run_of(atoms)
+
+
+def test_the_centre_of_mass_is_held_if_asked_for():
+    """But for what a step does after it has been stopped."""
+    def drift(**arguments):
+        atoms = water()
+        start = atoms.get_center_of_mass()
+        dyn = run_of(atoms, **arguments)
+        atoms.set_momenta(atoms.get_momenta() + atoms.get_masses()[:, None]*[0.05, 0, 0])
+        dyn.run(50)
+        return atoms.get_center_of_mass()[0] - start[0]
+
+    assert abs(drift(fixcm=True)) < 0.2 < 0.5 < drift(friction=1e-5)
+
+
+def test_atoms_without_a_mass_are_an_error():
+    atoms = water()
+    atoms.set_masses([16, 0, 1])
+    with pytest.raises(ValueError, match=r"atom 1 \(H\) has a mass of 0.0; set it by atoms.set_masses\(\)"):
+        run_of(atoms)
+
+
+# ---- Bonds ----
+
+@pytest.mark.parametrize("name, count", [("CH3CH2OH", 8), ("C6H6", 12), ("H2O2", 3), ("H2", 1), ("F2", 1), ("CH3CN", 5),
+                                         ("SiH4", 4), ("CH3SH", 5), ("PH3", 3), ("CCl4", 4), ("bicyclobutane", 11)])
+def test_bonds_are_perceived(name, count):
+    atoms = molecule(name)
+    assert len(run_of(atoms)._molecules.bonds) == count
+
+
+def test_ions_and_neighbours_have_no_bonds():
+    """Na+ and its waters, a hydrogen bond."""
+    atoms = molecule("H2O") + Atoms("Na", [(0, 0, 2.4)]) + Atoms("OH2", molecule("H2O").positions + [0, 2.4, -0.9])
+    dyn = run_of(atoms)
+    assert dyn._molecules.bonds == [(0, 1), (0, 2), (4, 5), (4, 6)]
+    assert [residue.name for residue in dyn._molecules.topology.residues()] == ["HOH", "MOL", "HOH"]
+
+
+def test_order_of_atoms_does_not_matter():
+    """Those of the same element one after the other, as in files of some programs."""
+    pair, other = molecule("H2O"), molecule("H2O")
+    other.translate([4, 0, 0])
+    pair += other
+    dyn, mixed = run_of(pair), run_of(pair[[0, 3, 1, 4, 2, 5]])
+    inertias = [sorted(dyn._integrator.getPairParameters(i)[2]._value for i in range(6)) for dyn in (dyn, mixed)]
+    assert inertias[0] == pytest.approx(inertias[1])
+
+
+def test_molecules_may_lie_across_boundaries():
+    """The same run as without the box; atoms go on from where they are, and may be wrapped between runs."""
+    whole = water(vacuum=3)
+    whole.pbc = True
+    whole.set_cell([[7, 0, 0], [1, 7, 0], [0, 2, 7]])
+    ends = []
+    for shift in ([0, 0, 0], [3, 2, 1.5]):
+        atoms = whole.copy()
+        atoms.translate(-atoms.positions[0] + shift)
+        atoms.translate(-np.array(shift))
+        atoms.wrap()
+        assert np.ptp(atoms.positions) > 5
+        atoms.calc = Springs(atoms)
+        dyn = run_of(atoms)
+        dyn.run(20)
+        before = atoms.get_positions()
+        assert np.ptp(before) > 5
+        atoms.wrap()
+        dyn.run(20)
+        ends.append(atoms.get_all_distances(mic=True))
+    assert close(*ends, 1e-6) and not close(ends[0], whole.get_all_distances(), 1e-3)
+
+
+@pytest.mark.parametrize("solid", [
+    bulk("Cu")*(3, 3, 3), bulk("C", "diamond", 3.57), bulk("C", "diamond", 3.57, cubic=True)*(2, 2, 2),
+    Atoms("C4H8", [(1.27*i, 0.8*(i % 2), 0) for i in range(4)]
+          + [(1.27*i, 0.8*(i % 2) + (0.6 if i % 2 else -0.6), z) for i in range(4) for z in (-0.9, 0.9)],
+          cell=[4*1.27, 10, 10], pbc=True)])
+def test_extended_solids_are_refused(solid):
+    with pytest.raises(ValueError, match="extended solids there are the integrators of ASE"):
+        run_of(solid)
+
+
+def test_bonds_of_a_molecule_on_a_surface():
+    """CO on copper that moves: the bonds of copper are not looked at."""
+    surface = fcc111("Cu", (2, 2, 2), vacuum=8)
+    add_adsorbate(surface, molecule("CO"), 1.9, "ontop", mol_index=1)
+    surface.calc = EMT()
+    with pytest.raises(ValueError, match=r"\(Cu\).*give their bonds alone by bonds="):
+        run_of(surface)
+    dyn = run_of(surface, bonds=np.array([(8, 9)]), timestep=2*units.fs)
+    assert dyn._integrator.getNumPairs() == 1
+    dyn.run(3)
+
+
+def test_a_bond_that_breaks_ends_the_run():
+    atoms = molecule("C2H6")
+    atoms.calc = Springs(atoms, reach=2.5)
+    dyn = run_of(atoms)
+    dyn.run(3)
+    atoms.calc.pairs = [pair for pair in atoms.calc.pairs if 2 not in pair[:2]]
+    momenta = atoms.get_momenta()
+    momenta[2] = 3*(atoms.positions[2] - atoms.positions[0])
+    atoms.set_momenta(momenta)
+    with pytest.raises(RuntimeError, match=r"of atom . \(.\) and atom 2 \(H\) has broken: it is .* and was .* at the "
+                                           "start. .*reactions.* smaller step"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            dyn.run(200)
+    assert 1.4 < atoms.get_distance(0, 2)/1.09 < 3
+    moved = water()
+    dyn = run_of(moved)
+    moved.positions[1] += [0, 2, 0]
+    with pytest.raises(RuntimeError, match=r"the bond of atom 0 \(O\) and atom 1 \(H\) has broken"):
+        dyn.run(1)
+
+
+def test_a_bond_that_forms_ends_the_run():
+    """Two molecules of hydrogen that fly at each other, and an argon that comes near nothing."""
+    atoms = Atoms("H2H2Ar", [(0, 0, 0), (0, 0, 0.74), (2.5, 0, 0), (2.5, 0, 0.74), (0, 8, 0)])
+    atoms.calc = Springs(atoms, reach=1)
+    dyn = run_of(atoms, friction=0, temperature_K=0, timestep=2*units.fs)
+    momenta = np.zeros((5, 3))
+    momenta[2:4] = -0.1, 0, 0
+    atoms.set_momenta(momenta)
+    with pytest.raises(RuntimeError, match=r"atom [01] \(H\) and atom [23] \(H\) have formed a bond: they are 0.6"):
+        dyn.run(1000)
+    assert dyn.nsteps > 20
+
+
+# ---- Calculators ----
+
+@pytest.mark.parametrize("error", [CalculationFailed("no convergence"), KeyboardInterrupt()])
+def test_what_a_calculator_raises_comes_through(error):
+    atoms = water()
+    dyn = run_of(atoms)
+    dyn.run(3)
+    positions, momenta = atoms.get_positions(), atoms.get_momenta()
+    atoms.calc.reset()
+    atoms.calc.error = error
+    with pytest.raises(type(error)) as raised:
+        dyn.run(1)
+    assert raised.value is error
+    assert np.array_equal(atoms.positions, positions) and np.array_equal(atoms.get_momenta(), momenta)
+    atoms.calc.error = None
+    dyn.run(2)
+    assert dyn.nsteps == 5
+
+
+def test_a_step_that_fails_leaves_atoms_as_they_were():
+    atoms = water()
+    dyn = run_of(atoms)
+    dyn.run(3)
+    positions, momenta = atoms.get_positions(), atoms.get_momenta()
+    atoms.calc.noise = np.nan
+    atoms.calc.reset()
+    with pytest.raises(openmm.OpenMMException, match="MassPenaltyLangevinIntegrator"):
+        dyn.run(1)
+    assert np.array_equal(atoms.positions, positions) and np.array_equal(atoms.get_momenta(), momenta)
+
+
+def test_calculators_with_a_memory_are_found_out():
+    atoms = water()
+    atoms.calc.noise = 1e-4
+    dyn = run_of(atoms)
+    with pytest.warns(UserWarning, match="the forces of Springs depend on what it was asked before: .* by 0.0002 eV"):
+        dyn.run(2)
+    dyn.run(2)      # it is said once
+    atoms = water()
+    atoms.calc.noise = 1e-6
+    run_of(atoms).run(1)
+
+
+def test_atoms_without_a_calculator_are_an_error():
+    with pytest.raises(RuntimeError, match="no calculator"):
+        run_of(molecule("H2O")).run(1)
+
+
+@pytest.mark.thorough
+def test_tblite():
+    """GFN2-xTB begins with the density of the last positions, which can be seen unless it converges further."""
+    tblite = pytest.importorskip("tblite.ase")
+    atoms = molecule("CH3OH")
+    atoms.calc = tblite.TBLite(verbosity=0)
+    dyn = run_of(atoms)
+    with pytest.warns(UserWarning, match="the forces of TBLite depend on what it was asked before"):
+        dyn.run(1)
+    atoms.calc = tblite.TBLite(verbosity=0, accuracy=0.01)
+    run_of(atoms, timestep=8*units.fs).run(200)
+    assert -0.3 < atoms.get_potential_energy() + 223.6 < 0.8    # at the minimum, and some kT above it
+
+
+# ---- examine() and scan() ----
+
+def test_examine_takes_atoms():
+    atoms = water()
+    found = examine(atoms)
+    assert {motion.kind: motion.penalized for motion in found.motions} == {"H-O": 2, "H-O-H": 1}
+    assert 5 <= 1000*found.getStepSize()._value <= 9 and not found.notes
+    assert found.evaluations > 100
+    atoms.set_constraint(FixCom())
+    with pytest.raises(ValueError, match="atoms have a FixCom"):
+        examine(atoms)
+
+
+def test_scan_takes_atoms():
+    atoms = water()
+    found = scan(atoms, integrators="MassPenaltyLangevin", steps=[6], time=0.1, platform="Reference")
+    assert found.runs[0].samples is not None and found.runs[0].pairs == 3
+    assert atoms.calc.evaluations == 0      # of a copy
+    simulation = run_of(atoms)._molecules
+    for arguments in (atoms, simulation.topology, None), (simulation.system, simulation.topology, None):
+        with pytest.raises(TypeError, match="topology and the positions of a System, and neither with Atoms"):
+            scan(*arguments)
+
+
+def test_ase_is_not_needed_by_others():
+    """Nor imported by them."""
+    result = run_python("import sys, openmmstiff\nassert 'ase' not in sys.modules\nsys.modules['ase'] = None\n"
+                        "try:\n    openmmstiff.examine('atoms')\nexcept TypeError as error:\n    print(error)\n"
+                        "import openmmstiff.ase")
+    assert "must be an object of class Simulation" in result.stdout
+    assert "openmmstiff.ase needs ASE: pip install 'openmm-stiff[ase]'" in result.stderr
