@@ -19,7 +19,7 @@ from ase.md.md import MolecularDynamics
 from ._atoms import NANOMETER, PICOSECOND, Guard, Molecules
 from ._conversions import boolean, number
 from .openmmstiff import MassPenaltyLangevinIntegrator
-from .sampling import computeTemperature
+from .sampling import GAS_CONSTANT, computeTemperature, countFreedom
 
 __all__ = ["MassPenaltyLangevin"]
 
@@ -58,13 +58,13 @@ class MassPenaltyLangevin(MolecularDynamics):
     friction : float
         the friction coefficient [1/ASE's time]
     fixcm : bool
-        whether the motion of the centre of mass is taken away before each step, which no FixAtoms goes with. By
-        default it is not: the noise of each step would give some back, and the temperature of a small molecule would
-        seem too high
+        whether the centre of mass stays where it is, which no FixAtoms goes with. The default of ASE is True, and
+        deprecated
     temperature_K : float
         the temperature [K]
     rng : object with standard_normal()
-        what the seed of OpenMM's random numbers is drawn from; by default numpy.random
+        what the seed of OpenMM's random numbers is drawn from; by default numpy.random. All runs of a process share one
+        stream of these, which the last one that was made has seeded
     bonds : iterable of pairs of int
         the bonds, in place of perceived ones: those of molecules alone, if they are on a surface, say
     **kwargs
@@ -118,7 +118,12 @@ class MassPenaltyLangevin(MolecularDynamics):
             the temperature [K]
         """
         self._follow()
-        return computeTemperature(self._context, self._context.getState(energy=True))
+        state = self._context.getState(velocities=True, energy=True)
+        temperature = computeTemperature(self._context, state)
+        if self.fix_com:    # what the noise has given to the centre is taken away by the next step
+            freedom = countFreedom(self._context.getSystem())
+            temperature -= np.sum(self._find_drift(state)**2)*self._molecules.masses.sum()/(freedom*GAS_CONSTANT)
+        return temperature
 
     def set_temperature(self, temperature: float | None = None, temperature_K: float | None = None) -> None:
         """
@@ -194,8 +199,8 @@ class MassPenaltyLangevin(MolecularDynamics):
         return int(seed[0])
 
     def _check_calculator(self):
-        self._is_calculator_checked = True
         difference = self._molecules.potential.measure_memory()
+        self._is_calculator_checked = True
         if difference > MEMORY:
             warnings.warn(
                 f"MassPenaltyLangevin: the forces of {type(self.atoms.calc).__name__} depend on what it was asked "
@@ -218,10 +223,15 @@ class MassPenaltyLangevin(MolecularDynamics):
         self._guard.find_others()
         self._guard.check()
         self._context.setPositions(self._molecules.get_positions())
+        self._centre = self.atoms.get_center_of_mass()
         self._give_positions()      # which may differ in the last bit, for which the calculator would be asked again
 
     def _give_positions(self):
-        self.atoms.positions[:] = self._molecules.potential.convert(self._context.getState(positions=True))
+        potential, state = self._molecules.potential, self._context.getState(positions=True)
+        self.atoms.positions[:] = potential.convert(state)
+        if self.fix_com:
+            potential.shift = potential.shift + (self.atoms.get_center_of_mass() - self._centre)
+            self.atoms.positions[:] = potential.convert(state)
         self._left = self.atoms.positions.copy(), self.atoms.cell.array.copy()
 
     def _take_momenta(self):
@@ -231,9 +241,16 @@ class MassPenaltyLangevin(MolecularDynamics):
         self._context.setVelocities(velocities*(PICOSECOND/NANOMETER))
 
     def _give_momenta(self):
-        velocities = self._context.getState(velocities=True).getVelocities(asNumpy=True)._value
+        state = self._context.getState(velocities=True)
+        velocities = state.getVelocities(asNumpy=True)._value
+        if self.fix_com:
+            velocities = velocities - self._find_drift(state)
         self._left_momenta = velocities*(NANOMETER/PICOSECOND)*self._molecules.masses[:, None]
         self.atoms.set_momenta(self._left_momenta, apply_constraint=False)
+
+    def _find_drift(self, state):
+        """The velocity of the centre of mass [nm/ps]."""
+        return np.average(state.getVelocities(asNumpy=True)._value, axis=0, weights=self._molecules.masses)
 
 
 def _checked(argument, value, positive=False) -> float:

@@ -39,6 +39,15 @@ def test_example_runs_and_draws(name, tmp_path):
     assert (tmp_path/f"{Path(name).name}.png").stat().st_size > 10000
 
 
+def test_ase_molecules_compares_the_steps():
+    run = subprocess.run([sys.executable, FOLDER/"ase_molecules.py", "--time", "1", "--molecules", "ethanol"],
+                         text=True, capture_output=True, env={**os.environ, "MPLBACKEND": "Agg"})
+    assert run.returncode == 0, run.stderr
+    assert "mass penalty, 10 fs" in run.stdout and "nan" not in run.stdout
+    row, = (line.split() for line in run.stdout.splitlines() if line.startswith("C-H "))
+    assert all(1.08 < float(value.partition("+")[0]) < 1.12 for value in row[1:3])
+
+
 def test_error_and_speed_measures_and_goes_on_after_a_failure(tmp_path, monkeypatch):
     """Flexible water with LangevinMiddleIntegrator at 2 fs, the reference of both panels here, and at 3 fs."""
     import error_and_speed
