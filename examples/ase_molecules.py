@@ -54,20 +54,21 @@ class Geometry:
     """The bonds and angles of a molecule by their elements, such as C-H and H-C-H."""
 
     def __init__(self, atoms: Atoms):
-        self.bonds: dict[str, list[tuple[int, ...]]] = {}
-        self.angles: dict[str, list[tuple[int, ...]]] = {}
-        pairs = list(zip(*neighbor_list("ij", atoms, natural_cutoffs(atoms, mult=1.25))))
+        self.bonds: dict[str, list[tuple[int, int]]] = {}
+        self.angles: dict[str, list[tuple[int, int, int]]] = {}
+        symbols = atoms.get_chemical_symbols()
+        pairs = list(zip(*neighbor_list("ij", atoms, 1.25 * np.array(natural_cutoffs(atoms)))))
         for i, vertex in pairs:
-            first, last = sorted((atoms.symbols[i], atoms.symbols[vertex]))
+            first, last = sorted((symbols[i], symbols[vertex]))
             if i < vertex:
                 self.bonds.setdefault(f"{first}-{last}", []).append((i, vertex))
             for j in (j for j, other in pairs if other == vertex and j > i):
-                first, last = sorted((atoms.symbols[i], atoms.symbols[j]))
-                self.angles.setdefault(f"{first}-{atoms.symbols[vertex]}-{last}", []).append((i, vertex, j))
+                first, last = sorted((symbols[i], symbols[j]))
+                self.angles.setdefault(f"{first}-{symbols[vertex]}-{last}", []).append((i, vertex, j))
 
     def __call__(self, atoms: Atoms) -> dict[str, float]:
         """The mean of each kind: Angstrom and degrees; the energy in kJ/mol."""
-        found = {kind: float(np.mean([atoms.get_distance(*bond) for bond in bonds]))
+        found = {kind: float(np.mean([atoms.get_distance(i, j) for i, j in bonds]))
                  for kind, bonds in self.bonds.items()}
         found.update({kind: float(np.mean(atoms.get_angles(angles))) for kind, angles in self.angles.items()})
         found["energy"] = atoms.get_potential_energy() / (units.kJ / units.mol)
