@@ -55,7 +55,7 @@ def impulse(kick: int) -> Callable[[float, float, float], mm.Integrator]:
 
 
 def mass_penalty(temperature: float, friction: float, step: float) -> mm.Integrator:
-    """Bonds and angles are slowed down to a period of 16 steps: nothing more to set."""
+    """Bonds, angles and the turning of hydrogens are slowed down as the step asks for: nothing more to set."""
     return MassPenaltyLangevinIntegrator(temperature, friction, step)
 
 
@@ -83,7 +83,7 @@ RUNS = {
     "middle-1fs": Run("LangevinMiddle, flexible", "flexible", 0.001, langevin_middle, "middle-1fs"),
     "middle-2fs": Run("LangevinMiddle, flexible", "flexible", 0.002, langevin_middle, "middle-1fs"),
     "zhangskeel-3fs": Run("Z&Ss-Langevin, flexible", "flexible", 0.003, zhang_skeel, "middle-1fs"),
-    "masspenalty-8fs": Run("Mass penalty, flexible", "flexible", 0.008, mass_penalty, "middle-1fs"),
+    "masspenalty-12fs": Run("Mass penalty, flexible", "flexible", 0.012, mass_penalty, "middle-1fs"),
     "penalty-2fs": Run("Z&Ss-Langevin, penalty springs", "penalty", 0.002, zhang_skeel_penalty, "settle-4fs"),
     "projected-4fs": Run("Projected impulse, flexible", "flexible", 0.004,
                          impulse(ImpulseIntegrator.Projected), "settle-4fs"),
@@ -198,7 +198,7 @@ def draw(results: dict[str, Samples], path: Path):
     styles = {"settle-4fs": ("#9ecae1", "-", 4), "penalty-2fs": ("#08519c", "--", 1.4),
               "projected-4fs": ("#3f007d", ":", 1.8), "spook-2fs": ("#41ab5d", "-.", 1.4),
               "middle-1fs": ("#fcbba1", "-", 4), "middle-2fs": ("#fb6a4a", ":", 1.8),
-              "zhangskeel-3fs": ("#99000d", "--", 1.4), "masspenalty-8fs": ("#e6550d", "-.", 1.8)}
+              "zhangskeel-3fs": ("#99000d", "--", 1.4), "masspenalty-12fs": ("#e6550d", "-.", 1.8)}
     figure, panels = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
     for i, (pair, panel) in enumerate(zip(RDF_PAIRS, panels)):
         for name in (name for name in styles if name in results):

@@ -1,4 +1,4 @@
-"""Flexible water at 8 fs: a script with LangevinMiddleIntegrator and SETTLE, in which two lines have changed."""
+"""Flexible water at 12 fs: a script with LangevinMiddleIntegrator and SETTLE, in which two lines have changed."""
 import sys
 
 from openmm import app, unit
@@ -6,7 +6,7 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 
 pdb = app.PDBFile(app.__path__[0] + "/data/tip3p.pdb")
 system = app.ForceField("tip3p.xml").createSystem(pdb.topology, nonbondedMethod=app.PME, rigidWater=False)  # was True
-integrator = MassPenaltyLangevinIntegrator(300*unit.kelvin, 1/unit.picosecond, 8*unit.femtoseconds)  # the other line
+integrator = MassPenaltyLangevinIntegrator(300*unit.kelvin, 1/unit.picosecond, 12*unit.femtoseconds)  # the other line
 simulation = app.Simulation(pdb.topology, system, integrator)
 simulation.context.setPositions(pdb.positions)
 simulation.context.setVelocitiesToTemperature(300*unit.kelvin)

@@ -23,7 +23,6 @@ BROKEN = 1.4            # of the length at the start
 IONS = "Li", "Na", "K", "Rb", "Cs", "Mg", "Ca", "Sr", "Ba"     # no bonds of these are perceived
 MOST_BONDS = 8          # of an atom: those of metals have more
 MARGIN = 1.0            # Angstrom; pairs within it are looked up again when an atom has moved by half of it
-HYDROGEN = 1.008        # dalton
 DISPLACEMENT = 0.01     # Angstrom, of what a calculator is asked in between
 SCOPE = ("Bonds must stay what they are: for reactions and extended solids there are the integrators of ASE, such as "
          "ase.md.langevin.Langevin")
@@ -70,23 +69,18 @@ class Molecules:
         return simulation
 
     def set_inertias(self, integrator: MassPenaltyLangevinIntegrator) -> None:
-        """Give bonds, 1-3 distances and the bonds of hydrogens the inertias for an integrator's step."""
+        """Give bonds and 1-3 distances the inertias for an integrator's step."""
         other = MassPenaltyLangevinIntegrator(0, 0, integrator.getStepSize())
         addPairsFromTopology(other, self.topology, self.system, self.start)
-        inertias = {(i, j): inertia for i, j, inertia in map(other.getPairParameters, range(other.getNumPairs()))}
-        for index in range(integrator.getNumPairs()):
-            i, j, _ = integrator.getPairParameters(index)
-            integrator.setPairParameters(index, i, j, inertias.pop((i, j), 0))
-        for (i, j), inertia in inertias.items():
-            integrator.addPair(i, j, inertia)
-        for index, hydrogen in enumerate(self._find_hydrogens()):
-            # As MassPenaltyIntegrator.setUseDefaultBondInertia() does it for forces that are recognized.
-            gain = max(0, self.masses[hydrogen] - HYDROGEN)
-            bond = hydrogen, self.neighbours[hydrogen][0], max(0, integrator.getBondInertia()._value - gain)
-            if index < integrator.getNumBondInertias():
-                integrator.setBondInertiaParameters(index, *bond)
-            else:
-                integrator.addBondInertia(*bond)
+        for number, parameters, add in (("getNumPairs", "PairParameters", "addPair"),
+                                        ("getNumBondInertias", "BondInertiaParameters", "addBondInertia")):
+            found = map(getattr(other, f"get{parameters}"), range(getattr(other, number)()))
+            inertias = {(i, j): inertia for i, j, inertia in found}
+            for index in range(getattr(integrator, number)()):
+                i, j, _ = getattr(integrator, f"get{parameters}")(index)
+                getattr(integrator, f"set{parameters}")(index, i, j, inertias.pop((i, j), 0))
+            for (i, j), inertia in inertias.items():
+                getattr(integrator, add)(i, j, inertia)
 
     def make_whole(self) -> None:
         """
@@ -131,12 +125,6 @@ class Molecules:
     def name(self, index: int) -> str:
         """'atom 3 (H)'."""
         return f"atom {index} ({self.atoms.symbols[index]})"
-
-    def _find_hydrogens(self):
-        """Those with one bond, to an atom at least twice as heavy."""
-        return [i for i, bound in enumerate(self.neighbours)
-                if self.numbers[i] == 1 and self.masses[i] > 0 and len(bound) == 1
-                and self.masses[bound[0]] >= 2*self.masses[i]]
 
     def _build_topology(self):
         topology = app.Topology()

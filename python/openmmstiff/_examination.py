@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # TIP3P and villin, with constraints or the mass penalty, what is sampled is right from about 4 on. See
 # docs/expensive-forces.md for what was run at the steps that follow.
 STEPS_PER_PERIOD = 4.15
+COLLISIONS = 1.1                # times as many with an inertia of bonds: what is left then are atoms that collide
 STEPS_PER_PERIOD_NVE = 8.3      # at constant energy, where nothing carries off the heat
 STEPS_PER_STIFF_PERIOD = 3.2    # of the Zhang-Skeel method, whose stiff terms are implicit
 STEPS_PER_STIFF_PERIOD_NVE = 8.4
@@ -244,7 +245,8 @@ class _Examiner:
             pairs, bonds = self.find_pairs(size, positions, coupled)
             every = self.constraints + pairs
             left = self.find_fastest(snapshots, every, bonds)
-            found, reason = self.limit(left, self.measure_rotation(snapshots, every, bonds), per_period, turn)
+            found, reason = self.limit(left, self.measure_rotation(snapshots, every, bonds),
+                                       per_period*(COLLISIONS if bonds else 1), turn)
             if bonds and found > LARGEST_STEP:
                 found, reason = LARGEST_STEP, "nothing, but larger steps have not been tried"
             if math.isnan(found) or found == size:

@@ -24,6 +24,7 @@ TRIPLE_BOND_STIFFNESS = 1.1e6   # of acetylene 1.0e6, of nitriles 1.1e6, of CO2 
 TRIPLE_BOND = 0.125     # nm: so short are triple and cumulated bonds, and carbonyl ones, which are in no straight angle
 LEAST = 0.5     # of the typical constants: a distance that is soft where it is measured may stiffen elsewhere
 MIN_SINE = 0.3  # flatter angles are not told by their 1-3 distance
+ORDINARY_MASS = 1.008       # dalton, of a hydrogen
 MOST_INERTIA = 3.0          # dalton, of bonds but those of water: more slows torsions down
 MAX_COUPLED = 100           # atoms of a molecule: with more, the matrix of their masses would be too large
 
@@ -131,8 +132,7 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
         if inertia > 0:
             added.append(integrator.addPair(i, j, inertia))
     bonds = [bond for bond in bonds if chosen.issuperset(bond) and not any(map(system.isVirtualSite, bond))]
-    default = integrator.getBondInertia().value_in_unit(MASS)
-    for (i, j), inertia in _choose_inertias(bonds, every, masses, bondInertia, default):
+    for (i, j), inertia in _choose_inertias(integrator, bonds, every, masses, bondInertia):
         integrator.addBondInertia(i, j, inertia)
     return added
 
@@ -205,16 +205,18 @@ def _movable(distances, system, masses):
     return movable
 
 
-def _choose_inertias(bonds, atoms, masses, given, default):
+def _choose_inertias(integrator, bonds, atoms, masses, given):
     """Bonds (i, j) that can move, each with the inertia that is given, or else that of the kind of bond [dalton]."""
-    sizes = _count_connected(bonds, len(masses))
+    sizes, default = _count_connected(bonds, len(masses)), integrator.getBondInertia().value_in_unit(MASS)
     for i, j in bonds:
         light, heavy = sorted((masses[i], masses[j]))
         inertia = given
         if given is None:
             inertia = default if _is_water(atoms[i]) else min(default, MOST_INERTIA)
-            has_hydrogen = 0 < light < 5 and 2*light <= heavy      # as in forces, see setBondInertia()
-            inertia *= has_hydrogen or sizes[i] <= MAX_COUPLED
+            if 0 < light < 5 and 2*light <= heavy:      # a hydrogen, as in forces: see setUseDefaultBondInertia()
+                inertia -= max(0, light - ORDINARY_MASS)*integrator.getUseDefaultBondInertia()
+            elif sizes[i] > MAX_COUPLED:
+                inertia = 0
         if heavy > 0 and inertia > 0:
             yield (i, j), inertia
 
