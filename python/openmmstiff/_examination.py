@@ -32,7 +32,8 @@ ROTATION = 0.17                 # rad, root mean square turn of a held or slowed
 CONSTRAINED_ROTATION = 0.13     # the same with OpenMM's constraints: SETTLE is 2.4 % hot at 0.16
 SPOOK_ROTATION = 0.025          # the same of SPOOK, whose violations are of second order in it
 FEW_STEPS = 6                   # in a period: what vibrates faster and is not slowed down is worth a note
-LARGEST_STEP = 0.012            # ps, with an inertia of bonds: furan is lost at 16 fs
+LARGEST_STEP = 0.012            # ps, with an inertia of the bonds of hydrogens: furan is lost at 16 fs
+HYDROGEN = 5                    # dalton, more than the mass of a hydrogen that is made heavy
 ROUNDS = 3                      # of a step and the inertias that follow it
 THERMALIZATION = 300            # steps
 THERMALIZATION_FRICTION = 20    # 1/ps
@@ -247,7 +248,8 @@ class _Examiner:
             left = self.find_fastest(snapshots, every, bonds)
             found, reason = self.limit(left, self.measure_rotation(snapshots, every, bonds),
                                        per_period*(COLLISIONS if bonds else 1), turn)
-            if bonds and found > LARGEST_STEP:
+            of_hydrogens = any(0 < self.forces.masses[list(bond)].min() < HYDROGEN for *bond, _ in bonds)
+            if of_hydrogens and found > LARGEST_STEP:
                 found, reason = LARGEST_STEP, "larger ones are not advised"
             if math.isnan(found) or found == size:
                 return Step(found, reason, pairs, bonds, left)
