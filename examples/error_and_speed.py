@@ -21,7 +21,8 @@ from openmm import app, unit
 from openmmstiff import ImpulseIntegrator, sampling
 from openmmstiff.sampling import blockedError
 
-from options import OptionParser, add_box_options, add_output_option, add_run_options, progress_bar, run_program
+from options import (OptionParser, add_box_options, add_output_option, add_run_options, choice, progress_bar,
+                     run_program)
 from sampling import steps_per_sample
 from tip3p_water import (TEMPERATURE, Run, equilibrate_both, impulse, langevin_middle, make_simulation, mass_penalty,
                          zhang_skeel)
@@ -55,8 +56,8 @@ SERIES = {
     "zhangskeel": Series("Zhang-Skeel", "#2e8b57", "flexible", zhang_skeel, (1, 2, 3, 4), ("middle", 0.5), 3),
     "projected": Series("projected impulse", "#c4631c", "flexible", impulse(ImpulseIntegrator.Projected),
                         (2, 4, 6, 8), ("settle", 2), 6),
-    "masspenalty": Series("mass penalty", "#1f5fa8", "flexible", mass_penalty, (2, 4, 6, 8, 9, 10, 11),
-                          ("middle", 0.5), 8),
+    "masspenalty": Series("mass penalty", "#1f5fa8", "flexible", mass_penalty, (2, 4, 6, 8, 10, 12, 14, 16),
+                          ("middle", 0.5), 12),
 }
 UNIT_OF_SPEED = ("middle", 2)
 Key = tuple[str, float]  # the name of a series, and the step in fs
@@ -75,6 +76,9 @@ def main():
     parser = OptionParser(__doc__)
     add_box_options(parser, waters=216)
     add_run_options(parser, time=60.0)
+    parser.add_argument("--series", type=choice(SERIES), nargs="+", default=list(SERIES), metavar="NAME",
+                        help=f"what to measure, of {', '.join(SERIES)}; others stay as they are in {NAME}.json "
+                             "(default: all)")
     parser.add_argument("--draw", action="store_true", help=f"draw {NAME}.json in the folder anew, measure nothing")
     add_output_option(parser, f"{NAME}.svg")
     options = parser.parse_args()
@@ -97,6 +101,8 @@ def measure(options, data: Path):
     simulations = {}
     for name, series in SERIES.items():
         for fs in series.steps:
+            if name not in options.series and (name, fs) != UNIT_OF_SPEED:
+                continue
             run = Run(series.label, series.geometry, fs / 1000, series.make)
             simulations[name, fs] = make_simulation(box, run, options.friction, options.seed, options.platform)
             simulations[name, fs].context.setPositions(states[series.geometry].getPositions())
@@ -151,7 +157,10 @@ def write(results: dict[Key, Found], ps: float, options, path: Path):
         return one | averages | {"speed": np.percentile(speeds, (50, 25, 75)).round(3).tolist()}
 
     settings = {"waters": options.waters, "friction": options.friction, "time": ps, "platform": options.platform}
-    rows = ",\n".join("  " + json.dumps(described(key, found)) for key, found in results.items())
+    runs = {(run["integrator"], run["step"]): run for run in json.loads(path.read_text())["runs"]
+            if run["integrator"] not in options.series} if path.exists() else {}
+    runs = {key: described(key, found) for key, found in results.items()} | runs
+    rows = ",\n".join("  " + json.dumps(run) for run in runs.values())
     part = path.with_suffix(".part")
     part.write_text(json.dumps(settings)[:-1] + ', "runs": [\n' + rows + "\n]}\n")
     part.replace(path)
@@ -218,9 +227,9 @@ def draw(results: dict, path: Path):
     for run in runs_by_series(results)["middle"]:
         if run["step"] == SERIES["middle"].reference[1]:  # what all errors have in common
             errors.axhspan(-run["noise"], run["noise"], color="0.93", zorder=-1)
-    errors.set(xlim=(0, 12), ylim=(low, lane), xlabel="step (fs)")
+    errors.set(xlim=(0, 17), ylim=(low, lane), xlabel="step (fs)")
     errors.set_title("Error of the nonbonded energy (%)", pad=22)
-    speeds.set(xlim=(0, 12), ylim=(0, None), xlabel="step (fs)")
+    speeds.set(xlim=(0, 17), ylim=(0, None), xlabel="step (fs)")
     speeds.set_title("Speed (LangevinMiddle, flexible, at 2 fs: 1)", pad=22)
     figure.text(0.05, 0.02, f"Liquid TIP3P water, {results['waters']} molecules, friction {results['friction']:g}/ps, "
                 f"{results['time']:g} ps each, {results['platform']} platform. Bars: one standard error; quartiles. "
