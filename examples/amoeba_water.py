@@ -108,8 +108,8 @@ def main():
                         help=f"default: Reference for 27 waters, {find_platforms()[-1]} for 216")
     parser.add_argument("--polarization", type=choice(("mutual", "extrapolated", "direct")), default="mutual",
                         metavar="KIND", help="mutual, extrapolated or direct (default: %(default)s)")
-    parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[4.0, 6.0, 8.0], metavar="FS",
-                        help="step sizes of MassPenaltyLangevin, fs (default: 4 6 8)")
+    parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[4.0, 8.0, 12.0], metavar="FS",
+                        help="step sizes of MassPenaltyLangevin, fs (default: 4 8 12)")
     parser.add_argument("--mts-steps", type=number(float, 2 * INNER_STEP, "fs"), nargs="*", default=[2.0],
                         metavar="FS", help="step sizes of MTSLangevin, fs; none: leave these runs out (default: 2)")
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",

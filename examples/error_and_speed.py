@@ -52,7 +52,7 @@ class Series:
 SERIES = {
     "middle": Series("LangevinMiddle, flexible", "#525252", "flexible", langevin_middle, (0.5, 1, 2, 3),
                      ("middle", 0.5), 2),
-    "settle": Series("LangevinMiddle + SETTLE", "#9a8c7c", "rigid", langevin_middle, (2, 4, 6, 8), ("settle", 2), 4),
+    "settle": Series("LangevinMiddle + SETTLE", "#9a8c7c", "rigid", langevin_middle, (2, 4, 6, 8), ("settle", 2), 8),
     "zhangskeel": Series("Zhang-Skeel", "#2e8b57", "flexible", zhang_skeel, (1, 2, 3, 4), ("middle", 0.5), 3),
     "projected": Series("projected impulse", "#c4631c", "flexible", impulse(ImpulseIntegrator.Projected),
                         (2, 4, 6, 8), ("settle", 2), 6),
@@ -216,12 +216,12 @@ def draw(results: dict, path: Path):
             mark, text = ("x", "fails") if "failed" in run else ("^", f"+{run['error']:.0f}")
             errors.plot(run["step"], lane, mark, color=series.colour, markersize=6, clip_on=False,
                         markerfacecolor="white")
-            errors.annotate(text, (run["step"], lane), (0, 6), textcoords="offset points", ha="center",
-                            color=series.colour, fontsize=8, annotation_clip=False)
+            errors.annotate(text, (run["step"], lane), (0, 6), textcoords="offset points", ha="left",
+                            rotation=45, color=series.colour, fontsize=8, annotation_clip=False)
         # All lines rise to the upper right, the mass penalty's on top.
         at = next((run for run in held if run["step"] == series.label_at), held[-1])
         above = name == "masspenalty"
-        speeds.annotate(series.label, (at["step"], at["speed"][0]), (-8, 3) if above else (9, -17),
+        speeds.annotate(series.label, (at["step"], at["speed"][0]), (-8, 3) if above else (9, -12),
                         textcoords="offset points", ha="right" if above else "left", color=series.colour)
     errors.axhline(0, color="0.8", linewidth=0.8, zorder=0)
     for run in runs_by_series(results)["middle"]:
