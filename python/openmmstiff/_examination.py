@@ -254,7 +254,8 @@ class _Examiner:
             if math.isnan(found) or found == size:
                 return Step(found, reason, pairs, bonds, left)
             size = found
-        return Step(found, reason, *self.find_pairs(found, positions, coupled), left)
+        pairs, bonds = self.find_pairs(size, positions, coupled)
+        return Step(found, reason, pairs, bonds, left)
 
     def find_fastest(self, snapshots, pairs, bonds=()):
         """The fastest motion at any of the positions."""

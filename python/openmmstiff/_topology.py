@@ -210,8 +210,9 @@ def _choose_inertias(integrator, bonds, atoms, masses, given):
     sizes, default = _count_connected(bonds, len(masses)), integrator.getBondInertia().value_in_unit(MASS)
     for i, j in bonds:
         light, heavy = sorted((masses[i], masses[j]))
-        inertia = given
-        if given is None:
+        if given is not None:
+            inertia = given
+        else:
             inertia = default if _is_water(atoms[i]) else min(default, MOST_INERTIA)
             if 0 < light < 5 and 2*light <= heavy:      # a hydrogen, as in forces: see setUseDefaultBondInertia()
                 inertia -= max(0, light - ORDINARY_MASS)*integrator.getUseDefaultBondInertia()

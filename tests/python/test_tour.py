@@ -79,18 +79,18 @@ def test_it_finds_what_it_says(which, scale, request):
         return float(found[row][column].partition("+-")[0])
 
     water = {"SETTLE, 4 fs": -40.1, "projected impulse, 4 fs": -40.2, "flexible, 2 fs": -44.7,
-             "mass penalty, 8 fs": -44.7}
+             "mass penalty, 12 fs": -44.7}
     for name, nonbonded in water.items():
         assert number(name, 0) == pytest.approx(300, abs=8*scale)
         assert number(name, 1) == pytest.approx(nonbonded, abs=0.5*scale)
     for name, bonds, angles, length in (("flexible, 2 fs", 3.87, 1.84, 0.09733),
-                                        ("mass penalty, 8 fs", 3.85, 1.83, 0.09733),
+                                        ("mass penalty, 12 fs", 3.85, 1.83, 0.09733),
                                         ("projected impulse, 4 fs", 2.494, 1.247, 0.09583)):
         assert number(name, 2) == pytest.approx(bonds, abs=0.12*scale)
         assert number(name, 3) == pytest.approx(angles, abs=0.08*scale)
         assert number(name, 4) == pytest.approx(length, abs=1e-4*scale)
     steps = {name: number(name, 0) for name in ("LangevinMiddleIntegrator", "MassPenaltyLangevinIntegrator")}
-    assert steps["LangevinMiddleIntegrator"] == 2 and steps["MassPenaltyLangevinIntegrator"] == pytest.approx(8, abs=1)
+    assert steps["LangevinMiddleIntegrator"] == 2 and steps["MassPenaltyLangevinIntegrator"] == pytest.approx(12, abs=1)
 
     text = printed(request.getfixturevalue(which))
     assert "LangevinMiddleIntegrator, 3 fs" in text and "Particle coordinate is NaN" in text
