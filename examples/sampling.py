@@ -20,7 +20,6 @@ ANGLE = 1.82421813418    # rad, H-O-H at rest
 BOND_BINS = np.linspace(0.085, 0.110, 101)  # nm, edges of the bins for O-H lengths
 SHAPE = BOND_LENGTH * np.array([[0, 0, 0], [1, 0, 0], [np.cos(ANGLE), np.sin(ANGLE), 0]])
 SAMPLE_INTERVAL = 0.048  # ps, a whole number of steps of 0.5, 1, 2, 3, 4, 6, 8 or 12 fs
-HYDROGEN_MASS = 1.008    # dalton
 SAMPLES_PER_FRAME = 4    # positions for the radial distributions are kept every 0.192 ps
 
 
@@ -144,16 +143,17 @@ def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses
 
 
 def coupled_masses(masses: np.ndarray, integrator: mm.Integrator) -> np.ndarray:
-    """The matrix of the masses (dalton) of a water, O, H, H, as the mass penalty couples them."""
+    """The matrix of the masses (dalton) of the first molecule's atoms, as the mass penalty couples them."""
     matrix = np.diag(masses)
     if not MassPenaltyIntegrator.isinstance(integrator):
         return matrix
     integrator = MassPenaltyIntegrator.cast(integrator)
-    inertia = integrator.getBondInertia().value_in_unit(unit.dalton)
-    if integrator.getUseDefaultBondInertia():
-        inertia = max(0.0, inertia - max(0.0, masses[1] - HYDROGEN_MASS))
-    for bond in ([-1, 1, 0], [-1, 0, 1]):
-        matrix += inertia * np.outer(bond, bond)
+    for index in range(integrator.computeNumInertialBonds()):
+        *atoms, inertia = integrator.getInertialBondParameters(index)
+        if max(atoms) < len(masses):
+            bond = np.zeros(len(masses))
+            bond[atoms] = -1, 1
+            matrix += inertia.value_in_unit(unit.dalton) * np.outer(bond, bond)
     return matrix
 
 

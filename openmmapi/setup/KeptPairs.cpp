@@ -8,7 +8,7 @@ using std::vector;
 
 namespace {
 
-/** What a getter gives for each index. */
+/** What a getter gives for each index; and whether that is what it gave before, without taking memory. */
 template <class Getter>
 vector<ExplicitPair> getAll(const MassPenaltyIntegrator& integrator, int number, Getter getter) {
     vector<ExplicitPair> pairs(number);
@@ -31,12 +31,19 @@ bool areThese(const vector<ExplicitPair>& pairs, const MassPenaltyIntegrator& in
 
 } // namespace
 
+vector<ExplicitPair> OpenMMStiff::getExplicitPairs(const MassPenaltyIntegrator& integrator) {
+    return getAll(integrator, integrator.getNumPairs(), &MassPenaltyIntegrator::getPairParameters);
+}
+
+vector<ExplicitPair> OpenMMStiff::getExplicitBonds(const MassPenaltyIntegrator& integrator) {
+    return getAll(integrator, integrator.getNumBondInertias(), &MassPenaltyIntegrator::getBondInertiaParameters);
+}
+
 KeptPairs::Settings::Settings(const MassPenaltyIntegrator& integrator)
         : integrationGroups(integrator.getIntegrationForceGroups()), period(integrator.computePenalizedPeriod()),
           bondInertia(integrator.getBondInertia()), useBondedForces(integrator.getUseBondedForces()),
-          useDefaultBondInertia(integrator.getUseDefaultBondInertia()),
-          pairs(getAll(integrator, integrator.getNumPairs(), &MassPenaltyIntegrator::getPairParameters)),
-          bonds(getAll(integrator, integrator.getNumBondInertias(), &MassPenaltyIntegrator::getBondInertiaParameters)) {
+          useDefaultBondInertia(integrator.getUseDefaultBondInertia()), pairs(getExplicitPairs(integrator)),
+          bonds(getExplicitBonds(integrator)) {
 }
 
 bool KeptPairs::Settings::operator==(const MassPenaltyIntegrator& integrator) const {

@@ -14,6 +14,10 @@ namespace OpenMMStiff {
 
 class MassPenaltyIntegrator;
 
+/** What a user has added with addPair(), and with addBondInertia(). */
+OPENMM_EXPORT_STIFF std::vector<ExplicitPair> getExplicitPairs(const MassPenaltyIntegrator& integrator);
+OPENMM_EXPORT_STIFF std::vector<ExplicitPair> getExplicitBonds(const MassPenaltyIntegrator& integrator);
+
 /**
  * The penalized and constrained pairs of a Context, the bonds with an inertia, and their blocks, kept up to date with it.
  * Those of the integrator may be others than those that are settled, to which velocities are tied: settle() makes them

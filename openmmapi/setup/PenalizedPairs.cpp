@@ -81,6 +81,36 @@ double requireMovable(const System& system, const ExplicitPair& pair, const stri
     return inverseMass;
 }
 
+/** Find the hydrogens, and what each is bound to: by a bonded force or else by its shortest constraint. */
+std::map<int, int> findPartners(const System& system, const BondedStiffness* bonded) {
+    const double largestMass = 5, largestRatio = 0.5;
+    std::map<int, int> partners;
+    std::map<int, double> lengths;
+    auto add = [&](int i, int j, double length) {
+        if (system.getParticleMass(i) > system.getParticleMass(j))
+            std::swap(i, j);
+        const double mass = system.getParticleMass(i);
+        if (mass <= 0 || mass > largestMass || mass > largestRatio * system.getParticleMass(j))
+            return;
+        const auto [known, isNew] = lengths.try_emplace(i, length);
+        if (isNew || length < known->second) {
+            known->second = length;
+            partners[i] = j;
+        }
+    };
+    if (bonded != nullptr)
+        for (const BondedStiffness::Pair& pair : bonded->pairs)
+            if (pair.isBond)
+                add(pair.particle1, pair.particle2, 0);
+    for (int c = 0; c < system.getNumConstraints(); c++) {
+        int i, j;
+        double distance;
+        system.getConstraintParameters(c, i, j, distance);
+        add(i, j, distance);
+    }
+    return partners;
+}
+
 } // namespace
 
 Vector3<double> PresentGeometry::displacement(int from, int to, bool periodic) const {
@@ -258,32 +288,8 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
 vector<BondInertia> OpenMMStiff::chooseBonds(const System& system, const BondedStiffness* bonded, double inertia,
                                              bool lessGain, const vector<ExplicitPair>& explicitBonds,
                                              const string& className) {
-    const double largestMass = 5, largestRatio = 0.5, ordinaryMass = 1.008;
-    struct Bond {
-        double length;
-        int partner;
-    };
-    std::map<int, Bond> bondOf; // by the hydrogen
-    auto add = [&](int i, int j, double length) {
-        if (system.getParticleMass(i) > system.getParticleMass(j))
-            std::swap(i, j);
-        const double mass = system.getParticleMass(i);
-        if (mass <= 0 || mass > largestMass || mass > largestRatio * system.getParticleMass(j))
-            return;
-        const auto [place, isNew] = bondOf.try_emplace(i, Bond{length, j});
-        if (!isNew && length < place->second.length)
-            place->second = {length, j};
-    };
-    if (bonded != nullptr && inertia > 0)
-        for (const BondedStiffness::Pair& pair : bonded->pairs)
-            if (pair.isBond)
-                add(pair.particle1, pair.particle2, 0);
-    for (int c = 0; c < system.getNumConstraints() && inertia > 0; c++) {
-        int i, j;
-        double distance;
-        system.getConstraintParameters(c, i, j, distance);
-        add(i, j, distance);
-    }
+    const double ordinaryMass = 1.008;
+    const std::map<int, int> partners = inertia > 0 ? findPartners(system, bonded) : std::map<int, int>();
     std::map<std::pair<int, int>, BondInertia> chosen;
     auto choose = [&](int i, int j, double own, double inverseMass) {
         if (own * inverseMass > minInertia)
@@ -291,10 +297,9 @@ vector<BondInertia> OpenMMStiff::chooseBonds(const System& system, const BondedS
         else
             chosen.erase(ordered(i, j));
     };
-    for (const auto& [hydrogen, bond] : bondOf) {
+    for (const auto& [hydrogen, partner] : partners) {
         const double gain = std::max(0.0, system.getParticleMass(hydrogen) - ordinaryMass);
-        choose(bond.partner, hydrogen, lessGain ? inertia - gain : inertia,
-               inverseReducedMass(system, hydrogen, bond.partner));
+        choose(partner, hydrogen, lessGain ? inertia - gain : inertia, inverseReducedMass(system, hydrogen, partner));
     }
     for (size_t b = 0; b < explicitBonds.size(); b++) {
         const ExplicitPair& bond = explicitBonds[b];

@@ -12,22 +12,6 @@ using namespace OpenMM;
 using namespace OpenMMStiff;
 using std::vector;
 
-namespace {
-
-template <class Pairs, class Set> int addTo(Pairs& pairs, Set&& set) {
-    pairs.emplace_back();
-    try {
-        set(pairs.size() - 1);
-    }
-    catch (...) {
-        pairs.pop_back();
-        throw;
-    }
-    return pairs.size() - 1;
-}
-
-} // namespace
-
 MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
         : StiffIntegrator(stepSize), penalizedPeriod(0), bondInertia(0), useBondedForces(true),
           useDefaultBondInertia(true) {
@@ -67,14 +51,12 @@ void MassPenaltyIntegrator::setUseDefaultBondInertia(bool use) {
 }
 
 int MassPenaltyIntegrator::addPair(int particle1, int particle2, double inertia) {
-    return addTo(pairs, [&](int index) { setPairParameters(index, particle1, particle2, inertia); });
+    return append(pairs, [&](int index) { setPairParameters(index, particle1, particle2, inertia); });
 }
 
 void MassPenaltyIntegrator::getPairParameters(int index, int& particle1, int& particle2, double& inertia) const {
     requireIndex(getClassName(), "pair", "addPair()", index, pairs.size());
-    particle1 = pairs[index].particle1;
-    particle2 = pairs[index].particle2;
-    inertia = pairs[index].inertia;
+    pairs[index].get(particle1, particle2, inertia);
 }
 
 void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int particle2, double inertia) {
@@ -83,14 +65,12 @@ void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int part
 }
 
 int MassPenaltyIntegrator::addBondInertia(int particle1, int particle2, double inertia) {
-    return addTo(bonds, [&](int index) { setBondInertiaParameters(index, particle1, particle2, inertia); });
+    return append(bonds, [&](int index) { setBondInertiaParameters(index, particle1, particle2, inertia); });
 }
 
 void MassPenaltyIntegrator::getBondInertiaParameters(int index, int& particle1, int& particle2, double& inertia) const {
     requireIndex(getClassName(), "bond", "addBondInertia()", index, bonds.size());
-    particle1 = bonds[index].particle1;
-    particle2 = bonds[index].particle2;
-    inertia = bonds[index].inertia;
+    bonds[index].get(particle1, particle2, inertia);
 }
 
 void MassPenaltyIntegrator::setBondInertiaParameters(int index, int particle1, int particle2, double inertia) {
@@ -143,9 +123,7 @@ void MassPenaltyIntegrator::getCounted(const vector<Pair>& counted, const char* 
     if (index < 0 || index >= (int) counted.size())
         throw OpenMMException(message(getClassName(), ": there is no ", kind, " ", index, ". ", counter,
                                       ", which is to be called first, has counted ", counted.size()));
-    particle1 = counted[index].particle1;
-    particle2 = counted[index].particle2;
-    inertia = counted[index].inertia;
+    counted[index].get(particle1, particle2, inertia);
 }
 
 std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {

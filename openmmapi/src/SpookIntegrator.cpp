@@ -52,19 +52,6 @@ void requireSystemConstraint(int constraint) {
             message("SpookIntegrator: the System has no constraint ", constraint, ". Indices begin with 0"));
 }
 
-/** Append an element and set its parameters; it is not there if they are refused. */
-template <class Element, class Set> int append(vector<Element>& elements, Set&& set) {
-    elements.emplace_back();
-    try {
-        set(elements.size() - 1);
-    }
-    catch (...) {
-        elements.pop_back();
-        throw;
-    }
-    return elements.size() - 1;
-}
-
 } // namespace
 
 SpookIntegrator::SpookIntegrator(double stepSize)

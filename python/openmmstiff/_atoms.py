@@ -12,7 +12,7 @@ from ase.neighborlist import natural_cutoffs, neighbor_list
 from openmm import app
 
 from ._conversions import integer
-from ._topology import addPairsFromTopology, find_neighbours
+from ._topology import addPairsFromTopology, copy_pairs, find_neighbours
 from .openmmstiff import MassPenaltyLangevinIntegrator
 
 # What is 1 in OpenMM, in ASE's units.
@@ -72,15 +72,7 @@ class Molecules:
         """Give bonds and 1-3 distances the inertias for an integrator's step."""
         other = MassPenaltyLangevinIntegrator(0, 0, integrator.getStepSize())
         addPairsFromTopology(other, self.topology, self.system, self.start)
-        for number, parameters, add in (("getNumPairs", "PairParameters", "addPair"),
-                                        ("getNumBondInertias", "BondInertiaParameters", "addBondInertia")):
-            found = map(getattr(other, f"get{parameters}"), range(getattr(other, number)()))
-            inertias = {(i, j): inertia for i, j, inertia in found}
-            for index in range(getattr(integrator, number)()):
-                i, j, _ = getattr(integrator, f"get{parameters}")(index)
-                getattr(integrator, f"set{parameters}")(index, i, j, inertias.pop((i, j), 0))
-            for (i, j), inertia in inertias.items():
-                getattr(integrator, add)(i, j, inertia)
+        copy_pairs(other, integrator)
 
     def make_whole(self) -> None:
         """

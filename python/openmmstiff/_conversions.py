@@ -50,6 +50,15 @@ def number(argument, value, symbol) -> float:
     raise TypeError(f"{argument} must be a number{f' [{symbol}] or a Quantity' if symbol else ''}, not {value!r}")
 
 
+def finite(argument, value, symbol, positive=False) -> float:
+    """A finite number that is not negative, or is positive."""
+    value = number(argument, value, symbol)
+    if not (0 < value < math.inf or value == 0 and not positive):
+        raise ValueError(f"{argument} must be a finite number that is {'positive' if positive else 'not negative'}, "
+                         f"but is {value}{f' {symbol}' if symbol else ''}")
+    return value
+
+
 def integer(argument, value) -> int:
     """The int that C++ takes for a whole number, NumPy's included."""
     try:

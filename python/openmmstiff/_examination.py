@@ -12,7 +12,8 @@ from ._conversions import Quantity, instance, is_atoms, number
 from ._curvature import choose_displacement, measure_stiffness
 from ._forces import Forces
 from ._modes import Inertia, find_fastest
-from ._topology import addPairsFromTopology, find_angles, find_bonded, find_neighbours, find_unrecognized
+from ._topology import (HYDROGEN, addPairsFromTopology, copy_pairs, find_angles, find_bonded, find_neighbours,
+                        find_unrecognized)
 from .openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
 from .sampling import GAS_CONSTANT
 
@@ -33,7 +34,6 @@ CONSTRAINED_ROTATION = 0.13     # the same with OpenMM's constraints: SETTLE is 
 SPOOK_ROTATION = 0.025          # the same of SPOOK, whose violations are of second order in it
 FEW_STEPS = 6                   # in a period: what vibrates faster and is not slowed down is worth a note
 LARGEST_STEP = 0.012            # ps, with an inertia of the bonds of hydrogens: furan is lost at 16 fs
-HYDROGEN = 5                    # dalton, more than the mass of a hydrogen that is made heavy
 ROUNDS = 3                      # of a step and the inertias that follow it
 THERMALIZATION = 300            # steps
 THERMALIZATION_FRICTION = 20    # 1/ps
@@ -214,6 +214,12 @@ class _Examiner:
         self.forces = Forces(self.system, simulation.integrator.getIntegrationForceGroups(), context=simulation.context)
         # An integrator of the user's, whose pairs and settings are to be examined.
         self.given = simulation.integrator if MassPenaltyIntegrator.isinstance(simulation.integrator) else None
+        # What is asked for pairs and bonds, at one step size after the other.
+        if self.given is None:
+            self.asked = MassPenaltyLangevinIntegrator(kT/GAS_CONSTANT, 1, 0.001)
+            self.asked.setIntegrationForceGroups(self.forces.groups)
+        else:
+            self.asked = openmm.XmlSerializer.clone(self.given)
         self.atoms = list(self.topology.atoms())
         self.constraints = [(*self.system.getConstraintParameters(i)[:2], math.inf)
                             for i in range(self.system.getNumConstraints())]
@@ -230,9 +236,13 @@ class _Examiner:
         plain = self.limit(free, turning, turn=CONSTRAINED_ROTATION)
         if math.isnan(plain[0]):
             raise ValueError("examine: nothing pulls the particles back at these positions: no motion limits the step")
-        slowed = self.find_step(snapshots, minimum, 3.5*plain[0])
-        without = self.find_step(snapshots, minimum, min(slowed.size, 3.5*plain[0]), coupled=False)
+        self.context = openmm.Context(self.system, self.asked, openmm.Platform.getPlatform("Reference"))
+        self.context.setPositions(minimum)
+        slowed = without = self.find_step(snapshots, minimum, 3.5*plain[0])
+        if slowed.bonds:
+            without = self.find_step(snapshots, minimum, min(slowed.size, 3.5*plain[0]), coupled=False)
         conserving = self.find_step(snapshots, minimum, slowed.size/2, STEPS_PER_PERIOD_NVE, ROTATION/2)
+        self.name_what_is_bare(slowed.size)
         steps = self.recommend(free, plain, slowed, without, conserving, turning[0])
         self.name_what_is_left_fast(slowed.pairs, slowed.size)
         return Examination(self.list_motions(slowed.pairs), steps, self.notes, self.forces.evaluations + THERMALIZATION)
@@ -283,37 +293,41 @@ class _Examiner:
         return snapshots
 
     def find_pairs(self, step, positions, coupled):
-        """The pairs and the bonds of the mass penalty at a step size, and what has to be done for them."""
+        """The pairs and the bonds of the mass penalty at a step size."""
+        self.asked.setStepSize(step)
+        if self.given is None:
+            added, bare = MassPenaltyLangevinIntegrator(0, 0, step), self.find_bare_atoms(step)
+            if bare:
+                addPairsFromTopology(added, self.topology, self.system, positions, atoms=bare)
+            copy_pairs(added, self.asked)
+        pairs = [self.asked.getPenalizedPairParameters(i) for i in range(self.asked.computeNumPenalizedPairs())]
+        bonds = [self.asked.getInertialBondParameters(i) for i in range(self.asked.computeNumInertialBonds())]
+        return tuple([(i, j, inertia.value_in_unit(unit.dalton)) for i, j, inertia in found]
+                     for found in (pairs, bonds if coupled else []))
+
+    def find_bare_atoms(self, step):
+        """
+        The atoms of bonds of the Topology that are in no bonded force; none if their bonds are slow anyway at a step
+        size, or the integrator is the user's.
+        """
         if self.given is not None:
-            integrator = openmm.XmlSerializer.clone(self.given)
-            integrator.setStepSize(step)
-        else:
-            integrator = MassPenaltyLangevinIntegrator(self.kT/GAS_CONSTANT, 1, step)
-            integrator.setIntegrationForceGroups(self.forces.groups)
-        context = openmm.Context(self.system, integrator, openmm.Platform.getPlatform("Reference"))
-        context.setPositions(positions)
-        self.notes = []
-        period = integrator.computePenalizedPeriod().value_in_unit(unit.picosecond)
-        bare = self.find_bare_atoms(period) if self.given is None else []
+            return []
+        period = MassPenaltyLangevinIntegrator(0, 0, step).computePenalizedPeriod().value_in_unit(unit.picosecond)
+        period_of = dict(zip(self.coordinates, self.periods))
+        bonds = find_unrecognized(self.topology, self.system)
+        return sorted(set().union(*bonds)) if any(period_of[bond] < period for bond in bonds) else []
+
+    def name_what_is_bare(self, step):
+        """Note what has to be done for such atoms."""
+        bare = self.find_bare_atoms(step)
         if bare:
             names = ", ".join(f"{self.atoms[i].name} of {self.atoms[i].residue.name} {self.atoms[i].residue.id}"
                               for i in bare[:3])
             some = ", atoms=..." if len(bare) < len(self.atoms) else ""
-            self.notes = [f"The bonds of {len(bare)} atoms ({names}{', ...' if len(bare) > 3 else ''}) are in no force "
-                          "that is recognized. The step of the mass penalty is that after\n    addPairsFromTopology("
-                          f"integrator, topology, system, positions{some})"]
-            addPairsFromTopology(integrator, self.topology, self.system, positions, atoms=bare)
-            context.reinitialize(True)
-        pairs = [integrator.getPenalizedPairParameters(i) for i in range(integrator.computeNumPenalizedPairs())]
-        bonds = [integrator.getInertialBondParameters(i) for i in range(integrator.computeNumInertialBonds())]
-        return tuple([(i, j, inertia.value_in_unit(unit.dalton)) for i, j, inertia in found]
-                     for found in (pairs, bonds if coupled else []))
-
-    def find_bare_atoms(self, period):
-        """The atoms of bonds of the Topology that are in no bonded force; none if their bonds are slow anyway."""
-        period_of = dict(zip(self.coordinates, self.periods))
-        bonds = find_unrecognized(self.topology, self.system)
-        return sorted(set().union(*bonds)) if any(period_of[bond] < period for bond in bonds) else []
+            self.notes.append(
+                f"The bonds of {len(bare)} atoms ({names}{', ...' if len(bare) > 3 else ''}) are in no force "
+                "that is recognized. The step of the mass penalty is that after\n    addPairsFromTopology("
+                f"integrator, topology, system, positions{some})")
 
     def name_what_is_left_fast(self, pairs, step):
         """Note the angles of forces that are not recognized, if they vibrate in a few steps."""

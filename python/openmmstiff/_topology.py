@@ -11,7 +11,7 @@ import openmm
 from numpy.typing import ArrayLike
 from openmm import app, unit
 
-from ._conversions import Quantity, instance, integer, number
+from ._conversions import Quantity, finite, instance, integer
 from ._curvature import measure_stiffness
 from ._forces import Forces
 from .openmmstiff import MassPenaltyIntegrator
@@ -25,6 +25,7 @@ TRIPLE_BOND = 0.125     # nm: so short are triple and cumulated bonds, and carbo
 LEAST = 0.5     # of the typical constants: a distance that is soft where it is measured may stiffen elsewhere
 MIN_SINE = 0.3  # flatter angles are not told by their 1-3 distance
 ORDINARY_MASS = 1.008       # dalton, of a hydrogen
+HYDROGEN = 5                # dalton, more than the mass of one that is made heavy
 MOST_INERTIA = 3.0          # dalton, of bonds but those of water: more slows torsions down
 MAX_COUPLED = 100           # atoms of a molecule: with more, the matrix of their masses would be too large
 
@@ -93,9 +94,9 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
     if topology.getNumAtoms() > system.getNumParticles():
         raise ValueError(f"addPairsFromTopology: the Topology has {topology.getNumAtoms()} atoms, but the System only "
                          f"{system.getNumParticles()} particles. Pass the Topology that the System was made from")
-    bondStiffness = _not_negative("bondStiffness", bondStiffness, "kJ/mol/nm^2")
-    angleStiffness = _not_negative("angleStiffness", angleStiffness, "kJ/mol/nm^2")
-    bondInertia = _not_negative("bondInertia", bondInertia, "dalton")
+    bondStiffness = None if bondStiffness is None else finite("bondStiffness", bondStiffness, "kJ/mol/nm^2")
+    angleStiffness = None if angleStiffness is None else finite("angleStiffness", angleStiffness, "kJ/mol/nm^2")
+    bondInertia = None if bondInertia is None else finite("bondInertia", bondInertia, "dalton")
     if not isinstance(stiffness, str) or stiffness not in ("typical", "measured"):
         raise ValueError(f"stiffness must be 'typical' or 'measured', not {stiffness!r}")
     if platform is not None:
@@ -135,6 +136,19 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
     for (i, j), inertia in _choose_inertias(integrator, bonds, every, masses, bondInertia):
         integrator.addBondInertia(i, j, inertia)
     return added
+
+
+def copy_pairs(source, target):
+    """Give an integrator the added pairs and bonds of another one; what else it has been given gets no inertia."""
+    for number, parameters, add in (("getNumPairs", "PairParameters", "addPair"),
+                                    ("getNumBondInertias", "BondInertiaParameters", "addBondInertia")):
+        found = map(getattr(source, f"get{parameters}"), range(getattr(source, number)()))
+        inertias = {(i, j): inertia for i, j, inertia in found}
+        for index in range(getattr(target, number)()):
+            i, j, _ = getattr(target, f"get{parameters}")(index)
+            getattr(target, f"set{parameters}")(index, i, j, inertias.pop((i, j), 0))
+        for (i, j), inertia in inertias.items():
+            getattr(target, add)(i, j, inertia)
 
 
 def find_neighbours(bonds, count):
@@ -214,7 +228,7 @@ def _choose_inertias(integrator, bonds, atoms, masses, given):
             inertia = given
         else:
             inertia = default if _is_water(atoms[i]) else min(default, MOST_INERTIA)
-            if 0 < light < 5 and 2*light <= heavy:      # a hydrogen, as in forces: see setUseDefaultBondInertia()
+            if 0 < light < HYDROGEN and 2*light <= heavy:   # a hydrogen, as in forces: see setUseDefaultBondInertia()
                 inertia -= max(0, light - ORDINARY_MASS)*integrator.getUseDefaultBondInertia()
             elif sizes[i] > MAX_COUPLED:
                 inertia = 0
@@ -231,7 +245,8 @@ def _count_connected(bonds, count):
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
     first, second = np.array(bonds, dtype=int).reshape(-1, 2).T
-    _, molecule = connected_components(coo_matrix((np.ones(len(bonds)), (first, second)), (count, count)), directed=False)
+    graph = coo_matrix((np.ones(len(bonds)), (first, second)), (count, count))
+    _, molecule = connected_components(graph, directed=False)
     return np.bincount(molecule)[molecule]
 
 
@@ -252,16 +267,6 @@ def _is_triple(bond, atoms, neighbours, positions):
         return False
     others = [(far, near, end) for near, far in ((i, j), (j, i)) for end in neighbours[near] if end != far]
     return not others or any(_sine(positions, *angle) <= MIN_SINE for angle in others)
-
-
-def _not_negative(argument, value, unit_name) -> float | None:
-    """A finite number that is not negative, or None."""
-    if value is None:
-        return None
-    value = number(argument, value, unit_name)
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{argument} must be a finite number that is not negative, but is {value} {unit_name}")
-    return value
 
 
 def _positions(positions, topology, system) -> np.ndarray:

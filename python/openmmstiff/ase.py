@@ -2,7 +2,6 @@
 time that follows from these.
 """
 
-import math
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex
@@ -17,7 +16,7 @@ except ImportError:
 from ase.md.md import MolecularDynamics
 
 from ._atoms import NANOMETER, PICOSECOND, Guard, Molecules
-from ._conversions import boolean, number
+from ._conversions import boolean, finite
 from .openmmstiff import MassPenaltyLangevinIntegrator
 from .sampling import GAS_CONSTANT, computeTemperature, countFreedom
 
@@ -28,7 +27,7 @@ MEMORY = 3e-5       # eV/Angstrom: sums on a GPU differ by less, a field that be
 
 class MassPenaltyLangevin(MolecularDynamics):
     """
-    Langevin dynamics of molecules at steps of 4 to 8 fs, with any calculator of ASE. It is used as ASE's Langevin.
+    Langevin dynamics of molecules at steps of 8 to 12 fs, with any calculator of ASE. It is used as ASE's Langevin.
 
     The steps are those of MassPenaltyLangevinIntegrator on OpenMM's Reference platform, in double precision: bonds, 1-3
     distances and the turning of hydrogens are slowed down. Averages over positions are those of a small step. The
@@ -52,7 +51,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         the molecules, with a calculator. Atoms in a FixAtoms do not move; other constraints are a ValueError, and so
         are extended solids. Without momenta, these are drawn for temperature_K
     timestep : float
-        the step size [ASE's time, such as 8*units.fs]; examine(atoms) recommends one
+        the step size [ASE's time, such as 12*units.fs]; examine(atoms) recommends one
     temperature : float
         the temperature [eV]; deprecated, as in ASE
     friction : float
@@ -77,11 +76,11 @@ class MassPenaltyLangevin(MolecularDynamics):
         if friction is None:
             raise TypeError("Missing 'friction' argument.")
         self.temp = self._convert_temperature(temperature, temperature_K)
-        self.fr, self.fix_com = _checked("friction", friction), boolean("fixcm", fixcm)
+        self.fr, self.fix_com = finite("MassPenaltyLangevin: friction", friction, ""), boolean("fixcm", fixcm)
         self.rng = np.random if rng is None else rng
         self._molecules = Molecules(atoms, bonds, self.fix_com)
         has_momenta = atoms.has("momenta")
-        super().__init__(atoms, _checked("timestep", timestep, positive=True), **kwargs)
+        super().__init__(atoms, finite("MassPenaltyLangevin: timestep", timestep, "", positive=True), **kwargs)
 
         self._integrator = MassPenaltyLangevinIntegrator(self.temp/units.kB, self.fr*PICOSECOND, self.dt/PICOSECOND)
         self._integrator.setRandomNumberSeed(self._draw_seed())
@@ -148,7 +147,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         friction : float
             the friction coefficient [1/ASE's time]
         """
-        self.fr = _checked("friction", friction)
+        self.fr = finite("MassPenaltyLangevin: friction", friction, "")
         self._integrator.setFriction(self.fr*PICOSECOND)
 
     def set_timestep(self, timestep: float) -> None:
@@ -160,7 +159,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         timestep : float
             the step size [ASE's time]
         """
-        self.dt = _checked("timestep", timestep, positive=True)
+        self.dt = finite("MassPenaltyLangevin: timestep", timestep, "", positive=True)
         self._integrator.setStepSize(self.dt/PICOSECOND)
         self._molecules.set_inertias(self._integrator)
 
@@ -190,7 +189,8 @@ class MassPenaltyLangevin(MolecularDynamics):
 
     def _convert_temperature(self, temperature, temperature_K):
         """In eV, as ASE keeps it."""
-        return units.kB*_checked("temperature_K", self._process_temperature(temperature, temperature_K, "eV"))
+        return units.kB*finite("MassPenaltyLangevin: temperature_K",
+                               self._process_temperature(temperature, temperature_K, "eV"), "")
 
     def _draw_seed(self):
         """From 1 on, the same in all processes."""
@@ -251,12 +251,3 @@ class MassPenaltyLangevin(MolecularDynamics):
     def _find_drift(self, state):
         """The velocity of the centre of mass [nm/ps]."""
         return np.average(state.getVelocities(asNumpy=True)._value, axis=0, weights=self._molecules.masses)
-
-
-def _checked(argument, value, positive=False) -> float:
-    """A finite number that is not negative, or positive."""
-    value = number(argument, value, "")
-    if not (0 < value < math.inf or value == 0 and not positive):
-        raise ValueError(f"MassPenaltyLangevin: {argument} must be a finite number that is "
-                         f"{'positive' if positive else 'not negative'}, but is {value}")
-    return value

@@ -241,6 +241,11 @@ private:
     struct Pair {
         int particle1, particle2;
         double inertia;
+        void get(int& first, int& second, double& itsInertia) const {
+            first = particle1;
+            second = particle2;
+            itsInertia = inertia;
+        }
     };
     void checkPair(const char* kind, const char* adder, int index, int number, const Pair& pair) const;
     void getCounted(const std::vector<Pair>& counted, const char* kind, const char* counter, int index, int& particle1,

@@ -197,7 +197,7 @@ public:
     using StepKernel::StepKernel;
 
     /**
-     * Get the pairs that carry an inertia, and constraints.
+     * Get the pairs that carry an inertia, constraints, and the bonds with an inertia.
      */
     virtual stiffcore::PairTerms getPairs(OpenMM::ContextImpl& context) = 0;
     /**

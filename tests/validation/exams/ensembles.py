@@ -222,7 +222,8 @@ def claims(results: Results, name: str) -> Iterator[Claim]:
         yield from equipartition_claims(name, simulations[0])
     if "masspenalty" in name and trial.substance == "water" and not trial.barostat:
         for kind in ("rotation", "vibration"):
-            yield bath_claim(f"temperature of {kind}, K", results[next(iter(points(name)))][kind], TEMPERATURES[0], 0.015)
+            found = results[next(iter(points(name)))][kind]
+            yield bath_claim(f"temperature of {kind}, K", found, TEMPERATURES[0], 0.015)
 
 
 def control_claims(results: Results, name: str) -> Iterator[Claim]:

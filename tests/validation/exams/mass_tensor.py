@@ -53,7 +53,8 @@ WAYS = {"middle": Way("LangevinMiddle", langevin_middle), "without": Way("mass p
         "default": Way("mass penalty", mass_penalty),
         "heavy": Way("mass penalty, no inertia of bonds, H of 4 dalton", without, HEAVY_HYDROGEN)}
 FLEXIBLE = {"middle": (1, 2, 2.5), "without": (4, 6, 8), "default": (6, 8, 10, 12, 14, 16), "heavy": (8, 10, 12)}
-RIGID = {"middle": (2, 4, 6, 8), "without": (4, 6, 8), "default": (6, 8, 10, 12, 14)}    # OpenMM leaves its hydrogens as they are
+# OpenMM leaves the hydrogens of rigid water as they are.
+RIGID = {"middle": (2, 4, 6, 8), "without": (4, 6, 8), "default": (6, 8, 10, 12, 14)}
 LIQUIDS = {
     "TIP3P, flexible": Liquid("tip3p", "flexible", 1, 14, FLEXIBLE),
     "TIP3P, rigid": Liquid("tip3p", "rigid", 2, 12, RIGID),

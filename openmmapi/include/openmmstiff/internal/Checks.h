@@ -4,6 +4,7 @@
 #include "openmm/OpenMMException.h"
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace OpenMMStiff {
 
@@ -26,6 +27,19 @@ inline void requireIndex(const std::string& className, const std::string& what, 
         message << "There are " << size << ", from 0 to " << size - 1
                 << (adder.empty() ? adder : "; add more with " + adder);
     throw OpenMM::OpenMMException(message.str());
+}
+
+/** Append an element and set its parameters; it is not there if they are refused. Its index is returned. */
+template <class Element, class Set> int append(std::vector<Element>& elements, Set&& set) {
+    elements.emplace_back();
+    try {
+        set(elements.size() - 1);
+    }
+    catch (...) {
+        elements.pop_back();
+        throw;
+    }
+    return elements.size() - 1;
 }
 
 } // namespace OpenMMStiff

@@ -143,18 +143,11 @@ protected:
             return;
         std::vector<std::array<int, 2>> together;
         const int numParticles = state.getSystem().getNumParticles();
-        auto add = [&](int number, auto getter) {
-            for (int i = 0; i < number; i++) {
-                int particle1, particle2;
-                double inertia;
-                (integrator->*getter)(i, particle1, particle2, inertia);
-                if (std::min(particle1, particle2) >= 0 && std::max(particle1, particle2) < numParticles)
-                    together.push_back({particle1, particle2}); // others are refused later
-            }
-        };
-        using Integrator = OpenMMStiff::MassPenaltyIntegrator;
-        add(integrator->getNumPairs(), &Integrator::getPairParameters);
-        add(integrator->getNumBondInertias(), &Integrator::getBondInertiaParameters);
+        for (const auto& added : {getExplicitPairs(*integrator), getExplicitBonds(*integrator)})
+            for (const OpenMMStiff::ExplicitPair& pair : added)
+                if (std::min(pair.particle1, pair.particle2) >= 0 &&
+                    std::max(pair.particle1, pair.particle2) < numParticles)
+                    together.push_back({pair.particle1, pair.particle2}); // others are refused later
         device->keepTogether(together);
     }
     bool compile() override {

@@ -21,8 +21,8 @@ namespace stiffcore {
  *
  * It keeps the kinetic energy, and turns N(0, kT M^-1) into N(0, kT (M + G^T kappa G)^-1). It acts along the pairs, so
  * that momentum stays what it is, and angular momentum where no bond has an inertia; and it is continuous in the positions
- * and the inertias. To add
- * the inertia kappa of one pair to masses M_k changes velocities along y = M_k^-1 g alone, by the factor s,
+ * and the inertias. To add the inertia kappa of one pair to masses M_k changes velocities along y = M_k^-1 g alone, by the
+ * factor s,
  *
  *     v <- v - (1 - s) y (g.v) / (g.y),    s = (1 + kappa g.y)^(-1/2)
  *
