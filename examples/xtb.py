@@ -93,6 +93,62 @@ class XTB:
         return self.result
 
 
+def add_distilled(system: mm.System, context: mm.Context, geometry, group: int, snapshots: int = 100):
+    """Split the force of a System: a force field that is fitted to it, and what is left of it.
+
+    As distilled multiple time stepping does, but with a simple force field: polynomials of bonds, 1-3 distances and
+    angles. It goes into `group`, and its negative beside the force. `context` moves to make the snapshots that are
+    fitted; `geometry` has the kinds of `bonds` and `angles`.
+    """
+    terms = [*((atoms, 4) for atoms in geometry.bonds.values()), *((atoms, 3) for atoms in geometry.angles.values()),
+             *(([(i, k) for i, _, k in atoms], 2) for atoms in geometry.angles.values())]
+    seen = []
+    for _ in range(snapshots):
+        context.getIntegrator().step(20)
+        state = context.getState(positions=True, forces=True)
+        seen.append((state.getPositions(asNumpy=True)._value, state.getForces(asNumpy=True)._value.ravel()))
+    centres = [np.mean([[internal(x, each)[0] for each in atoms] for x, _ in seen]) for atoms, _ in terms]
+    rows = []
+    for x, _ in seen:
+        columns = []
+        for (atoms, degree), centre in zip(terms, centres):
+            values, gradients = map(np.array, zip(*(internal(x, each) for each in atoms)))
+            columns += [-np.tensordot(n * (values - centre)**(n - 1), gradients, 1).ravel() for n in range(1, degree + 1)]
+        rows.append(np.transpose(columns))
+    fitted = np.linalg.lstsq(np.concatenate(rows), np.concatenate([force for _, force in seen]), rcond=None)[0]
+    parts = np.split(fitted, np.cumsum([degree for _, degree in terms])[:-1])
+    for sign, its_group in ((1, group), (-1, system.getForce(0).getForceGroup())):
+        energy = "c1*x + c2*x^2 + c3*x^3 + c4*x^4; x = {} - centre"
+        bonds, angles = mm.CustomBondForce(energy.format("r")), mm.CustomAngleForce(energy.format("theta"))
+        for force in (bonds, angles):
+            for name in ("centre", "c1", "c2", "c3", "c4"):
+                getattr(force, f"addPer{'Bond' if force is bonds else 'Angle'}Parameter")(name)
+            force.setForceGroup(its_group)
+            system.addForce(force)
+        for (atoms, degree), centre, part in zip(terms, centres, parts):
+            for each in atoms:
+                (bonds.addBond if len(each) == 2 else angles.addAngle)(
+                    *each, [centre, *(sign * part), *[0] * (4 - degree)])
+
+
+def internal(x: np.ndarray, atoms: tuple[int, ...]) -> tuple[float, np.ndarray]:
+    """A length (nm) or an angle (radians), and its gradient with respect to all positions."""
+    gradient = np.zeros_like(x)
+    arms = [x[i] - x[atoms[len(atoms) // 2]] for i in (atoms[0], atoms[-1])]
+    if len(atoms) == 2:
+        length = np.linalg.norm(arms[0])
+        gradient[list(atoms)] = arms[0] / length, -arms[0] / length
+        return length, gradient
+    lengths = np.linalg.norm(arms, axis=1)
+    first, last = arms[0] / lengths[0], arms[1] / lengths[1]
+    cosine = first @ last
+    sine = np.sqrt(1 - cosine**2)
+    gradient[atoms[0]] = (cosine * first - last) / (lengths[0] * sine)
+    gradient[atoms[2]] = (cosine * last - first) / (lengths[1] * sine)
+    gradient[atoms[1]] = -gradient[atoms[0]] - gradient[atoms[2]]
+    return np.arccos(cosine), gradient
+
+
 ETHANOL = Molecule(
     "ethanol", "C1 C2 O H1 H1 H1 H2 H2 H3",
     ((0, 1), (1, 2), (0, 3), (0, 4), (0, 5), (1, 6), (1, 7), (2, 8)),

@@ -1,8 +1,7 @@
 """The inertia of bonds: the largest step of models of water, without it, with the default, and with heavy hydrogens.
 
-One criterion for all, LangevinMiddle and SETTLE included: nonbonded, bond and angle energies within 0.3 % of those of a
-small step, and the temperatures of translation, rotation and vibration within 1 % of the bath's, or within two errors
-where these are larger.
+The criterion is the scoreboard's, for LangevinMiddle and SETTLE as well: nonbonded, bond and angle energies, and the
+temperatures of translation, rotation and vibration.
 """
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,12 +14,12 @@ from openmmstiff.sampling import blockedError
 
 from exam import Claim, Exam, Result, Results, Settings, Table
 from observables import diffusion, reorientation
-from sampling import SAMPLE_INTERVAL, Samples, steps_per_sample
-from tip3p_water import TEMPERATURE, Run, langevin_middle, mass_penalty
+from sampling import Samples, steps_per_sample
+from scoreboard import Found, find_fault
+from tip3p_water import Run, langevin_middle, mass_penalty
 from water import HEAVY_HYDROGEN
 from water_runs import WATERS, make_run
 
-ENERGY_TOLERANCE, TEMPERATURE_TOLERANCE, ERRORS = 0.003, 0.01, 2
 FRICTION = 1.0      # 1/ps
 PS = 100.0
 ENERGIES = {"nonbonded": "nonbonded", "bonds": "bond_energy", "angles": "angle_energy"}
@@ -85,31 +84,20 @@ def runs(settings: Settings) -> dict[str, partial]:
     return {name: partial(make, liquid, way, fs, settings) for name, liquid, way, fs in all_runs()}
 
 
-def deviations(run: Samples, reference: Samples) -> Iterator[tuple[str, float, float]]:
-    """What is judged: its deviation and the error of that, both over what is tolerated."""
-    for text, name in ENERGIES.items():
-        series, expected = getattr(run, name), getattr(reference, name)
-        if expected.any():
-            tolerated = ENERGY_TOLERANCE * abs(expected.mean())
-            yield text, (series.mean() - expected.mean()) / tolerated, \
-                float(np.hypot(blockedError(series), blockedError(expected))) / tolerated
-    for text, name in MOTIONS.items():
-        series = getattr(run, name)
-        if np.isfinite(series).all():
-            tolerated = TEMPERATURE_TOLERANCE * TEMPERATURE
-            yield text, (series.mean() - TEMPERATURE) / tolerated, blockedError(series) / tolerated
+def judged(run: Samples) -> Found:
+    """The energies that are there, and the temperatures of the motions that are."""
+    series = {text: getattr(run, name) for text, name in (ENERGIES | MOTIONS).items()}
+    return Found(run.step, 0, {text: series[text] for text in ENERGIES if series[text].any()},
+                 {text: series[text] for text in MOTIONS if np.isfinite(series[text]).all()}, {}, {})
 
 
-def find_fault(found: Result, reference: Samples) -> str:
+def fault_of(found: Result, reference: Samples) -> str:
     """What does not meet the criterion, or an empty text."""
-    if "failure" in found:
-        return "failed"
-    return ", ".join(text for text, deviation, error in deviations(found.into(Samples), reference)
-                     if abs(deviation) > max(1, ERRORS * error))
+    return "failed" if "failure" in found else find_fault([judged(found.into(Samples))], [judged(reference)])
 
 
 def row(found: Result, reference: Samples) -> list[str]:
-    fault = find_fault(found, reference)
+    fault = fault_of(found, reference)
     if "failure" in found:
         return [*["-"] * 4, fault]
     run = found.into(Samples)
@@ -125,7 +113,7 @@ def report(results: Results) -> Iterator[Claim | Table]:
     largest = []
     for liquid, of in LIQUIDS.items():
         reference = results[name_of(liquid, "middle", of.reference)].into(Samples)
-        faults = {(way, fs): find_fault(results[name_of(liquid, way, fs)], reference)
+        faults = {(way, fs): fault_of(results[name_of(liquid, way, fs)], reference)
                   for way, steps in of.steps.items() for fs in steps}
         yield Table(f"{liquid}: {WATERS} waters, friction {FRICTION:g}/ps, {PS:g} ps",
                     ["integrator", "h, fs", "nonbonded, kJ/mol", "T of translation, rotation, vibration, K",

@@ -1,0 +1,496 @@
+#!/usr/bin/env python
+"""Evaluations of the forces, and seconds, for an independent sample: each method at its largest step that is right.
+
+A step is right if energies differ by no more than 0.3 % from those of a small step, and each kind of temperature by no
+more than 1 % from the heat bath's, or by two standard errors where these are more. The slow observables are the torsion
+of a molecule and the distance of its ends, whose independent samples are two correlation times apart; in water, the
+dipoles (two times of their reorientation) and the centres of molecules (the time to diffuse over one diameter).
+
+Results are kept in files, one for each run: what has been done is not done again. Prints a table, draws it, and writes
+it to scoreboard.json.
+"""
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import openmm as mm
+from matplotlib import pyplot
+from openmm import app, unit
+from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
+from openmmstiff.sampling import GAS_CONSTANT, Samples, blockedError, sample
+from openmmstiff.tasks import runTasks
+
+import amoeba_water
+import villin
+import water
+from expensive_forces import RELAXATION, Geometry, evaluations_per_sample
+from observables import diffusion, reorientation
+from options import OptionParser, add_output_option, choice, number, progress_bar, run_program
+from sampling import coupled_masses, temperatures_by_motion
+from xtb import MOLECULES, add_distilled
+
+TEMPERATURE = 300.0                 # K
+ENERGY_TOLERANCE, TEMPERATURE_TOLERANCE, ERRORS = 0.003, 0.01, 2
+REFERENCE, CPU = "Reference", "CPU"  # platforms
+DIAMETER = 0.28                     # nm, of a water
+INNER_STEP = 0.5                    # fs, of the fast forces of MTSLangevinIntegrator
+FAST, SLOW = 1, 0                   # its force groups where a force field is distilled
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a System is built and moved; steps in fs, from which the largest right one is chosen."""
+    label: str
+    make: Callable[[float, float, float], mm.Integrator]
+    steps: tuple[float, ...]
+    geometry: str = "flexible"
+    hydrogen_mass: float | None = None  # dalton
+
+    @property
+    def ours(self) -> bool:
+        return self.make in (penalty, without_inertia)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Of a run: energies and temperatures are series; the slow observables have times (ps) of an independent sample."""
+    step: float                         # ps
+    seconds: float                      # of a processor, for a step
+    energies: dict[str, np.ndarray]     # kJ/mol
+    temperatures: dict[str, np.ndarray]
+    slow: dict[str, tuple[float, float]]    # with standard errors
+    scale: dict[str, float]             # of which an energy may be off by ENERGY_TOLERANCE, if not of itself
+
+    @property
+    def evaluations(self) -> dict[str, tuple[float, float]]:
+        return {name: (time / self.step, error / self.step) for name, (time, error) in self.slow.items()}
+
+
+def middle(temperature: float, friction: float, step: float) -> mm.Integrator:
+    return mm.LangevinMiddleIntegrator(temperature, friction, step)
+
+
+def penalty(temperature: float, friction: float, step: float) -> mm.Integrator:
+    return MassPenaltyLangevinIntegrator(temperature, friction, step)
+
+
+def without_inertia(temperature: float, friction: float, step: float) -> mm.Integrator:
+    integrator = MassPenaltyLangevinIntegrator(temperature, friction, step)
+    integrator.setBondInertia(0)
+    return integrator
+
+
+def multiple_steps(slow: set[int], fast: set[int], temperature: float, friction: float, step: float) -> mm.Integrator:
+    """OpenMM's r-RESPA: slow forces once a step, fast ones in inner steps."""
+    inner = round(1000 * step / INNER_STEP)
+    return mm.MTSLangevinIntegrator(temperature, friction, step, [(group, 1) for group in slow]
+                                    + [(group, inner) for group in fast])
+
+
+class Subject:
+    """A system and its methods. The reference for those of a geometry is the smallest step of the first of them."""
+    label: str
+    friction: float     # 1/ps
+    time: float         # ps, of a run
+    methods: dict[str, Method]
+    slow: tuple[str, ...]
+
+    def start(self, geometry: str, seed: int) -> mm.Context:
+        """Of a small step, equilibrated."""
+        raise NotImplementedError
+
+    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
+        """From positions of start()."""
+        raise NotImplementedError
+
+
+class Molecule(Subject):
+    """In GFN2-xTB, in vacuum."""
+    friction, slow = 5.0, ("torsion", "ends")
+    methods = {
+        "middle": Method("LangevinMiddle", middle, (0.5, 1, 2)),
+        "heavy": Method("LangevinMiddle, H of 4 dalton", middle, (1, 2), hydrogen_mass=4.0),
+        "mts": Method("MTSLangevin, distilled force field", partial(multiple_steps, {SLOW}, {FAST}), (2, 3, 4, 5, 6),
+                      "distilled"),
+        "without": Method("mass penalty, no inertia of bonds", without_inertia, (4, 6, 8)),
+        "penalty": Method("mass penalty", penalty, (8, 10, 12, 16)),
+    }
+
+    def __init__(self, name: str, time: float):
+        self.molecule, self.time = MOLECULES[name], time
+        self.label = f"{self.molecule.name}, GFN2-xTB"
+
+    def start(self, geometry: str, seed: int) -> mm.Context:
+        context = begin(self.molecule.build_system(), middle(TEMPERATURE, *RELAXATION[:2]), self.molecule.positions,
+                        REFERENCE, seed)
+        context.getIntegrator().step(RELAXATION[2])
+        return context
+
+    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
+        molecule, topology = self.molecule, self.molecule.build_topology()
+        system = molecule.build_system(method.hydrogen_mass)
+        if method.geometry == "distilled":
+            add_distilled(system, self.start(method.geometry, seed), Geometry(molecule), FAST)
+        integrator = method.make(TEMPERATURE, self.friction, step)
+        if isinstance(integrator, MassPenaltyLangevinIntegrator):
+            own = integrator.getUseDefaultBondInertia()
+            addPairsFromTopology(integrator, topology, system, positions, bondInertia=None if own else 0)
+        context = begin(system, integrator, positions, REFERENCE, seed)
+        integrator.step(round(5 / step))
+        burst = max(1, round(0.008 / step))
+        found = sample_timed(context, burst, round(time / (burst * step)), observe=Geometry(molecule))
+        slow = {kind: tuple(step * value for value in evaluations_per_sample([found], kind)) for kind in self.slow}
+        thermal = (3 * len(molecule.labels) - 6) / 2 * GAS_CONSTANT * TEMPERATURE
+        return collect(found, {"temperature": found.temperature}, slow, {"potential": thermal})
+
+
+class Water(Subject):
+    """TIP3P with PME, flexible or rigid."""
+    friction, slow = 1.0, ("diffusion", "reorientation")
+    methods = {
+        "middle": Method("LangevinMiddle", middle, (1, 2, 2.5)),
+        "mts": Method("MTSLangevin", partial(multiple_steps, {0, water.NONBONDED_GROUP},
+                                             {water.BOND_GROUP, water.ANGLE_GROUP}), (2, 3, 4)),
+        "without": Method("mass penalty, no inertia of bonds", without_inertia, (4, 6)),
+        "penalty": Method("mass penalty", penalty, (8, 10, 12, 14)),
+        "settle": Method("LangevinMiddle, SETTLE", middle, (2, 4, 6), "rigid"),
+        "rigid": Method("mass penalty, rigid water", penalty, (10, 12, 14), "rigid"),
+    }
+
+    def __init__(self, waters: int, time: float):
+        self.waters, self.time, self.label = waters, time, f"{waters} TIP3P waters"
+
+    def start(self, geometry: str, seed: int) -> mm.Context:
+        box = water.build_box(self.waters)
+        context = begin(water.build_system(box, geometry), middle(TEMPERATURE, 5, 0.002), box.positions, CPU, seed)
+        mm.LocalEnergyMinimizer.minimize(context, 10, 30)
+        context.setVelocitiesToTemperature(TEMPERATURE, seed)
+        context.getIntegrator().step(4000)
+        return context
+
+    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
+        system = water.build_system(water.build_box(self.waters), method.geometry)
+        integrator = method.make(TEMPERATURE, self.friction, step)
+        context = begin(system, integrator, positions, CPU, seed)
+        integrator.step(round(5 / step))
+        found, motions, slow = sample_water(context, self.waters, time, {
+            "nonbonded": {water.NONBONDED_GROUP}, "bonds": {water.BOND_GROUP}, "angles": {water.ANGLE_GROUP}})
+        return collect(found, motions, slow)
+
+
+class Villin(Subject):
+    """The villin headpiece in TIP3P-FB water; what is slow is the water's motion, for the protein's takes too long."""
+    label, friction, slow = "villin in water", 1.0, ("diffusion", "reorientation")
+    methods = {
+        "middle": Method("LangevinMiddle", middle, (1, 2)),
+        "mts": Method("MTSLangevin", partial(multiple_steps, {0}, {1, 2, 3}), (2,)),
+        "penalty": Method("mass penalty", penalty, (8, 10, 11)),
+        "constrained": Method("LangevinMiddle, HBonds, SETTLE", middle, (2, 4), "constrained"),
+        "heavy": Method("the same, H of 4 dalton", middle, (4, 6), "constrained", 4.0),
+        "rigid": Method("mass penalty, HBonds, rigid water", penalty, (8, 10), "constrained"),
+    }
+
+    def __init__(self, time: float):
+        self.time = time
+
+    def build(self, method: Method) -> mm.System:
+        flexible = method.geometry == "flexible"
+        return villin.build_villin(villin.read_villin("water"), "water", None if flexible else app.HBonds, not flexible,
+                                   method.hydrogen_mass)
+
+    def start(self, geometry: str, seed: int) -> mm.Context:
+        system = self.build(next(method for method in self.methods.values() if method.geometry == geometry))
+        context = begin(system, middle(TEMPERATURE, 5, 0.002), villin.read_villin("water").positions, CPU, seed)
+        mm.LocalEnergyMinimizer.minimize(context, 10, 100)
+        context.setVelocitiesToTemperature(TEMPERATURE, seed)
+        context.getIntegrator().step(1000)
+        return context
+
+    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
+        integrator = method.make(TEMPERATURE, self.friction, step)
+        context = begin(self.build(method), integrator, positions, CPU, seed)
+        integrator.step(round(2 / step))
+        waters = [residue for residue in villin.read_villin("water").topology.residues() if residue.name == "HOH"]
+        found, _, slow = sample_water(context, len(waters), time, villin.ENERGIES,
+                                      first=next(waters[0].atoms()).index, motions=False)
+        return collect(found, {"temperature": found.temperature}, slow)
+
+
+class Amoeba(Subject):
+    """A droplet of 27 AMOEBA waters in a container."""
+    label, friction, slow = "27 AMOEBA waters", 5.0, ("reorientation",)
+    methods = {
+        "middle": Method("LangevinMiddle", middle, (0.5, 1, 2)),
+        "mts": Method("MTSLangevin", amoeba_water.mts_langevin, (1, 2, 3)),
+        "without": Method("mass penalty, no inertia of bonds", without_inertia, (6, 8)),
+        "penalty": Method("mass penalty", penalty, (8, 10, 12)),
+    }
+
+    def __init__(self, time: float):
+        self.time = time
+
+    def start(self, geometry: str, seed: int) -> mm.Context:
+        box = amoeba_water.build_droplet(27)
+        context = begin(amoeba_water.build_system(box.topology, "mutual"), middle(TEMPERATURE, 20, 0.001),
+                        box.positions, REFERENCE, seed)
+        mm.LocalEnergyMinimizer.minimize(context, 10, 50)
+        context.setVelocitiesToTemperature(TEMPERATURE, seed)
+        context.getIntegrator().step(10000)
+        return context
+
+    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
+        system = amoeba_water.build_system(amoeba_water.build_droplet(27).topology, "mutual")
+        integrator = method.make(TEMPERATURE, self.friction, step)
+        context = begin(system, integrator, positions, REFERENCE, seed)
+        integrator.step(round(5 / step))
+        found, motions, slow = sample_water(context, 27, time, amoeba_water.ENERGIES)
+        return collect(found, motions, {"reorientation": slow["reorientation"]})
+
+
+SUBJECTS: dict[str, Subject] = {
+    "ethanol": Molecule("ethanol", 100), "methylacetamide": Molecule("methylacetamide", 80),
+    "amoeba": Amoeba(50), "tip3p": Water(216, 40), "tip3p-895": Water(895, 20), "villin": Villin(10)}
+
+
+def begin(system: mm.System, integrator: mm.Integrator, positions, platform: str, seed: int) -> mm.Context:
+    integrator.setRandomNumberSeed(seed)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(platform))
+    context.setPositions(positions)
+    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    return context
+
+
+def sample_timed(*arguments, **named) -> Samples:
+    """What sample() finds, its seconds those of the processor: other work beside does not count."""
+    begun = process_time()
+    found = sample(*arguments, **named)
+    return replace(found, seconds=process_time() - begun)
+
+
+def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str, set[int]], first: int = 0,
+                 motions: bool = True) -> tuple[Samples, dict[str, np.ndarray], dict[str, tuple[float, float]]]:
+    """What sample() finds; temperatures by kind of motion; times of independent samples. `first`: the first oxygen."""
+    system, integrator = context.getSystem(), context.getIntegrator()
+    step = integrator.getStepSize().value_in_unit(unit.picosecond)
+    masses = np.array([system.getParticleMass(first + i).value_in_unit(unit.dalton) for i in range(3)])
+    matrix = coupled_masses(masses, integrator) if motions else masses
+    burst = max(1, round(0.048 / step))
+    names = ("translation", "rotation", "vibration")
+
+    def observe(state: mm.State) -> dict[str, float | np.ndarray]:
+        molecules, velocities = (each[first:first + 3 * waters].reshape(waters, 3, 3) for each in (
+            state.getPositions(asNumpy=True)._value, state.getVelocities(asNumpy=True)._value))
+        axes = molecules[:, 1] + molecules[:, 2] - 2 * molecules[:, 0]
+        found = {"centres": np.einsum("a,maj->mj", masses / masses.sum(), molecules).astype(np.float32),
+                 "dipoles": (axes / np.linalg.norm(axes, axis=1, keepdims=True)).astype(np.float32)}
+        if motions:
+            found |= dict(zip(names, temperatures_by_motion(
+                molecules, velocities, matrix, state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))))
+        return found
+
+    found = sample_timed(context, burst, round(time / (burst * step)), groups=groups, observe=observe)
+    speed, error = diffusion(found.observed["centres"], found.interval)     # 1e-5 cm^2/s, which is 1e-3 nm^2/ps
+    across = DIAMETER**2 / (6e-3 * speed)
+    slow = {"diffusion": (across, across * error / speed),
+            "reorientation": tuple(2 * value for value in reorientation(found.observed["dipoles"], found.interval))}
+    return found, {name: found.observed[name] for name in names if motions}, slow
+
+
+def collect(found: Samples, temperatures: dict[str, np.ndarray], slow: dict[str, tuple[float, float]],
+            scale: dict[str, float] | None = None) -> Found:
+    """Without kinds of energies and motions that are not there (of rigid molecules)."""
+    return Found(found.step, found.seconds / found.steps,
+                 {name: series for name, series in found.energies.items() if series.any()},
+                 {name: series for name, series in temperatures.items() if np.isfinite(series).all()},
+                 slow, scale or {})
+
+
+def make_start(task: tuple[str, str, int, Path]):
+    """Keep positions (nm) that runs start from; what a process of its own does."""
+    subject, geometry, seed, path = task
+    context = SUBJECTS[subject].start(geometry, seed)
+    keep(path, context.getState(positions=True).getPositions(asNumpy=True)._value.tolist())
+
+
+def make_run(task: tuple[str, str, float, float, int, Path, Path]):
+    """Make one run and keep what it found, or why it failed; what a process of its own does."""
+    subject, method, fs, time, seed, start, path = task
+    try:
+        found = SUBJECTS[subject].run(SUBJECTS[subject].methods[method], fs / 1000, time, seed,
+                                      np.array(json.loads(start.read_text())))
+        keep(path, vars(found))
+    except (FloatingPointError, mm.OpenMMException) as error:
+        keep(path, {"failed": str(error).splitlines()[0]})
+
+
+def keep(path: Path, what):
+    """In a file; an interruption leaves none or the whole of it."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(what, default=lambda array: [float(f"{value:.7g}") for value in array]))
+    part.replace(path)
+
+
+def load(paths: list[Path]) -> list[Found] | str:
+    """The runs of all seeds, or why one failed."""
+    runs = [json.loads(path.read_text()) for path in paths]
+    for run in runs:
+        if "failed" in run:
+            return run["failed"]
+    return [Found(**run) for run in runs]
+
+
+def deviations(runs: list[Found], references: list[Found]) -> Iterator[tuple[str, float, float]]:
+    """What is judged: its deviation and the standard error of that, both over what is tolerated."""
+    for name in runs[0].energies:
+        (mean, error), (expected, other) = (pool([each.energies[name] for each in of]) for of in (runs, references))
+        tolerated = ENERGY_TOLERANCE * abs(runs[0].scale.get(name, expected))
+        yield name, (mean - expected) / tolerated, float(np.hypot(error, other)) / tolerated
+    for name in runs[0].temperatures:
+        mean, error = pool([each.temperatures[name] for each in runs])
+        tolerated = TEMPERATURE_TOLERANCE * TEMPERATURE
+        yield name, (mean - TEMPERATURE) / tolerated, error / tolerated
+
+
+def pool(series: list[np.ndarray]) -> tuple[float, float]:
+    """The mean over seeds and its standard error."""
+    return (float(np.mean([np.mean(each) for each in series])),
+            float(np.linalg.norm([blockedError(each) for each in series])) / len(series))
+
+
+def find_fault(runs: list[Found] | str, references: list[Found]) -> str:
+    """What does not meet the criterion, or an empty text."""
+    if isinstance(runs, str):
+        return "fails"
+    return ", ".join(f"{name} {'+' if deviation > 0 else '-'}" for name, deviation, error
+                     in deviations(runs, references) if abs(deviation) > max(1, ERRORS * error))
+
+
+def average(runs: list[Found], name: str) -> tuple[float, float]:
+    """Evaluations for an independent sample, and the standard error: of the runs, or their scatter if that is more."""
+    values, errors = np.transpose([each.evaluations[name] for each in runs])
+    scatter = values.std(ddof=1) if len(values) > 1 else 0.0
+    return float(values.mean()), float(max(np.linalg.norm(errors) / len(values), scatter / len(values)**0.5))
+
+
+def judge(subject: Subject, results: dict[tuple[str, float], list[Found] | str]) -> Iterator[dict]:
+    """For each method the largest right step, or none, and what independent samples take there."""
+    references: dict[str, list[Found]] = {}
+    for name, method in subject.methods.items():
+        made = {fs: results[name, fs] for fs in method.steps if (name, fs) in results}
+        if not made:
+            continue
+        geometry = "flexible" if method.geometry == "distilled" else method.geometry
+        reference = references.setdefault(geometry, made[min(made)])
+        faults = {fs: find_fault(runs, reference) for fs, runs in made.items()}
+        step = max((fs for fs in made if not faults[fs]), default=None)
+        row = {"system": subject.label, "method": method.label, "ours": method.ours, "step": step,
+               "wrong": {f"{fs:g}": fault for fs, fault in faults.items() if fault}}
+        if step is not None:
+            row |= {"seconds": float(np.mean([each.seconds for each in made[step]])),
+                    "uncertainty": max(error for _, _, error in deviations(made[step], reference)),
+                    "evaluations": {kind: average(made[step], kind) for kind in subject.slow}}
+        yield row
+
+
+def print_table(rows: list[dict]):
+    """Of each system; the last columns compare with the best method that is OpenMM's own."""
+    line = "{:37}{:>5}  {:34}{:34}{}"
+    for label in dict.fromkeys(row["system"] for row in rows):
+        found = [row for row in rows if row["system"] == label]
+        kinds = next(list(row["evaluations"]) for row in found if row["step"])
+        best = {kind: min((row["evaluations"][kind][0] for row in found if row["step"] and not row["ours"]))
+                for kind in kinds}
+        print(f"\n{label}: evaluations of the forces for an independent sample, how many times fewer than the best of "
+              "OpenMM's own, and processor seconds\n")
+        print(line.format("", "fs", *kinds, *[""] * (2 - len(kinds)), "wrong").rstrip())
+        for row in found:
+            cells = [""] * len(kinds)
+            if row["step"]:
+                cells = ["{:.0f}+-{:.0f}  {:.2f}  {:.3g} s".format(
+                    *row["evaluations"][kind], best[kind] / row["evaluations"][kind][0],
+                    row["evaluations"][kind][0] * row["seconds"]) for kind in kinds]
+            wrong = "; ".join(f"{fs} fs: {fault}" for fs, fault in row["wrong"].items())
+            print(line.format(row["method"], f"{row['step']:g}" if row["step"] else "-", *cells,
+                              *[""] * (2 - len(kinds)), wrong).rstrip())
+
+
+def draw(rows: list[dict], path: Path):
+    """A panel for each system, a bar for each method: evaluations for an independent sample of its first observable."""
+    labels = list(dict.fromkeys(row["system"] for row in rows))
+    figure, panels = pyplot.subplots(len(labels), 1, figsize=(8, 0.6 + 1.9 * len(labels)), layout="constrained",
+                                     squeeze=False)
+    for label, panel in zip(labels, panels[:, 0]):
+        shown = [row for row in reversed(rows) if row["system"] == label and row["step"]]
+        kind = next(iter(shown[0]["evaluations"]))
+        values, errors = np.transpose([row["evaluations"][kind] for row in shown])
+        bars = panel.barh([f"{row['method']}, {row['step']:g} fs" for row in shown], values, xerr=errors,
+                          color=["#99000d" if row["ours"] else "#9ecae1" for row in shown], error_kw={"capsize": 2})
+        panel.bar_label(bars, [f"{value:.0f}" for value in values], padding=4, fontsize="small")
+        panel.set_title(f"{label}: {kind}", loc="left", fontsize="medium")
+        panel.set_xlim(0, 1.15 * max(values + errors))
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.tick_params(labelsize="small")
+    panels[-1, 0].set_xlabel("evaluations of the forces for an independent sample")
+    figure.savefig(path)
+
+
+def all_tasks(subjects: list[str], seeds: int, scale: float, folder: Path) -> tuple[list, dict]:
+    """Of make_start(), and of make_run() by subject, method, step and seed."""
+    starts, runs = [], {}
+    for name, seed in product(subjects, range(1, seeds + 1)):
+        paths = {method.geometry: folder / f"{name}-start-{method.geometry}-{seed}.json"
+                 for method in SUBJECTS[name].methods.values()}
+        starts += [(name, geometry, seed, path) for geometry, path in paths.items()]
+        runs |= {(name, key, fs, seed): (name, key, fs, scale * SUBJECTS[name].time, seed, paths[method.geometry],
+                                         folder / f"{name}-{key}-{fs:g}fs-{seed}.json")
+                 for key, method in SUBJECTS[name].methods.items() for fs in method.steps}
+    return starts, runs
+
+
+def report(subjects: list[str], seeds: int, tasks: dict) -> list[dict]:
+    """The rows of the table, from the runs that have been made."""
+    rows = []
+    for name in subjects:
+        paths = {(method, fs): [tasks[name, method, fs, seed][-1] for seed in range(1, seeds + 1)]
+                 for method, of in SUBJECTS[name].methods.items() for fs in of.steps}
+        rows += judge(SUBJECTS[name], {key: load(each) for key, each in paths.items()
+                                       if all(path.exists() for path in each)})
+    return rows
+
+
+def main():
+    parser = OptionParser(__doc__)
+    parser.add_argument("--systems", type=choice(SUBJECTS), nargs="+", default=list(SUBJECTS), metavar="NAME",
+                        help=f"of {', '.join(SUBJECTS)} (default: all)")
+    parser.add_argument("--scale", type=number(float, 0.001), default=1.0, metavar="FACTOR",
+                        help="multiplies all simulated times (default: %(default)s)")
+    parser.add_argument("--seeds", type=number(int, 1, most=999), default=2, metavar="N",
+                        help="how many times to make each run (default: %(default)s)")
+    parser.add_argument("--processes", type=number(int, 1), default=2, metavar="N",
+                        help="runs side by side (default: %(default)s)")
+    parser.add_argument("--report", action="store_true", help="make no runs, report those of before")
+    add_output_option(parser, "scoreboard.svg")
+    options = parser.parse_args()
+    folder = (options.output / f"scoreboard-{options.scale:g}").absolute()
+    parser.make_folder(folder)
+    starts, tasks = all_tasks(options.systems, options.seeds, options.scale, folder)
+    for make, all_of in ((make_start, starts), (make_run, list(tasks.values()))):
+        missing = [task for task in all_of if not options.report and not task[-1].exists()]
+        with progress_bar(make.__name__, len(missing)) as bar:
+            for _ in runTasks(make, missing, options.processes, wait=lambda: bar.update(0)):
+                bar.update()
+    rows = report(options.systems, options.seeds, tasks)
+    print_table(rows)
+    draw(rows, options.output / "scoreboard.svg")
+    (options.output / "scoreboard.json").write_text(json.dumps(
+        {"scale": options.scale, "seeds": options.seeds, "rows": rows}, indent=1) + "\n")
+    print(f"\nThe picture: {options.output / 'scoreboard.svg'}; the figures: {options.output / 'scoreboard.json'}")
+
+
+if __name__ == "__main__":
+    run_program(main)
