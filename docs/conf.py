@@ -11,7 +11,8 @@ sys.path.insert(0, str(ROOT / "docs"))
 project, author, copyright = "OpenMM-Stiff", "OpenMM-Stiff developers", "OpenMM-Stiff developers"
 version = release = openmmstiff.__version__
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinxcontrib.mermaid", "headers"]
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinxcontrib.mermaid", "headers",
+              "mathml"]
 html_theme = "furo"
 html_title = f"{project} {release}"
 highlight_language = "text"     # formulas in docstrings
@@ -19,6 +20,8 @@ highlight_language = "text"     # formulas in docstrings
 # Pages are those that the code host shows: plain Markdown, in which links go to headings and to files.
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 3
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"
 copybutton_exclude = ".linenos, .gp, .go"
 
 autodoc_member_order = "bysource"
