@@ -38,6 +38,8 @@ TEMPERATURE = 300.0                 # K
 ENERGY_TOLERANCE, TEMPERATURE_TOLERANCE, ERRORS = 0.003, 0.01, 2
 REFERENCE, CPU = "Reference", "CPU"  # platforms
 DIAMETER = 0.28                     # nm, of a water
+SAMPLE_INTERVAL = 0.048             # ps, more than a period of what vibrates
+REFERENCE_SHARE = 3                 # of the evaluations of a run
 INNER_STEP = 0.5                    # fs, of the fast forces of MTSLangevinIntegrator
 FAST, SLOW = 1, 0                   # its force groups where a force field is distilled
 
@@ -96,16 +98,22 @@ class Subject:
     """A system and its methods. The reference for those of a geometry is the smallest step of the first of them."""
     label: str
     friction: float     # 1/ps
-    time: float         # ps, of a run
+    evaluations: int    # steps of a run, whatever their size
     methods: dict[str, Method]
     slow: tuple[str, ...]
+
+    def time(self, key: str, fs: float) -> float:
+        """Of a run (ps): all take the same number of evaluations, but the reference takes more."""
+        method = self.methods[key]
+        first = next(of for of in self.methods.values() if of.geometry == method.geometry)
+        return fs / 1000 * self.evaluations * (REFERENCE_SHARE if method is first and fs == method.steps[0] else 1)
 
     def start(self, geometry: str, seed: int) -> mm.Context:
         """Of a small step, equilibrated."""
         raise NotImplementedError
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        """From positions of start()."""
+        """From positions of start(), for a time in ps."""
         raise NotImplementedError
 
 
@@ -121,8 +129,8 @@ class Molecule(Subject):
         "penalty": Method("mass penalty", penalty, (8, 10, 12, 16)),
     }
 
-    def __init__(self, name: str, time: float):
-        self.molecule, self.time = MOLECULES[name], time
+    def __init__(self, name: str, evaluations: int):
+        self.molecule, self.evaluations = MOLECULES[name], evaluations
         self.label = f"{self.molecule.name}, GFN2-xTB"
 
     def start(self, geometry: str, seed: int) -> mm.Context:
@@ -142,7 +150,7 @@ class Molecule(Subject):
             addPairsFromTopology(integrator, topology, system, positions, bondInertia=None if own else 0)
         context = begin(system, integrator, positions, REFERENCE, seed)
         integrator.step(round(5 / step))
-        burst = max(1, round(0.008 / step))
+        burst = max(1, round(SAMPLE_INTERVAL / step))
         found = sample_timed(context, burst, round(time / (burst * step)), observe=Geometry(molecule))
         slow = {kind: tuple(step * value for value in evaluations_per_sample([found], kind)) for kind in self.slow}
         thermal = (3 * len(molecule.labels) - 6) / 2 * GAS_CONSTANT * TEMPERATURE
@@ -162,8 +170,8 @@ class Water(Subject):
         "rigid": Method("mass penalty, rigid water", penalty, (10, 12, 14), "rigid"),
     }
 
-    def __init__(self, waters: int, time: float):
-        self.waters, self.time, self.label = waters, time, f"{waters} TIP3P waters"
+    def __init__(self, waters: int, evaluations: int):
+        self.waters, self.evaluations, self.label = waters, evaluations, f"{waters} TIP3P waters"
 
     def start(self, geometry: str, seed: int) -> mm.Context:
         box = water.build_box(self.waters)
@@ -195,8 +203,8 @@ class Villin(Subject):
         "rigid": Method("mass penalty, HBonds, rigid water", penalty, (8, 10), "constrained"),
     }
 
-    def __init__(self, time: float):
-        self.time = time
+    def __init__(self, evaluations: int):
+        self.evaluations = evaluations
 
     def build(self, method: Method) -> mm.System:
         flexible = method.geometry == "flexible"
@@ -231,8 +239,8 @@ class Amoeba(Subject):
         "penalty": Method("mass penalty", penalty, (8, 10, 12)),
     }
 
-    def __init__(self, time: float):
-        self.time = time
+    def __init__(self, evaluations: int):
+        self.evaluations = evaluations
 
     def start(self, geometry: str, seed: int) -> mm.Context:
         box = amoeba_water.build_droplet(27)
@@ -253,8 +261,8 @@ class Amoeba(Subject):
 
 
 SUBJECTS: dict[str, Subject] = {
-    "ethanol": Molecule("ethanol", 100), "methylacetamide": Molecule("methylacetamide", 80),
-    "amoeba": Amoeba(50), "tip3p": Water(216, 40), "tip3p-895": Water(895, 20), "villin": Villin(10)}
+    "ethanol": Molecule("ethanol", 50000), "methylacetamide": Molecule("methylacetamide", 40000),
+    "amoeba": Amoeba(40000), "tip3p": Water(216, 15000), "tip3p-895": Water(895, 15000), "villin": Villin(10000)}
 
 
 def begin(system: mm.System, integrator: mm.Integrator, positions, platform: str, seed: int) -> mm.Context:
@@ -279,7 +287,7 @@ def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str
     step = integrator.getStepSize().value_in_unit(unit.picosecond)
     masses = np.array([system.getParticleMass(first + i).value_in_unit(unit.dalton) for i in range(3)])
     matrix = coupled_masses(masses, integrator) if motions else masses
-    burst = max(1, round(0.048 / step))
+    burst = max(1, round(SAMPLE_INTERVAL / step))
     names = ("translation", "rotation", "vibration")
 
     def observe(state: mm.State) -> dict[str, float | np.ndarray]:
@@ -443,12 +451,14 @@ def all_tasks(subjects: list[str], seeds: int, scale: float, folder: Path) -> tu
     """Of make_start(), and of make_run() by subject, method, step and seed."""
     starts, runs = [], {}
     for name, seed in product(subjects, range(1, seeds + 1)):
+        subject = SUBJECTS[name]
         paths = {method.geometry: folder / f"{name}-start-{method.geometry}-{seed}.json"
-                 for method in SUBJECTS[name].methods.values()}
+                 for method in subject.methods.values()}
         starts += [(name, geometry, seed, path) for geometry, path in paths.items()]
-        runs |= {(name, key, fs, seed): (name, key, fs, scale * SUBJECTS[name].time, seed, paths[method.geometry],
-                                         folder / f"{name}-{key}-{fs:g}fs-{seed}.json")
-                 for key, method in SUBJECTS[name].methods.items() for fs in method.steps}
+        for key, method in subject.methods.items():
+            for fs in method.steps:
+                runs[name, key, fs, seed] = (name, key, fs, scale * subject.time(key, fs), seed, paths[method.geometry],
+                                             folder / f"{name}-{key}-{fs:g}fs-{seed}.json")
     return starts, runs
 
 
@@ -468,7 +478,7 @@ def main():
     parser.add_argument("--systems", type=choice(SUBJECTS), nargs="+", default=list(SUBJECTS), metavar="NAME",
                         help=f"of {', '.join(SUBJECTS)} (default: all)")
     parser.add_argument("--scale", type=number(float, 0.001), default=1.0, metavar="FACTOR",
-                        help="multiplies all simulated times (default: %(default)s)")
+                        help="multiplies the lengths of all runs (default: %(default)s)")
     parser.add_argument("--seeds", type=number(int, 1, most=999), default=2, metavar="N",
                         help="how many times to make each run (default: %(default)s)")
     parser.add_argument("--processes", type=number(int, 1), default=2, metavar="N",

@@ -19,7 +19,7 @@ def make(subject: str, method: str, fs: float, seed: int, settings: Settings) ->
     geometry = of.methods[method].geometry
     start = settings.shared(f"scoreboard-{subject}-{geometry}-{seed}",
                             lambda: of.start(geometry, seed).getState(positions=True))
-    found = of.run(of.methods[method], fs / 1000, settings.time(of.time), seed,
+    found = of.run(of.methods[method], fs / 1000, settings.time(of.time(method, fs)), seed,
                    start.getPositions(asNumpy=True)._value)
     return {"found": json.dumps(vars(found), default=list)}
 
