@@ -10,13 +10,14 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import GAS_CONSTANT, create, fenced, positions_of
+from conftest import GAS_CONSTANT, create, fenced, positions_of, run_python
 from openmmstiff import (ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
                          MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
-                         ZhangSkeelLangevinIntegrator)
-from openmmstiff.sampling import blockedError
+                         ZhangSkeelLangevinIntegrator, addPairsFromTopology)
+from openmmstiff.sampling import blockedError, countFreedom
 
 alchemy = pytest.importorskip("openmmtools.alchemy")
+from openmmstiff.mcmc import MassPenaltyMove  # noqa: E402
 from openmmtools import cache, mcmc, multistate, states, testsystems  # noqa: E402
 
 PAGE = (Path(__file__).parents[2]/"docs"/"openmmtools.md").read_text()
@@ -25,28 +26,6 @@ TEMPERATURES = [300.0, 360.0, 430.0]
 STEP, FRICTION = 0.008, 5.0
 THERMOSTATED = [MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, ImpulseLangevinIntegrator]
 REFERENCE = openmm.Platform.getPlatform("Reference")
-
-
-def docs_code():
-    """The names that the code of the page defines, run as it stands."""
-    names = {"__name__": __name__}
-    for _, block in fenced(PAGE, "python"):
-        exec(block, names)
-    return names
-
-
-StiffMove = docs_code()["StiffMove"]
-
-
-class RecordingMove(StiffMove):
-    """Keeps the kinetic energies after each move by the temperature of the state."""
-
-    kinetic = {}
-
-    def _after_integration(self, context, thermodynamic_state):
-        temperature = round(thermodynamic_state.temperature.value_in_unit(unit.kelvin), 3)
-        energy = context.getState(energy=True).getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)
-        self.kinetic.setdefault(temperature, []).append(energy)
 
 
 def dimers():
@@ -81,46 +60,189 @@ def assert_at_temperature(kinetic, temperature):
     assert abs(found.mean() - temperature) < 4*error
 
 
+# ---- MassPenaltyMove ----
+
+def make_move(steps, **others):
+    """For dimers()."""
+    return MassPenaltyMove(STEP*unit.picosecond, FRICTION/unit.picosecond, steps, **others)
+
+
+def make_sampler(move, system, positions, temperatures, iterations, path):
+    """A ParallelTemperingSampler and its reporter."""
+    sampler = multistate.ParallelTemperingSampler(mcmc_moves=move, number_of_iterations=iterations)
+    sampler.energy_context_cache = sampler.sampler_context_cache = cache.ContextCache(platform=REFERENCE)
+    reporter = multistate.MultiStateReporter(str(path), checkpoint_interval=10)
+    sampler.create(states.ThermodynamicState(system, temperatures[0]*unit.kelvin), states.SamplerState(positions),
+                   reporter, n_temperatures=len(temperatures), temperatures=[each*unit.kelvin for each in temperatures])
+    return sampler, reporter
+
+
+def energies_by_temperature(sampler, reporter, iterations):
+    """Run; arrays (temperatures, iterations) of potential and kinetic energies after each move [kJ/mol]."""
+    found = []
+    for _ in range(iterations):
+        sampler.run(1)
+        found.append([(state.potential_energy._value, state.kinetic_energy._value) for state in sampler.sampler_states])
+    places = reporter.read_replica_thermodynamic_states()[-iterations:]
+    assert len({tuple(row) for row in places.tolist()}) > 3, "replicas wander"
+    return np.take_along_axis(np.array(found), np.argsort(places)[..., None], axis=1).T
+
+
 def test_parallel_tempering(tmp_path):
     """Replicas are exchanged, and each temperature has its kinetic energy and its exactly known potential energy."""
-    RecordingMove.kinetic = {}
-    system, positions = dimers()
-    sampler = multistate.ParallelTemperingSampler(
-        mcmc_moves=RecordingMove(STEP*unit.picosecond, FRICTION/unit.picosecond, 40, reassign_velocities=False),
-        number_of_iterations=150)
-    contexts = cache.ContextCache(platform=REFERENCE)
-    sampler.energy_context_cache = sampler.sampler_context_cache = contexts
-    reporter = multistate.MultiStateReporter(str(tmp_path/"exchange.nc"), checkpoint_interval=50)
-    sampler.create(thermodynamic_state(), states.SamplerState(positions), reporter, n_temperatures=len(TEMPERATURES),
-                   temperatures=[temperature*unit.kelvin for temperature in TEMPERATURES])
-    sampler.run()
-    assert len(contexts) == 2, "one Context serves all temperatures, beside the sampler's own"
+    sampler, reporter = make_sampler(make_move(40), *dimers(), TEMPERATURES, 150, tmp_path/"exchange.nc")
+    potential, kinetic = energies_by_temperature(sampler, reporter, 150)
+    assert len(sampler.sampler_context_cache) == 2, "one Context serves all temperatures, beside the sampler's own"
     accepted, proposed = (matrix.sum() for matrix in reporter.read_mixing_statistics())
     assert 0 < accepted <= proposed
-    energies, _, _ = reporter.read_energies()
-    replicas = reporter.read_replica_thermodynamic_states()
-    assert len({tuple(row) for row in replicas.tolist()}) > 3, "replicas wander"
     for index, temperature in enumerate(TEMPERATURES):
-        assert_at_temperature(RecordingMove.kinetic[temperature][15:], temperature)
-        replica = np.argmax(np.asarray(replicas) == index, axis=1)
-        reduced = np.asarray(energies)[np.arange(len(replica)), replica, index][15:]
+        assert_at_temperature(kinetic[index, 15:], temperature)
+        reduced = potential[index, 15:]/(GAS_CONSTANT*temperature)
         error = blockedError(reduced)
         assert error < 0.05*2*DIMERS
         assert abs(reduced.mean() - 2*DIMERS) < 4*error
 
 
-@pytest.mark.parametrize("make", [lambda: StiffMove(STEP, FRICTION, 20),
-                                  lambda: mcmc.IntegratorMove(create(MassPenaltyLangevinIntegrator, STEP), 20)],
-                         ids=["the page's", "OpenMMTools' own"])
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda move: pickle.loads(pickle.dumps(move))],
-                         ids=["copy", "pickle"])
-def test_moves_are_copied_and_go_on(make, copied):
-    move = copied(make())
-    state = states.SamplerState(dimers()[1])
-    move.apply(thermodynamic_state(), state, context_cache=cache.ContextCache(platform=REFERENCE))
-    assert np.isfinite(state.potential_energy/unit.kilojoule_per_mole)
-    assert not np.array_equal(state.positions, dimers()[1])
+def test_alanine_dipeptide_as_with_a_small_step(tmp_path):
+    """Mean potential energies at four temperatures; `make validate EXAMS=replica-exchange` has a longer run."""
+    alanine, temperatures = testsystems.AlanineDipeptideVacuum(constraints=None), [300, 350, 410, 480]
+    freedom, found = countFreedom(alanine.system), []
+    for move in (MassPenaltyMove(n_steps=62),
+                 mcmc.LangevinDynamicsMove(1*unit.femtosecond, 5/unit.picosecond, n_steps=500)):
+        sampler, reporter = make_sampler(move, alanine.system, alanine.positions, temperatures, 120,
+                                         tmp_path/f"{type(move).__name__}.nc")
+        potential, kinetic = energies_by_temperature(sampler, reporter, 120)[:, :, 20:]
+        found.append(potential)
+        for index, temperature in enumerate(temperatures):
+            kinetic_temperatures = 2*kinetic[index]/(freedom*GAS_CONSTANT)
+            error = blockedError(kinetic_temperatures)
+            assert error < 0.04*temperature
+            assert abs(kinetic_temperatures.mean() - temperature) < 4*error
+    for temperature, *series in zip(temperatures, *found):
+        error = np.hypot(*map(blockedError, series))
+        assert error < 0.05*freedom/2*GAS_CONSTANT*temperature      # that of as many harmonic oscillators
+        assert abs(series[0].mean() - series[1].mean()) < 4*error
 
+
+@pytest.mark.parametrize("reassign", [False, True])
+def test_mcmc_sampler(reassign):
+    """Velocities are the replica's, or drawn for the inertias, too."""
+    system, positions = dimers()
+    sampler = mcmc.MCMCSampler(thermodynamic_state(), states.SamplerState(positions),
+                               make_move(40, reassign_velocities=reassign))
+    contexts = cache.ContextCache(platform=REFERENCE)
+    kinetic, potential = [], []
+    for _ in range(300):
+        sampler.run(context_cache=contexts)
+        kinetic.append(sampler.sampler_state.kinetic_energy._value)
+        potential.append(sampler.sampler_state.potential_energy._value)
+    assert_at_temperature(kinetic[15:], 300)
+    reduced = np.array(potential[15:])/(GAS_CONSTANT*300)
+    assert abs(reduced.mean() - 2*DIMERS) < 4*blockedError(reduced) < 0.2*2*DIMERS
+
+
+def test_code_of_the_page(tmp_path):
+    """With replicas that differ in the System."""
+    names = {}
+    for _, block in fenced(PAGE, "python"):
+        exec(block, names)
+    sampler, (system, positions) = names["sampler"], dimers()
+    stiffer = copy.deepcopy(system)
+    stiffer.getForce(0).setBondParameters(0, 0, 1, 0.1, 5e5)
+    sampler.create([states.ThermodynamicState(each, 300*unit.kelvin) for each in (system, stiffer)],
+                   states.SamplerState(positions),
+                   multistate.MultiStateReporter(str(tmp_path/"page.nc"), checkpoint_interval=1))
+    sampler.run(2)
+    assert [type(move) for move in sampler.mcmc_moves] == 2*[MassPenaltyMove]
+    assert all(np.isfinite(state.kinetic_energy._value) for state in sampler.sampler_states)
+
+
+def with_settings():
+    """A move with pairs, inertias of bonds and a seed, and what it is for: (move, test system)."""
+    toluene, move = testsystems.TolueneVacuum(constraints=None), MassPenaltyMove(n_steps=20, n_restart_attempts=2)
+    move.integrator.setBondInertia(2)
+    move.integrator.setUseBondedForces(False)
+    move.integrator.setRandomNumberSeed(5)
+    assert addPairsFromTopology(move.integrator, toluene.topology, toluene.system, toluene.positions)
+    return move, toluene
+
+
+def test_a_move_is_its_integrators_steps():
+    """With all of its settings, at the temperature of the state, to the last bit."""
+    move, toluene = with_settings()
+    state = states.SamplerState(toluene.positions, np.zeros((15, 3))*unit.nanometer/unit.picosecond)
+    thermodynamic = states.ThermodynamicState(toluene.system, 400*unit.kelvin)
+    move.apply(thermodynamic, state, context_cache=cache.ContextCache(platform=REFERENCE))
+    integrator = copy.copy(move.integrator)
+    integrator.setTemperature(400)
+    context = openmm.Context(toluene.system, integrator, REFERENCE)
+    context.setPositions(toluene.positions)
+    integrator.step(20)
+    assert np.array_equal(state.positions._value, positions_of(context))
+
+
+def test_arguments_and_properties():
+    """Named as in LangevinDynamicsMove, numbers or quantities; they may be changed, and what is wrong is refused."""
+    langevin = mcmc.LangevinDynamicsMove()
+    move = MassPenaltyMove(langevin.timestep, langevin.collision_rate, langevin.n_steps, langevin.reassign_velocities,
+                           langevin.constraint_tolerance, n_restart_attempts=7)
+    assert vars(move).keys() - vars(langevin).keys() == {"integrator"}
+    assert {name: getattr(move, name) for name in vars(langevin)} == {**vars(langevin), "n_restart_attempts": 7}
+    move.timestep, move.collision_rate, move.constraint_tolerance = 0.01, 2/unit.nanosecond, 1e-6
+    assert move.integrator.getStepSize() == move.timestep == 10*unit.femtosecond
+    assert move.integrator.getFriction() == move.collision_rate == 0.002/unit.picosecond
+    assert move.integrator.getConstraintTolerance() == move.constraint_tolerance == 1e-6
+    with pytest.raises(TypeError, match="stepSize must be a quantity in picosecond"):
+        MassPenaltyMove(8*unit.kelvin)
+    with pytest.raises(openmm.OpenMMException, match="Friction must be a non-negative number"):
+        move.collision_rate = -1
+
+
+COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda move: pickle.loads(pickle.dumps(move))}
+
+
+@pytest.mark.parametrize("duplicate", COPIES.values(), ids=COPIES)
+def test_copies_have_the_settings_and_are_independent(duplicate):
+    move, _ = with_settings()
+    made = duplicate(move)
+    assert type(made) is MassPenaltyMove and isinstance(made.integrator, MassPenaltyLangevinIntegrator)
+    assert made.__getstate__() == move.__getstate__()
+    made.timestep = 0.001
+    assert move.timestep == 8*unit.femtosecond
+
+
+def test_a_run_is_resumed_from_its_file(tmp_path):
+    """The reporter's file has the moves with their settings."""
+    move, toluene = with_settings()
+    sampler, reporter = make_sampler(move, toluene.system, toluene.positions, [300, 400], 10, tmp_path/"run.nc")
+    sampler.run()
+    reporter.close()
+    del sampler
+    resumed = multistate.ParallelTemperingSampler.from_storage(str(tmp_path/"run.nc"))
+    resumed.energy_context_cache = resumed.sampler_context_cache = cache.ContextCache(platform=REFERENCE)
+    assert [each.__getstate__() for each in resumed.mcmc_moves] == 2*[move.__getstate__()]
+    resumed.extend(3)
+    assert resumed.iteration == 13
+
+
+def test_moves_of_other_integrators_are_copied_and_go_on():
+    """Those of OpenMMTools' own class."""
+    move = mcmc.IntegratorMove(create(ZhangSkeelLangevinIntegrator, 0.002), 20)
+    for duplicate in COPIES.values():
+        state = states.SamplerState(dimers()[1])
+        duplicate(move).apply(thermodynamic_state(), state, context_cache=cache.ContextCache(platform=REFERENCE))
+        assert np.isfinite(state.potential_energy._value)
+        assert not np.array_equal(state.positions, dimers()[1])
+
+
+def test_openmmtools_is_not_needed_by_others():
+    """Nor imported by them."""
+    result = run_python("import sys, openmmstiff\nassert 'openmmtools' not in sys.modules\n"
+                        "sys.modules['openmmtools'] = None\nimport openmmstiff.mcmc")
+    assert "openmmstiff.mcmc needs OpenMMTools: pip install 'openmm-stiff[openmmtools]'" in result.stderr
+
+
+# ---- The integrators in samplers, states and Contexts ----
 
 @pytest.mark.parametrize("cls, step, missing", [(MassPenaltyLangevinIntegrator, STEP, 0),
                                                 (ImpulseLangevinIntegrator, 0.004, 0),
