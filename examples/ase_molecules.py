@@ -1,15 +1,20 @@
 #!/usr/bin/env python
-"""Molecules in GFN2-xTB by ASE: MassPenaltyLangevin at the step that examine() recommends, against ASE's Langevin at
-0.5 fs.
+"""Molecules in GFN2-xTB or SevenNet-0 by ASE: MassPenaltyLangevin at the step that examine() recommends, or at others,
+against ASE's Langevin at 0.5 fs.
 
-Printed are the means of bond lengths and angles by their elements, and of the energy, with blocked errors; the
-temperature; and the evaluations of the forces. pip install 'openmm-stiff[ase]' tblite.
+Printed are the means of bond lengths and angles by their elements, and of the energy of a molecule, with blocked
+errors; the temperature; and how many evaluations of the forces there were, of how many molecules, and how fast.
+pip install 'openmm-stiff[ase]' tblite, or sevenn, whose wheel has its weights.
 """
+import argparse
 import os
+from collections.abc import Callable
+from time import perf_counter
 
 import numpy as np
 from ase import Atoms, units
 from ase.build import molecule
+from ase.calculators.calculator import Calculator
 from ase.md.langevin import Langevin
 from ase.neighborlist import natural_cutoffs, neighbor_list
 from ase.optimize import BFGS
@@ -21,13 +26,15 @@ from openmmstiff.sampling import blockedError
 from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
 from tip3p_water import with_error
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # of tblite: more do not pay for a small molecule
-from tblite.ase import TBLite  # noqa: E402
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # more do not pay for a small molecule
 
 TEMPERATURE = 300               # K
-SMALL_STEP = 0.5 * units.fs
+SMALL_STEP = 0.5                # fs
+REFERENCE_FRICTION = 20.0       # 1/ps, of ASE's Langevin: averages do not depend on it, and need fewer steps with it
+PICOSECOND = 1000 * units.fs
 SETTLING = 0.1                  # of the time of a run, before it
 SAMPLE_INTERVAL = 8 * units.fs  # at least
+CELL = 25, 25, 100              # Angstrom, of a copy: they diffuse along a row, and their images move with them
 ASPIRIN = (
     (3.03, 1.15, -1.08), (2.00, 0.49, -0.22), (1.85, 0.66, 0.96), (1.24, -0.35, -0.96), (0.09, -0.88, -0.39),
     (-0.05, -2.26, -0.39), (-1.19, -2.83, 0.15), (-2.18, -2.03, 0.70), (-2.03, -0.65, 0.70), (-0.90, -0.06, 0.15),
@@ -38,16 +45,19 @@ MOLECULES = {"ethanol": lambda: molecule("CH3CH2OH"), "benzene": lambda: molecul
              "aspirin": lambda: Atoms("C2O2C7O2H8", ASPIRIN)}
 
 
-class Counted(TBLite):
-    """GFN2-xTB, converged so far that forces do not depend on where the molecule came from; counts evaluations."""
+def make_tblite() -> Calculator:
+    """GFN2-xTB, converged so far that forces do not depend on where the molecule came from."""
+    from tblite.ase import TBLite
+    return TBLite(method="GFN2-xTB", accuracy=0.01, verbosity=0)
 
-    def __init__(self):
-        super().__init__(method="GFN2-xTB", accuracy=0.01, verbosity=0)
-        self.evaluations = 0
 
-    def calculate(self, *args, **kwargs):
-        self.evaluations += 1
-        super().calculate(*args, **kwargs)
+def make_sevennet() -> Calculator:
+    """SevenNet-0, on a GPU if there is one."""
+    from sevenn.calculator import SevenNetCalculator
+    return SevenNetCalculator("7net-0")
+
+
+CALCULATORS = {"tblite": make_tblite, "sevennet": make_sevennet}
 
 
 class Geometry:
@@ -66,18 +76,37 @@ class Geometry:
                 first, last = sorted((symbols[i], symbols[j]))
                 self.angles.setdefault(f"{first}-{symbols[vertex]}-{last}", []).append((i, vertex, j))
 
-    def __call__(self, atoms: Atoms) -> dict[str, float]:
-        """The mean of each kind: Angstrom and degrees; the energy in kJ/mol."""
-        found = {kind: float(np.mean([atoms.get_distance(i, j) for i, j in bonds]))
+    def __call__(self, positions: np.ndarray) -> dict[str, np.ndarray]:
+        """The mean of each kind in each copy, whose positions are (copies, atoms, 3): Angstrom and degrees."""
+        def vectors(start, end):
+            return positions[:, end] - positions[:, start]
+
+        found = {kind: np.linalg.norm(vectors(*np.transpose(bonds)), axis=2).mean(axis=1)
                  for kind, bonds in self.bonds.items()}
-        found.update({kind: float(np.mean(atoms.get_angles(angles))) for kind, angles in self.angles.items()})
-        found["energy"] = atoms.get_potential_energy() / (units.kJ / units.mol)
+        for kind, angles in self.angles.items():
+            first, vertex, last = np.transpose(angles)
+            sides = vectors(vertex, first), vectors(vertex, last)
+            lengths = [np.linalg.norm(side, axis=2) for side in sides]
+            cosines = np.sum(sides[0] * sides[1], axis=2) / (lengths[0] * lengths[1])
+            found[kind] = np.degrees(np.arccos(cosines)).mean(axis=1)
         return found
 
 
-def run(dynamics: Langevin | MassPenaltyLangevin, atoms: Atoms, time: float, label: str) -> dict[str, np.ndarray]:
-    """Series of what Geometry tells, and of the temperature; time in ASE's units."""
-    geometry, samples = Geometry(atoms), []
+def lay_out(atoms: Atoms, copies: int) -> Atoms:
+    """Copies of a molecule in a row, so far apart that a calculator with a cutoff takes each by itself."""
+    row = atoms.copy()
+    if copies > 1:
+        row.set_cell(CELL)
+        row.pbc = True      # without it, SevenNet's list of neighbours is slow
+        row = row.repeat((1, 1, copies))
+    return row
+
+
+def run(dynamics: Langevin | MassPenaltyLangevin, geometry: Geometry, copies: int, time: float,
+        label: str) -> dict[str, np.ndarray]:
+    """Series of what Geometry tells, one copy after the other, of a molecule's energy in kJ/mol, and of the
+    temperature; time in ASE's units."""
+    atoms, samples = dynamics.atoms, []
     interval = max(1, round(SAMPLE_INTERVAL / dynamics.dt))
     settling, steps = round(SETTLING * time / dynamics.dt), round(time / dynamics.dt)
     of_dynamics = dynamics if isinstance(dynamics, MassPenaltyLangevin) else atoms
@@ -86,48 +115,70 @@ def run(dynamics: Langevin | MassPenaltyLangevin, atoms: Atoms, time: float, lab
             dynamics.run(interval)
             bar.update(interval)
             if done >= settling:
-                samples.append({**geometry(atoms), "temperature": of_dynamics.get_temperature()})
-    return {name: np.array([each[name] for each in samples]) for name in samples[0]}
+                energy = atoms.get_potential_energy() / copies / (units.kJ / units.mol)
+                samples.append({**geometry(atoms.positions.reshape(copies, -1, 3)), "energy": energy,
+                                "temperature": of_dynamics.get_temperature()})
+    return {name: np.array([each[name] for each in samples]).T.ravel() for name in samples[0]}
 
 
-def compare(name: str, time: float, friction: float, seed: int):
-    """Make both runs of a molecule and print their averages."""
+def difference(reference: np.ndarray, series: np.ndarray) -> float:
+    """In combined errors."""
+    return (series.mean() - reference.mean()) / np.hypot(blockedError(reference), blockedError(series))
+
+
+def compare(name: str, make_calculator: Callable[[], Calculator], options: argparse.Namespace):
+    """Run a molecule with each step and print the averages."""
     atoms = MOLECULES[name]()
-    atoms.calc = Counted()
+    atoms.calc = make_calculator()
     BFGS(atoms, logfile=None).run(fmax=0.03)
-    picosecond = 1000 * units.fs
-    large_step = examine(atoms, TEMPERATURE).getStepSize().value_in_unit(unit.picosecond) * picosecond
-    columns, evaluations = [], []
-    for step, make in ((SMALL_STEP, Langevin), (large_step, MassPenaltyLangevin)):
-        copy = atoms.copy()
-        copy.calc = Counted()
-        dynamics = make(copy, step, temperature_K=TEMPERATURE, friction=friction / picosecond, fixcm=False,
-                        rng=np.random.default_rng(seed))
-        columns.append(run(dynamics, copy, time * picosecond, f"{name}, {step / units.fs:g} fs"))
-        evaluations.append(copy.calc.evaluations / (time * (1 + SETTLING)))
-    print(f"\n{name}: {time:g} ps, friction {friction:g}/ps")
-    row = "{:14}{:>26}{:>26}{:>12}"
-    print(row.format("", f"Langevin, {SMALL_STEP / units.fs:g} fs", f"mass penalty, {large_step / units.fs:g} fs",
-                     "difference"))
-    for kind in columns[0]:
-        first, second = (column[kind] for column in columns)
+    geometry, copies = Geometry(atoms), options.copies
+    steps = options.steps or [examine(atoms, TEMPERATURE).getStepSize().value_in_unit(unit.femtosecond)]
+    titles, columns, counts = [], [], []
+    for title, make, step, friction, time in (
+            ("Langevin", Langevin, SMALL_STEP, REFERENCE_FRICTION, options.reference_time or options.time),
+            *(("mass penalty", MassPenaltyLangevin, step, options.friction, options.time) for step in steps)):
+        row = lay_out(atoms, copies)
+        row.calc = make_calculator()
+        dynamics = make(row, step * units.fs, temperature_K=TEMPERATURE, friction=friction / PICOSECOND, fixcm=False,
+                        rng=np.random.default_rng(options.seed))
+        titles.append(f"{title}, {step:g} fs")
+        start = perf_counter()
+        columns.append(run(dynamics, geometry, copies, time * PICOSECOND, f"{name}, {titles[-1]}"))
+        speed = dynamics.nsteps / (perf_counter() - start)
+        counts.append((f"{copies} x {time:g}", dynamics.nsteps, dynamics.nsteps * copies, f"{speed:.3g}"))
+
+    line = "{:18}" + len(columns) * "{:>26}"
+    print("\n" + line.format(name, *titles))
+    for kind, reference in columns[0].items():
         digits = (1, 4, 2)[kind.count("-")]
-        difference = (second.mean() - first.mean()) / np.hypot(blockedError(first), blockedError(second))
-        print(row.format(kind, with_error(first, digits), with_error(second, digits), f"{difference:.1f} errors"))
-    print(row.format("forces/ps", *(f"{count:.0f}" for count in evaluations), ""))
+        print(line.format(kind, with_error(reference, digits),
+                          *(f"{with_error(column[kind], digits)} ({difference(reference, column[kind]):+.1f})"
+                            for column in columns[1:])))
+    for what, numbers in zip(("ps", "steps", "steps of molecules", "steps/s"), zip(*counts)):
+        print(line.format(what, *numbers))
 
 
 def main():
     parser = OptionParser(__doc__)
     parser.add_argument("--molecules", type=choice(MOLECULES), nargs="+", default=list(MOLECULES), metavar="NAME",
                         help=f"of {', '.join(MOLECULES)} (default: all)")
+    parser.add_argument("--calculator", type=choice(CALCULATORS), default="tblite", metavar="NAME",
+                        help=f"{' or '.join(CALCULATORS)} (default: %(default)s)")
+    parser.add_argument("--copies", type=number(int, 1), default=1, metavar="N",
+                        help="molecules in one evaluation, for calculators with a cutoff (default: %(default)s)")
+    parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", metavar="FS",
+                        help="of the mass penalty, fs (default: the recommended one)")
     add_run_options(parser, time=50.0, friction=5.0)
+    parser.add_argument("--reference-time", type=number(float, 1, "ps"), metavar="PS",
+                        help="of the run at 0.5 fs, ps (default: as --time)")
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
                         help="random number seed (default: %(default)s)")
     options = parser.parse_args()
-    print("Lengths in Angstrom, angles in degrees, energies in kJ/mol, temperatures in K")
+    if options.copies > 1 and options.calculator == "tblite":
+        parser.error("argument --copies: those of tblite would interact; take --calculator sevennet")
+    print("Lengths in Angstrom, angles in degrees, energies in kJ/mol, temperatures in K; (differences in errors)")
     for name in options.molecules:
-        compare(name, options.time, options.friction, options.seed)
+        compare(name, CALCULATORS[options.calculator], options)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,19 @@ def test_ase_molecules_compares_the_steps():
     assert all(1.08 < float(value.partition("+")[0]) < 1.12 for value in row[1:3])
 
 
+def test_ase_molecules_measures_copies():
+    """Bonds and angles of each copy are those that ASE measures."""
+    from ase.neighborlist import neighbor_list
+    from ase_molecules import MOLECULES, Geometry, lay_out
+    ethanol = MOLECULES["ethanol"]()
+    row = lay_out(ethanol, 3)
+    row.rattle(0.05, seed=1)
+    found, atoms = Geometry(ethanol)(row.positions.reshape(3, -1, 3)), len(ethanol)
+    assert found["C-O"] == pytest.approx([row.get_distance(1 + k*atoms, 2 + k*atoms) for k in range(3)])
+    assert found["C-O-H"] == pytest.approx([row.get_angle(1 + k*atoms, 2 + k*atoms, 3 + k*atoms) for k in range(3)])
+    assert len(neighbor_list("i", row, 12.0)) == 3*atoms*(atoms - 1), "copies interact"
+
+
 def test_error_and_speed_measures_and_goes_on_after_a_failure(tmp_path, monkeypatch):
     """Flexible water with LangevinMiddleIntegrator at 2 fs, the reference of both panels here, and at 3 fs."""
     import error_and_speed
