@@ -4,13 +4,14 @@ from docutils import nodes
 from latex2mathml.converter import convert
 
 
-def append(display):
+def append(display, around="{}"):
     def visit(self, node):
-        self.body.append(convert(node.astext(), display=display))
+        self.body.append(around.format(convert(node.astext(), display=display)))
         raise nodes.SkipNode
     return visit
 
 
 def setup(app):
-    app.add_html_math_renderer("mathml", (append("inline"), None), (append("block"), None))
+    block = append("block", '<div style="padding: 0.5em 0">{}</div>')  # room, or browsers draw a scroll bar
+    app.add_html_math_renderer("mathml", (append("inline"), None), (block, None))
     return {"parallel_read_safe": True}
