@@ -152,7 +152,8 @@ class Molecule(Subject):
         integrator.step(round(5 / step))
         burst = max(1, round(SAMPLE_INTERVAL / step))
         found = sample_timed(context, burst, round(time / (burst * step)), observe=Geometry(molecule))
-        slow = {kind: tuple(step * value for value in evaluations_per_sample([found], kind)) for kind in self.slow}
+        counts = {kind: evaluations_per_sample([found], kind) for kind in self.slow}
+        slow = {kind: (step * count, step * error) for kind, (count, error) in counts.items()}
         thermal = (3 * len(molecule.labels) - 6) / 2 * GAS_CONSTANT * TEMPERATURE
         return collect(found, {"temperature": found.temperature}, slow, {"potential": thermal})
 
@@ -304,8 +305,8 @@ def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str
     found = sample_timed(context, burst, round(time / (burst * step)), groups=groups, observe=observe)
     speed, error = diffusion(found.observed["centres"], found.interval)     # 1e-5 cm^2/s, which is 1e-3 nm^2/ps
     across = DIAMETER**2 / (6e-3 * speed)
-    slow = {"diffusion": (across, across * error / speed),
-            "reorientation": tuple(2 * value for value in reorientation(found.observed["dipoles"], found.interval))}
+    tau, its_error = reorientation(found.observed["dipoles"], found.interval)
+    slow = {"diffusion": (across, across * error / speed), "reorientation": (2 * tau, 2 * its_error)}
     return found, {name: found.observed[name] for name in names if motions}, slow
 
 
@@ -343,13 +344,10 @@ def keep(path: Path, what):
     part.replace(path)
 
 
-def load(paths: list[Path]) -> list[Found] | str:
-    """The runs of all seeds, or why one failed."""
+def load(paths: list[Path]) -> list[Found]:
+    """The runs of all seeds, or none if one has failed."""
     runs = [json.loads(path.read_text()) for path in paths]
-    for run in runs:
-        if "failed" in run:
-            return run["failed"]
-    return [Found(**run) for run in runs]
+    return [] if any("failed" in run for run in runs) else [Found(**run) for run in runs]
 
 
 def deviations(runs: list[Found], references: list[Found]) -> Iterator[tuple[str, float, float]]:
@@ -370,9 +368,9 @@ def pool(series: list[np.ndarray]) -> tuple[float, float]:
             float(np.linalg.norm([blockedError(each) for each in series])) / len(series))
 
 
-def find_fault(runs: list[Found] | str, references: list[Found]) -> str:
+def find_fault(runs: list[Found], references: list[Found]) -> str:
     """What does not meet the criterion, or an empty text."""
-    if isinstance(runs, str):
+    if not runs:
         return "fails"
     return ", ".join(f"{name} {'+' if deviation > 0 else '-'}" for name, deviation, error
                      in deviations(runs, references) if abs(deviation) > max(1, ERRORS * error))
@@ -385,7 +383,7 @@ def average(runs: list[Found], name: str) -> tuple[float, float]:
     return float(values.mean()), float(max(np.linalg.norm(errors) / len(values), scatter / len(values)**0.5))
 
 
-def judge(subject: Subject, results: dict[tuple[str, float], list[Found] | str]) -> Iterator[dict]:
+def judge(subject: Subject, results: dict[tuple[str, float], list[Found]]) -> Iterator[dict]:
     """For each method the largest right step, or none, and what independent samples take there."""
     references: dict[str, list[Found]] = {}
     for name, method in subject.methods.items():
@@ -464,7 +462,7 @@ def all_tasks(subjects: list[str], seeds: int, scale: float, folder: Path) -> tu
 
 def report(subjects: list[str], seeds: int, tasks: dict) -> list[dict]:
     """The rows of the table, from the runs that have been made."""
-    rows = []
+    rows: list[dict] = []
     for name in subjects:
         paths = {(method, fs): [tasks[name, method, fs, seed][-1] for seed in range(1, seeds + 1)]
                  for method, of in SUBJECTS[name].methods.items() for fs in of.steps}

@@ -138,7 +138,7 @@ def internal(x: np.ndarray, atoms: tuple[int, ...]) -> tuple[float, np.ndarray]:
     if len(atoms) == 2:
         length = np.linalg.norm(arms[0])
         gradient[list(atoms)] = arms[0] / length, -arms[0] / length
-        return length, gradient
+        return float(length), gradient
     lengths = np.linalg.norm(arms, axis=1)
     first, last = arms[0] / lengths[0], arms[1] / lengths[1]
     cosine = first @ last
@@ -146,7 +146,7 @@ def internal(x: np.ndarray, atoms: tuple[int, ...]) -> tuple[float, np.ndarray]:
     gradient[atoms[0]] = (cosine * first - last) / (lengths[0] * sine)
     gradient[atoms[2]] = (cosine * last - first) / (lengths[1] * sine)
     gradient[atoms[1]] = -gradient[atoms[0]] - gradient[atoms[2]]
-    return np.arccos(cosine), gradient
+    return float(np.arccos(cosine)), gradient
 
 
 ETHANOL = Molecule(

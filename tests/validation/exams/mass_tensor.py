@@ -93,7 +93,7 @@ def judged(run: Samples) -> Found:
 
 def fault_of(found: Result, reference: Samples) -> str:
     """What does not meet the criterion, or an empty text."""
-    return "failed" if "failure" in found else find_fault([judged(found.into(Samples))], [judged(reference)])
+    return find_fault([] if "failure" in found else [judged(found.into(Samples))], [judged(reference)])
 
 
 def row(found: Result, reference: Samples) -> list[str]:

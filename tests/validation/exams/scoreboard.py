@@ -30,11 +30,10 @@ def runs(settings: Settings) -> dict[str, partial]:
             for seed in range(settings.seed, settings.seed + SEEDS)}
 
 
-def load(results: Results, names: list[str]) -> list[Found] | str:
-    for name in names:
-        if "failure" in results[name]:
-            return str(results[name]["failure"])
-    return [Found(**json.loads(results[name]["found"])) for name in names]
+def load(results: Results, names: list[str]) -> list[Found]:
+    """The runs of all seeds, or none if one has failed."""
+    failed = any("failure" in results[name] for name in names)
+    return [] if failed else [Found(**json.loads(results[name]["found"])) for name in names]
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
@@ -45,7 +44,7 @@ def report(results: Results) -> Iterator[Claim | Table]:
             if its == subject:
                 names.setdefault((method, float(fs.removesuffix("fs"))), []).append(name)
         of = SUBJECTS[subject]
-        rows = [row for row in judge(of, {key: load(results, each) for key, each in names.items()})]
+        rows = list(judge(of, {key: load(results, each) for key, each in names.items()}))
         yield Table(of.label, ["method", "step, fs", *of.slow, "wrong"], [
             [row["method"], f"{row['step']:g}" if row["step"] else "-",
              *("{:.0f}({:.0f})".format(*row["evaluations"][kind]) if row["step"] else "-" for kind in of.slow),
