@@ -1,0 +1,69 @@
+"""The scoreboard's criterion and its choice of steps, and the force field that it distils for a rival."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import openmm
+import pytest
+
+pytest.importorskip("mdtraj")
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT/"examples"))
+
+import scoreboard  # noqa: E402
+from expensive_forces import Geometry  # noqa: E402
+from xtb import MOLECULES, add_distilled  # noqa: E402
+
+METHODS = {"middle": scoreboard.Method("LangevinMiddle", scoreboard.middle, (1, 2, 3)),
+           "penalty": scoreboard.Method("mass penalty", scoreboard.penalty, (8, 12, 14))}
+
+
+def found(step, energy=-40.0, temperature=300.0, time=2.0):
+    """A run with errors of 0.02 kJ/mol and 0.5 K, and an independent sample every `time` ps."""
+    noise = np.random.default_rng(1).normal(size=400)
+    noise -= noise.mean()
+    return scoreboard.Found(step, 0.01, {"nonbonded": energy + 0.4*noise}, {"rotation": temperature + 10*noise},
+                            {"reorientation": (time, 0.1)}, {})
+
+
+class Subject(scoreboard.Subject):
+    label, methods, slow = "water", METHODS, ("reorientation",)
+
+
+def test_each_method_is_taken_at_its_largest_step_that_is_right():
+    results = {("middle", 1): [found(0.001)], ("middle", 2): [found(0.002, energy=-40.1)], ("middle", 3): [],
+               ("penalty", 8): [found(0.008, time=3.0), found(0.008, time=5.0)],
+               ("penalty", 12): [found(0.012, temperature=297.5, time=4.0), found(0.012, time=8.0)],
+               ("penalty", 14): [found(0.014, energy=-39.8, temperature=304.0)]}
+    middle, ours = scoreboard.judge(Subject(), results)
+    assert (middle["step"], middle["ours"], middle["wrong"]) == (2, False, {"3": "fails"})
+    assert middle["evaluations"]["reorientation"] == pytest.approx((1000, 50))
+    assert (ours["step"], ours["ours"], ours["wrong"]) == (12, True, {"14": "nonbonded +, rotation +"})
+    assert ours["evaluations"]["reorientation"] == pytest.approx((500, 1000/6))     # the scatter of two seeds
+    assert ours["seconds"] == 0.01
+
+
+def test_a_distilled_force_field_leaves_the_force_and_takes_most_of_it():
+    pytest.importorskip("tblite")
+    molecule = MOLECULES["ethanol"]
+    system, reference = molecule.build_system(), openmm.Platform.getPlatform("Reference")
+    start = openmm.Context(system, openmm.LangevinMiddleIntegrator(300, 50, 0.0005), reference)
+    start.getIntegrator().setRandomNumberSeed(1)
+    start.setPositions(molecule.positions)
+    start.getIntegrator().step(600)
+    whole = openmm.Context(openmm.XmlSerializer.clone(system), openmm.VerletIntegrator(0.001), reference)
+    add_distilled(system, start, Geometry(molecule), 1, snapshots=30)
+    split = openmm.Context(system, openmm.VerletIntegrator(0.001), reference)
+    start.getIntegrator().step(100)
+    positions = start.getState(positions=True).getPositions()
+    forces = []
+    for context, groups in (whole, {0}), (split, {0, 1}), (split, {0}):
+        context.setPositions(positions)
+        forces.append(context.getState(forces=True, groups=groups).getForces(asNumpy=True)._value)
+    all_of_it, sum_of_both, rest = forces
+    assert np.abs(sum_of_both - all_of_it).max() < 1e-6*np.abs(all_of_it).max()
+    assert np.linalg.norm(rest) < 0.35*np.linalg.norm(all_of_it)
