@@ -2,7 +2,8 @@
 """Evaluations of the forces, and seconds, for an independent sample: each method at its largest step that is right.
 
 A step is right if energies differ by no more than 0.3 % from those of a small step, and each kind of temperature by no
-more than 1 % from the heat bath's, or by two standard errors where these are more. The slow observables are the torsion
+more than 1 % from the thermostat's, or by three standard errors where these are more: of up to six quantities that are
+judged at once, two errors would reject one right run in four. The slow observables are the torsion
 of a molecule and the distance of its ends, whose independent samples are two correlation times apart; in water, the
 dipoles (two times of their reorientation) and the centres of molecules (the time to diffuse over one diameter).
 
@@ -35,7 +36,7 @@ from sampling import coupled_masses, temperatures_by_motion
 from xtb import MOLECULES, add_distilled
 
 TEMPERATURE = 300.0                 # K
-ENERGY_TOLERANCE, TEMPERATURE_TOLERANCE, ERRORS = 0.003, 0.01, 2
+ENERGY_TOLERANCE, TEMPERATURE_TOLERANCE, ERRORS = 0.003, 0.01, 3
 REFERENCE, CPU = "Reference", "CPU"  # platforms
 DIAMETER = 0.28                     # nm, of a water
 SAMPLE_INTERVAL = 0.048             # ps, more than a period of what vibrates
@@ -368,12 +369,12 @@ def pool(series: list[np.ndarray]) -> tuple[float, float]:
             float(np.linalg.norm([blockedError(each) for each in series])) / len(series))
 
 
-def find_fault(runs: list[Found], references: list[Found]) -> str:
+def find_fault(runs: list[Found], references: list[Found], errors: float = ERRORS) -> str:
     """What does not meet the criterion, or an empty text."""
     if not runs:
         return "fails"
     return ", ".join(f"{name} {'+' if deviation > 0 else '-'}" for name, deviation, error
-                     in deviations(runs, references) if abs(deviation) > max(1, ERRORS * error))
+                     in deviations(runs, references) if abs(deviation) > max(1, errors * error))
 
 
 def average(runs: list[Found], name: str) -> tuple[float, float]:
