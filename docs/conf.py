@@ -30,6 +30,11 @@ autodoc_inherit_docstrings = False
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+# Old names, which only warn.
+for class_name, names in openmmstiff._wrapped._OLD_NAMES.items():
+    for name in names:
+        delattr(getattr(openmmstiff, class_name), name)
+
 # The C++ classes: by doxygen and breathe where there is a doxygen, as a list otherwise (headers.py).
 if shutil.which("doxygen"):
     extensions.append("breathe")

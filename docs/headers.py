@@ -15,12 +15,13 @@ ROOT = Path(__file__).resolve().parents[1]
 INCLUDE = ROOT / "openmmapi" / "include"
 sys.path.insert(0, str(ROOT / "python"))
 
-from bindings import Class, Method, one_line, parse, public_headers  # noqa: E402
+from bindings import INTERNAL, Class, Method, one_line, parse, public_headers  # noqa: E402
 
 DOXYGEN = shutil.which("doxygen")
 SETTINGS = f"""
 PROJECT_NAME = OpenMM-Stiff
-INPUT = {INCLUDE / "openmmstiff"}
+INPUT = {INCLUDE / "openmmstiff"} {INCLUDE / "openmmstiff" / "internal"}
+INLINE_INHERITED_MEMB = YES
 GENERATE_HTML = NO
 GENERATE_LATEX = NO
 GENERATE_XML = YES
@@ -38,7 +39,7 @@ OUTPUT_DIRECTORY = """
 
 
 def classes():
-    """Each public class with its public methods."""
+    """Each public class with its public methods, those of internal bases among them."""
     found = []
     for text in public_headers(INCLUDE).values():
         for item in parse(text):
@@ -46,7 +47,9 @@ def classes():
                 found.append((item, []))
             elif isinstance(item, Method):
                 found[-1][1].append(item)
-    return found
+    internal = {item.name: methods for item, methods in found if item.name in INTERNAL}
+    return [(item, methods + [method for base in item.bases for method in internal.get(base, [])])
+            for item, methods in found if item.name not in INTERNAL]
 
 
 def in_full(found):

@@ -206,7 +206,7 @@ def multiscale(system: mm.System, start: np.ndarray, omega: float, steps: int, m
     integrator = HMMIntegrator(DURATION / steps, omega)
     integrator.setFilter(getattr(HMMIntegrator, filter))
     integrator.setMacroMethod(METHODS[method])
-    integrator.setNumMicroSteps(micro_steps)
+    integrator.setNumMicroStepsPerPeriod(micro_steps)
     integrator.setNumPeriods(PERIODS)
     integrator.setConstraintTolerance(CONSTRAINT_TOLERANCE)
     found = follow(system, integrator, start, steps)

@@ -121,7 +121,7 @@ def trapped_ions(ions: int, omega: float, static: float = 0) -> mm.System:
 def hmm_integrator(step: float, omega: float) -> HMMIntegrator:
     integrator = HMMIntegrator(step, omega)
     integrator.setFilter(HMMIntegrator.Simple)
-    integrator.setNumMicroSteps(micro_steps(step))
+    integrator.setNumMicroStepsPerPeriod(micro_steps(step))
     return integrator
 
 

@@ -150,7 +150,7 @@ def fall(links: int, step: float, time: float, platform: str, compliance: float 
     integrator = ladder_integrator(links, step, compliance)
     context = make_context(links, integrator, platform)
     lowest, drop = energy_scale(links)
-    tau = integrator.computeDamping().value_in_unit(unit.picosecond)
+    tau = integrator.getDamping().value_in_unit(unit.picosecond)
     steps = max(1, round(time / step))
     pictures = {at: round(at / step) for at in picture_times if round(at / step) <= steps}
     seen = {0: heads(level_ladder(links))}

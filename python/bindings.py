@@ -9,9 +9,11 @@ each class and public method it gets
 - if all types are known (below), the method in Python, with the arguments' names, and with conversions: a `double` has
   the unit that its comment names in brackets, such as [ps], or is a plain number if there is none; an `int` named
   `groups` holds the bit flags of force groups, for which Python takes a set, too, and one named `steps` is not
-  negative; for strings whose comment says [expression] numbers will do; enumerations are integers, their values
-  attributes of the class; what C++ returns through arguments, such as an `int&`, comes back in a list. step() issues
-  the warning that it has left.
+  negative; for strings whose comment says [expression] numbers will do; where a comment says "0 is deprecated, call
+  ...", a 0 gives a warning that says so; enumerations are integers, their values attributes of the class; what C++
+  returns through arguments, such as an `int&`, comes back in a list. step() issues the warning that it has left.
+
+What is marked [[deprecated("use newName()")]] is left out; _old_names.py makes it of the list that it comes to.
 
 Static methods stay as SWIG makes them, but for conversions of their arguments, and others altogether; stiff.i may then
 say more with %extend or %feature.
@@ -20,7 +22,7 @@ say more with %extend or %feature.
 import re
 import sys
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 VECTORS, NUMBERS, INTEGERS = "std::vector<OpenMM::Vec3>", "std::vector<double>", "std::vector<int>"
@@ -28,6 +30,8 @@ VECTORS, NUMBERS, INTEGERS = "std::vector<OpenMM::Vec3>", "std::vector<double>",
 RESULTS = {"int&": "int", "double&": "float", "std::string&": "str", "OpenMM::Vec3&": "Vec3",
            "std::vector<int>&": "list of int", "std::vector<std::string>&": "list of str"}
 WIDTH = 100
+# What C++ has public for the classes and the wrappers here begins with an underscore in Python.
+INTERNAL = {"LangevinThermostat", "StiffForceSelection", "takeWarning"}
 
 
 @dataclass
@@ -35,12 +39,15 @@ class Class:
     name: str
     bases: list         # the names of this plugin's
     comment: str
+    old_names: dict = field(default_factory=dict)
 
     def directive(self, enumerations):
         text = fill(python_words(self.comment))
         if enumerations:
             text += "\n\nAttributes\n----------\n" + "\n".join(each.documentation() for each in enumerations)
-        return f'%feature("docstring") OpenMMStiff::{self.name} %{{{text}%}}\n'
+        return (f'%feature("docstring") OpenMMStiff::{self.name} %{{{text}%}}\n'
+                + "".join(f"%ignore OpenMMStiff::{self.name}::{old};\n" for old in self.old_names)
+                + renaming(f"OpenMMStiff::{self.name}", self.name))
 
 
 @dataclass
@@ -50,6 +57,12 @@ class Enumeration:
 
     def documentation(self):
         return "\n".join(entry(f"{name} : int", description) for name, description in self.values)
+
+
+@dataclass
+class OldName:
+    old: str
+    new: str
 
 
 @dataclass
@@ -72,14 +85,24 @@ class Argument:
     def is_expression(self):
         return self.unit == "expression"
 
+    def instead_of_zero(self):
+        """The call for which a 0 stood; empty if it never did."""
+        found = re.search(r"0 is deprecated, call (.*)", self.description)
+        return python_words(found[1]) if found else ""
+
     def signature(self):
         default = {"true": "True", "false": "False"}.get(self.default, self.default)
         return f"{self.name}={default}" if default else self.name
 
     def conversion(self):
         """The Python expression for what C++ is passed."""
+        instead = self.instead_of_zero()
+        return f'_old_names.warn_of_zero({self.checked()}, "{instead}")' if instead else self.checked()
+
+    def checked(self):
         if self.is_groups():
-            return f'_conversions.group_mask("{self.name}", {self.name})'
+            remedy = f"call {self.instead_of_zero()} to restore the default"
+            return f'_conversions.group_mask("{self.name}", {self.name}, "{remedy}")'
         if self.type == "int" and self.name == "steps":
             return f'_conversions.count("{self.name}", {self.name})'
         text = "expression" if self.is_expression() else "string"
@@ -116,7 +139,7 @@ class Argument:
             kind = "int or set of int" if self.is_groups() else kind.get(self.type, self.type)
         text = self.description
         if self.is_groups():
-            text += "; or the set of the groups' indices, from 0 to 31"
+            text = text.replace(";", ", or the set of the groups' indices, from 0 to 31;", 1)
         return entry(f"{self.name} : {kind}", text)
 
 
@@ -186,10 +209,10 @@ class Method:
         elif self.type == INTEGERS:
             body = f"return list({call})"
         elif self.name == "step":
-            body = f"{call}\n    _conversions.warn(self.takeWarning())"
+            body = f"{call}\n    _conversions.warn(self._takeWarning())"
         else:
             body = f"return {call}"
-        name = self.name if self.type else "__init__"
+        name = python_name(self.name) if self.type else "__init__"
         docstring = textwrap.indent(f'r"""\n{self.documentation()}\n"""', "    ")
         return f"def {name}({', '.join(parameters)}):\n{docstring}\n    {body}\n"
 
@@ -201,7 +224,15 @@ class Method:
             return (f"%feature(\"docstring\") {target} %{{{self.documentation()}%}}\n"
                     + (f"%feature(\"pythonprepend\") {target} %{{\n" + "\n".join(converted) + "\n%}\n"
                        if converted else ""))
-        return f"%feature(\"shadow\") {target} %{{\n{python}%}}\n"
+        return f"%feature(\"shadow\") {target} %{{\n{python}%}}\n" + renaming(target, self.name)
+
+
+def python_name(name):
+    return "_" + name if name in INTERNAL else name
+
+
+def renaming(target, name):
+    return f"%rename({python_name(name)}) {target};\n" if name in INTERNAL else ""
 
 
 def one_line(text):
@@ -256,18 +287,24 @@ def parse_enumeration(name, body):
 
 
 def parse(header):
-    """Yield Class, Enumeration and Method for what is public in each class and has a comment."""
+    """Yield Class, Enumeration and Method for what is public in each class and has a comment, and its OldNames."""
     class_name, public, enumerations = None, False, set()
-    pattern = r"""/\*\*(?:[^*]|\*(?!/))*\*/\s*enum\s(?P<enumeration>\w+)\s\{(?P<values>.*?)\};
+    pattern = r"""\[\[deprecated\("use\s(?P<new>\w+)\(\)"\)\]\]\s[\w:<>\s]*?(?P<old>\w+)\(
+                | /\*\*(?:[^*]|\*(?!/))*\*/\s*enum\s(?P<enumeration>\w+)\s\{(?P<values>.*?)\};
                 | /\*\*(?P<comment>.*?)\*/\s*(?P<declaration>[^;{]*)[;{]
                 | ^(?P<access>public|protected|private):"""
     for match in re.finditer(pattern, header, re.DOTALL | re.MULTILINE | re.VERBOSE):
         if match["access"]:
             public = match["access"] == "public"
             continue
+        if match["old"]:
+            yield OldName(match["old"], match["new"])
+            continue
         if match["enumeration"]:
             enumerations.add(match["enumeration"])
             yield parse_enumeration(match["enumeration"], match["values"])
+            for old, new in re.findall(r'(\w+) \[\[deprecated\("use (\w+)"\)\]\]', match["values"]):
+                yield OldName(old, new)
             continue
         comment, declaration = comment_text(match["comment"]), one_line(match["declaration"])
         new_class = re.match(r"class OPENMM_EXPORT_STIFF (\w+)(.*)", declaration)
@@ -285,15 +322,15 @@ def parse(header):
 
 
 def public_headers(folder):
-    """The headers in OpenMMStiff.h, each after those that it includes itself."""
+    """The headers in OpenMMStiff.h and those of internal base classes, each after those that it includes itself."""
     listed = re.findall(r'^#include "openmmstiff/(\w+\.h)"', (folder/"OpenMMStiff.h").read_text(), re.MULTILINE)
     ordered = {}
 
     def add(name):
         text = (folder/"openmmstiff"/name).read_text()
-        for included in re.findall(r'^#include "(\w+\.h)"', text, re.MULTILINE):
-            if included in listed and included not in ordered:
-                add(included)
+        for included in re.findall(r'^#include "((?:internal/)?(\w+)\.h)"', text, re.MULTILINE):
+            if (included[0] in listed or included[1] in INTERNAL) and included[0] not in ordered:
+                add(included[0])
         ordered[name] = text
 
     for name in listed:
@@ -311,6 +348,8 @@ def main(include_folder, output):
                 classes.append((item, []))
             elif isinstance(item, Enumeration):
                 classes[-1][1].append(item)
+            elif isinstance(item, OldName):
+                classes[-1][0].old_names[item.old] = item.new
             else:
                 if (item.class_name, item.name) in methods:
                     sys.exit(f"{header}: {item.class_name}.{item.name}() is overloaded: bindings.py cannot tell which")
@@ -326,7 +365,9 @@ def main(include_folder, output):
             integrators.append(each.name)
     derived_first = ", ".join(f"OpenMMStiff::{name}" for name in reversed(integrators) if name in created)
     factory = f"%factory(OpenMM::Integrator* _downcast, {derived_first});"
-    Path(output).write_text("\n".join([*directives, *includes, factory, ""]))
+    old_names = {each.name: each.old_names for each, _ in classes if each.old_names}
+    Path(output).write_text("\n".join([*directives, *includes, factory,
+                                       f"%pythoncode %{{\n_OLD_NAMES = {old_names}\n%}}", ""]))
 
 
 if __name__ == "__main__":

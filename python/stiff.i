@@ -148,7 +148,7 @@ void setPythonException(const std::exception& error) {
 %pythoncode %{
 import copy as _copy
 
-from . import _conversions
+from . import _conversions, _old_names
 %}
 
 // The classes of OpenMM that ours build on. Integrator's own methods, such as getStepSize(), are inherited in Python.
@@ -168,7 +168,7 @@ from . import _conversions
             bit flags: the forces of group i act if (groups&(1<<i)) != 0; or the set of the groups' indices, from 0 to
             31
         """
-        super().setIntegrationForceGroups(_conversions.group_mask("groups", groups, "leave out all forces"))
+        super().setIntegrationForceGroups(_conversions.group_mask("groups", groups, "pass 0 to leave out all forces"))
 
     @staticmethod
     def _retype(integrator: openmm.Integrator) -> type:

@@ -102,9 +102,12 @@ def declare_package(module, classes):
 def main(package, module, folder):
     """Write both stubs."""
     package, module = (ast.parse(Path(path).read_text()) for path in (package, module))
-    classes = [item for item in module.body if isinstance(item, ast.ClassDef) and not item.name.startswith("_")]
+    classes = [item for item in module.body if isinstance(item, ast.ClassDef)]
+    public = [each.name for each in classes if not each.name.startswith("_")]
+    bases = {ast.unparse(base) for each in classes if each.name in public for base in each.bases}
+    classes = [each for each in classes if each.name in {*public, *bases}]
     texts = {"openmmstiff.pyi": "\n\n".join([HEADER, *map(declare_class, classes)]),
-             "__init__.pyi": declare_package(package, [each.name for each in classes])}
+             "__init__.pyi": declare_package(package, public)}
     for name, text in texts.items():
         (Path(folder)/name).write_text(text + "\n")
 

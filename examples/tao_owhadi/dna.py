@@ -75,7 +75,7 @@ class Method:
 METHODS = (Method("Verlet", 0.2, 23.26, "#d62728"), Method("Z&S", 2.0, 3.24, "#08306b"))
 LIMITS = (Method("Verlet", 0.9), Method("Verlet", 1.0), Method("Z&S", 2.0), Method("Z&S", 3.0), Method("Z&Ss", 2.0),
           Method("Z&Ss", 3.0), Method("Newmark", 2.0))
-INTEGRATORS = {"Z&S": "ZhangSkeel", "Z&Ss": "Simplified", "Newmark": "Newmark"}
+INTEGRATORS = {"Z&S": "ThirdDerivatives", "Z&Ss": "FullHessian", "Newmark": "Newmark"}
 
 
 @dataclass

@@ -52,7 +52,7 @@ OMEGAS = (10, 20, 50, 100, 200, 500, 1000)           # of the violation
 RESOLVED = 0.2                                       # h omega of steps that resolve the penalties
 MULTIPLIER_OMEGAS = (20, 50, 100, 200)
 
-LONG_METHODS = ("ZhangSkeel", "Newmark", "NewmarkOneIteration")
+LONG_METHODS = ("ThirdDerivatives", "Newmark", "NewmarkOneIteration")
 LONG_SAMPLES, BLOCKS = 20000, 10
 
 
@@ -61,8 +61,8 @@ METHODS = (Method("SHAKE", "SHAKE", STEP, 3.8, "black"),
            Method("Verlet, penalties", "Verlet", STEP / OMEGA, 1.0, "#9467bd"),
            Method("Newmark", "Newmark", STEP, 5.3, "#9ecae1"),
            Method("Newmark, one iteration", "NewmarkOneIteration", STEP, 0.2, "#d62728"),
-           Method("Z&S", "ZhangSkeel", STEP, 0.4, "#08306b"),
-           Method("Z&S, simplified", "Simplified", STEP, 0, "#ff7f0e"))
+           Method("Z&S", "ThirdDerivatives", STEP, 0.4, "#08306b"),
+           Method("Z&S, simplified", "FullHessian", STEP, 0, "#ff7f0e"))
 SHAKE_SECONDS = METHODS[0].paper_seconds
 
 
@@ -168,7 +168,7 @@ def constraints(positions: np.ndarray) -> np.ndarray:
 
 def largest_violations(omega: float, step: float, time: float) -> tuple[float, ...]:
     """omega^2 |g| of q and of x, the largest over time; nan if the run fails."""
-    integrator = zhang_skeel("ZhangSkeel", step, BETA)
+    integrator = zhang_skeel("ThirdDerivatives", step, BETA)
     context = mm.Context(pendulum_system(LENGTHS, omega), integrator, mm.Platform.getPlatform("Reference"))
     context.setPositions(START)
     q, x = [], []
@@ -233,7 +233,7 @@ def multipliers(time: float) -> tuple[np.ndarray, dict[float, np.ndarray]]:
     with progress_bar("multipliers", (1 + len(MULTIPLIER_OMEGAS)) * steps) as bar:
         shake = swing("SHAKE", LENGTHS, START, FIGURE_2_STEP, steps + 1, progress=bar.update)
         for omega in MULTIPLIER_OMEGAS:
-            found = swing("ZhangSkeel", LENGTHS, START, FIGURE_2_STEP, steps, 1, omega, BETA, bar.update)
+            found = swing("ThirdDerivatives", LENGTHS, START, FIGURE_2_STEP, steps, 1, omega, BETA, bar.update)
             penalties[omega] = -omega ** 2 * constraints(found.positions)
     return shake_multipliers(shake), penalties
 

@@ -170,7 +170,7 @@ def penalised_body() -> mm.System:
 
 def penalised_motions(label: str, beta: float, substeps: int, steps: int) -> list[Motion]:
     """Of x and of q, which are the same without beta: that is velocity Verlet."""
-    integrator = zhang_skeel("ZhangSkeel", STEP / substeps, beta)
+    integrator = zhang_skeel("ThirdDerivatives", STEP / substeps, beta)
     propagated = [np.eye(3)]
 
     def look(_: int):
@@ -189,7 +189,7 @@ def penalised_motions(label: str, beta: float, substeps: int, steps: int) -> lis
 
 
 def penalties_seconds(beta: float, steps: int) -> float:
-    integrator = zhang_skeel("ZhangSkeel", STEP, beta)
+    integrator = zhang_skeel("ThirdDerivatives", STEP, beta)
     context = mm.Context(penalised_body(), integrator, mm.Platform.getPlatform("Reference"))
     context.setPositions(np.eye(3))
     context.setVelocities(hat(ROTATION).T)

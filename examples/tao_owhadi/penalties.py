@@ -36,11 +36,11 @@ def penalty_force(pairs: Sequence[tuple[int, int]], lengths: np.ndarray, omega: 
 
 
 def zhang_skeel(method: str, step: float, beta: float) -> ZhangSkeelIntegrator:
-    """A method of the family by its name. ZhangSkeel and Simplified use the Hessian of the whole potential."""
+    """A method of the family by its name. ThirdDerivatives and FullHessian use the Hessian of the whole potential."""
     integrator = ZhangSkeelIntegrator(step)
     integrator.setMethod(getattr(ZhangSkeelIntegrator, method))
     integrator.setBeta(beta)
-    if method not in ("ZhangSkeel", "Simplified"):
+    if method not in ("ThirdDerivatives", "FullHessian"):
         integrator.setStiffForceGroups(1 << STIFF_GROUP)
     return integrator
 

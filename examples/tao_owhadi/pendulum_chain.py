@@ -38,7 +38,7 @@ MAX_LINKS = 100
 
 METHODS = (Method("SHAKE", "SHAKE", 0.05, 8.1, "#fdae6b"),
            Method("SHAKE", "SHAKE", 0.025, 16.5, "#9ecae1"),
-           Method("Z&S", "ZhangSkeel", 0.05, 1.1, "#08306b"),
+           Method("Z&S", "ThirdDerivatives", 0.05, 1.1, "#08306b"),
            Method("Verlet, penalties", "Verlet", 0.1 / OMEGA, 0, "#9467bd"))
 PLOTTED = {1: 6, 0: 3, 2: 1}  # of METHODS, from the lowest: the widths of their lines
 COMPARED, REFERENCE = 0, 1  # of METHODS: ratios of seconds, and differences

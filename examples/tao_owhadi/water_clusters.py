@@ -4,10 +4,10 @@
 Rigid molecules against V1 = 1/2 omega^2 sum (r^2 - d^2)^2 over O-H1, O-H2 and H1-H2 of every molecule, integrated by
 the Zhang-Skeel family with the stiff blocks of V1. In four parts:
 
-histogram7    Fig. 4: O-O distances of 7 waters at constant temperature, by the Langevin form of SimplifiedStiff
+histogram7    Fig. 4: O-O distances of 7 waters at constant temperature, by the Langevin form of StiffHessian
               (their simplified Z&S for stiff systems) and by LangevinMiddle with SETTLE. Two more runs tell apart
               what the finite omega does and what the step does: penalties by LangevinMiddle at a fifth of the step,
-              and SimplifiedStiff with a larger omega at the same step, its stiff modes without noise: with noise,
+              and StiffHessian with a larger omega at the same step, its stiff modes without noise: with noise,
               x swings so far at b = 1/4 that the matrix of the linear system is no longer definite, an exception.
 histogram100  Fig. 7: the same of 100 waters, over a shorter time.
 multipliers   Fig. 5: at constant energy, the multiplier of the first O-H constraint against window averages of
@@ -28,7 +28,7 @@ fixed shape.
 
 More that differs from the paper, besides MATLAB. SETTLE is not SHAKE by iterations but a closed formula for rigid
 water. The paper does not say which parameter b it has for water; it is 1/4 here, where stiff modes have the exact
-variance. SimplifiedStiff is not symplectic and gains energy: with b = 0.4 the 7 waters have 11.7 +- 0.2 K in place of
+variance. StiffHessian is not symplectic and gains energy: with b = 0.4 the 7 waters have 11.7 +- 0.2 K in place of
 10.1; at 1/4, 100 waters have 10.5 +- 0.1. Positions are the Context's q, not the propagated x, and angular momenta
 are those of x. The long run is cut into independent replicas, because a frozen cluster tells its own errors badly:
 they all start from one minimum (the lowest of those found by cooling the rigid cluster down, refined for each
@@ -347,7 +347,7 @@ def run_multipliers(cluster: Cluster, time: float) -> dict[float, Multipliers]:
         exact = np.array([cluster.multipliers(x, v)[0] for x, v in zip(rigid.positions, rigid.velocities)]) / scale
         for step in MULTIPLIER_STEPS:
             bar.set_description(f"multipliers, h = {step:g}")
-            integrator = zhang_skeel("SimplifiedStiff", step * TIME, B)
+            integrator = zhang_skeel("StiffHessian", step * TIME, B)
             propagated, look = observed(integrator, start, bar)
             run = simulate(cluster.penalised(MULTIPLIER_OMEGA), integrator, start, round(time / step), 1,
                            velocities, look)
@@ -415,9 +415,9 @@ def run_conservation(cluster: Cluster, time: float) -> dict[str, Conserved]:
     start, loaded = cluster.thermal_start(), cluster.loaded_start(OMEGA)
     penalised = cluster.penalised(OMEGA)
     runs = {"RATTLE": (start, cluster.rigid, rattle(STEP * TIME))}
-    for method in ("SimplifiedStiff", "NewmarkOneIteration", "Simplified", "ZhangSkeel"):
+    for method in ("StiffHessian", "NewmarkOneIteration", "FullHessian", "ThirdDerivatives"):
         runs[method] = loaded, penalised, zhang_skeel(method, STEP * TIME, B)
-    runs["SimplifiedStiff, g = 0"] = start, penalised, zhang_skeel("SimplifiedStiff", STEP * TIME, B)
+    runs["StiffHessian, g = 0"] = start, penalised, zhang_skeel("StiffHessian", STEP * TIME, B)
     found = {}
     with progress_bar("", steps * len(runs)) as bar:
         for name, ((positions, velocities), system, integrator) in runs.items():
@@ -433,8 +433,8 @@ def run_conservation(cluster: Cluster, time: float) -> dict[str, Conserved]:
 def print_conservation(found: dict[str, Conserved]):
     print(f"\n7 waters without noise, h = {STEP:g}, b = {B:g}, T = {found['RATTLE'].times[-1]:g}. Energy in kT "
           "(0.02 kcal/mol): the standard deviation, and\nthe mean of the last tenth of the run less that of the "
-          "first. Momenta: the largest change, relative. Simplified and\nZhangSkeel take the Hessian of the whole "
-          "potential; RATTLE runs as a CustomIntegrator. g = 0: a start there.\n\n"
+          "first. Momenta: the largest change, relative. FullHessian and\nThirdDerivatives take the Hessian of the "
+          "whole potential; RATTLE runs as a CustomIntegrator. g = 0: a start there.\n\n"
           f"{'':24}{'deviation':>10}{'drift':>10}{'linear':>10}{'angular':>10}{'seconds':>9}")
     for name, run in found.items():
         tenth = ceil(len(run.times) / 10)
@@ -445,7 +445,7 @@ def print_conservation(found: dict[str, Conserved]):
 
 
 def draw_conservation(panels: Sequence[Axes], found: dict[str, Conserved]):
-    names = [name for name in found if name != "Simplified"]
+    names = [name for name in found if name != "FullHessian"]
     for name, colour in zip(names, ("k", "#d62728", "#ff7f0e", "#1f77b4", "#e7a1a2")):
         run = found[name]
         panels[0].plot(run.times[2:], INVERSE_TEMPERATURE * np.abs(run.energy[2:]), color=colour, linewidth=0.8,

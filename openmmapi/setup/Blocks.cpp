@@ -30,7 +30,7 @@ void refuseVirtualSite(const System& system, const vector<int>& particles, int f
                     className, ": term ", index, " of the stiff force '", system.getForce(force).getName(),
                     "' acts on particle ", particle,
                     ", a virtual site, for which there is no Hessian. Define the term between the particles that",
-                    " the site depends on, or use the method SimplifiedStiff or Newmark, for which it is slow"));
+                    " the site depends on, or use the method StiffHessian or Newmark, for which it is slow"));
 }
 
 void refuseConstraints(const System& system, const vector<int>& blockOf, const string& className) {

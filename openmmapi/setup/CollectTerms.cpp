@@ -155,7 +155,7 @@ StiffTerms OpenMMStiff::collectTerms(const System& system, TermScope scope, int 
             if (!reason.empty()) {
                 if (everything)
                     message << "has no Hessian, which the method needs of the whole potential: " << reason
-                            << ". Use the method SimplifiedStiff or Newmark, which needs that of stiff forces only, or"
+                            << ". Use the method StiffHessian or Newmark, which needs that of stiff forces only, or"
                             << " remove the force";
                 else
                     message << "is in stiff force group " << force.getForceGroup()
@@ -175,6 +175,6 @@ StiffTerms OpenMMStiff::collectTerms(const System& system, TermScope scope, int 
         throw OpenMMException(message(className, ": no force of the System is in the stiff force groups (mask ",
                                       stiffForceGroups, ") and integrated (mask ", integrationGroups,
                                       "). Put the stiff forces into one of these groups with setForceGroup(), or call",
-                                      " setStiffForceGroups(0) to choose them by kind"));
+                                      " setUseDefaultStiffForceGroups(true) to choose them by kind"));
     return terms;
 }

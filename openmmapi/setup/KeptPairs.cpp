@@ -40,7 +40,7 @@ vector<ExplicitPair> OpenMMStiff::getExplicitBonds(const MassPenaltyIntegrator& 
 }
 
 KeptPairs::Settings::Settings(const MassPenaltyIntegrator& integrator)
-        : integrationGroups(integrator.getIntegrationForceGroups()), period(integrator.computePenalizedPeriod()),
+        : integrationGroups(integrator.getIntegrationForceGroups()), period(integrator.getPenalizedPeriod()),
           bondInertia(integrator.getBondInertia()), useBondedForces(integrator.getUseBondedForces()),
           useDefaultBondInertia(integrator.getUseDefaultBondInertia()), pairs(getExplicitPairs(integrator)),
           bonds(getExplicitBonds(integrator)) {
@@ -48,7 +48,7 @@ KeptPairs::Settings::Settings(const MassPenaltyIntegrator& integrator)
 
 bool KeptPairs::Settings::operator==(const MassPenaltyIntegrator& integrator) const {
     return integrationGroups == integrator.getIntegrationForceGroups() &&
-           period == integrator.computePenalizedPeriod() && bondInertia == integrator.getBondInertia() &&
+           period == integrator.getPenalizedPeriod() && bondInertia == integrator.getBondInertia() &&
            useBondedForces == integrator.getUseBondedForces() &&
            useDefaultBondInertia == integrator.getUseDefaultBondInertia() &&
            areThese(pairs, integrator, integrator.getNumPairs(), &MassPenaltyIntegrator::getPairParameters) &&

@@ -10,7 +10,7 @@ TermSelection::TermSelection(const ZhangSkeelIntegrator& integrator)
         : scope(findTermScope(integrator)), stiffGroups(integrator.getStiffForceGroups()),
           integrationGroups(integrator.getIntegrationForceGroups()) {
     needs.hessian = true;
-    needs.thirdDerivatives = (integrator.getMethod() == ZhangSkeelIntegrator::ZhangSkeel);
+    needs.thirdDerivatives = (integrator.getMethod() == ZhangSkeelIntegrator::ThirdDerivatives);
     const auto* langevin = dynamic_cast<const ZhangSkeelLangevinIntegrator*>(&integrator);
     if (langevin != nullptr && !langevin->getThermalizeStiffModes())
         rows.period = std::numeric_limits<double>::infinity();

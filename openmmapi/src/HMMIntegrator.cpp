@@ -1,5 +1,6 @@
 #include "openmmstiff/HMMIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/Checks.h"
 #include "openmmstiff/internal/Message.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
@@ -20,17 +21,17 @@ void requireEven(const char* what, int number, int least) {
 }
 } // namespace
 
-HMMIntegrator::HMMIntegrator(double macroStepSize, double frequency)
+HMMIntegrator::HMMIntegrator(double macroStepSize, double angularFrequency)
         : StiffIntegrator(macroStepSize), phaseParameter("theta"), filter(Bump), macroMethod(RATTLE), numMicroSteps(40),
           numPeriods(40), vibratedForceGroups(0) {
-    setFrequency(frequency);
+    setAngularFrequency(angularFrequency);
 }
 
-void HMMIntegrator::setFrequency(double frequency) {
+void HMMIntegrator::setAngularFrequency(double frequency) {
     if (!(frequency > 0) || std::isinf(frequency))
         throw OpenMMException(
                 message("HMMIntegrator: the angular frequency of the vibration must be a positive number, not ",
-                        frequency, "/ps"));
+                        frequency, " radian/ps"));
     this->frequency = frequency;
 }
 
@@ -48,7 +49,7 @@ void HMMIntegrator::setMacroMethod(MacroMethod method) {
     macroMethod = method;
 }
 
-void HMMIntegrator::setNumMicroSteps(int number) {
+void HMMIntegrator::setNumMicroStepsPerPeriod(int number) {
     requireEven("micro-steps in a period", number, 4);
     numMicroSteps = number;
 }
@@ -56,6 +57,10 @@ void HMMIntegrator::setNumMicroSteps(int number) {
 void HMMIntegrator::setNumPeriods(int number) {
     requireEven("periods in the window", number, 2);
     numPeriods = number;
+}
+
+void HMMIntegrator::setUseDefaultVibratedForceGroups(bool use) {
+    useDefault(use, vibratedForceGroups, "setVibratedForceGroups()");
 }
 
 int HMMIntegrator::computeNumMicroEvaluations() const {

@@ -1,5 +1,6 @@
 #include "openmmstiff/ImpulseIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/Checks.h"
 #include "openmmstiff/internal/Message.h"
 #include "setup/StiffMotion.h"
 #include "openmm/OpenMMException.h"
@@ -28,9 +29,13 @@ void ImpulseIntegrator::setProjectedPeriod(double period) {
 
 void ImpulseIntegrator::setNumMicroSteps(int number) {
     if (number < 0)
-        throw OpenMMException(message(getClassName(), ": the number of micro-steps must not be negative, but is ",
-                                      number, "; pass 0 to have it chosen"));
+        throw OpenMMException(message(getClassName(), ": the number of micro-steps must be positive, but is ", number,
+                                      "; call setUseDefaultNumMicroSteps(true) to have it chosen"));
     numMicroSteps = number;
+}
+
+void ImpulseIntegrator::setUseDefaultNumMicroSteps(bool use) {
+    useDefault(use, numMicroSteps, "setNumMicroSteps()");
 }
 
 int ImpulseIntegrator::computeNumMicroSteps() {

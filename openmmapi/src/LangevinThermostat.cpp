@@ -1,4 +1,4 @@
-#include "openmmstiff/LangevinThermostat.h"
+#include "openmmstiff/internal/LangevinThermostat.h"
 #include "openmmstiff/internal/Message.h"
 #include "openmm/OpenMMException.h"
 #include <cmath>

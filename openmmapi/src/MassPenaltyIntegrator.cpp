@@ -19,14 +19,18 @@ MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
 
 void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
     if (!(period >= 0) || std::isinf(period))
-        throw OpenMMException(message(getClassName(), ": the penalized period must be a non-negative number, not ",
-                                      period, " ps; 0 makes it 16 steps"));
+        throw OpenMMException(message(getClassName(), ": the penalized period must be a positive number, not ", period,
+                                      " ps; setUseDefaultPenalizedPeriod(true) makes it 16 steps"));
     penalizedPeriod = period;
 }
 
-double MassPenaltyIntegrator::computePenalizedPeriod() const {
+double MassPenaltyIntegrator::getPenalizedPeriod() const {
     const int defaultSteps = 16;
     return penalizedPeriod > 0 ? penalizedPeriod : defaultSteps * getStepSize();
+}
+
+void MassPenaltyIntegrator::setUseDefaultPenalizedPeriod(bool use) {
+    penalizedPeriod = use ? 0 : getPenalizedPeriod();
 }
 
 double MassPenaltyIntegrator::getBondInertia() const {

@@ -74,7 +74,8 @@ void SpookIntegrator::setVelocityCompliance(double compliance) {
 }
 
 void SpookIntegrator::setDamping(double damping) {
-    requireNumber(damping >= 0, "the damping time must not be negative", damping, "With 0 it is a quarter of a step");
+    requireNumber(damping >= 0, "the damping time must be a positive number", damping,
+                  "By default it is a quarter of a step, setDampingSteps(0.25)");
     this->damping = damping;
     dampingSteps = (damping > 0 ? 0 : defaultDampingSteps);
     revision++;
@@ -88,8 +89,23 @@ void SpookIntegrator::setDampingSteps(double steps) {
     revision++;
 }
 
-double SpookIntegrator::computeDamping() const {
-    return damping > 0 ? damping : dampingSteps * getStepSize();
+double SpookIntegrator::getDamping() const {
+    return getUseDampingSteps() ? dampingSteps * getStepSize() : damping;
+}
+
+double SpookIntegrator::getDampingSteps() const {
+    return getUseDampingSteps() ? dampingSteps : damping / getStepSize();
+}
+
+void SpookIntegrator::setUseDampingSteps(bool use) {
+    if (use)
+        setDampingSteps(getDampingSteps());
+    else
+        setDamping(getDamping());
+}
+
+int OpenMMStiff::getConstraintRevision(const SpookIntegrator& integrator) {
+    return integrator.revision;
 }
 
 void SpookIntegrator::setSystemConstraintParameters(int constraint, double compliance, double damping) {

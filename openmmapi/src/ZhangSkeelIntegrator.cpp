@@ -12,23 +12,23 @@ using std::string;
 using std::vector;
 
 TermScope OpenMMStiff::findTermScope(const ZhangSkeelIntegrator& integrator) {
-    const bool zhangSkeel = (integrator.getMethod() == ZhangSkeelIntegrator::ZhangSkeel);
-    if (integrator.getMethod() == ZhangSkeelIntegrator::Simplified ||
-        (zhangSkeel && integrator.getStiffForceGroups() == 0))
+    const bool thirdDerivatives = (integrator.getMethod() == ZhangSkeelIntegrator::ThirdDerivatives);
+    if (integrator.getMethod() == ZhangSkeelIntegrator::FullHessian ||
+        (thirdDerivatives && integrator.getUseDefaultStiffForceGroups()))
         return TermScope::Everything;
-    // ZhangSkeel takes F1 from the force groups: it has to be the force of the terms with a Hessian.
-    return zhangSkeel ? TermScope::WholeStiffForces : TermScope::Stiff;
+    // ThirdDerivatives takes F1 from the force groups: it has to be the force of the terms with a Hessian.
+    return thirdDerivatives ? TermScope::WholeStiffForces : TermScope::Stiff;
 }
 
 ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)
-        : StiffIntegrator(stepSize), method(SimplifiedStiff), beta(0.25), newtonTolerance(0) {
+        : StiffIntegrator(stepSize), method(StiffHessian), beta(0.25), newtonTolerance(0) {
 }
 
 void ZhangSkeelIntegrator::setMethod(Method method) {
-    if (method < SimplifiedStiff || method > NewmarkOneIteration)
+    if (method < StiffHessian || method > NewmarkOneIteration)
         throw OpenMMException(
                 message(getClassName(), ": there is no method ", int(method),
-                        "; give SimplifiedStiff, Simplified, ZhangSkeel, Newmark or NewmarkOneIteration"));
+                        "; give StiffHessian, FullHessian, ThirdDerivatives, Newmark or NewmarkOneIteration"));
     const Method before = this->method;
     this->method = method;
     try {

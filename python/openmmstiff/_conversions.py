@@ -17,6 +17,7 @@ UNITS = {
     "K": unit.kelvin,
     "ps": unit.picosecond,
     "1/ps": unit.picosecond**-1,
+    "radian/ps": unit.picosecond**-1,
     "nm": unit.nanometer,
     "kJ/mol": unit.kilojoule_per_mole,
     "dalton": unit.dalton,
@@ -36,6 +37,8 @@ class Quantity(Protocol):
 def number(argument, value, symbol) -> float:
     """The float that C++ takes for a number or a Quantity."""
     if unit.is_quantity(value):
+        if symbol == "radian/ps" and value.unit.is_compatible(unit.radian/unit.picosecond):
+            value = value/unit.radian
         if not value.unit.is_compatible(UNITS[symbol]):
             expected = f"a quantity in {UNITS[symbol]}" if symbol else "a plain number"
             raise TypeError(f"{argument} must be {expected}, not in {value.unit}")
@@ -166,14 +169,14 @@ def is_atoms(value) -> bool:
     return any(cls.__name__ == "Atoms" and cls.__module__.partition(".")[0] == "ase" for cls in type(value).__mro__)
 
 
-def group_mask(argument, groups, zero="restore the default"):
+def group_mask(argument, groups, remedy):
     """
-    The bit flags, as a signed 32-bit integer, for a set of force group indices or for the flags themselves; zero says
-    what a 0 does.
+    The bit flags, as a signed 32-bit integer, for a set of force group indices or for the flags themselves; remedy says
+    what to do in place of giving no groups.
     """
     if isinstance(groups, (set, frozenset)):
         if not groups:
-            raise ValueError(f"{argument} is an empty set; pass 0 to {zero}")
+            raise ValueError(f"{argument} is an empty set; {remedy}")
         indices = [integer("a force group", group) for group in groups]
         for group in indices:
             if not 0 <= group < 32:

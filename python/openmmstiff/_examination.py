@@ -312,7 +312,7 @@ class _Examiner:
         """
         if self.given is not None:
             return []
-        period = MassPenaltyLangevinIntegrator(0, 0, step).computePenalizedPeriod().value_in_unit(unit.picosecond)
+        period = MassPenaltyLangevinIntegrator(0, 0, step).getPenalizedPeriod().value_in_unit(unit.picosecond)
         period_of = dict(zip(self.coordinates, self.periods))
         bonds = find_unrecognized(self.topology, self.system)
         return sorted(set().union(*bonds)) if any(period_of[bond] < period for bond in bonds) else []

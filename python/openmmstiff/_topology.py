@@ -107,7 +107,7 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
         raise ValueError("addPairsFromTopology: to measure the stiffness, pass the positions of all "
                          f"{system.getNumParticles()} particles, near a minimum of the energy")
     chosen = _chosen(atoms, topology)
-    period = integrator.computePenalizedPeriod().value_in_unit(unit.picosecond)
+    period = integrator.getPenalizedPeriod().value_in_unit(unit.picosecond)
     if not period > 0:
         raise ValueError(f"addPairsFromTopology: the penalized period is {period} ps. Choose the step size first")
     every = list(topology.atoms())

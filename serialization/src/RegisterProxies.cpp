@@ -35,9 +35,12 @@ template <> void describe(Settings& xml, StiffIntegrator& integrator) {
     xml.setting("integrationForceGroups", integrator, &T::getIntegrationForceGroups, &T::setIntegrationForceGroups);
 }
 
-template <> void describe(Settings& xml, StiffForceSelection& selection) {
+/** @param since   the version of the integrator's form from which on it says whether the default is used */
+void describeStiffForces(Settings& xml, StiffForceSelection& selection, int since) {
     using T = StiffForceSelection;
-    xml.setting("stiffForceGroups", selection, &T::getStiffForceGroups, &T::setStiffForceGroups);
+    xml.settingOrDefault("useDefaultStiffForceGroups", "stiffForceGroups", since, selection,
+                         &T::getUseDefaultStiffForceGroups, &T::setUseDefaultStiffForceGroups, &T::getStiffForceGroups,
+                         &T::setStiffForceGroups);
 }
 
 template <> void describe(Settings& xml, LangevinThermostat& thermostat) {
@@ -49,7 +52,8 @@ template <> void describe(Settings& xml, LangevinThermostat& thermostat) {
 
 template <> void describe(Settings& xml, ZhangSkeelIntegrator& integrator) {
     using T = ZhangSkeelIntegrator;
-    describeBases<StiffIntegrator, StiffForceSelection>(xml, integrator);
+    describeBases<StiffIntegrator>(xml, integrator);
+    describeStiffForces(xml, integrator, 3);
     xml.setting("beta", integrator, &T::getBeta, &T::setBeta);
     xml.newSetting("method", 2, integrator, &T::getMethod, &T::setMethod);
     xml.newSetting("newtonTolerance", 2, integrator, &T::getNewtonTolerance, &T::setNewtonTolerance);
@@ -63,10 +67,12 @@ template <> void describe(Settings& xml, ZhangSkeelLangevinIntegrator& integrato
 
 template <> void describe(Settings& xml, ImpulseIntegrator& integrator) {
     using T = ImpulseIntegrator;
-    describeBases<StiffIntegrator, StiffForceSelection>(xml, integrator);
+    describeBases<StiffIntegrator>(xml, integrator);
+    describeStiffForces(xml, integrator, 2);
     xml.setting("kick", integrator, &T::getKick, &T::setKick);
     xml.setting("projectedPeriod", integrator, &T::getProjectedPeriod, &T::setProjectedPeriod);
-    xml.setting("numMicroSteps", integrator, &T::getNumMicroSteps, &T::setNumMicroSteps);
+    xml.settingOrDefault("useDefaultNumMicroSteps", "numMicroSteps", 2, integrator, &T::getUseDefaultNumMicroSteps,
+                         &T::setUseDefaultNumMicroSteps, &T::getNumMicroSteps, &T::setNumMicroSteps);
 }
 
 template <> void describe(Settings& xml, ImpulseLangevinIntegrator& integrator) {
@@ -76,7 +82,9 @@ template <> void describe(Settings& xml, ImpulseLangevinIntegrator& integrator) 
 template <> void describe(Settings& xml, MassPenaltyIntegrator& integrator) {
     using T = MassPenaltyIntegrator;
     describeBases<StiffIntegrator>(xml, integrator);
-    xml.setting("penalizedPeriod", integrator, &T::getPenalizedPeriod, &T::setPenalizedPeriod);
+    xml.settingOrDefault("useDefaultPenalizedPeriod", "penalizedPeriod", 3, integrator,
+                         &T::getUseDefaultPenalizedPeriod, &T::setUseDefaultPenalizedPeriod, &T::getPenalizedPeriod,
+                         &T::setPenalizedPeriod);
     xml.setting("useBondedForces", integrator, &T::getUseBondedForces, &T::setUseBondedForces);
     auto pairs = [&](const char* listName, const char* childName, int number, auto getter, auto adder) {
         xml.list(listName, childName, number, [&](int i, Settings pair) {
@@ -94,9 +102,8 @@ template <> void describe(Settings& xml, MassPenaltyIntegrator& integrator) {
     pairs("Pairs", "Pair", integrator.getNumPairs(), &T::getPairParameters, &T::addPair);
     if (xml.getVersion() < 2)
         return integrator.setBondInertia(0);
-    xml.setting("useDefaultBondInertia", integrator, &T::getUseDefaultBondInertia, &T::setUseDefaultBondInertia);
-    if (!integrator.getUseDefaultBondInertia())
-        xml.setting("bondInertia", integrator, &T::getBondInertia, &T::setBondInertia);
+    xml.settingOrDefault("useDefaultBondInertia", "bondInertia", 2, integrator, &T::getUseDefaultBondInertia,
+                         &T::setUseDefaultBondInertia, &T::getBondInertia, &T::setBondInertia);
     pairs("BondInertias", "Bond", integrator.getNumBondInertias(), &T::getBondInertiaParameters, &T::addBondInertia);
 }
 
@@ -109,13 +116,18 @@ template <> void describe(Settings& xml, MassPenaltyLangevinIntegrator& integrat
 template <> void describe(Settings& xml, HMMIntegrator& integrator) {
     using T = HMMIntegrator;
     describeBases<StiffIntegrator>(xml, integrator);
-    xml.setting("frequency", integrator, &T::getFrequency, &T::setFrequency);
+    const bool oldNames = (xml.getVersion() < 2);
+    xml.setting(oldNames ? "frequency" : "angularFrequency", integrator, &T::getAngularFrequency,
+                &T::setAngularFrequency);
     xml.setting("phaseParameter", integrator, &T::getPhaseParameter, &T::setPhaseParameter);
     xml.setting("filter", integrator, &T::getFilter, &T::setFilter);
     xml.setting("macroMethod", integrator, &T::getMacroMethod, &T::setMacroMethod);
-    xml.setting("numMicroSteps", integrator, &T::getNumMicroSteps, &T::setNumMicroSteps);
+    xml.setting(oldNames ? "numMicroSteps" : "numMicroStepsPerPeriod", integrator, &T::getNumMicroStepsPerPeriod,
+                &T::setNumMicroStepsPerPeriod);
     xml.setting("numPeriods", integrator, &T::getNumPeriods, &T::setNumPeriods);
-    xml.setting("vibratedForceGroups", integrator, &T::getVibratedForceGroups, &T::setVibratedForceGroups);
+    xml.settingOrDefault("useDefaultVibratedForceGroups", "vibratedForceGroups", 2, integrator,
+                         &T::getUseDefaultVibratedForceGroups, &T::setUseDefaultVibratedForceGroups,
+                         &T::getVibratedForceGroups, &T::setVibratedForceGroups);
 }
 
 template <> void describe(Settings& xml, SpookIntegrator& integrator) {
@@ -125,7 +137,9 @@ template <> void describe(Settings& xml, SpookIntegrator& integrator) {
     xml.setting("velocityCompliance", integrator, &T::getVelocityCompliance, &T::setVelocityCompliance);
 
     // One of the two is 0. In version 1 there was no other than the paper's two steps.
-    double damping = integrator.getDamping(), dampingSteps = xml.getVersion() == 1 ? 2 : integrator.getDampingSteps();
+    const bool inSteps = integrator.getUseDampingSteps();
+    double damping = inSteps ? 0 : integrator.getDamping();
+    double dampingSteps = xml.getVersion() == 1 ? 2 : inSteps ? integrator.getDampingSteps() : 0;
     xml.value("damping", damping);
     if (!xml.isReading() || (xml.getVersion() > 1 && damping == 0))
         xml.value("dampingSteps", dampingSteps);
@@ -219,10 +233,7 @@ public:
         // XmlSerializer passes every integrator as an Integrator*, and as that it must come back from deserialize():
         // a class with a second base may keep its Integrator part at another address than its own. Writing does not
         // change it.
-        auto& integrator = static_cast<T&>(*const_cast<Integrator*>(static_cast<const Integrator*>(object)));
-        node.setIntProperty("version", newestVersion);
-        Settings xml(node, newestVersion);
-        describe(xml, integrator);
+        write(static_cast<T&>(*const_cast<Integrator*>(static_cast<const Integrator*>(object))), newestVersion, node);
     }
 
     void* deserialize(const SerializationNode& node) const override {
@@ -236,6 +247,12 @@ public:
     }
 
 private:
+    static void write(T& integrator, int version, SerializationNode& node) {
+        node.setIntProperty("version", version);
+        Settings xml(node, version);
+        describe(xml, integrator);
+    }
+
     std::unique_ptr<T> read(const SerializationNode& node) const {
         int version;
         Settings(node, 0).value("version", version);
@@ -249,7 +266,7 @@ private:
 
         // A setting whose name is misspelt must not be passed over.
         SerializationNode known;
-        serialize(static_cast<Integrator*>(integrator.get()), known);
+        write(*integrator, version, known);
         for (const auto& [name, value] : node.getProperties())
             if (name != "type" && !known.hasProperty(name))
                 throw OpenMMException("there is no attribute '" + name + "' in its XML form");
@@ -275,14 +292,14 @@ void registerProxy(const char* className, int newestVersion, Arguments... argume
 bool registerProxies() {
     if (!isOpenMMCompatible())
         return false;
-    registerProxy<ZhangSkeelIntegrator>("ZhangSkeelIntegrator", 2, 0);
-    registerProxy<ZhangSkeelLangevinIntegrator>("ZhangSkeelLangevinIntegrator", 2, 0, 0, 0);
-    registerProxy<ImpulseIntegrator>("ImpulseIntegrator", 1, 0);
-    registerProxy<ImpulseLangevinIntegrator>("ImpulseLangevinIntegrator", 1, 0, 0, 0);
-    registerProxy<MassPenaltyIntegrator>("MassPenaltyIntegrator", 2, 0);
-    registerProxy<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator", 2, 0, 0, 0);
+    registerProxy<ZhangSkeelIntegrator>("ZhangSkeelIntegrator", 3, 0);
+    registerProxy<ZhangSkeelLangevinIntegrator>("ZhangSkeelLangevinIntegrator", 3, 0, 0, 0);
+    registerProxy<ImpulseIntegrator>("ImpulseIntegrator", 2, 0);
+    registerProxy<ImpulseLangevinIntegrator>("ImpulseLangevinIntegrator", 2, 0, 0, 0);
+    registerProxy<MassPenaltyIntegrator>("MassPenaltyIntegrator", 3, 0);
+    registerProxy<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator", 3, 0, 0, 0);
     registerProxy<SpookIntegrator>("SpookIntegrator", 2, 0);
-    registerProxy<HMMIntegrator>("HMMIntegrator", 1, 0, 1);
+    registerProxy<HMMIntegrator>("HMMIntegrator", 2, 0, 1);
     return true;
 }
 

@@ -81,6 +81,28 @@ public:
         if (!isReading() || version >= since || read->hasProperty(name))
             setting(name, object, getter, setter);
     }
+    /**
+     * A setting that may follow a default: whether it does, and the value if not. In versions before `since` there is
+     * the value alone, and 0 stands for the default.
+     */
+    template <class T, class UseGetter, class UseSetter, class Getter, class Setter>
+    void settingOrDefault(const char* useName, const char* name, int since, T& object, UseGetter useGetter,
+                          UseSetter useSetter, Getter getter, Setter setter) {
+        std::decay_t<decltype((object.*getter)())> value{};
+        bool useDefault = isReading() || (object.*useGetter)();
+        if (!useDefault)
+            value = (object.*getter)();
+        if (version >= since)
+            this->value(useName, useDefault);
+        if (version < since || !useDefault)
+            this->value(name, value);
+        if (!isReading())
+            return;
+        if (version >= since ? useDefault : value == 0)
+            (object.*useSetter)(true);
+        else
+            (object.*setter)(value);
+    }
 
     /** A child node for each of some elements, with an attribute for its value. Others may be among them. */
     template <class T> void values(const char* childName, const char* name, std::vector<T>& elements) {

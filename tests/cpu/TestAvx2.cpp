@@ -73,7 +73,7 @@ vector<Trajectory> makeTrajectories() {
             {"ZhangSkeelIntegrator, all of the potential", false,
              [] {
                  auto* integrator = new ZhangSkeelIntegrator(0.001);
-                 integrator->setMethod(ZhangSkeelIntegrator::ZhangSkeel);
+                 integrator->setMethod(ZhangSkeelIntegrator::ThirdDerivatives);
                  return integrator;
              }},
             {"ImpulseIntegrator, projected", false, [] { return new ImpulseIntegrator(0.002); }},

@@ -138,7 +138,7 @@ private:
         const MassPenaltyIntegrator integrator(stepSize);
         BondedStiffness bonded(system, integrator.getIntegrationForceGroups(), caller);
         bonded.compute(system, {});
-        const PairTerms terms = {choosePairs(system, &bonded, {}, integrator.computePenalizedPeriod(), caller),
+        const PairTerms terms = {choosePairs(system, &bonded, {}, integrator.getPenalizedPeriod(), caller),
                                  chooseBonds(system, &bonded, bondInertia, false, {}, caller)};
         vector<vector<int>> particles;
         for (const PenalizedPair& pair : terms.pairs)

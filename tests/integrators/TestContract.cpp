@@ -47,7 +47,7 @@ template <class Base> struct Probe : Base {
 struct Vibrating : HMMIntegrator {
     explicit Vibrating(double stepSize) : HMMIntegrator(stepSize, 1e5) {
         setFilter(Simple);
-        setNumMicroSteps(8);
+        setNumMicroStepsPerPeriod(8);
     }
 };
 
@@ -419,14 +419,14 @@ void testStiffForcesThatCannotBe(Platform& platform) {
                      {subject.className, "NonbondedForce", "group 0", "setForceGroup"});
         selection->setStiffForceGroups(1 << 5);
         assertThrows([&] { Context context(model.system, *integrator, platform); }, {subject.className, "stiff"});
-        selection->setStiffForceGroups(0);
+        selection->setUseDefaultStiffForceGroups(true);
         Context context(model.system, *integrator, platform);
         // Changed to something impossible in mid-run: an error, and back again it goes on.
         context.setPositions(model.positions);
         integrator->step(1);
         selection->setStiffForceGroups(1);
         assertThrows([&] { integrator->step(1); }, {"NonbondedForce"});
-        selection->setStiffForceGroups(0);
+        selection->setUseDefaultStiffForceGroups(true);
         integrator->step(1);
         ASSERT_EQUAL(2, context.getStepCount());
     });

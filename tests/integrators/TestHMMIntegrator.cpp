@@ -78,7 +78,7 @@ double pendulumError(Platform& platform, int numSteps, double omega, HMMIntegrat
     const System system = makePendulum(omega);
     HMMIntegrator integrator(1.0 / numSteps, omega);
     integrator.setFilter(filter);
-    integrator.setNumMicroSteps(numSteps);
+    integrator.setNumMicroStepsPerPeriod(numSteps);
     Context context(system, integrator, platform);
     context.setPositions({Vec3(0.5, 0, 0)});
     double largest = 0;
@@ -139,7 +139,7 @@ struct Field {
 
     explicit Field(Platform& platform) : integrator(0.02, 1e4), context(system, integrator, platform) {
         integrator.setFilter(HMMIntegrator::Simple);
-        integrator.setNumMicroSteps(20);
+        integrator.setNumMicroStepsPerPeriod(20);
         context.setParameter("k", 3);
         x = VectorXd(6), v = VectorXd(6);
         x << 0.5, 0.2, -0.1, -0.3, 0.6, 0.2;
@@ -217,7 +217,7 @@ struct DoublePendulum {
     Eigen::Vector2d run(Platform& platform, double omega, int numSteps, HMMIntegrator::MacroMethod method) const {
         HMMIntegrator integrator(1.0 / numSteps, omega);
         integrator.setFilter(HMMIntegrator::Simple);
-        integrator.setNumMicroSteps(2 * std::lround(0.2 * numSteps)); // T_macro / H with T_macro = 0.4
+        integrator.setNumMicroStepsPerPeriod(2 * std::lround(0.2 * numSteps)); // T_macro / H with T_macro = 0.4
         integrator.setMacroMethod(method);
         integrator.setConstraintTolerance(1e-10);
         Context context(system, integrator, platform);
@@ -262,7 +262,7 @@ void testManyMicroSteps(Platform& platform) {
     const DoublePendulum pendulum(1e4);
     HMMIntegrator integrator(1.0 / 1280, 1e4);
     integrator.setFilter(HMMIntegrator::Simple);
-    integrator.setNumMicroSteps(1024);
+    integrator.setNumMicroStepsPerPeriod(1024);
     integrator.setConstraintTolerance(1e-10);
     Context context(pendulum.system, integrator, platform);
     context.setPositions(pendulum.positions);
@@ -285,7 +285,7 @@ void testShakenAsOne(Platform& platform) {
         for (int numMicroSteps : {20, 40, 320}) {
             HMMIntegrator integrator(0.002, 1e5);
             integrator.setFilter(filter);
-            integrator.setNumMicroSteps(numMicroSteps);
+            integrator.setNumMicroStepsPerPeriod(numMicroSteps);
             Context context(model.system, integrator, platform);
             context.setPositions(model.positions);
             integrator.step(2);
@@ -324,9 +324,9 @@ void testChangesTakeEffect(Platform& platform) {
     using Change = std::function<void(HMMIntegrator&, Context&)>;
     const vector<Change> changes = {
             [](HMMIntegrator&, Context& context) { context.setParameter("g", 20); },
-            [](HMMIntegrator& integrator, Context&) { integrator.setFrequency(2e4); },
+            [](HMMIntegrator& integrator, Context&) { integrator.setAngularFrequency(2e4); },
             [](HMMIntegrator& integrator, Context&) { integrator.setFilter(HMMIntegrator::HalfBump); },
-            [](HMMIntegrator& integrator, Context&) { integrator.setNumMicroSteps(6); },
+            [](HMMIntegrator& integrator, Context&) { integrator.setNumMicroStepsPerPeriod(6); },
             [](HMMIntegrator& integrator, Context&) { integrator.setStepSize(0.005); },
             [](HMMIntegrator&, Context& context) { context.setPositions({Vec3(0.7, 0, 0)}); },
     };
@@ -334,7 +334,7 @@ void testChangesTakeEffect(Platform& platform) {
         const System system = makePendulum(1e4);
         auto prepare = [](HMMIntegrator& integrator) {
             integrator.setFilter(HMMIntegrator::Simple);
-            integrator.setNumMicroSteps(10);
+            integrator.setNumMicroStepsPerPeriod(10);
         };
         HMMIntegrator integrator(0.01, 1e4), fresh(0.01, 1e4);
         prepare(integrator);
@@ -358,7 +358,7 @@ void testChangesTakeEffect(Platform& platform) {
 void testErrors(Platform& platform) {
     assertThrows([] { HMMIntegrator(0.01, 0); }, {"HMMIntegrator", "frequency", "0/ps"});
     HMMIntegrator integrator(0.01, 1e4);
-    assertThrows([&] { integrator.setNumMicroSteps(7); }, {"HMMIntegrator", "micro-steps", "even", "7"});
+    assertThrows([&] { integrator.setNumMicroStepsPerPeriod(7); }, {"HMMIntegrator", "micro-steps", "even", "7"});
     assertThrows([&] { integrator.setNumPeriods(0); }, {"HMMIntegrator", "periods", "0"});
     assertThrows([&] { integrator.setFilter(HMMIntegrator::Filter(5)); }, {"no filter number 5"});
     assertThrows([&] { integrator.setMacroMethod(HMMIntegrator::MacroMethod(5)); }, {"no macro method number 5"});
@@ -371,7 +371,8 @@ void testErrors(Platform& platform) {
     integrator.setVibratedForceGroups(1 << 4);
     assertThrows([&] { Context context(system, integrator, platform); },
                  {"HMMIntegrator", "'theta'", "not vibrated", "setVibratedForceGroups"});
-    integrator.setVibratedForceGroups(0);
+    integrator.setUseDefaultVibratedForceGroups(true);
+    assertThrows([&] { integrator.setUseDefaultVibratedForceGroups(false); }, {"setVibratedForceGroups()"});
     // A force that is odd in theta.
     System odd;
     odd.addParticle(1);
@@ -450,7 +451,8 @@ void testForcesArePeriodic(Platform& platform) {
                 continue;
             }
             assertThrows([&] { integrator.step(1); },
-                         {"HMMIntegrator", "period of 2 pi", "'theta'", "particle 0", "sin(theta)", "setFrequency"});
+                         {"HMMIntegrator", "period of 2 pi", "'theta'", "particle 0", "sin(theta)",
+                          "setAngularFrequency"});
             ASSERT(largestDifference(getPositions(context), positions) <= storeRounding(platform));
             ASSERT_EQUAL(0, context.getParameter("theta"));
         }
@@ -488,7 +490,7 @@ void testNoMemoryIsAllocated(Platform& platform) {
     const DoublePendulum pendulum(1e5);
     HMMIntegrator integrator(0.005, 1e5);
     integrator.setFilter(HMMIntegrator::Simple);
-    integrator.setNumMicroSteps(20);
+    integrator.setNumMicroStepsPerPeriod(20);
     Context context(pendulum.system, integrator, platform, deterministic(platform));
     context.setPositions(pendulum.positions);
     integrator.step(2);

@@ -180,7 +180,8 @@ void testBondsToVirtualSitesAreSlow(Platform& platform) {
                 model.system.getForce(2).setForceGroup(1); // NonbondedForce
                 ImpulseIntegrator integrator(0.001);
                 integrator.setKick(kick);
-                integrator.setStiffForceGroups(groups);
+                if (groups != 0)
+                    integrator.setStiffForceGroups(groups);
                 Context context(model.system, integrator, platform, deterministic(platform));
                 context.setPositions(model.positions);
                 context.computeVirtualSites();
@@ -426,7 +427,8 @@ void testNumberOfMicroSteps(Platform& platform) {
         integrator.setNumMicroSteps(3);
         assertThrows([&] { integrator.step(1); },
                      {"ImpulseIntegrator", "3 micro-steps", "0.01 ps", "setNumMicroSteps"});
-        integrator.setNumMicroSteps(0);
+        integrator.setUseDefaultNumMicroSteps(true);
+        ASSERT_EQUAL(number, integrator.computeNumMicroSteps());
         integrator.step(1);
     }
     ImpulseLangevinIntegrator langevin(300, 1, 0.002);
@@ -456,7 +458,7 @@ void testAbsurdNumbersOfMicroSteps(Platform& platform) {
         tested->setNumMicroSteps(20000);
         ASSERT_EQUAL(20000, tested->computeNumMicroSteps());
         tested->step(1);
-        tested->setNumMicroSteps(0);
+        tested->setUseDefaultNumMicroSteps(true);
         tested->setStepSize(0.2); // some 500 micro-steps
         tested->step(1);
     }
@@ -527,6 +529,12 @@ void testErrors(Platform& platform) {
     assertThrows([&] { integrator.setProjectedPeriod(-0.01); }, {"ImpulseIntegrator", "-0.01"});
     assertThrows([&] { integrator.setProjectedPeriod(std::nan("")); }, {"ImpulseIntegrator", "nan"});
     ASSERT_EQUAL(0, integrator.getNumMicroSteps());
+    ASSERT(integrator.getUseDefaultNumMicroSteps());
+    assertThrows([&] { integrator.setUseDefaultNumMicroSteps(false); }, {"setNumMicroSteps()"});
+    integrator.setNumMicroSteps(7);
+    integrator.setUseDefaultNumMicroSteps(false);
+    ASSERT_EQUAL(7, integrator.getNumMicroSteps());
+    integrator.setUseDefaultNumMicroSteps(true);
     ASSERT_EQUAL(0.02, integrator.getProjectedPeriod());
     // Six angles at one atom that no geometry has, as in many a force field.
     Model methane;

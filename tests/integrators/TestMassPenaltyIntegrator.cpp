@@ -541,6 +541,23 @@ void testMoleculesOfAnySizeRefuseFailedSteps(Platform& platform) {
         }
 }
 
+/** What is asked for is the period in force: of the present step, or the one that was set. */
+void testPenalizedPeriodFollowsTheStep(Platform&) {
+    MassPenaltyIntegrator integrator(0.004);
+    ASSERT(integrator.getUseDefaultPenalizedPeriod());
+    ASSERT_EQUAL(0.064, integrator.getPenalizedPeriod());
+    integrator.setStepSize(0.008);
+    ASSERT_EQUAL(0.128, integrator.getPenalizedPeriod());
+    integrator.setUseDefaultPenalizedPeriod(false);
+    integrator.setStepSize(0.002);
+    ASSERT_EQUAL(0.128, integrator.getPenalizedPeriod());
+    integrator.setPenalizedPeriod(0.05);
+    ASSERT(!integrator.getUseDefaultPenalizedPeriod());
+    ASSERT_EQUAL(0.05, integrator.getPenalizedPeriod());
+    integrator.setUseDefaultPenalizedPeriod(true);
+    ASSERT_EQUAL(0.032, integrator.getPenalizedPeriod());
+}
+
 void testErrors(Platform& platform) {
     MassPenaltyIntegrator integrator(0.004);
     assertThrows([&] { integrator.setPenalizedPeriod(-1); }, {"MassPenaltyIntegrator", "period", "-1", "16 steps"});
@@ -611,7 +628,8 @@ int main(int argc, char* argv[]) {
     return checkOnPlatform(
             argc, argv,
             {CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity), CLAIM(testReversible), CLAIM(testOrderIsTwo),
-             CLAIM(testMomentaAreKept), CLAIM(testBondInertiaFollowsTheStep), CLAIM(testEnergyIsKeptBetterThanByVerlet),
+             CLAIM(testMomentaAreKept), CLAIM(testBondInertiaFollowsTheStep), CLAIM(testPenalizedPeriodFollowsTheStep),
+             CLAIM(testEnergyIsKeptBetterThanByVerlet),
              CLAIM(testPairsAreChosenByPeriod), CLAIM(testPairsWithoutDirectionAreLeftOut),
              CLAIM(testTermsOfAPairAddUp), CLAIM(testCustomForcesAreRecognized), CLAIM(testConstraintsAloneAreRattle),
              CLAIM(testConstraintsBesidePenalties), CLAIM(testDependentConstraints), CLAIM(testVelocitiesStartWarm),

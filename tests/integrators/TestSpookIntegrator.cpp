@@ -298,7 +298,7 @@ void testEnergyLossIsAsTheorySays(Platform& platform) {
             SpookIntegrator integrator(h);
             integrator.setCompliance(1e-12);
             damp(integrator);
-            const double tau = integrator.computeDamping();
+            const double tau = integrator.getDamping();
             integrator.addDistanceConstraint(0, 1, 1);
             Context context(system, integrator, platform);
             context.setPositions({Vec3(std::sin(start), -std::cos(start), 0), Vec3()});
@@ -366,20 +366,25 @@ void testDefaultDampingKeepsTheTemperature(Platform& platform) {
 /** The damping time is the one that was set last, in ps or in steps; in steps it follows their size. */
 void testDampingFollowsTheStep(Platform&) {
     SpookIntegrator integrator(0.004);
-    ASSERT_EQUAL(0.001, integrator.computeDamping());
+    ASSERT_EQUAL(0.001, integrator.getDamping());
     integrator.setDampingSteps(2);
-    ASSERT_EQUAL(0.008, integrator.computeDamping());
+    ASSERT_EQUAL(0.008, integrator.getDamping());
     integrator.setStepSize(0.002);
-    ASSERT_EQUAL(0.004, integrator.computeDamping());
+    ASSERT_EQUAL(0.004, integrator.getDamping());
     integrator.setDamping(0.01);
-    ASSERT_EQUAL(0.01, integrator.computeDamping());
-    ASSERT_EQUAL(0, integrator.getDampingSteps());
+    ASSERT(!integrator.getUseDampingSteps());
+    ASSERT_EQUAL(0.01, integrator.getDamping());
+    ASSERT_EQUAL(5, integrator.getDampingSteps());
     integrator.setDampingSteps(3);
-    ASSERT_EQUAL(0.006, integrator.computeDamping());
-    ASSERT_EQUAL(0, integrator.getDamping());
-    integrator.setDamping(0);
-    ASSERT_EQUAL(0.0005, integrator.computeDamping());
-    ASSERT_EQUAL(0.25, integrator.getDampingSteps());
+    ASSERT(integrator.getUseDampingSteps());
+    ASSERT_EQUAL(0.006, integrator.getDamping());
+    integrator.setUseDampingSteps(false);
+    integrator.setStepSize(0.001);
+    ASSERT_EQUAL(0.006, integrator.getDamping());
+    integrator.setUseDampingSteps(true);
+    integrator.setStepSize(0.002);
+    ASSERT_EQUAL(0.012, integrator.getDamping());
+    ASSERT_EQUAL(6, integrator.getDampingSteps());
 }
 
 /** Linear and angular momentum are kept to rounding, whatever the violations: constraint forces are central. */

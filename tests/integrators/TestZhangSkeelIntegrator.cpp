@@ -380,7 +380,8 @@ void testChangesTakeEffect(Platform& platform) {
         ZhangSkeelIntegrator fresh(integrator.getStepSize());
         fresh.setBeta(integrator.getBeta());
         fresh.setIntegrationForceGroups(integrator.getIntegrationForceGroups());
-        fresh.setStiffForceGroups(integrator.getStiffForceGroups());
+        if (!integrator.getUseDefaultStiffForceGroups())
+            fresh.setStiffForceGroups(integrator.getStiffForceGroups());
         Context newContext(model.system, fresh, platform, deterministic(platform));
         Vec3 a, b, c;
         context.getState(0).getPeriodicBoxVectors(a, b, c);
@@ -462,7 +463,10 @@ void testErrors(Platform& platform) {
                  {"ZhangSkeelIntegrator", "NonbondedForce", "group 0", "setForceGroup"});
     integrator.setStiffForceGroups(1 << 5);
     assertThrows([&] { Context context(model.system, integrator, platform); }, {"ZhangSkeelIntegrator", "stiff"});
-    integrator.setStiffForceGroups(0);
+    ASSERT(!integrator.getUseDefaultStiffForceGroups());
+    integrator.setUseDefaultStiffForceGroups(true);
+    assertThrows([&] { integrator.setUseDefaultStiffForceGroups(false); }, {"setStiffForceGroups()"});
+    ASSERT(integrator.getUseDefaultStiffForceGroups());
     assertThrows([&] { integrator.step(1); }, {"not bound"});
     Context context(model.system, integrator, platform);
     assertThrows([&] { integrator.step(1); }, {"positions have not been set"});
@@ -474,7 +478,7 @@ void testErrors(Platform& platform) {
     integrator.step(1);
     integrator.setStiffForceGroups(1);
     assertThrows([&] { integrator.step(1); }, {"NonbondedForce"});
-    integrator.setStiffForceGroups(0);
+    integrator.setUseDefaultStiffForceGroups(true);
     integrator.step(1);
     ASSERT_EQUAL(2, context.getStepCount());
 }

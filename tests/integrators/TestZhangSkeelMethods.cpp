@@ -24,16 +24,19 @@ namespace {
 
 using Method = ZhangSkeelIntegrator::Method;
 
-const char* const names[] = {"SimplifiedStiff", "Simplified", "ZhangSkeel", "Newmark", "NewmarkOneIteration"};
-const vector<Method> allMethods = {ZhangSkeelIntegrator::SimplifiedStiff, ZhangSkeelIntegrator::Simplified,
-                                   ZhangSkeelIntegrator::ZhangSkeel, ZhangSkeelIntegrator::Newmark,
+const char* const names[] = {"StiffHessian", "FullHessian", "ThirdDerivatives", "Newmark", "NewmarkOneIteration"};
+const vector<Method> allMethods = {ZhangSkeelIntegrator::StiffHessian, ZhangSkeelIntegrator::FullHessian,
+                                   ZhangSkeelIntegrator::ThirdDerivatives, ZhangSkeelIntegrator::Newmark,
                                    ZhangSkeelIntegrator::NewmarkOneIteration};
 const int stiffGroup = 1;
 
 /** Let an integrator use a method, with the forces of stiffGroup, if it needs only the stiff ones. */
 void choose(ZhangSkeelIntegrator& integrator, Method method) {
     integrator.setMethod(method);
-    integrator.setStiffForceGroups(method == ZhangSkeelIntegrator::ZhangSkeel ? 0 : 1 << stiffGroup);
+    if (method == ZhangSkeelIntegrator::ThirdDerivatives)
+        integrator.setUseDefaultStiffForceGroups(true);
+    else
+        integrator.setStiffForceGroups(1 << stiffGroup);
 }
 
 /** The paper's double pendulum (section 4.1), pinned to a massless particle: V1 = w^2/2 sum (r^2 - L^2)^2. */
@@ -163,7 +166,7 @@ void testSymplecticity(Platform& platform) {
         const double ofStraight = stepDefect(fast, straight, straightVelocities, 0.3, platform);
         std::cout << names[method] << ": J^T Omega J - Omega up to " << ofPendulum << " (double pendulum, h = 0.1), "
                   << ofWater << " (water, 4 fs), " << ofStraight << " (straight molecule, 4 fs)" << std::endl;
-        if (method == ZhangSkeelIntegrator::ZhangSkeel || method == ZhangSkeelIntegrator::Newmark) {
+        if (method == ZhangSkeelIntegrator::ThirdDerivatives || method == ZhangSkeelIntegrator::Newmark) {
             // Rounding enters difference quotients divided by the difference.
             const double tolerance = byRounding(platform, 1e-6, 1e-5, 1e-2);
             ASSERT(ofPendulum < tolerance);
@@ -184,7 +187,7 @@ void testSplitZhangSkeelIsSymplectic(Platform& platform) {
     pendulum.positions[1] = Vec3(0.02, -0.99, 0.05);
     ZhangSkeelIntegrator integrator(0.1);
     integrator.setBeta(0.5);
-    integrator.setMethod(ZhangSkeelIntegrator::ZhangSkeel);
+    integrator.setMethod(ZhangSkeelIntegrator::ThirdDerivatives);
     integrator.setStiffForceGroups(1 << stiffGroup);
     const vector<Vec3> velocities = {Vec3(), Vec3(0.3, 0.02, -0.1), Vec3(0.2, 0.2, 0.3)};
     const double defect = stepDefect(integrator, pendulum, velocities, 1, platform);
@@ -293,7 +296,7 @@ void testAngularMomentum(Platform& platform) {
         const double order = logSlope(steps, errors);
         std::cout << names[method] << ": angular momentum of a water changed by " << errors[0]
                   << " of itself at h = " << 1000 * steps[0] << " fs, order " << order << std::endl;
-        if (method == ZhangSkeelIntegrator::ZhangSkeel || method == ZhangSkeelIntegrator::Newmark) {
+        if (method == ZhangSkeelIntegrator::ThirdDerivatives || method == ZhangSkeelIntegrator::Newmark) {
             ASSERT(*std::max_element(errors.begin(), errors.end()) < byRounding(platform, 1e-10, 1e-9, 1e-5));
         }
         else if (!hasSingleForces(platform)) {
@@ -306,7 +309,7 @@ void testAngularMomentum(Platform& platform) {
 void testLongRunOfTheDoublePendulum(Platform& platform) {
     const Model model = makeDoublePendulum();
     const int numSamples = 1000, numSteps = 100;
-    for (Method method : {ZhangSkeelIntegrator::ZhangSkeel, ZhangSkeelIntegrator::NewmarkOneIteration}) {
+    for (Method method : {ZhangSkeelIntegrator::ThirdDerivatives, ZhangSkeelIntegrator::NewmarkOneIteration}) {
         ZhangSkeelIntegrator integrator(0.05);
         choose(integrator, method);
         integrator.setBeta(0.4);
@@ -325,7 +328,7 @@ void testLongRunOfTheDoublePendulum(Platform& platform) {
         }
         std::cout << names[method] << ": mean energy " << early << " in the first half of " << numSamples * numSteps
                   << " steps, " << late << " in the second" << std::endl;
-        if (method == ZhangSkeelIntegrator::ZhangSkeel) {
+        if (method == ZhangSkeelIntegrator::ThirdDerivatives) {
             ASSERT(std::abs(late - early) < 0.05);
         }
         else {
@@ -338,7 +341,7 @@ void testLongRunOfTheDoublePendulum(Platform& platform) {
 void testNewtonIterationsAreCounted(Platform& platform) {
     const Model model = makeDoublePendulum();
     ZhangSkeelIntegrator integrator(0.05);
-    choose(integrator, ZhangSkeelIntegrator::SimplifiedStiff);
+    choose(integrator, ZhangSkeelIntegrator::StiffHessian);
     assertThrows([&] { integrator.getNumNewtonIterations(); }, {"not bound"});
     Context context(model.system, integrator, platform);
     context.setPositions(model.positions);
@@ -437,7 +440,7 @@ void testJumpAtTheCutoffIsNamed(Platform& platform) {
 
 /** A bond to a virtual site is slow, and its force counts once, whatever the force that it belongs to. */
 void testBondsToVirtualSitesAreSlow(Platform& platform) {
-    for (Method method : {ZhangSkeelIntegrator::SimplifiedStiff, ZhangSkeelIntegrator::Newmark})
+    for (Method method : {ZhangSkeelIntegrator::StiffHessian, ZhangSkeelIntegrator::Newmark})
         for (int groups : {0, 1}) {
             vector<vector<Vec3>> ends;
             for (bool harmonic : {true, false}) {
@@ -448,7 +451,8 @@ void testBondsToVirtualSitesAreSlow(Platform& platform) {
                 }();
                 ZhangSkeelIntegrator integrator(0.001);
                 integrator.setMethod(method);
-                integrator.setStiffForceGroups(groups);
+                if (groups != 0)
+                    integrator.setStiffForceGroups(groups);
                 Context context(model.system, integrator, platform);
                 context.setPositions(model.positions);
                 context.computeVirtualSites();
@@ -463,10 +467,10 @@ void testBondsToVirtualSitesAreSlow(Platform& platform) {
     Model model = makeWaterWithBoundSite(true);
     model.system.getForce(2).setForceGroup(1);
     ZhangSkeelIntegrator integrator(0.001);
-    integrator.setMethod(ZhangSkeelIntegrator::ZhangSkeel);
+    integrator.setMethod(ZhangSkeelIntegrator::ThirdDerivatives);
     integrator.setStiffForceGroups(1);
     assertThrows([&] { Context context(model.system, integrator, platform); },
-                 {"ZhangSkeelIntegrator", "particle 3", "virtual site", "SimplifiedStiff"});
+                 {"ZhangSkeelIntegrator", "particle 3", "virtual site", "StiffHessian"});
 }
 
 /** Parameters of the Context and of terms may change during a run. */
@@ -523,10 +527,10 @@ void testErrors(Platform& platform) {
     // A large NonbondedForce has no Hessian.
     Model water = makeWaterCluster(1);
     cutOff(water);
-    for (Method method : {ZhangSkeelIntegrator::Simplified, ZhangSkeelIntegrator::ZhangSkeel}) {
+    for (Method method : {ZhangSkeelIntegrator::FullHessian, ZhangSkeelIntegrator::ThirdDerivatives}) {
         integrator.setMethod(method);
         assertThrows([&] { Context context(water.system, integrator, platform); },
-                     {"ZhangSkeelIntegrator", "'NonbondedForce'", "cutoff", "SimplifiedStiff", "Newmark"});
+                     {"ZhangSkeelIntegrator", "'NonbondedForce'", "cutoff", "StiffHessian", "Newmark"});
     }
     // Without the penalty's Hessian the iteration does not converge; the state is what it was.
     const Model pendulum = makeDoublePendulum(200);
@@ -590,7 +594,7 @@ void testNoMemoryIsAllocated(Platform& platform) {
                 Context context(model.system, tested, platform, deterministic(platform));
                 context.setPositions(model.positions);
                 context.setVelocities(makeVelocities(model.system, 300, 3));
-                if (indefinite && method == ZhangSkeelIntegrator::SimplifiedStiff) {
+                if (indefinite && method == ZhangSkeelIntegrator::StiffHessian) {
                     assertThrows([&] { tested.step(1); }, {"not positive definite"});
                     continue;
                 }
@@ -621,9 +625,9 @@ void testRefusedMethodStaysRefused(Platform& platform) {
     integrator.step(1);
     const vector<Vec3> before = getPositions(context);
     for (int i = 0; i < 2; i++) {
-        assertThrows([&] { integrator.setMethod(ZhangSkeelIntegrator::Simplified); },
+        assertThrows([&] { integrator.setMethod(ZhangSkeelIntegrator::FullHessian); },
                      {"ZhangSkeelIntegrator", "constraint 0", "has stiff terms too"});
-        ASSERT_EQUAL(ZhangSkeelIntegrator::SimplifiedStiff, integrator.getMethod());
+        ASSERT_EQUAL(ZhangSkeelIntegrator::StiffHessian, integrator.getMethod());
     }
     context.reinitialize(true);
     ASSERT(largestDifference(before, getPositions(context)) == 0);

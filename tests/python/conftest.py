@@ -1,6 +1,7 @@
 """Fixtures and small Systems that the Python tests share. Units are OpenMM's: nm, ps, K, kJ/mol."""
 
 import functools
+import inspect
 import os
 import re
 import subprocess
@@ -13,7 +14,7 @@ import openmmstiff
 import pytest
 from hypothesis import HealthCheck, settings
 from openmm import app, unit
-from openmmstiff import HMMIntegrator, LangevinThermostat, StiffIntegrator
+from openmmstiff import HMMIntegrator, StiffIntegrator, _old_names
 
 FORCE_FIELD = app.ForceField("tip3p.xml")
 PLATFORMS = ["Reference", "CPU"]
@@ -153,15 +154,24 @@ def add_force_with_parameter(system):
     system.addForce(external)
 
 
+def has_heat_bath(cls):
+    return hasattr(cls, "setFriction")
+
+
+def names_of(cls):
+    """The names of a class's attributes, without those that only warn."""
+    return [name for name in dir(cls) if not isinstance(inspect.getattr_static(cls, name), _old_names.OldName)]
+
+
 def create(cls, stepSize=0.002):
     """An integrator of a class: with a heat bath at 300 K with a friction of 1/ps, for vibrations few micro-steps."""
-    if issubclass(cls, LangevinThermostat):
+    if has_heat_bath(cls):
         return cls(300, 1, stepSize)
     if not issubclass(cls, HMMIntegrator):
         return cls(stepSize)
     integrator = cls(stepSize, 1e5)
     integrator.setFilter(HMMIntegrator.Simple)
-    integrator.setNumMicroSteps(8)
+    integrator.setNumMicroStepsPerPeriod(8)
     return integrator
 
 

@@ -16,10 +16,10 @@ import pytest
 from openmm import OpenMMException, XmlSerializer, app
 
 import conftest
-from conftest import INTEGRATORS, PLATFORMS, CountingForce, Waters, positions_of, velocities_of
-from openmmstiff import LangevinThermostat, ZhangSkeelIntegrator
+from conftest import INTEGRATORS, PLATFORMS, CountingForce, Waters, has_heat_bath, positions_of, velocities_of
+from openmmstiff import ZhangSkeelIntegrator
 
-STOCHASTIC = [cls for cls in INTEGRATORS if issubclass(cls, LangevinThermostat)]
+STOCHASTIC = [cls for cls in INTEGRATORS if has_heat_bath(cls)]
 DETERMINISTIC = [cls for cls in INTEGRATORS if cls not in STOCHASTIC]
 NAMES = {"ids": lambda cls: cls.__name__}
 # Processes that begin with the imports of this file done.

@@ -139,7 +139,7 @@ def test_other_releases_of_the_series_are_accepted(version):
 
 def test_public_names():
     assert set(openmmstiff.__all__) == {
-        "StiffIntegrator", "LangevinThermostat", "StiffForceSelection", "ZhangSkeelIntegrator",
+        "StiffIntegrator", "ZhangSkeelIntegrator",
         "ZhangSkeelLangevinIntegrator", "ImpulseIntegrator", "ImpulseLangevinIntegrator", "MassPenaltyIntegrator",
         "MassPenaltyLangevinIntegrator", "addPairsFromTopology", "examine", "ConstraintPenalties", "MultiplierReporter",
         "penalizeConstraints", "SpookIntegrator", "HMMIntegrator"}

@@ -20,8 +20,8 @@ def kinetic_temperature(context):
 
 def test_defaults():
     integrator = MassPenaltyLangevinIntegrator(300, 1, 0.008)
-    assert integrator.getPenalizedPeriod() == 0*unit.picosecond
-    assert integrator.computePenalizedPeriod() == 16*integrator.getStepSize()
+    assert integrator.getUseDefaultPenalizedPeriod() is True
+    assert integrator.getPenalizedPeriod() == 16*integrator.getStepSize()
     assert integrator.getUseBondedForces() is True
     assert integrator.getUseDefaultBondInertia() is True
     assert integrator.getBondInertia().value_in_unit(unit.dalton) == pytest.approx(1.6)
@@ -99,11 +99,11 @@ def test_velocities_in_a_compound_integrator():
     compound.addIntegrator(integrator)
     context = waters.context(compound, openmm.Platform.getPlatform("CPU"))
     compound.step(1)
-    assert "64 of 64 molecules" in integrator.takeWarning()
+    assert "64 of 64 molecules" in integrator._takeWarning()
     integrator.setVelocitiesToTemperature(300*unit.kelvin, 2)
     assert kinetic_temperature(context) == pytest.approx(300, rel=0.2)
     compound.step(1)
-    assert not integrator.takeWarning()
+    assert not integrator._takeWarning()
     with pytest.raises(TypeError, match="temperature"):
         integrator.setVelocitiesToTemperature(1*unit.nanometer)
 

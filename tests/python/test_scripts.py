@@ -7,10 +7,9 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import (FEMTOSECONDS, GAS_CONSTANT, INTEGRATORS, CountingForce, Waters, positions_of, total_energy,
-                      water_box)
-from openmmstiff import (ImpulseIntegrator, LangevinThermostat, MassPenaltyIntegrator, SpookIntegrator,
-                         ZhangSkeelIntegrator)
+from conftest import (FEMTOSECONDS, GAS_CONSTANT, INTEGRATORS, CountingForce, Waters, has_heat_bath, positions_of,
+                      total_energy, water_box)
+from openmmstiff import ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelIntegrator
 
 
 def plain_impulse(stepSize):
@@ -44,7 +43,7 @@ def nve(request):
     return NVE[request.param]
 
 
-@pytest.fixture(params=[cls for cls in INTEGRATORS if issubclass(cls, LangevinThermostat)],
+@pytest.fixture(params=[cls for cls in INTEGRATORS if has_heat_bath(cls)],
                 ids=lambda cls: cls.__name__)
 def langevin(request):
     """Each integrator with a heat bath."""

@@ -1,6 +1,7 @@
 """XML of the integrators, and cast(), which gives a mere openmm.Integrator its own methods."""
 
 import gc
+import re
 import xml.etree.ElementTree as ElementTree
 
 import openmm
@@ -8,7 +9,7 @@ import pytest
 from openmm import XmlSerializer, unit
 
 import conftest
-from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat, MassPenaltyIntegrator,
+from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
                          MassPenaltyLangevinIntegrator, SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
 
@@ -40,9 +41,9 @@ SETTINGS = {
     MassPenaltyLangevinIntegrator: {**MASS_PENALTY, **THERMOSTAT, "MetricCorrection": False},
     SpookIntegrator: {**COMMON, "Compliance": 1e-7/3*COMPLIANCE, "VelocityCompliance": 1e-6/3*COMPLIANCE/PICOSECONDS,
                       "Damping": 0.02/3*PICOSECONDS},
-    HMMIntegrator: {**COMMON, "Frequency": 1e7/3/PICOSECONDS, "PhaseParameter": "phi & psi",
-                    "Filter": HMMIntegrator.HalfBump, "MacroMethod": HMMIntegrator.SHAKE, "NumMicroSteps": 22,
-                    "NumPeriods": 12, "VibratedForceGroups": -2**31 + 2},
+    HMMIntegrator: {**COMMON, "AngularFrequency": 1e7/3/PICOSECONDS, "PhaseParameter": "phi & psi",
+                    "Filter": HMMIntegrator.HalfBump, "MacroMethod": HMMIntegrator.SHAKE,
+                    "NumMicroStepsPerPeriod": 22, "NumPeriods": 12, "VibratedForceGroups": -2**31 + 2},
 }
 
 
@@ -125,20 +126,21 @@ def test_a_damping_in_steps_survives():
     for steps in (0.25, 2/3):
         integrator.setDampingSteps(steps)
         copy = SpookIntegrator.cast(XmlSerializer.clone(integrator))
-        assert copy.getDampingSteps() == steps and copy.getDamping() == 0*PICOSECONDS
+        assert copy.getDampingSteps() == steps and copy.getUseDampingSteps() is True
         copy.setStepSize(0.006)
-        assert copy.computeDamping() == 0.006*steps*PICOSECONDS
+        assert copy.getDamping() == 0.006*steps*PICOSECONDS
 
 
 def test_every_setter_is_tested(cls):
     """A setting added later must be added above, and so to the XML."""
-    setters = {name[3:] for name in dir(cls) if name.startswith("set")}
+    setters = {name[3:] for name in conftest.names_of(cls) if name.startswith("set")}
     # For pairs and constraints see test_pairs_survive and test_constraints_survive.
     # Velocities are the Context's. For the damping in steps see test_a_damping_in_steps_survives: it takes the place of
-    # the one in ps.
-    others = {"VelocitiesToTemperature", "PairParameters", "BondInertiaParameters", "DampingSteps",
+    # the one in ps. What is given above takes the place of defaults, for which see test_defaults_survive.
+    others = {"VelocitiesToTemperature", "PairParameters", "BondInertiaParameters", "DampingSteps", "UseDampingSteps",
+              *(f"UseDefault{name}" for name in SETTINGS[cls]),
               *(f"{kind}ConstraintParameters" for kind in (*CONSTRAINTS, "System"))}
-    assert setters - others == set(SETTINGS[cls])
+    assert setters - others == set(SETTINGS[cls]) - others
 
 
 def test_clone(cls):
@@ -169,7 +171,7 @@ def test_xml_of_version_1_stays_readable():
     assert integrator.getStiffForceGroups() == 6
     assert integrator.getIntegrationForceGroups() == -1
     assert integrator.getThermalizeStiffModes() is False
-    assert integrator.getMethod() == ZhangSkeelIntegrator.SimplifiedStiff
+    assert integrator.getMethod() == ZhangSkeelIntegrator.StiffHessian
     integrator = ImpulseLangevinIntegrator.cast(XmlSerializer.deserialize("""<?xml version="1.0" ?>
         <Integrator constraintTolerance="1e-06" friction="2" integrationForceGroups="-1" kick="1" numMicroSteps="9"
          projectedPeriod=".02" randomSeed="3" stepSize=".004" stiffForceGroups="6" temperature="310"
@@ -214,20 +216,71 @@ def test_xml_of_version_1_stays_readable():
             <SystemConstraints/><DistanceConstraints/><PositionConstraints/><HolonomicConstraints/>
             <VelocityConstraints/>
         </Integrator>"""))
-    assert integrator.computeDamping() == 0.008*PICOSECONDS     # 0 was the paper's two steps
+    assert integrator.getDamping() == 0.008*PICOSECONDS     # 0 was the paper's two steps
     integrator = HMMIntegrator.cast(XmlSerializer.deserialize("""<?xml version="1.0" ?>
         <Integrator constraintTolerance="1e-06" filter="2" frequency="1e5" integrationForceGroups="-1" macroMethod="0"
          numMicroSteps="10" numPeriods="20" phaseParameter="phi" stepSize=".004" type="HMMIntegrator" version="1"
          vibratedForceGroups="4"/>"""))
-    assert integrator.getFrequency() == 1e5/PICOSECONDS
+    assert integrator.getAngularFrequency() == 1e5/PICOSECONDS
     assert integrator.getFilter() == HMMIntegrator.Simple
     assert integrator.getMacroMethod() == HMMIntegrator.SHAKE
     assert integrator.getPhaseParameter() == "phi"
     assert integrator.getVibratedForceGroups() == 4
+    assert integrator.getNumMicroStepsPerPeriod() == 10
+
+
+# What version 0.2 wrote of an integrator with the defaults, and what it wrote for 0, which stood for the default.
+XML_OF_0_2 = {
+    ZhangSkeelIntegrator: 'beta=".25" method="2" newtonTolerance="0" stiffForceGroups="0" version="2"',
+    ZhangSkeelLangevinIntegrator: 'beta=".25" friction="1" method="0" newtonTolerance="0" randomSeed="0" '
+                                  'stiffForceGroups="0" temperature="300" thermalizeStiffModes="1" version="2"',
+    ImpulseIntegrator: 'kick="2" numMicroSteps="0" projectedPeriod=".02" stiffForceGroups="0" version="1"',
+    ImpulseLangevinIntegrator: 'friction="1" kick="2" numMicroSteps="0" projectedPeriod=".02" randomSeed="0" '
+                               'stiffForceGroups="0" temperature="300" version="1"',
+    MassPenaltyIntegrator: 'penalizedPeriod="0" useBondedForces="1" version="1"',
+    MassPenaltyLangevinIntegrator: 'friction="1" metricCorrection="1" penalizedPeriod="0" randomSeed="0" '
+                                   'temperature="300" useBondedForces="1" version="1"',
+    HMMIntegrator: 'filter="0" frequency="100000" macroMethod="1" numMicroSteps="40" numPeriods="40" '
+                   'phaseParameter="theta" vibratedForceGroups="0" version="1"',
+}
+
+
+@pytest.mark.parametrize("cls", XML_OF_0_2, ids=lambda cls: cls.__name__)
+def test_xml_of_0_2_has_the_defaults(cls):
+    integrator = XmlSerializer.deserialize(f"""<?xml version="1.0" ?>
+        <Integrator constraintTolerance="1e-05" integrationForceGroups="-1" stepSize=".004" type="{cls.__name__}"
+         {XML_OF_0_2[cls]}><Pairs/></Integrator>""")
+    for name in conftest.names_of(cls):
+        if name.startswith("getUseDefault") and name != "getUseDefaultBondInertia":
+            assert getattr(integrator, name)() is True
+    if cls is ZhangSkeelIntegrator:
+        assert integrator.getMethod() == ZhangSkeelIntegrator.ThirdDerivatives
+    elif issubclass(cls, MassPenaltyIntegrator):
+        assert integrator.getPenalizedPeriod() == 0.064*PICOSECONDS
+    elif cls is HMMIntegrator:
+        assert integrator.getAngularFrequency() == 1e5/PICOSECONDS and integrator.getNumMicroStepsPerPeriod() == 40
+    assert f'version="{newest_version(cls)}"' in XmlSerializer.serialize(integrator)
+
+
+def test_defaults_survive(cls):
+    """What follows the step still does in a copy."""
+    integrator = conftest.create(cls)
+    copy = XmlSerializer.clone(integrator)
+    for each in (integrator, copy):
+        each.setStepSize(0.007)
+    for name in conftest.names_of(cls):
+        if re.match("get(Use|PenalizedPeriod|BondInertia$|Damping)", name):
+            assert getattr(copy, name)() == getattr(integrator, name)()
+
+
+def test_names_of_another_version_are_refused():
+    xml = XmlSerializer.serialize(conftest.create(HMMIntegrator))
+    with pytest.raises(openmm.OpenMMException, match="'frequency' of its XML form is missing"):
+        XmlSerializer.deserialize(xml.replace('version="2"', 'version="1"'))
 
 
 def newest_version(cls):
-    return 2 if issubclass(cls, (MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelIntegrator)) else 1
+    return 2 if issubclass(cls, (HMMIntegrator, ImpulseIntegrator, SpookIntegrator)) else 3
 
 
 @pytest.mark.parametrize("beyond", [False, True])
@@ -323,4 +376,4 @@ def test_isinstance_changes_nothing():
     assert ZhangSkeelIntegrator.isinstance(integrator)
     assert ZhangSkeelLangevinIntegrator.isinstance(integrator)
     assert type(integrator) is openmm.Integrator
-    assert not isinstance(integrator, LangevinThermostat)
+    assert not conftest.has_heat_bath(integrator)

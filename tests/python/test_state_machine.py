@@ -22,8 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from openmm import XmlSerializer
 
 import conftest
-from openmmstiff import (HMMIntegrator, ImpulseIntegrator, LangevinThermostat, MassPenaltyIntegrator,
-                         ZhangSkeelIntegrator)
+from openmmstiff import HMMIntegrator, ImpulseIntegrator, MassPenaltyIntegrator, ZhangSkeelIntegrator
 from test_devices import run_with_opencl
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -147,7 +146,7 @@ class Run:
         """A new Context, as this one is set up."""
         integrator = conftest.create(self.cls, self.base_step())
         integrator.setConstraintTolerance(1e-10)
-        if isinstance(integrator, LangevinThermostat):
+        if conftest.has_heat_bath(integrator):
             integrator.setFriction(self.friction)
             integrator.setRandomNumberSeed(7)
         for name, value in self.variant.items():
@@ -250,7 +249,7 @@ class Run:
                               integratorParameters=True, enforcePeriodicBox=True)
 
     def read_of_integrator(self):
-        for name in dir(self.integrator):
+        for name in conftest.names_of(self.integrator):
             if name.startswith(("compute", "describe")) and name not in ("describeKernels",):
                 getattr(self.integrator, name)()
 
@@ -340,7 +339,7 @@ class Life(RuleBasedStateMachine):
     @initialize(data=st.data())
     def begin(self, data):
         variants = next((all_ for base, all_ in VARIANTS.items() if issubclass(self.cls, base)), [{}])
-        friction = data.draw(st.sampled_from([0.0, 5.0])) if issubclass(self.cls, LangevinThermostat) else 0.0
+        friction = data.draw(st.sampled_from([0.0, 5.0])) if conftest.has_heat_bath(self.cls) else 0.0
         devices = self.platform == "OpenCL"
         extras = [None] if devices else [None, "Remover", "Andersen", "Barostat"]
         self.options = {"friction": friction, "variant": tuple(data.draw(st.sampled_from(variants)).items()),

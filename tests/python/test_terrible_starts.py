@@ -13,10 +13,10 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import (FORCE_FIELD, GAS_CONSTANT, create, positions_of, read_water_box, total_energy, velocities_of,
-                      water_cluster)
-from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, LangevinThermostat,
-                         MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
+from conftest import (FORCE_FIELD, GAS_CONSTANT, create, has_heat_bath, positions_of, read_water_box, total_energy,
+                      velocities_of, water_cluster)
+from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
+                         MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
 
 # Violent motion is said in a warning, too: that a step is too large for it.
@@ -148,7 +148,7 @@ STARTS = {      # what makes positions, and the temperature of the velocities
 def integrator_of(cls, molecules):
     step = METHANOL_STEPS.get(cls, STEPS[cls]) if molecules is Methanol else STEPS[cls]
     integrator = create(cls, step)
-    if isinstance(integrator, LangevinThermostat):
+    if has_heat_bath(integrator):
         integrator.setFriction(FRICTION)
         integrator.setRandomNumberSeed(3)
     return integrator
@@ -193,7 +193,10 @@ class Run:
         return self.error is None and max(temperatures) < 3000
 
 
-HAVE_HEAT_BATH = (LangevinThermostat, SpookIntegrator)
+def keeps_cool(integrator):
+    return has_heat_bath(integrator) or isinstance(integrator, SpookIntegrator)
+
+
 EVEN_BY_HALF = (ImpulseIntegrator, SpookIntegrator, HMMIntegrator)
 
 
@@ -211,7 +214,7 @@ def test_it_recovers_or_stops_and_loses_nothing(molecules, cls, name):
     run = Run(start, integrator_of(cls, molecules), "CPU" if molecules is Waters else "Reference", place(start),
               temperature)
     energy = total_energy(run.context)
-    temperatures = run.advance(2.5 if isinstance(run.integrator, HAVE_HEAT_BATH) else 0.3)
+    temperatures = run.advance(2.5 if keeps_cool(run.integrator) else 0.3)
     if name == "in one place":
         assert run.error
     if molecules is Waters and name == "0.02 nm apart" and not isinstance(run.integrator, SpookIntegrator):
@@ -227,7 +230,7 @@ def test_it_recovers_or_stops_and_loses_nothing(molecules, cls, name):
         assert all(np.isfinite(each).all() for each in run.state())
         assert run.context.getParameter("theta") == np.pi/2
         assert run.goes_on()
-    elif isinstance(run.integrator, HAVE_HEAT_BATH):
+    elif keeps_cool(run.integrator):
         # Six standard errors of the mean over the last 0.5 ps. Kinetic energies have a correlation time of 0.2 ps with
         # Andersen's thermostat, of 0.1 ps with Langevin's: 1.25 independent values at least.
         last = temperatures[-round(0.5/run.integrator.getStepSize()._value):]

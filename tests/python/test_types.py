@@ -20,15 +20,22 @@ SETTINGS = ROOT/"pyproject.toml"
 PACKAGE = Path(openmmstiff.__file__).parent
 STUBS = {node.name: node for node in ast.parse((PACKAGE/"openmmstiff.pyi").read_text()).body
          if isinstance(node, ast.ClassDef)}
+<<<<<<< HEAD
 # SWIG's machinery, a class inside of a function, and the metaclass of a base without types, of which stubtest asks.
 LEFT_OUT = (r"openmmstiff\.openmmstiff\.\w+\.(thisown|__swig_destroy__)", r"openmmstiff\.tasks\.Paths@\d+",
             r"openmmstiff\.mcmc\.MassPenaltyMove")
+=======
+# SWIG's machinery, a class inside of a function, and old names, of which stubtest asks.
+LEFT_OUT = (r"openmmstiff\.openmmstiff\.\w+\.(thisown|__swig_destroy__)", r"openmmstiff\.tasks\.Paths@\d+",
+            *(rf"openmmstiff\.openmmstiff\.{cls}\.{old}" for cls, names in openmmstiff._wrapped._OLD_NAMES.items()
+              for old in names))
+>>>>>>> f84d45f (The API before 1.0: defaults in place of 0, names that say what they are)
 
 # What mypy and pyright are to find, and nothing else. Both take the classes of OpenMM from its own code.
 USES = """
 import numpy
 from openmm import unit
-from openmmstiff import LangevinThermostat, MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator
+from openmmstiff import MassPenaltyLangevinIntegrator, SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator
 from openmmstiff import examine, no_such_name  # wrong
 
 
@@ -38,7 +45,7 @@ def use(temperature: unit.Quantity, vector: numpy.ndarray) -> None:
     MassPenaltyLangevinIntegrator("300", 1, 0.008)  # wrong
     MassPenaltyLangevinIntegrator(300, 1)  # wrong
     MassPenaltyLangevinIntegrator(300, 1, 0.008, step=1)  # wrong
-    LangevinThermostat(300)  # wrong
+    StiffIntegrator(300)  # wrong
     integrator.setTemperature(integrator.getTemperature())
     integrator.setTemprature(300)  # wrong
     integrator.setIntegrationForceGroups({0, 1})

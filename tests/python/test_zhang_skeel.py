@@ -48,7 +48,7 @@ def test_force_evaluations_of_each_method(waters, platform):
     for force in waters.system.getForces():
         if isinstance(force, (openmm.HarmonicBondForce, openmm.HarmonicAngleForce)):
             force.setForceGroup(1)
-    for name in ("SimplifiedStiff", "NewmarkOneIteration", "Newmark", "ZhangSkeel"):
+    for name in ("StiffHessian", "NewmarkOneIteration", "Newmark", "ThirdDerivatives"):
         integrator = ZhangSkeelIntegrator(1*FEMTOSECONDS)
         integrator.setMethod(getattr(ZhangSkeelIntegrator, name))
         integrator.setStiffForceGroups({1})
@@ -68,8 +68,8 @@ def test_force_evaluations_of_each_method(waters, platform):
 def test_method_that_needs_more_than_there_is(platform):
     topology, positions, system = water_box()
     integrator = ZhangSkeelIntegrator(1*FEMTOSECONDS)
-    integrator.setMethod(ZhangSkeelIntegrator.Simplified)
-    with pytest.raises(openmm.OpenMMException, match="'NonbondedForce'.*it has a cutoff.*SimplifiedStiff or Newmark"):
+    integrator.setMethod(ZhangSkeelIntegrator.FullHessian)
+    with pytest.raises(openmm.OpenMMException, match="'NonbondedForce'.*it has a cutoff.*StiffHessian or Newmark"):
         openmm.Context(system, integrator, platform)
 
 
@@ -202,7 +202,7 @@ def test_a_step_too_large_is_an_error_and_loses_nothing(platform):
 
 # ---- Methods that a System cannot do ----
 
-SIMPLIFIED, ZHANG_SKEEL = ZhangSkeelIntegrator.Simplified, ZhangSkeelIntegrator.ZhangSkeel
+SIMPLIFIED, ZHANG_SKEEL = ZhangSkeelIntegrator.FullHessian, ZhangSkeelIntegrator.ThirdDerivatives
 
 
 def box_of_waters():
@@ -251,7 +251,7 @@ def test_a_method_that_the_system_cannot_do_is_refused_at_once(make, cls, platfo
     context = openmm.Context(system, integrator, platform)
     context.setPositions(positions)
     integrator.step(1)
-    for begin in (ZhangSkeelIntegrator.SimplifiedStiff, ZhangSkeelIntegrator.NewmarkOneIteration):
+    for begin in (ZhangSkeelIntegrator.StiffHessian, ZhangSkeelIntegrator.NewmarkOneIteration):
         integrator.setMethod(begin)
         for method, message in refused.items():
             with pytest.raises(openmm.OpenMMException, match=f"{cls.__name__}: .*{message}"):
@@ -291,7 +291,7 @@ def test_without_a_context_a_method_is_not_yet_refused():
     with pytest.raises(openmm.OpenMMException, match="it has a cutoff"):
         openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"))
     integrator.setMethod(SIMPLIFIED)
-    integrator.setMethod(ZhangSkeelIntegrator.SimplifiedStiff)
+    integrator.setMethod(ZhangSkeelIntegrator.StiffHessian)
     context = openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"))
     context.setPositions(positions)
     integrator.step(1)

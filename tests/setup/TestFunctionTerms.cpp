@@ -318,7 +318,7 @@ void testPartsWithoutHessianAreNamed() {
     };
     auto* cut = new NonbondedForce();
     cut->setNonbondedMethod(NonbondedForce::CutoffNonPeriodic);
-    refuse(cut, {"SomeIntegrator", "'NonbondedForce' (index 0", "it has a cutoff", "SimplifiedStiff"});
+    refuse(cut, {"SomeIntegrator", "'NonbondedForce' (index 0", "it has a cutoff", "StiffHessian"});
     auto* offset = new NonbondedForce();
     offset->addGlobalParameter("s", 1);
     offset->addParticle(0, 1, 0);

@@ -212,7 +212,8 @@ void testGroupsWithoutForceAreRefused() {
     bonds->addBond(0, 1, 0.1, 1000);
     bonds->setForceGroup(2);
     system.addForce(bonds);
-    assertRefused({"no force", "mask 8", "setForceGroup", "setStiffForceGroups(0)"}, [&] { collect(system, 1 << 3); });
+    assertRefused({"no force", "mask 8", "setForceGroup", "setUseDefaultStiffForceGroups(true)"},
+                  [&] { collect(system, 1 << 3); });
     assertRefused({"no force", "mask 4", "mask 2"}, [&] { collect(system, 1 << 2, 1 << 1); });
 }
 
@@ -562,7 +563,7 @@ void testTermsOnVirtualSitesAreSlow() {
     ASSERT_EQUAL(1, (int) stiff.functionTerms.size());
     ASSERT_EQUAL(1, stiff.functionTerms[0].index);
     for (TermScope scope : {TermScope::WholeStiffForces, TermScope::Everything})
-        assertRefused({"term 0", "'MyBonds'", "particle 2", "virtual site", "SimplifiedStiff"}, [&] {
+        assertRefused({"term 0", "'MyBonds'", "particle 2", "virtual site", "StiffHessian"}, [&] {
             findBlocks(system, collectTerms(system, scope, 3, allGroups, className), className);
         });
 }

@@ -8,8 +8,8 @@ import openmm
 from openmm import XmlSerializer
 
 from bad_values import METHODS, Scene
-from trial import (INTEGRATORS, NATIVE, Fault, Refused, attempt, bind, create, snapshot, steps, temperature, unchanged,
-                   velocity_temperature, waters)
+from trial import (INTEGRATORS, NATIVE, Fault, Refused, attempt, bind, create, names_of, snapshot, steps, temperature,
+                   unchanged, velocity_temperature, waters)
 
 HOT = 3     # times the temperature that is to be expected
 CUTS = [0, 1, 0.1, 0.3, 0.5, 0.7, 0.9, 0.95, 0.98, -8, -4, -1]
@@ -63,7 +63,7 @@ def new_context_after_the_first(name, platform):
 def getters_without_context(name, platform):
     """Each getter, before there is a Context, after it and when it has gone."""
     integrator = create(name)
-    getters = [getattr(integrator, each) for each in dir(integrator) if each.startswith(("get", "compute"))
+    getters = [getattr(integrator, each) for each in names_of(integrator) if each.startswith(("get", "compute"))
                and each not in METHODS]
     for stage in range(3):
         if stage == 1:
@@ -112,14 +112,14 @@ def copies(name, platform):
     """copy, deepcopy, pickle and XML of an integrator, also with other settings than the default ones."""
     integrator = create(name)
     scene = Scene(name, platform)
-    for method in dir(integrator):
+    for method in names_of(integrator):
         if method.startswith("set") and not method.endswith(("Parameters", "ToTemperature")):
             scene.call(getattr(integrator, method), METHODS[method])
     for duplicate in (copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each)), XmlSerializer.clone):
         other = type(integrator).cast(attempt(duplicate, integrator))
         if XmlSerializer.serialize(other) != XmlSerializer.serialize(integrator):
             raise Fault("XML of a copy differs")
-        for method in dir(integrator):
+        for method in names_of(integrator):
             if method.startswith("set") and not method.endswith(("Parameters", "ToTemperature")):
                 ours, theirs = (getattr(each, "get" + method[3:])() for each in (integrator, other))
                 if ours != theirs:

@@ -1,12 +1,13 @@
 """What the parts of the sweep share: a small System that every integrator takes, and how a case is judged."""
 import functools
+import inspect
 import re
 
 import numpy as np
 import openmm
 import openmmstiff
 from openmm import OpenMMException, unit
-from openmmstiff import HMMIntegrator, LangevinThermostat
+from openmmstiff import HMMIntegrator, _old_names
 
 INTEGRATORS = [name for name in openmmstiff.__all__ if name.endswith("Integrator") and name != "StiffIntegrator"]
 NATIVE = {"LangevinMiddleIntegrator": lambda: seeded(openmm.LangevinMiddleIntegrator(300, 5, 0.001)),
@@ -57,19 +58,24 @@ def seeded(item):
     return item
 
 
+def names_of(item):
+    """The names of a class's attributes, without those that only warn."""
+    return [name for name in dir(item) if not isinstance(inspect.getattr_static(item, name), _old_names.OldName)]
+
+
 def create(name):
     """An integrator of a class, with a seed: at 300 K if it has a heat bath, with few micro-steps for vibrations."""
     step = 0.004 if name.startswith("MassPenalty") else 0.001       # so that bonds are slowed
     if name in NATIVE:
         return NATIVE[name]()
     cls = getattr(openmmstiff, name)
-    if issubclass(cls, LangevinThermostat):
+    if hasattr(cls, "setFriction"):
         return seeded(cls(300, 5, step))
     if cls is not HMMIntegrator:
         return cls(step)
     integrator = cls(step, 1e5)
     integrator.setFilter(HMMIntegrator.Simple)
-    integrator.setNumMicroSteps(8)
+    integrator.setNumMicroStepsPerPeriod(8)
     return integrator
 
 

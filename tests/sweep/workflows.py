@@ -1,7 +1,6 @@
 """Part D: what users change in mid-run. The kinetic temperature stays near 300 K over the next 50 steps."""
 import numpy as np
 from openmm import LocalEnergyMinimizer, XmlSerializer
-from openmmstiff import LangevinThermostat
 
 import openmmstiff
 from trial import Fault, bind, create, snapshot, steps, temperature, waters
@@ -88,7 +87,7 @@ def trial(name, change, rigid, platform):
         steps(context, 1)
         temperatures.append(temperature(context))
     mean = np.mean(temperatures)
-    if mean > FACTOR*300 or mean < 300/FACTOR and issubclass(getattr(openmmstiff, name), LangevinThermostat):
+    if mean > FACTOR*300 or mean < 300/FACTOR and hasattr(getattr(openmmstiff, name), "setFriction"):
         raise Fault(f"{mean:.3g} K over the next 50 steps, from {temperatures[0]:.3g} to {temperatures[-1]:.3g}")
 
 

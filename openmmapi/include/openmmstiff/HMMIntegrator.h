@@ -61,23 +61,23 @@ public:
     /**
      * Create an HMMIntegrator.
      *
-     * @param macroStepSize   the size H of the macro-steps, with which to integrate the averaged motion [ps]
-     * @param frequency       the angular frequency omega of the vibration [1/ps]; an OpenMMException if it is not
-     *                        positive
+     * @param macroStepSize      the size H of the macro-steps, with which to integrate the averaged motion [ps]
+     * @param angularFrequency   the angular frequency omega of the vibration [radian/ps]; an OpenMMException if it is
+     *                           not positive
      */
-    HMMIntegrator(double macroStepSize, double frequency);
+    HMMIntegrator(double macroStepSize, double angularFrequency);
     /**
-     * Get the angular frequency omega of the vibration [1/ps].
+     * Get the angular frequency omega of the vibration [radian/ps]. In Python the unit of the Quantity is 1/ps.
      */
-    double getFrequency() const {
+    double getAngularFrequency() const {
         return frequency;
     }
     /**
      * Set the angular frequency omega of the vibration.
      *
-     * @param frequency   the angular frequency [1/ps]; an OpenMMException if it is not positive
+     * @param frequency   the angular frequency [radian/ps]; an OpenMMException if it is not positive
      */
-    void setFrequency(double frequency);
+    void setAngularFrequency(double frequency);
     /**
      * Get the name of the global parameter that is the phase.
      */
@@ -106,21 +106,9 @@ public:
      */
     void setFilter(Filter filter);
     /**
-     * Get how constraints are treated in macro-steps.
-     */
-    MacroMethod getMacroMethod() const {
-        return macroMethod;
-    }
-    /**
-     * Set how constraints are treated in macro-steps. The default is RATTLE.
-     *
-     * @param method   the method
-     */
-    void setMacroMethod(MacroMethod method);
-    /**
      * Get the number of micro-steps in a period of the vibration.
      */
-    int getNumMicroSteps() const {
+    int getNumMicroStepsPerPeriod() const {
         return numMicroSteps;
     }
     /**
@@ -130,7 +118,7 @@ public:
      * @param number   the number; an OpenMMException if it is odd, less than 4 or more than
      *                 10000
      */
-    void setNumMicroSteps(int number);
+    void setNumMicroStepsPerPeriod(int number);
     /**
      * Get the length of the window of the filters Bump and HalfBump, in periods of the vibration.
      */
@@ -146,26 +134,67 @@ public:
      */
     void setNumPeriods(int number);
     /**
-     * Get which force groups are vibrated. See setVibratedForceGroups() for details.
+     * Get which force groups have been chosen to be vibrated; 0 while they are those of the phase. See
+     * setVibratedForceGroups() for details.
      */
     int getVibratedForceGroups() const {
         return vibratedForceGroups;
     }
     /**
      * Set which force groups are evaluated in micro-steps, as a set of bit flags; all others are evaluated once a
-     * macro-step. With 0, the default, they are the groups of the forces that depend on the phase. Put what
+     * macro-step. By default they are those of the phase, see setUseDefaultVibratedForceGroups(). Put what
      * does not depend on it into other groups, or it is evaluated in each micro-step too; that costs time, and is more
      * accurate by O(1/omega) if such forces vary along the vibration.
      *
-     * @param groups   the bit flags of the vibrated force groups
+     * @param groups   the bit flags of the vibrated force groups; 0 is deprecated, call
+     *                 setUseDefaultVibratedForceGroups(true)
      */
     void setVibratedForceGroups(int groups) {
         vibratedForceGroups = groups;
     }
     /**
+     * Get whether the vibrated groups are those of the phase. See setUseDefaultVibratedForceGroups() for details.
+     */
+    bool getUseDefaultVibratedForceGroups() const {
+        return vibratedForceGroups == 0;
+    }
+    /**
+     * Set whether the vibrated groups are those of the forces that depend on the phase, which is the default.
+     *
+     * @param use   whether they are; false is for where setVibratedForceGroups() has chosen groups, and else an
+     *              OpenMMException
+     */
+    void setUseDefaultVibratedForceGroups(bool use);
+    /**
      * Compute the number of evaluations of the vibrated forces in a macro-step.
      */
     int computeNumMicroEvaluations() const;
+    /**
+     * Get how constraints are treated in macro-steps. For research: see setMacroMethod() for details.
+     */
+    MacroMethod getMacroMethod() const {
+        return macroMethod;
+    }
+    /**
+     * Set how constraints are treated in macro-steps. The default is RATTLE. For research: SHAKE, the paper's other
+     * way.
+     *
+     * @param method   the method
+     */
+    void setMacroMethod(MacroMethod method);
+
+    [[deprecated("use getAngularFrequency()")]] double getFrequency() const {
+        return getAngularFrequency();
+    }
+    [[deprecated("use setAngularFrequency()")]] void setFrequency(double frequency) {
+        setAngularFrequency(frequency);
+    }
+    [[deprecated("use getNumMicroStepsPerPeriod()")]] int getNumMicroSteps() const {
+        return getNumMicroStepsPerPeriod();
+    }
+    [[deprecated("use setNumMicroStepsPerPeriod()")]] void setNumMicroSteps(int number) {
+        setNumMicroStepsPerPeriod(number);
+    }
 
 protected:
     std::string getKernelName() const override;
@@ -178,7 +207,7 @@ private:
     std::string phaseParameter;
     Filter filter;
     MacroMethod macroMethod;
-    int numMicroSteps, numPeriods, vibratedForceGroups;
+    int numMicroSteps, numPeriods, vibratedForceGroups; // the groups are 0 if they are those of the phase
 };
 
 } // namespace OpenMMStiff

@@ -1,8 +1,8 @@
 #ifndef OPENMM_STIFF_IMPULSE_INTEGRATOR_H_
 #define OPENMM_STIFF_IMPULSE_INTEGRATOR_H_
 
-#include "StiffForceSelection.h"
 #include "StiffIntegrator.h"
+#include "internal/StiffForceSelection.h"
 
 namespace OpenMMStiff {
 
@@ -80,26 +80,42 @@ public:
      */
     void setProjectedPeriod(double period);
     /**
-     * Get the number of micro-steps in a step, as it was set. See setNumMicroSteps() for details.
+     * Get the number of micro-steps in a step that has been set, 0 while it is chosen: computeNumMicroSteps() tells
+     * what is chosen. See setNumMicroSteps() for details.
      */
     int getNumMicroSteps() const {
         return numMicroSteps;
     }
     /**
-     * Set the number of micro-steps of the motion under the stiff terms in each step. With 0, the default, there are
-     * as many as it takes to keep omega d below 0.35, where d is the size of a micro-step and omega bounds the
-     * angular frequency of the stiffest mode; see computeNumMicroSteps(). ImpulseLangevinIntegrator divides
-     * them between two halves of a step and therefore takes one more if the number is odd.
-     *
-     * If more than 1000 would have to be chosen, a step fails with an OpenMMException: its size is then often meant in
-     * femtoseconds. Set the number if it is not.
+     * Set the number of micro-steps of the motion under the stiff terms in each step. By default it is chosen, see
+     * setUseDefaultNumMicroSteps(). ImpulseLangevinIntegrator divides them between two halves of a step and therefore
+     * takes one more if the number is odd.
      *
      * A number so small that a micro-step exceeds the stability limit of Verlet, omega d = 2, leads to
      * an OpenMMException at the next step.
      *
-     * @param number   the number of micro-steps; an OpenMMException if it is negative
+     * @param number   the number of micro-steps; an OpenMMException if it is negative; 0 is deprecated, call
+     *                 setUseDefaultNumMicroSteps(true)
      */
     void setNumMicroSteps(int number);
+    /**
+     * Get whether the number of micro-steps is chosen. See setUseDefaultNumMicroSteps() for details.
+     */
+    bool getUseDefaultNumMicroSteps() const {
+        return numMicroSteps == 0;
+    }
+    /**
+     * Set whether the number of micro-steps is chosen, which is the default: there are as many as it takes to keep
+     * omega d below 0.35, where d is the size of a micro-step and omega bounds the angular frequency of the stiffest
+     * mode; see computeNumMicroSteps().
+     *
+     * If more than 1000 would have to be chosen, a step fails with an OpenMMException: its size is then often meant in
+     * femtoseconds. Set the number if it is not.
+     *
+     * @param use   whether it is chosen; false is for where setNumMicroSteps() has set a number, and else an
+     *              OpenMMException
+     */
+    void setUseDefaultNumMicroSteps(bool use);
     /**
      * Compute the number of micro-steps that a step takes in the present Context. The frequency of the stiffest
      * mode is taken at the positions that were set last.
@@ -118,7 +134,7 @@ protected:
 private:
     KickMethod kick;
     double projectedPeriod;
-    int numMicroSteps;
+    int numMicroSteps; // 0 if it is chosen
 };
 
 } // namespace OpenMMStiff

@@ -2,7 +2,7 @@
 #define OPENMM_STIFF_IMPULSE_LANGEVIN_INTEGRATOR_H_
 
 #include "ImpulseIntegrator.h"
-#include "LangevinThermostat.h"
+#include "internal/LangevinThermostat.h"
 
 namespace OpenMMStiff {
 

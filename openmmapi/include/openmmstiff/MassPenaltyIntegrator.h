@@ -42,30 +42,33 @@ public:
      */
     explicit MassPenaltyIntegrator(double stepSize);
     /**
-     * Get the period to which stiff coordinates are slowed down, as it was set [ps]. See setPenalizedPeriod() for
-     * details.
+     * Get the period to which stiff coordinates are slowed down [ps]. See setPenalizedPeriod() for details.
      */
-    double getPenalizedPeriod() const {
-        return penalizedPeriod;
-    }
+    double getPenalizedPeriod() const;
     /**
      * Set the period to which stiff coordinates are slowed down. A pair with force constant k and reduced mass mu gets
-     * the inertia kappa = k (period / 2 pi)^2 - mu, if its own period is shorter, and none otherwise. With 0,
-     * the default, the period is 16 steps, whatever their size.
+     * the inertia kappa = k (period / 2 pi)^2 - mu, if its own period is shorter, and none otherwise.
      *
      * The error of the stiff coordinates' averages grows as the square of the step size over the period: none can
      * be seen at 16 steps, 1 % at 8 steps. Motion slower than the period is less disturbed the shorter it is.
      *
-     * @param period   the period [ps]; an OpenMMException if it is negative
+     * @param period   the period [ps], in the place of the default, see setUseDefaultPenalizedPeriod(); an
+     *                 OpenMMException if it is negative or infinite; 0 is deprecated, call
+     *                 setUseDefaultPenalizedPeriod(true)
      */
     void setPenalizedPeriod(double period);
     /**
-     * Compute the period to which stiff coordinates are slowed down: the one that was set, or 16 steps of the present
-     * size.
-     *
-     * @return the period [ps]
+     * Get whether the penalized period follows the step. See setUseDefaultPenalizedPeriod() for details.
      */
-    double computePenalizedPeriod() const;
+    bool getUseDefaultPenalizedPeriod() const {
+        return penalizedPeriod == 0;
+    }
+    /**
+     * Set whether the penalized period follows the step, which is the default: it is 16 steps, whatever their size.
+     *
+     * @param use   whether it follows the step; if not, it stays as it is, until setPenalizedPeriod() is called
+     */
+    void setUseDefaultPenalizedPeriod(bool use);
     /**
      * Get whether pairs are taken from the bonded forces of the System. See setUseBondedForces() for details.
      */
@@ -225,6 +228,10 @@ public:
      */
     void getInertialBondParameters(int index, int& particle1, int& particle2, double& inertia) const;
 
+    [[deprecated("use getPenalizedPeriod()")]] double computePenalizedPeriod() const {
+        return getPenalizedPeriod();
+    }
+
 protected:
     const char* getClassName() const override {
         return "MassPenaltyIntegrator";
@@ -251,7 +258,7 @@ private:
     void getCounted(const std::vector<Pair>& counted, const char* kind, const char* counter, int index, int& particle1,
                     int& particle2, double& inertia) const;
 
-    double penalizedPeriod, bondInertia;
+    double penalizedPeriod, bondInertia; // the period is 0 if it follows the step
     bool useBondedForces, useDefaultBondInertia;
     std::vector<Pair> pairs, bonds, penalizedPairs, inertialBonds;
 };

@@ -1,8 +1,8 @@
 #ifndef OPENMM_STIFF_MASS_PENALTY_LANGEVIN_INTEGRATOR_H_
 #define OPENMM_STIFF_MASS_PENALTY_LANGEVIN_INTEGRATOR_H_
 
-#include "LangevinThermostat.h"
 #include "MassPenaltyIntegrator.h"
+#include "internal/LangevinThermostat.h"
 
 namespace OpenMMStiff {
 
@@ -31,14 +31,15 @@ public:
      */
     MassPenaltyLangevinIntegrator(double temperature, double frictionCoeff, double stepSize);
     /**
-     * Get whether the metric force acts. See setMetricCorrection() for details.
+     * Get whether the metric force acts. For research: see setMetricCorrection() for details.
      */
     bool getMetricCorrection() const {
         return metricCorrection;
     }
     /**
-     * Set whether the metric force acts, which is the default. Without it the distribution of positions is too wide
-     * by the factor sqrt(det(M + G^T kappa G)); water's mean angle energy is then 2.5 % too high.
+     * Set whether the metric force acts, which is the default. For research: without it, as a control, the distribution
+     * of positions is too wide by the factor sqrt(det(M + G^T kappa G)); water's mean angle energy is then 2.5 % too
+     * high.
      *
      * @param correct   whether the metric force acts
      */

@@ -79,28 +79,23 @@ public:
      */
     void setVelocityCompliance(double compliance);
     /**
-     * Get the damping time tau of holonomic constraints, 0 if it follows the step size [ps]. See setDamping() for
-     * details.
+     * Get the damping time tau of holonomic constraints [ps]. See setDamping() for details.
      */
-    double getDamping() const {
-        return damping;
-    }
+    double getDamping() const;
     /**
      * Set the damping time tau of holonomic constraints, with which violations decay, to a time that does not change
      * with the step size; see setDampingSteps() for one that does. The longer it is, the larger are the violations in
-     * motion, (h^2/4 + h tau/2) v^T (Hess g) v, and the energy lost. With 0, the default, it is a quarter of a step:
-     * with much less molecules may blow up.
+     * motion, (h^2/4 + h tau/2) v^T (Hess g) v, and the energy lost. By default it is a quarter of a step: with much
+     * less molecules may blow up.
      *
-     * @param damping   the damping time [ps], or 0 for a quarter of a step, whatever its size; an OpenMMException if it
-     *                  is negative
+     * @param damping   the damping time [ps]; an OpenMMException if it is negative; 0 is deprecated, call
+     *                  setDampingSteps(0.25)
      */
     void setDamping(double damping);
     /**
-     * Get the damping time of holonomic constraints in steps, 0 if a time has been set with setDamping().
+     * Get the damping time of holonomic constraints in steps of the present size.
      */
-    double getDampingSteps() const {
-        return dampingSteps;
-    }
+    double getDampingSteps() const;
     /**
      * Set the damping time tau of holonomic constraints to so many steps, whatever their size, in place of a time that
      * was set with setDamping(). The default is a quarter, for molecules; the paper's number is 2, for machines.
@@ -109,12 +104,18 @@ public:
      */
     void setDampingSteps(double steps);
     /**
-     * Compute the damping time tau of holonomic constraints: the one that was set, or so many steps of the present
-     * size.
-     *
-     * @return the damping time [ps]
+     * Get whether the damping time follows the step. See setUseDampingSteps() for details.
      */
-    double computeDamping() const;
+    bool getUseDampingSteps() const {
+        return dampingSteps > 0;
+    }
+    /**
+     * Set whether the damping time follows the step, as a number of steps, which is the default.
+     *
+     * @param use   whether it follows the step; as long as neither setDamping() nor setDampingSteps() is called, it is
+     *              what it is at the present step size
+     */
+    void setUseDampingSteps(bool use);
     /**
      * Set the compliance and damping of one of the System's constraints. A change takes effect at the next step.
      *
@@ -316,11 +317,9 @@ public:
      * @return the multipliers, in kJ/mol/nm for distances and positions; an OpenMMException if no step has been made
      */
     std::vector<double> getMultipliers();
-    /**
-     * Get a number that is another one after each change of the constraints and their parameters, for kernels.
-     */
-    int getConstraintRevision() const {
-        return revision;
+
+    [[deprecated("use getDamping()")]] double computeDamping() const {
+        return getDamping();
     }
 
 protected:
@@ -366,6 +365,7 @@ private:
     std::vector<HolonomicConstraint> holonomic;
     std::vector<VelocityConstraint> onVelocities;
     int revision;
+    friend OPENMM_EXPORT_STIFF int getConstraintRevision(const SpookIntegrator& integrator);
 };
 
 } // namespace OpenMMStiff

@@ -209,6 +209,11 @@ public:
 };
 
 /**
+ * Get a number that is another one after each change of the constraints and their parameters.
+ */
+OPENMM_EXPORT_STIFF int getConstraintRevision(const SpookIntegrator& integrator);
+
+/**
  * This kernel is invoked by SpookIntegrator to take one time step.
  */
 class OPENMM_EXPORT_STIFF IntegrateSpookStepKernel : public StepKernel<SpookIntegrator> {

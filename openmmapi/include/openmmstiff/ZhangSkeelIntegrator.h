@@ -1,8 +1,8 @@
 #ifndef OPENMM_STIFF_ZHANG_SKEEL_INTEGRATOR_H_
 #define OPENMM_STIFF_ZHANG_SKEEL_INTEGRATOR_H_
 
-#include "StiffForceSelection.h"
 #include "StiffIntegrator.h"
+#include "internal/StiffForceSelection.h"
 #include "openmm/Vec3.h"
 
 namespace OpenMMStiff {
@@ -10,7 +10,7 @@ namespace OpenMMStiff {
 /**
  * A linearly implicit integrator for systems with stiff terms, at constant energy: the family of Zhang and Skeel (Tao
  * and Owhadi 2014). With the potential split as V = V0 + V1, V1 the stiff terms, M the masses, h the step size and b
- * the parameter beta, a step of the default method (their Integrator 5) is
+ * the parameter beta, a step of the default method, StiffHessian (their Integrator 5, Z&Ss stiff), is
  *
  *     v <- v + h/2 a(x)
  *     x <- x + h v
@@ -34,21 +34,23 @@ public:
      */
     enum Method {
         /**
-         * f = a, (M + b h^2 H1) a = F, with the Hessian of the stiff forces (Integrator 5). Not symplectic.
+         * f = a, (M + b h^2 H1) a = F, with the Hessian of the stiff forces alone: the default (Z&Ss stiff, Integrator
+         * 5). Not symplectic.
          */
-        SimplifiedStiff = 0,
+        StiffHessian = 0,
         /**
-         * f = a, (M + b h^2 H) a = F, with the Hessian H of the whole potential (Integrator 4). Not symplectic. Every
-         * Force must have a Hessian, which a NonbondedForce has only without a cutoff.
+         * f = a, (M + b h^2 H) a = F, with the Hessian H of the whole potential (Z&Ss, Integrator 4). Not symplectic.
+         * Every Force must have a Hessian, which a NonbondedForce has only without a cutoff.
          */
-        Simplified = 1,
+        FullHessian = 1,
         /**
-         * f = a - 1/2 b^2 h^4 M^-1 (a . V''' . a), (M + b h^2 H) a = F (Integrator 1). Symplectic: conserves the
-         * angular momentum, and the energy without drift at moderate step sizes. V is the whole potential if
-         * setStiffForceGroups(0) is in force. Otherwise V is that of the stiff forces, to which alone a belongs, and f
-         * has M^-1 F0 added, with F0 the other forces: that is symplectic too.
+         * f = a - 1/2 b^2 h^4 M^-1 (a . V''' . a), (M + b h^2 H) a = F, with third derivatives of the potential (Z&S,
+         * the method of Zhang and Skeel itself, Integrator 1). Symplectic: conserves the angular momentum, and the
+         * energy without drift at moderate step sizes. V is the whole potential by default; if setStiffForceGroups()
+         * has chosen groups, V is that of the stiff forces, to which alone a belongs, and f has M^-1 F0 added, with F0
+         * the other forces: that is symplectic too.
          */
-        ZhangSkeel = 2,
+        ThirdDerivatives = 2,
         /**
          * f = a, M a = F(x + b h^2 a): the push-forward Newmark method (Integrator 3). Symplectic, to the tolerance of
          * setNewtonTolerance(). The nonlinear equations are solved by Newton's method with the Hessian of the stiff
@@ -56,11 +58,14 @@ public:
          */
         Newmark = 3,
         /**
-         * The Newmark method (Integrator 2) with one Newton iteration for the new positions: with a = M^-1 F(x),
-         * x <- x + (M + b h^2 H1)^-1 M (h v + h^2/2 a) and v <- v + h/2 (a + a'). Neither symplectic nor
-         * time-reversible: energy and angular momentum drift. For comparison only.
+         * For research: the Newmark method (Integrator 2) with one Newton iteration for the new positions: with
+         * a = M^-1 F(x), x <- x + (M + b h^2 H1)^-1 M (h v + h^2/2 a) and v <- v + h/2 (a + a'). Neither symplectic
+         * nor time-reversible: energy and angular momentum drift.
          */
-        NewmarkOneIteration = 4
+        NewmarkOneIteration = 4,
+        SimplifiedStiff [[deprecated("use StiffHessian")]] = StiffHessian,
+        Simplified [[deprecated("use FullHessian")]] = FullHessian,
+        ZhangSkeel [[deprecated("use ThirdDerivatives")]] = ThirdDerivatives
     };
     /**
      * Create a ZhangSkeelIntegrator.
@@ -69,7 +74,7 @@ public:
      */
     explicit ZhangSkeelIntegrator(double stepSize);
     /**
-     * Get the method. The default is SimplifiedStiff.
+     * Get the method. The default is StiffHessian.
      */
     Method getMethod() const {
         return method;

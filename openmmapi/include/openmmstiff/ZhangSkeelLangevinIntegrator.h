@@ -1,8 +1,8 @@
 #ifndef OPENMM_STIFF_ZHANG_SKEEL_LANGEVIN_INTEGRATOR_H_
 #define OPENMM_STIFF_ZHANG_SKEEL_LANGEVIN_INTEGRATOR_H_
 
-#include "LangevinThermostat.h"
 #include "ZhangSkeelIntegrator.h"
+#include "internal/LangevinThermostat.h"
 
 namespace OpenMMStiff {
 

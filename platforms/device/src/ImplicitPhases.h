@@ -6,7 +6,7 @@
 #include "stiffcore/methods/ImplicitSolve.h"
 
 /**
- * The kernels of the method SimplifiedStiff of the Zhang-Skeel family. Between steps the Context shows q = x + c a,
+ * The kernels of the method StiffHessian of the Zhang-Skeel family. Between steps the Context shows q = x + c a,
  * c = beta h^2; what is kept are the offset q - x, and a.
  */
 namespace stiffdevice {

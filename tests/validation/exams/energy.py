@@ -74,7 +74,7 @@ LIQUID = {f"{name}-{fs:g}fs": (make, fs / 1000) for name, make, steps in (
 ORDERS = {  # the integrator on the cluster, and its steps (fs)
     "verlet": (mm.VerletIntegrator, (0.125, 0.25, 0.5)),
     "zhangskeel": (ZhangSkeelIntegrator, (0.125, 0.25, 0.5)),
-    "zhangskeel-symplectic": (method(ZhangSkeelIntegrator.ZhangSkeel), (0.125, 0.25, 0.5)),
+    "zhangskeel-symplectic": (method(ZhangSkeelIntegrator.ThirdDerivatives), (0.125, 0.25, 0.5)),
     "newmark": (method(ZhangSkeelIntegrator.Newmark), (0.125, 0.25, 0.5)),
     "impulse-plain": (plain_impulse, (0.125, 0.25, 0.5)),
     "masspenalty": (slow_penalty, (1, 2, 4)),

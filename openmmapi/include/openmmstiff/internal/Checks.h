@@ -29,6 +29,18 @@ inline void requireIndex(const std::string& className, const std::string& what, 
     throw OpenMM::OpenMMException(message.str());
 }
 
+/**
+ * Use the default of a setting, for which it is 0; or go on with the value that it has been given, if it has.
+ *
+ * @param setter   the method that gives it one, such as "setNumMicroSteps()"
+ */
+inline void useDefault(bool use, int& setting, const std::string& setter) {
+    if (!use && setting == 0)
+        throw OpenMM::OpenMMException("There is no other value than the default yet: call " + setter + " to give one");
+    if (use)
+        setting = 0;
+}
+
 /** Append an element and set its parameters; it is not there if they are refused. Its index is returned. */
 template <class Element, class Set> int append(std::vector<Element>& elements, Set&& set) {
     elements.emplace_back();

@@ -22,7 +22,7 @@ struct ImpulseProgram {
     enum Phase { Start, Move, Kick };
     bool langevin;
 };
-/** A step of the method SimplifiedStiff of the Zhang-Skeel family. */
+/** A step of the method StiffHessian of the Zhang-Skeel family. */
 struct ImplicitProgram {
     enum Phase { Begin, Start, Move, Finish };
     bool langevin, projectsNoise;

@@ -32,10 +32,10 @@ public:
     void execute(OpenMM::ContextImpl&, bool stateModified) override {
         const double H = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
         const HMMDependencies dependencies = {
-                integrator->getFrequency(),           integrator->getFilter(),
-                integrator->getNumMicroSteps(),       integrator->getNumPeriods(),
-                integrator->getVibratedForceGroups(), integrator->getIntegrationForceGroups(),
-                integrator->getPhaseParameter(),      state.box()};
+                integrator->getAngularFrequency(),       integrator->getFilter(),
+                integrator->getNumMicroStepsPerPeriod(), integrator->getNumPeriods(),
+                integrator->getVibratedForceGroups(),    integrator->getIntegrationForceGroups(),
+                integrator->getPhaseParameter(),         state.box()};
         micro.requireMicroSteps(*integrator);
         this->takeStep(dependencies, stateModified, [&](bool known) {
             if (!known)

@@ -44,7 +44,7 @@ public:
     void prepare(const OpenMM::System& system, const OpenMMStiff::SpookIntegrator& integrator,
                  const std::vector<double>& masses, const std::string& className) {
         auto collect = [&](int) { return OpenMMStiff::collectConstraints(system, integrator, className); };
-        if (kept.update(integrator.getConstraintRevision(), collect))
+        if (kept.update(getConstraintRevision(integrator), collect))
             this->initialize(system, kept.get(), masses);
     }
 

@@ -57,10 +57,10 @@ public:
         blocks.setGlobals(state.getParameters());
         numIterations = 0;
         switch (integrator->getMethod()) {
-        case Integrator::SimplifiedStiff:
-        case Integrator::Simplified:
+        case Integrator::StiffHessian:
+        case Integrator::FullHessian:
             return computeSimplified(integrator->getIntegrationForceGroups());
-        case Integrator::ZhangSkeel:
+        case Integrator::ThirdDerivatives:
             return computeZhangSkeel();
         case Integrator::Newmark:
             return iterate();
@@ -72,7 +72,7 @@ public:
 
     /** f(x) as compute() has left it [nm/ps^2]. */
     const Vectors& get() const {
-        return integrator->getMethod() == Integrator::ZhangSkeel ? corrected : implicit;
+        return integrator->getMethod() == Integrator::ThirdDerivatives ? corrected : implicit;
     }
 
     /** Move from x to q = x + b h^2 a; particles bound by constraints stay where these hold. */
@@ -100,7 +100,7 @@ public:
         refuse("the forces on " + molecule + " are not finite");
     }
     [[noreturn]] void refuseMatrix(const std::string& molecule) const {
-        const bool mayBeIndefinite = (integrator->getMethod() != Integrator::SimplifiedStiff);
+        const bool mayBeIndefinite = (integrator->getMethod() != Integrator::StiffHessian);
         refuse("the matrix M + beta h^2 H1 of " + molecule + " is " +
                (mayBeIndefinite ? "singular" : "not positive definite"));
     }
@@ -267,7 +267,7 @@ private:
         const double c = getFactor();
         const Vectors& positions = state.positions();
         const stiffcore::Box box = state.box();
-        const bool mayBeIndefinite = (integrator->getMethod() != Integrator::SimplifiedStiff);
+        const bool mayBeIndefinite = (integrator->getMethod() != Integrator::StiffHessian);
         const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
             return solveAccelerations(batch, components(positions), components(F), c, mayBeIndefinite, box, work,
                                       components(a));

@@ -163,16 +163,18 @@ private:
             frequency = largest;
         }
         const double needed = std::ceil(h * frequency / accuratePhase);
-        if (integrator->getNumMicroSteps() == 0 && !(needed <= maxChosenMicroSteps))
+        const bool chosen = integrator->getUseDefaultNumMicroSteps();
+        if (chosen && !(needed <= maxChosenMicroSteps))
             refuseStepSize(h, needed);
-        const int number = (integrator->getNumMicroSteps() > 0 ? integrator->getNumMicroSteps() : int(needed));
+        const int number = (chosen ? int(needed) : integrator->getNumMicroSteps());
         const int numInFlow = std::max(1, (number + numFlows - 1) / numFlows);
         if (h * frequency > stablePhase * numFlows * numInFlow)
             throw OpenMM::OpenMMException(OpenMMStiff::message(
                     className, ": ", number, " micro-steps in a step of ", h,
                     " ps are too few. The stiffest terms vibrate at up to ", frequency,
                     " rad/ps, for which micro-steps must not exceed ", stablePhase / frequency,
-                    " ps. Call setNumMicroSteps() with ", needed, " or more, or with 0 to have the number chosen"));
+                    " ps. Call setNumMicroSteps() with ", needed,
+                    " or more, or setUseDefaultNumMicroSteps(true) to have the number chosen"));
         return numFlows * numInFlow;
     }
 

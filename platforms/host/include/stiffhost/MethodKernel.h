@@ -9,7 +9,7 @@
 #include "openmm/Platform.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/serialization/SerializationNode.h"
-#include "openmmstiff/LangevinThermostat.h"
+#include "openmmstiff/internal/LangevinThermostat.h"
 #include "stiffcore/methods/Elementary.h"
 #include <iostream>
 #include <memory>

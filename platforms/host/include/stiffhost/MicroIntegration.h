@@ -72,7 +72,7 @@ public:
         const bool even = (integrator.getFilter() != Integrator::Bump);
         if (check)
             vibrated.requireSymmetry(even, a, v);
-        const int n = integrator.getNumMicroSteps();
+        const int n = integrator.getNumMicroStepsPerPeriod();
         if (integrator.getFilter() == Integrator::Simple)
             stiffcore::computePeriodWeights(n, weights);
         else
@@ -90,22 +90,22 @@ public:
         if (h < H)
             return;
         throw OpenMM::OpenMMException(OpenMMStiff::message(
-                className, ": with ", integrator.getNumMicroSteps(), " steps in a period of the frequency ",
-                integrator.getFrequency(), "/ps the micro-steps are of ", h, " ps, no shorter than the macro-step of ",
-                H,
-                " ps. The method is for vibrations that are much faster than the macro-steps: check setFrequency()"
-                " (an angular frequency, 2 pi over the period), or integrate the motion with VerletIntegrator"));
+                className, ": with ", integrator.getNumMicroStepsPerPeriod(), " steps in a period of the frequency ",
+                integrator.getAngularFrequency(), " radian/ps the micro-steps are of ", h,
+                " ps, no shorter than the macro-step of ", H,
+                " ps. The method is for vibrations that are much faster than the macro-steps: check"
+                " setAngularFrequency() (2 pi over the period), or integrate the motion with VerletIntegrator"));
     }
 
 private:
     static double microStep(const Integrator& integrator) {
-        return 2 * M_PI / (integrator.getNumMicroSteps() * integrator.getFrequency());
+        return 2 * M_PI / (integrator.getNumMicroStepsPerPeriod() * integrator.getAngularFrequency());
     }
 
     /** Integrate over half the window, to one side, and add the share of it to the sum. */
     void integrate(VibratedForces<Backend>& vibrated, const Integrator& integrator, int side, double share,
                    Vectors& sum) {
-        const int n = integrator.getNumMicroSteps();
+        const int n = integrator.getNumMicroStepsPerPeriod();
         const double h = microStep(integrator);
         const std::vector<double>& masses = particles.getMasses();
         std::fill(v.begin(), v.end(), OpenMM::Vec3());
@@ -146,16 +146,17 @@ private:
         const double H = integrator.getStepSize(), h = microStep(integrator), window = weights.size() * h;
         std::stringstream message;
         message << className << ": while forces are averaged, the velocity of particle " << place
-                << " is not finite, or beyond that of light. At the frequency " << integrator.getFrequency()
-                << "/ps the window is of " << window << " ps from theta = 0 on, in micro-steps of " << h << " ps, ";
+                << " is not finite, or beyond that of light. At the frequency " << integrator.getAngularFrequency()
+                << " radian/ps the window is of " << window << " ps from theta = 0 on, in micro-steps of " << h
+                << " ps, ";
         if (window >= H)
             message << "which is not short beside the macro-step of " << H
-                    << " ps, while the averaged motion should hardly go on in that time. Check setFrequency(), or use a"
-                       " shorter window (setNumPeriods(), or setFilter() with Simple)";
+                    << " ps, while the averaged motion should hardly go on in that time. Check setAngularFrequency(), or"
+                       " use a shorter window (setNumPeriods(), or setFilter() with Simple)";
         else
             message << "in a macro-step of " << H
-                    << " ps. Use a smaller step size, more micro-steps in a period (setNumMicroSteps()), or minimize"
-                       " the energy first";
+                    << " ps. Use a smaller step size, more micro-steps in a period (setNumMicroStepsPerPeriod()), or"
+                       " minimize the energy first";
         message << ". The positions and velocities are those before the step";
         throw OpenMM::OpenMMException(message.str());
     }
@@ -178,7 +179,7 @@ private:
         throw OpenMM::OpenMMException(OpenMMStiff::message(
                 className, ": the constraints of ", failed, " cannot be solved for in a micro-step of ", h,
                 " ps: they depend on each other, or the vibration takes large ways in a micro-step, for which"
-                " setNumMicroSteps() wants a larger number. The positions and velocities are those before the"
+                " setNumMicroStepsPerPeriod() wants a larger number. The positions and velocities are those before the"
                 " step"));
     }
 

@@ -173,7 +173,7 @@ private:
     /** Advance the velocities by a step under the forces that are there; `lambda` is written. */
     void kick() {
         const double h = integrator->getStepSize(), time = state.time() + 0.5 * h;
-        const double damping = integrator->computeDamping();
+        const double damping = integrator->getDamping();
         lambda.assign(constraints.size(), 0.0);
         particles.divideByMasses(state.forces(), accelerations);
         particles.kick(h, accelerations, constraints.getFreeParticles());

@@ -45,7 +45,8 @@ public:
         else
             message << className << ": forces that depend on the phase '" << phase << "' are in groups (mask "
                     << withPhase << ") that are not vibrated (mask " << asked
-                    << "). Change setVibratedForceGroups(), or call it with 0 to choose the groups by the phase";
+                    << "). Change setVibratedForceGroups(), or call setUseDefaultVibratedForceGroups(true) to choose"
+                    << " the groups by the phase";
         throw OpenMM::OpenMMException(message.str());
     }
 
@@ -117,7 +118,7 @@ public:
             message << ": the vibrated force must have a period of 2 pi in the phase '" << phase
                     << "', but on particle " << place << " it differs at " << theta << " and " << theta
                     << " + 2 pi. Write it in terms of sin(" << phase << ") and cos(" << phase
-                    << "), of the frequency that is set with setFrequency()";
+                    << "), of the frequency that is set with setAngularFrequency()";
         else if (even) {
             accelerate(-theta, other);
             place = findDifference(a, other);

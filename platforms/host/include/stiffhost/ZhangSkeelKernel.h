@@ -22,7 +22,7 @@ using ZhangSkeelDependencies =
         std::tuple<double, double, double, OpenMMStiff::ZhangSkeelIntegrator::Method, int, int, stiffcore::Box>;
 
 /**
- * The steps of the Zhang-Skeel family. On a device the method is SimplifiedStiff, with harmonic stiff terms, in a System
+ * The steps of the Zhang-Skeel family. On a device the method is StiffHessian, with harmonic stiff terms, in a System
  * without constraints.
  */
 template <class Backend>
@@ -144,7 +144,7 @@ protected:
         const std::pair<Integrator::Method, bool> choice = getChoice();
         compiled &= (choice == compiledFor);
         compiledFor = choice;
-        if (choice.first != Integrator::SimplifiedStiff || !this->hasRandomThere() ||
+        if (choice.first != Integrator::StiffHessian || !this->hasRandomThere() ||
             state.getSystem().getNumConstraints() > 0 || !blocks.getTerms().functionTerms.empty())
             return false;
         for (const stiffcore::Block& block : blocks.getBlocks())

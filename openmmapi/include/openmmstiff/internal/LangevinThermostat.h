@@ -1,7 +1,7 @@
 #ifndef OPENMM_STIFF_LANGEVIN_THERMOSTAT_H_
 #define OPENMM_STIFF_LANGEVIN_THERMOSTAT_H_
 
-#include "internal/windowsExportStiff.h"
+#include "windowsExportStiff.h"
 
 namespace OpenMMStiff {
 
