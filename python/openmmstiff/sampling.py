@@ -5,22 +5,28 @@ Units are OpenMM's: nm, ps, kJ/mol, K.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 import openmm
 from numpy.typing import ArrayLike
 from openmm import unit
 
+from ._conversions import Quantity, finite, integer
+from ._dynamics import BATHS, Task, make_run, read_snapshot, without_baths
+from .tasks import runTasks
+
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
 MIN_BLOCKS = 8      # fewer blocks do not tell the error of a time series
 LONG_ENOUGH = 30    # correlation times; nor do shorter series
 WINDOW = 6          # correlation times over which an autocorrelation function is summed
 MAX_GROUPS = 32     # force groups of OpenMM
+DRIFT = 0.05        # a run at constant energy may change its energy by so much of kT for each degree of freedom
+WAVENUMBER = unit.SPEED_OF_LIGHT_C.value_in_unit(unit.centimeter/unit.picosecond)   # 1/ps of 1/cm
 
 
 @dataclass
@@ -180,6 +186,155 @@ def sample(context: openmm.Context, interval: int, samples: int | None = None, s
                    len(temperature)*interval, stepping)
 
 
+def sampleDynamics(system: openmm.System, snapshots: Iterable[openmm.State | ArrayLike],
+                   temperature: SupportsFloat | Quantity, stepSize: SupportsFloat | Quantity, interval: int,
+                   samples: int, observe: Callable[[openmm.State], Mapping[str, Any]], platform: str | None = None,
+                   processes: int = 1, scheduler: str | None = None, seed: int = 1,
+                   progress: Callable[[int], object] | None = None) -> dict[str, np.ndarray]:
+    """
+    Make a short run at constant energy from each of some snapshots, and look at it at regular intervals.
+
+    The snapshots come from a run whose averages over positions are those of the System, whatever its dynamics, such as
+    one of MassPenaltyLangevinIntegrator. Velocities are drawn for the masses of the System, so that the runs begin in
+    the canonical ensemble, and OpenMM's VerletIntegrator makes them: time correlations, averaged over the snapshots,
+    are those of the System at this temperature.
+
+    Parameters
+    ----------
+    system : openmm.System
+        the System, with the masses whose motion is wanted; its thermostat and barostat have no part in the runs
+    snapshots : iterable of openmm.State or of array of shape (particles, 3)
+        States with positions, whose boxes and parameters are taken, too; or positions [nm]
+    temperature : float or Quantity
+        of the velocities [K]
+    stepSize : float or Quantity
+        the step size [ps]; 0.0005 shifts an O-H stretch by 20/cm, 0.001 by 70/cm
+    interval : int
+        steps between samples
+    samples : int
+        how many samples to take of each run, the first at its beginning
+    observe : callable
+        is called with the State of each sample (positions, and velocities half a step before) and returns a dict of
+        what to record: numbers, or arrays whose shape stays the same. With processes it must be a function of a
+        module, or of the script that runs
+    platform : str
+        the name of OpenMM's platform; by default the fastest
+    processes : int
+        how many runs are made side by side
+    scheduler : str
+        the address of a Dask scheduler, whose workers make the runs, see openmmstiff.tasks.runTasks()
+    seed : int
+        of the velocities, at least 1; those of the next snapshot have the next
+    progress : callable
+        is called with the number of steps that have been made since the last call, after each run
+
+    Returns
+    -------
+    dict of str to array of shape (snapshots, samples, ...)
+        what was recorded. A FloatingPointError if the energy of a run changes by more than 5 % of kT for each degree of
+        freedom, and an OpenMMException if a step fails
+    """
+    temperature, stepSize = finite("temperature", temperature, "K"), finite("stepSize", stepSize, "ps", positive=True)
+    for argument, value in (("interval", interval), ("samples", samples), ("processes", processes), ("seed", seed)):
+        if integer(argument, value) < 1:
+            raise ValueError(f"sampleDynamics: {argument} must be at least 1, but is {value}")
+    system = without_baths(system)
+    tolerance = DRIFT*max(1, countFreedom(system))*GAS_CONSTANT*temperature
+    tasks = [Task(read_snapshot(index, snapshot, system), system, temperature, stepSize, interval, samples, observe,
+                  platform, seed + index, tolerance) for index, snapshot in enumerate(snapshots)]
+    if not tasks:
+        raise ValueError("sampleDynamics: there are no snapshots; give States or positions of a run")
+    runs: list[Any] = [None]*len(tasks)
+    for index, observed in runTasks(make_run, tasks, processes, scheduler):
+        runs[index] = observed
+        if progress is not None:
+            progress((samples - 1)*interval)
+    return {name: np.array([run[name] for run in runs]) for name in runs[0]}
+
+
+def correlationFunction(series: ArrayLike, normalize: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """
+    Compute the autocorrelation function of a series, the mean of a(s) a(s + t) over starting points s, over all
+    components (molecules, and x, y and z) and over snapshots.
+
+    Parameters
+    ----------
+    series : array of shape (snapshots, samples, ...)
+        the series, such as sampleDynamics() returns; take its mean off first if that is not zero
+    normalize : bool
+        divide by the value at t = 0
+
+    Returns
+    -------
+    tuple of array of shape (samples,)
+        the function at the lags 0, 1, ... in samples, of which the last have few starting points, and its standard
+        error from the scatter between snapshots: NaN if there is one
+    """
+    found = _autocorrelate("correlationFunction", series)
+    samples = found.shape[1]
+    found *= samples/np.arange(samples, 0, -1)
+    mean = found.mean(axis=0)
+    if not normalize:
+        return mean, _scatter(found)
+    if not mean[0] > 0:
+        raise ValueError("correlationFunction: the series is zero, so that it cannot be normalized")
+    normalized = mean/mean[0]
+    return normalized, _scatter(found - found[:, :1]*normalized)/mean[0]    # linear in the deviations
+
+
+def powerSpectrum(series: ArrayLike, interval: SupportsFloat | Quantity, resolution: float = 10.0
+                  ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """
+    Compute the power spectrum of a series, the cosine transform of its autocorrelation function (Wiener and Khinchin).
+
+    Of velocities times the roots of the masses it is the vibrational density of states, of the rate of change of the
+    dipole the infrared absorption in classical mechanics.
+
+    Parameters
+    ----------
+    series : array of shape (snapshots, samples, ...)
+        the series, such as sampleDynamics() returns; take its mean off first if that is not zero
+    interval : float or Quantity
+        the time between samples [ps]
+    resolution : float
+        the full width at half maximum [1/cm] of the Gaussian that lines are widened by; the length of the runs gives
+        them 30/cm for 1 ps, 3/cm for 10 ps
+
+    Returns
+    -------
+    tuple of array
+        wavenumbers [1/cm]; the spectrum [cm], which is not negative and whose integral over them is the mean square of
+        the series; and its standard error from the scatter between snapshots: NaN if there is one
+    """
+    interval, resolution = finite("interval", interval, "ps", positive=True), finite("resolution", resolution, "")
+    found = _autocorrelate("powerSpectrum", series)
+    samples = found.shape[1]
+    width = WAVENUMBER*resolution/np.sqrt(8*np.log(2))      # standard deviation [1/ps]
+    found *= np.exp(-0.5*(2*np.pi*width*interval*np.arange(samples))**2)
+    both = np.concatenate((found, np.zeros((len(found), 1)), found[:, :0:-1]), axis=1)      # lags of both signs
+    spectra = 2*interval*WAVENUMBER*np.fft.rfft(both).real
+    wavenumbers = np.fft.rfftfreq(2*samples, interval)/WAVENUMBER
+    return wavenumbers, np.maximum(spectra.mean(axis=0), 0), _scatter(spectra)
+
+
+def _autocorrelate(caller, series):
+    """Sums of a(s) a(s + t) over s, divided by the samples, means over components; shape (snapshots, samples)."""
+    values = np.asarray(series)
+    if values.ndim < 2 or 0 in values.shape or values.shape[1] < 2:
+        raise ValueError(f"{caller}: a series has the shape (snapshots, samples, ...) with at least 2 samples, but "
+                         f"this one has {values.shape}; of a single run pass [series]")
+    if not np.isrealobj(values) or not np.isfinite(values).all():
+        raise ValueError(f"{caller}: the series must be of finite real numbers")
+    samples = values.shape[1]
+    power = [np.mean(np.abs(np.fft.rfft(run.reshape(samples, -1), 2*samples, axis=0))**2, axis=1) for run in values]
+    return np.fft.irfft(power)[:, :samples]/samples
+
+
+def _scatter(values):
+    """The standard error of the mean over the first axis; NaN for one value."""
+    return values.std(axis=0, ddof=1)/len(values)**0.5 if len(values) > 1 else np.full(values.shape[1:], np.nan)
+
+
 def separateForces(system: openmm.System) -> dict[str, set[int]]:
     """
     Put the forces of a System into groups by name, all with the same name into one, so that their energies can be told
@@ -196,10 +351,7 @@ def separateForces(system: openmm.System) -> dict[str, set[int]]:
         the names and their groups, as sample() takes them. Forces without an energy (a barostat, the remover of the
         motion of the centre of mass) are left out. If there are more names than groups, the last group is "others"
     """
-    silent = (openmm.CMMotionRemover, openmm.AndersenThermostat, openmm.MonteCarloBarostat,
-              openmm.MonteCarloAnisotropicBarostat, openmm.MonteCarloMembraneBarostat,
-              openmm.MonteCarloFlexibleBarostat)
-    forces = [force for force in system.getForces() if not isinstance(force, silent)]
+    forces = [force for force in system.getForces() if not isinstance(force, (openmm.CMMotionRemover, *BATHS))]
     names = list(Counter(force.getName() for force in forces))
     if len(names) > MAX_GROUPS:
         names[MAX_GROUPS - 1:] = ["others"]

@@ -1,0 +1,115 @@
+"""What a process does for sampleDynamics(): a run at constant energy from a snapshot."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import openmm
+from openmm import unit
+
+BATHS = (openmm.AndersenThermostat, openmm.MonteCarloBarostat, openmm.MonteCarloAnisotropicBarostat,
+         openmm.MonteCarloMembraneBarostat, openmm.MonteCarloFlexibleBarostat)
+
+
+@dataclass
+class Snapshot:
+    """Where a run starts."""
+
+    index: int
+    positions: np.ndarray   # nm
+    box: np.ndarray | None  # nm
+    parameters: dict        # of the Context
+
+
+@dataclass
+class Task:
+    """A run; units are OpenMM's."""
+
+    start: Snapshot
+    system: openmm.System
+    temperature: float
+    step: float
+    interval: int
+    samples: int
+    observe: Callable
+    platform: str | None
+    seed: int
+    tolerance: float        # by how much the energy may change, kJ/mol
+
+
+def without_baths(system):
+    """The System, or a copy without its thermostats and barostats."""
+    baths = [index for index, force in enumerate(system.getForces()) if isinstance(force, BATHS)]
+    if baths:
+        system = openmm.XmlSerializer.clone(system)
+        for index in reversed(baths):
+            system.removeForce(index)
+    return system
+
+
+def read_snapshot(index, snapshot, system):
+    """What a State has, or positions alone."""
+    box, parameters = None, {}
+    if isinstance(snapshot, openmm.State):
+        try:
+            positions = snapshot.getPositions(asNumpy=True)
+        except openmm.OpenMMException as error:
+            raise ValueError(f"sampleDynamics: snapshot {index} is a State without positions; make it by "
+                             "context.getState(positions=True)") from error
+        if system.usesPeriodicBoundaryConditions():
+            box = np.array(snapshot.getPeriodicBoxVectors(asNumpy=True).value_in_unit(unit.nanometer))
+        if snapshot.getDataTypes() & openmm.State.Parameters:
+            parameters = dict(snapshot.getParameters())
+    else:
+        positions = snapshot
+    if unit.is_quantity(positions):
+        positions = positions.value_in_unit(unit.nanometer)
+    positions = np.array(positions, dtype=float)
+    if positions.shape != (system.getNumParticles(), 3) or not np.isfinite(positions).all():
+        raise ValueError(f"sampleDynamics: snapshot {index} must have finite positions of shape "
+                         f"({system.getNumParticles()}, 3), those of the System's particles; it has shape "
+                         f"{positions.shape}")
+    return Snapshot(index, positions, box, parameters)
+
+
+def make_run(task):
+    """What is observed of a run, arrays of shape (samples, ...) by name."""
+    integrator = openmm.VerletIntegrator(task.step)
+    platform = [] if task.platform is None else [openmm.Platform.getPlatform(task.platform)]
+    context, start = openmm.Context(task.system, integrator, *platform), task.start
+    if start.box is not None:
+        context.setPeriodicBoxVectors(*start.box)
+    for name in start.parameters.keys() & dict(context.getParameters()).keys():
+        context.setParameter(name, start.parameters[name])
+    context.setPositions(start.positions)
+    context.applyConstraints(integrator.getConstraintTolerance())   # positions may have been rounded
+    _draw_velocities(context, task)
+    begun = _energy(context)
+    observed = []
+    for sample in range(task.samples):
+        if sample > 0:
+            integrator.step(task.interval)
+        observed.append(task.observe(context.getState(positions=True, velocities=True)))
+    change = _energy(context) - begun
+    if not abs(change) <= task.tolerance:
+        time = (task.samples - 1)*task.interval*task.step
+        raise FloatingPointError(
+            f"sampleDynamics: from snapshot {start.index} the energy changes by {change:.3g} kJ/mol in {time:.3g} ps, "
+            f"more than {task.tolerance:.3g}, with a step of {1000*task.step:g} fs. Use a smaller step; if that does "
+            "not help, the forces are no gradient of an energy")
+    return {name: np.array([each[name] for each in observed]) for name in observed[0]}
+
+
+def _draw_velocities(context, task):
+    """Those of the masses; without the motion of the centre of mass if the System is to have none."""
+    context.setVelocitiesToTemperature(task.temperature, task.seed)
+    if any(isinstance(force, openmm.CMMotionRemover) for force in task.system.getForces()):
+        masses = np.array([task.system.getParticleMass(i)._value for i in range(task.system.getNumParticles())])
+        velocities = context.getState(velocities=True).getVelocities(asNumpy=True)._value
+        velocities[masses > 0] -= masses @ velocities/masses.sum()
+        context.setVelocities(velocities)
+
+
+def _energy(context):
+    state = context.getState(energy=True)
+    return (state.getPotentialEnergy() + state.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)

@@ -1,0 +1,230 @@
+"""Runs at constant energy from the snapshots of another run, correlation functions and spectra."""
+
+import numpy as np
+import openmm
+import pytest
+from conftest import GAS_CONSTANT, Waters
+from openmm import unit
+from openmmstiff import MassPenaltyLangevinIntegrator
+from openmmstiff.sampling import WAVENUMBER, correlationFunction, powerSpectrum, sample, sampleDynamics
+
+KT = 300*GAS_CONSTANT
+STIFFNESS = np.array([5e5, 2e4, 200])   # of oscillators with a mass of 1 dalton along x, y and z, kJ/mol/nm^2
+STEP = 0.0002                           # ps
+
+
+def oscillators(particles=20):
+    system, force = openmm.System(), openmm.CustomExternalForce("scale*(250000*x^2+10000*y^2+100*z^2)")
+    force.addGlobalParameter("scale", 1)
+    for i in range(particles):
+        system.addParticle(1)
+        force.addParticle(i)
+    system.addForce(force)
+    return system
+
+
+def thermal(snapshots=30, particles=20):
+    """Positions of the oscillators at 300 K."""
+    return np.random.default_rng(1).normal(size=(snapshots, particles, 3))*np.sqrt(KT/STIFFNESS)
+
+
+def observe(state):
+    return {"x": state.getPositions(asNumpy=True)._value, "v": state.getVelocities(asNumpy=True)._value,
+            "box": state.getPeriodicBoxVectors(asNumpy=True)._value}
+
+
+def run(system, snapshots, interval=1, samples=1, stepSize=STEP, look=observe, **options):
+    return sampleDynamics(system, snapshots, 300, stepSize, interval, samples, look, platform="Reference", **options)
+
+
+def autoregressive(shape, memory):
+    """x[t+1] = memory x[t] + noise along the second axis, of variance 1."""
+    random = np.random.default_rng(2)
+    series = np.empty(shape)
+    series[:, 0] = random.normal(size=series[:, 0].shape)
+    for t in range(1, shape[1]):
+        series[:, t] = memory*series[:, t - 1] + np.sqrt(1 - memory**2)*random.normal(size=series[:, t].shape)
+    return series
+
+
+# ---- Runs ----
+
+def test_oscillators_have_their_frequencies():
+    """C(t) = cos(omega t), and the spectrum is a line at omega; Verlet's own frequency is 2 asin(omega h/2)/h."""
+    found = run(oscillators(), thermal(), interval=5, samples=1000)
+    assert found["v"].shape == (30, 1000, 20, 3)
+    times = 5*STEP*np.arange(500)
+    for axis, omega in enumerate(2*np.arcsin(np.sqrt(STIFFNESS)*STEP/2)/STEP):
+        values, errors = correlationFunction(found["v"][..., axis])
+        # x(0) x(t) has terms of omega (2s + t), which the mean over s leaves 1/(omega T) of.
+        assert values[:500] == pytest.approx(np.cos(omega*times), abs=1/(omega*0.5))
+        wavenumbers, spectrum, _ = powerSpectrum(found["v"][..., axis], 5*STEP*unit.picosecond, resolution=20)
+        at = 1/unit.SPEED_OF_LIGHT_C.value_in_unit(unit.centimeter/unit.picosecond)*omega/(2*np.pi)
+        assert wavenumbers[spectrum.argmax()] == pytest.approx(at, abs=wavenumbers[1])
+        near = np.abs(wavenumbers - at) < 100
+        assert np.sum(spectrum[near])*wavenumbers[1] > 0.85*np.mean(found["v"][..., axis]**2)
+
+
+def test_runs_begin_at_the_snapshots_and_follow_newton():
+    start = thermal(2)
+    found = run(oscillators(), start, samples=3)
+    assert found["x"][:, 0] == pytest.approx(start, abs=1e-12)
+    assert np.diff(found["x"], axis=1)/STEP == pytest.approx(found["v"][:, 1:], abs=1e-9)
+    acceleration = np.diff(found["v"], axis=1)/STEP
+    assert acceleration == pytest.approx(-STIFFNESS*found["x"][:, :-1], abs=1e-6)
+
+
+def test_velocities_from_a_mass_penalty_run_are_those_of_the_true_masses():
+    """Its own are far colder along bonds, whose inertia is larger; drawn anew each atom has kT/m, and no momentum."""
+    waters = Waters(4)
+    context = waters.context(MassPenaltyLangevinIntegrator(300, 5, 0.012), openmm.Platform.getPlatform("Reference"))
+    run_itself = sample(context, 4, 400, observe=observe).observed
+    masses = np.tile([15.99943, 1.007947, 1.007947], 4)
+    # The system removes the motion of the centre of mass: each of 3N squares has a mean of (1 - m/M) kT/m.
+    expected = KT/masses*(1 - masses/masses.sum())
+    found = run(waters.system, run_itself["x"], stepSize=1e-6)["v"][:, 0]
+    assert np.abs(masses @ found).max() < 1e-9
+    ratio = np.mean(found**2, axis=2)/expected
+    assert ratio.mean(axis=0) == pytest.approx(1, abs=5*np.sqrt(2/3/400))
+    assert ratio.mean() == pytest.approx(1, abs=5*np.sqrt(2/3/4800))
+    # Normal: the fourth moment is 3 squares of the second; its error for n values is sqrt(96/n).
+    scaled = found/np.sqrt(expected)[:, None]
+    assert np.mean(scaled**4) == pytest.approx(3, abs=5*np.sqrt(96/scaled.size))
+
+    def along_bonds(x, v):
+        bonds = (x.reshape(-1, 4, 3, 3)[:, :, 1:] - x.reshape(-1, 4, 3, 3)[:, :, :1])
+        relative = v.reshape(-1, 4, 3, 3)[:, :, 1:] - v.reshape(-1, 4, 3, 3)[:, :, :1]
+        return np.mean(np.sum(bonds*relative, axis=-1)**2/np.sum(bonds**2, axis=-1))/(KT*(1/masses[0] + 1/masses[1]))
+    assert along_bonds(run_itself["x"], found) == pytest.approx(1, abs=5*np.sqrt(2/3200))
+    assert along_bonds(run_itself["x"], run_itself["v"]) < 0.1
+
+
+def test_constraints_hold():
+    waters = Waters(4, rigid=True)
+    found = run(waters.system, [np.float32(waters.positions)], samples=20, stepSize=0.001)
+    bonds = (found["x"].reshape(20, 4, 3, 3)[:, :, 1:] - found["x"].reshape(20, 4, 3, 3)[:, :, :1])
+    relative = (found["v"].reshape(20, 4, 3, 3)[:, :, 1:] - found["v"].reshape(20, 4, 3, 3)[:, :, :1])
+    assert np.linalg.norm(bonds, axis=-1) == pytest.approx(0.09572, rel=1e-5)
+    # Half a step before the positions: v turns with the bond, by some 10/ps.
+    assert np.abs(np.sum(bonds*relative, axis=-1))[0].max() < 0.02*np.abs(relative).max()*0.09572
+
+
+def test_states_bring_box_and_parameters_and_baths_have_no_part():
+    system = oscillators()
+    pairs = openmm.NonbondedForce()
+    pairs.setNonbondedMethod(pairs.CutoffPeriodic)
+    for i in range(20):
+        pairs.addParticle(0, 1, 0)
+    system.addForce(pairs)
+    system.addForce(openmm.AndersenThermostat(300, 1000))
+    system.addForce(openmm.MonteCarloBarostat(1, 300, 1))
+    context = openmm.Context(system, openmm.VerletIntegrator(STEP), openmm.Platform.getPlatform("Reference"))
+    context.setPeriodicBoxVectors((3, 0, 0), (0, 4, 0), (0, 0, 5))
+    context.setParameter("scale", 0)
+    context.setPositions(thermal(1)[0])
+    found = run(system, [context.getState(positions=True, parameters=True)], samples=20)
+    assert (found["box"] == np.diag([3, 4, 5])).all()
+    assert found["v"][0] == pytest.approx(np.broadcast_to(found["v"][0, 0], (20, 20, 3)), abs=1e-12)   # free particles
+    assert system.getNumForces() == 4
+
+
+def test_two_processes_find_what_one_does():
+    system, snapshots, steps = oscillators(), thermal(3), []
+    alone = run(system, snapshots, 2, 10, seed=7, progress=steps.append)
+    together = run(system, snapshots, 2, 10, seed=7, processes=2)
+    assert steps == [18, 18, 18] and alone.keys() == together.keys()
+    for name in alone:
+        assert (alone[name] == together[name]).all()
+    other = run(system, snapshots, 2, 10, seed=70)
+    assert np.abs(other["v"] - alone["v"]).min() > 0
+    first, second, third = alone["v"][:, 0]
+    assert np.abs(first - second).min() > 0 and np.abs(second - third).min() > 0
+
+
+def test_steps_that_are_too_large_and_forces_of_no_energy_are_errors():
+    with pytest.raises(FloatingPointError, match="snapshot 0 .* step of 3 fs. Use a smaller step"):
+        run(oscillators(), thermal(2), samples=100, stepSize=0.003)
+    system = oscillators()
+    system.addForce(openmm.PythonForce(lambda state: (0.0, -1e4*state.getPositions(asNumpy=True)._value)))
+    with pytest.raises(FloatingPointError, match="no gradient of an energy"):
+        run(system, thermal(1), samples=500)
+
+
+@pytest.mark.parametrize("changes, message", [
+    ({"snapshots": []}, "there are no snapshots"),
+    ({"snapshots": [np.zeros((19, 3))]}, r"snapshot 0 .* \(20, 3\).* \(19, 3\)"),
+    ({"snapshots": [np.zeros((20, 3)), np.full((20, 3), np.nan)]}, "snapshot 1 must have finite positions"),
+    ({"interval": 0}, "interval must be at least 1"), ({"samples": 0}, "samples must be at least 1"),
+    ({"processes": 0}, "processes must be at least 1"), ({"seed": 0}, "seed must be at least 1"),
+    ({"stepSize": 0}, "stepSize must be a finite number that is positive"),
+    ({"temperature": -1}, "temperature must be a finite number"),
+])
+def test_bad_arguments_are_named(changes, message):
+    arguments = {"system": oscillators(), "snapshots": thermal(1), "temperature": 300, "stepSize": STEP, "interval": 1,
+                 "samples": 2, "observe": observe}
+    with pytest.raises(ValueError, match=message):
+        sampleDynamics(**{**arguments, **changes})
+
+
+def test_state_without_positions_is_named():
+    context = openmm.Context(oscillators(), openmm.VerletIntegrator(STEP), openmm.Platform.getPlatform("Reference"))
+    context.setPositions(thermal(1)[0])
+    with pytest.raises(ValueError, match="snapshot 0 is a State without positions"):
+        run(oscillators(), [context.getState(velocities=True)])
+
+
+# ---- Correlation functions and spectra ----
+
+def test_correlation_function_of_an_autoregressive_series_with_its_error():
+    """memory^t; deviations from it are of the size of the errors."""
+    values, errors = correlationFunction(autoregressive((400, 200, 2, 3), 0.9), normalize=False)
+    shown = slice(0, 100)
+    assert values[0] == pytest.approx(1, abs=5*errors[0])
+    deviations = (values - 0.9**np.arange(200))[shown]/errors[shown]
+    assert np.abs(deviations).max() < 4.5
+    # A mean of 2400 x 200 squares of variance 2, with the correlation a^(2t).
+    assert errors[0] == pytest.approx(np.sqrt(2*(1 + 0.81)/(1 - 0.81)/200/2400), rel=0.15)
+
+
+def test_error_of_a_normalized_function_is_the_scatter_of_repetitions():
+    series = autoregressive((2000, 50, 4), 0.9)
+    repeated = [correlationFunction(part) for part in np.split(series, 100)]
+    scatter = np.std([values for values, _ in repeated], axis=0)
+    assert np.sqrt(np.mean([errors**2 for _, errors in repeated], axis=0))[1:40] == pytest.approx(scatter[1:40],
+                                                                                                  rel=0.3)
+    assert all(values[0] == 1 and errors[0] == 0 for values, errors in repeated)
+
+
+def test_spectrum_of_an_autoregressive_series():
+    """2 h c (1 - a^2) / (1 - 2 a cos(2 pi nu h) + a^2), widened by little; its integral is the mean square."""
+    series, interval = autoregressive((100, 2000, 3), 0.8), 0.004
+    wavenumbers, spectrum, errors = powerSpectrum(series, interval, resolution=20)
+    expected = 2*interval*WAVENUMBER*(1 - 0.64)/(1 - 1.6*np.cos(2*np.pi*wavenumbers*WAVENUMBER*interval) + 0.64)
+    assert np.abs((spectrum - expected)/errors).max() < 5 and np.all(spectrum >= 0)
+    assert np.trapezoid(spectrum, wavenumbers) == pytest.approx(np.mean(series**2), rel=1e-9)
+    assert errors/spectrum == pytest.approx(np.full(len(errors), np.median(errors/spectrum)), rel=0.7)
+
+
+def test_resolution_is_the_width_of_a_line():
+    """Of a long cosine, at half its height."""
+    times = 0.002*np.arange(50_000)
+    wavenumbers, spectrum, errors = powerSpectrum([np.cos(2*np.pi*WAVENUMBER*1000*times)], 0.002, resolution=40)
+    above = wavenumbers[spectrum > spectrum.max()/2]
+    assert above[-1] - above[0] == pytest.approx(40, abs=1) and above.mean() == pytest.approx(1000, abs=0.2)
+    assert np.isnan(errors).all()
+
+
+@pytest.mark.parametrize("series, message", [
+    (np.ones(5), r"shape \(snapshots, samples, ...\).*of a single run pass \[series\]"),
+    (np.ones((3, 1)), "at least 2"), (np.ones((0, 5)), "at least 2 samples"), (np.full((2, 5), np.nan), "finite"), (np.full((2, 5), 1j), "real")])
+def test_bad_series_are_named(series, message):
+    with pytest.raises(ValueError, match=message):
+        correlationFunction(series)
+    with pytest.raises(ValueError, match=message):
+        powerSpectrum(series, 0.001)
+
+
+def test_a_series_of_zeros_has_no_normalized_function():
+    with pytest.raises(ValueError, match="cannot be normalized"):
+        correlationFunction(np.zeros((2, 5)))
+    assert (correlationFunction(np.zeros((2, 5)), normalize=False)[0] == 0).all()
