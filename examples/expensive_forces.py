@@ -25,7 +25,6 @@ from xtb import MOLECULES, Molecule
 
 TEMPERATURE = 300.0         # K
 SAMPLE_INTERVAL = 0.004     # ps, or two steps if they are longer: a small part of a period
-RELAXATION = (50.0, 0.0005, 1000)   # friction (1/ps), step (ps), steps from the rough positions to thermal ones
 SETTLING_TIME = 5.0         # ps, with each run's own integrator
 HEAVY_HYDROGEN = 4.0        # dalton
 
@@ -103,13 +102,8 @@ def make_run(task: tuple[str, str, float, float, int, Path]):
         addPairsFromTopology(integrator, topology, system, molecule.positions, bondInertia=run.bond_inertia)
     integrator.setRandomNumberSeed(seed)
     platform = mm.Platform.getPlatform("Reference")
-    relaxation = mm.LangevinMiddleIntegrator(TEMPERATURE, *RELAXATION[:2])
-    relaxation.setRandomNumberSeed(seed)
-    start = mm.Context(system, relaxation, platform)
-    start.setPositions(molecule.positions)
-    relaxation.step(RELAXATION[2])
     simulation = app.Simulation(topology, system, integrator, platform)
-    simulation.context.setPositions(start.getState(positions=True).getPositions())
+    simulation.context.setPositions(molecule.relax(system, TEMPERATURE, seed))
     simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
     burst = max(2, round(SAMPLE_INTERVAL / run.step))
     samples = round(time * run.share / (burst * run.step))

@@ -126,7 +126,7 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5)
 
 
-def diffusion(centres: np.ndarray, interval: float) -> tuple[float, float]:
+def diffusion(centres: np.ndarray, interval: float, lags: tuple[float, float] = DIFFUSION_LAGS) -> tuple[float, float]:
     """Self-diffusion coefficient and its error, 1e-5 cm^2/s.
 
     centres: of the molecules, unwrapped, nm; shape (frames, molecules, 3). interval: between frames, ps.
@@ -136,15 +136,16 @@ def diffusion(centres: np.ndarray, interval: float) -> tuple[float, float]:
     def square(lag: int) -> np.ndarray:
         return over_lag(lambda now, later: np.sum((later - now) ** 2, axis=1), centres, lag)
 
-    first, last = (round(lag / interval) for lag in DIFFUSION_LAGS)
+    first, last = (round(lag / interval) for lag in lags)
     slopes = (square(last) - square(first)) / ((last - first) * interval)
     return mean_and_error(slopes / 6 * 1000)  # 1 nm^2/ps is 1e-2 cm^2/s
 
 
-def reorientation(dipoles: np.ndarray, interval: float) -> tuple[float, float]:
+def reorientation(dipoles: np.ndarray, interval: float,
+                  lags: tuple[float, float] = REORIENTATION_LAGS) -> tuple[float, float]:
     """Reorientation time of unit vectors, shape (frames, molecules, 3), and its error, ps."""
     def correlation(lag: int) -> np.ndarray:
         return over_lag(lambda now, later: np.sum(now * later, axis=1), dipoles, lag)
 
-    first, last = (round(lag / interval) for lag in REORIENTATION_LAGS)
+    first, last = (round(lag / interval) for lag in lags)
     return mean_and_error((last - first) * interval / np.log(correlation(first) / correlation(last)))

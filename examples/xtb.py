@@ -11,6 +11,7 @@ from openmm import app, unit
 
 BOHR = 0.0529177210903     # nm
 HARTREE = 2625.4996395     # kJ/mol
+RELAXATION = (50.0, 0.0005, 1000)   # friction (1/ps), step (ps), steps
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,23 @@ class Molecule:
                         masses[hydrogen] = hydrogen_mass
         for mass in masses:
             system.addParticle(mass)
-        system.addForce(mm.PythonForce(XTB([element.atomic_number for element in self.elements], self.charge)))
+        system.addForce(mm.PythonForce(self.build_potential()))
         # No CMMotionRemover: the noise of a step moves the centre of mass before it is held again, and of so few
         # degrees of freedom that is a part; at a friction of 5/ps and 8 fs the temperature would seem 1 % too high.
         return system
+
+    def build_potential(self) -> "XTB":
+        return XTB([element.atomic_number for element in self.elements], self.charge)
+
+    def relax(self, system: mm.System, temperature: float, seed: int) -> Any:
+        """Thermal positions, from the rough ones."""
+        friction, step, steps = RELAXATION
+        integrator = mm.LangevinMiddleIntegrator(temperature, friction, step)
+        integrator.setRandomNumberSeed(seed)
+        context = mm.Context(system, integrator, mm.Platform.getPlatform("Reference"))
+        context.setPositions(self.positions)
+        integrator.step(steps)
+        return context.getState(positions=True).getPositions()
 
 
 class XTB:
@@ -73,6 +87,7 @@ class XTB:
         self.calculator: Any = None
         self.positions: np.ndarray | None = None
         self.result: tuple[float, np.ndarray] | None = None
+        self.dipole = np.full(3, np.nan)    # e nm, at the last positions
 
     def __reduce__(self):
         return XTB, (self.numbers, self.charge)
@@ -89,6 +104,7 @@ class XTB:
             self.positions = np.array(positions)
             self.result = (float(found.get("energy")) * HARTREE,
                            -np.asarray(found.get("gradient")) * (HARTREE / BOHR))
+            self.dipole = np.asarray(found.get("dipole")) * BOHR
             self.evaluations += 1
         return self.result
 

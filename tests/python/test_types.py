@@ -20,16 +20,12 @@ SETTINGS = ROOT/"pyproject.toml"
 PACKAGE = Path(openmmstiff.__file__).parent
 STUBS = {node.name: node for node in ast.parse((PACKAGE/"openmmstiff.pyi").read_text()).body
          if isinstance(node, ast.ClassDef)}
-<<<<<<< HEAD
-# SWIG's machinery, a class inside of a function, and the metaclass of a base without types, of which stubtest asks.
+# SWIG's machinery, a class inside of a function, the metaclass of a base without types, and old names, of which stubtest
+# asks.
 LEFT_OUT = (r"openmmstiff\.openmmstiff\.\w+\.(thisown|__swig_destroy__)", r"openmmstiff\.tasks\.Paths@\d+",
-            r"openmmstiff\.mcmc\.MassPenaltyMove")
-=======
-# SWIG's machinery, a class inside of a function, and old names, of which stubtest asks.
-LEFT_OUT = (r"openmmstiff\.openmmstiff\.\w+\.(thisown|__swig_destroy__)", r"openmmstiff\.tasks\.Paths@\d+",
+            r"openmmstiff\.mcmc\.MassPenaltyMove",
             *(rf"openmmstiff\.openmmstiff\.{cls}\.{old}" for cls, names in openmmstiff._wrapped._OLD_NAMES.items()
               for old in names))
->>>>>>> f84d45f (The API before 1.0: defaults in place of 0, names that say what they are)
 
 # What mypy and pyright are to find, and nothing else. Both take the classes of OpenMM from its own code.
 USES = """
