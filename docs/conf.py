@@ -1,7 +1,14 @@
-"""Sphinx: `make docs` builds the handbook into build-docs/."""
+"""Sphinx: `make docs` builds the handbook into build-docs/. Its pages load nothing from the network."""
+import re
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
+
+from docutils.nodes import SkipNode
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util import logging
 
 import openmmstiff
 
@@ -11,17 +18,20 @@ sys.path.insert(0, str(ROOT / "docs"))
 project, author, copyright = "OpenMM-Stiff", "OpenMM-Stiff developers", "OpenMM-Stiff developers"
 version = release = openmmstiff.__version__
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinxcontrib.mermaid", "headers",
-              "mathml"]
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton", "headers"]
+templates_path = ["_templates"]
 html_theme = "furo"
 html_title = f"{project} {release}"
+html_theme_options = {"light_css_variables": {"sidebar-item-font-size": "80%"}}    # the longest class on one line
+html_math_renderer = "mathml"
 highlight_language = "text"     # formulas in docstrings
+default_role = "code"           # `name` in docstrings
+toc_object_entries_show_parents = "hide"
 
 # Pages are those that the code host shows: plain Markdown, in which links go to headings and to files.
-myst_fence_as_directive = ["mermaid"]
-myst_heading_anchors = 3
 myst_enable_extensions = ["dollarmath"]
-html_math_renderer = "mathml"
+myst_heading_anchors = 3
+linkcheck_ignore = [r"https://doi\.org/10\.1021/"]        # this publisher refuses robots
 copybutton_exclude = ".linenos, .gp, .go"
 
 autodoc_member_order = "bysource"
@@ -40,12 +50,24 @@ if shutil.which("doxygen"):
     extensions.append("breathe")
 
 
+def contents(app, name, source):
+    """The lists of links on index.md are the contents of the handbook, in their order and with their titles."""
+    if name == "index":
+        for caption, links in re.findall(r"^## (.+)\n\n((?:- .+\n)+)", source[0], re.MULTILINE):
+            entries = re.findall(r"^- \[(.+?)\]\((.+?)\.md\)", links, re.MULTILINE)
+            pages = "\n".join(f"{title} <{page}>" for title, page in entries)
+            source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n```\n"
+
+
 def plain_formulas(app, what, name, item, options, lines):
-    """In docstrings formulas stand indented after an empty line, and |g| is no markup."""
+    """In docstrings code is indented after ::, formulas after an empty line, and |g| is no markup."""
     found, literal = [], False
     for before, line in zip(["-", *lines], lines):
         if line.startswith("  ") and not before:
-            found += [] if literal else ["::", ""]
+            if found[-2:][0].endswith("::"):
+                found[-2:] = [found[-2][:-1], "", ".. code-block:: python", ""]
+            elif not literal:
+                found += ["::", ""]
             literal = True
         elif line and not line.startswith("  "):
             literal = False
@@ -53,5 +75,16 @@ def plain_formulas(app, what, name, item, options, lines):
     lines[:] = found
 
 
+def mathml(writer, node, as_block):
+    """Formulas as browsers set them themselves."""
+    try:
+        writer.body.append(tex2mathml(node.astext(), as_block))
+    except MathError as error:
+        logging.getLogger(__name__).warning("%s", error, location=node)
+    raise SkipNode
+
+
 def setup(app):
+    app.connect("source-read", contents)
     app.connect("autodoc-process-docstring", plain_formulas, priority=1)    # before numpydoc
+    app.add_html_math_renderer("mathml", (partial(mathml, as_block=False), None), (partial(mathml, as_block=True), None))

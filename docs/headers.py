@@ -1,4 +1,4 @@
-"""The Sphinx directive `headers`: the public C++ classes, in the order in which OpenMMStiff.h has them.
+"""The Sphinx directive `headers`: the public C++ classes, first those that it names.
 
 With doxygen and breathe each class with all its members; without doxygen a list of classes and methods, by what
 bindings.py reads from the same comments.
@@ -72,8 +72,13 @@ def first_sentence(comment):
 
 
 class Headers(SphinxDirective):
+    optional_arguments = 1
+    final_argument_whitespace = True
+
     def run(self):
-        return self.parse_text_to_nodes("\n".join((in_full if DOXYGEN else as_list)(classes())))
+        first = " ".join(self.arguments).split()
+        found = sorted(classes(), key=lambda item: first.index(item[0].name) if item[0].name in first else len(first))
+        return self.parse_text_to_nodes("\n".join((in_full if DOXYGEN else as_list)(found)))
 
 
 def run_doxygen(app):
