@@ -13,9 +13,9 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import Samples, blockedError, sample
 
 from any_platform import find_platforms, simulate
-from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
+from common.options import OptionParser, add_run_options, choice, number, progress_bar, run_program
 from tip3p_water import TEMPERATURE, with_error
-from water import WaterBox, advance, build_box
+from common.water import WaterBox, advance, build_box
 
 CUTOFF = 0.7               # nm, of PME and of the van der Waals forces
 CONTAINER = 0.6, 1000.0    # nm and kJ/mol/nm^2: oxygens outside of a sphere are drawn back by a spring

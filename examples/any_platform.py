@@ -16,10 +16,10 @@ from openmm import app
 from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, StiffIntegrator,
                          ZhangSkeelLangevinIntegrator)
 
-from options import OptionParser, add_box_options, add_run_options, number, progress_bar, run_program
-from sampling import number_of_steps, sample
+from common.options import OptionParser, add_box_options, add_run_options, number, progress_bar, run_program
+from common.water_sampling import number_of_steps, sample
 from tip3p_water import TEMPERATURE, equilibrate_both, with_error
-from water import advance, build_box, build_system
+from common.water import advance, build_box, build_system
 
 EQUILIBRATION_TIME = 5.0  # ps, rigid and then flexible
 SETTLING_TIME = 3.0       # ps, then on each platform

@@ -23,7 +23,7 @@ from openmmstiff import examine
 from openmmstiff.ase import MassPenaltyLangevin
 from openmmstiff.sampling import blockedError
 
-from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
+from common.options import OptionParser, add_run_options, choice, number, progress_bar, run_program
 from tip3p_water import with_error
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more do not pay for a small molecule

@@ -21,12 +21,12 @@ from openmm import app, unit
 from openmmstiff import ImpulseIntegrator, sampling
 from openmmstiff.sampling import blockedError
 
-from options import (OptionParser, add_box_options, add_output_option, add_run_options, choice, progress_bar,
+from common.options import (OptionParser, add_box_options, add_output_option, add_run_options, choice, progress_bar,
                      run_program)
-from sampling import steps_per_sample
+from common.water_sampling import steps_per_sample
 from tip3p_water import (TEMPERATURE, Run, equilibrate_both, impulse, langevin_middle, make_simulation, mass_penalty,
                          zhang_skeel)
-from water import NONBONDED_GROUP, Progress, advance, build_box
+from common.water import NONBONDED_GROUP, Progress, advance, build_box
 
 NAME = "error-and-speed"
 EQUILIBRATION_TIME = 5.0  # ps, rigid and then flexible

@@ -20,8 +20,8 @@ from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import Samples, blockedError, correlationTime, sample
 from openmmstiff.tasks import runTasks
 
-from options import OptionParser, add_output_option, choice, number, progress_bar, run_program
-from xtb import MOLECULES, Molecule
+from common.options import OptionParser, add_output_option, choice, number, progress_bar, run_program
+from common.xtb import MOLECULES, Molecule
 
 TEMPERATURE = 300.0         # K
 SAMPLE_INTERVAL = 0.004     # ps, or two steps if they are longer: a small part of a period
@@ -103,7 +103,8 @@ def make_run(task: tuple[str, str, float, float, int, Path]):
     integrator.setRandomNumberSeed(seed)
     platform = mm.Platform.getPlatform("Reference")
     simulation = app.Simulation(topology, system, integrator, platform)
-    simulation.context.setPositions(molecule.relax(system, TEMPERATURE, seed))
+    relaxed = molecule.relax(system, TEMPERATURE, seed)
+    simulation.context.setPositions(relaxed.getState(positions=True).getPositions())
     simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
     burst = max(2, round(SAMPLE_INTERVAL / run.step))
     samples = round(time * run.share / (burst * run.step))

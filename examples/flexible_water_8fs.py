@@ -15,11 +15,12 @@ from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import blockedError
 
-from observables import RDF_PAIRS, RDF_RANGE, first_peak, rdf_distances
-from options import OptionParser, add_box_options, add_output_option, add_run_options, number, progress_bar, run_program
-from sampling import BOND_BINS, Samples, number_of_steps, sample
+from common.observables import RDF_PAIRS, RDF_RANGE, first_peak, rdf_distances
+from common.options import (OptionParser, add_box_options, add_output_option, add_run_options, number, progress_bar,
+                            run_program)
+from common.water_sampling import BOND_BINS, Samples, number_of_steps, sample
 from tip3p_water import TEMPERATURE, equilibrate_both, with_error
-from water import CUTOFF, GROUPS, WaterBox, advance, build_box
+from common.water import CUTOFF, GROUPS, WaterBox, advance, build_box
 
 REFERENCE_STEP, ORDINARY_STEPS = 1.0, (1.0, 2.0, 2.5)  # fs, of LangevinMiddle
 SHOWN_STEP = 8.0          # fs, the run whose distributions are drawn

@@ -26,10 +26,10 @@ from openmm import unit
 from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, Samples, sample
 
-from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
-from sampling import rigid_motion
+from common.options import OptionParser, add_run_options, choice, number, progress_bar, run_program
+from common.water_sampling import rigid_motion
 from tip3p_water import with_error
-from water import advance
+from common.water import advance
 
 TEMPERATURE = 310.0         # K
 CUTOFF = 1.1                # nm, at which the nonbonded energy is shifted to 0

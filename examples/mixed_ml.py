@@ -14,7 +14,7 @@ from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import sample
 
-from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
+from common.options import OptionParser, add_run_options, choice, number, progress_bar, run_program
 from tip3p_water import TEMPERATURE, with_error
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of tblite: more do not pay for a small molecule

@@ -15,7 +15,7 @@ from matplotlib import pyplot
 from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import blockedError
 
-from options import OptionParser, add_output_option, number, run_program
+from common.options import OptionParser, add_output_option, number, run_program
 from villin import TEMPERATURE, add_villin_options, build_villin, make_run, print_heading, read_villin
 
 REFERENCE_STEP = 1.0  # fs

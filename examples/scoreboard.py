@@ -28,12 +28,12 @@ from openmmstiff.tasks import runTasks
 
 import amoeba_water
 import villin
-import water
-from expensive_forces import RELAXATION, Geometry, evaluations_per_sample
-from observables import diffusion, reorientation
-from options import OptionParser, add_output_option, choice, number, progress_bar, run_program
-from sampling import coupled_masses, temperatures_by_motion
-from xtb import MOLECULES, add_distilled
+from common import water
+from expensive_forces import Geometry, evaluations_per_sample
+from common.observables import diffusion, reorientation
+from common.options import OptionParser, add_output_option, choice, number, progress_bar, run_program
+from common.water_sampling import coupled_masses, temperatures_by_motion
+from common.xtb import MOLECULES, add_distilled
 
 TEMPERATURE = 300.0                 # K
 ENERGY_TOLERANCE, TEMPERATURE_TOLERANCE, ERRORS = 0.003, 0.01, 3
@@ -135,10 +135,7 @@ class Molecule(Subject):
         self.label = f"{self.molecule.name}, GFN2-xTB"
 
     def start(self, geometry: str, seed: int) -> mm.Context:
-        context = begin(self.molecule.build_system(), middle(TEMPERATURE, *RELAXATION[:2]), self.molecule.positions,
-                        REFERENCE, seed)
-        context.getIntegrator().step(RELAXATION[2])
-        return context
+        return self.molecule.relax(self.molecule.build_system(), TEMPERATURE, seed)
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
         molecule, topology = self.molecule, self.molecule.build_topology()

@@ -16,10 +16,11 @@ from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenal
                          SpookIntegrator, ZhangSkeelLangevinIntegrator)
 from openmmstiff.sampling import blockedError
 
-from observables import RDF_PAIRS, RDF_RANGE, rdf_distance, rdf_distances, rdf_noise
-from options import OptionParser, add_box_options, add_output_option, add_run_options, choice, progress_bar, run_program
-from sampling import Samples, number_of_steps, sample
-from water import EQUILIBRATION_STEP, WaterBox, advance, build_box, build_system, equilibrate, start_geometry
+from common.observables import RDF_PAIRS, RDF_RANGE, rdf_distance, rdf_distances, rdf_noise
+from common.options import (OptionParser, add_box_options, add_output_option, add_run_options, choice, progress_bar,
+                            run_program)
+from common.water_sampling import Samples, number_of_steps, sample
+from common.water import EQUILIBRATION_STEP, WaterBox, advance, build_box, build_system, equilibrate, start_geometry
 
 TEMPERATURE = 300.0  # K
 EQUILIBRATION_TIME = {"rigid": 1.5, "flexible": 3.0}  # ps, the flexible box starting from the rigid one

@@ -18,11 +18,11 @@ from openmm import unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import correlationFunction, powerSpectrum, sample, sampleDynamics
 
-from observables import DIFFUSION_LAGS, REORIENTATION_LAGS, diffusion, mean_and_error, reorientation
-from options import OptionParser, add_box_options, add_output_option, choice, number, progress_bar, run_program
+from common.observables import DIFFUSION_LAGS, REORIENTATION_LAGS, diffusion, mean_and_error, reorientation
+from common.options import OptionParser, add_box_options, add_output_option, choice, number, progress_bar, run_program
 from tip3p_water import TEMPERATURE, equilibrate_both
-from water import advance, build_box, build_system
-from xtb import ETHANOL
+from common.water import advance, build_box, build_system
+from common.xtb import ETHANOL
 
 STEP, LARGE_STEP = 0.0005, 0.012    # ps
 TIME, SNAPSHOTS = 10.0, 12          # ps, and how many, of water's runs at constant energy by default
@@ -106,7 +106,8 @@ def prepare_water(options) -> Subject:
 
 def prepare_ethanol(options) -> Subject:
     system = ETHANOL.build_system()
-    return Subject(system, ETHANOL.relax(system, TEMPERATURE, options.seed), 5.0, options.time / 5,
+    relaxed = ETHANOL.relax(system, TEMPERATURE, options.seed).getState(positions=True)
+    return Subject(system, relaxed.getPositions(), 5.0, options.time / 5,
                    4 * options.snapshots, 0.1 * options.time, 2, observe_ethanol,
                    {"O-H torsion": (150, 500), "C-O, C-C": (980, 1200), "C-H, O-H bend": (1200, 1500),
                     "C-H stretch": (2750, 3150), "O-H stretch": (3450, 3750)})

@@ -13,8 +13,8 @@ from openmm import app, unit
 from openmmstiff import ImpulseLangevinIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, blockedError, sample
 
-from options import OptionParser, add_run_options, choice, number, progress_bar, run_program
-from water import advance
+from common.options import OptionParser, add_run_options, choice, number, progress_bar, run_program
+from common.water import advance
 
 TEMPERATURE = 300.0      # K
 KT = GAS_CONSTANT * TEMPERATURE

@@ -22,11 +22,11 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from options import OptionParser, add_box_options, number, run_program  # noqa: E402
+from common.options import OptionParser, add_box_options, number, run_program  # noqa: E402
 from step_cost import quartiles  # noqa: E402
 from tip3p_water import TEMPERATURE, Run, equilibrate_both  # noqa: E402
 from villin import build_villin, read_villin  # noqa: E402
-from water import HEAVY_HYDROGEN, build_box, build_system  # noqa: E402
+from common.water import HEAVY_HYDROGEN, build_box, build_system  # noqa: E402
 
 FRICTION = 1.0        # 1/ps
 VILLIN_STEP = 0.005   # ps

@@ -17,9 +17,9 @@ from openmmstiff import ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrato
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from options import OptionParser, add_box_options, number, run_program  # noqa: E402
+from common.options import OptionParser, add_box_options, number, run_program  # noqa: E402
 from tip3p_water import TEMPERATURE, impulse  # noqa: E402
-from water import build_box, build_system, equilibrate  # noqa: E402
+from common.water import build_box, build_system, equilibrate  # noqa: E402
 
 FRICTION = 1.0       # 1/ps
 STEP = 0.001         # ps

@@ -15,10 +15,11 @@ from openmmstiff import ImpulseIntegrator, ZhangSkeelLangevinIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from options import OptionParser, add_box_options, add_run_options, choice, progress_bar, run_program  # noqa: E402
-from sampling import number_of_steps, sample  # noqa: E402
+from common.options import (  # noqa: E402
+    OptionParser, add_box_options, add_run_options, choice, progress_bar, run_program)
+from common.water_sampling import number_of_steps, sample  # noqa: E402
 from tip3p_water import TEMPERATURE, equilibrate_both, impulse, mass_penalty, with_error  # noqa: E402
-from water import HEAVY_HYDROGEN, advance, build_box, build_system  # noqa: E402
+from common.water import HEAVY_HYDROGEN, advance, build_box, build_system  # noqa: E402
 
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then as long with each run's own integrator
 

@@ -93,8 +93,8 @@ def test_mollified_kicks_conserve_their_energy(waters, platform):
     """T + V1(x) + V0(A(x)) is the energy of the mollified method: it stays while T + V1 + V0 does not."""
     pytest.importorskip("mdtraj")
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]/"examples"))
-    from observables import without_vibrations
-    from sampling import SHAPE
+    from common.observables import without_vibrations
+    from common.water_sampling import SHAPE
     for force in waters.system.getForces():
         force.setForceGroup(1 if isinstance(force, openmm.NonbondedForce) else 0)
     masses = np.array([waters.system.getParticleMass(i)._value for i in range(3)])

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]/"examples"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]/"examples"/"papers"))
 
 import stiff_spring_pendulum as pendulum  # noqa: E402
 

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT/"examples"))
 
 import scoreboard  # noqa: E402
 from expensive_forces import Geometry  # noqa: E402
-from xtb import MOLECULES, add_distilled  # noqa: E402
+from common.xtb import MOLECULES, add_distilled  # noqa: E402
 
 METHODS = {"middle": scoreboard.Method("LangevinMiddle", scoreboard.middle, (1, 2, 3)),
            "penalty": scoreboard.Method("mass penalty", scoreboard.penalty, (8, 12, 14))}
@@ -51,10 +51,7 @@ def test_a_distilled_force_field_leaves_the_force_and_takes_most_of_it():
     pytest.importorskip("tblite")
     molecule = MOLECULES["ethanol"]
     system, reference = molecule.build_system(), openmm.Platform.getPlatform("Reference")
-    start = openmm.Context(system, openmm.LangevinMiddleIntegrator(300, 50, 0.0005), reference)
-    start.getIntegrator().setRandomNumberSeed(1)
-    start.setPositions(molecule.positions)
-    start.getIntegrator().step(600)
+    start = molecule.relax(system, 300, 1)
     whole = openmm.Context(openmm.XmlSerializer.clone(system), openmm.VerletIntegrator(0.001), reference)
     add_distilled(system, start, Geometry(molecule), 1, snapshots=30)
     split = openmm.Context(system, openmm.VerletIntegrator(0.001), reference)

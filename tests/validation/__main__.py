@@ -17,7 +17,7 @@ import openmmstiff
 from openmmstiff.tasks import runTasks
 
 from exam import Claim, Findings, Limit, Result, Settings, Task, load_exams
-from options import OptionParser, choice, number, progress_bar, run_program
+from common.options import OptionParser, choice, number, progress_bar, run_program
 
 
 def parse(exams: dict) -> tuple[OptionParser, Settings, object]:

@@ -6,10 +6,10 @@ import openmm as mm
 from openmmstiff.sampling import blockedError
 
 from exam import Claim, Settings, bath_claim, mean_claim
-from observables import RDF_PAIRS, rdf_p_value
-from sampling import Samples, sample
+from common.observables import RDF_PAIRS, rdf_p_value
+from common.water_sampling import Samples, sample
 from tip3p_water import TEMPERATURE, Run, make_simulation
-from water import MODEL, advance, build_box, equilibrate, start_geometry
+from common.water import MODEL, advance, build_box, equilibrate, start_geometry
 
 WATERS = 216
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then once more with the run's own integrator

@@ -18,7 +18,7 @@ from physical_validation.data import ObservableData
 
 from exam import Claim, Exam, Results, Settings, Table, each
 from physics import simulation_data
-from water import MODEL, build_box, build_system
+from common.water import MODEL, build_box, build_system
 from water_runs import WATERS, equilibrated
 
 TEMPERATURE = 300.0      # K

@@ -18,10 +18,10 @@ from openmmstiff.sampling import blockedError, countFreedom, sample
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each
 from physics import MOST, ensemble_claim, kinetic_claims, quietly, simulation_data
 from physical_validation.data import EnsembleData, ObservableData, SystemData, TrajectoryData
-from sampling import coupled_masses, temperatures_by_motion
+from common.water_sampling import coupled_masses, temperatures_by_motion
 from tip3p_water import impulse, spook
 from villin import build_villin, read_villin
-from water import build_box, build_system
+from common.water import build_box, build_system
 from water_runs import WATERS, equilibrated
 
 TEMPERATURES = (300.0, 306.0)  # K

@@ -13,10 +13,10 @@ from openmmstiff import ImpulseIntegrator, MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import blockedError
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_claim
-from observables import RDF_PAIRS, diffusion, first_peak, reorientation
-from sampling import SAMPLE_INTERVAL, Samples
+from common.observables import RDF_PAIRS, diffusion, first_peak, reorientation
+from common.water_sampling import SAMPLE_INTERVAL, Samples
 from tip3p_water import TEMPERATURE, Run, impulse, langevin_middle, zhang_skeel, zhang_skeel_penalty
-from water import HEAVY_HYDROGEN
+from common.water import HEAVY_HYDROGEN
 from water_runs import (COLUMNS, P_VALUE, WATERS, bond_length_claims, energy_claim, make_run, rdf_claims, summary,
                         temperature_claims)
 

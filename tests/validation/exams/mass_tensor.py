@@ -13,11 +13,11 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import blockedError
 
 from exam import Claim, Exam, Result, Results, Settings, Table
-from observables import diffusion, reorientation
-from sampling import Samples, steps_per_sample
+from common.observables import diffusion, reorientation
+from common.water_sampling import Samples, steps_per_sample
 from scoreboard import Found, find_fault
 from tip3p_water import Run, langevin_middle, mass_penalty
-from water import HEAVY_HYDROGEN
+from common.water import HEAVY_HYDROGEN
 from water_runs import WATERS, make_run
 
 ERRORS = 2

@@ -13,7 +13,7 @@ from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, exa
 from openmmstiff.sampling import blockedError, sample
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each
-from xtb import Molecule
+from common.xtb import Molecule
 
 TEMPERATURE, FRICTION = 300.0, 5.0  # K, 1/ps
 STEPS = 100_000

@@ -15,8 +15,8 @@ from openmmstiff.sampling import blockedError, sample
 from amoeba_water import build_droplet, build_system as build_amoeba
 from exam import Claim, Exam, Results, Settings, Table, each
 from villin import build_villin, read_villin
-from water import build_box, build_system
-from xtb import MOLECULES
+from common.water import build_box, build_system
+from common.xtb import MOLECULES
 
 TEMPERATURE, FRICTION = 300.0, 5.0
 TOLERANCE = 0.02        # of the temperature

@@ -16,10 +16,10 @@ from openmmstiff import SpookIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, computeTemperature
 
 from exam import Claim, Exam, Result, Results, Settings, Table, each
-from observables import RDF_PAIRS, mean_and_error
-from sampling import Samples, sample
+from common.observables import RDF_PAIRS, mean_and_error
+from common.water_sampling import Samples, sample
 from tip3p_water import TEMPERATURE, Run, langevin_middle, make_simulation, spook
-from water import EQUILIBRATION_FRICTION, EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate
+from common.water import EQUILIBRATION_FRICTION, EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate
 from water_runs import (COLUMNS, EQUILIBRATION_TIME, P_VALUE, WATERS, energy_claim, equilibrated, ignore, rdf_claims,
                         summary, temperature_claims)
 

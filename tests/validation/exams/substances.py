@@ -15,10 +15,11 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import blockedError, sample
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_claim, mean_within
-from sampling import SAMPLE_INTERVAL
+from common.water_sampling import SAMPLE_INTERVAL
 from tip3p_water import TEMPERATURE
 from villin import KT, read_villin
-from water import (ANGLE_GROUP, BOND_GROUP, CUTOFF, EQUILIBRATION_FRICTION, GROUPS, HEAVY_HYDROGEN, NONBONDED_GROUP,
+from common.water import (ANGLE_GROUP, BOND_GROUP, CUTOFF, EQUILIBRATION_FRICTION, GROUPS, HEAVY_HYDROGEN,
+                          NONBONDED_GROUP,
                    build_box, build_system)
 
 TORSION_GROUP, PROTEIN_BOND_GROUP, PROTEIN_ANGLE_GROUP = 4, 5, 6

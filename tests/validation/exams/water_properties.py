@@ -14,7 +14,7 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, blockedError, sample
 
 from exam import Claim, Exam, Results, Settings, Table, each, mean_within
-from water import GROUPS, build_box, build_system
+from common.water import GROUPS, build_box, build_system
 from water_runs import WATERS, equilibrated
 
 EQUILIBRATION = 10.0                    # ps, flexible

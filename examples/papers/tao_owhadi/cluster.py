@@ -8,9 +8,9 @@ import openmm as mm
 from openmm import app, unit
 from openmmstiff.sampling import GAS_CONSTANT
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from options import progress_bar  # noqa: E402
+from common.options import progress_bar  # noqa: E402
 from penalties import penalty_force  # noqa: E402
 
 # The paper's units in those of OpenMM

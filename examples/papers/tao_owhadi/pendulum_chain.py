@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 from matplotlib import pyplot
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
+from common.options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
 from penalties import Method, Trajectory, swing  # noqa: E402
 
 LENGTH = np.sqrt(5)

@@ -11,8 +11,8 @@ from openmm import app, unit
 from openmmstiff import MassPenaltyIntegrator, sampling
 from openmmstiff.sampling import GAS_CONSTANT, blockedError
 
-from observables import RDF_PAIRS, radial_distributions, without_vibrations
-from water import ANGLE_GROUP, BOND_GROUP, NONBONDED_GROUP, Progress
+from common.observables import RDF_PAIRS, radial_distributions, without_vibrations
+from common.water import ANGLE_GROUP, BOND_GROUP, NONBONDED_GROUP, Progress
 
 ENERGIES = {"nonbonded": {NONBONDED_GROUP}, "bond_energy": {BOND_GROUP}, "angle_energy": {ANGLE_GROUP}}
 BOND_LENGTH = 0.09572    # nm, O-H at rest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from water import MIN_WATERS
+from common.water import MIN_WATERS
 
 
 class OptionParser(argparse.ArgumentParser):

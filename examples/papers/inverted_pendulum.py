@@ -29,6 +29,7 @@ at the ends of macro-steps.
 Drawn are the full motion at omega = 200 and the averaged one (the paper's figure 2.1), errors against H, and the angles
 of the double pendulum (figure 4.1). --steps 10 20 takes a few seconds.
 """
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import cos, log10, pi, sin
@@ -40,7 +41,8 @@ from matplotlib import pyplot
 from openmmstiff import HMMIntegrator
 from scipy.integrate import solve_ivp
 
-from options import OptionParser, add_output_option, number, progress_bar, run_program
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common.options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
 
 GRAVITY, SPEED, DURATION = 9.8, 4.0, 1.0  # SPEED is v_max
 LENGTH, ANGLE, MACRO_TIME = 0.2, 0.5, 1.0

@@ -52,12 +52,12 @@ from openmmstiff import ZhangSkeelLangevinIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, blockedError
 from scipy.signal import find_peaks
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from cluster import (  # noqa: E402
     ENERGY, FRICTION, INVERSE_TEMPERATURE, LENGTH, OH_LENGTH, OMEGA, SEED, STEP, TEMPERATURE, TIME, Cluster, rattle)
-from observables import rdf_error, rdf_p_value  # noqa: E402
-from options import OptionParser, add_output_option, choice, number, progress_bar, run_program  # noqa: E402
+from common.observables import rdf_error, rdf_p_value  # noqa: E402
+from common.options import OptionParser, add_output_option, choice, number, progress_bar, run_program  # noqa: E402
 from penalties import STIFF_GROUP, Trajectory, simulate, zhang_skeel  # noqa: E402
 
 Frames = Sequence[np.ndarray] | np.ndarray

@@ -43,9 +43,9 @@ from openmm import unit
 from scipy.integrate import solve_ivp
 from scipy.optimize import fsolve
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from options import OptionParser, add_output_option, number, run_program  # noqa: E402
+from common.options import OptionParser, add_output_option, number, run_program  # noqa: E402
 from penalties import simulate, zhang_skeel  # noqa: E402
 
 OMEGA, STEP = 10.0, 0.1

@@ -38,6 +38,7 @@ from H, which remains.
 
 --halvings 1 takes a few seconds.
 """
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,7 +50,8 @@ from matplotlib import pyplot
 from openmmstiff import HMMIntegrator
 from scipy.integrate import solve_ivp
 
-from options import OptionParser, add_output_option, number, progress_bar, run_program
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common.options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
 
 MASS, CHARGE = 40.0, 1.0
 COULOMB = 138.935458 * CHARGE ** 2          # of a pair, kJ nm/mol

@@ -63,15 +63,15 @@ class Molecule:
     def build_potential(self) -> "XTB":
         return XTB([element.atomic_number for element in self.elements], self.charge)
 
-    def relax(self, system: mm.System, temperature: float, seed: int) -> Any:
-        """Thermal positions, from the rough ones."""
+    def relax(self, system: mm.System, temperature: float, seed: int) -> mm.Context:
+        """A Context with thermal positions, from the rough ones."""
         friction, step, steps = RELAXATION
         integrator = mm.LangevinMiddleIntegrator(temperature, friction, step)
         integrator.setRandomNumberSeed(seed)
         context = mm.Context(system, integrator, mm.Platform.getPlatform("Reference"))
         context.setPositions(self.positions)
         integrator.step(steps)
-        return context.getState(positions=True).getPositions()
+        return context
 
 
 class XTB:
@@ -129,7 +129,8 @@ def add_distilled(system: mm.System, context: mm.Context, geometry, group: int, 
         columns = []
         for (atoms, degree), centre in zip(terms, centres):
             values, gradients = map(np.array, zip(*(internal(x, each) for each in atoms)))
-            columns += [-np.tensordot(n * (values - centre)**(n - 1), gradients, 1).ravel() for n in range(1, degree + 1)]
+            columns += [-np.tensordot(n * (values - centre)**(n - 1), gradients, 1).ravel()
+                        for n in range(1, degree + 1)]
         rows.append(np.transpose(columns))
     fitted = np.linalg.lstsq(np.concatenate(rows), np.concatenate([force for _, force in seen]), rcond=None)[0]
     parts = np.split(fitted, np.cumsum([degree for _, degree in terms])[:-1])

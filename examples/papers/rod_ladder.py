@@ -33,6 +33,7 @@ rungs, which stay parallel. In a flat link, rungs along the rail, they lose a ra
 With multipliers, N = 20 has 244 + 223 = 467 unknowns. The paper speaks of 427 variables: as many are left without the
 two constraints that close each of the 20 loops.
 """
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,8 @@ from matplotlib.axes import Axes
 from openmm import unit
 from openmmstiff import SpookIntegrator
 
-from options import OptionParser, add_output_option, choice, number, progress_bar, run_program
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common.options import OptionParser, add_output_option, choice, number, progress_bar, run_program  # noqa: E402
 
 MASS, GRAVITY = 10.0, 9.8
 DIRECTION_MASS = MASS / 12                        # of rods of length 1

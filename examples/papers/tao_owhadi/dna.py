@@ -44,9 +44,9 @@ import openmm as mm
 from matplotlib import pyplot
 from openmm import unit
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
+from common.options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
 from penalties import STIFF_GROUP, simulate, zhang_skeel  # noqa: E402
 
 ANGLES = 200

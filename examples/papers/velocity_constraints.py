@@ -35,6 +35,7 @@ multipliers over steps h that are halved, and their slopes. What to expect:
 
 --halvings 1 takes a few seconds.
 """
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,8 @@ from matplotlib import pyplot
 from openmmstiff import SpookIntegrator
 from scipy.integrate import solve_ivp
 
-from options import OptionParser, add_output_option, number, progress_bar, run_program
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common.options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
 
 DURATION, STEP = 6.0, 0.1  # the largest step, and the time from one frame to the next
 FRAMES = round(DURATION / STEP)

@@ -29,7 +29,8 @@ from openmmstiff import ImpulseIntegrator
 from scipy.integrate import solve_ivp
 from tqdm import tqdm
 
-from options import OptionParser, add_output_option, number, run_program
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from common.options import OptionParser, add_output_option, number, run_program  # noqa: E402
 
 KICKS = {"Plain": ImpulseIntegrator.Plain, "Mollified": ImpulseIntegrator.Mollified,
          "Projected": ImpulseIntegrator.Projected}

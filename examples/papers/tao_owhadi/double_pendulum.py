@@ -34,9 +34,9 @@ import openmm as mm
 from matplotlib import pyplot
 from scipy.integrate import solve_ivp
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
+from common.options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
 from penalties import GRAVITY, Method, Trajectory, pendulum_system, swing, zhang_skeel  # noqa: E402
 
 LENGTHS = np.array((1.0, np.sqrt(2)))
