@@ -22,7 +22,7 @@ from openmmstiff import ImpulseIntegrator, sampling
 from openmmstiff.sampling import blockedError
 
 from common.options import (OptionParser, add_box_options, add_output_option, add_run_options, choice, progress_bar,
-                     run_program)
+                            run_program)
 from common.water_sampling import steps_per_sample
 from tip3p_water import (TEMPERATURE, Run, equilibrate_both, impulse, langevin_middle, make_simulation, mass_penalty,
                          zhang_skeel)

@@ -19,8 +19,7 @@ from common.water_sampling import SAMPLE_INTERVAL
 from tip3p_water import TEMPERATURE
 from villin import KT, read_villin
 from common.water import (ANGLE_GROUP, BOND_GROUP, CUTOFF, EQUILIBRATION_FRICTION, GROUPS, HEAVY_HYDROGEN,
-                          NONBONDED_GROUP,
-                   build_box, build_system)
+                          NONBONDED_GROUP, build_box, build_system)
 
 TORSION_GROUP, PROTEIN_BOND_GROUP, PROTEIN_ANGLE_GROUP = 4, 5, 6
 PME = {"nonbondedMethod": app.PME, "nonbondedCutoff": CUTOFF * unit.nanometer, "rigidWater": False}
