@@ -1,9 +1,6 @@
 """The examples run, and find what they should, at a small size."""
 
-import argparse
-import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -60,43 +57,6 @@ def test_ase_molecules_measures_copies():
     assert found["C-O"] == pytest.approx([row.get_distance(1 + k*atoms, 2 + k*atoms) for k in range(3)])
     assert found["C-O-H"] == pytest.approx([row.get_angle(1 + k*atoms, 2 + k*atoms, 3 + k*atoms) for k in range(3)])
     assert len(neighbor_list("i", row, 12.0)) == 3*atoms*(atoms - 1), "copies interact"
-
-
-def test_error_and_speed_measures_and_goes_on_after_a_failure(tmp_path, monkeypatch):
-    """Flexible water with LangevinMiddleIntegrator at 2 fs, the reference of both panels here, and at 3 fs."""
-    import error_and_speed
-    monkeypatch.setattr(error_and_speed, "SERIES", {"middle": error_and_speed.Series(
-        "LangevinMiddle", "black", "flexible", error_and_speed.langevin_middle, (2, 3), ("middle", 2), 2)})
-    for name, value in (("EQUILIBRATION_TIME", 0.2), ("SETTLING_TIME", 0.2), ("ROUND_TIME", 0.1)):
-        monkeypatch.setattr(error_and_speed, name, value)
-    path = tmp_path/"found.json"
-    options = argparse.Namespace(waters=216, friction=1.0, time=0.2, seed=1, platform="CPU", series=["middle"])
-    error_and_speed.measure(options, path)
-    found = json.loads(path.read_text())
-    assert found["time"] == 0.2
-    held, failed = found["runs"]
-    assert held["step"] == 2 and held["speed"] == [1, 1, 1] and held["nonbonded"][0] < -35
-    assert failed.keys() == {"integrator", "step", "failed"} and failed["failed"] < 0.4
-
-
-def test_error_and_speed_draws_the_picture_of_the_readme(tmp_path):
-    """From what is kept beside it, without measuring; and that shows what the README says of the largest steps."""
-    import error_and_speed
-    docs = FOLDER.parent/"docs"
-    kept = (docs/"error-and-speed.json").read_text()
-    shutil.copy(docs/"error-and-speed.json", tmp_path)
-    run = subprocess.run([sys.executable, FOLDER/"error_and_speed.py", "--draw", "--output", tmp_path], text=True,
-                         capture_output=True, env={**os.environ, "MPLBACKEND": "Agg"})
-    assert run.returncode == 0, run.stderr
-    assert (tmp_path/"error-and-speed.json").read_text() == kept
-    for picture in (tmp_path/"error-and-speed.svg", docs/"error-and-speed.svg"):
-        assert 10_000 < picture.stat().st_size < 100_000
-        assert "mass penalty" in picture.read_text()
-    runs = {(run["integrator"], run["step"]): run for each in error_and_speed.runs_by_series(json.loads(kept)).values()
-            for run in each}
-    assert "failed" in runs["middle", 3]
-    assert abs(runs["masspenalty", 12]["error"]) < 1 < runs["masspenalty", 16]["error"]
-    assert error_and_speed.too_hot(runs["masspenalty", 16]) and runs["masspenalty", 12]["speed"][0] > 4
 
 
 def test_martini_pairs_have_the_published_energies():
