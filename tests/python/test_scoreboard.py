@@ -1,8 +1,8 @@
 """The scoreboard's criterion and its choice of steps, and the force field that it distils for a rival."""
 
 import json
-import shutil
-import subprocess
+import os
+import re
 import sys
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("mdtraj")
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT/"examples"))
+os.environ.setdefault("OMP_NUM_THREADS", "1")      # of tblite: more do not pay for a small molecule
 
 import scoreboard  # noqa: E402
 from expensive_forces import Geometry  # noqa: E402
@@ -64,3 +65,27 @@ def test_a_distilled_force_field_leaves_the_force_and_takes_most_of_it():
     all_of_it, sum_of_both, rest = forces
     assert np.abs(sum_of_both - all_of_it).max() < 1e-6*np.abs(all_of_it).max()
     assert np.linalg.norm(rest) < 0.35*np.linalg.norm(all_of_it)
+
+
+def test_the_docs_quote_the_scoreboard():
+    """The table of docs/choosing.md has each row; README and pages have no other counts of evaluations than these."""
+    rows = json.loads((ROOT/"docs/scoreboard.json").read_text())["rows"]
+    page, counts = (ROOT/"docs/choosing.md").read_text(), set()
+    for row in rows:
+        step = f"{row['step']:g}" if row["step"] else "none"
+        found = [f"{value:.0f}({error:.0f})" for value, error in row.get("evaluations", {}).values()]
+        line = next(each for each in page.splitlines() if f"| {row['method']} | {step} |" in each
+                    and all(count in each for count in found))
+        assert (row["system"] in page) and line
+        counts |= {f"{count} at {step} fs" for count in found}
+    readme = (ROOT/"README.md").read_text()
+    table = readme[readme.index("| | `LangevinMiddleIntegrator`, flexible |"):].split("\n\n")[0]
+    quoted = re.findall(r"\d+\(\d+\) at \d+ fs", table)
+    assert len(quoted) >= 7 and set(quoted) <= counts
+
+
+def test_the_picture_of_the_readme_is_drawn_from_these_figures(tmp_path):
+    scoreboard.draw(json.loads((ROOT/"docs/scoreboard.json").read_text())["rows"], tmp_path/"scoreboard.svg")
+    kept = (ROOT/"docs/figures/scoreboard.svg").read_text()
+    assert kept.count("<use") == (tmp_path/"scoreboard.svg").read_text().count("<use")
+    assert "docs/figures/scoreboard.svg" in (ROOT/"README.md").read_text()
