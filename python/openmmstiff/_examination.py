@@ -20,21 +20,28 @@ from .sampling import GAS_CONSTANT
 if TYPE_CHECKING:
     from ase import Atoms
 
-# Steps in a period of the fastest motion. Verlet's method and all like it need more than pi; of flexible TIP3P, rigid
-# TIP3P and villin, with constraints or the mass penalty, what is sampled is right from about 4 on. See
-# docs/expensive-forces.md for what was run at the steps that follow.
-STEPS_PER_PERIOD = 4.15
-COLLISIONS = 1.1                # times as many with an inertia of bonds: what is left then are atoms that collide
-STEPS_PER_PERIOD_NVE = 8.3      # at constant energy, where nothing carries off the heat
+# Steps in a period of the fastest motion. Verlet's method and all like it need more than pi. At 2 fs flexible TIP3P has
+# 4.45 and holds; ethanol in GFN2-xTB has 4.27 and fails in one run of two, AMOEBA water has 3.95 and fails.
+STEPS_PER_PERIOD = 4.3
+STEPS_PER_PERIOD_COUPLED = 4    # with an inertia of bonds: colliding waters have 4.1 at 14 fs, and hold
+STEPS_PER_PERIOD_NVE = 8        # at constant energy: TIP3P at 4 fs has 8.1, and drifts by 0.009 kT/ns
 STEPS_PER_STIFF_PERIOD = 3.2    # of the Zhang-Skeel method, whose stiff terms are implicit
 STEPS_PER_STIFF_PERIOD_NVE = 8.4
 STEPS_PER_SLOW_PERIOD = 5.6     # of impulses, which add to what else moves the atoms
 ROTATION = 0.17                 # rad, root mean square turn of a held or slowed distance in a step
-CONSTRAINED_ROTATION = 0.13     # the same with OpenMM's constraints: SETTLE is 2.4 % hot at 0.16
+# The same with OpenMM's constraints: at 0.08 rad (4 fs) rotation and translation of rigid water are within 1 %, at 0.12
+# (6 fs) they are not; see docs/mass-penalty.md.
+CONSTRAINED_ROTATION = 0.095
+ROTATION_NVE = 0.095            # and at constant energy: 0.092 rad in the same run
 SPOOK_ROTATION = 0.025          # the same of SPOOK, whose violations are of second order in it
 FEW_STEPS = 6                   # in a period: what vibrates faster and is not slowed down is worth a note
 LARGEST_STEP = 0.012            # ps, with an inertia of the bonds of hydrogens: furan is lost at 16 fs
-ROUNDS = 3                      # of a step and the inertias that follow it
+USUAL = 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12   # steps that people use [fs]; from 10 fs on ten times as much, too
+FRICTION, FRICTION_IN_VACUUM = 1, 5     # 1/ps: what carries off the heat of the largest steps
+FRICTION_ZHANG_SKEEL = 3        # see docs/zhang-skeel.md
+SHOWN = 8                       # kinds of motion
+GUESS = 6                       # times the step without inertias, where the search for the step begins
+ROUNDS = 6                      # of a step and the inertias that follow it, at most
 THERMALIZATION = 300            # steps
 THERMALIZATION_FRICTION = 20    # 1/ps
 SNAPSHOTS = 2
@@ -81,24 +88,30 @@ class Recommendation:
         the step size [ps]; NaN if it is not made for this System
     reason : str
         what limits it
+    friction : float
+        the friction of its thermostat [1/ps]; NaN if it has none
+    remark : str
+        what it does to the System at that step
     """
 
     integrator: str
     stepSize: float
     reason: str
+    friction: float = math.nan
+    remark: str = ""
 
 
 @dataclass(frozen=True)
 class Examination:
     """
-    What examine() has found; print it for a table.
+    What examine() has found; print it for the answer and two tables.
 
     Attributes
     ----------
     motions : list of Motion
-        by kind of coordinate, fastest first
+        by kind of coordinate, fastest first; the fastest of them are printed
     recommendations : list of Recommendation
-        for each integrator
+        for each integrator, the recommended one first
     notes : list of str
         what has to be done besides, if anything
     evaluations : int
@@ -131,22 +144,27 @@ class Examination:
         raise ValueError(f"there is no step for {integrator!r}, but for {others or 'no other, either'}")
 
     def __str__(self):
+        best = self.recommendations[0]
+        lines = [f"Use {best.integrator} with a step of {_femtoseconds(best.stepSize)} fs and a friction of "
+                 f"{best.friction:g}/ps.", f"Limit: {best.reason}. {best.remark}".rstrip(),
+                 *(f"\n{note}" for note in self.notes), ""]
+        row = "{:30}{:>9}{:>17}  {}"
+        lines.append(row.format("integrator", "step (fs)", "friction (1/ps)", "limit"))
+        for each in self.recommendations:
+            friction = "-" if math.isnan(each.friction) else f"{each.friction:g}"
+            lines.append(row.format(each.integrator, _femtoseconds(each.stepSize), friction, each.reason))
         row = "{:14}{:>8}{:>13}  {:26}{:>16}"
-        lines = [row.format("motion", "number", "period (fs)", "mass penalty", "afterwards (fs)")]
-        for motion in self.motions:
+        lines += ["", row.format("motion", "number", "period (fs)", "mass penalty", "afterwards (fs)")]
+        for motion in self.motions[:SHOWN]:
             treated = [f"{count} {what}" if count < motion.number else what
                        for count, what in ((motion.constrained, "constrained"), (motion.penalized, "slowed down"))
                        if count > 0]
-            lines.append(row.format(
-                motion.kind, motion.number, _femtoseconds(motion.period) if motion.constrained < motion.number else "",
-                ", ".join(treated) or "as it is",
-                _femtoseconds(motion.slowedPeriod) if motion.penalized else "").rstrip())
-        row = "{:31}{:>10}  {}"
-        lines += ["", row.format("integrator", "step (fs)", "why")]
-        for each in self.recommendations:
-            size = f"{1000*each.stepSize:g}" if each.stepSize > 0 else "-"
-            lines.append(row.format(each.integrator, size, each.reason))
-        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)])
+            lines.append(row.format(motion.kind, motion.number, _femtoseconds(motion.period),
+                                    ", ".join(treated) or "as it is", _femtoseconds(motion.slowedPeriod)))
+        if len(self.motions) > SHOWN:
+            lines.append(f"{len(self.motions) - SHOWN} more kinds of motion, constrained or slower: "
+                         "Examination.motions")
+        return "\n".join(lines)
 
 
 def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Quantity = 300) -> Examination:
@@ -194,15 +212,14 @@ class Step(NamedTuple):
     left: tuple
 
     def describe(self, without):
-        """'1293 distances slowed down, 862 bonds with 3 dalton (8 fs without); ' and what limits the step."""
-        if not self.pairs and not self.bonds:
-            return self.reason
-        parts = [f"{len(self.pairs)} distances slowed down"] if self.pairs else []
+        """'It slows down 1293 distances and gives 862 bonds an inertia of 3 dalton (without: 8 fs).'"""
+        parts = [f"slows down {len(self.pairs)} distances"] if self.pairs else []
         if self.bonds:
             inertias = sorted({float(f"{inertia:.2g}") for *_, inertia in self.bonds})
             which = " to ".join(f"{each:g}" for each in (inertias[:1] + inertias[1:][-1:]))
-            parts.append(f"{len(self.bonds)} bonds with {which} dalton ({_femtoseconds(without.size)} fs without)")
-        return f"{', '.join(parts)}; {self.reason}"
+            parts.append(f"gives {len(self.bonds)} bonds an inertia of {which} dalton (without: "
+                         f"{_femtoseconds(without.size)} fs)")
+        return f"It {' and '.join(parts)}." if parts else ""
 
 
 class _Examiner:
@@ -238,10 +255,11 @@ class _Examiner:
             raise ValueError("examine: nothing pulls the particles back at these positions: no motion limits the step")
         self.context = openmm.Context(self.system, self.asked, openmm.Platform.getPlatform("Reference"))
         self.context.setPositions(minimum)
-        slowed = without = self.find_step(snapshots, minimum, 3.5*plain[0])
+        slowed = without = self.find_step(snapshots, minimum, GUESS*plain[0])
         if slowed.bonds:
-            without = self.find_step(snapshots, minimum, min(slowed.size, 3.5*plain[0]), coupled=False)
-        conserving = self.find_step(snapshots, minimum, slowed.size/2, STEPS_PER_PERIOD_NVE, ROTATION/2)
+            without = self.find_step(snapshots, minimum, slowed.size, coupled=False)
+        conserving = self.find_step(snapshots, minimum, slowed.size/2, STEPS_PER_PERIOD_NVE, ROTATION_NVE,
+                                    coupled=False)
         self.name_what_is_bare(slowed.size)
         steps = self.recommend(free, plain, slowed, without, conserving, turning[0])
         self.name_what_is_left_fast(slowed.pairs, slowed.size)
@@ -252,15 +270,15 @@ class _Examiner:
         The largest step of the mass penalty, with the inertia of bonds or without, from a first guess. The inertias
         follow the step, and the step what the inertias leave.
         """
-        for _ in range(ROUNDS):
+        for _ in range(ROUNDS):     # from above, mostly: the largest of the steps that allow themselves
             pairs, bonds = self.find_pairs(size, positions, coupled)
             every = self.constraints + pairs
             left = self.find_fastest(snapshots, every, bonds)
             found, reason = self.limit(left, self.measure_rotation(snapshots, every, bonds),
-                                       per_period*(COLLISIONS if bonds else 1), turn)
+                                       STEPS_PER_PERIOD_COUPLED if bonds else per_period, turn)
             of_hydrogens = any(0 < self.forces.masses[list(bond)].min() < HYDROGEN for *bond, _ in bonds)
             if of_hydrogens and found > LARGEST_STEP:
-                found, reason = LARGEST_STEP, "larger ones are not advised"
+                found, reason = LARGEST_STEP, "with an inertia of bonds no larger step is advised"
             if math.isnan(found) or found == size:
                 return Step(found, reason, pairs, bonds, left)
             size = found
@@ -413,11 +431,15 @@ class _Examiner:
     def recommend(self, free, plain, slowed, without, conserving, rate):
         """For each integrator; free is a motion, plain what limit() has found, the next are Steps, rate in 1/ps."""
         fastest, rest, pairs = self.describe(free), self.describe(without.left), slowed.pairs
-        held = f"{len(self.constraints)} constraints; " if self.constraints else ""
-        found = [Recommendation("LangevinMiddleIntegrator", plain[0], held + plain[1]),
-                 Recommendation("MassPenaltyLangevinIntegrator", slowed.size, slowed.describe(without)),
-                 Recommendation("MassPenaltyIntegrator", conserving.size,
-                                "the same, where no heat bath carries off heat")]
+        friction = FRICTION if self.system.usesPeriodicBoundaryConditions() else FRICTION_IN_VACUUM
+        held = f"; {len(self.constraints)} constraints" if self.constraints else ""
+        constant = "the same, with the energy conserved"
+        found = [Recommendation("MassPenaltyLangevinIntegrator", slowed.size, slowed.reason, friction,
+                                slowed.describe(without)),
+                 Recommendation("LangevinMiddleIntegrator", plain[0], plain[1] + held, friction)]
+        if not slowed.size > plain[0]:
+            found.reverse()
+        found.append(Recommendation("MassPenaltyIntegrator", conserving.size, constant))
         implicit = "ZhangSkeelLangevinIntegrator", "ZhangSkeelIntegrator", "ImpulseLangevinIntegrator"
         touched = {i for pair in self.constraints for i in pair[:2]} & {i for pair in pairs for i in pair[:2]}
         if touched:
@@ -427,26 +449,27 @@ class _Examiner:
             period, slow = free[0], without.left[0]
             step = _rounded(min(period/STEPS_PER_STIFF_PERIOD, slow/STEPS_PER_SLOW_PERIOD))
             nve = _rounded(min(period/STEPS_PER_STIFF_PERIOD_NVE, slow/STEPS_PER_PERIOD_NVE))
-            found += [Recommendation("ZhangSkeelLangevinIntegrator", step, f"stiff terms are implicit; {fastest}"),
-                      Recommendation("ZhangSkeelIntegrator", nve, "the same, where no heat bath carries off heat"),
+            found += [Recommendation("ZhangSkeelLangevinIntegrator", step, fastest,
+                                     max(friction, FRICTION_ZHANG_SKEEL)),
+                      Recommendation("ZhangSkeelIntegrator", nve, constant),
                       Recommendation("ImpulseLangevinIntegrator", _rounded(slow/STEPS_PER_SLOW_PERIOD),
-                                     f"slow forces kick what is left: {rest}")]
+                                     rest, friction)]
         else:
             found += [Recommendation(name, math.nan, "no stiff terms are recognized") for name in implicit]
         if self.constraints:
             found.append(Recommendation("SpookIntegrator", _rounded(min(SPOOK_ROTATION/rate, plain[0])),
-                                        "for constraints that SHAKE cannot hold; their violations grow with the step"))
+                                        "violations grow with the step; for constraints that SHAKE cannot hold"))
         found.append(Recommendation("HMMIntegrator", math.nan, "for Systems that are vibrated from outside"))
         return found
 
     def describe(self, fastest):
-        """'the motion of HZ, HE1 in PHE 6 with a period of 28 fs'."""
+        """'the period of 28 fs of HZ, HE1 in PHE 6'."""
         period, displacement = fastest
         if math.isinf(period):
             return "nothing that pulls back"
         energy = self.forces.masses*np.sum(displacement**2, axis=1)
         order = [int(i) for i in np.argsort(-energy)[:3] if energy[i] > 0.1*energy.sum()] or [int(np.argmax(energy))]
-        return f"the motion of {self.describe_atoms(order)} with a period of {_femtoseconds(period)} fs"
+        return f"the period of {_femtoseconds(period)} fs of {self.describe_atoms(order)}"
 
     def describe_atoms(self, indices):
         if max(indices) >= len(self.atoms):
@@ -467,12 +490,13 @@ class _Examiner:
 
 
 def _rounded(step):
-    """A step size, down to what a user would write; NaN if nothing limits it."""
+    """A step size [ps], down to one that people use; NaN if nothing limits it."""
     if math.isinf(step):
         return math.nan
-    step *= 1000
-    digit = 0.1 if step < 1 else 0.5 if step < 10 else 1 if step < 30 else 5
-    return digit*math.floor(step/digit)/1000
+    digit = 10.0**math.floor(math.log10(1000*step))     # the first one [fs]
+    tens = range(1 + max(0, round(math.log10(digit))))
+    below = [size*10**n for n in tens for size in USUAL if size*10**n <= 1000*step]
+    return (max(below) if below else digit*math.floor(1000*step/digit))/1000
 
 
 def _femtoseconds(period):

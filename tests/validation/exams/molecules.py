@@ -67,7 +67,7 @@ def make(name: str, settings: Settings) -> dict:
     integrator.step(steps // 20)
     run = sample(simulation.context, INTERVAL, steps // INTERVAL)
     return {"step": found.getStepSize().value_in_unit(unit.femtosecond), "temperature": run.temperature, "steps": steps,
-            "reason": found.recommendations[1].reason}
+            "reason": found.recommendations[0].reason}
 
 
 def runs(settings: Settings) -> dict[str, partial]:
