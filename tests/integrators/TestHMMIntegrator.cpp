@@ -356,7 +356,7 @@ void testChangesTakeEffect(Platform& platform) {
 
 /** What cannot be is refused, with an error that says what and what to do. */
 void testErrors(Platform& platform) {
-    assertThrows([] { HMMIntegrator(0.01, 0); }, {"HMMIntegrator", "frequency", "0/ps"});
+    assertThrows([] { HMMIntegrator(0.01, 0); }, {"HMMIntegrator", "frequency", "0 radian/ps"});
     HMMIntegrator integrator(0.01, 1e4);
     assertThrows([&] { integrator.setNumMicroStepsPerPeriod(7); }, {"HMMIntegrator", "micro-steps", "even", "7"});
     assertThrows([&] { integrator.setNumPeriods(0); }, {"HMMIntegrator", "periods", "0"});
@@ -470,8 +470,8 @@ void testFrequenciesThatAreTooLow(Platform& platform) {
         vector<std::string> words;
     } const cases[] = {
             // The micro-steps are longer than the macro-step, or shorter and the bonds blow up all the same.
-            {1, {"HMMIntegrator", "frequency 1/ps", "0.157", "macro-step of 0.01 ps", "VerletIntegrator"}},
-            {16, {"HMMIntegrator", "frequency 16/ps", "7.85", "macro-step of 0.01 ps", "setNumPeriods"}},
+            {1, {"HMMIntegrator", "frequency 1 radian/ps", "0.157", "macro-step of 0.01 ps", "VerletIntegrator"}},
+            {16, {"HMMIntegrator", "frequency 16 radian/ps", "7.85", "macro-step of 0.01 ps", "setNumPeriods"}},
     };
     for (const auto& [frequency, words] : cases) {
         HMMIntegrator integrator(0.01, frequency);
