@@ -32,8 +32,8 @@ SETTLING_TIME = 0.5         # ps, with each run's own integrator
 SAMPLE_INTERVAL = 0.012     # ps
 
 
-def build_box(forcefield: app.ForceField) -> app.Modeller:
-    """The solute in a box of water."""
+def build_solute(forcefield: app.ForceField) -> app.Modeller:
+    """Alanine dipeptide with its hydrogens, in vacuum."""
     topology, positions = app.Topology(), []
     chain = topology.addChain()
     for name, atoms in HEAVY_ATOMS.items():
@@ -44,7 +44,6 @@ def build_box(forcefield: app.ForceField) -> app.Modeller:
     topology.createStandardBonds()
     modeller = app.Modeller(topology, positions * unit.nanometer)
     modeller.addHydrogens(forcefield)
-    modeller.addSolvent(forcefield, model="tip3p", boxSize=mm.Vec3(EDGE, EDGE, EDGE) * unit.nanometer)
     return modeller
 
 
@@ -110,7 +109,8 @@ def main():
         return simulation
 
     forcefield = app.ForceField("amber14-all.xml", "amber14/tip3p.xml")
-    modeller = build_box(forcefield)
+    modeller = build_solute(forcefield)
+    modeller.addSolvent(forcefield, model="tip3p", boxSize=mm.Vec3(EDGE, EDGE, EDGE) * unit.nanometer)
     topology, positions = modeller.topology, modeller.positions
     solute = [atom.index for atom in topology.atoms() if atom.residue.name in HEAVY_ATOMS]
     mm_system = forcefield.createSystem(topology, nonbondedMethod=app.PME, nonbondedCutoff=CUTOFF * unit.nanometer,

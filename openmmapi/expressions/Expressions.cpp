@@ -96,19 +96,45 @@ private:
     std::map<string, int> places;
 };
 
-/** Functions that the text of an energy may have, beside Lepton's own: they only hold places. */
-class PlaceholderFunctions {
-public:
-    explicit PlaceholderFunctions(const std::map<string, int>& numArguments) {
-        for (const auto& function : numArguments) {
-            owned.push_back(std::make_unique<Lepton::PlaceholderFunction>(function.second));
-            functions[function.first] = owned.back().get();
-        }
-    }
+/** Parse the expression of a CustomCompoundBondForce, leaving its functions of particles and points as such. */
+ParsedExpression parseOfParticles(const string& text) {
+    vector<std::unique_ptr<Lepton::PlaceholderFunction>> placeholders;
     std::map<string, Lepton::CustomFunction*> functions;
+    for (const auto& [name, numArguments] : std::map<string, int>{{"distance", 2},
+                                                                  {"angle", 3},
+                                                                  {"dihedral", 4},
+                                                                  {"pointdistance", 6},
+                                                                  {"pointangle", 9},
+                                                                  {"pointdihedral", 12}}) {
+        placeholders.push_back(std::make_unique<Lepton::PlaceholderFunction>(numArguments));
+        functions[name] = placeholders.back().get();
+    }
+    return Lepton::Parser::parse(text, functions);
+}
 
-private:
-    vector<std::unique_ptr<Lepton::CustomFunction>> owned;
+/** The coordinates x1, y1, z1, x2, ... of the particles of a term, and their names. */
+struct ParticleCoordinates {
+    vector<string> names;
+    vector<LocalCoordinate> coordinates;
+
+    explicit ParticleCoordinates(int numParticles) {
+        for (int p = 0; p < numParticles; p++)
+            for (Kind kind : {Kind::X, Kind::Y, Kind::Z}) {
+                names.push_back(string(1, "xyz"[int(kind)]) + std::to_string(p + 1));
+                coordinates.push_back({kind, {p}});
+            }
+    }
+    /** Which particle three expressions are the coordinates of, or -1. */
+    int findParticle(const ExpressionTreeNode* point) const {
+        auto isCoordinate = [&](int c, size_t place) {
+            const Operation& operation = point[c].getOperation();
+            return operation.getId() == Operation::VARIABLE && operation.getName() == names[place];
+        };
+        for (size_t place = 0; place < names.size(); place += 3)
+            if (isCoordinate(0, place) && isCoordinate(1, place + 1) && isCoordinate(2, place + 2))
+                return place / 3;
+        return -1;
+    }
 };
 
 void findVariables(const ExpressionTreeNode& node, std::set<string>& names) {
@@ -116,6 +142,26 @@ void findVariables(const ExpressionTreeNode& node, std::set<string>& names) {
         names.insert(node.getOperation().getName());
     for (const ExpressionTreeNode& child : node.getChildren())
         findVariables(child, names);
+}
+
+/** The first of the functions in an expression that are not Lepton's own, or null. */
+const ExpressionTreeNode* findFunction(const ExpressionTreeNode& node) {
+    if (node.getOperation().getId() == Operation::CUSTOM)
+        return &node;
+    for (const ExpressionTreeNode& child : node.getChildren())
+        if (const ExpressionTreeNode* const found = findFunction(child))
+            return found;
+    return nullptr;
+}
+
+/** An expression with a variable wherever a part of it stands. */
+ExpressionTreeNode substitute(const ExpressionTreeNode& node, const ExpressionTreeNode& part, const string& variable) {
+    if (node == part)
+        return ExpressionTreeNode(new Operation::Variable(variable));
+    vector<ExpressionTreeNode> children;
+    for (const ExpressionTreeNode& child : node.getChildren())
+        children.push_back(substitute(child, part, variable));
+    return ExpressionTreeNode(node.getOperation().clone(), children);
 }
 
 /**
@@ -178,21 +224,41 @@ ParsedFunction OpenMMStiff::parseFunction(const string& text, const vector<strin
 
 ParsedFunction OpenMMStiff::parseParticleFunction(const string& text, int numParticles,
                                                   const vector<string>& parameters, const vector<string>& globals) {
-    PlaceholderFunctions placeholders({{"distance", 2},
-                                       {"angle", 3},
-                                       {"dihedral", 4},
-                                       {"pointdistance", 6},
-                                       {"pointangle", 9},
-                                       {"pointdihedral", 12}});
-    ParsedExpression energy = Lepton::Parser::parse(text, placeholders.functions);
-    vector<string> names;
-    vector<LocalCoordinate> coordinates;
-    for (int p = 0; p < numParticles; p++)
-        for (Kind kind : {Kind::X, Kind::Y, Kind::Z}) {
-            names.push_back(string(1, "xyz"[int(kind)]) + std::to_string(p + 1));
-            coordinates.push_back({kind, {p}});
-        }
-    energy = ParsedExpression(FunctionReplacer(numParticles, coordinates, names).replace(energy.getRootNode()));
+    auto [names, coordinates] = ParticleCoordinates(numParticles);
+    const ParsedExpression energy(
+            FunctionReplacer(numParticles, coordinates, names).replace(parseOfParticles(text).getRootNode()));
     requireFiniteConstants(energy.getRootNode());
     return makeFunction(energy, text, names, coordinates, parameters, globals);
+}
+
+std::optional<PointAngle> OpenMMStiff::parsePointAngle(const string& text, int numParticles,
+                                                       const vector<string>& parameters,
+                                                       const vector<string>& globals) {
+    const string name = "pointangle";
+    if (text.find(name) == string::npos) // which is quicker than to parse it
+        return {};
+    const ParsedExpression whole = parseOfParticles(text);
+    const ExpressionTreeNode* const angle = findFunction(whole.getRootNode());
+    if (angle == nullptr || angle->getOperation().getName() != name)
+        return {};
+    const ParticleCoordinates particles(numParticles);
+    const ExpressionTreeNode* const points = angle->getChildren().data();
+    const int first = particles.findParticle(points), second = particles.findParticle(points + 6);
+    if (first < 0 || second < 0 || first == second || std::any_of(points + 3, points + 6, findFunction))
+        return {};
+    const ExpressionTreeNode energy = substitute(whole.getRootNode(), *angle, name);
+    std::set<string> variables;
+    findVariables(energy, variables);
+    if (findFunction(energy) != nullptr ||
+        std::any_of(particles.names.begin(), particles.names.end(), [&](auto& each) { return variables.count(each); }))
+        return {};
+    auto parse = [&](const ExpressionTreeNode& node, const vector<string>& names,
+                     const vector<LocalCoordinate>& coordinates) {
+        requireFiniteConstants(node);
+        return makeFunction(ParsedExpression(node), text, names, coordinates, parameters, globals);
+    };
+    PointAngle result = {parse(energy, {name}, {{Kind::Angle, {}}}), {first, second}, {}};
+    for (int c = 0; c < 3; c++)
+        result.vertex[c] = parse(points[3 + c], particles.names, particles.coordinates);
+    return result;
 }

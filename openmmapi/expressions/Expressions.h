@@ -4,7 +4,9 @@
 #include "openmm/OpenMMException.h"
 #include "stiffcore/model/InternalCoordinate.h"
 #include "stiffcore/model/TermFunction.h"
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,16 @@ struct LocalCoordinate {
 struct ParsedFunction {
     std::shared_ptr<const stiffcore::TermFunction> function;
     std::vector<LocalCoordinate> coordinates;
+};
+
+/** An energy that depends on positions by one angle alone: that between two particles, seen from a point. */
+struct PointAngle {
+    /// The energy as a function of the angle [rad].
+    ParsedFunction energy;
+    /// The particles, by their numbers in the term.
+    std::array<int, 2> ends;
+    /// The coordinates of the point, functions of those of the particles.
+    std::array<ParsedFunction, 3> vertex;
 };
 
 /** There are no derivatives of a function. What it says follows the name of that which has the function. */
@@ -61,6 +73,22 @@ ParsedFunction parseFunction(const std::string& text, const std::vector<std::str
 ParsedFunction parseParticleFunction(const std::string& text, int numParticles,
                                      const std::vector<std::string>& parameters,
                                      const std::vector<std::string>& globals);
+
+/**
+ * Parse such an expression if all that it depends on, besides parameters, is one angle between two of the particles,
+ * pointangle(xi, yi, zi, x, y, z, xj, yj, zj): AMOEBA's in-plane angles, in which (x, y, z) is a third particle
+ * projected onto the plane of the others.
+ *
+ * @param text           the expression
+ * @param numParticles   the number of particles
+ * @param parameters     the names of parameters that each term has
+ * @param globals        the names of parameters of the Context
+ * @return nothing if it depends on anything else
+ * @throws OpenMMException   if it cannot be parsed, or has unknown variables
+ */
+std::optional<PointAngle> parsePointAngle(const std::string& text, int numParticles,
+                                          const std::vector<std::string>& parameters,
+                                          const std::vector<std::string>& globals);
 
 } // namespace OpenMMStiff
 

@@ -39,6 +39,10 @@ template <class ForceType> vector<string> globalNames(const ForceType& force) {
     return collectNames(force.getNumGlobalParameters(), [&](int i) { return force.getGlobalParameterName(i); });
 }
 
+vector<string> parameterNames(const CustomCompoundBondForce& force) {
+    return collectNames(force.getNumPerBondParameters(), [&](int p) { return force.getPerBondParameterName(p); });
+}
+
 /** Collects the terms of one Force. */
 class TermCollector {
 public:
@@ -163,10 +167,8 @@ void append(const CustomCompoundBondForce& force, TermCollector& collector) {
     if (force.usesPeriodicBoundaryConditions() && force.getEnergyFunction().find("pointdistance") != string::npos)
         throw NoHessian("the function 'pointdistance' in its expression is not supported with periodic boundary "
                         "conditions");
-    const vector<string> parameters =
-            collectNames(force.getNumPerBondParameters(), [&](int p) { return force.getPerBondParameterName(p); });
     const int function = collector.addFunction(parseParticleFunction(
-            force.getEnergyFunction(), force.getNumParticlesPerBond(), parameters, globalNames(force)));
+            force.getEnergyFunction(), force.getNumParticlesPerBond(), parameterNames(force), globalNames(force)));
     vector<int> particles;
     vector<double> values;
     for (int t = 0; t < force.getNumBonds(); t++) {
@@ -230,6 +232,13 @@ ParsedFunction OpenMMStiff::parseEnergy(const CustomAngleForce& force) {
     const vector<string> parameters =
             collectNames(force.getNumPerAngleParameters(), [&](int p) { return force.getPerAngleParameterName(p); });
     return makeFunction(force.getEnergyFunction(), "theta", angle, parameters, globalNames(force));
+}
+
+std::optional<PointAngle> OpenMMStiff::parsePointAngle(const CustomCompoundBondForce& force) {
+    if (force.getNumTabulatedFunctions() > 0)
+        return {};
+    return parsePointAngle(force.getEnergyFunction(), force.getNumParticlesPerBond(), parameterNames(force),
+                           globalNames(force));
 }
 
 string OpenMMStiff::appendFunctionTerms(const System& system, int force, TermFunctions& functions,

@@ -6,12 +6,14 @@
 #include "openmm/System.h"
 #include "stiffcore/model/FunctionTerm.h"
 #include "stiffcore/model/TermFunction.h"
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace OpenMM {
 class CustomAngleForce;
 class CustomBondForce;
+class CustomCompoundBondForce;
 } // namespace OpenMM
 
 namespace OpenMMStiff {
@@ -22,6 +24,8 @@ using stiffcore::TermFunctions;
 /** The energy of a bond or an angle as a function of its length or angle. */
 ParsedFunction parseEnergy(const OpenMM::CustomBondForce& force);
 ParsedFunction parseEnergy(const OpenMM::CustomAngleForce& force);
+/** The energy of a term as a function of an angle between two of its particles, if it depends on nothing else. */
+std::optional<PointAngle> parsePointAngle(const OpenMM::CustomCompoundBondForce& force);
 
 /**
  * Append the terms of a Force that has a Hessian: one of the bonded forces (other than the harmonic ones), a

@@ -4,12 +4,14 @@
 #include "CollectTerms.h"
 #include "openmm/CustomAngleForce.h"
 #include "openmm/CustomBondForce.h"
+#include "openmm/CustomCompoundBondForce.h"
 #include "openmm/OpenMMException.h"
 #include "stiffcore/terms/FunctionCopy.h"
 #include "openmmstiff/internal/Message.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -44,9 +46,52 @@ public:
     }
 
 private:
-    stiffcore::FunctionCopy function;
+    FunctionCopy function;
     int numCoordinates; // 0 if the energy does not depend on it
 };
+
+/** Where the vertex of an angle is, as a function of the particles of its term. */
+class Vertex {
+public:
+    Vertex(const PointAngle& angle, const std::map<string, double>& globals) {
+        for (const ParsedFunction& component : angle.vertex) {
+            components.push_back({FunctionCopy(*component.function, 0), component.coordinates});
+            components.back().value.setGlobals(globals);
+        }
+    }
+    Vec3 operator()(const vector<Vec3>& positions, const vector<int>& particles, const vector<double>& parameters) {
+        Vec3 vertex;
+        for (int c = 0; c < 3; c++) {
+            double* argument = components[c].value.arguments();
+            for (const LocalCoordinate& local : components[c].coordinates)
+                *argument++ = positions[particles[local.places[0]]][int(local.kind)];
+            std::copy(parameters.begin(), parameters.end(), argument);
+            vertex[c] = components[c].value.value();
+        }
+        return vertex;
+    }
+
+private:
+    struct Component {
+        FunctionCopy value;
+        vector<LocalCoordinate> coordinates;
+    };
+    vector<Component> components;
+};
+
+/** What the terms of a custom force have in common. */
+struct CustomTerms {
+    Curvature curvature;
+    std::optional<Vertex> vertex; // of an angle, if it is not a particle
+};
+
+template <class ForceType> CustomTerms prepareTerms(const ForceType& force, const std::map<string, double>& globals) {
+    return {Curvature(parseEnergy(force), globals), {}};
+}
+CustomTerms prepareTerms(const CustomCompoundBondForce& force, const std::map<string, double>& globals) {
+    const PointAngle angle = parsePointAngle(force).value();
+    return {Curvature(angle.energy, globals), Vertex(angle, globals)};
+}
 
 /** k of the 1-3 distance r of an angle: k_theta / (dr/dtheta)^2, dr/dtheta = r1 r2 sin(theta) / r; 0 if it is flat. */
 double stiffnessOfDistance(double k, double r1, double r2, double theta) {
@@ -113,8 +158,8 @@ std::map<int, int> findPartners(const System& system, const BondedStiffness* bon
 
 } // namespace
 
-Vector3<double> PresentGeometry::displacement(int from, int to, bool periodic) const {
-    const Vec3 d = positions[to] - positions[from];
+Vector3<double> PresentGeometry::displacement(const Vec3& from, const Vec3& to, bool periodic) const {
+    const Vec3 d = to - from;
     const Vector3<double> delta(d[0], d[1], d[2]);
     return periodic ? box.minimumImage(delta) : delta;
 }
@@ -125,7 +170,7 @@ BondedStiffness::BondedStiffness(const System& system, int integrationGroups, co
         const StiffCoordinate& s = harmonic.coordinates[term.coordinate];
         const bool bond = (s.kind == StiffCoordinate::Kind::Distance);
         addTerm(s.particles[0], s.particles[bond ? 1 : 2], s.periodic,
-                {-1, s.force, s.index, bond ? -1 : s.particles[1], true, term.k, term.s0, false, 0, 0});
+                {-1, s.force, s.index, bond, bond ? -1 : s.particles[1], true, term.k, term.s0});
         parameters.insert(parameters.end(), {term.k, term.s0});
     }
     for (int f = 0; f < system.getNumForces(); f++) {
@@ -137,15 +182,24 @@ BondedStiffness::BondedStiffness(const System& system, int integrationGroups, co
         if (auto bonds = dynamic_cast<const CustomBondForce*>(&force))
             for (int t = 0; t < bonds->getNumBonds(); t++) {
                 bonds->getBondParameters(t, i, j, own);
-                addTerm(i, j, force.usesPeriodicBoundaryConditions(), {-1, f, t, -1, false, 0, 0, false, 0, 0});
+                addTerm(i, j, force.usesPeriodicBoundaryConditions(), {-1, f, t, true});
                 parameters.insert(parameters.end(), own.begin(), own.end());
             }
         else if (auto angles = dynamic_cast<const CustomAngleForce*>(&force))
             for (int t = 0; t < angles->getNumAngles(); t++) {
                 angles->getAngleParameters(t, i, j, k, own);
-                addTerm(i, k, force.usesPeriodicBoundaryConditions(), {-1, f, t, j, false, 0, 0, false, 0, 0});
+                addTerm(i, k, force.usesPeriodicBoundaryConditions(), {-1, f, t, false, j});
                 parameters.insert(parameters.end(), own.begin(), own.end());
             }
+        else if (auto compounds = dynamic_cast<const CustomCompoundBondForce*>(&force))
+            if (const auto angle = parsePointAngle(*compounds))
+                for (int t = 0; t < compounds->getNumBonds(); t++) {
+                    vector<int> particles;
+                    compounds->getBondParameters(t, particles, own);
+                    addTerm(particles[angle->ends[0]], particles[angle->ends[1]],
+                            force.usesPeriodicBoundaryConditions(), {-1, f, t, false});
+                    parameters.insert(parameters.end(), own.begin(), own.end());
+                }
     }
     findLegs(system);
     stiffness.assign(pairs.size(), 0);
@@ -158,14 +212,14 @@ void BondedStiffness::addTerm(int particle1, int particle2, bool periodic, Term 
     if (isNew)
         pairs.push_back({particle1, particle2, periodic, term.force, false});
     term.pair = place->second;
-    pairs[term.pair].isBond |= (term.vertex < 0);
+    pairs[term.pair].isBond |= term.isBond;
     terms.push_back(term);
 }
 
 void BondedStiffness::findLegs(const System& system) {
     std::map<std::pair<int, int>, double> lengths;
     for (const Term& term : terms)
-        if (term.harmonic && term.vertex < 0)
+        if (term.harmonic && term.isBond)
             lengths[ordered(pairs[term.pair].particle1, pairs[term.pair].particle2)] = term.s0;
     for (int c = 0; c < system.getNumConstraints(); c++) {
         int i, j;
@@ -174,7 +228,7 @@ void BondedStiffness::findLegs(const System& system) {
         lengths[ordered(i, j)] = distance;
     }
     for (Term& term : terms) {
-        if (!term.harmonic || term.vertex < 0)
+        if (!term.harmonic || term.isBond)
             continue;
         const auto leg1 = lengths.find(ordered(pairs[term.pair].particle1, term.vertex)),
                    leg2 = lengths.find(ordered(pairs[term.pair].particle2, term.vertex));
@@ -188,48 +242,57 @@ void BondedStiffness::findLegs(const System& system) {
 
 bool BondedStiffness::needsGeometry() const {
     return std::any_of(terms.begin(), terms.end(),
-                       [](const Term& term) { return !term.harmonic || (term.vertex >= 0 && !term.legsKnown); });
+                       [](const Term& term) { return !term.harmonic || (!term.isBond && !term.legsKnown); });
 }
 
 void BondedStiffness::compute(const System& system, const PresentGeometry& geometry) {
-    std::map<int, Curvature> curvatures; // by the index of the Force
-    auto curvatureOf = [&](int force, const auto& custom) -> Curvature& {
-        const auto found = curvatures.find(force);
-        return found != curvatures.end()
+    std::map<int, CustomTerms> prepared; // by the index of the Force
+    auto termsOf = [&](int index, const auto& force) -> CustomTerms& {
+        const auto found = prepared.find(index);
+        return found != prepared.end()
                        ? found->second
-                       : curvatures.try_emplace(force, parseEnergy(custom), geometry.parameters).first->second;
+                       : prepared.emplace(index, prepareTerms(force, geometry.parameters)).first->second;
     };
     curvature.assign(pairs.size(), 0);
     vector<double> barrier(pairs.size(), 0.0);
+    const vector<Vec3>& x = geometry.positions;
     vector<double> own;
+    vector<int> particles;
     int i, j, k;
     for (const Term& term : terms) {
         const Pair& pair = pairs[term.pair];
         const Force& force = system.getForce(term.force);
         const bool periodic = force.usesPeriodicBoundaryConditions();
         double secondDerivative = term.k, length = term.s0;
-        if (term.vertex < 0) {
+        if (term.isBond) {
             if (!term.harmonic) {
                 const auto& bonds = dynamic_cast<const CustomBondForce&>(force);
                 bonds.getBondParameters(term.index, i, j, own);
-                length = geometry.displacement(i, j, periodic).norm();
-                secondDerivative = curvatureOf(term.force, bonds)(length, own);
+                length = geometry.displacement(x[i], x[j], periodic).norm();
+                secondDerivative = termsOf(term.force, bonds).curvature(length, own);
             }
         }
         else {
             double r1 = term.leg1, r2 = term.leg2, theta = term.s0;
+            CustomTerms* custom = nullptr;
+            if (auto angles = dynamic_cast<const CustomAngleForce*>(&force)) {
+                angles->getAngleParameters(term.index, i, j, k, own);
+                custom = &termsOf(term.force, *angles);
+            }
+            else if (auto compounds = dynamic_cast<const CustomCompoundBondForce*>(&force)) {
+                compounds->getBondParameters(term.index, particles, own);
+                custom = &termsOf(term.force, *compounds);
+            }
             if (!term.legsKnown) {
-                const Vector3<double> d1 = geometry.displacement(term.vertex, pair.particle1, periodic),
-                                      d2 = geometry.displacement(term.vertex, pair.particle2, periodic);
+                const Vec3 vertex = term.vertex >= 0 ? x[term.vertex] : (*custom->vertex)(x, particles, own);
+                const Vector3<double> d1 = geometry.displacement(vertex, x[pair.particle1], periodic),
+                                      d2 = geometry.displacement(vertex, x[pair.particle2], periodic);
                 r1 = d1.norm();
                 r2 = d2.norm();
                 theta = std::acos(std::max(-1.0, std::min(1.0, d1.dot(d2) / (r1 * r2))));
             }
-            if (!term.harmonic) {
-                const auto& angles = dynamic_cast<const CustomAngleForce&>(force);
-                angles.getAngleParameters(term.index, i, j, k, own);
-                secondDerivative = curvatureOf(term.force, angles)(theta, own);
-            }
+            if (custom != nullptr)
+                secondDerivative = custom->curvature(theta, own);
             secondDerivative = stiffnessOfDistance(secondDerivative, r1, r2, theta);
             length = std::sqrt(r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(theta));
         }

@@ -38,7 +38,7 @@ struct PresentGeometry {
     stiffcore::Box box;
     std::map<std::string, double> parameters;
 
-    stiffcore::Vector3<double> displacement(int from, int to, bool periodic) const;
+    stiffcore::Vector3<double> displacement(const OpenMM::Vec3& from, const OpenMM::Vec3& to, bool periodic) const;
 };
 
 /**
@@ -47,9 +47,10 @@ struct PresentGeometry {
 class OPENMM_EXPORT_STIFF BondedStiffness {
 public:
     /**
-     * Find the pairs in HarmonicBondForce, HarmonicAngleForce, CustomBondForce and CustomAngleForce. Harmonic terms
-     * give their curvature at equilibrium, custom ones that at the present geometry; so do angles whose legs have no
-     * equilibrium length.
+     * Find the pairs in HarmonicBondForce, HarmonicAngleForce, CustomBondForce, CustomAngleForce, and in each
+     * CustomCompoundBondForce that is a function of one angle, see parsePointAngle(). Harmonic terms give their
+     * curvature at equilibrium, custom ones that at the present geometry; so do angles whose legs have no equilibrium
+     * length.
      *
      * @param system              the System
      * @param integrationGroups   bit flags of the force groups that are integrated: others exert no force
@@ -82,14 +83,15 @@ private:
     struct Term {
         /// Index of its pair, of the Force in the System, and of the term in the Force.
         int pair, force, index;
-        /// The vertex of an angle, or -1 for a bond.
-        int vertex;
+        bool isBond;
+        /// The particle at the vertex of an angle, or -1 if that is a point that particles determine.
+        int vertex = -1;
         /// Force constant and equilibrium value of a harmonic term; unused in others.
-        bool harmonic;
-        double k, s0;
+        bool harmonic = false;
+        double k = 0, s0 = 0;
         /// Whether the legs of the angle have equilibrium lengths, and which.
-        bool legsKnown;
-        double leg1, leg2;
+        bool legsKnown = false;
+        double leg1 = 0, leg2 = 0;
     };
     void addTerm(int particle1, int particle2, bool periodic, Term term);
     void findLegs(const OpenMM::System& system);

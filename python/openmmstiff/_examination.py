@@ -13,7 +13,7 @@ from ._curvature import choose_displacement, measure_stiffness
 from ._forces import Forces
 from ._modes import Inertia, find_fastest
 from ._topology import (HYDROGEN, addPairsFromTopology, copy_pairs, find_angles, find_bonded, find_neighbours,
-                        find_unrecognized)
+                        find_stiff_by_kind, find_unrecognized)
 from .openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
 from .sampling import GAS_CONSTANT
 
@@ -445,7 +445,7 @@ class _Examiner:
         if touched:
             found += [Recommendation(name, math.nan, "takes no constraints on stiff molecules: leave them out")
                       for name in implicit]
-        elif pairs and not self.notes:    # what is slowed down is recognized
+        elif pairs and find_stiff_by_kind(self.system).issuperset(frozenset(pair[:2]) for pair in pairs):
             period, slow = free[0], without.left[0]
             step = _rounded(min(period/STEPS_PER_STIFF_PERIOD, slow/STEPS_PER_SLOW_PERIOD))
             nve = _rounded(min(period/STEPS_PER_STIFF_PERIOD_NVE, slow/STEPS_PER_PERIOD_NVE))
@@ -455,7 +455,8 @@ class _Examiner:
                       Recommendation("ImpulseLangevinIntegrator", _rounded(slow/STEPS_PER_SLOW_PERIOD),
                                      rest, friction)]
         else:
-            found += [Recommendation(name, math.nan, "no stiff terms are recognized") for name in implicit]
+            why = "not all stiff terms are recognized" if pairs else "there are no stiff terms"
+            found += [Recommendation(name, math.nan, why) for name in implicit]
         if self.constraints:
             found.append(Recommendation("SpookIntegrator", _rounded(min(SPOOK_ROTATION/rate, plain[0])),
                                         "violations grow with the step; for constraints that SHAKE cannot hold"))

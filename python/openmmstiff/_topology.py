@@ -177,6 +177,17 @@ def find_bonded(system):
             for i in range(force.getNumBonds())}
 
 
+def find_stiff_by_kind(system):
+    """The pairs of particles in harmonic forces and penalties, which setStiffForceGroups(0) chooses, as frozensets."""
+    pairs = set()
+    for force in system.getForces():
+        if isinstance(force, openmm.HarmonicBondForce) or force.getName() == "ConstraintPenalties":
+            pairs |= {frozenset(force.getBondParameters(i)[:2]) for i in range(force.getNumBonds())}
+        elif isinstance(force, openmm.HarmonicAngleForce):
+            pairs |= {frozenset(force.getAngleParameters(i)[:3:2]) for i in range(force.getNumAngles())}
+    return pairs
+
+
 def find_unrecognized(topology, system):
     """The bonds (i, j) of a Topology that are in no such force and not constrained; those that cannot move left out."""
     known = find_bonded(system) | {frozenset(system.getConstraintParameters(i)[:2])

@@ -185,6 +185,26 @@ def test_what_is_not_recognized_is_named():
     assert found.getStepSize() > 2*found.getStepSize("LangevinMiddleIntegrator")
 
 
+def test_implicit_methods_have_a_step_where_they_know_what_is_stiff():
+    """Harmonic forces and penalties. A CustomBondForce, as AMOEBA's, the mass penalty alone recognizes by itself."""
+    harmonic = openmm.HarmonicBondForce()
+    harmonic.addBond(0, 1, 0.12, 4e5)
+    custom = openmm.CustomBondForce("2e5*(r-0.12)^2")
+    custom.addBond(0, 1)
+    penalties = openmm.CustomBondForce(custom)
+    penalties.setName("ConstraintPenalties")
+    for force, known in (harmonic, True), (penalties, True), (custom, False):
+        system = openmm.System()
+        for _ in range(2):
+            system.addParticle(16)
+        system.addForce(force)
+        found = examine(simulation_of(system, [[0, 0, 0], [0.12, 0, 0]]))
+        assert [motion.penalized for motion in found.motions] == [1]
+        steps = {each.integrator: each.stepSize for each in found.recommendations}
+        for name in "ZhangSkeelLangevinIntegrator", "ZhangSkeelIntegrator", "ImpulseLangevinIntegrator":
+            assert (steps[name] > 0) == known
+
+
 def test_wrong_arguments_are_errors():
     simulation = pendulum(constrained=False)
     with pytest.raises(TypeError, match="simulation must be an object of class Simulation"):

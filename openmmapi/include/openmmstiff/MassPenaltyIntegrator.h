@@ -78,9 +78,11 @@ public:
     /**
      * Set whether pairs are taken from the bonded forces of the System, which is the default: the bonds of
      * every HarmonicBondForce and CustomBondForce, and the 1-3 distances of every HarmonicAngleForce and
-     * CustomAngleForce. Their force constants are those of the harmonic terms at equilibrium, and of custom ones at the
-     * positions of the first step. Angles close to 180 degrees, bonds to virtual sites, and bonds so short or so soft
-     * that their particles pass through each other (as those of length 0), have no part in it.
+     * CustomAngleForce, and of each CustomCompoundBondForce whose energy is a function of one pointangle() between two
+     * of its particles, such as the in-plane angles of AMOEBA. Their force constants are those of the harmonic terms at
+     * equilibrium, and of custom ones at the positions of the first step. Angles close to 180 degrees, bonds to virtual
+     * sites, and bonds so short or so soft that their particles pass through each other (as those of length 0), have no
+     * part in it.
      *
      * @param use   whether to take pairs from the bonded forces, besides those given by addPair()
      */

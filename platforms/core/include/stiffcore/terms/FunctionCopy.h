@@ -16,7 +16,7 @@ namespace stiffcore {
  */
 class FunctionCopy {
 public:
-    /** @param order   up to which order derivatives will be asked for, 1 to 3 */
+    /** @param order   up to which order derivatives will be asked for, 0 to 3 */
     FunctionCopy(const TermFunction& function, int order) : order(order), own(function.clone(order)) {
         for (int n = 0; n <= order; n++) {
             derivatives[n].resize(own->count(n));

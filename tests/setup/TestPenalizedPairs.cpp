@@ -1,0 +1,127 @@
+/**
+ * The stiffness that a CustomCompoundBondForce of one angle gives to a 1-3 distance, against differences of OpenMM's
+ * energies.
+ */
+
+#include "Claims.h"
+#include "openmm/Context.h"
+#include "openmm/CustomAngleForce.h"
+#include "openmm/CustomCompoundBondForce.h"
+#include "openmm/Platform.h"
+#include "openmm/TabulatedFunction.h"
+#include "openmm/VerletIntegrator.h"
+#include "setup/PenalizedPairs.h"
+#include <cmath>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using std::string;
+using std::vector;
+
+namespace {
+
+/// The projection (x, y, z) of the second particle onto the plane of the others, if scale is 1.
+const string projection = "x = x2-s*nx; y = y2-s*ny; z = z2-s*nz;"
+                          "s = scale*(nx*(x2-x4)+ny*(y2-y4)+nz*(z2-z4))/(nx^2+ny^2+nz^2);"
+                          "nx = ay*bz-az*by; ny = az*bx-ax*bz; nz = ax*by-ay*bx;"
+                          "ax = x1-x4; ay = y1-y4; az = z1-z4; bx = x3-x4; by = y3-y4; bz = z3-z4";
+const string cubic = "k*(d^2-0.8*d^3); d = theta-theta0; theta = ";
+/// The places of the particles of a term among those of the System.
+const vector<int> term = {2, 0, 3, 1};
+
+CustomCompoundBondForce* makeForce(const string& energy) {
+    auto* force = new CustomCompoundBondForce(4, energy);
+    force->addPerBondParameter("k");
+    force->addPerBondParameter("theta0");
+    force->addGlobalParameter("scale", 1);
+    force->addBond(term, {350, 2.0});
+    return force;
+}
+
+System makeSystem(Force* force) {
+    System system;
+    for (double mass : {12.0, 16.0, 1.0, 14.0})
+        system.addParticle(mass);
+    system.addForce(force);
+    return system;
+}
+
+/** A trigonal molecule, its vertex at a height above the plane, the first end turned by an angle about the axis. */
+vector<Vec3> makePositions(double height, double turn = 0) {
+    const double angles[] = {-2.1, 0.15 + turn, 2.2}, lengths[] = {0.123, 0.101, 0.134};
+    vector<Vec3> positions = {Vec3(0.1, 0.2, 0.3 + height)};
+    for (int i = 0; i < 3; i++)
+        positions.push_back(Vec3(0.1 + lengths[i] * std::cos(angles[i]), 0.2 + lengths[i] * std::sin(angles[i]), 0.3));
+    return positions;
+}
+
+BondedStiffness compute(const System& system, const vector<Vec3>& positions) {
+    BondedStiffness bonded(system, -1, "SomeIntegrator");
+    bonded.compute(system, {positions, {}, {{"scale", 1}}});
+    return bonded;
+}
+
+/** The ends of the angle are a pair: k is V'' / (dr/dtheta)^2, the distances from the projected vertex held. */
+void testInPlaneAngle() {
+    const System system = makeSystem(makeForce(cubic + "pointangle(x1, y1, z1, x, y, z, x3, y3, z3);" + projection));
+    VerletIntegrator integrator(0.001);
+    Context context(system, integrator, Platform::getPlatform("Reference"));
+    auto energy = [&](const vector<Vec3>& positions) {
+        context.setPositions(positions);
+        return context.getState(State::Energy).getPotentialEnergy();
+    };
+    for (double height : {0.0, 0.04}) {
+        const double turn = 1e-3;
+        const vector<Vec3> positions = makePositions(height), more = makePositions(height, turn),
+                           less = makePositions(height, -turn);
+        auto distance = [](const vector<Vec3>& x) { return std::sqrt((x[2] - x[3]).dot(x[2] - x[3])); };
+        const double curvature = (energy(more) - 2 * energy(positions) + energy(less)) / (turn * turn),
+                     slope = (distance(more) - distance(less)) / (2 * turn);
+        const BondedStiffness bonded = compute(system, positions);
+        ASSERT(bonded.needsGeometry());
+        ASSERT_EQUAL(1, (int) bonded.pairs.size());
+        ASSERT_EQUAL(2, bonded.pairs[0].particle1);
+        ASSERT_EQUAL(3, bonded.pairs[0].particle2);
+        ASSERT(!bonded.pairs[0].isBond);
+        // Differences are wrong by turn^2.
+        ASSERT_EQUAL_TOL(curvature / (slope * slope), bonded.stiffness[0], 1e-6);
+    }
+}
+
+/** At a particle it is an ordinary angle, as that of a CustomAngleForce. */
+void testAngleAtAParticle() {
+    auto* angle = new CustomAngleForce("350*(d^2-0.8*d^3); d = theta-2");
+    angle->addAngle(term[0], term[1], term[2]);
+    const vector<Vec3> positions = makePositions(0.04);
+    const BondedStiffness expected = compute(makeSystem(angle), positions),
+                          found = compute(makeSystem(makeForce(cubic + "pointangle(x1,y1,z1,x2,y2,z2,x3,y3,z3)")),
+                                          positions);
+    ASSERT_EQUAL(1, (int) found.pairs.size());
+    ASSERT_EQUAL_TOL(expected.stiffness[0], found.stiffness[0], 1e-12);
+}
+
+/** Energies that depend on anything else have no pairs: wagging out of a plane, two angles, a distance besides. */
+void testOtherEnergiesAreLeftOut() {
+    const string inPlane = "pointangle(x1, y1, z1, x, y, z, x3, y3, z3)";
+    auto* tabulated = makeForce(cubic + inPlane + "+table(0);" + projection);
+    tabulated->addTabulatedFunction("table", new Continuous1DFunction({0, 1, 2}, 0, 2));
+    for (auto* force : {makeForce(cubic + "pointangle(x2, y2, z2, x4, y4, z4, x, y, z);" + projection),
+                        makeForce(cubic + "pointangle(x1, y2, z1, x, y, z, x3, y3, z3);" + projection),
+                        makeForce(cubic + "pointangle(x1, y1, z1, x, y, z, x1, y1, z1);" + projection),
+                        makeForce(cubic + inPlane + "-pointangle(x1,y1,z1,x2,y2,z2,x3,y3,z3);" + projection),
+                        makeForce(cubic + inPlane + "+distance(p1, p2);" + projection),
+                        makeForce(cubic + inPlane + "+z1;" + projection),
+                        makeForce(cubic + "pointangle(x1,y1,z1,distance(p1,p2),y2,z2,x3,y3,z3)"),
+                        makeForce(cubic + "angle(p1, p2, p3)"), tabulated}) {
+        const BondedStiffness bonded = compute(makeSystem(force), makePositions(0));
+        ASSERT(bonded.pairs.empty());
+        ASSERT(!bonded.needsGeometry());
+    }
+}
+
+} // namespace
+
+int main() {
+    return checkClaims({CLAIM(testInPlaneAngle), CLAIM(testAngleAtAParticle), CLAIM(testOtherEnergiesAreLeftOut)});
+}

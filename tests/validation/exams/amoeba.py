@@ -1,0 +1,68 @@
+"""Alanine dipeptide in AMOEBA, as OpenMM makes it: the mass penalty recognizes all of its bonds and angles.
+
+Those at trigonal atoms are in-plane angles, terms of a CustomCompoundBondForce. Energies are those of LangevinMiddle at
+1 fs.
+"""
+from collections.abc import Iterator
+from functools import partial
+
+import openmm as mm
+from openmm import app
+from openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
+from openmmstiff.sampling import blockedError, sample, separateForces
+
+from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_within
+from mixed_ml import build_solute
+
+TEMPERATURE, FRICTION = 300.0, 5.0  # K, 1/ps
+STEPS = 100_000
+INTERVAL = 10               # steps between samples
+TOLERANCE = 0.015           # of the temperature
+PAIRS = 21 + 24 + 12        # bonds, angles, in-plane angles
+FORCES = {"bonds": "AmoebaBondForce", "angles": "AmoebaAngleForce", "in-plane angles": "AmoebaInPlaneAngleForce"}
+REFERENCE = "middle-1fs"
+RUNS = {REFERENCE: (mm.LangevinMiddleIntegrator, 1, 10 * STEPS),    # class, fs, steps
+        **{f"penalty-{fs}fs": (MassPenaltyLangevinIntegrator, fs, STEPS) for fs in (8, 10, 12)}}
+
+
+def make(name: str, settings: Settings) -> dict:
+    cls, fs, steps = RUNS[name]
+    solute = build_solute(app.ForceField("amber14-all.xml"))    # whose hydrogens begin where they should be
+    system = app.ForceField("amoeba2018.xml").createSystem(solute.topology, constraints=None, rigidWater=False,
+                                                           removeCMMotion=False)
+    groups = separateForces(system)
+    integrator = cls(TEMPERATURE, FRICTION, fs / 1000)
+    integrator.setRandomNumberSeed(settings.seed)
+    simulation = app.Simulation(solute.topology, system, integrator, mm.Platform.getPlatform("Reference"))
+    simulation.context.setPositions(solute.positions)
+    simulation.minimizeEnergy()
+    simulation.context.setVelocitiesToTemperature(TEMPERATURE, settings.seed)
+    steps = max(1000, round(settings.scale * steps))
+    simulation.step(steps // 20)
+    found = sample(simulation.context, INTERVAL, steps // INTERVAL,
+                   groups={kind: groups[force] for kind, force in FORCES.items()})
+    pairs = integrator.computeNumPenalizedPairs() if MassPenaltyIntegrator.isinstance(integrator) else 0
+    return {"steps": steps, "pairs": pairs, "temperature": found.temperature, **found.energies}
+
+
+def runs(settings: Settings) -> dict[str, partial]:
+    return {name: partial(make, name, settings) for name in RUNS}
+
+
+def claims(results: Results, name: str) -> Iterator[Claim]:
+    found = results[name]
+    yield Claim.true("all bonds and angles are recognized", found["pairs"] == PAIRS)
+    for kind in FORCES:
+        yield mean_within(f"{kind}, kJ/mol", found[kind], results[REFERENCE][kind])
+    yield bath_claim("temperature, K", found["temperature"], TEMPERATURE, TOLERANCE)
+
+
+def report(results: Results) -> Iterator[Claim | Table]:
+    yield Table(f"Friction {FRICTION:g}/ps, energies in kJ/mol", ["run", "steps", "pairs", "T, K", *FORCES], [
+        [name, str(found["steps"]), str(found["pairs"]),
+         *(f"{found[kind].mean():.2f} +- {blockedError(found[kind]):.2f}" for kind in ("temperature", *FORCES))]
+        for name, found in results.items() if "failure" not in found])
+    yield from each([name for name in RUNS if name != REFERENCE], partial(claims, results))
+
+
+EXAM = Exam("amoeba", "Alanine dipeptide in AMOEBA, against LangevinMiddle", runs, report)
