@@ -6,9 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from docutils.nodes import SkipNode
-from docutils.utils.math import MathError
-from docutils.utils.math.latex2mathml import tex2mathml
-from sphinx.util import logging
+from latex2mathml.converter import convert
 
 import openmmstiff
 
@@ -18,11 +16,16 @@ sys.path.insert(0, str(ROOT / "docs"))
 project, author, copyright = "OpenMM-Stiff", "OpenMM-Stiff developers", "OpenMM-Stiff developers"
 version = release = openmmstiff.__version__
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton", "headers"]
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton",
+              "headers"]
 templates_path = ["_templates"]
 html_theme = "furo"
 html_title = f"{project} {release}"
-html_theme_options = {"light_css_variables": {"sidebar-item-font-size": "80%"}}    # the longest class on one line
+html_theme_options = {"light_css_variables": {      # the longest name of a class fits into one line
+    "sidebar-item-font-size": "80%", "sidebar-item-spacing-horizontal": ".75rem"}}
+html_static_path = ["_static"]
+html_css_files = ["handbook.css"]
+pygments_dark_style = "monokai"
 html_math_renderer = "mathml"
 highlight_language = "text"     # formulas in docstrings
 default_role = "code"           # `name` in docstrings
@@ -39,6 +42,9 @@ autoclass_content = "both"      # the class, then its constructor
 autodoc_inherit_docstrings = False
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+
+# Pages of names that are no more would be warned of.
+shutil.rmtree(ROOT / "docs" / "api" / "generated", ignore_errors=True)
 
 # Old names, which only warn.
 for class_name, names in openmmstiff._wrapped._OLD_NAMES.items():
@@ -75,16 +81,14 @@ def plain_formulas(app, what, name, item, options, lines):
     lines[:] = found
 
 
-def mathml(writer, node, as_block):
+def mathml(writer, node, display):
     """Formulas as browsers set them themselves."""
-    try:
-        writer.body.append(tex2mathml(node.astext(), as_block))
-    except MathError as error:
-        logging.getLogger(__name__).warning("%s", error, location=node)
+    writer.body.append(convert(node.astext(), display=display))
     raise SkipNode
 
 
 def setup(app):
     app.connect("source-read", contents)
     app.connect("autodoc-process-docstring", plain_formulas, priority=1)    # before numpydoc
-    app.add_html_math_renderer("mathml", (partial(mathml, as_block=False), None), (partial(mathml, as_block=True), None))
+    inline, block = partial(mathml, display="inline"), partial(mathml, display="block")
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))

@@ -211,4 +211,5 @@ def test_handbook_builds_without_a_warning(tmp_path):
         assert f'id="openmmstiff.{name}"' in page.read_text(), f"docs/api/python.md has no {name}"
     pages = [page.read_text() for page in (tmp_path/"html").rglob("*.html")]
     assert not any(re.search(r"<(script|link|img)[^>]*(src|href)=.https?:", page) for page in pages), "needs a network"
-    assert not any(re.search(r"<pre>(<span></span>)?::\s", page) for page in pages), "markup in place of code"
+    assert not any(re.search(r"<pre>(<span></span>)?::\s", page) for page in pages), "markup instead of code"
+    assert not any(re.search(r"<m[io]>\\", page) for page in pages), "a command of LaTeX that latex2mathml does not know"
