@@ -9,9 +9,9 @@ namespace OpenMMStiff {
 
 /**
  * An integrator for systems that are vibrated: the asynchronous heterogeneous multiscale method of Calvo and Sanz-Serna
- * (SIAM J. Sci. Comput. 32, 2029, 2010). The forces f(x, theta), theta = omega t, oscillate fast and may be large, of
- * the order of omega; the motion is slow but for a small fast part, and obeys an averaged force F(X) that one
- * need not know. A macro-step of size H is velocity Verlet with that force,
+ * (2010). The forces f(x, theta), theta = omega t, oscillate fast and may be large, of the order of omega; the motion is
+ * slow but for a small fast part, and obeys an averaged force F(X) that one need not know. A macro-step of size H is
+ * velocity Verlet with that force,
  *
  *     V <- V + H/2 M^-1 F(X),    X <- X + H V,    V <- V + H/2 M^-1 F(X),
  *

@@ -12,7 +12,7 @@ namespace OpenMMStiff {
  *
  *     v <- v + h a0(x)
  *     (x, v) <- the motion over h/2 under the stiff terms alone
- *     v <- exp(-gamma h) v + sqrt((1 - exp(-2 gamma h)) kT / M) xi,   xi normally distributed
+ *     v <- exp(-gamma h) v + sqrt((1 - exp(-2 gamma h)) kT / M) xi,  xi normally distributed
  *     (x, v) <- the motion over h/2 under the stiff terms alone
  *
  * The heat bath acts on every degree of freedom. With the default kick the slow forces do not stretch the bonds: the

@@ -13,7 +13,8 @@ namespace OpenMMStiff {
  *
  *     v <- v + h M^-1 (F(x) + F_metric(x))
  *     (x, z) <- (x, z) + h/2 (v, w)
- *     v <- exp(-gamma h) v + sqrt((1 - exp(-2 gamma h)) kT / M) xi,    w likewise, with kappa in the place of M
+ *     v <- exp(-gamma h) v + sqrt((1 - exp(-2 gamma h)) kT / M) xi,
+ *     w <- exp(-gamma h) w + sqrt((1 - exp(-2 gamma h)) kT / kappa) xi
  *     (x, z) <- (x, z) + h/2 (v, w)
  *
  * The metric force, F_metric = -kT/2 grad ln det A with A = G M^-1 G^T + 1/kappa, undoes the bias that an inertia

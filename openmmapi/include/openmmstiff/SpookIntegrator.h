@@ -16,7 +16,8 @@ namespace OpenMMStiff {
  * Upsilon = 1/(1 + 4 tau/h), a step is
  *
  *     M v' = M v + h F + G^T lambda + A^T alpha,    x' = x + h v',
- *     G v' + 4 epsilon Upsilon/h^2 lambda = Upsilon (G v - 4/h g(x)),    A v' + gamma/h alpha = w,
+ *     G v' + 4 epsilon Upsilon/h^2 lambda = Upsilon (G v - 4/h g(x)),
+ *     A v' + gamma/h alpha = w,
  *
  * where A and w are those of the positions x and the time in the middle of the step.
  *

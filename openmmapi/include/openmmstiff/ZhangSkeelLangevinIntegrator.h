@@ -11,7 +11,7 @@ namespace OpenMMStiff {
  * algorithm of Tao and Owhadi (2014, Section 4.3), which composes one step of the deterministic method with the
  * exact Ornstein-Uhlenbeck flow
  *
- *     v <- exp(-gamma h) v + sqrt((1 - exp(-2 gamma h)) kT / m) xi,   xi normally distributed.
+ *     v <- exp(-gamma h) v + sqrt((1 - exp(-2 gamma h)) kT / m) xi,  xi normally distributed
  *
  * For a harmonic stiff mode at b = 1/4 the sampled positions and velocities have the exact Boltzmann variance at
  * any step size.
