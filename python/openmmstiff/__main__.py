@@ -264,14 +264,16 @@ def add_scan(commands):
                              "MassPenaltyLangevin:4,6,8; the first is the reference (default: LangevinMiddle "
                              "MassPenaltyLangevin)")
     parser.add_argument("--steps", nargs="+", type=_positive, metavar="FS",
-                        help="the steps of integrators that are given without, fs (default: each has its own)")
+                        help="the steps of integrators that are given without, fs (default: up to what examine "
+                             "recommends)")
     parser.add_argument("--temperature", type=_positive, default=300, metavar="K", help="default: %(default)s K")
-    parser.add_argument("--friction", type=_positive, default=1, metavar="GAMMA", help="default: %(default)s/ps")
+    parser.add_argument("--friction", type=_positive, metavar="GAMMA",
+                        help="default: 1/ps, or 5/ps without a periodic box")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--minutes", type=_positive, default=5, metavar="M",
+    length.add_argument("--minutes", type=_positive, default=10, metavar="M",
                         help="the real time of all, divided between the runs (default: %(default)s)")
     length.add_argument("--time", type=_positive, metavar="PS",
-                        help="the simulated time of each run, ps, in place of --minutes")
+                        help="the simulated time of each run, ps, instead of --minutes")
     parser.add_argument("--platform", metavar="NAME[:PRECISION]",
                         help="OpenMM's platform, such as CUDA:mixed (default: the fastest)")
     parser.add_argument("--processes", type=_count, default=1, metavar="N",

@@ -363,8 +363,8 @@ class _Examiner:
         rate, pair = turning
         by_period, by_rotation = fastest[0]/steps, turn/rate if rate > 0 else math.inf
         if by_rotation < by_period:
-            return _rounded(by_rotation), f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step"
-        return _rounded(by_period), self.describe(fastest)
+            return roundStep(by_rotation), f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step"
+        return roundStep(by_period), self.describe(fastest)
 
     def measure_rotation(self, snapshots, pairs, bonds=()):
         """The fastest turning of a held or slowed distance [1/ps], and its pair."""
@@ -431,7 +431,7 @@ class _Examiner:
     def recommend(self, free, plain, slowed, without, conserving, rate):
         """For each integrator; free is a motion, plain what limit() has found, the next are Steps, rate in 1/ps."""
         fastest, rest, pairs = self.describe(free), self.describe(without.left), slowed.pairs
-        friction = FRICTION if self.system.usesPeriodicBoundaryConditions() else FRICTION_IN_VACUUM
+        friction = advisedFriction(self.system)
         held = f"; {len(self.constraints)} constraints" if self.constraints else ""
         constant = "the same, with the energy conserved"
         found = [Recommendation("MassPenaltyLangevinIntegrator", slowed.size, slowed.reason, friction,
@@ -447,18 +447,18 @@ class _Examiner:
                       for name in implicit]
         elif pairs and find_stiff_by_kind(self.system).issuperset(frozenset(pair[:2]) for pair in pairs):
             period, slow = free[0], without.left[0]
-            step = _rounded(min(period/STEPS_PER_STIFF_PERIOD, slow/STEPS_PER_SLOW_PERIOD))
-            nve = _rounded(min(period/STEPS_PER_STIFF_PERIOD_NVE, slow/STEPS_PER_PERIOD_NVE))
+            step = roundStep(min(period/STEPS_PER_STIFF_PERIOD, slow/STEPS_PER_SLOW_PERIOD))
+            nve = roundStep(min(period/STEPS_PER_STIFF_PERIOD_NVE, slow/STEPS_PER_PERIOD_NVE))
             found += [Recommendation("ZhangSkeelLangevinIntegrator", step, fastest,
                                      max(friction, FRICTION_ZHANG_SKEEL)),
                       Recommendation("ZhangSkeelIntegrator", nve, constant),
-                      Recommendation("ImpulseLangevinIntegrator", _rounded(slow/STEPS_PER_SLOW_PERIOD),
+                      Recommendation("ImpulseLangevinIntegrator", roundStep(slow/STEPS_PER_SLOW_PERIOD),
                                      rest, friction)]
         else:
             why = "not all stiff terms are recognized" if pairs else "there are no stiff terms"
             found += [Recommendation(name, math.nan, why) for name in implicit]
         if self.constraints:
-            found.append(Recommendation("SpookIntegrator", _rounded(min(SPOOK_ROTATION/rate, plain[0])),
+            found.append(Recommendation("SpookIntegrator", roundStep(min(SPOOK_ROTATION/rate, plain[0])),
                                         "violations grow with the step; for constraints that SHAKE cannot hold"))
         found.append(Recommendation("HMMIntegrator", math.nan, "for Systems that are vibrated from outside"))
         return found
@@ -490,7 +490,12 @@ class _Examiner:
         return "-".join([ends[0], *(self.element(i) for i in coordinate[2:]), ends[1]])
 
 
-def _rounded(step):
+def advisedFriction(system):
+    """The friction of a thermostat [1/ps] for a liquid, which has a periodic box, or for a molecule in vacuum."""
+    return FRICTION if system.usesPeriodicBoundaryConditions() else FRICTION_IN_VACUUM
+
+
+def roundStep(step):
     """A step size [ps], down to one that people use; NaN if nothing limits it."""
     if math.isinf(step):
         return math.nan

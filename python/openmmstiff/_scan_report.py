@@ -10,12 +10,76 @@ import numpy as np
 from .sampling import LONG_ENOUGH, MIN_BLOCKS
 
 WIDTH = 120     # characters, of the table
+MOST_APART = 3  # standard errors, of averages that are said to be the same
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")    # told apart by the colour-blind, too
 
 
 def tabulate(scan):
     """The text of Scan.table()."""
-    return "\n".join([*_describe(scan), "", *_tabulate_runs(scan), *_tabulate_averages(scan), *_explain(scan)])
+    verdict = textwrap.wrap(judge(scan), WIDTH)
+    return "\n".join([*_describe(scan), "", *_tabulate_runs(scan), *_tabulate_averages(scan), "", *verdict,
+                      *_explain(scan)])
+
+
+def judge(scan):
+    """The text of Scan.verdict()."""
+    if scan.reference is None:
+        return "Every run has failed: check the positions, or give smaller steps."
+    compared = {each: sorted((run for run in scan.runs if run.integrator == each and run is not scan.reference),
+                             key=lambda run: run.step) for each in scan.integrators}
+    sentences = [_judge_integrator(scan, each, runs) for each, runs in compared.items() if runs]
+    return " ".join(sentences) or "There is nothing to compare: give a second step, or another integrator."
+
+
+def _judge_integrator(scan, integrator, runs):
+    """A sentence on how far the runs, at growing steps, reproduce the reference."""
+    standard = f"{scan.reference.integrator} at {scan.reference.fs:g} fs"
+    held, judged, end = None, {}, ""
+    for run in runs:
+        known = [name for name in scan.names if run.samples is not None and _is_known(scan, name, run)]
+        found = {name: _compare(scan, name, run) for name in known}
+        worst = max(found, key=lambda name: abs(found[name][0]), default="")
+        if run.samples is None:
+            end = f"{run.fs:g} fs fails"
+        elif not {"temperature", "potential"} <= set(known):
+            end = (f"the runs are too short for their errors at {run.fs:g} fs: give them "
+                   f"{_count_times_too_short(scan, run)} (--minutes or --time)")
+        elif abs(found[worst][0]) > MOST_APART:
+            end = f"at {run.fs:g} fs {_title(worst)} differs by {abs(found[worst][0]):.1f} errors"
+        if end:
+            break
+        held, judged = run, found
+    if held is None:
+        return f"No step of {integrator} is known to reproduce {standard}: {end}."
+    energies = max(most for name, (_, most) in judged.items() if name != "temperature")
+    left = [_title(name) for name in scan.names if name not in judged]
+    return (f"{integrator} at {held.fs:g} fs reproduces {standard} within the errors of these runs: temperature within "
+            f"{100*judged['temperature'][1]:.2g} %, energies within {100*energies:.2g} %"
+            + (f"; runs are too short to judge {', '.join(left)}" if left else "") + (f"; {end}" if end else "") + ".")
+
+
+def _is_known(scan, name, run):
+    """Whether the errors of an average, and of the reference, are known."""
+    return all(scan.average(name, each).known for each in (run, scan.reference))
+
+
+def _compare(scan, name, run):
+    """The difference from the reference in errors, and what it is at most (by two errors more), relative."""
+    own, other = (scan.average(name, each) for each in (run, scan.reference))
+    error, apart = math.hypot(own.error, other.error), own.mean - other.mean
+    return apart/error if error > 0 else 0.0, (abs(apart) + 2*error)/abs(other.mean or 1)
+
+
+def _count_times_too_short(scan, run):
+    """'7 times as long', for the error of the temperature or of the potential energy to be known."""
+    longer = [max(LONG_ENOUGH*each.average(name).tau/(each.samples.steps*each.step) for each in (run, scan.reference))
+              for name in ("temperature", "potential")]
+    least = min((each for each in longer if math.isfinite(each)), default=None)
+    return "much more time" if least is None else f"{max(2, math.ceil(least))} times as long"
+
+
+def _title(name):
+    return name.removesuffix("Force")
 
 
 def _describe(scan):
@@ -38,7 +102,7 @@ def _tabulate_runs(scan):
 def _tabulate_averages(scan):
     """Tables of all averages, each with as many columns as there is room for; below a gap what leads to h = 0."""
     if scan.reference is None:
-        return ["", "Every run has failed."]
+        return []
     done = _find_done(scan)
     extrapolated = [each for each in scan.integrators if any(scan.extrapolate(name, each) for name in scan.names)]
     left = [["", ""], ["integrator", "step (fs)"], *([run.integrator, f"{run.fs:g}"] for run in done),
@@ -58,7 +122,7 @@ def _column(scan, name, extrapolated):
     """The cells of one column of averages."""
     averages = [(run, scan.average(name, run)) for run in _find_done(scan)]
     reference = scan.average(name, scan.reference)
-    cells = [name.removesuffix("Force"), "(K)" if name == "temperature" else "(kJ/mol)"]
+    cells = [_title(name), "(K)" if name == "temperature" else "(kJ/mol)"]
     for run, each in averages:
         error = math.hypot(each.error, reference.error)
         apart = f" ({(each.mean - reference.mean)/error:+.1f})" if run is not scan.reference and error > 0 else ""
@@ -157,7 +221,7 @@ def _draw_quantity(scan, name, part, colours):
             panel.tick_params(axis="y", left=False)
     panels[0].ticklabel_format(axis="y", useOffset=False)
     panels[0].set_ylabel("K" if name == "temperature" else "kJ/mol", fontsize="small")
-    part.suptitle(name.removesuffix("Force"), fontsize="medium")
+    part.suptitle(_title(name), fontsize="medium")
     part.supxlabel("h (fs), on a scale of h$^2$", fontsize="small")
 
 
@@ -203,7 +267,8 @@ def save(scan, path):
              for each in scan.integrators}
     settings = {name: getattr(scan, name) for name in ("temperature", "friction", "particles", "equilibration",
                                                        "notes")}
-    Path(path).write_text(json.dumps(_plain({**settings, "runs": runs, "extrapolated": lines}), indent=1) + "\n")
+    Path(path).write_text(json.dumps(_plain({**settings, "verdict": judge(scan), "runs": runs, "extrapolated": lines}),
+                                     indent=1) + "\n")
 
 
 def _plain(value):

@@ -11,6 +11,7 @@ import openmm
 from openmm import app, unit
 
 from . import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, addPairsFromTopology
+from ._examination import examine
 from ._topology import find_unrecognized
 from .sampling import GAS_CONSTANT, MIN_BLOCKS, computeTemperature, countFreedom, sample
 
@@ -87,6 +88,18 @@ def equilibrate(task):
             box = np.array(state.getPeriodicBoxVectors(asNumpy=True).value_in_unit(unit.nanometer))
         return state.getPositions(asNumpy=True).value_in_unit(unit.nanometer), box, time, notes
     raise RuntimeError(f"scan: {failure} Check the positions and the forces, for instance by minimizing first")
+
+
+def advise(task):
+    """What examine() says of equilibrated positions: the steps by integrator [ps], where there are any."""
+    platform = [] if task.platform is None else [openmm.Platform.getPlatform(task.platform), task.properties]
+    simulation = app.Simulation(task.topology, openmm.XmlSerializer.deserialize(task.system),
+                                openmm.VerletIntegrator(task.step), *platform)
+    if task.box is not None:
+        simulation.context.setPeriodicBoxVectors(*task.box)
+    simulation.context.setPositions(task.positions)
+    return {each.integrator: each.stepSize for each in examine(simulation, task.temperature).recommendations
+            if each.stepSize > 0}
 
 
 def _minimize(context, task):

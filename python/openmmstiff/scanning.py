@@ -7,8 +7,9 @@ there. Units are OpenMM's: nm, ps, kJ/mol, K.
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
@@ -19,20 +20,22 @@ from openmm import app, unit
 
 from . import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, _scan_report
 from ._conversions import Quantity, integer, is_atoms, number
-from ._scan_runs import EQUILIBRATIONS, Task, count_steps, equilibrate, make_run, settling_time
+from ._examination import advisedFriction, roundStep
+from ._scan_runs import EQUILIBRATIONS, Task, advise, count_steps, equilibrate, make_run, settling_time
 from .sampling import LONG_ENOUGH, MIN_BLOCKS, Samples, blockedError, correlationTime, separateForces
 from .tasks import countWorkers, runTasks
 
 if TYPE_CHECKING:
     from ase import Atoms
 
-# Names on the command line: the class, its steps [fs], and those for a System with constraints.
+# Names on the command line.
 INTEGRATORS = {
-    "LangevinMiddle": (openmm.LangevinMiddleIntegrator, (0.5, 1, 1.5, 2), (1, 2, 3, 4)),
-    "MassPenaltyLangevin": (MassPenaltyLangevinIntegrator, (4, 6, 8, 12), (4, 6, 8, 12)),
-    "ZhangSkeelLangevin": (ZhangSkeelLangevinIntegrator, (0.5, 1, 2, 3), (0.5, 1, 2, 3)),
-    "ImpulseLangevin": (ImpulseLangevinIntegrator, (2, 4, 5, 6), (2, 4, 5, 6)),
+    "LangevinMiddle": openmm.LangevinMiddleIntegrator,
+    "MassPenaltyLangevin": MassPenaltyLangevinIntegrator,
+    "ZhangSkeelLangevin": ZhangSkeelLangevinIntegrator,
+    "ImpulseLangevin": ImpulseLangevinIntegrator,
 }
+SHARES = 0.5, 0.75, 1                       # of the step that examine() recommends: the default steps
 DEFAULT = ("LangevinMiddle", "MassPenaltyLangevin")
 RESERVED = ("temperature", "potential")     # what has averages besides the energies by name
 EQUILIBRATION_SHARE = 0.15                  # of the real time of all
@@ -362,6 +365,18 @@ class Scan:
         if name not in self.names:
             raise ValueError(f"'{name}' has no averages in this scan; these have: {', '.join(self.names)}")
 
+    def verdict(self) -> str:
+        """
+        Say up to which step each integrator reproduces `reference`: averages that differ by at most 3 standard errors,
+        at this step and all smaller ones.
+
+        Returns
+        -------
+        str
+            a sentence for each integrator. If no run is long enough for errors, how much longer they have to be
+        """
+        return _scan_report.judge(self)
+
     def table(self) -> str:
         """
         Write the table.
@@ -369,7 +384,7 @@ class Scan:
         Returns
         -------
         str
-            the runs and their averages with errors, then the intercepts at h = 0
+            the runs and their averages with errors, the intercepts at h = 0, and the verdict
         """
         return _scan_report.tabulate(self)
 
@@ -404,8 +419,8 @@ class Scan:
 def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
          positions: Quantity | ArrayLike | None = None,
          integrators: Iterable[str] | Mapping[str, openmm.Integrator] = DEFAULT,
-         temperature: SupportsFloat | Quantity = 300, friction: SupportsFloat | Quantity = 1,
-         steps: Iterable[float] | Mapping[str, Iterable[float]] | None = None, minutes: float | None = 5,
+         temperature: SupportsFloat | Quantity = 300, friction: SupportsFloat | Quantity | None = None,
+         steps: Iterable[float] | Mapping[str, Iterable[float]] | None = None, minutes: float | None = 10,
          time: SupportsFloat | Quantity | None = None, platform: str | None = None,
          properties: Mapping[str, str] | None = None, processes: int = 1, scheduler: str | None = None, seed: int = 1,
          progress: Callable[[float, str], object] | None = None) -> Scan:
@@ -431,15 +446,18 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
         names in INTEGRATORS: class names without "Integrator". In place of a name a dict has an object of any class
         with a step size, which is copied through XML; its settings are kept but for step size, temperature and seed
     temperature : float or Quantity
-        of the heat bath [K]
+        of the thermostat [K]
     friction : float or Quantity
-        of the heat bath [1/ps]
+        of the thermostat [1/ps]; by default 1/ps, or 5/ps without a periodic box
     steps : list of float, or dict of str to list of float
-        step sizes [fs], for all integrators or by their names; by default those in INTEGRATORS
+        step sizes [fs], for all integrators or by their names; by default a half, three quarters and the whole of what
+        examine() recommends
     minutes : float
-        the real time of all, which is divided evenly between the runs
+        the real time of all, which is divided between the runs: so that each simulates the same time, or evenly if they
+        are made side by side
     time : float or Quantity
-        the simulated time of each run [ps], in place of minutes
+        the simulated time of each run [ps], instead of minutes. A warning if it is below 15 divided by the friction, 30
+        times that in which the kinetic energy forgets its past: errors then mean little
     platform : str
         the name of OpenMM's platform; by default the fastest
     properties : dict of str to str
@@ -458,7 +476,9 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
     Scan
         the runs, with methods for a table, a picture and what is expected at h = 0
     """
-    temperature, friction = number("temperature", temperature, "K"), number("friction", friction, "1/ps")
+    original, bonded, given = _parts(system, topology, positions)
+    temperature = number("temperature", temperature, "K")
+    friction = advisedFriction(original) if friction is None else number("friction", friction, "1/ps")
     minutes = None if time is not None else number("minutes", minutes, "")
     time = None if time is None else number("time", time, "ps")
     for argument, value in ("temperature", temperature), ("friction", friction), ("minutes", minutes), ("time", time):
@@ -467,18 +487,18 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
     for argument, value in ("processes", processes), ("seed", seed):
         if integer(argument, value) < 1:
             raise ValueError(f"scan: {argument} must be at least 1, but is {value}")
-    original, bonded, given = _parts(system, topology, positions)
-    constrained = original.getNumConstraints() > 0
     prototypes = _prototypes(integrators, temperature, friction)
-    kinds = [(name, fs/1000) for name in prototypes for fs in _steps(name, steps, constrained)]
+    chosen = {name: _steps(name, steps) for name in prototypes}
+    if time is not None and time < LONG_ENOUGH/(2*friction):
+        warnings.warn(f"scan: runs of {time:g} ps are too short for errors that mean something: with a friction of "
+                      f"{friction:g}/ps give at least {LONG_ENOUGH/(2*friction):g} ps", stacklevel=2)
     separated, groups = _separated(original)
     given = _positions(given, separated)
     box = bonded.getPeriodicBoxVectors() if separated.usesPeriodicBoundaryConditions() else None
 
     workers = countWorkers(scheduler) if scheduler else processes
     local = workers == 1 and not scheduler      # this process makes all by itself
-    watch = _Progress(progress, minutes, ["equilibration", *(
-        f"{name}, {1000*step:g} fs" if local else f"{len(kinds)} runs" for name, step in kinds)])
+    watch = _Progress(progress, minutes)
     common = {"system": openmm.XmlSerializer.serialize(separated), "topology": bonded, "temperature": temperature,
               "groups": groups, "platform": platform, "properties": dict(properties or {}),
               "progress": watch.advance if local else None}
@@ -487,16 +507,24 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
                 seconds=None if minutes is None else 60*minutes*EQUILIBRATION_SHARE,
                 time=None if time is None else min(EQUILIBRATION_TIME, time/2), **common)
     if time is not None:
-        watch.steps = [count_steps(task.time, task.step),
-                       *(count_steps(settling_time(time) + time, step) for _, step in kinds)]
+        watch.steps = [count_steps(task.time, task.step)]
     watch.look()
     (_, (start, box, equilibration, notes)), = runTasks(equilibrate, [task], 1, scheduler, watch.look)
     watch.finish(0)
+    if not all(chosen.values()):
+        chosen = _advised(chosen, replace(task, positions=start, box=box, progress=None), scheduler, watch)
+    kinds = [(name, fs/1000) for name in chosen for fs in chosen[name]]
+    watch.labels += [f"{name}, {1000*step:g} fs" if local else f"{len(kinds)} runs" for name, step in kinds]
+    if time is not None:
+        watch.steps += [count_steps(settling_time(time) + time, step) for _, step in kinds]
 
+    # One after the other, runs have the same simulated time, as far as steps cost the same; side by side the same time.
     rounds = math.ceil(len(kinds)/min(workers, len(kinds)))
-    left = None if minutes is None else max(60*minutes - watch.elapsed, 30*minutes)/rounds
+    shares = [1/rounds if workers > 1 else 1/step/sum(1/each for _, each in kinds) for _, step in kinds]
+    seconds = None if minutes is None else max(60*minutes - watch.elapsed, 30*minutes)
     tasks = [Task(name, positions=start, box=box, integrator=prototypes[name], step=step, seed=seed + 1 + index,
-                  seconds=left, time=time, **common) for index, (name, step) in enumerate(kinds)]
+                  seconds=None if seconds is None else seconds*share, time=time, **common)
+             for index, ((name, step), share) in enumerate(zip(kinds, shares))]
     runs: list[Any] = [None]*len(tasks)
     for index, found in runTasks(make_run, tasks, processes, scheduler, watch.look):
         runs[index] = Run(*kinds[index], **found)
@@ -505,11 +533,12 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
 
 
 class _Progress:
-    """Tells how much is done, by real time or by steps, and what is being done."""
+    """Tells how much is done, by real time or by steps, and what is being done. Parts are added as they are known."""
 
-    def __init__(self, tell, minutes, labels):
-        self.tell, self.minutes, self.labels = tell, minutes, labels
+    def __init__(self, tell, minutes):
+        self.tell, self.minutes, self.labels = tell, minutes, ["equilibration"]
         self.steps = []                         # of the parts, where the real time is not given
+        self.told = 0.0
         self.begun = perf_counter()
         self.ended = self.done = self.made = 0  # parts; steps of these; steps of the part that is being made
 
@@ -534,7 +563,10 @@ class _Progress:
             done = self.elapsed/(60*self.minutes)
         else:       # the last interval of a run may go beyond its steps
             done = (self.done + min(self.made, self.steps[current]))/sum(self.steps)
-        self.tell(min(1.0, done), self.labels[current])
+            if len(self.steps) == 1:            # the runs are not known yet
+                done *= EQUILIBRATION_SHARE
+        self.told = min(1.0, max(done, self.told))
+        self.tell(self.told, self.labels[current])
 
 
 def _parts(system, topology, positions) -> tuple[Any, Any, Any]:
@@ -562,7 +594,7 @@ def _prototypes(integrators, temperature, friction):
             raise ValueError(f"scan: there is no integrator '{name}'; choose from {', '.join(INTEGRATORS)}, or pass an "
                              "Integrator by its name in a dict")
         if integrator is None:
-            integrator = INTEGRATORS[name][0](temperature, friction, 0.001)
+            integrator = INTEGRATORS[name](temperature, friction, 0.001)
         else:
             _check_groups(name, integrator)
         if hasattr(integrator, "setTemperature"):
@@ -581,18 +613,33 @@ def _check_groups(name, integrator):
                          "tell energies apart. Pass one that takes all forces")
 
 
-def _steps(name, steps, constrained):
-    """The steps of an integrator, a list in fs."""
+def _steps(name, steps):
+    """The steps of an integrator, a list in fs; None if examine() is to say them."""
     if isinstance(steps, dict):
         steps = steps.get(name)
     if steps is None:
         if name not in INTEGRATORS:
             raise ValueError(f"scan: give steps for '{name}': there are default ones only for {', '.join(INTEGRATORS)}")
-        steps = INTEGRATORS[name][2 if constrained else 1]
+        return None
     steps = [number("steps", step, "") for step in steps]
     if not steps or not all(0 < step < math.inf for step in steps):
         raise ValueError(f"scan: the steps of {name} must be positive numbers [fs], but are {steps}")
     return sorted(set(steps))
+
+
+def _advised(chosen, task, scheduler, watch):
+    """Steps for integrators that have none yet, by name in fs, from the equilibrated state of a Task."""
+    try:
+        (_, largest), = runTasks(advise, [task], 1, scheduler, watch.look)
+    except ValueError as error:
+        raise ValueError(f"scan: no steps are recommended ({error}): give some") from error
+    for name in [name for name in chosen if chosen[name] is None]:
+        if f"{name}Integrator" not in largest:
+            raise ValueError(f"scan: examine() recommends no step of {name} for this System: give steps, or leave it "
+                             "out")
+        step = largest[f"{name}Integrator"]
+        chosen[name] = sorted({1000*roundStep(share*step) for share in SHARES[:-1]} | {1000*step})
+    return chosen
 
 
 def _separated(system):

@@ -536,7 +536,7 @@ def test_examine_takes_atoms():
 
 def test_scan_takes_atoms():
     atoms = water()
-    found = scan(atoms, integrators="MassPenaltyLangevin", steps=[6], time=0.1, platform="Reference")
+    found = scan(atoms, integrators="MassPenaltyLangevin", friction=200, steps=[6], time=0.1, platform="Reference")
     assert found.runs[0].samples is not None and found.runs[0].pairs == 3
     assert atoms.calc.evaluations == 0      # of a copy
     simulation = run_of(atoms)._molecules

@@ -10,7 +10,7 @@ from openmm import app, unit
 import openmmstiff
 from conftest import Waters
 from openmmstiff import MassPenaltyLangevinIntegrator, examine
-from openmmstiff._examination import ROTATION, SHOWN, Examination, Motion, Recommendation, _rounded
+from openmmstiff._examination import ROTATION, SHOWN, Examination, Motion, Recommendation, roundStep
 from openmmstiff._forces import Forces
 from openmmstiff._modes import find_fastest
 
@@ -137,8 +137,8 @@ def test_friction_is_that_of_a_liquid_or_of_the_vacuum():
 @pytest.mark.parametrize("limit, advised", [
     (0.0234, 0.02), (0.5001, 0.5), (0.97, 0.9), (1.25, 1), (1.82, 1.5), (2.14, 2), (2.78, 2.5), (3.8, 3), (4.32, 4),
     (7, 6), (8.66, 8), (10.26, 10), (12.7, 12), (14, 12), (19, 15), (52.7, 50), (130, 120), (1e5, 1e5)])
-def test_steps_are_rounded_down_to_usual_ones(limit, advised):
-    assert 1000*_rounded(limit/1000) == pytest.approx(advised, rel=1e-9)
+def test_steps_areroundStep_down_to_usual_ones(limit, advised):
+    assert 1000*roundStep(limit/1000) == pytest.approx(advised, rel=1e-9)
 
 
 def test_table_of_motions_ends_with_the_fastest():

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import re
 
 import numpy as np
 import openmm
@@ -221,7 +222,7 @@ def test_scan_finds_the_energy_of_springs(scanned):
 def test_step_that_fails_is_a_row(scanned):
     assert [run.samples is None for run in scanned.runs] == [False, False, True, False, False]
     assert scanned.runs[2].failure in ("the velocities are too large", "the velocities are not finite")
-    row, = (line for line in scanned.table().splitlines() if "fails" in line)
+    row, = (line for line in scanned.table().splitlines() if "fails after" in line)
     assert row.split()[:3] == ["LangevinMiddle", "5", "200"]
     with pytest.raises(ValueError, match="LangevinMiddle at 5 fs has no averages, as it has failed: the velo"):
         scanned.runs[2].average("potential")
@@ -236,9 +237,66 @@ def test_reference_is_one_that_has_not_failed():
     assert found.compare("bonds", "B") == 0 and found.table().count("it is too hot") == 2
     for run in found.runs:
         run.samples = None
-    assert found.reference is None and "Every run has failed." in found.table()
+    assert found.reference is None and "Every run has failed: check the positions" in found.table()
     with pytest.raises(ValueError, match="every run has failed"):
         found.draw("none.png")
+
+
+def shift(run, errors, found, name="bonds"):
+    """Move an average by so many combined errors."""
+    own, other = found.average(name, run), found.average(name, found.reference)
+    run.samples.energies[name] += other.mean - own.mean + errors*math.hypot(own.error, other.error)
+
+
+def level(found):
+    """Runs with the averages of the first but for noise: without the slope of 2 per fs^2."""
+    for run in found.runs:
+        for series in run.samples.energies.values():
+            series -= 2*run.fs**2
+    return found
+
+
+def test_verdict_is_the_largest_step_that_reproduces_the_reference():
+    found = level(synthetic({"A": (100, 200), "B": (100, 200)}, (1.0, 2.0, 3.0)))
+    bound = r"temperature within 0 %, energies within 0\.\d+ %"
+    first, second = re.findall("[^.]+(?:[.][0-9][^.]*)*[.]", found.verdict())
+    assert re.fullmatch(f"A at 3 fs reproduces A at 1 fs within the errors of these runs: {bound}[.]", first)
+    assert re.fullmatch(f" B at 3 fs reproduces A at 1 fs within the errors of these runs: {bound}[.]", second)
+    shift(found.runs[5], 7, found)
+    assert re.search(f"B at 2 fs reproduces A at 1 fs .*{bound}; at 3 fs bonds differs by 7[.]0 errors[.]$",
+                     found.verdict())
+    found.runs[4].samples, found.runs[4].failure = None, "it is too hot"    # what is right beyond a failure is luck
+    assert re.search("B at 1 fs reproduces A at 1 fs .*; 2 fs fails[.]$", found.verdict())
+    shift(found.runs[3], -7, found)
+    assert found.verdict().endswith(
+        "No step of B is known to reproduce A at 1 fs: at 1 fs bonds differs by 7.0 errors.")
+
+
+def test_bound_of_the_verdict_is_that_of_the_errors():
+    """The difference and two errors more, relative to the average."""
+    found = level(synthetic({"A": (100, 200), "B": (100, 200)}, (1.0,)))
+    shift(found.runs[1], 2, found)
+    error = math.hypot(*(found.average("bonds", run).error for run in found.runs))
+    assert f"energies within {100*4*error/found.average('bonds', found.reference).mean:.2g} %." in found.verdict()
+
+
+def test_runs_too_short_for_errors_have_no_verdict():
+    """But are told how much longer they have to be: 30 correlation times."""
+    found = level(synthetic({"A": (100, 200)}, samples=400))
+    found.reference.samples.energies["bonds"] = slow = 100 + autoregressive(400, 0.99)
+    found.reference.samples.temperature = found.runs[1].samples.temperature = 300 + autoregressive(400, 0.98)
+    times = re.search("No step of A is known .*too short for their errors at 2 fs: give them ([0-9]+) times as long "
+                      "[(]--minutes or --time[)]", found.verdict())
+    least = min(30*correlationTime(series)[0]/400 for series in (slow, found.reference.samples.temperature))
+    assert least/1.2 < float(times[1]) < 10*max(2, least)
+    assert "give them much more time" in synthetic({"A": (1, 2)}, samples=4).verdict()
+    assert "give a second step, or another integrator" in synthetic({"A": (1, 2)}, [1.0]).verdict()
+
+
+def test_slow_kinds_of_energy_are_not_judged():
+    found = level(synthetic({"A": (100, 20000)}, (1.0, 2.0)))
+    found.runs[1].samples.energies["bonds"] = 100 + 0.01*np.linspace(-1, 1, 4000)
+    assert re.search("A at 2 fs reproduces A at 1 fs .*; runs are too short to judge bonds[.]", found.verdict())
 
 
 def test_energies_that_never_change_are_left_out():
@@ -286,6 +344,37 @@ def test_mass_penalty_takes_from_the_topology_what_no_bonded_force_has():
         run, = scan(system, topology, positions, ["MassPenaltyLangevin"], steps=[4], time=0.1,
                     platform="Reference").runs
         assert run.pairs == expected
+
+
+def test_default_steps_are_those_that_examine_recommends():
+    """And a half and three quarters of them; a friction for the vacuum. All hold."""
+    topology, positions, system = springs()
+    told = []
+    found = scan(system, topology, positions, time=3, platform="Reference",
+                 progress=lambda done, label: told.append((done, label)))
+    assert {name: [run.fs for run in found.runs if run.integrator == name] for name in found.integrators} == {
+        "LangevinMiddle": [1, 1.5, 2], "MassPenaltyLangevin": [6, 8, 12]}
+    assert found.friction == 5 and all(run.samples is not None for run in found.runs)
+    assert [done for done, _ in told] == sorted(done for done, _ in told) and told[-1][0] == 1
+
+
+def test_no_recommended_step_is_an_error():
+    """Zhang-Skeel's method refuses constraints on stiff molecules; for free particles there is no step at all."""
+    topology, positions, system = springs()
+    system.addConstraint(0, 2, 0.3)
+    with pytest.raises(ValueError, match="examine[(][)] recommends no step of ZhangSkeelLangevin for this System"):
+        scan(system, topology, positions, ["ZhangSkeelLangevin"], time=3, platform="Reference")
+    free = openmm.System()
+    free.addForce(openmm.CustomExternalForce("0"))
+    free.addParticle(1)
+    with pytest.raises(ValueError, match="no steps are recommended .*: give some"):
+        scan(free, app.Topology(), [[0, 0, 0]], time=3, platform="Reference")
+
+
+def test_runs_that_are_planned_too_short_are_told():
+    topology, positions, system = springs()
+    with pytest.warns(UserWarning, match="runs of 0.1 ps are too short .* friction of 5/ps give at least 3 ps"):
+        scan(system, topology, positions, ["LangevinMiddle"], steps=[1], time=0.1, platform="Reference")
 
 
 def test_integrator_of_ones_own():
@@ -336,6 +425,9 @@ def test_command_prints_a_table_and_draws(files, tmp_path, capsys):
     assert command.main(arguments) == 0
     printed = capsys.readouterr().out
     assert "6 particles, 300 K, friction 20/ps, Reference platform" in printed
+    verdict = json.loads((tmp_path/"out/scan.json").read_text())["verdict"]
+    assert "reproduce LangevinMiddle at 1 fs: the runs are too short for their errors at 4 fs: give them" in verdict
+    assert verdict in " ".join(printed.split())
     assert "HarmonicAngle" in printed and "h -> 0" in printed and "nan" not in printed
     assert max(map(len, printed.splitlines())) <= 120
     numbers = json.loads((tmp_path/"out/scan.json").read_text())
