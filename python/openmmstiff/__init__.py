@@ -2,8 +2,8 @@
 
 The integrators are used as OpenMM's own::
 
-    from openmmstiff import ZhangSkeelLangevinIntegrator
-    integrator = ZhangSkeelLangevinIntegrator(300*kelvin, 1/picosecond, 3*femtoseconds)
+    from openmmstiff import MassPenaltyLangevinIntegrator
+    integrator = MassPenaltyLangevinIntegrator(300*kelvin, 1/picosecond, 12*femtoseconds)
     simulation = Simulation(topology, system, integrator)
 
 XmlSerializer and CompoundIntegrator.getIntegrator() return them with their classes, too. An object that was made before
