@@ -183,7 +183,7 @@ def test_examine_and_scan_run_as_the_handbook_says(tmp_path):
     for command in typed:
         command = re.sub(r"--minutes \d+", "--minutes 0.02", command).replace("python", sys.executable, 1)
         result = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True,
-                                env={**os.environ, "MPLBACKEND": "Agg", "OPENMM_CPU_THREADS": "1"})
+                                env={**os.environ, "MPLBACKEND": "Agg", "OPENMM_CPU_THREADS": "1", "OMP_NUM_THREADS": "1"})
         assert result.returncode == 0 and "MassPenaltyLangevin" in result.stdout, result.stderr
 
 

@@ -11,6 +11,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[2]/"examples"
 sys.path.insert(0, str(FOLDER))
+ONE_THREAD = {"OPENMM_CPU_THREADS": "1", "OMP_NUM_THREADS": "1"}
 RUNS = {  # options, the figure, and what is printed
     "papers/tao_owhadi/double_pendulum": (["--time", "1"], "Largest over smallest, omega from 10 to 1000"),
     "papers/tao_owhadi/pendulum_chain": (["--time", "1", "--links", "3"], "Z&S"),
@@ -31,7 +32,7 @@ RUNS = {  # options, the figure, and what is printed
 def test_example_runs_and_draws(name, tmp_path):
     options, printed = RUNS[name]
     run = subprocess.run([sys.executable, FOLDER/f"{name}.py", *options, "--output", tmp_path], text=True,
-                         capture_output=True, env={**os.environ, "MPLBACKEND": "Agg", "OPENMM_CPU_THREADS": "1"})
+                         capture_output=True, env={**os.environ, "MPLBACKEND": "Agg", **ONE_THREAD})
     assert run.returncode == 0, run.stderr
     assert printed in run.stdout and "nan" not in run.stdout
     assert (tmp_path/f"{Path(name).name}.png").stat().st_size > 10000
@@ -39,7 +40,7 @@ def test_example_runs_and_draws(name, tmp_path):
 
 def test_ase_molecules_compares_the_steps():
     run = subprocess.run([sys.executable, FOLDER/"ase_molecules.py", "--time", "1", "--molecules", "ethanol"],
-                         text=True, capture_output=True, env={**os.environ, "MPLBACKEND": "Agg"})
+                         text=True, capture_output=True, env={**os.environ, "MPLBACKEND": "Agg", **ONE_THREAD})
     assert run.returncode == 0, run.stderr
     assert "mass penalty, 12 fs" in run.stdout and "nan" not in run.stdout
     row, = (line.split() for line in run.stdout.splitlines() if line.startswith("C-H "))
@@ -115,7 +116,7 @@ def test_why_ccma_fails_on_martini_cholesterol():
 def test_martini_cholesterol_holds_where_openmm_fails():
     options = ["--cholesterols", "8", "--butanes", "150", "--equilibration", "30", "--time", "30", "--steps", "30"]
     run = subprocess.run([sys.executable, FOLDER/"martini_cholesterol.py", *options, "--runs", "ccma", "penalty",
-                          "slow"], text=True, capture_output=True, env={**os.environ, "OPENMM_CPU_THREADS": "1"})
+                          "slow"], text=True, capture_output=True, env={**os.environ, **ONE_THREAD})
     assert run.returncode == 0, run.stderr
     rows = {line[:29].strip(): line[29:].split() for line in run.stdout.splitlines()}
     assert rows["LangevinMiddle, CCMA"][:2] == ["30", "fails"]
