@@ -12,7 +12,6 @@ from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import Samples, blockedError, sample
 
-from any_platform import find_platforms, simulate
 from common.options import OptionParser, add_run_options, choice, number, progress_bar, run_program
 from tip3p_water import TEMPERATURE, with_error
 from common.water import WaterBox, advance, build_box
@@ -27,6 +26,24 @@ SETTLING_TIME = {27: 10.0, 216: 0.5}  # ps, with each run's own integrator
 REFERENCE_STEP = {27: 0.5, 216: 1.0}  # fs
 SAMPLE_INTERVAL = 0.024    # ps, a whole number of steps of 0.5, 1, 2, 3, 4, 6 or 8 fs
 INNER_STEP = 0.5           # fs, of the bonded forces of MTSLangevinIntegrator
+
+
+def find_platforms() -> list[str]:
+    """Those of this process, each in its mixed precision if it has one."""
+    platforms = [mm.Platform.getPlatform(i) for i in range(mm.Platform.getNumPlatforms())]
+    return [platform.getName() + (":mixed" if "Precision" in platform.getPropertyNames() else "")
+            for platform in platforms if platform.getName() != "Reference"]
+
+
+def simulate(box, system: mm.System, positions, integrator: mm.Integrator, platform: str, seed: int) -> app.Simulation:
+    """A Simulation on a platform such as OpenCL:mixed."""
+    name, _, precision = platform.partition(":")
+    integrator.setRandomNumberSeed(seed)
+    simulation = app.Simulation(box.topology, system, integrator, mm.Platform.getPlatform(name),
+                                {"Precision": precision} if precision else {})
+    simulation.context.setPositions(positions)
+    simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    return simulation
 
 
 def build_droplet(waters: int) -> WaterBox:

@@ -287,6 +287,29 @@ def add_scan(commands):
     parser.set_defaults(run=lambda options: scan_command(options, parser.error))
 
 
+def add_benchmark(commands):
+    """The command that measures what each platform does."""
+    parser = commands.add_parser(
+        "benchmark", help="compare each platform with Reference, and measure its speed: for reports from GPUs",
+        description="Check the installation, then print tables in Markdown: how far forces and positions are from "
+                    "Reference's, ns/day of water by LangevinMiddle with SETTLE at 4 fs and by MassPenaltyLangevin at "
+                    "12 fs, and what integrators take without forces. It takes a few minutes.")
+    parser.add_argument("--platforms", nargs="+", metavar="NAME[:PRECISION]",
+                        help="such as CUDA:single CUDA:mixed (default: those that are there, in mixed precision)")
+    parser.add_argument("--seconds", type=_positive, default=2, metavar="S",
+                        help="of each measurement (default: %(default)s)")
+    parser.set_defaults(run=benchmark_command)
+
+
+def benchmark_command(options):
+    """Print the check of the installation as a block of Markdown, then the tables."""
+    from ._benchmark import benchmark
+    print("```text")
+    right = check_installation()
+    print("```", flush=True)
+    return benchmark(options.platforms, options.seconds) and right
+
+
 def add_prefix(commands):
     """The command that tells CMake where the C++ files are."""
     parser = commands.add_parser(
@@ -323,7 +346,7 @@ def main(arguments=None):
         epilog="The exit code is 0 if all is well, 1 if not.")
     parser.set_defaults(run=lambda options: check_installation())
     commands = parser.add_subparsers(title="commands", metavar="command")
-    for add in add_check, add_examine, add_scan, add_prefix:
+    for add in add_check, add_examine, add_scan, add_benchmark, add_prefix:
         add(commands)
     options = parser.parse_args(arguments)
     return 0 if options.run(options) else 1

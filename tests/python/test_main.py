@@ -10,7 +10,7 @@ import openmm
 import openmmstiff
 import pytest
 from conftest import PLATFORMS
-from openmmstiff import StiffIntegrator, __main__ as command
+from openmmstiff import StiffIntegrator, __main__ as command, _benchmark
 
 ALL_PLATFORMS = [openmm.Platform.getPlatform(i).getName() for i in range(openmm.Platform.getNumPlatforms())]
 
@@ -219,6 +219,64 @@ def test_device_without_double_precision_is_none_without_any(monkeypatch, capsys
     assert "CPU, double precision: with ZhangSkeelIntegrator: This device does not support double precision" \
         in output.text
     assert ("CPU: it runs in no precision." in output.text) == (exit_code == 1)
+
+
+class Tables:
+    """What `benchmark` printed: its tables, lists of rows of cells."""
+
+    def __init__(self, text):
+        self.check, _, rest = text.partition("```\n\n")
+        parts = re.findall(r"(?:^\|.*\|\n)+", rest, re.MULTILINE)
+        self.tables = [[re.split(r" \| ", line.strip("| ")) for line in part.splitlines()] for part in parts]
+
+
+@pytest.fixture
+def benchmark(monkeypatch, capsys):
+    """Runs the benchmark in this process, with few molecules."""
+    monkeypatch.setattr(_benchmark, "MOLECULES", 400)
+
+    def run(*arguments):
+        code = command.main(["benchmark", "--seconds", "0.01", *arguments])
+        return code, Tables(capsys.readouterr().out)
+    yield run
+    _benchmark._molecules.cache_clear()
+
+
+def test_benchmark_prints_tables_in_markdown(benchmark):
+    code, found = benchmark("--platforms", "CPU")
+    assert code == 0
+    assert found.check.startswith("```text\nOpenMM-Stiff") and "runs and agrees." in found.check
+    agreement, speed, kernels = found.tables
+    for table in found.tables:
+        assert len({len(row) for row in table}) == 1 and set(table[1]) == {"---"} and len(table) == 3
+    name, device, forces, positions, agrees = agreement[2]
+    assert (name, agrees) == ("CPU", "yes") and "thread" in device
+    assert 0 < float(forces) < _benchmark.FORCE_TOLERANCE and 0 < float(positions) < _benchmark.POSITION_TOLERANCE
+    assert speed[2][:2] == ["CPU", "895"]
+    settle, penalty, ratio = map(float, speed[2][2:])
+    assert min(settle, penalty) > 0 and ratio == pytest.approx(penalty/settle, rel=0.01)
+    assert kernels[0][2:] == ["MassPenaltyLangevinIntegrator", "ImpulseLangevinIntegrator",
+                              "ZhangSkeelLangevinIntegrator"]
+    assert kernels[2][0] == "CPU" and float(kernels[2][1]) > 0
+
+
+def test_benchmark_tells_what_differs_and_what_fails(benchmark, monkeypatch):
+    """And goes on with the next platform."""
+    monkeypatch.setattr(_benchmark, "FORCE_TOLERANCE", 1e-12)
+    code, found = benchmark("--platforms", "Quantum", "CPU")
+    agreement, *others = found.tables
+    assert code == 1 and agreement[3][0] == "CPU" and agreement[3][-1] == "NO"
+    for table in found.tables:
+        assert table[2][0] == "Quantum" and re.match("fails: .*Quantum", table[2][1])
+    assert all(table[3][0] == "CPU" for table in others)
+
+
+def test_benchmark_boxes_are_those_of_openmm_side_by_side():
+    topology, positions = _benchmark._water(2)
+    assert topology.getNumResidues() == 8*895 and len(positions) == 8*895*3
+    assert topology.getUnitCellDimensions()._value == (6, 6, 6)
+    boxes = positions.reshape(8, -1, 3)
+    assert np.allclose(boxes[7] - boxes[0], 3)
 
 
 def test_help_names_the_command():

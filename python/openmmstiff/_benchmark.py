@@ -1,0 +1,225 @@
+"""What `python -m openmmstiff benchmark` measures on each platform of OpenMM, printed as Markdown."""
+
+import functools
+import os
+import platform as machine
+from time import perf_counter
+
+import numpy as np
+import openmm
+from openmm import app, unit
+
+from . import (ImpulseLangevinIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator,
+               ZhangSkeelLangevinIntegrator)
+
+TEMPERATURE, FRICTION = 300, 1              # K, 1/ps
+SETTLING_FRICTION, SETTLING_STEPS = 20, 250     # of 4 fs
+MINIMIZATION = 10, 30                       # kJ/mol/nm, iterations
+COPIES = 3                                  # of the small box along each edge of the large one
+FAST = 0.005                                # s for a step in the small box: what is slower leaves the large one out
+MOLECULES = 10_000                          # whose integration is timed without nonbonded forces
+WARMING, BURSTS = 50, 20                    # steps before a measurement, and its parts
+# In single precision forces are right to some 1e-5 of themselves, and positions at 3 nm to 1e-7 nm.
+FORCE_TOLERANCE, POSITION_TOLERANCE = 1e-4, 1e-5    # relative, root mean square; nm
+INTEGRATORS = (MassPenaltyLangevinIntegrator, 0.008), (ImpulseLangevinIntegrator, 0.004), \
+    (ZhangSkeelLangevinIntegrator, 0.002)
+
+
+def benchmark(platforms, seconds):
+    """Print tables of agreement and speed; whether every platform computes what Reference does."""
+    platforms = platforms or find_platforms()
+    right = True
+    _print_row("platform", "device", "forces", "positions (nm)", "agrees", heading=(
+        "\n895 flexible TIP3P waters with PME: differences from Reference, relative of the forces (root mean square, "
+        f"{FORCE_TOLERANCE:g} is allowed), and largest of the positions after a step of MassPenaltyIntegrator of 4 fs "
+        f"({POSITION_TOLERANCE:g} nm)"))
+    for name in platforms:
+        right &= _try(name, _compare_with_reference)
+    _print_row("platform", "waters", "LangevinMiddle + SETTLE, 4 fs (ns/day)", "MassPenaltyLangevin, 12 fs (ns/day)",
+               "ratio", heading=f"\nTIP3P with PME, {TEMPERATURE} K, friction {FRICTION}/ps")
+    for name in platforms:
+        right &= _try(name, lambda name: _measure_water(name, seconds))
+    _print_row("platform", "LangevinMiddle + SETTLE (ms)", *(cls.__name__ for cls, _ in INTEGRATORS),
+               heading=f"\nStep of {MOLECULES:,} waters without forces, relative to LangevinMiddle + SETTLE")
+    for name in platforms:
+        right &= _try(name, lambda name: _measure_kernels(name, seconds))
+    return right
+
+
+def find_platforms():
+    """The names of OpenMM's platforms but Reference, each in its mixed precision if it has one."""
+    platforms = [openmm.Platform.getPlatform(i) for i in range(openmm.Platform.getNumPlatforms())]
+    return [platform.getName() + (":mixed" if "Precision" in platform.getPropertyNames() else "")
+            for platform in platforms if platform.getName() != "Reference"]
+
+
+def _print_row(*cells, heading=None):
+    if heading is not None:
+        print(f"{heading}\n")
+    print("|", " | ".join(map(str, cells)), "|", flush=True)
+    if heading is not None:
+        print("|", " | ".join("---" for _ in cells), "|", flush=True)
+
+
+def _try(name, measure):
+    """Whether a measurement on a platform, which prints its rows, succeeds; else a row says what has happened."""
+    try:
+        return measure(name)
+    except Exception as error:      # whatever a driver or its compiler comes up with is to be shown
+        _print_row(name, "fails: " + " ".join(str(error).split()).replace("|", "/"))
+        return False
+
+
+def _compare_with_reference(name):
+    context, forces, positions = _step_once(name)
+    _, expected, reference = _step_once("Reference")
+    apart = np.sqrt(np.mean((forces - expected)**2)/np.mean(expected**2))
+    moved = np.abs(positions - reference).max()
+    agrees = apart < FORCE_TOLERANCE and moved < POSITION_TOLERANCE
+    _print_row(name, _describe(context), f"{apart:.1e}", f"{moved:.1e}", "yes" if agrees else "NO")
+    return bool(agrees)
+
+
+@functools.cache
+def _step_once(name):
+    """A Context of flexible water, its forces [kJ/mol/nm] and its positions after a step [nm]."""
+    topology, positions = _water(1)
+    system = _water_system(topology, rigid=False)
+    for force in system.getForces():
+        if isinstance(force, openmm.NonbondedForce):
+            force.setPMEParameters(3.3, 32, 32, 32)     # the same for all
+    context = _context(name, system, positions, MassPenaltyIntegrator(0.004))
+    forces = context.getState(forces=True).getForces(asNumpy=True)._value
+    context.getIntegrator().step(1)
+    return context, forces, context.getState(positions=True).getPositions(asNumpy=True)._value
+
+
+def _describe(context):
+    """The device of a Context: its name, or the number of threads and the processor's."""
+    platform = context.getPlatform()
+    for name in platform.getPropertyNames():
+        if name in ("DeviceName", "Threads"):
+            value = platform.getPropertyValue(context, name)
+            return value if name == "DeviceName" else f"{value} threads of {_processor()}"
+    return _processor()
+
+
+def _processor():
+    if os.path.exists("/proc/cpuinfo"):
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    return machine.processor() or machine.machine()
+
+
+def _measure_water(name, seconds):
+    """Rows of ns/day; the large box is for devices that are fast."""
+    for copies in (1, COPIES):
+        topology, positions = _water(copies)
+        contexts, steps = [], (0.004, 0.012)
+        for cls, step in zip((openmm.LangevinMiddleIntegrator, MassPenaltyLangevinIntegrator), steps):
+            integrator = cls(TEMPERATURE, SETTLING_FRICTION, 0.004)
+            rigid = cls is openmm.LangevinMiddleIntegrator
+            contexts.append(_context(name, _water_system(topology, rigid), positions, integrator))
+            integrator.step(SETTLING_STEPS)
+            integrator.setStepSize(step)
+            integrator.setFriction(FRICTION)
+        found = _time_steps(contexts, seconds)
+        speeds = [86.4*step/each for step, each in zip(steps, found)]
+        _print_row(name, topology.getNumResidues(), *(f"{speed:.4g}" for speed in speeds),
+                   f"{speeds[1]/speeds[0]:.2f}")
+        if "Precision" not in contexts[0].getPlatform().getPropertyNames() or found[0] > FAST:
+            break
+    return True
+
+
+def _measure_kernels(name, seconds):
+    """
+    A row of what integrators do beside forces. For ours the bonded forces are taken away by what these add to a step of
+    LangevinMiddle; OpenMM's own is timed on rigid water, where there are none.
+    """
+    runs = [(kind, openmm.LangevinMiddleIntegrator, 0.001) for kind in ("rigid", "free", "flexible")]
+    runs += [("flexible", cls, step) for cls, step in INTEGRATORS]
+    contexts = [_context(name, *_molecules(kind), cls(TEMPERATURE, FRICTION, step)) for kind, cls, step in runs]
+    settle, free, flexible, *own = _time_steps(contexts, seconds)
+    _print_row(name, f"{1000*settle:.3g}", *(f"{(each - flexible + free)/settle:.2f}" for each in own))
+    return True
+
+
+def _time_steps(contexts, seconds):
+    """Seconds of a step of each Context, the least of some bursts. They take turns, so that all meet the same load."""
+    def burst(context, steps):
+        begin = perf_counter()
+        context.getIntegrator().step(steps)
+        velocities = context.getState(velocities=True).getVelocities(asNumpy=True)     # waits for the device
+        taken = (perf_counter() - begin)/steps
+        if not np.isfinite(velocities._value).all():
+            raise FloatingPointError("velocities are not finite")
+        return taken
+
+    for context in contexts:
+        burst(context, WARMING)
+    steps = [max(1, int(seconds/BURSTS/burst(context, WARMING))) for context in contexts]
+    return np.min([[burst(*each) for each in zip(contexts, steps)] for _ in range(BURSTS)], axis=0)
+
+
+def _context(name, system, positions, integrator):
+    """On a platform such as CUDA:mixed, at 300 K."""
+    name, _, precision = name.partition(":")
+    if hasattr(integrator, "setRandomNumberSeed"):
+        integrator.setRandomNumberSeed(1)
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatform(name),
+                             {"Precision": precision} if precision else {})
+    context.setPositions(positions)
+    context.setVelocitiesToTemperature(TEMPERATURE, 1)
+    return context
+
+
+@functools.cache
+def _water(copies):
+    """Topology and positions [nm] of OpenMM's box of 895 TIP3P waters, 3 nm wide, or so many along each edge."""
+    pdb = app.PDBFile(os.path.join(app.__path__[0], "data", "tip3p.pdb"))
+    integrator = openmm.VerletIntegrator(0.001)
+    context = openmm.Context(_water_system(pdb.topology, rigid=True), integrator, openmm.Platform.getPlatform("CPU"))
+    context.setPositions(pdb.positions)
+    openmm.LocalEnergyMinimizer.minimize(context, *MINIMIZATION)
+    positions = context.getState(positions=True).getPositions(asNumpy=True)._value
+    edge = pdb.topology.getUnitCellDimensions()[0].value_in_unit(unit.nanometer)
+    topology, waters = app.Topology(), pdb.topology.getNumResidues()
+    chain = topology.addChain()
+    for _ in range(copies**3*waters):
+        residue = topology.addResidue("HOH", chain)
+        oxygen, *hydrogens = (topology.addAtom(name, app.Element.getBySymbol(name[0]), residue)
+                              for name in ("O", "H1", "H2"))
+        for hydrogen in hydrogens:
+            topology.addBond(oxygen, hydrogen)
+    topology.setUnitCellDimensions(copies*edge*openmm.Vec3(1, 1, 1))
+    return topology, np.concatenate([positions + edge*np.array(place) for place in np.ndindex(3*(copies,))])
+
+
+@functools.cache
+def _water_system(topology, rigid):
+    return app.ForceField("tip3p.xml").createSystem(topology, nonbondedMethod=app.PME, rigidWater=rigid,
+                                                    nonbondedCutoff=0.9*unit.nanometer)
+
+
+@functools.cache
+def _molecules(kind):
+    """A System of waters without nonbonded forces, rigid, flexible, or of atoms that are free; positions [nm]."""
+    length, angle = 0.09572, 1.82421813
+    shape = length*np.array([[0, 0, 0], [1, 0, 0], [np.cos(angle), np.sin(angle), 0]])
+    system, bonds, angles = openmm.System(), openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
+    for _ in range(MOLECULES):
+        o, *hydrogens = (system.addParticle(mass) for mass in (15.99943, 1.007947, 1.007947))
+        for hydrogen in hydrogens:
+            bonds.addBond(o, hydrogen, length, 462750.4)
+        angles.addAngle(hydrogens[0], o, hydrogens[1], angle, 836.8)
+        if kind == "rigid":
+            for i, j in (0, 1), (0, 2), (1, 2):
+                system.addConstraint(o + i, o + j, np.linalg.norm(shape[i] - shape[j]))
+    if kind == "flexible":
+        system.addForce(bonds)
+        system.addForce(angles)
+    places = 0.31*np.array(list(np.ndindex(MOLECULES//400, 20, 20)))
+    return system, (places[:, None] + shape).reshape(-1, 3)
