@@ -253,6 +253,8 @@ from . import _conversions, _old_names
 %}
 }
 
+%ignore OpenMMStiff::getConstraintRevision;  // a friend, for kernels
+
 // Made by bindings.py: docstrings, methods that convert units, the headers, and the classes that _downcast() tells.
 #define OPENMM_EXPORT_STIFF
 %include "bindings.i"
