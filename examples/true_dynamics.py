@@ -174,7 +174,7 @@ def main():
     add_box_options(parser, waters=216)
     parser.add_argument("--subjects", type=choice(SUBJECTS), nargs="+", default=list(SUBJECTS), metavar="NAME",
                         help=f"of {', '.join(SUBJECTS)} (default: all)")
-    parser.add_argument("--time", type=number(float, 0.1, "ps"), default=TIME, metavar="PS",
+    parser.add_argument("--time", type=number(float, 0.5, "ps"), default=TIME, metavar="PS",
                         help="simulated time of a run of water, ps; ethanol's have a fifth (default: %(default)s)")
     parser.add_argument("--snapshots", type=number(int, 3), default=SNAPSHOTS, metavar="N",
                         help="of water; of ethanol four times as many (default: %(default)s)")

@@ -24,7 +24,7 @@ RUNS = {  # options, the figure, and what is printed
     "papers/paul_trap": (["--halvings", "1"], "breathing"),
     "expensive_forces": (["--time", "1", "--seeds", "1", "--processes", "1", "--runs", "middle-2fs", "penalty-12fs"],
                          "C1-C2-O"),
-    "true_dynamics": (["--waters", "194", "--time", "0.4", "--snapshots", "3"], "tau (ps)"),
+    "true_dynamics": (["--waters", "194", "--time", "0.5", "--snapshots", "3"], "tau (ps)"),
 }
 
 
