@@ -141,7 +141,10 @@ def _measure_kernels(name, seconds):
     """
     runs = [(kind, openmm.LangevinMiddleIntegrator, 0.001) for kind in ("rigid", "free", "flexible")]
     runs += [("flexible", cls, step) for cls, step in INTEGRATORS]
-    contexts = [_context(name, *_molecules(kind), cls(TEMPERATURE, FRICTION, step)) for kind, cls, step in runs]
+    contexts = []
+    for kind, cls, step in runs:
+        system, positions = _molecules(kind)
+        contexts.append(_context(name, system, positions, cls(TEMPERATURE, FRICTION, step)))
     settle, free, flexible, *own = _time_steps(contexts, seconds)
     _print_row(name, f"{1000*settle:.3g}", *(f"{(each - flexible + free)/settle:.2f}" for each in own))
     return True

@@ -488,7 +488,7 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
         if integer(argument, value) < 1:
             raise ValueError(f"scan: {argument} must be at least 1, but is {value}")
     prototypes = _prototypes(integrators, temperature, friction)
-    chosen = {name: _steps(name, steps) for name in prototypes}
+    chosen: Any = {name: _steps(name, steps) for name in prototypes}
     if time is not None and time < LONG_ENOUGH/(2*friction):
         warnings.warn(f"scan: runs of {time:g} ps are too short for errors that mean something: with a friction of "
                       f"{friction:g}/ps give at least {LONG_ENOUGH/(2*friction):g} ps", stacklevel=2)

@@ -44,7 +44,10 @@ def constant_energy(lines):
 
 
 def which_step(lines):
-    steps = {name: float(step) for name, step in (line.split()[:2] for line in lines if "Langevin" in line)}
+    """The answer first, then a row for each integrator."""
+    assert lines[0].startswith("Use MassPenaltyLangevinIntegrator with a step of")
+    rows = (re.match(r"(\w+LangevinIntegrator|LangevinMiddleIntegrator) +([\d.]+) ", line) for line in lines)
+    steps = {row[1]: float(row[2]) for row in rows if row}
     assert steps["LangevinMiddleIntegrator"] < 3 < steps["MassPenaltyLangevinIntegrator"]
 
 
