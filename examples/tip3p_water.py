@@ -23,7 +23,7 @@ from common.water_sampling import Samples, number_of_steps, sample
 from common.water import EQUILIBRATION_STEP, WaterBox, advance, build_box, build_system, equilibrate, start_geometry
 
 TEMPERATURE = 300.0  # K
-EQUILIBRATION_TIME = {"rigid": 6.0, "flexible": 4.0}  # ps, the flexible box starting from the rigid one
+EQUILIBRATION_TIME = {"rigid": 6.0, "flexible": 3.0}  # ps, the flexible box starting from the rigid one
 # Then each run settles with its own integrator: a Zhang-Skeel run has cold stiff modes after setPositions().
 SETTLING_TIME = 0.3       # ps
 SETTLING_FRICTION = 20.0  # 1/ps
@@ -124,7 +124,7 @@ def set_friction(simulation: app.Simulation, friction: float):
 def main():
     parser = OptionParser(__doc__)
     add_box_options(parser, waters=895)
-    add_run_options(parser, time=3.0, friction=5.0)
+    add_run_options(parser, time=2.5, friction=5.0)
     parser.add_argument("--integrators", type=choice(RUNS), nargs="+", default=list(RUNS), metavar="NAME",
                         help=f"the runs to make, of {', '.join(RUNS)} (default: all)")
     add_output_option(parser, "rdf.png")
