@@ -8,7 +8,7 @@ of S. J. Marrink et al. (J. Phys. Chem. B 111, 7812, 2007). Around it is butane,
 CCMA takes the coupling of two constraints that share a bead from a third one that closes the triangle, or from a
 harmonic angle; where it finds none it leaves the coupling out. Then its iteration diverges here at every step size,
 without an exception (OpenMM issue 3603). With the angles of the flat ring as hints, of no strength, it diverges as soon
-as a ring folds too far. Springs of 10^6 kJ/mol/nm^2 in the place of the constraints, as the topology has them for
+as a ring folds too far. Springs of 10^6 kJ/mol/nm^2 instead of the constraints, as the topology has them for
 minimization, need a small step. MassPenaltyLangevinIntegrator takes both forms as they are: it solves constraints with
 their full matrix, and makes springs heavy.
 
@@ -33,7 +33,7 @@ from common.water import advance
 
 TEMPERATURE = 310.0         # K
 CUTOFF = 1.1                # nm, at which the nonbonded energy is shifted to 0
-SPRING = 1e6                # kJ/mol/nm^2, in the place of a constraint
+SPRING = 1e6                # kJ/mol/nm^2, instead of a constraint
 BUTANE_MASS = 72.0          # dalton
 MIN_BUTANES = 100           # fewer leave a box of less than twice the cutoff
 EQUILIBRATION_STEP = 0.02   # ps, with constraints

@@ -1,4 +1,4 @@
-"""Springs in the place of constraints, and the forces of the constraints, which are the averages of the springs'."""
+"""Springs instead of constraints, and the forces of the constraints, which are the averages of the springs'."""
 from openmm import app, unit
 from openmmstiff import MultiplierReporter, ZhangSkeelLangevinIntegrator, penalizeConstraints
 

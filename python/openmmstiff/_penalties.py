@@ -1,4 +1,4 @@
-"""Penalties in the place of constraints, and their multipliers."""
+"""Penalties instead of constraints, and their multipliers."""
 
 import os
 from typing import Any, SupportsFloat, SupportsIndex, TextIO

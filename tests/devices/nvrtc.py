@@ -21,7 +21,7 @@ OPTIONS = ["--use_fast_math"]
 QUIET = ["--diag-suppress=177"]
 IGNORED = re.compile(r"^nvrtc: warning: Architectures prior to .* are deprecated .*\n?", re.MULTILINE)
 
-# What kernels find defined, as far as ours need it, in the place of what OpenMM puts before a program: CudaContext's
+# What kernels find defined, as far as ours need it, instead of what OpenMM puts before a program: CudaContext's
 # definitions for a precision, and its common.cu.
 PRELUDE = """
 #define KERNEL extern "C" __global__

@@ -1,4 +1,4 @@
-"""Penalties in the place of constraints: springs, violations, multipliers."""
+"""Penalties instead of constraints: springs, violations, multipliers."""
 
 import io
 from pathlib import Path

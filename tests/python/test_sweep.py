@@ -40,7 +40,7 @@ def test_a_class_without_cases_is_a_fault(workers):
     ("os.abort()", "crash: exit code -6"), ("time.sleep(60)", "no end within 3 s"),
     ("raise AttributeError('no context')", "trial itself failed: AttributeError: no context")])
 def test_a_crash_and_a_hang_are_faults_of_one_case(body, fault, workers, monkeypatch, tmp_path):
-    """The worker is told to run, in the place of the second case, what is in the body."""
+    """The worker is told to run, instead of the second case, what is in the body."""
     script = tmp_path/"worker.py"
     script.write_text(f"import os, sys, time; sys.path.insert(0, {str(Path(sweep.__file__).parent)!r})\n"
                       f"import sweep\n\ndef second(*_):\n    {body}\n\nfound = sweep.cases\n"

@@ -34,7 +34,7 @@ METHANOL_STEPS = {MassPenaltyLangevinIntegrator: 0.006}
 # ---- The Systems ----
 
 class Start:
-    """A System and positions at about 300 K, with constraints in the place of bonds if it is rigid."""
+    """A System and positions at about 300 K, with constraints instead of bonds if it is rigid."""
 
     def __init__(self, system, positions, rigid):
         self.system, self.rigid = system, rigid

@@ -38,7 +38,7 @@ def kept():
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """The notebook run anew, in its folder, on 4 ps in the place of 30."""
+    """The notebook run anew, in its folder, on 4 ps instead of 30."""
     notebook = nbformat.read(TOUR, as_version=4)
     first = code_cells(notebook)[0]
     assert LENGTH in first.source

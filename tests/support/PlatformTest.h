@@ -13,7 +13,7 @@
 
 namespace stifftest {
 
-/** Give a platform the kernels for any platform, in the place of its own. */
+/** Give a platform the kernels for any platform, instead of its own. */
 inline void useGenericKernels(OpenMM::Platform& platform) {
     void* library = dlopen(OPENMM_STIFF_PLUGIN_DIR "/libOpenMMStiffGeneric.so", RTLD_NOW | RTLD_NOLOAD);
     if (library == nullptr)
@@ -23,7 +23,7 @@ inline void useGenericKernels(OpenMM::Platform& platform) {
 
 /**
  * The main program of a test of integrators: check all claims on the platform named by the first argument. After a
- * colon comes its precision, or "generic" for the kernels for any platform in the place of its own.
+ * colon comes its precision, or "generic" for the kernels for any platform instead of its own.
  */
 inline int checkOnPlatform(int argc, char* argv[], std::initializer_list<Claim<OpenMM::Platform>> claims) {
     if (argc != 2) {

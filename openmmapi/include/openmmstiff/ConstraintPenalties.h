@@ -10,7 +10,7 @@
 namespace OpenMMStiff {
 
 /**
- * Stiff springs in the place of a System's constraints: a penalty 1/2 w^2 g^2 for each constraint g = 0 (Tao and
+ * Stiff springs instead of a System's constraints: a penalty 1/2 w^2 g^2 for each constraint g = 0 (Tao and
  * Owhadi 2014, equation 7). The stiffer the springs, the closer the motion is to the constrained one, with an error of
  * order 1/w^2, and the average of -w^2 g over a short time is the Lagrange multiplier of the constraint (Theorem 1.2).
  *

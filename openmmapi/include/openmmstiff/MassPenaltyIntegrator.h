@@ -52,7 +52,7 @@ public:
      * The error of the stiff coordinates' averages grows as the square of the step size over the period: none can
      * be seen at 16 steps, 1 % at 8 steps. Motion slower than the period is less disturbed the shorter it is.
      *
-     * @param period   the period [ps], in the place of the default, see setUseDefaultPenalizedPeriod(); an
+     * @param period   the period [ps], instead of the default, see setUseDefaultPenalizedPeriod(); an
      *                 OpenMMException if it is negative or infinite; 0 is deprecated, call
      *                 setUseDefaultPenalizedPeriod(true)
      */
@@ -106,7 +106,7 @@ public:
      * A hydrogen is lighter than 5 dalton and at most half as heavy as what it is bound to, by one of the forces that
      * setUseBondedForces() names or else by a constraint of the System.
      *
-     * @param inertia   the inertia [dalton], in the place of the default, see setUseDefaultBondInertia(); 0 for none; an
+     * @param inertia   the inertia [dalton], instead of the default, see setUseDefaultBondInertia(); 0 for none; an
      *                  OpenMMException if it is negative or infinite
      */
     void setBondInertia(double inertia);
@@ -135,7 +135,7 @@ public:
     }
     /**
      * Add a pair of particles whose distance is to carry an inertia: for forces that are not recognized as bonded, such
-     * as a machine-learned potential, or in the place of the inertia that a bonded pair would get. Periodic boundary
+     * as a machine-learned potential, or instead of the inertia that a bonded pair would get. Periodic boundary
      * conditions are not applied to the distance. Particles are checked when a Context is created, or at the next step.
      *
      * @param particle1   the index of the first particle
@@ -171,7 +171,7 @@ public:
     }
     /**
      * Give the relative velocity of two particles an inertia, see setBondInertia(): for bonds of forces that are not
-     * recognized as bonded, for those of heavy atoms, or in the place of the inertia that the bond of a hydrogen would
+     * recognized as bonded, for those of heavy atoms, or instead of the inertia that the bond of a hydrogen would
      * get. Particles are checked when a Context is created, or at the next step. The masses of all particles that such
      * bonds connect are a dense matrix: let these be a hundred at most, for the time of a step grows as its square.
      *

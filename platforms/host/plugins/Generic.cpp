@@ -13,7 +13,7 @@ extern "C" OPENMM_EXPORT_STIFF void registerPlatforms() {
     registerOpenMMStiffSerializationProxies();
 }
 
-/** Register the kernels with a platform, in the place of others if it has any: for tests, with one that has. */
+/** Register the kernels with a platform, instead of others if it has any: for tests, with one that has. */
 extern "C" OPENMM_EXPORT_STIFF void registerGenericKernels(OpenMM::Platform& platform) {
     const Kernels kernels = getKernels(makeResources<AnyPlatform>);
     OpenMMStiff::registerKernels(platform, kernels.factory,

@@ -130,7 +130,7 @@ def list_names() -> dict:
 
 
 def put_springs(system: mm.System, integrator: ZhangSkeelLangevinIntegrator):
-    """Springs in the place of the constraints, which stay as cold as constraints are."""
+    """Springs instead of the constraints, which stay as cold as constraints are."""
     penalizeConstraints(system, SPRING_PERIOD)
     integrator.setThermalizeStiffModes(False)
 

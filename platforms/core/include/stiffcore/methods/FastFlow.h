@@ -39,7 +39,7 @@ template <class Real>
 }
 
 /**
- * What is left of forces without the stiff ones, as accelerations: M^-1 (F + grad V1(x)) in the place of F in work.a.
+ * What is left of forces without the stiff ones, as accelerations: M^-1 (F + grad V1(x)) instead of F in work.a.
  */
 template <class Real>
 [[gnu::flatten]] void leaveSlowAccelerations(const StiffBatch<Real>& batch, const BoxFor<Real>& box,

@@ -286,7 +286,7 @@ void addImpulses(const RowBatch<Real, RowType>& batch, const Vectors3<Real>& gra
 
 /**
  * Change velocities such that coordinates move at the rates work.multipliers (if D is 0), with the factors of A. The
- * multipliers lambda come in the place of the rates.
+ * multipliers lambda come instead of the rates.
  */
 template <class Real, class RowType>
 void imposeRates(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Vectors3<Real>& v) {

@@ -90,7 +90,7 @@ private:
 };
 
 /**
- * A number that records what is done to it: a scalar type in the place of a double or of Lanes, with which the numerics
+ * A number that records what is done to it: a scalar type instead of a double or of Lanes, with which the numerics
  * of a method become the text of a kernel for one block. What is known while recording is a constant.
  */
 class Traced {
@@ -315,7 +315,7 @@ public:
         changes.resize(slots.size());
         variables.assign(slots.size(), -1);
     }
-    /** Go back to how all began, but with variables in the place of what changes. */
+    /** Go back to how all began, but with variables instead of what changes. */
     [[gnu::noinline]] void begin(Trace& trace) {
         for (size_t i = 0; i < slots.size(); i++) {
             slots[i].set(initial[i]);
