@@ -27,7 +27,7 @@ at the ends of macro-steps.
   SHAKE and RATTLE have the same positions; the velocities of RATTLE alone leave the lengths of rods as they are.
 
 Drawn are the full motion at omega = 200 and the averaged one (the paper's figure 2.1), errors against H, and the angles
-of the double pendulum (figure 4.1). --steps 10 20 takes a few seconds.
+of the double pendulum (figure 4.1).
 """
 import sys
 from collections.abc import Callable, Sequence
@@ -37,16 +37,14 @@ from pathlib import Path
 
 import numpy as np
 import openmm as mm
-from matplotlib import pyplot
 from openmmstiff import HMMIntegrator
-from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common.options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
+from common.options import OptionParser, run_program  # noqa: E402
+from common.papers import draw_slope, each, panels, parse, print_table, simulate, solve  # noqa: E402
 
 GRAVITY, SPEED, DURATION = 9.8, 4.0, 1.0  # SPEED is v_max
 LENGTH, ANGLE, MACRO_TIME = 0.2, 0.5, 1.0
-TOLERANCE = 1e-12                         # of the averaged motions
 PERIODS = 40                              # in the window of the exponential weights
 
 STEPS = (10, 20, 40, 80)                  # in T
@@ -124,14 +122,22 @@ def averaged_force(angle: float) -> float:
     return (GRAVITY / LENGTH - SPEED ** 2 / (2 * LENGTH ** 2) * cos(angle)) * sin(angle)
 
 
-def solved(derivative: Callable[[float, np.ndarray], Sequence[float] | np.ndarray], start: Sequence[float]) -> Motion:
-    return solve_ivp(derivative, (0, DURATION), start, method="DOP853", rtol=TOLERANCE, atol=TOLERANCE,
-                     dense_output=True).sol
-
-
 def averaged_pendulum() -> Motion:
     """Angle and rate."""
-    return solved(lambda _, state: (state[1], averaged_force(state[0])), (ANGLE, 0))
+    return solve(lambda _, state: (state[1], averaged_force(state[0])), (ANGLE, 0), DURATION)
+
+
+def verlet_averaged(steps: int) -> np.ndarray:
+    """Angles after each step of velocity Verlet with the averaged force."""
+    step, angle, rate, angles = DURATION / steps, ANGLE, 0.0, []
+    force = averaged_force(angle)
+    for _ in range(steps):
+        rate += step / 2 * force
+        angle += step * rate
+        force = averaged_force(angle)
+        rate += step / 2 * force
+        angles.append(angle)
+    return np.array(angles)
 
 
 def averaged_double() -> Motion:
@@ -151,20 +157,7 @@ def averaged_double() -> Motion:
         by_b = GRAVITY * b - SPEED ** 2 / 2 * carried * np.cos(angles) * pushed
         return np.concatenate((rates, -by_mass - by_b))
 
-    return solved(derivative, (*ANGLES, 0, 0))
-
-
-def verlet_averaged(steps: int) -> np.ndarray:
-    """Angles after each step of velocity Verlet with the averaged force."""
-    step, angle, rate, angles = DURATION / steps, ANGLE, 0.0, []
-    force = averaged_force(angle)
-    for _ in range(steps):
-        rate += step / 2 * force
-        angle += step * rate
-        force = averaged_force(angle)
-        rate += step / 2 * force
-        angles.append(angle)
-    return np.array(angles)
+    return solve(derivative, (*ANGLES, 0, 0), DURATION)
 
 
 # Runs
@@ -172,58 +165,54 @@ def verlet_averaged(steps: int) -> np.ndarray:
 @dataclass
 class Run:
     steps: int
-    positions: np.ndarray   # after each of the macro-steps, (steps, particles, 3)
+    angles: np.ndarray      # after each of the macro-steps, (steps, angles)
+    positions: np.ndarray   # (steps, particles, 3)
     velocities: np.ndarray
     micro_steps: int        # the paper's count, in all macro-steps
     evaluations: int        # of the vibrated force
 
-    def errors(self, angles: np.ndarray, motion: Motion) -> np.ndarray:
-        """The largest of each angle, given after each step, (steps, angles)."""
-        exact = motion(DURATION / self.steps * np.arange(1, self.steps + 1))[:angles.shape[1]].T
-        return np.abs(angles - exact).max(axis=0)
+    @property
+    def times(self) -> np.ndarray:
+        return DURATION / self.steps * np.arange(1, self.steps + 1)
 
-    def pendulum_error(self, motion: Motion) -> float:
-        return self.errors(self.positions[:, :, 0], motion)[0]
+    def errors(self, motion: Motion) -> np.ndarray:
+        """The largest of each angle."""
+        return np.abs(self.angles - motion(self.times)[:self.angles.shape[1]].T).max(axis=0)
 
-    def double_errors(self, motion: Motion) -> np.ndarray:
-        return self.errors(rod_angles(self.positions), motion)
-
-
-def follow(system: mm.System, integrator: mm.Integrator, start: np.ndarray, frames: int,
-           every: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and velocities, from rest, after each `every` steps."""
-    context = mm.Context(system, integrator, mm.Platform.getPlatform("Reference"))
-    context.setPositions(start)
-    positions, velocities = [], []
-    for _ in range(frames):
-        integrator.step(every)
-        state = context.getState(positions=True, velocities=True)
-        positions.append(state.getPositions(asNumpy=True)._value)
-        velocities.append(state.getVelocities(asNumpy=True)._value)
-    return np.array(positions), np.array(velocities)
+    def apart(self, other: "Run") -> np.ndarray:
+        """The largest difference of each angle, at the ends of these steps, of which the other's are a part."""
+        every = other.steps // self.steps
+        return np.abs(self.angles - other.angles[every - 1::every]).max(axis=0)
 
 
-def multiscale(system: mm.System, start: np.ndarray, omega: float, steps: int, micro_steps: int,
-               filter: str = "Simple", method: str = "RATTLE") -> Run:
+def follow(double: bool, omega: float, integrator: mm.Integrator, frames: int, every: int, micro_steps: int,
+           evaluations: int) -> Run:
+    """From rest."""
+    integrator.setConstraintTolerance(CONSTRAINT_TOLERANCE)
+    system, start = (double_system(omega), standing(ANGLES)) if double else (
+        pendulum_system(omega), np.array(((ANGLE, 0, 0),)))
+    found = simulate(system, integrator, start, frames * every, every)
+    positions = found.positions[1:]
+    return Run(frames, rod_angles(positions) if double else positions[:, :, 0], positions, found.velocities[1:],
+               micro_steps, evaluations)
+
+
+def multiscale(omega: float, steps: int, filter: str = "Simple", double: bool = False, method: str = "RATTLE",
+               micro_steps: int | None = None) -> Run:
+    """With as many micro-steps in a period as in the paper, if they are not given."""
     integrator = HMMIntegrator(DURATION / steps, omega)
     integrator.setFilter(getattr(HMMIntegrator, filter))
     integrator.setMacroMethod(METHODS[method])
-    integrator.setNumMicroStepsPerPeriod(micro_steps)
+    integrator.setNumMicroStepsPerPeriod(micro_steps or round((DOUBLE_MACRO_TIME if double else MACRO_TIME) * steps))
     integrator.setNumPeriods(PERIODS)
-    integrator.setConstraintTolerance(CONSTRAINT_TOLERANCE)
-    found = follow(system, integrator, start, steps)
-    each = integrator.computeNumMicroEvaluations()
-    counted = each - 1 if filter == "Simple" else each
-    return Run(steps, *found, steps * counted, (steps + 1) * each)  # the first macro-step has two averages
+    count = integrator.computeNumMicroEvaluations()
+    # The force at the end of the last micro-step is not counted in the paper; the first macro-step has two averages.
+    return follow(double, omega, integrator, steps, 1, steps * (count - 1 if filter == "Simple" else count),
+                  (steps + 1) * count)
 
 
-def multiscale_pendulum(filter: str, omega: float, steps: int) -> Run:
-    start = np.array(((ANGLE, 0, 0),))
-    return multiscale(pendulum_system(omega), start, omega, steps, round(MACRO_TIME * steps), filter)
-
-
-def direct(system: mm.System, start: np.ndarray, omega: float, frames: int, micro_steps: int) -> Run:
-    """The full motion by velocity Verlet (RATTLE), seen after each frame, which is divided into micro-steps."""
+def direct(omega: float, frames: int, micro_steps: int, double: bool = False) -> Run:
+    """The full motion by velocity Verlet (RATTLE), with at least so many micro-steps in a period."""
     every = int(np.ceil(DURATION / frames * omega * micro_steps / (2 * pi)))
     integrator = mm.CustomIntegrator(DURATION / frames / every)
     integrator.addGlobalVariable("omega", omega)
@@ -236,63 +225,7 @@ def direct(system: mm.System, start: np.ndarray, omega: float, frames: int, micr
     integrator.addComputeGlobal("theta", "theta+omega*dt")
     integrator.addComputePerDof("v", "v+dt/2*f/m")
     integrator.addConstrainVelocities()
-    integrator.setConstraintTolerance(CONSTRAINT_TOLERANCE)
-    return Run(frames, *follow(system, integrator, start, frames, every), frames * every, frames * every + 1)
-
-
-def direct_pendulum(omega: float, frames: int, micro_steps: int) -> Run:
-    return direct(pendulum_system(omega), np.array(((ANGLE, 0, 0),)), omega, frames, micro_steps)
-
-
-def run_pendulum(steps: Sequence[int]) -> dict[tuple[str, float], list[Run]]:
-    """By filter and frequency."""
-    found: dict[tuple[str, float], list[Run]] = {}
-    for filter, frequencies in FREQUENCIES.items():
-        with progress_bar(filter, len(frequencies) * sum(steps)) as bar:
-            for omega in frequencies:
-                found[filter, omega] = []
-                for count in steps:
-                    found[filter, omega].append(multiscale_pendulum(filter, omega, count))
-                    bar.update(count)
-    return found
-
-
-Costs = list[tuple[float, Run, Run]]  # omega, by the multiscale method and direct
-
-
-def run_costs(steps: Sequence[int]) -> Costs:
-    found = []
-    with progress_bar("direct", len(DIRECT_FREQUENCIES) * sum(steps)) as bar:
-        for omega in DIRECT_FREQUENCIES:
-            for count in steps:
-                found.append((omega, multiscale_pendulum("Simple", omega, count),
-                              direct_pendulum(omega, count, round(MACRO_TIME * count))))
-                bar.update(count)
-    return found
-
-
-@dataclass
-class DoublePendulum:
-    runs: dict[tuple[float, int, str], Run]  # by frequency, steps and method
-    fine: dict[float, Run]                   # with small steps, by frequency
-    resolved: Run                            # by direct integration
-
-
-def run_double() -> DoublePendulum:
-    def run(omega: float, steps: int, micro_steps: int, method: str) -> Run:
-        found = multiscale(double_system(omega), standing(ANGLES), omega, steps, micro_steps, method=method)
-        bar.update(steps)
-        return found
-
-    total = len(DOUBLE_FREQUENCIES) * (len(METHODS) * sum(DOUBLE_STEPS) + FINE[0]) + DOUBLE_STEPS[0]
-    with progress_bar("double pendulum", total) as bar:
-        runs = {(omega, steps, method): run(omega, steps, round(DOUBLE_MACRO_TIME * steps), method)
-                for omega in DOUBLE_FREQUENCIES for steps in DOUBLE_STEPS for method in METHODS}
-        fine = {omega: run(omega, *FINE, "SHAKE") for omega in DOUBLE_FREQUENCIES}
-        omega, micro_steps = DOUBLE_DIRECT
-        resolved = direct(double_system(omega), standing(ANGLES), omega, DOUBLE_STEPS[0], micro_steps)
-        bar.update(DOUBLE_STEPS[0])
-    return DoublePendulum(runs, fine, resolved)
+    return follow(double, omega, integrator, frames, every, frames * every, frames * every + 1)
 
 
 # Results
@@ -302,159 +235,124 @@ def power(omega: float) -> str:
     return f"1e{round(log10(omega))}"
 
 
-def beside(value: str, paper: Sequence[float] | None, steps: int, form: str) -> str:
-    """A value and the paper's in brackets, where it has one."""
-    known = f"({paper[STEPS.index(steps)]:{form}})" if paper is not None and steps in STEPS else ""
-    return f"{value} {known:10}"
-
-
-def print_pendulum(found: dict[tuple[str, float], list[Run]], motion: Motion):
-    print("Errors of the averaged angle Q of the inverted pendulum, with the paper's in brackets")
+def study_pendulum(steps: Sequence[int], motion: Motion) -> dict[tuple[str, float], list[Run]]:
+    """By filter and frequency."""
+    found = {}
     for filter, frequencies in FREQUENCIES.items():
-        print(f"\n{filter}: {TITLES[filter]}\n\n{'H':7}{'micro-steps':>18}  "
-              + "".join(f"{f'omega {power(omega)}':>20}" for omega in frequencies) + f"{'averaged':>20}")
-        for i, run in enumerate(found[filter, frequencies[0]]):
-            row = beside(f"{run.micro_steps:8}", PAPER_MICRO_STEPS[filter], run.steps, "d")
-            for omega in frequencies:
-                error = found[filter, omega][i].pendulum_error(motion)
-                row += " " + beside(f"{error:8.2e}", PAPER_ERRORS[filter, omega], run.steps, ".2e")
-            exact = motion(DURATION / run.steps * np.arange(1, run.steps + 1))[0]
-            averaged = np.abs(verlet_averaged(run.steps) - exact).max()
-            row += " " + beside(f"{averaged:8.2e}", PAPER_AVERAGED, run.steps, ".2e")
-            print(f"1/{run.steps:<5}{row}".rstrip())
+        for omega in each(filter, frequencies):
+            found[filter, omega] = [multiscale(omega, count, filter) for count in steps]
+        rows = []
+        for i, count in enumerate(steps):
+            at, runs = STEPS.index(count), [found[filter, omega][i] for omega in frequencies]
+            averaged = np.abs(verlet_averaged(count) - motion(runs[0].times)[0]).max()
+            rows.append((f"1/{count}", f"{runs[0].micro_steps} ({PAPER_MICRO_STEPS[filter][at]})", *(
+                f"{run.errors(motion)[0]:.2e} ({PAPER_ERRORS[filter, omega][at]:.2e})"
+                for omega, run in zip(frequencies, runs)), f"{averaged:.2e} ({PAPER_AVERAGED[at]:.2e})"))
+        print_table("Errors of the averaged angle Q of the inverted pendulum, with the paper's in brackets\n"
+                    f"{filter}: {TITLES[filter]}",
+                    ("H", "micro-steps", *(f"omega {power(omega)}" for omega in frequencies), "averaged"), rows)
+    return found
 
 
-def print_costs(costs: Costs, motion: Motion):
-    print("\nThe same micro-steps over the whole of T: errors against Q, and evaluations of the vibrated force\n\n"
-          f"{'':16}{'Simple':>21}{'direct':>22}{'evaluations,':>15}\n"
-          f"{'omega':9}{'H':7}{'error':>9}{'evaluations':>12}{'error':>10}{'evaluations':>12}{'ratio':>15}")
-    for omega, averaging, resolving in costs:
-        print(f"{power(omega):9}{f'1/{averaging.steps}':7}{averaging.pendulum_error(motion):9.2e}"
-              f"{averaging.evaluations:12}{resolving.pendulum_error(motion):10.2e}{resolving.evaluations:12}"
-              f"{resolving.evaluations / averaging.evaluations:15.0f}")
+def study_costs(steps: Sequence[int], motion: Motion):
+    rows = []
+    for omega, count in each("direct", [(omega, count) for omega in DIRECT_FREQUENCIES for count in steps]):
+        runs = multiscale(omega, count), direct(omega, count, round(MACRO_TIME * count))
+        results = [value for run in runs for value in (run.errors(motion)[0], run.evaluations)]
+        rows.append((power(omega), f"1/{count}", *results, results[3] / results[1]))
+    print_table("The same micro-steps over the whole of T: errors against Q, and evaluations of the vibrated force",
+                "omega|H|Simple:.2e|evaluations|direct:.2e|evaluations|ratio:.0f", rows)
 
 
-def constraint_violation(run: Run) -> float:
-    lengths = np.linalg.norm(np.diff(run.positions, axis=1), axis=2)
-    return np.abs(lengths / RODS - 1).max()
-
-
-def stretching(run: Run) -> float:
-    """The largest rate at which a rod would change its length."""
-    rods, rates = np.diff(run.positions, axis=1), np.diff(run.velocities, axis=1)
-    return np.abs(np.sum(rods * rates, axis=2) / RODS).max()
-
-
-def difference(run: Run, other: Run) -> np.ndarray:
-    """The largest of each angle, at the ends of the steps of `run`, of which the other's are a part."""
-    every = other.steps // run.steps
-    return np.abs(rod_angles(run.positions) - rod_angles(other.positions)[every - 1::every]).max(axis=0)
-
-
-def print_double(found: DoublePendulum, motion: Motion):
-    print("\nErrors of the angles of the double pendulum, SHAKE, against the averaged motion, and against a run with\n"
-          f"H = 1/{FINE[0]} and {FINE[1]} micro-steps in a period for the same omega; ratios are to the H before\n\n"
-          f"{'':33}{'averaged motion':>20}{'ratio':>14}{f'H = 1/{FINE[0]}':>20}{'ratio':>16}\n"
-          f"{'omega':9}{'H':7}{'micro-steps':>15}"
-          + 2 * f"{'q1':>12}{'q2':>10}{'q1':>7}{'q2':>7}")
+def study_double(motion: Motion) -> dict[tuple[float, int, str], Run]:
+    """By frequency, steps and method."""
+    runs = {key: multiscale(key[0], key[1], double=True, method=key[2]) for key in each("double pendulum", [
+        (omega, steps, method) for omega in DOUBLE_FREQUENCIES for steps in DOUBLE_STEPS for method in METHODS])}
+    rows = []
     for omega in DOUBLE_FREQUENCIES:
-        before = np.full((2, len(RODS)), np.nan)
+        fine = multiscale(omega, FINE[0], double=True, method="SHAKE", micro_steps=FINE[1])
+        before = np.full(4, np.nan)
         for steps in DOUBLE_STEPS:
-            run = found.runs[omega, steps, "SHAKE"]
-            paper = f"({DOUBLE_PAPER[steps]})" if steps in DOUBLE_PAPER else ""
-            row = f"{power(omega):9}{f'1/{steps}':7}{run.micro_steps:8} {paper:6}"
-            errors = np.array((run.double_errors(motion), difference(run, found.fine[omega])))
-            for each, ratios in zip(errors, before / errors):
-                row += f"{each[0]:12.2e}{each[1]:10.2e}" + "".join(
-                    f"{'' if np.isnan(ratio) else f'{ratio:.2f}':>7}" for ratio in ratios)
-            print(row.rstrip())
+            run = runs[omega, steps, "SHAKE"]
+            errors = np.concatenate((run.errors(motion), run.apart(fine)))
+            ratios = ["" if np.isnan(ratio) else f"{ratio:.2f}" for ratio in before / errors]
+            paper = f" ({DOUBLE_PAPER[steps]})" if steps in DOUBLE_PAPER else ""
+            rows.append((power(omega), f"1/{steps}", f"{run.micro_steps}{paper}", *errors[:2], *ratios[:2],
+                         *errors[2:], *ratios[2:]))
             before = errors
-        q1, q2 = found.fine[omega].double_errors(motion)
-        print(f"{power(omega):9}{f'1/{FINE[0]}':7}{found.fine[omega].micro_steps:8} {'':6}{q1:12.2e}{q2:10.2e}")
-    q1, q2 = found.resolved.double_errors(motion)
-    print(f"{power(DOUBLE_DIRECT[0]):9}{'direct':7}{found.resolved.micro_steps:8} {'':6}{q1:12.2e}{q2:10.2e}"
-          f"   {DOUBLE_DIRECT[1]} micro-steps in a period")
-    print("\nLargest differences of an angle between\n"
-          "  SHAKE and RATTLE: " + apart([((omega, steps, "SHAKE"), (omega, steps, "RATTLE"))
-                                          for omega in DOUBLE_FREQUENCIES for steps in DOUBLE_STEPS], found))
-    for omega, other in zip(DOUBLE_FREQUENCIES, DOUBLE_FREQUENCIES[1:]):
-        print(f"  omega = {power(omega)} and {power(other)}: " + ", ".join(
-            f"{apart([((omega, steps, 'SHAKE'), (other, steps, 'SHAKE'))], found)} (H = 1/{steps})"
-            for steps in DOUBLE_STEPS))
-    print(f"\n{'':9}{'violation of lengths':>22}{'rates of lengths':>20}{'drift of the pivot':>22}")
+        rows.append((power(omega), f"1/{FINE[0]}", fine.micro_steps, *fine.errors(motion)))
+    resolved = direct(DOUBLE_DIRECT[0], DOUBLE_STEPS[0], DOUBLE_DIRECT[1], double=True)
+    rows.append((power(DOUBLE_DIRECT[0]), "direct", resolved.micro_steps, *resolved.errors(motion)))
+    print_table("Errors of the angles of the double pendulum, SHAKE, against the averaged motion, and against a run "
+                f"with H = 1/{FINE[0]}\nand {FINE[1]} micro-steps in a period for the same omega; ratios are to the H "
+                f"before; direct: {DOUBLE_DIRECT[1]} micro-steps in a period",
+                "omega|H|micro-steps|q1:.2e|q2:.2e|ratio|ratio|q1, fine:.2e|q2, fine:.2e|ratio|ratio", rows)
+
+    def largest(a: tuple[float, str], b: tuple[float, str], steps: int) -> float:
+        return runs[a[0], steps, a[1]].apart(runs[b[0], steps, b[1]]).max()
+
+    pairs = [(f"omega = {power(omega)}, SHAKE and RATTLE", (omega, "SHAKE"), (omega, "RATTLE"))
+             for omega in DOUBLE_FREQUENCIES]
+    pairs += [(f"omega = {power(omega)} and {power(other)}", (omega, "SHAKE"), (other, "SHAKE"))
+              for omega, other in zip(DOUBLE_FREQUENCIES, DOUBLE_FREQUENCIES[1:])]
+    print_table("Largest differences of an angle", ("", *(f"H = 1/{steps}:.1e" for steps in DOUBLE_STEPS)),
+                [(label, *(largest(a, b, steps) for steps in DOUBLE_STEPS)) for label, a, b in pairs])
+    rows = []
     for method in METHODS:
-        runs = [run for (_, _, name), run in found.runs.items() if name == method]
-        print(f"{method:9}{max(map(constraint_violation, runs)):22.1e}{max(map(stretching, runs)):20.1e}"
-              f"{max(np.abs(run.positions[:, 0]).max() for run in runs):22.1e}")
+        x, v = (np.concatenate([vectors(run) for key, run in runs.items() if key[2] == method])
+                for vectors in (lambda run: run.positions, lambda run: run.velocities))
+        rods, rates = np.diff(x, axis=1), np.diff(v, axis=1)
+        rows.append((method, np.abs(np.linalg.norm(rods, axis=2) / RODS - 1).max(),
+                     np.abs(np.sum(rods * rates, axis=2) / RODS).max(), np.abs(x[:, 0]).max()))
+    print_table("Constraints", "|violation of lengths:.1e|rates of lengths:.1e|drift of the pivot:.1e", rows)
+    return runs
 
 
-def apart(pairs: list[tuple[tuple[float, int, str], tuple[float, int, str]]], found: DoublePendulum) -> str:
-    """The largest difference of an angle between two runs."""
-    return f"{max(difference(found.runs[a], found.runs[b]).max() for a, b in pairs):.1e}"
-
-
-def draw(found: dict[tuple[str, float], list[Run]], motion: Motion, full: Run,
-         doubles: DoublePendulum, double_motion: Motion, path: Path):
-    figure, panels = pyplot.subplots(2, 2, figsize=(11, 8.5), layout="constrained")
-    angle, rate, errors, double = panels.flat
-    times = DURATION / full.steps * np.arange(1, full.steps + 1)
-    exact = motion(times)
+def draw(found: dict[tuple[str, float], list[Run]], motion: Motion, doubles: dict[tuple[float, int, str], Run],
+         double_motion: Motion, path: Path):
+    full = direct(SLOW_FREQUENCY, round(SLOW_FREQUENCY * SLOW_MICRO_STEPS * DURATION / (2 * pi)), SLOW_MICRO_STEPS)
     points = found["Simple", 1e4][-1]
-    point_times = DURATION / points.steps * np.arange(1, points.steps + 1)
-    for panel, vibrated, averaged, macro in (
-            (angle, full.positions, exact[0], points.positions), (rate, full.velocities, exact[1], points.velocities)):
-        panel.plot(times, vibrated[:, 0, 0], color="#9ecae1", linewidth=1, label=f"full, omega = {SLOW_FREQUENCY}")
-        panel.plot(times, averaged, color="#08306b", linewidth=1.5, label="averaged")
-        panel.plot(point_times, macro[:, 0, 0], ".", color="#d62728", markersize=5,
-                   label=f"Simple, omega = 1e4, H = 1/{points.steps}")
-    for (filter, omega), runs in found.items():
-        color = {1e3: "#2ca02c", 1e4: "#ff7f0e", 1e6: "#d62728", 1e8: "#08306b"}[omega]
-        errors.loglog([1 / run.steps for run in runs], [run.pendulum_error(motion) for run in runs],
-                      "o-" if filter == "Simple" else "s--", color=color, markersize=4, linewidth=1,
-                      label=f"{filter}, omega = {power(omega)}")
-    sizes = np.array([1 / run.steps for run in runs])
-    errors.loglog(sizes, 20 * sizes ** 2, "k:", linewidth=0.8, label="slope 2")
-    fine = np.linspace(0, DURATION, 401)
-    for i, color in enumerate(("#08306b", "#d62728")):
-        double.plot(fine, double_motion(fine)[i], color=color, linewidth=1, label=f"q{i + 1}, averaged")
-        for steps, marker in zip(DOUBLE_STEPS, "o."):
-            run = doubles.runs[DOUBLE_FREQUENCIES[0], steps, "SHAKE"]
-            double.plot(DURATION / steps * np.arange(1, steps + 1), rod_angles(run.positions)[:, i], marker,
-                        color=color, markersize=4, fillstyle="none", label=f"q{i + 1}, H = 1/{steps}")
-    for panel in panels.flat:
-        panel.legend(frameon=False, fontsize="small", ncols=2 if panel is double else 1,
-                     loc="lower right" if panel is errors else "upper right")
-    angle.set(title="Angle of the pendulum", xlabel="time", ylabel="q", ylim=(-0.7, 1))
-    rate.set(title="Its rate", xlabel="time", ylabel="q'", ylim=(-14, 21))
-    errors.set_xticks(sizes, [f"1/{run.steps}" for run in runs])
-    errors.set_xticks((), minor=True)
-    errors.set(title="Error of the averaged angle", xlabel="H", ylabel="largest error")
-    double.set(title=f"Angles of the double pendulum, omega = {power(DOUBLE_FREQUENCIES[0])}", xlabel="time",
-               ylabel="q", ylim=(-1.5, 2.1))
-    figure.savefig(path, dpi=150)
+    with panels(path, 2, 2) as (angle, rate, errors, double):
+        for panel, vectors, averaged in ((angle, "positions", 0), (rate, "velocities", 1)):
+            panel.plot(full.times, getattr(full, vectors)[:, 0, 0], color="#9ecae1", linewidth=1,
+                       label=f"full, omega = {SLOW_FREQUENCY}")
+            panel.plot(full.times, motion(full.times)[averaged], color="#08306b", linewidth=1.5, label="averaged")
+            panel.plot(points.times, getattr(points, vectors)[:, 0, 0], ".", color="#d62728", markersize=5,
+                       label=f"Simple, omega = 1e4, H = 1/{points.steps}")
+        for (filter, omega), runs in found.items():
+            color = {1e3: "#2ca02c", 1e4: "#ff7f0e", 1e6: "#d62728", 1e8: "#08306b"}[omega]
+            errors.loglog([1 / run.steps for run in runs], [run.errors(motion)[0] for run in runs],
+                          "o-" if filter == "Simple" else "s--", color=color, markersize=4, linewidth=1,
+                          label=f"{filter}, omega = {power(omega)}")
+        sizes = [1 / run.steps for run in runs]
+        draw_slope(errors, sizes, 20, 2)
+        fine = np.linspace(0, DURATION, 401)
+        for i, color in enumerate(("#08306b", "#d62728")):
+            double.plot(fine, double_motion(fine)[i], color=color, linewidth=1, label=f"q{i + 1}, averaged")
+            for steps, marker in zip(DOUBLE_STEPS, "o."):
+                run = doubles[DOUBLE_FREQUENCIES[0], steps, "SHAKE"]
+                double.plot(run.times, run.angles[:, i], marker, color=color, markersize=4, fillstyle="none",
+                            label=f"q{i + 1}, H = 1/{steps}")
+        double.legend(frameon=False, fontsize="small", loc="upper right", ncols=2)
+        angle.set(title="Angle of the pendulum", xlabel="time", ylabel="q", ylim=(-0.7, 1))
+        rate.set(title="Its rate", xlabel="time", ylabel="q'", ylim=(-14, 21))
+        errors.set_xticks(sizes, [f"1/{run.steps}" for run in runs])
+        errors.set_xticks((), minor=True)
+        errors.set(title="Error of the averaged angle", xlabel="H", ylabel="largest error")
+        double.set(title=f"Angles of the double pendulum, omega = {power(DOUBLE_FREQUENCIES[0])}", xlabel="time",
+                   ylabel="q", ylim=(-1.5, 2.1))
 
 
 def main():
     parser = OptionParser(__doc__)
-    parser.add_argument("--steps", type=number(int, 4, most=1000), nargs="+", default=list(STEPS), metavar="N",
-                        help="even numbers of macro-steps for the single pendulum (default: 10 20 40 80)")
-    add_output_option(parser, "inverted_pendulum.png")
-    options = parser.parse_args()
-    if any(steps % 2 for steps in options.steps):
-        parser.error("argument --steps: give even numbers; a period has as many micro-steps")
-    parser.make_folder(options.output)
-
+    parser.add_argument("--steps", type=int, choices=STEPS, nargs="+", default=list(STEPS), metavar="N",
+                        help="macro-steps of the single pendulum, of 10, 20, 40 and 80 (default: all)")
+    options = parse(parser)
     motion, double_motion = averaged_pendulum(), averaged_double()
     steps = sorted(set(options.steps))
-    found = run_pendulum(steps)
-    print_pendulum(found, motion)
-    print_costs(run_costs(steps), motion)
-    doubles = run_double()
-    print_double(doubles, double_motion)
-    frames = round(SLOW_FREQUENCY * SLOW_MICRO_STEPS * DURATION / (2 * pi))
-    full = direct_pendulum(SLOW_FREQUENCY, frames, SLOW_MICRO_STEPS)
-    draw(found, motion, full, doubles, double_motion, options.output / "inverted_pendulum.png")
-    print(f"\nMotions and errors: {options.output / 'inverted_pendulum.png'}")
+    found = study_pendulum(steps, motion)
+    study_costs(steps, motion)
+    draw(found, motion, study_double(double_motion), double_motion, options.figure)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ With multipliers, N = 20 has 244 + 223 = 467 unknowns. The paper speaks of 427 v
 two constraints that close each of the 20 loops.
 """
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -47,7 +47,8 @@ from openmm import unit
 from openmmstiff import SpookIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common.options import OptionParser, add_output_option, choice, number, progress_bar, run_program  # noqa: E402
+from common.options import OptionParser, number, run_program  # noqa: E402
+from common.papers import draw_slope, each, make_context, panels, parse, print_table, simulate, slope  # noqa: E402
 
 MASS, GRAVITY = 10.0, 9.8
 DIRECTION_MASS = MASS / 12                        # of rods of length 1
@@ -59,6 +60,7 @@ ORDER_LINKS, ORDER_TIME, ORDER_STEPS = 10, 2.0, (1 / 60, 1 / 120, 1 / 240, 1 / 4
 LARGE_LINKS, LARGE_STEPS, STRETCHED = 20, (1 / 60, 1 / 40, 1 / 30, 1 / 20, 1 / 15, 1 / 10), 1.25
 SIZES, SMALLEST = 7, 10                           # of ladders whose steps are timed
 FEW_STEPS, MANY_STEPS, ENOUGH_SECONDS = 5, 200, 1.0  # of which the median is taken
+PLATFORM = "CPU"
 
 # Constraints, in the centre and direction of one rod or of two; the texts are shared by all rods.
 UNIT_LENGTH = "sqrt(x1^2+y1^2)-1"
@@ -115,123 +117,96 @@ def ladder_integrator(links: int, step: float, compliance: float = COMPLIANCE) -
     return integrator
 
 
-def make_context(links: int, integrator: SpookIntegrator, platform: str) -> mm.Context:
-    context = mm.Context(ladder_system(links), integrator, mm.Platform.getPlatform(platform))
-    context.setPositions(level_ladder(links))
-    return context
-
-
 def heads(positions: np.ndarray) -> np.ndarray:
-    """Of all rods, (rods, 2)."""
-    return positions[0::2, :2] + positions[1::2, :2] / 2
+    """Of all rods, (frames, rods, 2)."""
+    return positions[:, 0::2, :2] + positions[:, 1::2, :2] / 2
 
 
-def energy_scale(links: int) -> tuple[float, float]:
-    """The energy of the ladder that hangs at rest, and by how much that of the level one is higher."""
-    level = MASS * GRAVITY * level_ladder(links)[0::2, 1].sum()
-    hanging = -MASS * GRAVITY * (links * (links + 1) + (links + 1) ** 2 / 2)  # of the rails, of the rungs
-    return hanging, level - hanging
-
+# Falls
 
 @dataclass
 class Fall:
     links: int
     step: float
-    seconds: float            # of the steps, without what is looked at after each
+    milliseconds: float       # of a step, without what is looked at after it
     times: np.ndarray         # after each step
     energies: np.ndarray      # 1 at the start, 0 for a ladder that hangs at rest
     violations: np.ndarray    # root mean square over the constraints
     theory: np.ndarray        # the same of 1.25 h^2 |u'|^2 for unit lengths, 0 for joints
     farthest: np.ndarray      # distance of a head from the origin, over N + 1
     largest: float            # violation of any constraint at any time
-    pictures: dict[float, np.ndarray]  # heads
+    heads: np.ndarray         # at the start and after each step
+
+    @property
+    def label(self) -> str:
+        return f"1/{1 / self.step:.0f}"
+
+    @property
+    def holds(self) -> bool:
+        """Not so if anything is infinite or not a number."""
+        return bool(np.all(self.farthest < STRETCHED))
 
 
-def fall(links: int, step: float, time: float, platform: str, compliance: float = COMPLIANCE,
-         picture_times: Iterable[float] = ()) -> Fall:
-    integrator = ladder_integrator(links, step, compliance)
-    context = make_context(links, integrator, platform)
-    lowest, drop = energy_scale(links)
+def fall(links: int, time: float, step: float = STEP, compliance: float = COMPLIANCE) -> Fall:
+    start, integrator = level_ladder(links), ladder_integrator(links, step, compliance)
+    found = simulate(ladder_system(links), integrator, start, max(1, round(time / step)),
+                     observe=integrator.computeViolations, platform=PLATFORM)
+    level = MASS * GRAVITY * start[0::2, 1].sum()
+    hanging = -MASS * GRAVITY * (links * (links + 1) + (links + 1) ** 2 / 2)  # of the rails, of the rungs
     tau = integrator.getDamping().value_in_unit(unit.picosecond)
-    steps = max(1, round(time / step))
-    pictures = {at: round(at / step) for at in picture_times if round(at / step) <= steps}
-    seen = {0: heads(level_ladder(links))}
-    rows, largest, seconds = [], 0.0, 0.0
-    with progress_bar(f"{links} links, h = 1/{1 / step:.0f}", steps) as bar:
-        for count in range(1, steps + 1):
-            begin = perf_counter()
-            integrator.step(1)
-            seconds += perf_counter() - begin
-            state = context.getState(positions=True, velocities=True, energy=True)
-            energy = (state.getPotentialEnergy() + state.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
-            ends = heads(state.getPositions(asNumpy=True).value_in_unit(unit.nanometer))
-            turning = state.getVelocities(asNumpy=True)[1::2].value_in_unit(unit.nanometer / unit.picosecond)
-            g = integrator.computeViolations()
-            expected = (step ** 2 / 4 + step * tau / 2) * np.sum(turning ** 2, axis=1)
-            rows.append((count * step, (energy - lowest) / drop, np.sqrt(np.mean(g ** 2)),
-                         np.sqrt(np.sum(expected ** 2) / len(g)), np.linalg.norm(ends, axis=1).max() / (links + 1)))
-            largest = max(largest, np.abs(g).max())
-            if count in pictures.values():
-                seen[count] = ends
-            bar.update()
-    times, energies, violations, theory, farthest = np.array(rows).T
-    return Fall(links, step, seconds, times, energies, violations, theory, farthest, largest,
-                {at: seen[k] for at, k in pictures.items()})
+    expected = (step ** 2 / 4 + step * tau / 2) * np.sum(found.velocities[1:, 1::2] ** 2, axis=2)
+    violations, ends = found.observed, heads(found.positions)
+    return Fall(links, step, 1000 * found.seconds / len(violations), found.times[1:],
+                (found.energies[1:] - hanging) / (level - hanging), np.sqrt(np.mean(violations ** 2, axis=1)),
+                np.sqrt(np.sum(expected ** 2, axis=1) / violations.shape[1]),
+                np.linalg.norm(ends[1:], axis=2).max(axis=1) / (links + 1), np.abs(violations).max(), ends)
 
 
-def slope(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """In logarithms."""
-    return np.polyfit(np.log(sizes), np.log(values), 1)[0]
+def fall_all(numbers: Iterable[int], time: float) -> list[Fall]:
+    falls = [fall(links, time) for links in each("falls", list(numbers))]
+    print_table(f"h = {falls[0].label} up to t = {falls[0].times[-1]:.4g}: energy, 1 at the start and 0 for a ladder "
+                "that hangs at rest; violation, root mean square\nover the constraints, and the largest of any; the "
+                "farthest point, of a reach of N + 1",
+                "links|unknowns|constraints|highest E:.4f|at end:.3f|mean rms:.1e|largest rms:.1e|any:.1e|farthest:.3f"
+                "|ms/step:.2f",
+                [(found.links, 4 * count_rods(found.links) + 11 * found.links + 3, 11 * found.links + 3,
+                  found.energies.max(), found.energies[-1], found.violations.mean(), found.violations.max(),
+                  found.largest, found.farthest.max(), found.milliseconds) for found in falls])
+    return falls
 
 
-def print_falls(falls: list[Fall]):
-    print(f"h = 1/{1 / STEP:.0f} up to t = {falls[0].times[-1]:.4g}: energy, 1 at the start and 0 for a ladder that "
-          f"hangs at rest;\nviolation, root mean square over the constraints, and the largest of any; the farthest "
-          f"point, of a reach of N + 1\n")
-    columns = "{:>6}{:>10}{:>13}{:>11}{:>9}{:>11}{:>12}{:>10}{:>10}{:>10}"
-    print(columns.format("links", "unknowns", "constraints", "highest E", "at end", "mean rms", "largest rms", "any",
-                         "farthest", "ms/step"))
-    for found in falls:
-        rods, constraints = count_rods(found.links), 11 * found.links + 3
-        print(columns.format(found.links, 4 * rods + constraints, constraints, f"{found.energies.max():.4f}",
-                             f"{found.energies[-1]:.3f}", f"{found.violations.mean():.1e}",
-                             f"{found.violations.max():.1e}", f"{found.largest:.1e}", f"{found.farthest.max():.3f}",
-                             f"{1000 * found.seconds / len(found.times):.2f}"))
+def study_order(time: float) -> dict[float, np.ndarray]:
+    """Violations and what they should be, (2, steps), for each compliance."""
+    found = {compliance: np.array([[values.mean() for values in (run.violations, run.theory)] for run in (
+        fall(ORDER_LINKS, time, step, compliance) for step in each("order", ORDER_STEPS))]).T
+        for compliance in (COMPLIANCE, SMALL_COMPLIANCE)}
+    columns = np.vstack(list(found.values()))
+    print_table(f"Violation (root mean square, average up to t = {time:g}) against h, {ORDER_LINKS} links",
+                ["", *(name for value in found for name in (f"compliance {value:g}:.2e", "theory:.2e"))],
+                [*((f"1/{1 / step:.0f}", *row) for step, row in zip(ORDER_STEPS, columns.T)),
+                 ("slope", *(f"{order:.2f}" for order in slope(ORDER_STEPS, columns.T)))])
+    return found
 
 
-def print_order(orders: dict[float, list[Fall]], time: float):
-    print(f"\nViolation (root mean square, average up to t = {time:g}) against h, {ORDER_LINKS} links\n")
-    print(f"{'':8}" + "".join(f"{f'compliance {compliance:g}':>20}{'theory':>10}" for compliance in orders))
-    for i, step in enumerate(ORDER_STEPS):
-        print(f"1/{1 / step:<6.0f}" + "".join(
-            f"{found[i].violations.mean():20.2e}{found[i].theory.mean():10.2e}" for found in orders.values()))
-    print(f"{'slope':8}" + "".join(
-        f"{slope(ORDER_STEPS, [run.violations.mean() for run in found]):20.2f}"
-        f"{slope(ORDER_STEPS, [run.theory.mean() for run in found]):10.2f}" for found in orders.values()))
+def study_large_steps(time: float) -> list[Fall]:
+    falls = [fall(LARGE_LINKS, time, step) for step in each("large steps", LARGE_STEPS)]
+    print_table(f"How large a step? {LARGE_LINKS} links up to t = {falls[0].times[-1]:.4g}; it holds the ladder if the "
+                f"farthest point stays below {STRETCHED:g}",
+                "h|highest E:.4f|E at end:.3f|mean viol.:.1e|any:.2f|farthest:.3f|holds",
+                [(found.label, found.energies.max(), found.energies[-1], found.violations.mean(), found.largest,
+                  found.farthest.max(), "yes" if found.holds else "no") for found in falls])
+    held = [found for found in falls if found.holds]
+    print(f"Largest of them that holds: {held[-1].label if held else 'none'}; the paper's: 1/20")
+    return falls
 
 
-def holds(found: Fall) -> bool:
-    """Not so if anything is infinite or not a number."""
-    return bool(np.all(found.farthest < STRETCHED))
+# Time of a step
 
-
-def print_large_steps(falls: list[Fall]):
-    print(f"\nHow large a step? {LARGE_LINKS} links up to t = {falls[0].times[-1]:.4g}; it holds the ladder if the "
-          f"farthest point stays below {STRETCHED:g}\n")
-    print(f"{'h':8}{'highest E':>10}{'E at end':>10}{'mean viol.':>12}{'any':>8}{'farthest':>10}  holds")
-    for found in falls:
-        print(f"1/{1 / found.step:<6.0f}{found.energies.max():10.4f}{found.energies[-1]:10.3f}"
-              f"{found.violations.mean():12.1e}{found.largest:8.2f}{found.farthest.max():10.3f}  "
-              + ("yes" if holds(found) else "no"))
-    held = [found.step for found in falls if holds(found)]
-    print("Largest of them that holds: " + (f"1/{1 / max(held):.0f}" if held else "none") + "; the paper's: 1/20")
-
-
-def time_steps(links: int, platform: str) -> tuple[float, float]:
+def time_steps(links: int) -> tuple[float, float]:
     """Seconds of the set-up, which ends with the first step, and of a step: the median."""
     integrator = ladder_integrator(links, STEP)
     begin = perf_counter()
-    context = make_context(links, integrator, platform)
+    context = make_context(ladder_system(links), integrator, level_ladder(links), platform=PLATFORM)
     integrator.step(1)
     set_up = perf_counter() - begin
     seconds: list[float] = []
@@ -242,35 +217,18 @@ def time_steps(links: int, platform: str) -> tuple[float, float]:
     return set_up, float(np.median(seconds))
 
 
-@dataclass
-class Timing:
-    sizes: list[int]
-    set_up: list[float]
-    step: list[float]
-
-    def upper_half(self) -> slice:
-        return slice(len(self.sizes) // 2, None)
-
-    def slope(self) -> float:
-        return slope(self.sizes[self.upper_half()], self.step[self.upper_half()])
-
-
-def time_sizes(largest: int, platform: str) -> Timing:
+def study_cost(largest: int) -> dict[int, float]:
+    """Milliseconds of a step by the number of links."""
     sizes = [int(size) for size in np.unique(np.round(np.geomspace(SMALLEST, largest, SIZES)))]
-    with progress_bar("timing", len(sizes)) as bar:
-        found = []
-        for size in sizes:
-            found.append(time_steps(size, platform))
-            bar.update()
-    return Timing(sizes, *map(list, zip(*found)))
+    found = {size: time_steps(size) for size in each("timing", sizes)}
+    print_table("Time of a step", "links|set-up, s:.3f|ms/step:.3f|us/link:.2f",
+                [(size, set_up, 1e3 * step, 1e6 * step / size) for size, (set_up, step) in found.items()])
+    upper = sizes[len(sizes) // 2:]
+    print(f"Slope in logarithms from {upper[0]} links on: {slope(upper, [found[size][1] for size in upper]):.2f}")
+    return {size: 1e3 * step for size, (_, step) in found.items()}
 
 
-def print_timing(timing: Timing):
-    print(f"\n{'links':>8}{'set-up, s':>12}{'ms/step':>10}{'us/link':>10}")
-    for size, set_up, step in zip(timing.sizes, timing.set_up, timing.step):
-        print(f"{size:8}{set_up:12.3f}{1e3 * step:10.3f}{1e6 * step / size:10.2f}")
-    print(f"Slope in logarithms from {timing.sizes[timing.upper_half()][0]} links on: {timing.slope():.2f}")
-
+# Figure
 
 def draw_ladder(panel: Axes, ends: np.ndarray, label: str, color):
     """Rod by rod, from the head of the rod at its tail, or from the origin, to its own head."""
@@ -281,39 +239,36 @@ def draw_ladder(panel: Axes, ends: np.ndarray, label: str, color):
     panel.plot(*np.stack((tails, ends, gaps), axis=1).reshape(-1, 2).T, color=color, linewidth=1, label=label)
 
 
-def draw(picture: Fall, falls: list[Fall], orders: dict[float, list[Fall]], timing: Timing, large: list[Fall],
-         path: Path):
-    figure, panels = pyplot.subplots(2, 3, figsize=(15, 8.5), layout="constrained")
-    (shapes, energy, violation), (order, cost, steps) = panels
-    colors = pyplot.get_cmap("viridis")(np.linspace(0, 0.95, len(picture.pictures)))
-    for color, (at, ends) in zip(colors, picture.pictures.items()):
-        draw_ladder(shapes, ends, f"{at:g}", color)
-    shapes.plot(0, 0, "ko", markersize=4)
-    shapes.set_aspect("equal", adjustable="datalim")
-    shapes.legend(title="t", frameon=False, fontsize="small")
-    for found in falls:
-        energy.plot(found.times, found.energies, linewidth=1, label=f"N = {found.links}")
-        violation.semilogy(found.times, found.violations, linewidth=0.8, label=f"N = {found.links}")
-    for (compliance, runs), marker, color in zip(orders.items(), "os", ("#1f77b4", "#d62728")):
-        order.loglog(ORDER_STEPS, [run.violations.mean() for run in runs], marker, color=color,
-                     label=f"compliance {compliance:g}")
-        order.loglog(ORDER_STEPS, [run.theory.mean() for run in runs], "-", color=color, linewidth=0.8,
-                     label="1.25 h² |u'|²")
-    cost.loglog(timing.sizes, 1e3 * np.array(timing.step), "o-", label="median")
-    cost.loglog(timing.sizes, 1e3 * timing.step[-1] * np.array(timing.sizes) / timing.sizes[-1], "k-.", linewidth=0.8,
-                label="slope 1")
-    for found in large:
-        style, remark = ("-", "") if holds(found) else (":", ", rods stretch")
-        steps.plot(found.times, found.energies, style, linewidth=1, label=f"1/{1 / found.step:.0f}{remark}")
-    for panel in (energy, violation, order, cost, steps):
-        panel.legend(frameon=False, fontsize="small")
-    shapes.set(title=f"The ladder, N = {picture.links}", xlabel="x", ylabel="y")
-    energy.set(title=f"Energy, h = 1/{1 / STEP:.0f}", xlabel="time", ylabel="1: start, 0: hanging at rest")
-    violation.set(title=f"Violation, h = 1/{1 / STEP:.0f}", xlabel="time", ylabel="root mean square")
-    order.set(title=f"Mean violation over the step, N = {ORDER_LINKS}", xlabel="h", ylabel="root mean square, average")
-    cost.set(title="Time of a step", xlabel="links N", ylabel="ms")
-    steps.set(title=f"Energy at larger steps, N = {LARGE_LINKS}", xlabel="time", ylabel="1: start, 0: hanging at rest")
-    figure.savefig(path, dpi=150)
+def draw(falls: list[Fall], orders: dict[float, np.ndarray], costs: dict[int, float], large: list[Fall],
+         picture: Fall, path: Path):
+    with panels(path, 2, 3) as (shapes, energy, violation, order, cost, steps):
+        frames = [round(at / STEP) for at in PICTURE_TIMES if round(at / STEP) < len(picture.heads)]
+        colors = pyplot.get_cmap("viridis")(np.linspace(0, 0.95, len(frames)))
+        for color, at, frame in zip(colors, PICTURE_TIMES, frames):
+            draw_ladder(shapes, picture.heads[frame], f"{at:g}", color)
+        shapes.plot(0, 0, "ko", markersize=4)
+        shapes.set_aspect("equal", adjustable="datalim")
+        shapes.legend(title="t", frameon=False, fontsize="small")
+        for found in falls:
+            energy.plot(found.times, found.energies, linewidth=1, label=f"N = {found.links}")
+            violation.semilogy(found.times, found.violations, linewidth=0.8, label=f"N = {found.links}")
+        for (compliance, (violations, theory)), marker, color in zip(orders.items(), "os", ("#1f77b4", "#d62728")):
+            order.loglog(ORDER_STEPS, violations, marker, color=color, label=f"compliance {compliance:g}")
+            order.loglog(ORDER_STEPS, theory, "-", color=color, linewidth=0.8, label="1.25 h² |u'|²")
+        sizes = list(costs)
+        cost.loglog(sizes, list(costs.values()), "o-", label="median")
+        draw_slope(cost, sizes, costs[sizes[-1]] / sizes[-1], 1)
+        for found in large:
+            style, remark = ("-", "") if found.holds else (":", ", rods stretch")
+            steps.plot(found.times, found.energies, style, linewidth=1, label=found.label + remark)
+        shapes.set(title=f"The ladder, N = {picture.links}", xlabel="x", ylabel="y")
+        energy.set(title=f"Energy, h = {picture.label}", xlabel="time", ylabel="1: start, 0: hanging at rest")
+        violation.set(title=f"Violation, h = {picture.label}", xlabel="time", ylabel="root mean square")
+        order.set(title=f"Mean violation over the step, N = {ORDER_LINKS}", xlabel="h",
+                  ylabel="root mean square, average")
+        cost.set(title="Time of a step", xlabel="links N", ylabel="ms")
+        steps.set(title=f"Energy at larger steps, N = {LARGE_LINKS}", xlabel="time",
+                  ylabel="1: start, 0: hanging at rest")
 
 
 def main():
@@ -324,26 +279,10 @@ def main():
                         help="numbers of links of the runs (default: 10 100)")
     parser.add_argument("--largest", type=number(int, 2 * SMALLEST), default=10000, metavar="N",
                         help="links of the largest ladder whose steps are timed (default: %(default)s)")
-    parser.add_argument("--platform", type=choice(("CPU", "Reference")), default="CPU", metavar="NAME",
-                        help="OpenMM platform, CPU or Reference (default: %(default)s)")
-    add_output_option(parser, "rod_ladder.png")
-    options = parser.parse_args()
-    parser.make_folder(options.output)
-
-    falls = [fall(links, STEP, options.time, options.platform) for links in options.links]
-    print_falls(falls)
-    order_time = min(ORDER_TIME, options.time)
-    orders = {compliance: [fall(ORDER_LINKS, step, order_time, options.platform, compliance) for step in ORDER_STEPS]
-              for compliance in (COMPLIANCE, SMALL_COMPLIANCE)}
-    print_order(orders, order_time)
-    timing = time_sizes(options.largest, options.platform)
-    print_timing(timing)
-    large = [fall(LARGE_LINKS, step, options.time, options.platform) for step in LARGE_STEPS]
-    print_large_steps(large)
-    picture = fall(PICTURE_LINKS, STEP, min(options.time, max(PICTURE_TIMES)), options.platform,
-                   picture_times=PICTURE_TIMES)
-    draw(picture, falls, orders, timing, large, options.output / "rod_ladder.png")
-    print(f"\nThe ladder, energies, violations and times: {options.output / 'rod_ladder.png'}")
+    options = parse(parser)
+    draw(fall_all(options.links, options.time), study_order(min(ORDER_TIME, options.time)),
+         study_cost(options.largest), study_large_steps(options.time),
+         fall(PICTURE_LINKS, min(options.time, max(PICTURE_TIMES))), options.figure)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Masses on stiff springs: three kicks of the impulse method against the limit of infinite stiffness.
 
 The stiff-spring double pendulum of Lubich and Weiss (Numerical integrators for motion under a strong constraining
-force, 2014), or a chain of more such pendula, in consistent units (masses, lengths and gravity are 1):
+force, 2014) in consistent units (masses, lengths and gravity are 1):
 
     H(q, p) = 1/2 p^T M^-1 p + V(q) + eps^-2 U(q),  V = sum m_i g y_i,  U = 1/2 sum alpha_i^2 (r_i - l_i)^2,
 
@@ -17,27 +17,24 @@ actions I_j = E_j / omega_j of the initial values. Printed are the errors agains
 """
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil, pi
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import openmm as mm
-from matplotlib import pyplot
 from openmmstiff import ImpulseIntegrator
-from scipy.integrate import solve_ivp
-from tqdm import tqdm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common.options import OptionParser, add_output_option, number, run_program  # noqa: E402
+from common.options import OptionParser, number, run_program  # noqa: E402
+from common.papers import draw_slope, each, make_context, panels, parse, print_table, slope, solve  # noqa: E402
 
 KICKS = {"Plain": ImpulseIntegrator.Plain, "Mollified": ImpulseIntegrator.Mollified,
          "Projected": ImpulseIntegrator.Projected}
 GRAVITY = 1.0
 STIFFNESS_RATIO = 2.5  # alpha_i = STIFFNESS_RATIO^(i-1); no omega_j is then near a sum of two others
 MICRO_PHASE = 0.02     # omega_max times the micro-step: Verlet's frequencies are off by MICRO_PHASE^2/24, 2e-5
-MAX_LINKS = 3          # the time of a run grows as STIFFNESS_RATIO^links
 
 DURATION = 3.0         # errors are measured over half a period of one pendulum; later on, chaos would amplify them
 STEP_COUNTS = (15, 21, 30, 42, 60, 85, 120, 300)  # in DURATION: h from 0.2 to 0.01
@@ -51,9 +48,6 @@ PLOTTED_EPS = 1e-3                                # of the actions in the figure
 SWING, RESONANCE_EPS, ORDERS = 0.05, 1e-2, (1, 2, 3, 4)
 DISTANCES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5)
 SAMPLING = 100                                    # steps from one look at the actions to the next
-# The long runs: the small swing at h omega / pi = OFF_RESONANCE, the wide one at LONG_STEP.
-OFF_RESONANCE, LONG_EPS, LONG_STEP, WINDOWS = 2.5, 1e-2, 0.08, 50
-PROGRESS = {"leave": False, "mininterval": 0.5 if sys.stderr.isatty() else 10}
 
 
 @dataclass
@@ -99,11 +93,6 @@ class Chain:
         """P^T p; the masses are 1."""
         g, v = self.lengths(state.q)[1], state.v.ravel()
         return (v - g.T @ np.linalg.solve(g @ g.T, g @ v)).reshape(-1, 2)
-
-    def energy(self, state: State, eps: float) -> float:
-        """H(q, p)."""
-        y = self.alpha * (self.lengths(state.q)[0] - 1) / eps
-        return np.sum(state.v ** 2) / 2 + GRAVITY * np.sum(state.q[:, 1]) + np.sum(y ** 2) / 2
 
 
 def hanging_chain(angles: np.ndarray, rates: np.ndarray) -> State:
@@ -169,8 +158,7 @@ def limit_motion(chain: Chain, start: Start, correction: bool = True) -> Callabl
         torque -= (chain.carried * np.sin(turn)) @ rates ** 2
         return np.concatenate((rates, np.linalg.solve(chain.carried * np.cos(turn), torque)))
 
-    angles = solve_ivp(derivative, (0, DURATION), np.concatenate((start.angles, start.rates)), method="DOP853",
-                       rtol=1e-12, atol=1e-12, dense_output=True).sol
+    angles = solve(derivative, np.concatenate((start.angles, start.rates)), DURATION)
     return lambda time: hanging_chain(*np.split(angles(time), 2))
 
 
@@ -193,11 +181,8 @@ class Run:
         integrator.setKick(KICKS[kick])
         integrator.setProjectedPeriod(np.inf)  # every spring, whatever its period
         integrator.setNumMicroSteps(ceil(step * chain.highest / eps / MICRO_PHASE))
-        self.context = mm.Context(system, integrator, mm.Platform.getPlatform("Reference"))
-        state = start.state(chain, eps)
-        origin_and_z = ((1, 0), (0, 1))
-        self.context.setPositions(np.pad(state.q, origin_and_z))
-        self.context.setVelocities(np.pad(state.v, origin_and_z))
+        state, origin_and_z = start.state(chain, eps), ((1, 0), (0, 1))
+        self.context = make_context(system, integrator, np.pad(state.q, origin_and_z), np.pad(state.v, origin_and_z))
 
     def advance(self, steps: int) -> State:
         self.context.getIntegrator().step(steps)
@@ -224,6 +209,12 @@ def largest_errors(run: Run, limit: Callable[[float], State], steps: int) -> tup
     return q_error, p_error
 
 
+# Results
+
+Errors = dict[str, tuple[float, float]]  # of every kick, in q and in P^T p
+HEADINGS = [f"{what}, {kick}:.2g" for what in ("q", "P^T p") for kick in KICKS]
+
+
 def print_setup(chain: Chain, start: Start, limit: Callable[[float], State]):
     """Initial values, how far apart the frequencies stay, and what the correcting potential does."""
     rigid = limit_motion(chain, start, correction=False)
@@ -232,179 +223,113 @@ def print_setup(chain: Chain, start: Start, limit: Callable[[float], State]):
     omega = np.array([chain.modes(chain.lengths(state.q)[1])[0] for state in states])
     energies = ", ".join(f"{energy:.2f}" for energy in start.actions(chain) * omega[0])
     ranges = ", ".join(f"{low:.3f}-{high:.3f}" for low, high in zip(omega.min(axis=0), omega.max(axis=0)))
-    links = range(chain.links)
-    differences = min(np.abs(omega[:, i] - omega[:, j]).min() for i in links for j in range(i))
-    sums = min(np.abs(omega[:, i] - omega[:, j] - omega[:, k]).min()
-               for i in links for j in links for k in range(j + 1) if i not in (j, k))
+    soft, stiff = omega.T
     q_error = max(np.abs(a.q - b.q).max() for a, b in zip(states, uncorrected))
     p_error = max(np.abs(a.v - b.v).max() for a, b in zip(states, uncorrected))
     print(f"{chain.links} masses on springs, alpha {chain.alpha}; angles {start.angles}, rates {start.rates}\n"
           f"Springs: stretched by eps / alpha, growing at the rate 1; energies E_j of the modes {energies}\n"
-          f"Micro-steps: {MICRO_PHASE:g} / omega_max, omega_max the highest frequency of any configuration\n"
           f"Frequencies eps omega_j along the limit motion: {ranges}\n"
-          f"Least eps |omega_i - omega_j|: {differences:.2f}; least eps |omega_i - omega_j - omega_k|: {sums:.2f}\n"
+          f"Least eps |omega_2 - omega_1|: {np.abs(stiff - soft).min():.2f}; least eps |omega_2 - 2 omega_1|: "
+          f"{np.abs(stiff - 2 * soft).min():.2f}\n"
           f"Limit without correcting potential: off by {q_error:.2g} in q, {p_error:.2g} in P^T p")
 
 
-Errors = dict[str, tuple[float, float]]  # of every kick, in q and in P^T p
+def by_kick(row: Errors) -> list[float]:
+    return [row[kick][i] for i in (0, 1) for kick in KICKS]
 
 
-@dataclass
-class Results:
-    by_step: dict[tuple[float, float], Errors] = field(default_factory=dict)    # eps, h
-    by_eps: dict[float, Errors] = field(default_factory=dict)
-    actions: dict[tuple[float, str], np.ndarray] = field(default_factory=dict)  # eps, kick; over the initial ones
-    resonance: dict[float, dict[str, float]] = field(default_factory=dict)      # h omega / pi: largest change
+def fit(rows: dict[float, Errors]) -> list[str]:
+    """Slopes."""
+    return [f"{order:.2g}" for order in slope(rows, map(by_kick, rows.values()))]
 
 
-def print_errors(first: str, rows: list[tuple[str, Errors]]):
-    """Rows of errors (or of their slopes) in q and in P^T p for every kick."""
-    columns = "{:17}" + 2 * "  {:>9} {:>9} {:>9}"
-    print(columns.format("", "q", "", "", "P^T p", "", "").rstrip())
-    print(columns.format(first, *KICKS, *KICKS))
-    for label, values in rows:
-        print(columns.format(label, *(f"{values[kick][i]:.2g}" for i in (0, 1) for kick in KICKS)))
+def study_errors(chain: Chain, start: Start, limit: Callable[[float], State]):
+    """By eps and h, and by eps."""
+    def errors(eps: float, count: int) -> Errors:
+        return {kick: largest_errors(Run(chain, start, eps, DURATION / count, kick), limit, count) for kick in KICKS}
+
+    by_step = {(eps, DURATION / count): errors(eps, count)
+               for eps, count in each("steps", [(eps, count) for eps in ERROR_EPS for count in STEP_COUNTS])}
+    by_eps = {eps: errors(eps, round(DURATION / SCALING_STEP)) for eps in each("eps", SCALING_EPS)}
+    least = min(ERROR_EPS)
+    fitted = {step: row for (eps, step), row in by_step.items() if eps == least and step ** 2 > FLOOR * eps}
+    print_table("Largest error against the limit over the step size; slopes are those "
+                f"at eps = {least:g}, h >= {min(fitted):.3f}, where h^2 > {FLOOR} eps", ["eps:g", "h:.3f", *HEADINGS],
+                [*((*key, *by_kick(row)) for key, row in by_step.items()), ("slope in h", "", *fit(fitted))])
+    print_table(f"Largest error against the limit over eps, h = {SCALING_STEP:g}", ["eps:.2e", *HEADINGS],
+                [*((eps, *by_kick(row)) for eps, row in by_eps.items()), ("slope in eps", *fit(by_eps))])
+    return by_step, by_eps
 
 
-def slopes(x: list[float], rows: list[Errors]) -> Errors:
-    """Of log error over log x."""
-    return {kick: tuple(np.polyfit(np.log(x), np.log([row[kick] for row in rows]), 1)[0]) for kick in KICKS}
+def study_actions(chain: Chain, start: Start) -> dict[tuple[float, str], np.ndarray]:
+    """Over those at the start, by eps and kick."""
+    found = {(eps, kick): Run(chain, start, eps, ACTION_STEP, kick).sample_actions(
+        round(ACTION_DURATION / ACTION_STEP), 1) / start.actions(chain)
+        for eps, kick in each("actions", [(eps, kick) for eps in ACTION_EPS for kick in KICKS])}
+    print_table(f"Largest relative change of an action, h = {ACTION_STEP:g}, over a time of {ACTION_DURATION:g}",
+                ["eps:g", *(f"{kick}:.2g" for kick in KICKS)],
+                [(eps, *(np.abs(found[eps, kick] - 1).max() for kick in KICKS)) for eps in ACTION_EPS])
+    return found
 
 
-def print_tables(found: Results):
-    print("\nLargest error against the limit over the step size\n")
-    print_errors("eps    h", [(f"{eps:<6g} {step:.3f}", row) for (eps, step), row in found.by_step.items()])
-    eps = min(ERROR_EPS)
-    fitted = {step: row for (at, step), row in found.by_step.items() if at == eps and step ** 2 > FLOOR * eps}
-    print_errors("", [("slope in h", slopes(list(fitted), list(fitted.values())))])
-    print(f"Slope: at eps = {eps:g}, h >= {min(fitted):.3f}; there h^2 > {FLOOR} eps.")
-
-    print(f"\nLargest error against the limit over eps, h = {SCALING_STEP:g}\n")
-    print_errors("eps", [(f"{eps:.2e}", row) for eps, row in found.by_eps.items()])
-    print_errors("", [("slope in eps", slopes(list(found.by_eps), list(found.by_eps.values())))])
-
-    print(f"\nLargest relative change of an action, h = {ACTION_STEP:g}, over a time of {ACTION_DURATION:g}\n")
-    print(f"{'eps':24}" + "".join(f"{kick:>11}" for kick in KICKS))
-    for eps in ACTION_EPS:
-        print(f"{eps:<24g}" + "".join(f"{np.abs(found.actions[eps, kick] - 1).max():11.2g}" for kick in KICKS))
-
-    if found.resonance:
-        print(f"\nThe same for the stiffest mode in the resonance scan, a small swing (angles of {SWING:g}) at "
-              f"eps = {RESONANCE_EPS:g}\n")
-        print(f"{'h omega / pi':24}" + "".join(f"{kick:>11}" for kick in KICKS))
-        for order in ORDERS:
-            for name, least, most in ((f"{order} +- 0.03", 0, 0.03), ("0.3 to 0.5 away", 0.3, 0.5)):
-                near = [row for x, row in found.resonance.items() if least <= round(abs(x - order), 6) <= most]
-                print(f"{name:24}" + "".join(f"{max(row[kick] for row in near):11.2g}" for kick in KICKS))
+def study_resonances(chain: Chain, start: Start, steps: int) -> dict[float, dict[str, float]]:
+    """The largest change of the stiffest mode's action by h omega / pi."""
+    found: dict[float, dict[str, float]] = {}
+    for x in each("resonances", sorted({round(order + sign * distance, 6) for order in ORDERS
+                                        for distance in DISTANCES for sign in (-1, 1)})):
+        actions = {kick: Run(chain, start, RESONANCE_EPS, x * pi * RESONANCE_EPS / chain.highest, kick).sample_actions(
+            ceil(steps / SAMPLING), SAMPLING) for kick in KICKS}
+        found[x] = {kick: np.abs(values / start.actions(chain) - 1)[:, -1].max() for kick, values in actions.items()}
+    rows = []
+    for order in ORDERS:
+        for name, least, most in ((f"{order} +- 0.03", 0, 0.03), ("0.3 to 0.5 away", 0.3, 0.5)):
+            near = [row for x, row in found.items() if least <= round(abs(x - order), 6) <= most]
+            rows.append((name, *(max(row[kick] for row in near) for kick in KICKS)))
+    print_table(f"The same for the stiffest mode in a small swing (angles of {SWING:g}) at eps = {RESONANCE_EPS:g}, "
+                f"{steps} steps", ["h omega / pi", *(f"{kick}:.2g" for kick in KICKS)], rows)
+    return found
 
 
-def print_long_runs(chain: Chain, steps: int):
-    """The small swing off resonance, and the wide one: chaotic, its frequencies crossing resonances.
-
-    Mollified and Projected leave out the work of the slow force along the springs: H oscillates by O(eps).
-    The theorem holds for fixed times; it does not cover runs as long as these.
-    """
-    print(f"\n{steps} steps in {WINDOWS} windows: the averages over each against the first, of the actions\n"
-          f"(relative change) and of the energy H (change)\n\n{'':36}{'actions':>20}{'energy':>20}\n{'':36}"
-          + 2 * f"{'largest':>10}{'at end':>10}")
-    samples = max(1, steps // (WINDOWS * SAMPLING))
-    off_resonance = OFF_RESONANCE * pi * RESONANCE_EPS / chain.highest
-    with tqdm(total=2 * len(KICKS) * WINDOWS, unit="window", **PROGRESS) as bar:
-        for name, start, eps, step in (("small", small_swing(chain.links), RESONANCE_EPS, off_resonance),
-                                       ("wide", wide_swing(chain.links), LONG_EPS, LONG_STEP)):
-            for kick in KICKS:
-                bar.set_description(f"{name} swing, {kick}")
-                run, actions, energies = Run(chain, start, eps, step, kick), [], []
-                for _ in range(WINDOWS):
-                    states = [run.advance(SAMPLING) for _ in range(samples)]
-                    actions.append(np.mean([run.actions(state) for state in states], axis=0))
-                    energies.append(np.mean([chain.energy(state, eps) for state in states]))
-                    bar.update()
-                changes = np.array(actions) / actions[0] - 1, np.array(energies) - energies[0]
-                bar.write(f"{name + ' swing':12} h = {step:.4f}  {kick:10}" + "".join(
-                    f"{np.abs(values).max():10.1e}{np.abs(values[-1]).max():10.1e}" for values in changes),
-                    file=sys.stdout)
-
-
-def draw(found: Results, path: Path):
+def draw(by_step: dict[tuple[float, float], Errors], by_eps: dict[float, Errors],
+         actions: dict[tuple[float, str], np.ndarray], resonance: dict[float, dict[str, float]], path: Path):
     """Mollified and Projected lie upon each other: the one is drawn wide and pale, the other thin."""
-    styles = {"Plain": {"color": "#d62728", "linewidth": 1}, "Mollified": {"color": "#9ecae1", "linewidth": 5},
-              "Projected": {"color": "#08306b", "linewidth": 1.2}}
-    figure, panels = pyplot.subplots(2, 2, figsize=(11, 8.5), layout="constrained")
-    over_step, over_eps, over_time, over_resonance = panels.flat
-    for kick, style in styles.items():
+    styles: dict[str, dict[str, Any]] = {
+        "Plain": {"color": "#d62728", "linewidth": 1}, "Mollified": {"color": "#9ecae1", "linewidth": 5},
+        "Projected": {"color": "#08306b", "linewidth": 1.2}}
+    with panels(path, 2, 2) as (over_step, over_eps, over_time, over_resonance):
+        for kick, style in styles.items():
+            for eps, marker in zip(ERROR_EPS, "os^"):
+                points = [(step, row[kick][0]) for (at, step), row in by_step.items() if at == eps]
+                over_step.loglog(*zip(*points), marker=marker, markersize=5, **style)
+            over_eps.loglog(list(by_eps), [row[kick][0] for row in by_eps.values()], marker="o", markersize=5,
+                            label=kick, **style)
+            shown = actions[PLOTTED_EPS, kick]
+            for change, line in zip(shown.T, ("-", "--")):
+                over_time.plot(ACTION_STEP * np.arange(1, len(shown) + 1), change, line, **style)
+            over_resonance.semilogy(list(resonance), [row[kick] for row in resonance.values()], **style)
         for eps, marker in zip(ERROR_EPS, "os^"):
-            points = [(step, row[kick][0]) for (at, step), row in found.by_step.items() if at == eps]
-            over_step.loglog(*zip(*points), marker=marker, markersize=5, **style)
-        over_eps.loglog(list(found.by_eps), [row[kick][0] for row in found.by_eps.values()], marker="o",
-                        markersize=5, label=kick, **style)
-        actions = found.actions[PLOTTED_EPS, kick]
-        for change, line in zip(actions.T, ("-", "--", ":", "-.")):
-            over_time.plot(ACTION_STEP * np.arange(1, len(actions) + 1), change, line, **style)
-        if not found.resonance:
-            over_resonance.set_visible(False)
-        over_resonance.semilogy(list(found.resonance), [row[kick] for row in found.resonance.values()], **style)
-    for eps, marker in zip(ERROR_EPS, "os^"):
-        over_step.plot([], [], marker, color="0.4", label=f"eps = {eps:g}")
-    steps, scales = np.array((0.04, 0.2)), np.array((1e-5, 1e-2))
-    over_step.plot(steps, 0.06 * steps ** 2, "k-.", linewidth=0.8, label="slope 2")
-    over_eps.plot(scales, 0.6 * scales, "k-.", linewidth=0.8, label="slope 1")
-    over_step.set(title="Error in q over the step size", xlabel="h", ylabel="largest error")
-    over_eps.set(title=f"Error in q over eps, h = {SCALING_STEP:g}", xlabel="eps", ylabel="largest error")
-    over_time.set(title=f"Actions, eps = {PLOTTED_EPS:g}, h = {ACTION_STEP:g} (solid: softest mode)",
-                  xlabel="time", ylabel="I / I(0)")
-    over_resonance.set(title=f"Action of the stiffest mode in a small swing, eps = {RESONANCE_EPS:g}",
-                       xlabel="h omega / pi", ylabel="largest relative change")
-    over_step.legend(frameon=False, loc="lower right")
-    over_eps.legend(frameon=False, loc="lower right")
-    figure.savefig(path, dpi=150)
+            over_step.plot([], [], marker, color="0.4", label=f"eps = {eps:g}")
+        draw_slope(over_step, (0.04, 0.2), 0.06, 2)
+        draw_slope(over_eps, (1e-5, 1e-2), 0.6, 1)
+        over_step.set(title="Error in q over the step size", xlabel="h", ylabel="largest error")
+        over_eps.set(title=f"Error in q over eps, h = {SCALING_STEP:g}", xlabel="eps", ylabel="largest error")
+        over_time.set(title=f"Actions, eps = {PLOTTED_EPS:g}, h = {ACTION_STEP:g} (solid: softest mode)",
+                      xlabel="time", ylabel="I / I(0)")
+        over_resonance.set(title=f"Action of the stiffest mode in a small swing, eps = {RESONANCE_EPS:g}",
+                           xlabel="h omega / pi", ylabel="largest relative change")
 
 
 def main():
     parser = OptionParser(__doc__)
-    parser.add_argument("--links", type=number(int, 2, most=MAX_LINKS), default=2, metavar="N",
-                        help="number of springs and masses (default: %(default)s)")
-    parser.add_argument("--resonance-steps", type=number(int, 0), default=20000, metavar="STEPS",
-                        help="steps of each run of the resonance scan, 0 for none (default: %(default)s)")
-    parser.add_argument("--long", type=number(int, 0), default=0, metavar="STEPS",
-                        help="steps of a long run, 0 for none (default: %(default)s)")
-    add_output_option(parser, "pendulum.png")
-    options = parser.parse_args()
-    parser.make_folder(options.output)
-
-    chain, start, swing = Chain(options.links), wide_swing(options.links), small_swing(options.links)
+    parser.add_argument("--resonance-steps", type=number(int, 1), default=20000, metavar="STEPS",
+                        help="steps of each run of the resonance scan (default: %(default)s)")
+    options = parse(parser)
+    chain, start = Chain(2), wide_swing(2)
     limit = limit_motion(chain, start)
     print_setup(chain, start, limit)
-    found = Results()
-    jobs: list[tuple[dict[Any, Errors], Any, float, int]] = [
-        (found.by_step, (eps, DURATION / count), eps, count) for eps in ERROR_EPS for count in STEP_COUNTS]
-    jobs += [(found.by_eps, eps, eps, round(DURATION / SCALING_STEP)) for eps in SCALING_EPS]
-    scan = sorted({round(order + sign * distance, 6) for order in ORDERS for distance in DISTANCES
-                   for sign in (-1, 1)} if options.resonance_steps else ())
-    with tqdm(total=len(KICKS) * (len(jobs) + len(ACTION_EPS) + len(scan)), unit="run", **PROGRESS) as bar:
-        for kick in KICKS:
-            bar.set_description(f"{kick}, errors")
-            for table, key, eps, count in jobs:
-                run = Run(chain, start, eps, DURATION / count, kick)
-                table.setdefault(key, {})[kick] = largest_errors(run, limit, count)
-                bar.update()
-            bar.set_description(f"{kick}, actions")
-            for eps in ACTION_EPS:
-                actions = Run(chain, start, eps, ACTION_STEP, kick).sample_actions(
-                    round(ACTION_DURATION / ACTION_STEP), 1)
-                found.actions[eps, kick] = actions / start.actions(chain)
-                bar.update()
-            bar.set_description(f"{kick}, resonances")
-            for x in scan:
-                actions = Run(chain, swing, RESONANCE_EPS, x * pi * RESONANCE_EPS / chain.highest,
-                              kick).sample_actions(ceil(options.resonance_steps / SAMPLING), SAMPLING)
-                found.resonance.setdefault(x, {})[kick] = np.abs(actions / swing.actions(chain) - 1)[:, -1].max()
-                bar.update()
-    print_tables(found)
-    if options.long:
-        print_long_runs(chain, options.long)
-    draw(found, options.output / "pendulum.png")
-    print(f"\nErrors, actions and resonances: {options.output / 'pendulum.png'}")
+    by_step, by_eps = study_errors(chain, start, limit)
+    draw(by_step, by_eps, study_actions(chain, start),
+         study_resonances(chain, small_swing(2), options.resonance_steps), options.figure)
 
 
 if __name__ == "__main__":

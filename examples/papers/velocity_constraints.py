@@ -32,25 +32,23 @@ multipliers over steps h that are halved, and their slopes. What to expect:
 - The wheel is of second order: in motion its spokes are longer by O(h^2), less with a shorter damping time than the
   paper's two steps, which is taken here. But for that, its acceleration would be exact.
 - Friction is of first order: its force is that at the end of a step.
-
---halvings 1 takes a few seconds.
 """
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openmm as mm
-from matplotlib import pyplot
 from openmmstiff import SpookIntegrator
-from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common.options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
+from common.options import OptionParser, number, run_program  # noqa: E402
+from common.papers import draw_slope, each, panels, parse, print_table, simulate, slope, solve  # noqa: E402
 
 DURATION, STEP = 6.0, 0.1  # the largest step, and the time from one frame to the next
-FRAMES = round(DURATION / STEP)
+TIMES = STEP * np.arange(1, round(DURATION / STEP) + 1)  # of frames
 FITTED = 3                 # slopes in h are those of the smallest steps, so many
 DAMPING_STEPS = 2          # of holonomic constraints, as in the paper; the time is in proportion to the step
 TOLERANCE = 1e-11          # of exact motions that have no formula
@@ -70,26 +68,25 @@ RATE, SWING, OMEGA = 0.1, 0.3, 2.0                    # v, a and Omega
 RIM, RADIUS, HUB_MASS, RIM_MASS = 6, 1.0, 3.0, 1.0
 LOAD = np.sqrt(3)          # the component of gravity towards a slope of 30 degrees; gravity is 2
 
-Vectors = np.ndarray       # one for each particle, (particles, 3)
-
 
 @dataclass
 class Problem:
     """Masses, what constrains them, and their exact motion from t = -STEP/2 on."""
     system: mm.System
     constrain: Callable[[SpookIntegrator], None]
-    motion: Callable[[float], tuple[Vectors, Vectors]]  # positions and velocities
+    motion: Callable[[float], tuple[np.ndarray, np.ndarray]]  # positions and velocities, (particles, 3)
     forces: Callable[[float], Sequence[float]]          # the multipliers of the constraints on velocities
     weights: np.ndarray                                 # of the particles in the vector that is compared
 
-    def compared(self, time: float) -> np.ndarray:
-        return self.weights @ self.motion(time)[0]
+    def path(self, times: np.ndarray) -> np.ndarray:
+        """The compared vector."""
+        return np.array([self.weights @ self.motion(time)[0] for time in times])
 
 
 @dataclass
 class Run:
-    positions: np.ndarray    # the compared vector at each frame, (FRAMES, 3)
-    multipliers: np.ndarray  # of the last step before each, (FRAMES, constraints)
+    positions: np.ndarray    # the compared vector at each frame
+    multipliers: np.ndarray  # of the last step before each, (frames, constraints)
     error: float             # the largest distance from the exact vector
     force_error: float       # the largest of a multiplier, after the first frame
     speed: float             # with which the compared vector moves at the end
@@ -100,14 +97,13 @@ def turned(vector: np.ndarray) -> np.ndarray:
     return np.array((-vector[1], vector[0]))
 
 
-def in_space(vectors: np.ndarray) -> Vectors:
+def in_space(vectors: np.ndarray) -> np.ndarray:
     return np.pad(vectors, ((0, 0), (0, 1)))
 
 
-def solved(rates: Callable[[float, np.ndarray], np.ndarray], start: np.ndarray) -> Callable[[float], np.ndarray]:
+def slipping_motion(rates: Callable[[float, np.ndarray], np.ndarray], start: Sequence[float]):
     """The solution of an ordinary differential equation from half of the largest step before the start."""
-    after, before = (solve_ivp(rates, (0, end), start, method="DOP853", rtol=TOLERANCE, atol=TOLERANCE,
-                               dense_output=True).sol for end in (DURATION, -STEP / 2))
+    after, before = (solve(rates, start, end, TOLERANCE) for end in (DURATION, -STEP / 2))
     return lambda time: after(time) if time >= 0 else before(time)
 
 
@@ -141,9 +137,9 @@ def skate(gravity: float, speed: float, gamma: float = 0) -> Problem:
         acceleration = np.array((gravity, 0)) - sideways * (sideways @ state[2:]) / (2 * gamma)  # the mass is 2
         return np.concatenate((state[2:], acceleration))
 
-    midpoint = solved(slipping, np.array((0, 0, speed, 0))) if gamma else sliding
+    midpoint = slipping_motion(slipping, (0, 0, speed, 0)) if gamma else sliding
 
-    def motion(time: float) -> tuple[Vectors, Vectors]:
+    def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
         state, rod = midpoint(time), direction(time) / 2
         return (in_space(state[:2] + np.outer((-1, 1), rod)),
                 in_space(state[2:] + np.outer((-1, 1), TURNING * turned(rod))))
@@ -198,12 +194,12 @@ def pulled_groups(gamma: float = 0) -> Problem:
         force = (rate(time) - state[1]) / gamma - CENTRE_SPRING * (state[0] - CENTRE_DISTANCE)
         return np.array((state[1], force / reduced))
 
-    distance = solved(lagging, np.array((CENTRE_DISTANCE, rate(0)))) if gamma else pulled
+    distance = slipping_motion(lagging, (CENTRE_DISTANCE, rate(0))) if gamma else pulled
     # In the frame of each group's centre; later on, the springs change these.
     at_rest, vibrating = (np.concatenate([each - share @ each for each, share in zip(vectors, shares)]) for vectors in (
         (GROUP_SHAPE, GROUP_SHAPE), VIBRATION * np.random.default_rng(1).normal(size=(2, *GROUP_SHAPE.shape))))
 
-    def motion(time: float) -> tuple[Vectors, Vectors]:
+    def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
         centres = np.repeat(reduced / totals * (-1, 1), len(GROUP_SHAPE))  # where they are at the distance 1
         along = np.outer(centres, (1, 0, 0))
         return at_rest + distance(time)[0] * along, vibrating + distance(time)[1] * along
@@ -244,9 +240,9 @@ def wheel(gamma: float = 0) -> Problem:
         force = friction(state)
         return np.array((*state[2:], PULL + force / total, RADIUS * force / inertia))
 
-    going = solved(slipping, np.zeros(4)) if gamma else rolling
+    going = slipping_motion(slipping, (0, 0, 0, 0)) if gamma else rolling
 
-    def motion(time: float) -> tuple[Vectors, Vectors]:
+    def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
         place, angle, speed, spin = going(time)
         spokes = RADIUS * np.stack((np.cos(angles + angle), np.sin(angles + angle)), axis=1)
         spokes = np.vstack(((0, 0), spokes))
@@ -277,9 +273,9 @@ SOFT: dict[str, Callable[[float], Problem]] = {"incline": lambda gamma: skate(PU
                                                "pulling": pulled_groups, "wheel": wheel}
 
 
-# Runs
+# Runs and results
 
-def run(problem: Problem, step: float, progress: Callable[[int], object]) -> Run:
+def run(problem: Problem, step: float) -> Run:
     """Velocities belong to half a step before the positions; multipliers to the start of the last step.
 
     The first step turns the velocity of the skate by half of the angle that later ones do, with half of the force.
@@ -287,154 +283,105 @@ def run(problem: Problem, step: float, progress: Callable[[int], object]) -> Run
     integrator = SpookIntegrator(step)
     integrator.setDampingSteps(DAMPING_STEPS)
     problem.constrain(integrator)
-    context = mm.Context(problem.system, integrator, mm.Platform.getPlatform("Reference"))
-    context.setPositions(problem.motion(0)[0])
-    context.setVelocities(problem.motion(-step / 2)[1])
-    every = round(STEP / step)
-    positions, multipliers, errors, force_errors = [], [], [], []
-    for frame in range(1, FRAMES + 1):
-        integrator.step(every)
-        progress(every)
-        time = frame * STEP
-        state = context.getState(positions=True, velocities=True)
-        positions.append(problem.weights @ state.getPositions(asNumpy=True)._value)
-        multipliers.append(np.array(integrator.getMultipliers())[-integrator.getNumVelocityConstraints():])
-        errors.append(float(np.linalg.norm(positions[-1] - problem.compared(time))))
-        force_errors.append(np.abs(multipliers[-1] - np.array(problem.forces(time - step))).max())
-    speed = float(np.linalg.norm(problem.weights @ state.getVelocities(asNumpy=True)._value))
-    return Run(np.array(positions), np.array(multipliers), max(errors), max(force_errors[1:]), speed)
+    every, count = round(STEP / step), integrator.getNumVelocityConstraints()
+    found = simulate(problem.system, integrator, problem.motion(0)[0], every * len(TIMES), every,
+                     problem.motion(-step / 2)[1], observe=lambda: integrator.getMultipliers()[-count:])
+    positions, forces = problem.weights @ found.positions[1:], [problem.forces(time - step) for time in TIMES]
+    return Run(positions, found.observed, largest_distance(positions, problem.path(TIMES)),
+               np.abs(found.observed - forces)[1:].max(), float(np.linalg.norm(problem.weights @ found.velocities[-1])))
 
 
 def largest_distance(a: np.ndarray, b: np.ndarray) -> float:
     return np.linalg.norm(a - b, axis=1).max()
 
 
-def exact_path(problem: Problem) -> np.ndarray:
-    return np.array([problem.compared(frame * STEP) for frame in range(1, FRAMES + 1)])
+def print_errors(title: str, columns: Sequence[str], rows: dict[float, list[float]], fitted: int):
+    """Over the first column, and the slope of their logarithms over the last so many."""
+    first, *others = columns
+    fit = slope(list(rows)[-fitted:], list(rows.values())[-fitted:])
+    print_table(title, [f"{first}:g", *(f"{name}:.2g" for name in others)],
+                [*((key, *values) for key, values in rows.items()), ("slope", *(f"{order:.2f}" for order in fit))])
 
 
-# Results
-
-def print_table(first: str, columns: Iterable[str], rows: dict[float, list[float]], fitted: int):
-    """Rows of errors, and the slope of their logarithms over the last so many."""
-    print(f"{first:12}" + "".join(f"{name:>12}" for name in columns))
-    for key, values in rows.items():
-        print(f"{key:<12g}" + "".join(f"{value:12.2g}" for value in values))
-    keys = list(rows)[-fitted:]
-    slopes = np.polyfit(np.log(keys), np.log([rows[key] for key in keys]), 1)[0]
-    print(f"{'slope':12}" + "".join(f"{slope:12.2f}" for slope in slopes))
-
-
-def print_errors(runs: dict[str, dict[float, Run]]):
+def print_results(runs: dict[str, dict[float, Run]], soft: dict[str, Problem]):
     steps = list(runs["incline"])
-    fitted = min(FITTED, len(steps))
-    positions, forces = ({step: [getattr(found[step], kind) for found in runs.values()] for step in steps}
-                         for kind in ("error", "force_error"))
-    for title, rows in ((f"Largest error of positions up to t = {DURATION:g}; slopes are those of the last {fitted} "
-                         "steps", positions), ("\nLargest error of the forces, the multipliers", forces)):
-        print(f"{title}\n\n{'':12}{'constraint':>{12 * len(CONSTRAINED)}}"
-              f"{f'friction, gamma = {FRICTION:g}':>{12 * len(SOFT)}}")
-        print_table("h", (name.split(",")[0] for name in runs), rows, fitted)
-
-
-def print_speeds(found: dict[float, Run]):
-    print(f"\nSpeed of the free skate at t = {DURATION:g}, {SPEED:g} at the start, and with the factor cos(omega h) a "
-          f"step\n\n{'h':12}{'speed':>12}{'expected':>12}")
-    for step, each in found.items():
-        expected = SPEED * np.cos(TURNING * step) ** round(DURATION / step)
-        print(f"{step:<12g}{each.speed:12.4f}{expected:12.4f}")
-
-
-def print_controls(runs: dict[str, dict[float, Run]], soft: dict[str, Problem]):
-    step = min(runs["incline"])
-    print(f"\nWith gamma = {FRICTION:g}, h = {step:g}: largest distance of the run from the exact motion with friction "
-          f"and from that\nwith a constraint, and of those two from each other\n\n"
-          f"{'':12}{'friction':>12}{'constraint':>12}{'each other':>12}")
+    for title, kind in ((f"Largest error of positions up to t = {DURATION:g}; slopes are those of the last "
+                         f"{min(FITTED, len(steps))} steps; friction: gamma = {FRICTION:g}", "error"),
+                        ("Largest error of the forces, the multipliers", "force_error")):
+        print_errors(title, ("h", *runs), {step: [getattr(found[step], kind) for found in runs.values()]
+                                           for step in steps}, FITTED)
+    print_table(f"Speed of the free skate at t = {DURATION:g}, {SPEED:g} at the start, and with the factor "
+                "cos(omega h) a step", "h:g|speed:.4f|expected:.4f",
+                [(step, found.speed, SPEED * np.cos(TURNING * step) ** round(DURATION / step))
+                 for step, found in runs["circle"].items()])
+    rows = []
     for name, problem in soft.items():
-        found, slipping, held = runs[f"{name}, friction"][step], exact_path(problem), exact_path(CONSTRAINED[name])
-        print(f"{name:12}{found.error:12.2g}{largest_distance(found.positions, held):12.2g}"
-              f"{largest_distance(slipping, held):12.2g}")
-    held, slipping = (runs[name][step].positions[:, 0] for name in ("incline", "incline, friction"))
+        found, slipping, held = runs[f"{name}, friction"][steps[-1]], problem.path(TIMES), CONSTRAINED[name].path(TIMES)
+        rows.append((name, found.error, largest_distance(found.positions, held), largest_distance(slipping, held)))
+    print_table(f"With gamma = {FRICTION:g}, h = {steps[-1]:g}: largest distance of the run from the exact motion with "
+                "friction and from that\nwith a constraint, and of those two from each other",
+                "|friction:.2g|constraint:.2g|each other:.2g", rows)
+    held, slipping = (runs[name][steps[-1]].positions[:, 0] for name in ("incline", "incline, friction"))
     print(f"Lowest point of the skate on the incline: {held.max():.3f} (the cycloid's is "
           f"{PULL / (2 * TURNING ** 2):g}), with friction {slipping.max():.3f} and going on.")
 
 
-def print_limit(softened: dict[float, list[float]]):
-    print(f"\nLargest distance from the run with a constraint at h = {GAMMA_STEP:g}: friction becomes a constraint as "
-          "gamma -> 0\n")
-    print_table("gamma", SOFT, softened, len(softened))
+def print_limit():
+    runs = {}
+    for name in each("gamma", SOFT):
+        held = run(CONSTRAINED[name], GAMMA_STEP).positions
+        runs[name] = [largest_distance(run(SOFT[name](gamma), GAMMA_STEP).positions, held) for gamma in GAMMAS]
+    print_errors(f"Largest distance from the run with a constraint at h = {GAMMA_STEP:g}: friction becomes a "
+                 "constraint as gamma -> 0", ("gamma", *SOFT), dict(zip(GAMMAS, map(list, zip(*runs.values())))),
+                 len(GAMMAS))
 
 
 def draw(runs: dict[str, dict[float, Run]], path: Path):
     steps = list(runs["incline"])
     times = np.linspace(0, DURATION, 601)
-    figure, panels = pyplot.subplots(2, 2, figsize=(11, 9), layout="constrained")
-    cycloid, circle, force, errors = panels.flat
-    shown = {steps[0]: "#d62728", steps[-1]: "#08306b"}
-    for panel, name in ((cycloid, "incline"), (circle, "circle")):
-        exact = np.array([CONSTRAINED[name].compared(time) for time in times])
-        panel.plot(exact[:, 1], exact[:, 0], color="#9ecae1", linewidth=5, label="exact")
-        for step, color in shown.items():
-            found = runs[name][step].positions
-            panel.plot(found[:, 1], found[:, 0], "." if step == steps[0] else "-", color=color, linewidth=1.2,
+    shown = ((steps[0], ".", "#d62728"), (steps[-1], "-", "#08306b"))
+    friction: dict[str, Any] = {"color": "#ff7f0e", "linestyle": "--", "label": f"gamma = {FRICTION:g}"}
+    with panels(path, 2, 2) as (cycloid, circle, force, errors):
+        for panel, name in ((cycloid, "incline"), (circle, "circle")):
+            panel.plot(*CONSTRAINED[name].path(times).T[1::-1], color="#9ecae1", linewidth=5, label="exact")
+            for step, style, color in shown:
+                panel.plot(*runs[name][step].positions.T[1::-1], style, color=color, linewidth=1.2,
+                           label=f"h = {step:g}")
+        cycloid.plot(*runs["incline, friction"][steps[-1]].positions.T[1::-1], **friction)
+        cycloid.invert_yaxis()
+        cycloid.set(title="Skate on an inclined plane", xlabel="y (across the slope)", ylabel="x (down the slope)")
+        circle.set(title="Free skate", xlabel="y", ylabel="x", aspect="equal")
+
+        force.plot(times, [CONSTRAINED["pulling"].forces(time) for time in times], color="#9ecae1", linewidth=5,
+                   label="exact")
+        for step, style, color in shown:
+            force.plot(TIMES - step, runs["pulling"][step].multipliers, style, color=color, linewidth=1.2,
                        label=f"h = {step:g}")
-    slipping = runs["incline, friction"][steps[-1]].positions
-    cycloid.plot(slipping[:, 1], slipping[:, 0], "--", color="#ff7f0e", label=f"gamma = {FRICTION:g}")
-    cycloid.invert_yaxis()
-    cycloid.set(title="Skate on an inclined plane", xlabel="y (across the slope)", ylabel="x (down the slope)")
-    circle.set(title="Free skate", xlabel="y", ylabel="x", aspect="equal")
+        force.plot(TIMES - steps[-1], runs["pulling, friction"][steps[-1]].multipliers, **friction)
+        force.set(title="Force that pulls the groups apart", xlabel="time", ylabel="force", ylim=(-2.5, 6))
 
-    force.plot(times, [CONSTRAINED["pulling"].forces(time) for time in times], color="#9ecae1", linewidth=5,
-               label="exact")
-    frames = STEP * np.arange(1, FRAMES + 1)
-    for step, color in shown.items():
-        force.plot(frames - step, runs["pulling"][step].multipliers, "." if step == steps[0] else "-", color=color,
-                   linewidth=1.2, label=f"h = {step:g}")
-    force.plot(frames - steps[-1], runs["pulling, friction"][steps[-1]].multipliers, "--", color="#ff7f0e",
-               label=f"gamma = {FRICTION:g}")
-    force.set(title="Force that pulls the groups apart", xlabel="time", ylabel="force", ylim=(-2.5, 6))
-
-    colors = {"incline": "#08306b", "circle": "#d62728", "pulling": "#2ca02c", "wheel": "#9467bd"}
-    for name, by_step in runs.items():
-        errors.loglog(steps, [each.error for each in by_step.values()], "o--" if name not in colors else "o-",
-                      color=colors[name.split(",")[0]], markersize=4, linewidth=1, label=name)
-    ends = np.array((steps[0], steps[-1]))
-    errors.loglog(ends, 10 * ends, "k-.", linewidth=0.8, label="slope 1")
-    errors.loglog(ends, 0.02 * ends ** 2, "k:", linewidth=0.8, label="slope 2")
-    errors.set(title="Largest error of positions", xlabel="h", ylabel="error",
-               ylim=(ends[-1] ** 2 * 1e-4, 3))
-    for panel in panels.flat:
-        panel.legend(frameon=False, fontsize="small", ncols=2 if panel is errors else 1)
-    figure.savefig(path, dpi=150)
+        colors = {"incline": "#08306b", "circle": "#d62728", "pulling": "#2ca02c", "wheel": "#9467bd"}
+        for name, by_step in runs.items():
+            errors.loglog(steps, [found.error for found in by_step.values()], "o-" if name in colors else "o--",
+                          color=colors[name.split(",")[0]], markersize=4, linewidth=1, label=name)
+        draw_slope(errors, steps, 10, 1)
+        draw_slope(errors, steps, 0.02, 2)
+        errors.set(title="Largest error of positions", xlabel="h", ylabel="error", ylim=(steps[-1] ** 2 * 1e-4, 3))
+        errors.legend(frameon=False, fontsize="small", ncols=2)
 
 
 def main():
     parser = OptionParser(__doc__)
     parser.add_argument("--halvings", type=number(int, 1, most=8), default=5, metavar="N",
                         help=f"how often the largest step, {STEP:g}, is halved (default: %(default)s)")
-    add_output_option(parser, "velocity_constraints.png")
-    options = parser.parse_args()
-    parser.make_folder(options.output)
-
+    options = parse(parser)
     steps = [STEP / 2 ** i for i in range(options.halvings + 1)]
     soft = {name: make(FRICTION) for name, make in SOFT.items()}
     problems = {**CONSTRAINED, **{f"{name}, friction": problem for name, problem in soft.items()}}
-    runs: dict[str, dict[float, Run]] = {}
-    for name, problem in problems.items():
-        with progress_bar(name, sum(round(DURATION / step) for step in steps)) as bar:
-            runs[name] = {step: run(problem, step, bar.update) for step in steps}
-    softened: dict[float, list[float]] = {gamma: [] for gamma in GAMMAS}
-    for name, make in SOFT.items():
-        with progress_bar(f"{name}, gamma", (len(GAMMAS) + 1) * round(DURATION / GAMMA_STEP)) as bar:
-            held = run(CONSTRAINED[name], GAMMA_STEP, bar.update).positions
-            for gamma in GAMMAS:
-                softened[gamma].append(largest_distance(run(make(gamma), GAMMA_STEP, bar.update).positions, held))
-    print_errors(runs)
-    print_speeds(runs["circle"])
-    print_controls(runs, soft)
-    print_limit(softened)
-    draw(runs, options.output / "velocity_constraints.png")
-    print(f"\nPaths, forces and errors: {options.output / 'velocity_constraints.png'}")
+    runs = {name: {step: run(problems[name], step) for step in steps} for name in each("steps", problems)}
+    print_results(runs, soft)
+    print_limit()
+    draw(runs, options.figure)
 
 
 if __name__ == "__main__":
