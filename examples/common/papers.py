@@ -14,6 +14,7 @@ import numpy as np
 import openmm as mm
 from matplotlib import pyplot
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from openmm import unit
 from scipy.integrate import solve_ivp
 
@@ -118,6 +119,10 @@ def panels(path: Path, rows: int, columns: int) -> Iterator[Sequence[Axes]]:
     for panel in grid.flat:
         if panel.get_legend() is None and panel.get_legend_handles_labels()[1]:
             panel.legend(frameon=False, fontsize="small")
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path):
     figure.savefig(path, dpi=150)
     print(f"\nFigure: {path}")
 

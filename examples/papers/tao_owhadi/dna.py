@@ -46,8 +46,9 @@ from openmm import unit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from common.options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
-from penalties import STIFF_GROUP, simulate, zhang_skeel  # noqa: E402
+from common.options import OptionParser, number, progress_bar, run_program  # noqa: E402
+from common.papers import make_context, parse, save  # noqa: E402
+from penalties import STIFF_GROUP, simulate_both, zhang_skeel  # noqa: E402
 
 ANGLES = 200
 A, X0, EPS = 7.0, 0.3, 1 / 1400
@@ -132,9 +133,7 @@ def start(noise: int) -> tuple[np.ndarray, np.ndarray]:
 
 def accelerations(x: np.ndarray) -> np.ndarray:
     """By OpenMM; the masses are 1."""
-    context = mm.Context(dna(), mm.VerletIntegrator(1.0), mm.Platform.getPlatform("Reference"))
-    context.setPositions(x)
-    forces = context.getState(forces=True).getForces(asNumpy=True)
+    forces = make_context(dna(), mm.VerletIntegrator(1.0), x).getState(forces=True).getForces(asNumpy=True)
     return forces.value_in_unit(unit.kilojoule_per_mole / unit.nanometer)
 
 
@@ -144,26 +143,17 @@ def run(method: Method, x: np.ndarray, v: np.ndarray, time: float, frame: float,
         integrator, v = mm.VerletIntegrator(method.step), v - method.step / 2 * accelerations(x)
     else:
         integrator = zhang_skeel(INTEGRATORS[method.name], method.step, BETA)
-    propagated = [x]
-
-    def look(steps: int):
-        if method.name != "Verlet":
-            propagated.append(np.array(integrator.getPropagatedPositions().value_in_unit(unit.nanometer)))
-        progress(steps)
-
     every = max(1, round(frame / method.step))
     steps = every * max(1, round(time / (every * method.step)))
-    found = simulate(dna(), integrator, x, steps, every, v, look)
+    found, propagated = simulate_both(dna(), integrator, x, steps, every, v, progress)
     sound = np.isfinite(found.energies) & (found.energies < RUNAWAY * found.energies[0])
     kept = len(sound) if sound.all() else int(np.argmin(sound))
     failure = None
     if kept <= steps // every:  # one that OpenMM or the integrator refused has no frame
         failure = kept * every * method.step
     rates = found.velocities[:kept, :, 0]
-    if method.name == "Verlet":
-        angles, energies = found.positions[:kept, :, 0], found.energies[:kept]
-    else:
-        angles = np.array(propagated)[:kept, :, 0]
+    angles, energies = propagated[:kept, :, 0], found.energies[:kept]
+    if method.name != "Verlet":
         energies = potential_energy(angles) + np.sum(rates ** 2, axis=1) / 2
     return Run(method, found.times[:kept], angles.mean(axis=1), rates.mean(axis=1), energies, found.energies[:kept],
                failure, every * (len(found.times) - 1), found.seconds)
@@ -223,7 +213,7 @@ def draw(runs: list[Run], path: Path):
         energy.set(title="energy", ylabel="energy")
     for panel, label in zip(panels[-1], ("time", "mean angle", "time")):
         panel.set_xlabel(label)
-    figure.savefig(path, dpi=150)
+    save(figure, path)
 
 
 def main():
@@ -234,9 +224,7 @@ def main():
                         help="draws of the initial angles (default: %(default)s)")
     parser.add_argument("--limits", type=number(float, 0), default=10000.0, metavar="T",
                         help="time up to which larger steps are tried, 0 for none (default: %(default)s)")
-    add_output_option(parser, "dna.png")
-    options = parser.parse_args()
-    parser.make_folder(options.output)
+    options = parse(parser)
 
     print(f"{ANGLES} angles on a ring, eps = {EPS:.3g}, b = {BETA:g}, up to t = {options.time:g}")
     noisy, resting = [], []
@@ -260,8 +248,7 @@ def main():
             print(f"{method.label:16}{growth:8.2f}  "
                   + ("lasts" if found.failure is None else f"fails by t = {found.failure:.0f}"))
 
-    draw(noisy[::options.draws], options.output / "dna.png")
-    print(f"\nMean angle, phase portrait, energy: {options.output / 'dna.png'}")
+    draw(noisy[::options.draws], options.figure)
 
 
 if __name__ == "__main__":

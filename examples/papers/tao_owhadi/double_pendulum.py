@@ -31,13 +31,13 @@ from typing import Any
 
 import numpy as np
 import openmm as mm
-from matplotlib import pyplot
 from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from common.options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
-from penalties import GRAVITY, Method, Trajectory, pendulum_system, swing, zhang_skeel  # noqa: E402
+from common.options import OptionParser, number, progress_bar, run_program  # noqa: E402
+from common.papers import Trajectory, make_context, panels, parse  # noqa: E402
+from penalties import GRAVITY, Method, pendulum_system, swing, zhang_skeel  # noqa: E402
 
 LENGTHS = np.array((1.0, np.sqrt(2)))
 ANGLES = np.array((0.0, np.pi / 4))                  # at the start, from the downward vertical
@@ -169,8 +169,7 @@ def constraints(positions: np.ndarray) -> np.ndarray:
 def largest_violations(omega: float, step: float, time: float) -> tuple[float, ...]:
     """omega^2 |g| of q and of x, the largest over time; nan if the run fails."""
     integrator = zhang_skeel("ThirdDerivatives", step, BETA)
-    context = mm.Context(pendulum_system(LENGTHS, omega), integrator, mm.Platform.getPlatform("Reference"))
-    context.setPositions(START)
+    context = make_context(pendulum_system(LENGTHS, omega), integrator, START)
     q, x = [], []
     for _ in range(round(time / step)):
         try:
@@ -290,37 +289,34 @@ def print_long_runs(steps: int):
 
 def draw(results: dict[str, Result], violated: dict[float, tuple[float, ...]], shake: np.ndarray,
          penalties: np.ndarray, path: Path):
-    figure, panels = pyplot.subplots(2, 2, figsize=(12, 8.5), layout="constrained")
-    over_time, energy, over_omega, forces = panels.flat
-    for method in METHODS:
-        found = results[method.label]
-        curve: dict[str, Any] = {"color": method.color, "linewidth": 4 if method.name == "Newmark" else 1}
-        over_time.semilogy(found.times[1:], found.errors[1:], label=f"{method.label}, h = {method.step:g}", **curve)
-        energy.semilogy(found.times[1:], found.energy_errors[1:], **curve)
-    over_time.set(title=f"Error of x2, y2, omega = {OMEGA:g} (figure 1)", xlabel="time", ylabel="error",
-                  ylim=(1e-6, 10))
-    energy.set(title="Energy", xlabel="time", ylabel="|E - E(0)|", ylim=(1e-8, 10))
-    over_time.legend(frameon=False, ncols=2, loc="lower right", fontsize="small")
+    with panels(path, 2, 2) as (over_time, energy, over_omega, forces):
+        for method in METHODS:
+            found = results[method.label]
+            curve: dict[str, Any] = {"color": method.color, "linewidth": 4 if method.name == "Newmark" else 1}
+            over_time.semilogy(found.times[1:], found.errors[1:], label=f"{method.label}, h = {method.step:g}", **curve)
+            energy.semilogy(found.times[1:], found.energy_errors[1:], **curve)
+        over_time.set(title=f"Error of x2, y2, omega = {OMEGA:g} (figure 1)", xlabel="time", ylabel="error",
+                      ylim=(1e-6, 10))
+        energy.set(title="Energy", xlabel="time", ylabel="|E - E(0)|", ylim=(1e-8, 10))
+        over_time.legend(frameon=False, ncols=2, loc="lower right", fontsize="small")
 
-    values = np.array(list(violated.values())).T
-    for row, label, style in zip(values, (f"q, h = {RESOLVED:g}/omega", f"q, h = {FIGURE_2_STEP:g}",
-                                          f"x, h = {FIGURE_2_STEP:g}"), ("ko-", "bs-", "rx--")):
-        over_omega.loglog(OMEGAS, row, style, linewidth=1, label=label)
-    over_omega.set(title="Largest violation of the constraints, Z&S (figure 2a)", xlabel="omega",
-                   ylabel="omega^2 |g|", ylim=(1, None))
-    over_omega.legend(frameon=False)
+        values = np.array(list(violated.values())).T
+        for row, label, style in zip(values, (f"q, h = {RESOLVED:g}/omega", f"q, h = {FIGURE_2_STEP:g}",
+                                              f"x, h = {FIGURE_2_STEP:g}"), ("ko-", "bs-", "rx--")):
+            over_omega.loglog(OMEGAS, row, style, linewidth=1, label=label)
+        over_omega.set(title="Largest violation of the constraints, Z&S (figure 2a)", xlabel="omega",
+                       ylabel="omega^2 |g|", ylim=(1, None))
 
-    times = FIGURE_2_STEP * np.arange(len(shake))
-    averages = window_averages(penalties, FIGURE_2_STEP)
-    for link, color in enumerate(("#08306b", "#d62728")):
-        forces.plot(times, penalties[:, link], color=color, alpha=0.3, linewidth=0.6)
-        forces.plot(times, shake[:, link], color=color, linewidth=1, label=f"SHAKE, link {link + 1}")
-        forces.plot(WINDOW * (np.arange(len(averages)) + 0.5), averages[:, link], "o", color=color, markersize=4,
-                    markerfacecolor="none", label=f"windows of -omega^2 g, link {link + 1}")
-    forces.set(title=f"Multipliers, omega = {OMEGA:g} (figure 2b; pale: at single steps)", xlabel="time",
-               ylabel="lambda", ylim=(None, 0.7))
-    forces.legend(frameon=False, ncols=2, loc="upper right", fontsize="small")
-    figure.savefig(path, dpi=150)
+        times = FIGURE_2_STEP * np.arange(len(shake))
+        averages = window_averages(penalties, FIGURE_2_STEP)
+        for link, color in enumerate(("#08306b", "#d62728")):
+            forces.plot(times, penalties[:, link], color=color, alpha=0.3, linewidth=0.6)
+            forces.plot(times, shake[:, link], color=color, linewidth=1, label=f"SHAKE, link {link + 1}")
+            forces.plot(WINDOW * (np.arange(len(averages)) + 0.5), averages[:, link], "o", color=color, markersize=4,
+                        markerfacecolor="none", label=f"windows of -omega^2 g, link {link + 1}")
+        forces.set(title=f"Multipliers, omega = {OMEGA:g} (figure 2b; pale: at single steps)", xlabel="time",
+                   ylabel="lambda", ylim=(None, 0.7))
+        forces.legend(frameon=False, ncols=2, loc="upper right", fontsize="small")
 
 
 def main():
@@ -329,11 +325,9 @@ def main():
                         help="time of the comparison, and of figure 2 if less than 10 (default: %(default)s)")
     parser.add_argument("--long", type=number(int, 0), default=0, metavar="STEPS",
                         help=f"steps of the long runs, at least {10 * BLOCKS}; 0 for none (default: %(default)s)")
-    add_output_option(parser, "double_pendulum.png")
-    options = parser.parse_args()
+    options = parse(parser)
     if 0 < options.long < 10 * BLOCKS:
         parser.error(f"argument --long: '{options.long}': give 0 or at least {10 * BLOCKS}")
-    parser.make_folder(options.output)
 
     frames = round(options.time / STEP)
     times = STEP * np.arange(frames + 1)
@@ -347,8 +341,7 @@ def main():
     print_multipliers(shake, penalties, time)
     if options.long:
         print_long_runs(options.long)
-    draw(results, violated, shake, penalties[OMEGA], options.output / "double_pendulum.png")
-    print(f"\nErrors, violations and multipliers: {options.output / 'double_pendulum.png'}")
+    draw(results, violated, shake, penalties[OMEGA], options.figure)
 
 
 if __name__ == "__main__":

@@ -39,14 +39,13 @@ from typing import Any
 import numpy as np
 import openmm as mm
 from matplotlib import pyplot
-from openmm import unit
-from scipy.integrate import solve_ivp
 from scipy.optimize import fsolve
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from common.options import OptionParser, add_output_option, number, run_program  # noqa: E402
-from penalties import simulate, zhang_skeel  # noqa: E402
+from common.options import OptionParser, number, run_program  # noqa: E402
+from common.papers import parse, save, simulate, solve  # noqa: E402
+from penalties import simulate_both, zhang_skeel  # noqa: E402
 
 OMEGA, STEP = 10.0, 0.1
 FIELD = 1.0                               # B mu
@@ -105,9 +104,8 @@ def benchmark_motion(steps: int) -> Motion:
         return np.concatenate(((matrix @ hat(y[9:])).ravel(), torque(matrix)))
 
     times = STEP * np.arange(steps + 1)
-    found = solve_ivp(rates, (0, times[-1]), np.concatenate((np.eye(3).ravel(), ROTATION)), method="DOP853",
-                      t_eval=times, rtol=TOLERANCE, atol=TOLERANCE)
-    return rigid_motion("benchmark", found.y[:9].T.reshape(-1, 3, 3), found.y[9:].T)
+    found = solve(rates, np.concatenate((np.eye(3).ravel(), ROTATION)), times[-1], TOLERANCE)(times)
+    return rigid_motion("benchmark", found[:9].T.reshape(-1, 3, 3), found[9:].T)
 
 
 def by_fsolve(matrix: np.ndarray, w: np.ndarray) -> np.ndarray:
@@ -171,16 +169,12 @@ def penalised_body() -> mm.System:
 def penalised_motions(label: str, beta: float, substeps: int, steps: int) -> list[Motion]:
     """Of x and of q, which are the same without beta: that is velocity Verlet."""
     integrator = zhang_skeel("ThirdDerivatives", STEP / substeps, beta)
-    propagated = [np.eye(3)]
-
-    def look(_: int):
-        propagated.append(np.array(integrator.getPropagatedPositions().value_in_unit(unit.nanometer)))
-
-    found = simulate(penalised_body(), integrator, np.eye(3), steps * substeps, substeps, hat(ROTATION).T, look)
+    found, propagated = simulate_both(penalised_body(), integrator, np.eye(3), steps * substeps, substeps,
+                                      hat(ROTATION).T)
     if len(found.times) <= steps:
         sys.exit(f"{label} fails at t = {STEP * len(found.times):g}: give a shorter --time")
     motions = []
-    for coordinate, positions in (("x", np.array(propagated)), ("q", found.positions)):
+    for coordinate, positions in (("x", propagated), ("q", found.positions)):
         matrices = np.swapaxes(positions, 1, 2)
         penalties = OMEGA ** 2 / 2 * np.sum((gram(matrices) - np.eye(3)) ** 2, axis=(1, 2))
         kinetic = np.sum(found.velocities ** 2, axis=(1, 2)) / 4
@@ -190,12 +184,7 @@ def penalised_motions(label: str, beta: float, substeps: int, steps: int) -> lis
 
 def penalties_seconds(beta: float, steps: int) -> float:
     integrator = zhang_skeel("ThirdDerivatives", STEP, beta)
-    context = mm.Context(penalised_body(), integrator, mm.Platform.getPlatform("Reference"))
-    context.setPositions(np.eye(3))
-    context.setVelocities(hat(ROTATION).T)
-    begin = perf_counter()
-    integrator.step(steps)
-    return perf_counter() - begin
+    return simulate(penalised_body(), integrator, np.eye(3), steps, steps, hat(ROTATION).T).seconds
 
 
 def group_seconds(solve: Callable[[np.ndarray, np.ndarray], np.ndarray], steps: int) -> float:
@@ -258,16 +247,14 @@ def draw(motions: list[Motion], benchmark: Motion, path: Path):
     energy.set(title="energy", xlabel="time")
     violation.set(title="|R^T R - I|", xlabel="time")
     deviation.legend(frameon=False, loc="lower right")
-    figure.savefig(path, dpi=150)
+    save(figure, path)
 
 
 def main():
     parser = OptionParser(__doc__)
     parser.add_argument("--time", type=number(float, 1, most=100), default=20.0, metavar="T",
                         help="simulated time (default: %(default)s)")
-    add_output_option(parser, "magnetised_body.png")
-    options = parser.parse_args()
-    parser.make_folder(options.output)
+    options = parse(parser)
 
     steps = round(options.time / STEP)
     benchmark = benchmark_motion(steps)
@@ -280,8 +267,7 @@ def main():
     motions.append(rigid_motion("Lie group", *group_motion(steps, by_fsolve)))
     print_motions(motions, benchmark)
     print_costs(steps)
-    draw(motions, benchmark, options.output / "magnetised_body.png")
-    print(f"\nDipole, deviation, energy and structure: {options.output / 'magnetised_body.png'}")
+    draw(motions, benchmark, options.figure)
 
 
 if __name__ == "__main__":

@@ -1,27 +1,22 @@
-"""What the examples of Tao and Owhadi (2014) share: penalties, SHAKE's anchors, trajectories with their cost.
+"""What the examples of Tao and Owhadi (2014) share: penalties, SHAKE's anchors, pendula.
 
 The numbers are the paper's, in units that it leaves open: 1 stands for OpenMM's nm, ps and dalton.
 """
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from pathlib import Path
 
 import numpy as np
 import openmm as mm
 from openmm import unit
 from openmmstiff import ZhangSkeelIntegrator
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from common.papers import Trajectory, simulate  # noqa: E402
+
 STIFF_GROUP = 1       # the force group of penalties
 ANCHOR_MASS = 1e12    # OpenMM refuses constraints to massless particles: a very heavy one hardly moves
-
-
-@dataclass
-class Trajectory:
-    times: np.ndarray       # shape (frames,)
-    positions: np.ndarray   # shape (frames, particles, 3)
-    velocities: np.ndarray  # the same
-    energies: np.ndarray    # total, shape (frames,)
-    seconds: float          # of the steps, without the sampling
 
 
 def penalty_force(pairs: Sequence[tuple[int, int]], lengths: np.ndarray, omega: float) -> mm.CustomBondForce:
@@ -45,31 +40,16 @@ def zhang_skeel(method: str, step: float, beta: float) -> ZhangSkeelIntegrator:
     return integrator
 
 
-def simulate(system: mm.System, integrator: mm.Integrator, positions: np.ndarray, steps: int, every: int = 1,
-             velocities: np.ndarray | None = None, progress: Callable[[int], object] = lambda steps: None,
-             platform: str = "Reference") -> Trajectory:
-    """Run, and look at the start and every so many steps. A run that fails ends there."""
-    context = mm.Context(system, integrator, mm.Platform.getPlatform(platform))
-    context.setPositions(positions)
-    context.setVelocities(np.zeros_like(positions) if velocities is None else velocities)
-    frames = []
-    seconds = 0.0
-    for frame in range(steps // every + 1):
-        if frame > 0:
-            begin = perf_counter()
-            try:
-                integrator.step(every)
-            except mm.OpenMMException:
-                break
-            seconds += perf_counter() - begin
-            progress(every)
-        state = context.getState(positions=True, velocities=True, energy=True)
-        energy = (state.getPotentialEnergy() + state.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
-        frames.append((state.getTime().value_in_unit(unit.picosecond),
-                       state.getPositions(asNumpy=True).value_in_unit(unit.nanometer),
-                       state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond), energy))
-    times, x, v, energies = (np.array(column) for column in zip(*frames))
-    return Trajectory(times, x, v, energies, seconds)
+def simulate_both(system: mm.System, integrator: mm.Integrator, positions: np.ndarray, steps: int, every: int,
+                  velocities: np.ndarray, progress: Callable[[int], object] | None = None
+                  ) -> tuple[Trajectory, np.ndarray]:
+    """A run, and the positions x that it propagates; those of its frames are q, with a method of zhang_skeel()."""
+    if not isinstance(integrator, ZhangSkeelIntegrator):
+        found = simulate(system, integrator, positions, steps, every, velocities, progress)
+        return found, found.positions
+    found = simulate(system, integrator, positions, steps, every, velocities, progress,
+                     lambda: integrator.getPropagatedPositions().value_in_unit(unit.nanometer))
+    return found, np.array([positions, *found.observed])
 
 
 GRAVITY = 1.0                 # of the pendula, along -y
@@ -109,7 +89,7 @@ class Method:
 
 def swing(method: str, lengths: np.ndarray, positions: np.ndarray, step: float, steps: int, every: int = 1,
           omega: float | None = None, beta: float = 0.25,
-          progress: Callable[[int], object] = lambda steps: None) -> Trajectory:
+          progress: Callable[[int], object] | None = None) -> Trajectory:
     """The pendulum from rest at these positions, at which the links have their lengths.
 
     Methods are SHAKE, and on penalties Verlet and those of zhang_skeel(). OpenMM's Verlet is a leapfrog whose

@@ -25,8 +25,9 @@ from matplotlib import pyplot
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from common.options import OptionParser, add_output_option, number, progress_bar, run_program  # noqa: E402
-from penalties import Method, Trajectory, swing  # noqa: E402
+from common.options import OptionParser, number, progress_bar, run_program  # noqa: E402
+from common.papers import Trajectory, parse, save  # noqa: E402
+from penalties import Method, swing  # noqa: E402
 
 LENGTH = np.sqrt(5)
 OMEGA, BETA = 20.0, 0.4
@@ -109,7 +110,7 @@ def draw(links: int, found: Sequence[Trajectory], path: Path):
     panels["apart"].legend(frameon=False, loc="lower right", ncols=len(METHODS))
     figure.legend(*panels["x middle"].get_legend_handles_labels(), loc="outside upper center", ncols=len(PLOTTED),
                   frameon=False)
-    figure.savefig(path, dpi=150)
+    save(figure, path)
 
 
 def main():
@@ -118,15 +119,12 @@ def main():
                         help="number of links and masses (default: %(default)s)")
     parser.add_argument("--time", type=number(float, 1), default=100.0, metavar="T",
                         help="time of the runs (default: %(default)s)")
-    add_output_option(parser, "pendulum_chain.png")
-    options = parser.parse_args()
-    parser.make_folder(options.output)
+    options = parse(parser)
 
     frames = round(options.time / FRAME)
     found, seconds = zip(*(run(method, options.links, frames) for method in METHODS))
     print_table(options.links, found, seconds, frames)
-    draw(options.links, found, options.output / "pendulum_chain.png")
-    print(f"\nCoordinates over time: {options.output / 'pendulum_chain.png'}")
+    draw(options.links, found, options.figure)
 
 
 if __name__ == "__main__":

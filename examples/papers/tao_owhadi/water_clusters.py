@@ -45,7 +45,6 @@ from time import perf_counter
 
 import numpy as np
 import openmm as mm
-from matplotlib import pyplot
 from matplotlib.axes import Axes
 from openmm import unit
 from openmmstiff import ZhangSkeelLangevinIntegrator
@@ -57,10 +56,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from cluster import (  # noqa: E402
     ENERGY, FRICTION, INVERSE_TEMPERATURE, LENGTH, OH_LENGTH, OMEGA, SEED, STEP, TEMPERATURE, TIME, Cluster, rattle)
 from common.observables import rdf_error, rdf_p_value  # noqa: E402
-from common.options import OptionParser, add_output_option, choice, number, progress_bar, run_program  # noqa: E402
-from penalties import STIFF_GROUP, Trajectory, simulate, zhang_skeel  # noqa: E402
-
-Frames = Sequence[np.ndarray] | np.ndarray
+from common.options import OptionParser, choice, number, progress_bar, run_program  # noqa: E402
+from common.papers import Trajectory, panels, parse, simulate  # noqa: E402
+from penalties import STIFF_GROUP, simulate_both, zhang_skeel  # noqa: E402
 
 LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 50.0, 500.0, 0.2
 HISTOGRAM_TIME = {7: 10000.0, 100: 1000.0}
@@ -295,7 +293,6 @@ def draw_histogram(panel: Axes, cluster: Cluster, found: dict[str, Sampled]):
                            linewidth=0)
     panel.set(title=f"O-O distances of {cluster.waters} waters, {TEMPERATURE:.0f} K", xlabel="r (Angstrom)",
               ylabel="density (1/Angstrom)")
-    panel.legend(frameon=False)
 
 
 # Multipliers
@@ -318,26 +315,15 @@ def relative_rms(values: np.ndarray, exact: np.ndarray) -> float:
     return sqrt(np.mean((values - exact) ** 2) / np.mean(exact ** 2))
 
 
-def observed(integrator: mm.Integrator, start: np.ndarray, bar) -> tuple[list[np.ndarray], Callable[[int], None]]:
-    """A list of x at the frames of simulate(), and the progress function that fills it."""
-    propagated = [start]
-
-    def look(steps: int):
-        propagated.append(np.array(integrator.getPropagatedPositions().value_in_unit(unit.nanometer)))
-        bar.update(steps)
-
-    return propagated, look
-
-
 def run_multipliers(cluster: Cluster, time: float) -> dict[float, Multipliers]:
     """For every step; the constrained motion is that of RATTLE at the least one."""
     start, velocities = cluster.thermal_start()
     least = MULTIPLIER_STEPS[-1]
     scale = ENERGY / LENGTH ** 2
 
-    def spring(positions: Frames) -> np.ndarray:
+    def spring(positions: np.ndarray) -> np.ndarray:
         """-omega^2 g of the first bond."""
-        squares = np.array([np.sum((frame[0] - frame[1]) ** 2) for frame in positions]) / LENGTH ** 2
+        squares = np.sum((positions[:, 0] - positions[:, 1]) ** 2, axis=1) / LENGTH ** 2
         return -MULTIPLIER_OMEGA ** 2 * (squares - OH_LENGTH ** 2)
 
     found = {}
@@ -348,9 +334,8 @@ def run_multipliers(cluster: Cluster, time: float) -> dict[float, Multipliers]:
         for step in MULTIPLIER_STEPS:
             bar.set_description(f"multipliers, h = {step:g}")
             integrator = zhang_skeel("StiffHessian", step * TIME, B)
-            propagated, look = observed(integrator, start, bar)
-            run = simulate(cluster.penalised(MULTIPLIER_OMEGA), integrator, start, round(time / step), 1,
-                           velocities, look)
+            run, propagated = simulate_both(cluster.penalised(MULTIPLIER_OMEGA), integrator, start,
+                                            round(time / step), 1, velocities, bar.update)
             times = run.times[1:] / TIME
             found[step] = Multipliers(times, exact[::round(step / least)][1:len(run.times)],
                                       spring(run.positions[1:]), spring(propagated[1:]))
@@ -385,7 +370,6 @@ def draw_multipliers(panel: Axes, found: dict[float, Multipliers]):
     panel.plot(each.times, each.constrained, "k--", linewidth=1, label="constrained")
     panel.set(title=f"Multiplier of the first O-H bond, omega = {MULTIPLIER_OMEGA:g}", xlabel="time",
               ylabel="kcal/mol/Angstrom^2")
-    panel.legend(frameon=False, fontsize="small")
 
 
 # Conservation
@@ -400,13 +384,13 @@ class Conserved:
     over: bool           # the run broke down
 
 
-def conserved(cluster: Cluster, run: Trajectory, propagated: Frames, frames: int) -> Conserved:
+def conserved(cluster: Cluster, run: Trajectory, propagated: np.ndarray, frames: int) -> Conserved:
     """Frames up to the one whose energy is BROKEN."""
     energy = (run.energies - run.energies[1]) / ENERGY
     off = np.flatnonzero(~(np.abs(energy) < BROKEN))
     kept = slice(off[0] if len(off) else len(energy))
     linear, angular = (np.linalg.norm(each - each[0], axis=1) / np.linalg.norm(each[0]) for each in
-                       cluster.momenta(np.array(propagated[kept]), run.velocities[kept]))
+                       cluster.momenta(propagated[kept], run.velocities[kept]))
     return Conserved(run.times[kept] / TIME, energy[kept], linear, angular, run.seconds, len(linear) < frames)
 
 
@@ -422,11 +406,8 @@ def run_conservation(cluster: Cluster, time: float) -> dict[str, Conserved]:
     with progress_bar("", steps * len(runs)) as bar:
         for name, ((positions, velocities), system, integrator) in runs.items():
             bar.set_description(f"conservation, {name}")
-            propagated, look = observed(integrator, positions, bar)
-            run = simulate(system, integrator, positions, steps, DOWNSAMPLING, velocities,
-                           bar.update if name == "RATTLE" else look)
-            found[name] = conserved(cluster, run, run.positions if name == "RATTLE" else propagated,
-                                    steps // DOWNSAMPLING + 1)
+            run, propagated = simulate_both(system, integrator, positions, steps, DOWNSAMPLING, velocities, bar.update)
+            found[name] = conserved(cluster, run, propagated, steps // DOWNSAMPLING + 1)
     return found
 
 
@@ -455,7 +436,6 @@ def draw_conservation(panels: Sequence[Axes], found: dict[str, Conserved]):
     panels[1].set(title=f"Angular momentum, h = {STEP:g}", xlabel="time", ylabel="change, relative",
                   yscale="log")
     panels[0].set_ylim(bottom=1e-3)
-    panels[0].legend(frameon=False, fontsize="small")
 
 
 @dataclass
@@ -478,35 +458,29 @@ def main():
                         help="divide the times of all runs by this (default: %(default)s)")
     parser.add_argument("--replicas", type=number(int, 1, most=100), default=8, metavar="N",
                         help="of every run of the histograms, which share its time (default: %(default)s)")
-    add_output_option(parser, "water_clusters.png")
-    options = parser.parse_args()
-    parser.make_folder(options.output)
+    options = parse(parser)
 
     parts = {name: part for name, part in PARTS.items() if name in options.part}
     clusters = {waters: Cluster(waters, options.shorten) for waters in {part.waters for part in parts.values()}}
     count = sum(part.panels for part in parts.values())
-    figure, panels = pyplot.subplots(ceil(count / 2), min(count, 2), figsize=(5.5 * min(count, 2), 4 * ceil(count / 2)),
-                                     squeeze=False, layout="constrained")
-    free = list(panels.flat)
-    for name, part in parts.items():
-        cluster, time = clusters[part.waters], max(part.time / options.shorten, LEAST_TIME)
-        mine, free = free[:part.panels], free[part.panels:]
-        if name == "multipliers":
-            multipliers = run_multipliers(cluster, time)
-            print_multipliers(multipliers)
-            draw_multipliers(mine[0], multipliers)
-        elif name == "conservation":
-            conservation = run_conservation(cluster, time)
-            print_conservation(conservation)
-            draw_conservation(mine, conservation)
-        else:
-            sampled = run_histogram(cluster, time, options.replicas)
-            print_histogram(cluster, sampled, time)
-            draw_histogram(mine[0], cluster, sampled)
-    for panel in free:
-        panel.set_visible(False)
-    figure.savefig(options.output / "water_clusters.png", dpi=150)
-    print(f"\nFigure: {options.output / 'water_clusters.png'}")
+    with panels(options.figure, ceil(count / 2), min(count, 2)) as free:
+        for name, part in parts.items():
+            cluster, time = clusters[part.waters], max(part.time / options.shorten, LEAST_TIME)
+            mine, free = free[:part.panels], free[part.panels:]
+            if name == "multipliers":
+                multipliers = run_multipliers(cluster, time)
+                print_multipliers(multipliers)
+                draw_multipliers(mine[0], multipliers)
+            elif name == "conservation":
+                conservation = run_conservation(cluster, time)
+                print_conservation(conservation)
+                draw_conservation(mine, conservation)
+            else:
+                sampled = run_histogram(cluster, time, options.replicas)
+                print_histogram(cluster, sampled, time)
+                draw_histogram(mine[0], cluster, sampled)
+        for panel in free:
+            panel.set_visible(False)
 
 
 if __name__ == "__main__":
