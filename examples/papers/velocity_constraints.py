@@ -19,23 +19,23 @@ SpookIntegrator takes constraints A(x, t) v = w(t). Three problems, in consisten
   and radius r, the acceleration is g/(1 + I/(M r^2)), and the multipliers are friction and the load of the ground.
 
 Each is also run with a large compliance gamma, by which the constraint becomes a friction, A v = w - gamma force: the
-skate slips down the plane, the pulled groups lag, the wheel slips. That is another motion, known too, from ordinary
-differential equations. The smaller gamma is, the closer is it to the constrained one.
+skate slips down the plane, the pulled groups lag, the wheel slips. The smaller gamma is, the closer is this motion,
+known from ordinary differential equations, to the constrained one.
 
 Printed are the largest errors of positions (of the midpoint, the distance, the centre of the wheel) and of the
 multipliers over steps h that are halved, and their slopes. What to expect:
 
 - The skate is of first order. A step takes the direction of the rod at its start for the velocity in its middle,
-  and projects the velocity from the direction before on this one: a factor cos(omega h) for the speed. So the free
-  skate slows down at the rate omega^2 h/2.
+  and projects the velocity from the direction before on this one: a factor cos(omega h) for the speed.
 - The pulling is of second order, because w is taken at the middle of the step.
-- The wheel is of second order: in motion its spokes are longer by O(h^2), less with a shorter damping time than the
-  paper's two steps, which is taken here. But for that, its acceleration would be exact.
+- The wheel is of second order: in motion its spokes are longer by O(h^2). But for that, its acceleration is exact.
 - Friction is of first order: its force is that at the end of a step.
 """
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ LOAD = np.sqrt(3)          # the component of gravity towards a slope of 30 degr
 class Problem:
     """Masses, what constrains them, and their exact motion from t = -STEP/2 on."""
     system: mm.System
-    constrain: Callable[[SpookIntegrator], None]
+    constrain: Callable[[SpookIntegrator], Any]
     motion: Callable[[float], tuple[np.ndarray, np.ndarray]]  # positions and velocities, (particles, 3)
     forces: Callable[[float], Sequence[float]]          # the multipliers of the constraints on velocities
     weights: np.ndarray                                 # of the particles in the vector that is compared
@@ -83,28 +83,29 @@ class Problem:
         return np.array([self.weights @ self.motion(time)[0] for time in times])
 
 
-@dataclass
-class Run:
-    positions: np.ndarray    # the compared vector at each frame
-    multipliers: np.ndarray  # of the last step before each, (frames, constraints)
-    error: float             # the largest distance from the exact vector
-    force_error: float       # the largest of a multiplier, after the first frame
-    speed: float             # with which the compared vector moves at the end
+def exact_motion(held: Callable, held_force: Callable, slip: Callable, acceleration: Callable,
+                 gamma: float) -> tuple[Callable[[float], np.ndarray], Callable[[float], float]]:
+    """Coordinates with their rates, and the force of the constraint, over time: as held, or with gamma in friction.
+
+    slip(time, state) is the velocity against which the friction acts, acceleration(time, state, force) the motion.
+    """
+    if not gamma:
+        return held, held_force
+
+    def rates(time: float, state: np.ndarray) -> np.ndarray:
+        return np.append(state[len(state) // 2:], acceleration(time, state, -slip(time, state) / gamma))
+
+    after, before = (solve(rates, held(0), end, TOLERANCE) for end in (DURATION, -STEP / 2))
+
+    def state(time: float) -> np.ndarray:
+        return after(time) if time >= 0 else before(time)
+
+    return state, lambda time: -slip(time, state(time)) / gamma
 
 
-def turned(vector: np.ndarray) -> np.ndarray:
-    """By a right angle, in the plane."""
-    return np.array((-vector[1], vector[0]))
-
-
-def in_space(vectors: np.ndarray) -> np.ndarray:
-    return np.pad(vectors, ((0, 0), (0, 1)))
-
-
-def slipping_motion(rates: Callable[[float, np.ndarray], np.ndarray], start: Sequence[float]):
-    """The solution of an ordinary differential equation from half of the largest step before the start."""
-    after, before = (solve(rates, start, end, TOLERANCE) for end in (DURATION, -STEP / 2))
-    return lambda time: after(time) if time >= 0 else before(time)
+def in_space(points: np.ndarray) -> np.ndarray:
+    """From complex numbers x + iy."""
+    return np.stack((points.real, points.imag, 0 * points.real), axis=-1)
 
 
 def weighed_system(masses: np.ndarray, gravity: tuple[float, float]) -> mm.System:
@@ -117,59 +118,41 @@ def weighed_system(masses: np.ndarray, gravity: tuple[float, float]) -> mm.Syste
     return system
 
 
-# The skate
-
 def skate(gravity: float, speed: float, gamma: float = 0) -> Problem:
-    """It points down the plane at the start; gamma = 0 is the integrator's, that of a constraint."""
+    """It points down the plane at the start. Its midpoint is x + iy."""
+    def rod(time: float) -> complex:
+        return np.exp(1j * TURNING * time)
 
     def sliding(time: float) -> np.ndarray:
-        """Position and velocity of the midpoint."""
         s, c = np.sin(TURNING * time), np.cos(TURNING * time)
-        position = gravity / (2 * TURNING ** 2) * np.array((s * s, TURNING * time - s * c)) \
-            + speed / TURNING * np.array((s, 1 - c))
-        return np.concatenate((position, (gravity / TURNING * s + speed) * np.array((c, s))))
+        return np.array((gravity / (2 * TURNING ** 2) * (s * s + 1j * (TURNING * time - s * c))
+                         + speed / TURNING * (s + 1j * (1 - c)), (gravity / TURNING * s + speed) * rod(time)))
 
-    def direction(time: float) -> np.ndarray:
-        return np.array((np.cos(TURNING * time), np.sin(TURNING * time)))
-
-    def slipping(time: float, state: np.ndarray) -> np.ndarray:
-        sideways = turned(direction(time))
-        acceleration = np.array((gravity, 0)) - sideways * (sideways @ state[2:]) / (2 * gamma)  # the mass is 2
-        return np.concatenate((state[2:], acceleration))
-
-    midpoint = slipping_motion(slipping, (0, 0, speed, 0)) if gamma else sliding
+    midpoint, force = exact_motion(
+        sliding, lambda time: 4 * gravity * np.sin(TURNING * time) + 2 * speed * TURNING,
+        lambda time, state: (np.conj(rod(time)) * state[1]).imag,
+        lambda time, state, force: gravity + 1j * rod(time) * force / 2, gamma)  # the mass is 2
 
     def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
-        state, rod = midpoint(time), direction(time) / 2
-        return (in_space(state[:2] + np.outer((-1, 1), rod)),
-                in_space(state[2:] + np.outer((-1, 1), TURNING * turned(rod))))
-
-    def forces(time: float) -> list[float]:
-        if gamma:
-            return [float(-turned(direction(time)) @ midpoint(time)[2:] / gamma)]
-        return [4 * gravity * np.sin(TURNING * time) + 2 * speed * TURNING]
+        (place, velocity), ends = midpoint(time), np.array((-0.5, 0.5)) * rod(time)
+        return in_space(place + ends), in_space(velocity + 1j * TURNING * ends)
 
     def constrain(integrator: SpookIntegrator):
         integrator.addDistanceConstraint(0, 1, 1)
         integrator.addVelocityConstraint([0, 1], ["-(y2-y1)/2", "(x2-x1)/2", "0"] * 2, "0", gamma)
 
-    return Problem(weighed_system(np.ones(2), (gravity, 0)), constrain, motion, forces, np.full(2, 0.5))
+    return Problem(weighed_system(np.ones(2), (gravity, 0)), constrain, motion, lambda time: [force(time)],
+                   np.full(2, 0.5))
 
-
-# Groups that are pulled apart
 
 def group_system() -> mm.System:
-    system = mm.System()
-    springs = mm.HarmonicBondForce()
-    between = mm.CustomCentroidBondForce(2, "k/2*(distance(g1,g2)-d0)^2")  # of centres of mass
-    between.addGlobalParameter("k", CENTRE_SPRING)
-    between.addGlobalParameter("d0", CENTRE_DISTANCE)
+    system, springs = mm.System(), mm.HarmonicBondForce()
+    between = mm.CustomCentroidBondForce(2, f"{CENTRE_SPRING / 2}*(distance(g1,g2)-{CENTRE_DISTANCE})^2")
     for masses in GROUP_MASSES:
         members = [system.addParticle(mass) for mass in masses]
-        between.addGroup(members)
-        for i in members:
-            for j in range(members[0], i):
-                springs.addBond(j, i, GROUP_BOND, GROUP_SPRING)
+        between.addGroup(members)  # at its centre of mass
+        for i, j in combinations(members, 2):
+            springs.addBond(i, j, GROUP_BOND, GROUP_SPRING)
     between.addBond([0, 1])
     system.addForce(springs)
     system.addForce(between)
@@ -186,70 +169,49 @@ def pulled_groups(gamma: float = 0) -> Problem:
     def rate(time: float) -> float:
         return RATE + SWING * np.sin(OMEGA * time)
 
-    def pulled(time: float) -> tuple[float, float]:
-        """Distance and its rate."""
-        return CENTRE_DISTANCE + RATE * time + SWING / OMEGA * (1 - np.cos(OMEGA * time)), rate(time)
+    def pulled(time: float) -> np.ndarray:
+        return np.array((CENTRE_DISTANCE + RATE * time + SWING / OMEGA * (1 - np.cos(OMEGA * time)), rate(time)))
 
-    def lagging(time: float, state: np.ndarray) -> np.ndarray:
-        force = (rate(time) - state[1]) / gamma - CENTRE_SPRING * (state[0] - CENTRE_DISTANCE)
-        return np.array((state[1], force / reduced))
+    def spring(state: np.ndarray) -> float:
+        return CENTRE_SPRING * (state[0] - CENTRE_DISTANCE)
 
-    distance = slipping_motion(lagging, (CENTRE_DISTANCE, rate(0))) if gamma else pulled
+    distance, force = exact_motion(
+        pulled, lambda time: spring(pulled(time)) + reduced * SWING * OMEGA * np.cos(OMEGA * time),
+        lambda time, state: state[1] - rate(time), lambda time, state, force: (force - spring(state)) / reduced, gamma)
     # In the frame of each group's centre; later on, the springs change these.
     at_rest, vibrating = (np.concatenate([each - share @ each for each, share in zip(vectors, shares)]) for vectors in (
         (GROUP_SHAPE, GROUP_SHAPE), VIBRATION * np.random.default_rng(1).normal(size=(2, *GROUP_SHAPE.shape))))
+    along = np.outer(np.repeat(reduced / totals * (-1, 1), len(GROUP_SHAPE)), (1, 0, 0))  # centres, 1 apart
 
     def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
-        centres = np.repeat(reduced / totals * (-1, 1), len(GROUP_SHAPE))  # where they are at the distance 1
-        along = np.outer(centres, (1, 0, 0))
-        return at_rest + distance(time)[0] * along, vibrating + distance(time)[1] * along
-
-    def forces(time: float) -> list[float]:
         d, d_rate = distance(time)
-        if gamma:
-            return [(rate(time) - d_rate) / gamma]
-        return [CENTRE_SPRING * (d - CENTRE_DISTANCE) + reduced * SWING * OMEGA * np.cos(OMEGA * time)]
+        return at_rest + d * along, vibrating + d_rate * along
 
-    def constrain(integrator: SpookIntegrator):
-        coefficients = [text for weight in weights for text in (repr(float(weight)), "0", "0")]
-        integrator.addVelocityConstraint(list(range(len(weights))), coefficients, f"{RATE}+{SWING}*sin({OMEGA}*t)",
-                                         gamma)
+    coefficients = [text for weight in weights for text in (repr(float(weight)), "0", "0")]
+    return Problem(group_system(), lambda integrator: integrator.addVelocityConstraint(
+        list(range(len(weights))), coefficients, f"{RATE}+{SWING}*sin({OMEGA}*t)", gamma), motion,
+        lambda time: [force(time)], weights)
 
-    return Problem(group_system(), constrain, motion, forces, weights)
-
-
-# The wheel
 
 def wheel(gamma: float = 0) -> Problem:
     """It rolls, or with gamma slips on the ground; from rest, x down the slope, the ground at y = 0."""
     masses = np.array((HUB_MASS, *(RIM * [RIM_MASS])))
     total, inertia = masses.sum(), RIM * RIM_MASS * RADIUS ** 2
     ratio = inertia / (total * RADIUS ** 2)
-    angles = 2 * np.pi / RIM * np.arange(RIM)
+    spokes = np.append(0, RADIUS * np.exp(2j * np.pi / RIM * np.arange(RIM)))
 
     def rolling(time: float) -> np.ndarray:
         """Place and angle, and their rates."""
-        acceleration = PULL / (1 + ratio)
-        place, speed = acceleration * time ** 2 / 2, acceleration * time
-        return np.array((place, -place / RADIUS, speed, -speed / RADIUS))
+        return PULL / (1 + ratio) * np.array((time ** 2 / 2, -time ** 2 / 2 / RADIUS, time, -time / RADIUS))
 
-    def friction(state: np.ndarray) -> float:
-        return -(state[2] + RADIUS * state[3]) / gamma
-
-    def slipping(time: float, state: np.ndarray) -> np.ndarray:
-        force = friction(state)
-        return np.array((*state[2:], PULL + force / total, RADIUS * force / inertia))
-
-    going = slipping_motion(slipping, (0, 0, 0, 0)) if gamma else rolling
+    going, friction = exact_motion(
+        rolling, lambda time: -total * PULL * ratio / (1 + ratio), lambda time, state: state[2] + RADIUS * state[3],
+        lambda time, state, force: (PULL + force / total, RADIUS * force / inertia), gamma)
 
     def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
         place, angle, speed, spin = going(time)
-        spokes = RADIUS * np.stack((np.cos(angles + angle), np.sin(angles + angle)), axis=1)
-        spokes = np.vstack(((0, 0), spokes))
-        return in_space((place, RADIUS) + spokes), in_space((speed, 0) + spin * turned(spokes.T).T)
-
-    def forces(time: float) -> list[float]:
-        return [friction(going(time)) if gamma else -total * PULL * ratio / (1 + ratio), total * LOAD]
+        turned = spokes * np.exp(1j * angle)
+        return in_space(place + 1j * RADIUS + turned), in_space(speed + 1j * spin * turned)
 
     def constrain(integrator: SpookIntegrator):
         for i in range(RIM):
@@ -257,23 +219,29 @@ def wheel(gamma: float = 0) -> Problem:
             integrator.addDistanceConstraint(1 + i, 1 + (i + 1) % RIM, 2 * RADIUS * np.sin(np.pi / RIM))
         # Of these 2 RIM distances one is redundant. The velocity of the contact is that of the hub and r times the
         # spin, the mean over the rim of (spoke x velocity)/r^2; a velocity common to all spokes drops out of it.
-        contact, lifting = ["1", "0", "0"], []
-        for i in range(2, RIM + 2):
-            contact += [f"-(y{i}-y1)/{RIM * RADIUS}", f"(x{i}-x1)/{RIM * RADIUS}", "0"]
-        for mass in masses:
-            lifting += ["0", repr(float(mass / total)), "0"]
+        contact = ["1", "0", "0"] + [text for i in range(2, RIM + 2) for text in (
+            f"-(y{i}-y1)/{RIM * RADIUS}", f"(x{i}-x1)/{RIM * RADIUS}", "0")]
+        lifting = [text for mass in masses for text in ("0", repr(float(mass / total)), "0")]
         integrator.addVelocityConstraint(list(range(RIM + 1)), contact, "0", gamma)
         integrator.addVelocityConstraint(list(range(RIM + 1)), lifting)
 
-    return Problem(weighed_system(masses, (PULL, -LOAD)), constrain, motion, forces, masses / total)
+    return Problem(weighed_system(masses, (PULL, -LOAD)), constrain, motion,
+                   lambda time: [friction(time), total * LOAD], masses / total)
 
 
-CONSTRAINED = {"incline": skate(PULL, 0), "circle": skate(0, SPEED), "pulling": pulled_groups(), "wheel": wheel()}
-SOFT: dict[str, Callable[[float], Problem]] = {"incline": lambda gamma: skate(PULL, 0, gamma),
-                                               "pulling": pulled_groups, "wheel": wheel}
+PROBLEMS: dict[str, Callable[..., Problem]] = {
+    "incline": partial(skate, PULL, 0), "circle": partial(skate, 0, SPEED), "pulling": pulled_groups, "wheel": wheel}
+SOFT = ("incline", "pulling", "wheel")  # what is run with friction, too
 
 
-# Runs and results
+@dataclass
+class Run:
+    positions: np.ndarray    # the compared vector at each frame
+    multipliers: np.ndarray  # of the last step before each, (frames, constraints)
+    error: float             # the largest distance from the exact vector
+    force_error: float       # the largest of a multiplier, after the first frame
+    speed: float             # with which the compared vector moves at the end
+
 
 def run(problem: Problem, step: float) -> Run:
     """Velocities belong to half a step before the positions; multipliers to the start of the last step.
@@ -287,63 +255,61 @@ def run(problem: Problem, step: float) -> Run:
     found = simulate(problem.system, integrator, problem.motion(0)[0], every * len(TIMES), every,
                      problem.motion(-step / 2)[1], observe=lambda: integrator.getMultipliers()[-count:])
     positions, forces = problem.weights @ found.positions[1:], [problem.forces(time - step) for time in TIMES]
-    return Run(positions, found.observed, largest_distance(positions, problem.path(TIMES)),
+    return Run(positions, found.observed, distance(positions, problem.path(TIMES)),
                np.abs(found.observed - forces)[1:].max(), float(np.linalg.norm(problem.weights @ found.velocities[-1])))
 
 
-def largest_distance(a: np.ndarray, b: np.ndarray) -> float:
+def distance(a: np.ndarray, b: np.ndarray) -> float:
+    """The largest."""
     return np.linalg.norm(a - b, axis=1).max()
 
 
-def print_errors(title: str, columns: Sequence[str], rows: dict[float, list[float]], fitted: int):
-    """Over the first column, and the slope of their logarithms over the last so many."""
-    first, *others = columns
-    fit = slope(list(rows)[-fitted:], list(rows.values())[-fitted:])
-    print_table(title, [f"{first}:g", *(f"{name}:.2g" for name in others)],
-                [*((key, *values) for key, values in rows.items()), ("slope", *(f"{order:.2f}" for order in fit))])
+def print_errors(title: str, columns: Sequence[str], keys: Sequence[float], errors: np.ndarray, fitted: int):
+    """Over the keys, and the slope of their logarithms over the last so many."""
+    orders = slope(keys[-fitted:], errors[-fitted:])
+    print_table(title, [f"{columns[0]}:g", *(f"{name}:.2g" for name in columns[1:])],
+                [*((key, *row) for key, row in zip(keys, errors)), ("slope", *(f"{order:.2f}" for order in orders))])
 
 
-def print_results(runs: dict[str, dict[float, Run]], soft: dict[str, Problem]):
-    steps = list(runs["incline"])
+def print_results(runs: dict[str, dict[float, Run]], steps: list[float]):
     for title, kind in ((f"Largest error of positions up to t = {DURATION:g}; slopes are those of the last "
                          f"{min(FITTED, len(steps))} steps; friction: gamma = {FRICTION:g}", "error"),
                         ("Largest error of the forces, the multipliers", "force_error")):
-        print_errors(title, ("h", *runs), {step: [getattr(found[step], kind) for found in runs.values()]
-                                           for step in steps}, FITTED)
+        print_errors(title, ("h", *runs), steps,
+                     np.array([[getattr(found[step], kind) for found in runs.values()] for step in steps]), FITTED)
     print_table(f"Speed of the free skate at t = {DURATION:g}, {SPEED:g} at the start, and with the factor "
                 "cos(omega h) a step", "h:g|speed:.4f|expected:.4f",
                 [(step, found.speed, SPEED * np.cos(TURNING * step) ** round(DURATION / step))
                  for step, found in runs["circle"].items()])
     rows = []
-    for name, problem in soft.items():
-        found, slipping, held = runs[f"{name}, friction"][steps[-1]], problem.path(TIMES), CONSTRAINED[name].path(TIMES)
-        rows.append((name, found.error, largest_distance(found.positions, held), largest_distance(slipping, held)))
+    for name in SOFT:
+        found = runs[f"{name}, friction"][steps[-1]]
+        slipping, held = (PROBLEMS[name](gamma=gamma).path(TIMES) for gamma in (FRICTION, 0))
+        rows.append((name, found.error, distance(found.positions, held), distance(slipping, held)))
     print_table(f"With gamma = {FRICTION:g}, h = {steps[-1]:g}: largest distance of the run from the exact motion with "
                 "friction and from that\nwith a constraint, and of those two from each other",
                 "|friction:.2g|constraint:.2g|each other:.2g", rows)
-    held, slipping = (runs[name][steps[-1]].positions[:, 0] for name in ("incline", "incline, friction"))
-    print(f"Lowest point of the skate on the incline: {held.max():.3f} (the cycloid's is "
-          f"{PULL / (2 * TURNING ** 2):g}), with friction {slipping.max():.3f} and going on.")
+    lowest, slipped = (runs[name][steps[-1]].positions[:, 0].max() for name in ("incline", "incline, friction"))
+    print(f"Lowest point of the skate on the incline: {lowest:.3f} (the cycloid's is {PULL / (2 * TURNING ** 2):g}), "
+          f"with friction {slipped:.3f} and going on.")
 
 
 def print_limit():
-    runs = {}
-    for name in each("gamma", SOFT):
-        held = run(CONSTRAINED[name], GAMMA_STEP).positions
-        runs[name] = [largest_distance(run(SOFT[name](gamma), GAMMA_STEP).positions, held) for gamma in GAMMAS]
+    columns = []
+    for make in each("gamma", [PROBLEMS[name] for name in SOFT]):
+        held = run(make(), GAMMA_STEP).positions
+        columns.append([distance(run(make(gamma=gamma), GAMMA_STEP).positions, held) for gamma in GAMMAS])
     print_errors(f"Largest distance from the run with a constraint at h = {GAMMA_STEP:g}: friction becomes a "
-                 "constraint as gamma -> 0", ("gamma", *SOFT), dict(zip(GAMMAS, map(list, zip(*runs.values())))),
-                 len(GAMMAS))
+                 "constraint as gamma -> 0", ("gamma", *SOFT), GAMMAS, np.array(columns).T, len(GAMMAS))
 
 
-def draw(runs: dict[str, dict[float, Run]], path: Path):
-    steps = list(runs["incline"])
+def draw(runs: dict[str, dict[float, Run]], steps: list[float], path: Path):
     times = np.linspace(0, DURATION, 601)
     shown = ((steps[0], ".", "#d62728"), (steps[-1], "-", "#08306b"))
     friction: dict[str, Any] = {"color": "#ff7f0e", "linestyle": "--", "label": f"gamma = {FRICTION:g}"}
     with panels(path, 2, 2) as (cycloid, circle, force, errors):
         for panel, name in ((cycloid, "incline"), (circle, "circle")):
-            panel.plot(*CONSTRAINED[name].path(times).T[1::-1], color="#9ecae1", linewidth=5, label="exact")
+            panel.plot(*PROBLEMS[name]().path(times).T[1::-1], color="#9ecae1", linewidth=5, label="exact")
             for step, style, color in shown:
                 panel.plot(*runs[name][step].positions.T[1::-1], style, color=color, linewidth=1.2,
                            label=f"h = {step:g}")
@@ -352,7 +318,7 @@ def draw(runs: dict[str, dict[float, Run]], path: Path):
         cycloid.set(title="Skate on an inclined plane", xlabel="y (across the slope)", ylabel="x (down the slope)")
         circle.set(title="Free skate", xlabel="y", ylabel="x", aspect="equal")
 
-        force.plot(times, [CONSTRAINED["pulling"].forces(time) for time in times], color="#9ecae1", linewidth=5,
+        force.plot(times, [PROBLEMS["pulling"]().forces(time) for time in times], color="#9ecae1", linewidth=5,
                    label="exact")
         for step, style, color in shown:
             force.plot(TIMES - step, runs["pulling"][step].multipliers, style, color=color, linewidth=1.2,
@@ -376,12 +342,12 @@ def main():
                         help=f"how often the largest step, {STEP:g}, is halved (default: %(default)s)")
     options = parse(parser)
     steps = [STEP / 2 ** i for i in range(options.halvings + 1)]
-    soft = {name: make(FRICTION) for name, make in SOFT.items()}
-    problems = {**CONSTRAINED, **{f"{name}, friction": problem for name, problem in soft.items()}}
+    problems = {name: make() for name, make in PROBLEMS.items()}
+    problems |= {f"{name}, friction": PROBLEMS[name](gamma=FRICTION) for name in SOFT}
     runs = {name: {step: run(problems[name], step) for step in steps} for name in each("steps", problems)}
-    print_results(runs, soft)
+    print_results(runs, steps)
     print_limit()
-    draw(runs, options.figure)
+    draw(runs, steps, options.figure)
 
 
 if __name__ == "__main__":
