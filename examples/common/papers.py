@@ -68,6 +68,28 @@ def simulate(system: mm.System, integrator: mm.Integrator, positions: np.ndarray
     return Trajectory(times, x, v, energies, np.array(observed), seconds)
 
 
+def verlet(step: float, omega: float = 0, constrained: bool = True) -> mm.CustomIntegrator:
+    """Velocity Verlet, RATTLE if constrained: velocities belong to the positions' times, unlike VerletIntegrator's.
+
+    With omega, forces have the parameter theta, a phase that grows at this rate.
+    """
+    integrator = mm.CustomIntegrator(step)
+    integrator.addGlobalVariable("advance", omega * step)
+    integrator.addPerDofVariable("free", 0)
+    integrator.addComputePerDof("v", "v+dt/2*f/m")
+    integrator.addComputePerDof("x", "x+dt*v")
+    if constrained:
+        integrator.addComputePerDof("free", "x")
+        integrator.addConstrainPositions()
+    if omega:
+        integrator.addComputeGlobal("theta", "theta+advance")
+    integrator.addComputePerDof("v", "v+dt/2*f/m+(x-free)/dt" if constrained else "v+dt/2*f/m")
+    if constrained:
+        integrator.addConstrainVelocities()
+        integrator.setConstraintTolerance(1e-12)
+    return integrator
+
+
 def solve(rates: Callable[[float, np.ndarray], Any], start: Sequence[float] | np.ndarray, end: float,
           tolerance: float = 1e-12) -> Callable[[Any], np.ndarray]:
     """The solution of an ordinary differential equation as a function of time from 0 to `end`."""

@@ -11,23 +11,20 @@ at the ends of macro-steps.
 
       q'' = (g + a)/l sin q,   Q'' = (g/l - v_max^2/(2 l^2) cos Q) sin Q.
 
-  For OpenMM the angle is the x coordinate of a particle of mass 1. The tables are the paper's 2.2 (exponential weights
-  over 40 periods) and 2.3 (equal weights over half a period), with its numbers in brackets; its table 2.1 is of another
-  algorithm, the synchronous one. Micro-steps are counted as there: the force at the end of the last one is not.
-  "averaged" is velocity Verlet with the force of Q itself. At omega = 1e3 one sees what the averaged equation leaves
-  out, which is O(1/omega).
+  For OpenMM the angle is the x coordinate of a particle of mass 1. The tables are the paper's 2.2 and 2.3, with its
+  numbers in brackets. Micro-steps are counted as there: the force at the end of the last one is not. "averaged" is
+  velocity Verlet with the force of Q itself. At omega = 1e3 one sees what the averaged equation leaves out: O(1/omega).
 - What it costs beside velocity Verlet for q over the whole of T, with micro-steps of the same size, or smaller by as
   much as it takes for them to divide H. The errors of both are against Q. From it q itself differs by up to 20/omega.
 - A double pendulum: rods of 0.2 and 0.1, masses of 0.01 and 0.005 at their ends, angles of 0.5 and 0, T_macro = 0.4.
-  In the frame of the pivot the forces are -m (g + a) along y, and the rods are constraints. As OpenMM has none for
-  particles without mass, the pivot is a particle of a huge mass on which no force acts. The averaged motion is that
-  with v_max^2/4 b^T M^-1 b added to the potential, M the mass matrix in terms of the angles and b the derivative of
-  the sum of m y by them; for one pendulum this is the above. The motion is more sensitive than that of one pendulum,
-  and what is O(1/omega) is large at omega = 1e4. Order 2 in H is therefore shown against a run with small steps too.
-  SHAKE and RATTLE have the same positions; the velocities of RATTLE alone leave the lengths of rods as they are.
+  In the frame of the pivot, a particle of a huge mass, the forces are -m (g + a) along y; the rods are constraints. The
+  averaged motion is that with v_max^2/4 b^T M^-1 b added to the potential, M the mass matrix in terms of the angles and
+  b the derivative of the sum of m y by them. What is O(1/omega) is large at omega = 1e4; order 2 in H is therefore
+  shown against a run with small steps too. SHAKE and RATTLE have the same positions; the velocities of RATTLE alone
+  leave the lengths of rods as they are.
 
-Drawn are the full motion at omega = 200 and the averaged one (the paper's figure 2.1), errors against H, and the angles
-of the double pendulum (figure 4.1).
+Drawn are the full motion at omega = 200 and the averaged one (figure 2.1), errors against H, and the angles of the
+double pendulum (figure 4.1).
 """
 import sys
 from collections.abc import Callable, Sequence
@@ -41,12 +38,11 @@ from openmmstiff import HMMIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common.options import OptionParser, run_program  # noqa: E402
-from common.papers import draw_slope, each, panels, parse, print_table, simulate, solve  # noqa: E402
+from common.papers import draw_slope, each, panels, parse, print_table, simulate, solve, verlet  # noqa: E402
 
 GRAVITY, SPEED, DURATION = 9.8, 4.0, 1.0  # SPEED is v_max
 LENGTH, ANGLE, MACRO_TIME = 0.2, 0.5, 1.0
 PERIODS = 40                              # in the window of the exponential weights
-
 STEPS = (10, 20, 40, 80)                  # in T
 FREQUENCIES = {"HalfBump": (1e4, 1e6, 1e8), "Simple": (1e3, 1e4, 1e6, 1e8)}
 TITLES = {"HalfBump": f"exponential weights, {PERIODS} periods (table 2.2)",
@@ -76,17 +72,16 @@ Motion = Callable[[float | np.ndarray], np.ndarray]    # angles, and rates or mo
 # Systems
 
 def vibration(energy: str, omega: float) -> mm.CustomExternalForce:
-    """A force with the phase theta; vw is the amplitude of the acceleration."""
-    force = mm.CustomExternalForce(energy)
-    for name, value in (("g", GRAVITY), ("vw", SPEED * omega), ("theta", 0)):
-        force.addGlobalParameter(name, value)
+    """A force with the phase theta; a is the acceleration, with gravity."""
+    force = mm.CustomExternalForce(f"{energy}; a={GRAVITY}+{SPEED * omega}*cos(theta)")
+    force.addGlobalParameter("theta", 0)
     return force
 
 
 def pendulum_system(omega: float) -> mm.System:
     """The angle is the x coordinate."""
     system = mm.System()
-    force = vibration(f"(g+vw*cos(theta))/{LENGTH}*cos(x)", omega)
+    force = vibration(f"a/{LENGTH}*cos(x)", omega)
     force.addParticle(system.addParticle(1))
     system.addForce(force)
     return system
@@ -95,7 +90,7 @@ def pendulum_system(omega: float) -> mm.System:
 def double_system(omega: float) -> mm.System:
     system = mm.System()
     system.addParticle(PIVOT_MASS)
-    force = vibration("mass*(g+vw*cos(theta))*y", omega)
+    force = vibration("mass*a*y", omega)
     force.addPerParticleParameter("mass")
     for i, (mass, rod) in enumerate(zip(MASSES, RODS)):  # particle i + 1 stands on particle i
         system.addConstraint(i, system.addParticle(mass), rod)
@@ -130,12 +125,10 @@ def averaged_pendulum() -> Motion:
 def verlet_averaged(steps: int) -> np.ndarray:
     """Angles after each step of velocity Verlet with the averaged force."""
     step, angle, rate, angles = DURATION / steps, ANGLE, 0.0, []
-    force = averaged_force(angle)
     for _ in range(steps):
-        rate += step / 2 * force
+        rate += step / 2 * averaged_force(angle)
         angle += step * rate
-        force = averaged_force(angle)
-        rate += step / 2 * force
+        rate += step / 2 * averaged_force(angle)
         angles.append(angle)
     return np.array(angles)
 
@@ -214,18 +207,8 @@ def multiscale(omega: float, steps: int, filter: str = "Simple", double: bool = 
 def direct(omega: float, frames: int, micro_steps: int, double: bool = False) -> Run:
     """The full motion by velocity Verlet (RATTLE), with at least so many micro-steps in a period."""
     every = int(np.ceil(DURATION / frames * omega * micro_steps / (2 * pi)))
-    integrator = mm.CustomIntegrator(DURATION / frames / every)
-    integrator.addGlobalVariable("omega", omega)
-    integrator.addPerDofVariable("before", 0)
-    integrator.addComputePerDof("v", "v+dt/2*f/m")
-    integrator.addComputePerDof("x", "x+dt*v")
-    integrator.addComputePerDof("before", "x")
-    integrator.addConstrainPositions()
-    integrator.addComputePerDof("v", "v+(x-before)/dt")
-    integrator.addComputeGlobal("theta", "theta+omega*dt")
-    integrator.addComputePerDof("v", "v+dt/2*f/m")
-    integrator.addConstrainVelocities()
-    return follow(double, omega, integrator, frames, every, frames * every, frames * every + 1)
+    return follow(double, omega, verlet(DURATION / frames / every, omega, double), frames, every, frames * every,
+                  frames * every + 1)
 
 
 # Results

@@ -48,7 +48,7 @@ from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common.options import OptionParser, number, run_program  # noqa: E402
-from common.papers import Trajectory, draw_slope, each, panels, parse, print_table, simulate, slope  # noqa: E402
+from common.papers import Trajectory, draw_slope, each, panels, parse, print_table, simulate, slope, verlet  # noqa: E402
 
 MASS, CHARGE = 40.0, 1.0
 COULOMB = 138.935458 * CHARGE ** 2          # of a pair, kJ nm/mol
@@ -137,15 +137,9 @@ def follow_slowly(start: Start, periods: int, step: float, duration: float, kind
 
 
 def follow_fully(start: Start, periods: int, micro: int, duration: float, frame: float = FRAME) -> Trajectory:
-    """By velocity Verlet, with the phase as the time goes."""
+    """By velocity Verlet."""
     omega = 2 * np.pi * periods
-    integrator = mm.CustomIntegrator(1 / (periods * micro))
-    integrator.addGlobalVariable("advance", omega / (periods * micro))
-    integrator.addComputePerDof("v", "v+dt/2*f/m")
-    integrator.addComputePerDof("x", "x+dt*v")
-    integrator.addComputeGlobal("theta", "theta+advance")
-    integrator.addComputePerDof("v", "v+dt/2*f/m")
-    return follow(start, omega, integrator, duration, frame)
+    return follow(start, omega, verlet(1 / (periods * micro), omega, constrained=False), duration, frame)
 
 
 def follow(start: Start, omega: float, integrator: mm.Integrator, duration: float, frame: float) -> Trajectory:

@@ -154,18 +154,3 @@ class Cluster:
 
 def get_positions(context: mm.Context) -> np.ndarray:
     return context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
-
-
-def rattle(step: float) -> mm.Integrator:
-    """Velocity Verlet with constraints, whose velocities belong to the positions' times, unlike VerletIntegrator's."""
-    integrator = mm.CustomIntegrator(step)
-    integrator.addPerDofVariable("free", 0)
-    integrator.addUpdateContextState()
-    integrator.addComputePerDof("v", "v + 0.5*dt*f/m")
-    integrator.addComputePerDof("x", "x + dt*v")
-    integrator.addComputePerDof("free", "x")
-    integrator.addConstrainPositions()
-    integrator.addComputePerDof("v", "v + 0.5*dt*f/m + (x-free)/dt")
-    integrator.addConstrainVelocities()
-    integrator.setConstraintTolerance(1e-12)
-    return integrator

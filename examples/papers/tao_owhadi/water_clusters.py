@@ -54,10 +54,10 @@ from scipy.signal import find_peaks
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from cluster import (  # noqa: E402
-    ENERGY, FRICTION, INVERSE_TEMPERATURE, LENGTH, OH_LENGTH, OMEGA, SEED, STEP, TEMPERATURE, TIME, Cluster, rattle)
+    ENERGY, FRICTION, INVERSE_TEMPERATURE, LENGTH, OH_LENGTH, OMEGA, SEED, STEP, TEMPERATURE, TIME, Cluster)
 from common.observables import rdf_error, rdf_p_value  # noqa: E402
 from common.options import OptionParser, choice, number, progress_bar, run_program  # noqa: E402
-from common.papers import Trajectory, panels, parse, simulate  # noqa: E402
+from common.papers import Trajectory, panels, parse, simulate, verlet  # noqa: E402
 from penalties import STIFF_GROUP, simulate_both, zhang_skeel  # noqa: E402
 
 LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 50.0, 500.0, 0.2
@@ -329,7 +329,7 @@ def run_multipliers(cluster: Cluster, time: float) -> dict[float, Multipliers]:
     found = {}
     with progress_bar("", round(time / least) + sum(round(time / step) for step in MULTIPLIER_STEPS)) as bar:
         bar.set_description("multipliers, constrained")
-        rigid = simulate(cluster.rigid, rattle(least * TIME), start, round(time / least), 1, velocities, bar.update)
+        rigid = simulate(cluster.rigid, verlet(least * TIME), start, round(time / least), 1, velocities, bar.update)
         exact = np.array([cluster.multipliers(x, v)[0] for x, v in zip(rigid.positions, rigid.velocities)]) / scale
         for step in MULTIPLIER_STEPS:
             bar.set_description(f"multipliers, h = {step:g}")
@@ -398,7 +398,7 @@ def run_conservation(cluster: Cluster, time: float) -> dict[str, Conserved]:
     steps = DOWNSAMPLING * ceil(time / STEP / DOWNSAMPLING)
     start, loaded = cluster.thermal_start(), cluster.loaded_start(OMEGA)
     penalised = cluster.penalised(OMEGA)
-    runs = {"RATTLE": (start, cluster.rigid, rattle(STEP * TIME))}
+    runs = {"RATTLE": (start, cluster.rigid, verlet(STEP * TIME))}
     for method in ("StiffHessian", "NewmarkOneIteration", "FullHessian", "ThirdDerivatives"):
         runs[method] = loaded, penalised, zhang_skeel(method, STEP * TIME, B)
     runs["StiffHessian, g = 0"] = start, penalised, zhang_skeel("StiffHessian", STEP * TIME, B)
