@@ -14,24 +14,22 @@ periods: there theta = omega t is 0, the phase to which the macro-states of HMM 
 One ion. Its equation is linear, that of Mathieu, and has an exact frequency for each axis: if a and b are the
 solutions over the phase that start with value and slope (1, 0) and (0, 1), it is omega/pi arcsin(sqrt(-a'(pi) b(pi))).
 HMM in the limit of small macro-steps H and many micro-steps n has omega sqrt(-a'(pi)/pi), as its averaged force is that
-of half a period; the effective potential has 1 and 2. Printed are
+of half a period; the effective potential has 1 and 2. Printed are these frequencies, which differ by O(1/omega^2), what
+an HMM run shows, and its error with H halved and n doubled each time: order 2, down to where the difference that does
+not depend on H takes over.
 
-- these frequencies, and what an HMM run shows. They differ by O(1/omega^2): terms in 1/omega vanish for frequencies;
-- the error of HMM against the exact frequency, with H halved and n doubled each time: order 2, down to where the
-  difference that does not depend on H takes over.
-
-A crystal of two ions, with their Coulomb repulsion, in a trap that has in addition a static quadrupole,
-m/2 s (y^2 - z^2), so that the pair points along x. In the effective potential its centre oscillates with the trap's
-frequencies; its length breathes with sqrt(3) times that along x, and it rocks with the roots of the differences of
-squares. Printed are the frequencies that HMM and velocity Verlet with all vibrations show when each mode is excited a
-little, and the mean length. For paths HMM is of order 1 in 1/omega, but there are two simple ways to a better one:
+Two ions, with their Coulomb repulsion, in a trap that has in addition a static quadrupole, m/2 s (y^2 - z^2), so that
+the pair points along x. In the effective potential its centre oscillates with the trap's frequencies; its length
+breathes with sqrt(3) times that along x, and it rocks with the roots of the differences of squares. Printed are the
+frequencies that HMM and velocity Verlet with all vibrations show when each mode is excited a little, and the mean
+length. For paths HMM is of order 1 in 1/omega, but there are two simple ways to a better one:
 
 - "apart", as usual, repulsion and static field are in a group that is evaluated once a macro-step, where the ions are
   at theta = 0, at one end of their trembling. "Together", they are evaluated in each micro-step, and are averaged;
 - an ion at theta = 0 with the velocity v moves, from one such moment to the next, with (1 + 2 eps) v, where eps is
   negative along z. "Corrected" are runs together that start with that as the macro-velocity, not with v.
 
-Cost: five ions, a pentagon that is kicked. Printed are evaluations of the vibrated force by HMM and by velocity Verlet,
+Five ions, a pentagon that is kicked. Printed are evaluations of the vibrated force by HMM and by velocity Verlet,
 seconds, and the largest distance of an ion from where Verlet has it. Verlet's evaluations grow with omega, HMM's do
 not. The distance has a part from omega, of order 1, or 2 if corrected, and one from H, which remains.
 """
@@ -48,7 +46,8 @@ from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common.options import OptionParser, number, run_program  # noqa: E402
-from common.papers import Trajectory, draw_slope, each, panels, parse, print_table, simulate, slope, verlet  # noqa: E402
+from common.papers import (  # noqa: E402
+    Trajectory, draw_slope, each, panels, parse, print_table, simulate, slope, verlet)
 
 MASS, CHARGE = 40.0, 1.0
 COULOMB = 138.935458 * CHARGE ** 2          # of a pair, kJ nm/mol
@@ -76,6 +75,8 @@ class Start:
     static: float = 0
 
 
+ION = Start(np.array(((1.0, 0.7, 0.5),)), np.array(((0.0, 0.5, 0.4),)))
+
 def trap_strength(omega: float) -> float:
     """kappa."""
     return np.sqrt(2) * MASS * omega * SECULAR
@@ -94,14 +95,13 @@ def trapped_ions(ions: int, omega: float, static: float) -> mm.System:
     trap.setForceGroup(VIBRATED_GROUP)
     slow = mm.CustomExternalForce(f"{MASS * static / 2}*(y^2-z^2)")
     repulsion = mm.NonbondedForce()
-    for _ in range(ions):
-        ion = system.addParticle(MASS)
+    for ion in range(ions):
+        system.addParticle(MASS)
         trap.addParticle(ion)
         slow.addParticle(ion)
         repulsion.addParticle(CHARGE, 1, 0)
-    for force, present in ((trap, True), (slow, static != 0), (repulsion, ions > 1)):
-        if present:
-            system.addForce(force)
+    for force in (trap, repulsion, *([slow] if static else [])):
+        system.addForce(force)
     return system
 
 
@@ -117,11 +117,6 @@ def hmm_integrator(step: float, omega: float) -> HMMIntegrator:
     integrator.setFilter(HMMIntegrator.Simple)
     integrator.setNumMicroStepsPerPeriod(micro_steps(step))
     return integrator
-
-
-def evaluations(step: float, duration: float) -> int:
-    """Of the vibrated force by HMM."""
-    return hmm_integrator(step, 1).computeNumMicroEvaluations() * round(duration / step)
 
 
 def follow_slowly(start: Start, periods: int, step: float, duration: float, kind: str = APART,
@@ -149,19 +144,13 @@ def follow(start: Start, omega: float, integrator: mm.Integrator, duration: floa
 
 
 def frequency(values: np.ndarray) -> float:
-    """
-    Of a harmonic oscillation around any constant. Neighbours of each value add up to 2 cos(frequency*FRAME) times it;
-    differences have no constant.
-    """
-    values = np.diff(values)
+    """Of a harmonic oscillation around any constant: neighbours add up to 2 cos(frequency*FRAME) times a value."""
+    values = np.diff(values)  # without the constant
     inner = values[1:-1]
     return float(np.arccos(inner @ (values[2:] + values[:-2]) / (2 * inner @ inner))) / FRAME
 
 
 # One ion
-
-ION = Start(np.array(((1.0, 0.7, 0.5),)), np.array(((0.0, 0.5, 0.4),)))
-
 
 def exact_frequencies(axis: str, omega: float) -> tuple[float, float]:
     """Of the ion along an axis, by Mathieu's equation, and of HMM with H -> 0 and as many micro-steps as one likes."""
@@ -177,42 +166,27 @@ def exact_frequencies(axis: str, omega: float) -> tuple[float, float]:
     return omega / np.pi * np.arcsin(np.sqrt(-change * value)), omega * np.sqrt(-change / np.pi)
 
 
-@dataclass
-class Ion:
-    """Frequencies, [axis][periods]."""
-    exact: dict[str, dict[int, float]]
-    limit: dict[str, dict[int, float]]
-    found: dict[str, dict[int, dict[float, float]]]  # and [H]
-
-    def errors(self, axis: str, periods: int) -> list[float]:
-        """Relative, for each H."""
-        return [abs(found / self.exact[axis][periods] - 1) for found in self.found[axis][periods].values()]
-
-
-def study_ion(steps: list[float]) -> Ion:
-    both = {axis: {many: exact_frequencies(axis, 2 * np.pi * many) for many in PERIODS} for axis in EFFECTIVE}
-    exact, limit = ({axis: {many: pair[i] for many, pair in row.items()} for axis, row in both.items()} for i in (0, 1))
-    ion = Ion(exact, limit, {axis: {many: {} for many in PERIODS} for axis in EFFECTIVE})
-    for many, step in each("one ion", [(many, step) for many in PERIODS for step in steps]):
-        path = follow_slowly(ION, many, step, ION_TIME).positions[:, 0]
-        for axis in EFFECTIVE:
-            ion.found[axis][many][step] = frequency(path[:, "xyz".index(axis)])
+def study_ion(steps: list[float]) -> dict[tuple[str, int], np.ndarray]:
+    """Relative errors, by axis and periods: of the effective potential, of HMM's limit, of HMM for each H."""
+    found: dict[tuple[str, int], np.ndarray] = {}
     rows = []
-    for many in PERIODS:
+    for many in each("one ion", PERIODS):
+        paths = [follow_slowly(ION, many, step, ION_TIME).positions[:, 0] for step in steps]
         for axis, effective in EFFECTIVE.items():
-            right, at_best, run = exact[axis][many], limit[axis][many], ion.found[axis][many][steps[-1]]
-            rows.append((many, axis, right, *(value / right - 1 for value in (effective, at_best, run)),
-                         (run - at_best) / right))
+            exact, limit = exact_frequencies(axis, 2 * np.pi * many)
+            runs = [frequency(path[:, "xyz".index(axis)]) for path in paths]
+            found[axis, many] = np.array((effective, limit, *runs)) / exact - 1
+            rows.append((many, axis, exact, *found[axis, many][[0, 1, -1]], (runs[-1] - limit) / exact))
     print_table(f"One ion: frequencies along x and z, {EFFECTIVE['x']:g} and {EFFECTIVE['z']:g} in the effective "
                 "potential; relative differences from the exact one\nof the effective potential, of HMM's limit, of "
                 f"HMM with H = {steps[-1]:g} ps",
                 "periods/ps|axis|exact:.7f|effective:.2e|limit:.2e|run:.2e|run-limit:.2e", rows)
-    errors = np.array([ion.errors("z", many) for many in PERIODS]).T
+    errors = np.abs([found["z", many][2:] for many in PERIODS]).T
     print_table("Relative error of HMM's frequency along z against H (and n micro-steps in a period), for each number "
                 "of periods", ["H:g", "n", *(f"{many}:.2e" for many in PERIODS)],
                 [*((step, micro_steps(step), *row) for step, row in zip(steps, errors)),
                  ("last slope", "", *(f"{order:.2f}" for order in slope(steps[-2:], errors[-2:])))])
-    return ion
+    return found
 
 
 # Two ions
@@ -258,8 +232,9 @@ def study_cluster(steps: list[float], micro: int) -> dict[int, dict[str, float]]
             runs = {kind: follow_slowly(kicked_pentagon(), many, step, CLUSTER_TIME, kind) for kind in KINDS}
             found[many] = {kind: np.linalg.norm(full.positions - run.positions, axis=-1).max()
                            for kind, run in runs.items()}
-            counts = many * micro * round(CLUSTER_TIME), evaluations(step, CLUSTER_TIME)
-            rows.append((many, step, micro_steps(step), *counts, counts[0] / counts[1], full.seconds,
+            direct = many * micro * round(CLUSTER_TIME)
+            count = hmm_integrator(step, 1).computeNumMicroEvaluations() * round(CLUSTER_TIME / step)
+            rows.append((many, step, micro_steps(step), direct, count, direct / count, full.seconds,
                          runs[APART].seconds, *found[many].values()))
     print_table(f"Five ions for {CLUSTER_TIME:g} ps: evaluations of the vibrated force by Verlet, with {micro} steps "
                 "in a period, and by HMM,\ntheir ratio, seconds of the runs (HMM apart), and largest distances of an "
@@ -285,23 +260,23 @@ def draw_paths(panel: Axes, start: Start, axes: tuple[int, int], step: float, mi
     panel.set(title=f"{name}, {PERIODS[0]} periods/ps", xlabel=f"{'xyz'[axes[0]]}, nm", ylabel=f"{'xyz'[axes[1]]}, nm")
 
 
-def draw(ion: Ion, steps: list[float], cluster: dict[int, dict[str, float]], micro: int, path: Path):
+def draw(ion: dict[tuple[str, int], np.ndarray], steps: list[float], cluster: dict[int, dict[str, float]], micro: int,
+         path: Path):
     with panels(path, 2, 2) as (single, several, by_step, by_omega):
         draw_paths(single, ION, (0, 2), steps[-1], micro, 2 * np.pi / SECULAR)
         draw_paths(several, kicked_pentagon(), (0, 1), steps[-1], micro, 3.0)
         several.set_aspect("equal")
         for many, color in zip(PERIODS, pyplot.get_cmap("viridis")(np.linspace(0, 0.9, len(PERIODS)))):
-            by_step.loglog(steps, ion.errors("z", many), "o-", color=color, markersize=4, label=f"{many} periods/ps")
+            by_step.loglog(steps, abs(ion["z", many][2:]), "o-", color=color, markersize=4, label=f"{many} periods/ps")
         draw_slope(by_step, steps, 0.4, 2)
         by_step.set_xticks(steps, [f"1/{1 / step:g}" for step in steps])
         by_step.minorticks_off()
         by_step.set(title="Frequency along z, one ion", xlabel="H, ps", ylabel="relative error of HMM")
         for axis, color in zip(EFFECTIVE, ("#2ca02c", "#08306b")):
-            exact, limit = (np.array(list(values[axis].values())) for values in (ion.exact, ion.limit))
-            by_omega.loglog(PERIODS, abs(EFFECTIVE[axis] / exact - 1), "s--", color=color, markersize=8,
+            effective, limit = np.abs([ion[axis, many][:2] for many in PERIODS]).T
+            by_omega.loglog(PERIODS, effective, "s--", color=color, markersize=8,
                             markerfacecolor="none", linewidth=1, label=f"effective potential, {axis}")
-            by_omega.loglog(PERIODS, abs(limit / exact - 1), "o-", color=color, markersize=4, linewidth=1,
-                            label=f"HMM, H to 0, {axis}")
+            by_omega.loglog(PERIODS, limit, "o-", color=color, markersize=4, linewidth=1, label=f"HMM, H to 0, {axis}")
         for kind, color in ((APART, "#ff7f0e"), (CORRECTED, "#d62728")):
             by_omega.loglog(list(cluster), [found[kind] for found in cluster.values()], "^-", color=color, markersize=5,
                             linewidth=1, label=f"path of five ions, {kind}, H = 1/{1 / steps[-1]:g}")
