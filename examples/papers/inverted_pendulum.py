@@ -64,7 +64,7 @@ DOUBLE_PAPER = {80: 1280, 160: 5120}      # micro-steps
 FINE = (1280, 256)                        # steps, and micro-steps in a period, of the run with small steps
 DOUBLE_DIRECT = (1e4, 64)                 # omega, and micro-steps in a period, of a direct integration
 CONSTRAINT_TOLERANCE = 1e-10
-METHODS = {"SHAKE": HMMIntegrator.SHAKE, "RATTLE": HMMIntegrator.RATTLE}
+METHODS = ("SHAKE", "RATTLE")
 
 Motion = Callable[[float | np.ndarray], np.ndarray]    # angles, and rates or momenta, as a function of time
 
@@ -178,37 +178,42 @@ class Run:
         return np.abs(self.angles - other.angles[every - 1::every]).max(axis=0)
 
 
-def follow(double: bool, omega: float, integrator: mm.Integrator, frames: int, every: int, micro_steps: int,
-           evaluations: int) -> Run:
-    """From rest."""
-    integrator.setConstraintTolerance(CONSTRAINT_TOLERANCE)
-    system, start = (double_system(omega), standing(ANGLES)) if double else (
-        pendulum_system(omega), np.array(((ANGLE, 0, 0),)))
-    found = simulate(system, integrator, start, frames * every, every)
-    positions = found.positions[1:]
-    return Run(frames, rod_angles(positions) if double else positions[:, :, 0], positions, found.velocities[1:],
-               micro_steps, evaluations)
+@dataclass
+class Pendulum:
+    """Or double pendulum, as a function of omega, that starts at rest; angles(positions) has those of each frame."""
+    make: Callable[[float], mm.System]
+    start: np.ndarray
+    macro_time: float
+    angles: Callable[[np.ndarray], np.ndarray]
+
+    def follow(self, omega: float, integrator: mm.Integrator, frames: int, every: int, micro_steps: int,
+               evaluations: int) -> Run:
+        integrator.setConstraintTolerance(CONSTRAINT_TOLERANCE)
+        found = simulate(self.make(omega), integrator, self.start, frames * every, every)
+        positions = found.positions[1:]
+        return Run(frames, self.angles(positions), positions, found.velocities[1:], micro_steps, evaluations)
+
+    def multiscale(self, omega: float, steps: int, filter: str = "Simple", method: str = "RATTLE",
+                   micro_steps: int | None = None) -> Run:
+        """With as many micro-steps in a period as in the paper, if they are not given."""
+        integrator = HMMIntegrator(DURATION / steps, omega)
+        integrator.setFilter(getattr(HMMIntegrator, filter))
+        integrator.setMacroMethod(getattr(HMMIntegrator, method))
+        integrator.setNumMicroStepsPerPeriod(micro_steps or round(self.macro_time * steps))
+        integrator.setNumPeriods(PERIODS)
+        count = integrator.computeNumMicroEvaluations()
+        # The force at the end of the last micro-step is not counted in the paper; the first step has two averages.
+        return self.follow(omega, integrator, steps, 1, steps * (count - (filter == "Simple")), (steps + 1) * count)
+
+    def direct(self, omega: float, frames: int, micro_steps: int) -> Run:
+        """The full motion by velocity Verlet (RATTLE), with at least so many micro-steps in a period."""
+        every = int(np.ceil(DURATION / frames * omega * micro_steps / (2 * pi)))
+        integrator = verlet(DURATION / frames / every, omega, constrained=len(self.start) > 1)
+        return self.follow(omega, integrator, frames, every, frames * every, frames * every + 1)
 
 
-def multiscale(omega: float, steps: int, filter: str = "Simple", double: bool = False, method: str = "RATTLE",
-               micro_steps: int | None = None) -> Run:
-    """With as many micro-steps in a period as in the paper, if they are not given."""
-    integrator = HMMIntegrator(DURATION / steps, omega)
-    integrator.setFilter(getattr(HMMIntegrator, filter))
-    integrator.setMacroMethod(METHODS[method])
-    integrator.setNumMicroStepsPerPeriod(micro_steps or round((DOUBLE_MACRO_TIME if double else MACRO_TIME) * steps))
-    integrator.setNumPeriods(PERIODS)
-    count = integrator.computeNumMicroEvaluations()
-    # The force at the end of the last micro-step is not counted in the paper; the first macro-step has two averages.
-    return follow(double, omega, integrator, steps, 1, steps * (count - 1 if filter == "Simple" else count),
-                  (steps + 1) * count)
-
-
-def direct(omega: float, frames: int, micro_steps: int, double: bool = False) -> Run:
-    """The full motion by velocity Verlet (RATTLE), with at least so many micro-steps in a period."""
-    every = int(np.ceil(DURATION / frames * omega * micro_steps / (2 * pi)))
-    return follow(double, omega, verlet(DURATION / frames / every, omega, double), frames, every, frames * every,
-                  frames * every + 1)
+SINGLE = Pendulum(pendulum_system, np.array(((ANGLE, 0, 0),)), MACRO_TIME, lambda positions: positions[:, :, 0])
+DOUBLE = Pendulum(double_system, standing(ANGLES), DOUBLE_MACRO_TIME, rod_angles)
 
 
 # Results
@@ -223,7 +228,7 @@ def study_pendulum(steps: Sequence[int], motion: Motion) -> dict[tuple[str, floa
     found = {}
     for filter, frequencies in FREQUENCIES.items():
         for omega in each(filter, frequencies):
-            found[filter, omega] = [multiscale(omega, count, filter) for count in steps]
+            found[filter, omega] = [SINGLE.multiscale(omega, count, filter) for count in steps]
         rows = []
         for i, count in enumerate(steps):
             at, runs = STEPS.index(count), [found[filter, omega][i] for omega in frequencies]
@@ -240,7 +245,7 @@ def study_pendulum(steps: Sequence[int], motion: Motion) -> dict[tuple[str, floa
 def study_costs(steps: Sequence[int], motion: Motion):
     rows = []
     for omega, count in each("direct", [(omega, count) for omega in DIRECT_FREQUENCIES for count in steps]):
-        runs = multiscale(omega, count), direct(omega, count, round(MACRO_TIME * count))
+        runs = SINGLE.multiscale(omega, count), SINGLE.direct(omega, count, round(MACRO_TIME * count))
         results = [value for run in runs for value in (run.errors(motion)[0], run.evaluations)]
         rows.append((power(omega), f"1/{count}", *results, results[3] / results[1]))
     print_table("The same micro-steps over the whole of T: errors against Q, and evaluations of the vibrated force",
@@ -249,11 +254,12 @@ def study_costs(steps: Sequence[int], motion: Motion):
 
 def study_double(motion: Motion) -> dict[tuple[float, int, str], Run]:
     """By frequency, steps and method."""
-    runs = {key: multiscale(key[0], key[1], double=True, method=key[2]) for key in each("double pendulum", [
-        (omega, steps, method) for omega in DOUBLE_FREQUENCIES for steps in DOUBLE_STEPS for method in METHODS])}
+    keys = [(omega, steps, method) for omega in DOUBLE_FREQUENCIES for steps in DOUBLE_STEPS for method in METHODS]
+    runs = {(omega, steps, method): DOUBLE.multiscale(omega, steps, method=method)
+            for omega, steps, method in each("double pendulum", keys)}
     rows = []
     for omega in DOUBLE_FREQUENCIES:
-        fine = multiscale(omega, FINE[0], double=True, method="SHAKE", micro_steps=FINE[1])
+        fine = DOUBLE.multiscale(omega, FINE[0], method="SHAKE", micro_steps=FINE[1])
         before = np.full(4, np.nan)
         for steps in DOUBLE_STEPS:
             run = runs[omega, steps, "SHAKE"]
@@ -264,7 +270,7 @@ def study_double(motion: Motion) -> dict[tuple[float, int, str], Run]:
                          *errors[2:], *ratios[2:]))
             before = errors
         rows.append((power(omega), f"1/{FINE[0]}", fine.micro_steps, *fine.errors(motion)))
-    resolved = direct(DOUBLE_DIRECT[0], DOUBLE_STEPS[0], DOUBLE_DIRECT[1], double=True)
+    resolved = DOUBLE.direct(DOUBLE_DIRECT[0], DOUBLE_STEPS[0], DOUBLE_DIRECT[1])
     rows.append((power(DOUBLE_DIRECT[0]), "direct", resolved.micro_steps, *resolved.errors(motion)))
     print_table("Errors of the angles of the double pendulum, SHAKE, against the averaged motion, and against a run "
                 f"with H = 1/{FINE[0]}\nand {FINE[1]} micro-steps in a period for the same omega; ratios are to the H "
@@ -293,7 +299,8 @@ def study_double(motion: Motion) -> dict[tuple[float, int, str], Run]:
 
 def draw(found: dict[tuple[str, float], list[Run]], motion: Motion, doubles: dict[tuple[float, int, str], Run],
          double_motion: Motion, path: Path):
-    full = direct(SLOW_FREQUENCY, round(SLOW_FREQUENCY * SLOW_MICRO_STEPS * DURATION / (2 * pi)), SLOW_MICRO_STEPS)
+    frames = round(SLOW_FREQUENCY * SLOW_MICRO_STEPS * DURATION / (2 * pi))
+    full = SINGLE.direct(SLOW_FREQUENCY, frames, SLOW_MICRO_STEPS)
     points = found["Simple", 1e4][-1]
     with panels(path, 2, 2) as (angle, rate, errors, double):
         for panel, vectors, averaged in ((angle, "positions", 0), (rate, "velocities", 1)):

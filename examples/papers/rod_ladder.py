@@ -23,15 +23,13 @@ Compliance 1e-8, damping of two steps (theta = tau/h = 2), h = 1/60 unless anoth
 - time of a step against N (figure 7), with its slope in logarithms; 1 is a cost proportional to N. The set-up, of the
   Context and its first step, is not counted;
 - larger steps. The energy stays below its start at all of them, and no step is refused: what fails is that rods
-  stretch. A step is said to hold the ladder if no head gets a quarter beyond the reach, an arbitrary limit; the paper's
-  largest stable step was h = 1/20 for N = 20. Longer ladders fall faster and need smaller steps: one of 300 is
+  stretch. A step is said to hold the ladder if no head gets a quarter beyond the reach; the paper's largest stable
+  step was h = 1/20 for N = 20. Longer ladders fall faster and need smaller steps: one of 300 is
   stretched by 41 % at h = 1/60 (--links 300 --time 40), by 3 % at 1/120.
 
-Counts: 4 coordinates a rod, 12N + 4; constraints 2 a joint, 8N + 2, and a unit length a rod, 11N + 3 in all. These
-are independent as long as no link is flat, and leave N + 1 freedoms: the directions of the rods of one rail, and of the
-rungs, which stay parallel. In a flat link, rungs along the rail, they lose a rank: a ladder that hangs at rest lacks N.
-With multipliers, N = 20 has 244 + 223 = 467 unknowns. The paper speaks of 427 variables: as many are left without the
-two constraints that close each of the 20 loops.
+Counts: 4 coordinates a rod, 12N + 4; constraints 2 a joint and a unit length a rod, 11N + 3, which are independent as
+long as no link is flat. With multipliers, N = 20 has 244 + 223 = 467 unknowns. The paper speaks of 427 variables: as
+many are left without the two constraints that close each of the 20 loops.
 """
 import sys
 from collections.abc import Iterable
@@ -90,9 +88,8 @@ def level_ladder(links: int) -> np.ndarray:
 
 
 def ladder_system(links: int) -> mm.System:
-    system = mm.System()
-    gravity = mm.CustomExternalForce(f"{MASS * GRAVITY}*y")
-    for rod in range(1, count_rods(links) + 1):
+    system, gravity = mm.System(), mm.CustomExternalForce(f"{MASS * GRAVITY}*y")
+    for _ in range(count_rods(links)):
         gravity.addParticle(system.addParticle(MASS))
         system.addParticle(DIRECTION_MASS)
     system.addForce(gravity)
