@@ -211,53 +211,45 @@ def largest_errors(run: Run, limit: Callable[[float], State], steps: int) -> tup
 
 # Results
 
-Errors = dict[str, tuple[float, float]]  # of every kick, in q and in P^T p
-HEADINGS = [f"{what}, {kick}:.2g" for what in ("q", "P^T p") for kick in KICKS]
+HEADINGS = [f"{what}, {kick}:.2g" for what in ("q", "P^T p") for kick in KICKS]  # of errors, arrays in this order
 
 
 def print_setup(chain: Chain, start: Start, limit: Callable[[float], State]):
     """Initial values, how far apart the frequencies stay, and what the correcting potential does."""
-    rigid = limit_motion(chain, start, correction=False)
-    times = np.linspace(0, DURATION, 301)
-    states, uncorrected = [limit(time) for time in times], [rigid(time) for time in times]
+    rigid, times = limit_motion(chain, start, correction=False), np.linspace(0, DURATION, 301)
+    states = [limit(time) for time in times]
     omega = np.array([chain.modes(chain.lengths(state.q)[1])[0] for state in states])
-    energies = ", ".join(f"{energy:.2f}" for energy in start.actions(chain) * omega[0])
-    ranges = ", ".join(f"{low:.3f}-{high:.3f}" for low, high in zip(omega.min(axis=0), omega.max(axis=0)))
     soft, stiff = omega.T
-    q_error = max(np.abs(a.q - b.q).max() for a, b in zip(states, uncorrected))
-    p_error = max(np.abs(a.v - b.v).max() for a, b in zip(states, uncorrected))
-    print(f"{chain.links} masses on springs, alpha {chain.alpha}; angles {start.angles}, rates {start.rates}\n"
-          f"Springs: stretched by eps / alpha, growing at the rate 1; energies E_j of the modes {energies}\n"
-          f"Frequencies eps omega_j along the limit motion: {ranges}\n"
+    q_error, p_error = np.max([(np.abs(state.q - rigid(time).q).max(), np.abs(state.v - rigid(time).v).max())
+                               for time, state in zip(times, states)], axis=0)
+    print(f"alpha {chain.alpha}; angles {start.angles}, rates {start.rates}; energies E_j of the modes "
+          f"{np.round(start.actions(chain) * omega[0], 2)}\n"
+          f"Frequencies eps omega_j along the limit motion: {soft.min():.3f}-{soft.max():.3f}, "
+          f"{stiff.min():.3f}-{stiff.max():.3f}\n"
           f"Least eps |omega_2 - omega_1|: {np.abs(stiff - soft).min():.2f}; least eps |omega_2 - 2 omega_1|: "
           f"{np.abs(stiff - 2 * soft).min():.2f}\n"
           f"Limit without correcting potential: off by {q_error:.2g} in q, {p_error:.2g} in P^T p")
 
 
-def by_kick(row: Errors) -> list[float]:
-    return [row[kick][i] for i in (0, 1) for kick in KICKS]
-
-
-def fit(rows: dict[float, Errors]) -> list[str]:
-    """Slopes."""
-    return [f"{order:.2g}" for order in slope(rows, map(by_kick, rows.values()))]
-
-
 def study_errors(chain: Chain, start: Start, limit: Callable[[float], State]):
     """By eps and h, and by eps."""
-    def errors(eps: float, count: int) -> Errors:
-        return {kick: largest_errors(Run(chain, start, eps, DURATION / count, kick), limit, count) for kick in KICKS}
+    def errors(eps: float, count: int) -> np.ndarray:
+        return np.transpose([largest_errors(Run(chain, start, eps, DURATION / count, kick), limit, count)
+                             for kick in KICKS]).ravel()
+
+    def fit(rows: dict[float, np.ndarray]) -> list[str]:
+        return [f"{order:.2g}" for order in slope(rows, rows.values())]
 
     by_step = {(eps, DURATION / count): errors(eps, count)
                for eps, count in each("steps", [(eps, count) for eps in ERROR_EPS for count in STEP_COUNTS])}
     by_eps = {eps: errors(eps, round(DURATION / SCALING_STEP)) for eps in each("eps", SCALING_EPS)}
     least = min(ERROR_EPS)
     fitted = {step: row for (eps, step), row in by_step.items() if eps == least and step ** 2 > FLOOR * eps}
-    print_table("Largest error against the limit over the step size; slopes are those "
-                f"at eps = {least:g}, h >= {min(fitted):.3f}, where h^2 > {FLOOR} eps", ["eps:g", "h:.3f", *HEADINGS],
-                [*((*key, *by_kick(row)) for key, row in by_step.items()), ("slope in h", "", *fit(fitted))])
+    print_table(f"Largest error against the limit over the step size; slopes are those at eps = {least:g}, "
+                f"h >= {min(fitted):.3f}, where h^2 > {FLOOR} eps", ["eps:g", "h:.3f", *HEADINGS],
+                [*((*key, *row) for key, row in by_step.items()), ("slope in h", "", *fit(fitted))])
     print_table(f"Largest error against the limit over eps, h = {SCALING_STEP:g}", ["eps:.2e", *HEADINGS],
-                [*((eps, *by_kick(row)) for eps, row in by_eps.items()), ("slope in eps", *fit(by_eps))])
+                [*((eps, *row) for eps, row in by_eps.items()), ("slope in eps", *fit(by_eps))])
     return by_step, by_eps
 
 
@@ -290,18 +282,18 @@ def study_resonances(chain: Chain, start: Start, steps: int) -> dict[float, dict
     return found
 
 
-def draw(by_step: dict[tuple[float, float], Errors], by_eps: dict[float, Errors],
+def draw(by_step: dict[tuple[float, float], np.ndarray], by_eps: dict[float, np.ndarray],
          actions: dict[tuple[float, str], np.ndarray], resonance: dict[float, dict[str, float]], path: Path):
     """Mollified and Projected lie upon each other: the one is drawn wide and pale, the other thin."""
     styles: dict[str, dict[str, Any]] = {
         "Plain": {"color": "#d62728", "linewidth": 1}, "Mollified": {"color": "#9ecae1", "linewidth": 5},
         "Projected": {"color": "#08306b", "linewidth": 1.2}}
     with panels(path, 2, 2) as (over_step, over_eps, over_time, over_resonance):
-        for kick, style in styles.items():
+        for i, (kick, style) in enumerate(styles.items()):
             for eps, marker in zip(ERROR_EPS, "os^"):
-                points = [(step, row[kick][0]) for (at, step), row in by_step.items() if at == eps]
+                points = [(step, row[i]) for (at, step), row in by_step.items() if at == eps]
                 over_step.loglog(*zip(*points), marker=marker, markersize=5, **style)
-            over_eps.loglog(list(by_eps), [row[kick][0] for row in by_eps.values()], marker="o", markersize=5,
+            over_eps.loglog(list(by_eps), [row[i] for row in by_eps.values()], marker="o", markersize=5,
                             label=kick, **style)
             shown = actions[PLOTTED_EPS, kick]
             for change, line in zip(shown.T, ("-", "--")):
