@@ -288,7 +288,7 @@ def study_double(motion: Motion) -> dict[tuple[float, int, str], Run]:
         rods, rates = np.diff(x, axis=1), np.diff(v, axis=1)
         rows.append((method, np.abs(np.linalg.norm(rods, axis=2) / RODS - 1).max(),
                      np.abs(np.sum(rods * rates, axis=2) / RODS).max(), np.abs(x[:, 0]).max(),
-                     max(run.apart(runs[(*key, "SHAKE")]).max() for key, run in mine.items())))
+                     max(run.apart(runs[omega, steps, "SHAKE"]).max() for (omega, steps), run in mine.items())))
     print_table("Constraints, and the largest difference of an angle from that of SHAKE",
                 "|violation of lengths:.1e|rates of lengths:.1e|drift of the pivot:.1e|difference:.1e", rows)
     return runs
