@@ -105,7 +105,7 @@ def exact_motion(held: Callable, held_force: Callable, slip: Callable, accelerat
 
 def in_space(points: np.ndarray) -> np.ndarray:
     """From complex numbers x + iy."""
-    return np.stack((points.real, points.imag, 0 * points.real), axis=-1)
+    return np.stack((np.real(points), np.imag(points), np.zeros(len(points))), axis=-1)
 
 
 def weighed_system(masses: np.ndarray, gravity: tuple[float, float]) -> mm.System:
