@@ -215,7 +215,7 @@ class Villin(Subject):
         context = begin(system, middle(TEMPERATURE, 5, 0.002), villin.read_villin("water").positions, CPU, seed)
         mm.LocalEnergyMinimizer.minimize(context, 10, 100)
         context.setVelocitiesToTemperature(TEMPERATURE, seed)
-        context.getIntegrator().step(1000)
+        context.getIntegrator().step(4000)
         return context
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
@@ -261,7 +261,7 @@ class Amoeba(Subject):
 
 SUBJECTS: dict[str, Subject] = {
     "ethanol": Molecule("ethanol", 50000), "methylacetamide": Molecule("methylacetamide", 40000),
-    "amoeba": Amoeba(40000), "tip3p": Water(216, 15000), "tip3p-895": Water(895, 15000), "villin": Villin(10000)}
+    "amoeba": Amoeba(40000), "tip3p": Water(216, 15000), "tip3p-895": Water(895, 15000), "villin": Villin(5000)}
 
 
 def begin(system: mm.System, integrator: mm.Integrator, positions, platform: str, seed: int) -> mm.Context:
