@@ -61,7 +61,7 @@ def mass_penalty(temperature: float, friction: float, step: float) -> mm.Integra
 
 
 def spook(damping: float) -> Callable[[float, float, float], mm.Integrator]:
-    """Constraints with one linear solve a step, and a damping time of so many steps; it has no heat bath."""
+    """Constraints with one linear solve a step, and a damping time of so many steps; it has no thermostat."""
     def make(temperature: float, friction: float, step: float) -> mm.Integrator:
         integrator = SpookIntegrator(step)
         integrator.setDampingSteps(damping)
@@ -93,7 +93,7 @@ RUNS = {
 
 
 def make_simulation(box: WaterBox, run: Run, friction: float, seed: int, platform: str) -> app.Simulation:
-    """For a run, without positions. Where the integrator has no heat bath, an AndersenThermostat takes its place."""
+    """For a run, without positions. Where the integrator has no thermostat, an AndersenThermostat takes its place."""
     integrator = bath = run.make(TEMPERATURE, friction, run.step)
     system = build_system(box, run.geometry, run.hydrogen_mass)
     if not hasattr(integrator, "setFriction"):

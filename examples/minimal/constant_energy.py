@@ -1,4 +1,4 @@
-"""Constant energy: flexible water at 4 fs by a symplectic method, without a heat bath."""
+"""Constant energy: flexible water at 4 fs by a symplectic method, without a thermostat."""
 import sys
 
 from openmm import app, unit

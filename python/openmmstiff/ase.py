@@ -126,7 +126,7 @@ class MassPenaltyLangevin(MolecularDynamics):
 
     def set_temperature(self, temperature: float | None = None, temperature_K: float | None = None) -> None:
         """
-        Set the temperature of the heat bath.
+        Set the temperature of the thermostat.
 
         Parameters
         ----------
