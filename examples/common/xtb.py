@@ -109,7 +109,7 @@ class XTB:
         return self.result
 
 
-def add_distilled(system: mm.System, context: mm.Context, geometry, group: int, snapshots: int = 100):
+def add_distilled(system: mm.System, context: mm.Context, geometry, group: int, snapshots: int = 400):
     """Split the force of a System: a force field that is fitted to it, and what is left of it.
 
     As distilled multiple time stepping does, but with a simple force field: polynomials of bonds, 1-3 distances and
@@ -120,7 +120,7 @@ def add_distilled(system: mm.System, context: mm.Context, geometry, group: int, 
              *(([(i, k) for i, _, k in atoms], 2) for atoms in geometry.angles.values())]
     seen = []
     for _ in range(snapshots):
-        context.getIntegrator().step(20)
+        context.getIntegrator().step(50)
         state = context.getState(positions=True, forces=True)
         seen.append((state.getPositions(asNumpy=True)._value, state.getForces(asNumpy=True)._value.ravel()))
     centres = [np.mean([[internal(x, each)[0] for each in atoms] for x, _ in seen]) for atoms, _ in terms]
