@@ -7,8 +7,7 @@ judged at once, two errors would reject one right run in four. The slow observab
 of a molecule and the distance of its ends, whose independent samples are two correlation times apart; in water, the
 dipoles (two times of their reorientation) and the centres of molecules (the time to diffuse over one diameter).
 
-Results are kept in files, one for each run: what has been done is not done again. Prints a table, draws it, and writes
-it to scoreboard.json.
+Results are kept in files, one for each run: what has been done is not done again. Prints a table and draws it.
 """
 import json
 from collections.abc import Callable, Iterator
@@ -31,7 +30,9 @@ import villin
 from common import water
 from expensive_forces import Geometry, evaluations_per_sample
 from common.observables import diffusion, reorientation
-from common.options import OptionParser, add_output_option, choice, number, progress_bar, run_program
+from common.options import (OptionParser, add_output_option, add_record_option, choice, number, progress_bar,
+                            run_program)
+from common.tables import origin, print_table, read, with_error, write
 from common.water_sampling import coupled_masses, temperatures_by_motion
 from common.xtb import MOLECULES, add_distilled
 
@@ -401,26 +402,38 @@ def judge(subject: Subject, results: dict[tuple[str, float], list[Found]]) -> It
         yield row
 
 
-def print_table(rows: list[dict]):
-    """Of each system; the last columns compare with the best method that is OpenMM's own."""
-    line = "{:37}{:>5}  {:34}{:34}{}"
+def print_rows(rows: list[dict]):
+    """Of each system; what stands beside evaluations compares with the best method that is OpenMM's own."""
     for label in dict.fromkeys(row["system"] for row in rows):
         found = [row for row in rows if row["system"] == label]
         kinds = next(list(row["evaluations"]) for row in found if row["step"])
         best = {kind: min((row["evaluations"][kind][0] for row in found if row["step"] and not row["ours"]))
                 for kind in kinds}
+
+        def cell(row: dict, kind: str) -> str:
+            if not row["step"]:
+                return "-"
+            value, error = row["evaluations"][kind]
+            return f"{with_error(value, error, 0)}  {best[kind] / value:.2f}  {value * row['seconds']:.3g} s"
+
         print(f"\n{label}: evaluations of the forces for an independent sample, how many times fewer than the best of "
               "OpenMM's own, and processor seconds\n")
-        print(line.format("", "fs", *kinds, *[""] * (2 - len(kinds)), "wrong").rstrip())
-        for row in found:
-            cells = [""] * len(kinds)
-            if row["step"]:
-                cells = ["{:.0f}+-{:.0f}  {:.2f}  {:.3g} s".format(
-                    *row["evaluations"][kind], best[kind] / row["evaluations"][kind][0],
-                    row["evaluations"][kind][0] * row["seconds"]) for kind in kinds]
-            wrong = "; ".join(f"{fs} fs: {fault}" for fs, fault in row["wrong"].items())
-            print(line.format(row["method"], f"{row['step']:g}" if row["step"] else "-", *cells,
-                              *[""] * (2 - len(kinds)), wrong).rstrip())
+        print_table(["integrator", "step (fs)", *(f"{kind:26}" for kind in kinds), "wrong"], [
+            [row["method"], f"{row['step']:g}" if row["step"] else "-", *(cell(row, kind) for kind in kinds),
+             "; ".join(f"{fs} fs: {fault}" for fs, fault in row["wrong"].items())] for row in found])
+
+
+def record(file: Path, rows: list[dict]) -> list[dict]:
+    """Put rows into a file in place of those of their systems; all that it has then."""
+    data = read(file)
+    systems: dict[str, list[dict]] = {}
+    for row in data["scoreboard"]:
+        systems.setdefault(row["system"], []).append(row)
+    systems |= {label: [row | origin() for row in rows if row["system"] == label]
+                for label in {row["system"] for row in rows}}
+    data["scoreboard"] = [row for of_system in systems.values() for row in of_system]
+    write(file, data)
+    return data["scoreboard"]
 
 
 def draw(rows: list[dict], path: Path):
@@ -481,6 +494,7 @@ def main():
                         help="runs side by side (default: %(default)s)")
     parser.add_argument("--report", action="store_true", help="make no runs, report those of before")
     add_output_option(parser, "scoreboard.svg")
+    add_record_option(parser)
     options = parser.parse_args()
     folder = (options.output / f"scoreboard-{options.scale:g}").absolute()
     parser.make_folder(folder)
@@ -491,11 +505,9 @@ def main():
             for _ in runTasks(make, missing, options.processes, wait=lambda: bar.update(0)):
                 bar.update()
     rows = report(options.systems, options.seeds, tasks)
-    print_table(rows)
-    draw(rows, options.output / "scoreboard.svg")
-    (options.output / "scoreboard.json").write_text(json.dumps(
-        {"scale": options.scale, "seeds": options.seeds, "rows": rows}, indent=1) + "\n")
-    print(f"\nThe picture: {options.output / 'scoreboard.svg'}; the figures: {options.output / 'scoreboard.json'}")
+    print_rows(rows)
+    draw(record(options.record, rows) if options.record else rows, options.output / "scoreboard.svg")
+    print(f"\nThe picture: {options.output / 'scoreboard.svg'}")
 
 
 if __name__ == "__main__":

@@ -78,6 +78,12 @@ def add_output_option(parser: OptionParser, figure: str):
                         help=f"folder for the figure, {figure} (default: %(default)s)")
 
 
+def add_record_option(parser: OptionParser):
+    """options.record, the file in which print_table() of common.tables keeps what is printed, or None."""
+    parser.add_argument("--record", type=Path, metavar="FILE",
+                        help="put the table into this file, that of the handbook's figures: docs/measurements.json")
+
+
 def progress_bar(label: str, steps: int, leave: bool = False) -> tqdm:
     """A bar that counts steps; one that is not looked at writes little."""
     return tqdm(total=steps, desc=label, unit="step", leave=leave, mininterval=0.5 if sys.stderr.isatty() else 30)

@@ -19,6 +19,7 @@ import scoreboard  # noqa: E402
 from expensive_forces import Geometry  # noqa: E402
 from common.xtb import MOLECULES, add_distilled  # noqa: E402
 
+ROWS = json.loads((ROOT/"docs/measurements.json").read_text())["scoreboard"]
 METHODS = {"middle": scoreboard.Method("LangevinMiddle", scoreboard.middle, (1, 2, 3)),
            "penalty": scoreboard.Method("mass penalty", scoreboard.penalty, (8, 12, 14))}
 
@@ -67,17 +68,9 @@ def test_a_distilled_force_field_leaves_the_force_and_takes_most_of_it():
     assert np.linalg.norm(rest) < 0.35*np.linalg.norm(all_of_it)
 
 
-def test_the_docs_quote_the_scoreboard():
-    """The table of docs/choosing.md has each row; README and pages have no other counts of evaluations than these."""
-    rows = json.loads((ROOT/"docs/scoreboard.json").read_text())["rows"]
-    page, counts = (ROOT/"docs/choosing.md").read_text(), set()
-    for row in rows:
-        step = f"{row['step']:g}" if row["step"] else "none"
-        found = [f"{value:.0f}({error:.0f})" for value, error in row.get("evaluations", {}).values()]
-        line = next(each for each in page.splitlines() if f"| {row['method']} | {step} |" in each
-                    and all(count in each for count in found))
-        assert (row["system"] in page) and line
-        counts |= {f"{count} at {step} fs" for count in found}
+def test_the_readme_quotes_the_scoreboard():
+    counts = {f"{value:.0f}({error:.0f}) at {row['step']:g} fs" for row in ROWS
+              for value, error in row.get("evaluations", {}).values()}
     readme = (ROOT/"README.md").read_text()
     table = readme[readme.index("| | `LangevinMiddleIntegrator`, flexible |"):].split("\n\n")[0]
     quoted = re.findall(r"\d+\(\d+\) at \d+ fs", table)
@@ -85,7 +78,7 @@ def test_the_docs_quote_the_scoreboard():
 
 
 def test_the_picture_of_the_readme_is_drawn_from_these_figures(tmp_path):
-    scoreboard.draw(json.loads((ROOT/"docs/scoreboard.json").read_text())["rows"], tmp_path/"scoreboard.svg")
+    scoreboard.draw(ROWS, tmp_path/"scoreboard.svg")
     kept = (ROOT/"docs/figures/scoreboard.svg").read_text()
     assert kept.count("<use") == (tmp_path/"scoreboard.svg").read_text().count("<use")
     assert "docs/figures/scoreboard.svg" in (ROOT/"README.md").read_text()

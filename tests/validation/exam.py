@@ -181,10 +181,11 @@ def bath_claim(text: str, series: np.ndarray, temperature: float, tolerance: flo
 
 @dataclass(frozen=True)
 class Table:
-    """What is shown beside the claims, in the docs as it is here."""
+    """What is shown beside the claims; with a name, it goes into docs/measurements.json."""
     heading: str
     columns: list[str]
     rows: list[list[str]]
+    name: str = ""
 
 
 Results = dict[str, Result]

@@ -1,15 +1,20 @@
 #!/usr/bin/env python
-"""The small summary of a whole validation that docs/ keeps: counts, stated limits, and a picture of six of its parts.
+"""What the handbook keeps of a validation: tables, and of a whole one counts, stated limits and a picture.
 
-Reads the validation.json that `make validate` has written, and writes validation-summary.json and
-figures/validation.png.
+Reads the validation.json that `make validate` has written, and puts its tables that have a name into measurements.json,
+and, if the parts that are drawn were all examined, its counts; these parts are in figures/validation.png.
 """
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 from matplotlib import pyplot
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
+
+from common.tables import read, record_table, write  # noqa: E402
 
 DRAWN = ("ensembles", "liquid-water", "force-fields", "openmmtools", "substances", "spook")
 MOST = 3.0      # tolerances, beyond which a deviation is drawn at the edge
@@ -58,9 +63,16 @@ def main():
     parser.add_argument("record", type=Path, nargs="?", default=Path("validation/validation.json"))
     parser.add_argument("docs", type=Path, nargs="?", default=Path("docs"))
     options = parser.parse_args()
-    record = json.loads(options.record.read_text())
-    (options.docs / "validation-summary.json").write_text(json.dumps(summarize(record), indent=1) + "\n")
-    draw(record, options.docs / "figures" / "validation.png")
+    record, file = json.loads(options.record.read_text()), options.docs / "measurements.json"
+    version = record["made with"].split()[1].strip(",")
+    for exam in record["exams"]:
+        for table in exam["tables"]:
+            if table["name"]:
+                record_table(file, table["name"], table["columns"], table["rows"],
+                             f"make validate EXAMS={exam['exam']}", f"{exam['made']}, {version}")
+    if {exam["exam"] for exam in record["exams"]} >= set(DRAWN):
+        write(file, read(file) | {"validation": summarize(record)})
+        draw(record, options.docs / "figures" / "validation.png")
 
 
 if __name__ == "__main__":

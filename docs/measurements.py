@@ -1,0 +1,77 @@
+#!/usr/bin/env python
+"""Write the tables of the handbook's pages from measurements.json.
+
+A block of a page is a comment, the table, and another comment:
+
+    <!-- table: NAME + NAME; COLUMN; COLUMN
+    rows: CELL; CELL -->
+
+    <!-- end -->
+
+It has the rows of these tables in the given columns, or in all; `rows` chooses them by their first cells. A first cell
+like the one above it is left empty. The tables "scoreboard" and "validation" are made of these sections.
+"""
+import json
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+BLOCK = re.compile(r"(<!-- table: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def scoreboard(rows: list[dict]) -> dict:
+    """The largest right step of each method, evaluations there, and the first larger step that is wrong."""
+    def cells(row: dict) -> list[str]:
+        evaluations = (f"{kind} {value:.0f}({error:.0f})" for kind, (value, error) in row.get("evaluations", {}).items())
+        beyond = [f"{fs} fs: {fault}" for fs, fault in row["wrong"].items() if float(fs) > (row["step"] or 0)]
+        return [row["system"], row["method"], f"{row['step']:g}" if row["step"] else "none", ", ".join(evaluations),
+                *(beyond[:1] or [""])]
+
+    return {"columns": ["system", "integrator", "largest right step (fs)", "evaluations", "what is wrong beyond"],
+            "rows": [cells(row) for row in rows]}
+
+
+def validation(exams: list[dict]) -> dict:
+    return {"columns": ["part", "what it examines", "claims", "limits"],
+            "rows": [[exam["exam"], exam["title"], str(exam["claims"]), str(len(exam["limits"]))] for exam in exams]}
+
+
+def load() -> dict:
+    """The file, with the tables that are made of its other sections."""
+    data = json.loads((FOLDER / "measurements.json").read_text())
+    data["tables"] |= {"scoreboard": scoreboard(data["scoreboard"]),
+                       "validation": validation(data["validation"]["exams"])}
+    return data
+
+
+def show(block: str, tables: dict) -> str:
+    """The Markdown table that a comment asks for."""
+    what, _, chosen = block.partition("\nrows: ")
+    names, *columns = what.split("; ")
+    parts = [tables[name] for name in names.split(" + ")]
+    header, rows = parts[0]["columns"], [row for part in parts for row in part["rows"]]
+    assert all(part["columns"] == header for part in parts), f"{names} have different columns"
+    if chosen:
+        rows = [row for cell in chosen.split("; ") for row in rows if row[0] == cell]
+    places = [header.index(column) for column in columns] or range(len(header))
+    lines, above = [[header[i] for i in places], ["---"] * len(places)], ""
+    for row in rows:
+        first, *others = (row[i] for i in places)
+        lines.append(["" if first == above else first, *others])
+        above = first
+    return "\n".join(re.sub(" +", " ", f"| {' | '.join(line)} |") for line in lines)
+
+
+def rewrite(text: str, tables: dict) -> str:
+    """A page with its tables as they are in the file."""
+    return BLOCK.sub(lambda match: f"{match[1]}\n{show(match[2], tables)}\n\n{match[3]}", text)
+
+
+def main():
+    tables = load()["tables"]
+    for page in FOLDER.glob("*.md"):
+        page.write_text(rewrite(page.read_text(), tables))
+
+
+if __name__ == "__main__":
+    main()

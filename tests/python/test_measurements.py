@@ -1,0 +1,80 @@
+"""The figures of README and handbook are those of docs/measurements.json."""
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = {path: path.read_text() for path in (ROOT/"README.md", *sorted(ROOT.glob("docs/*.md")))}
+FIGURE = re.compile(r"-?\d+(?:\.\d+)?(?:\(\d+(?:\.\d+)?\)| ?\+- ?\d+(?:\.\d+)?)")     # with a standard error
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+measurements = load(ROOT/"docs/measurements.py")
+DATA = measurements.load()
+
+
+def figures(text):
+    """Those outside of blocks of code, which show what is printed."""
+    return set(FIGURE.findall(re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)))
+
+
+def test_tables_of_the_pages_are_those_of_the_file():
+    for page, text in PAGES.items():
+        assert text == measurements.rewrite(text, DATA["tables"]), f"{page}: call python docs/measurements.py"
+
+
+def test_each_figure_with_an_error_is_in_the_file():
+    """In a table or, for those that are in none, in the list of sentences, which has none that no page has."""
+    in_tables = {found for table in DATA["tables"].values() for row in table["rows"] for found in figures(" ".join(row))}
+    quoted = {found for text in PAGES.values() for found in figures(text)}
+    assert len(quoted) > 150 and quoted - in_tables <= DATA["sentences"].keys() <= quoted
+
+
+def test_each_measurement_says_what_repeats_it():
+    """A script, a part of the validation or a command of the package that are there."""
+    commands = {each["command"] for section in (DATA["scoreboard"], DATA["tables"].values()) for each in section
+                if "command" in each} | set(DATA["sentences"].values())
+    for command in commands:
+        exam = re.fullmatch(r"make validate EXAMS=([a-z-]+)", command)
+        paths = {path.stem.replace("_", "-").removesuffix("-systems") for path in ROOT.glob("tests/validation/exams/*.py")}
+        assert exam and exam[1] in paths or (ROOT/command.split()[0]).is_file() or (
+            command.startswith("python -m openmmstiff ")), command
+    for name in re.findall(r"<!-- table: (.*?)[;\n ]", "\n".join(PAGES.values())):
+        assert name in ("scoreboard", "validation") or re.fullmatch(
+            r"\d{4}-\d\d-\d\d, \d+\.\d+\.\d+.*", DATA["tables"][name]["made"])
+
+
+def test_validation_counts():
+    """Of docs/validation.md and the README."""
+    exams = DATA["validation"]["exams"]
+    assert all(exam["hold"] == exam["claims"] for exam in exams)
+    claims, limits = sum(exam["claims"] for exam in exams), sum(len(exam["limits"]) for exam in exams)
+    for page in "README.md", "docs/validation.md":
+        assert f"{claims} claims" in PAGES[ROOT/page] and f"{limits} limits" in PAGES[ROOT/page]
+
+
+def test_a_recorded_table_is_shown(tmp_path, monkeypatch, capsys):
+    """What a script prints with --record is what a page has, in the rows and columns that it chooses."""
+    monkeypatch.syspath_prepend(ROOT/"examples")
+    tables = pytest.importorskip("common.tables")
+    path, script = tmp_path/"record.json", str(ROOT/"examples/mixed_ml.py")
+    monkeypatch.setattr("sys.argv", [script, "--time", "4", "--processes", "2", "--record", str(path)])
+    columns, rows = ["run", "integrator", "T (K)"], [["a", "one", tables.with_error(299.31, 1.68, 1)],
+                                                     ["b", "two", "300(1)"], ["c", "two", ""]]
+    tables.print_table(columns, iter(rows), path, "trial")
+    tables.print_table(columns, iter(rows[:1]), path, "again")
+    assert capsys.readouterr().out.count("one") == 2
+    data = tables.read(path)
+    assert data["tables"].keys() == {"trial", "again"} and data["tables"]["trial"]["rows"] == rows
+    assert data["tables"]["trial"]["command"] == "examples/mixed_ml.py --time 4"
+    text = "<!-- table: trial; integrator; T (K)\nrows: b; c; a -->\nold\n<!-- end -->"
+    assert [line for line in measurements.rewrite(text, data["tables"]).splitlines() if line.startswith("|")] == [
+        "| integrator | T (K) |", "| --- | --- |", "| two | 300(1) |", "| | |", "| one | 299.3(17) |"]
