@@ -8,8 +8,8 @@ A block of a page is a comment, the table, and another comment:
 
     <!-- end -->
 
-It has the rows of these tables in the given columns, or in all; `rows` chooses them by their first cells. A first cell
-like the one above it is left empty. The tables "scoreboard" and "validation" are made of these sections.
+It has the rows of these tables in the given columns, or in all; `rows` chooses them by their first cells. On the page a
+first cell like the one above it is left empty. The tables "scoreboard" and "validation" are made of these sections.
 """
 import json
 import re
@@ -22,7 +22,8 @@ BLOCK = re.compile(r"(<!-- table: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 def scoreboard(rows: list[dict]) -> dict:
     """The largest right step of each method, evaluations there, and the first larger step that is wrong."""
     def cells(row: dict) -> list[str]:
-        evaluations = (f"{kind} {value:.0f}({error:.0f})" for kind, (value, error) in row.get("evaluations", {}).items())
+        found = row.get("evaluations", {})
+        evaluations = (f"{kind} {value:.0f}({error:.0f})" for kind, (value, error) in found.items())
         beyond = [f"{fs} fs: {fault}" for fs, fault in row["wrong"].items() if float(fs) > (row["step"] or 0)]
         return [row["system"], row["method"], f"{row['step']:g}" if row["step"] else "none", ", ".join(evaluations),
                 *(beyond[:1] or [""])]
@@ -46,17 +47,17 @@ def load() -> dict:
 
 def show(block: str, tables: dict) -> str:
     """The Markdown table that a comment asks for."""
-    what, _, chosen = block.partition("\nrows: ")
+    what, _, chosen = " ".join(block.split()).partition(" rows: ")
     names, *columns = what.split("; ")
     parts = [tables[name] for name in names.split(" + ")]
-    header, rows = parts[0]["columns"], [row for part in parts for row in part["rows"]]
-    assert all(part["columns"] == header for part in parts), f"{names} have different columns"
+    columns = columns or parts[0]["columns"]
+    rows = [dict(zip(part["columns"], row)) for part in parts for row in part["rows"]]
     if chosen:
-        rows = [row for cell in chosen.split("; ") for row in rows if row[0] == cell]
-    places = [header.index(column) for column in columns] or range(len(header))
-    lines, above = [[header[i] for i in places], ["---"] * len(places)], ""
+        known = {next(iter(row.values())): row for row in rows}
+        rows = [known[cell] for cell in chosen.split("; ")]
+    lines, above = [columns, ["---"] * len(columns)], ""
     for row in rows:
-        first, *others = (row[i] for i in places)
+        first, *others = (row[column] for column in columns)
         lines.append(["" if first == above else first, *others])
         above = first
     return "\n".join(re.sub(" +", " ", f"| {' | '.join(line)} |") for line in lines)

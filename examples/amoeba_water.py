@@ -6,14 +6,18 @@ which the line of the integrator is changed: LangevinMiddleIntegrator at a small
 MTSLangevinIntegrator, which evaluates the bonded forces more often than the others, the alternative. The waters of
 AMOEBA are flexible, and a step costs so much that what an integrator does in the host's memory does not count.
 """
+from collections.abc import Iterator
+
 import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import Samples, blockedError, sample
 
-from common.options import OptionParser, add_run_options, choice, number, progress_bar, run_program
-from tip3p_water import TEMPERATURE, with_error
+from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
+                            run_program)
+from common.tables import NOTE, mean_with_error, print_table, with_error
+from tip3p_water import TEMPERATURE
 from common.water import WaterBox, advance, build_box
 
 CUTOFF = 0.7               # nm, of PME and of the van der Waals forces
@@ -109,11 +113,12 @@ def run(simulation: app.Simulation, ps: float, settling: float, label: str) -> S
         return sample(simulation.context, burst, samples, groups=ENERGIES, observe=measure, progress=bar.update)
 
 
-def deviation_with_error(values: np.ndarray, digits: int) -> str:
-    """The standard deviation over molecules and time, and its standard error."""
+def mean_and_deviation(values: np.ndarray, digits: int) -> str:
+    """Over molecules and time, with standard errors."""
     squares = ((values - values.mean()) ** 2).mean(axis=1)
     deviation = squares.mean() ** 0.5
-    return f"{deviation:.{digits}f}+-{blockedError(squares) / (2 * deviation):.{digits}f}"
+    return (f"{mean_with_error(values.mean(axis=1), digits)}, "
+            f"{with_error(deviation, blockedError(squares) / (2 * deviation), digits)}")
 
 
 def main():
@@ -131,6 +136,7 @@ def main():
                         metavar="FS", help="step sizes of MTSLangevin, fs; none: leave these runs out (default: 2)")
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
                         help="random number seed of the first run, the next have the next (default: %(default)s)")
+    add_record_option(parser)
     options = parser.parse_args()
     waters = int(options.waters)
     platform = options.platform or ("Reference" if waters == 27 else find_platforms()[-1])
@@ -150,26 +156,25 @@ def main():
 
     print(f"{waters} AMOEBA waters, {options.polarization} polarization, {TEMPERATURE:g} K, "
           f"friction {options.friction:g}/ps, {options.time:g} ps each, {platform}\n")
-    columns = "{:20}{:>4}{:>9}{:>8}  {:11} {:13} {:14} {:13} {:12} {:13} {:12}"
-    print(columns.format("", "step", "", "evals", "", "energies (kJ/", "mol per water)", "O-H (pm)", "",
-                         "H-O-H (degrees)", "").rstrip())
-    print(columns.format("integrator", "fs", "ms/step", "per ps", "T (K)", "nonbonded", "bonded", "mean", "s.d.",
-                         "mean", "s.d.").rstrip(), flush=True)
     runs = [("LangevinMiddle", mm.LangevinMiddleIntegrator, REFERENCE_STEP[waters])]
     runs += [("MTSLangevin", mts_langevin, fs) for fs in options.mts_steps]
-    runs += [("MassPenaltyLangevin", MassPenaltyLangevinIntegrator, fs) for fs in options.steps]
-    for i, (label, make, fs) in enumerate(runs):
-        integrator = make(TEMPERATURE, options.friction, fs / 1000)
-        simulation = simulate(box, system, positions, integrator, platform, options.seed + i)
-        found = run(simulation, options.time, SETTLING_TIME[waters], label)
-        lengths, angles = found.observed["lengths"], found.observed["angles"]
-        print(columns.format(
-            label, f"{fs:g}", f"{1000 * found.seconds / found.steps:.2f}", f"{1000 / fs:.0f}",
-            with_error(found.temperature, 1), with_error(found.energies["nonbonded"] / waters, 2),
-            with_error(found.energies["bonded"] / waters, 3), with_error(1000 * lengths.mean(axis=1), 3),
-            deviation_with_error(1000 * lengths, 3), with_error(angles.mean(axis=1), 2),
-            deviation_with_error(angles, 3)).rstrip(), flush=True)
-    print("\n+-: one standard error by blocking; on runs of a few ps it is a lower bound.")
+    runs += [("mass penalty", MassPenaltyLangevinIntegrator, fs) for fs in options.steps]
+
+    def rows() -> Iterator[list[str]]:
+        for i, (label, make, fs) in enumerate(runs):
+            integrator = make(TEMPERATURE, options.friction, fs / 1000)
+            simulation = simulate(box, system, positions, integrator, platform, options.seed + i)
+            found = run(simulation, options.time, SETTLING_TIME[waters], label)
+            yield [f"{label}, {fs:g}", mean_with_error(found.temperature, 1),
+                   mean_with_error(found.energies["nonbonded"] / waters, 2),
+                   mean_with_error(found.energies["bonded"] / waters, 3),
+                   mean_and_deviation(1000 * found.observed["lengths"], 3),
+                   mean_and_deviation(found.observed["angles"], 3), f"{1000 * found.seconds / found.steps:.2f}"]
+
+    print_table(["integrator, step (fs)", "T (K)", "nonbonded", "bonded", "O-H mean, s.d. (pm)",
+                 "H-O-H mean, s.d. (degrees)", "ms/step"], rows(), options.record,
+                "amoeba-water" if waters == 27 else "amoeba-box")
+    print(f"\nEnergies in kJ/mol per water.{NOTE}")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,9 @@ from openmmstiff import examine
 from openmmstiff.ase import MassPenaltyLangevin
 from openmmstiff.sampling import blockedError
 
-from common.options import OptionParser, add_run_options, choice, number, progress_bar, run_program
-from tip3p_water import with_error
+from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
+                            run_program)
+from common.tables import mean_with_error, print_table
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more do not pay for a small molecule
 
@@ -147,15 +148,16 @@ def compare(name: str, make_calculator: Callable[[], Calculator], options: argpa
         speed = dynamics.nsteps / (perf_counter() - start)
         counts.append((f"{copies} x {time:g}", dynamics.nsteps, dynamics.nsteps * copies, f"{speed:.3g}"))
 
-    line = "{:18}" + len(columns) * "{:>26}"
-    print("\n" + line.format(name, *titles))
+    rows = []
     for kind, reference in columns[0].items():
         digits = (1, 4, 2)[kind.count("-")]
-        print(line.format(kind, with_error(reference, digits),
-                          *(f"{with_error(column[kind], digits)} ({difference(reference, column[kind]):+.1f})"
-                            for column in columns[1:])))
-    for what, numbers in zip(("ps", "steps", "steps of molecules", "steps/s"), zip(*counts)):
-        print(line.format(what, *numbers))
+        rows.append([kind, mean_with_error(reference, digits),
+                     *(f"{mean_with_error(column[kind], digits)} ({difference(reference, column[kind]):+.1f})"
+                       for column in columns[1:])])
+    rows += [[what, *map(str, numbers)] for what, numbers in zip(("ps", "steps", "steps of molecules", "steps/s"),
+                                                                 zip(*counts))]
+    print()
+    print_table([name, *titles], rows, options.record, f"{options.calculator}-{name}")
 
 
 def main():
@@ -173,10 +175,12 @@ def main():
                         help="of the run at 0.5 fs, ps (default: as --time)")
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
                         help="random number seed (default: %(default)s)")
+    add_record_option(parser)
     options = parser.parse_args()
     if options.copies > 1 and options.calculator == "tblite":
         parser.error("argument --copies: those of tblite would interact; take --calculator sevennet")
-    print("Lengths in Angstrom, angles in degrees, energies in kJ/mol, temperatures in K; (differences in errors)")
+    print("Lengths in Angstrom, angles in degrees, energies in kJ/mol, temperatures in K; standard errors of the last "
+          "digits; (differences in errors)")
     for name in options.molecules:
         compare(name, CALCULATORS[options.calculator], options)
 

@@ -8,7 +8,6 @@ distance of the ends.
 
 Results are kept in files, one for each run and seed: what has been done is not done again.
 """
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,9 @@ from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import Samples, blockedError, correlationTime, sample
 from openmmstiff.tasks import runTasks
 
-from common.options import OptionParser, add_output_option, choice, number, progress_bar, run_program
+from common.options import (OptionParser, add_output_option, add_record_option, choice, number, progress_bar,
+                            run_program)
+from common.tables import print_table, with_error
 from common.xtb import MOLECULES, Molecule
 
 TEMPERATURE = 300.0         # K
@@ -45,10 +46,10 @@ RUNS = {
     "middle-0.5fs": Run("LangevinMiddle", mm.LangevinMiddleIntegrator, 0.0005, share=0.3, friction=20.0),
     "middle-1fs": Run("LangevinMiddle", mm.LangevinMiddleIntegrator, 0.001, share=0.05),
     "middle-2fs": Run("LangevinMiddle", mm.LangevinMiddleIntegrator, 0.002, share=0.3),
-    "middle-2fs-heavy": Run("the same, H of 4 dalton", mm.LangevinMiddleIntegrator, 0.002, share=0.3,
+    "middle-2fs-heavy": Run("LangevinMiddle, H of 4 dalton", mm.LangevinMiddleIntegrator, 0.002, share=0.3,
                             hydrogen_mass=HEAVY_HYDROGEN),
-    "without-8fs": Run("no inertia of bonds", MassPenaltyLangevinIntegrator, 0.008, bond_inertia=0.0),
-    **{f"penalty-{fs}fs": Run("MassPenaltyLangevin", MassPenaltyLangevinIntegrator, fs / 1000)
+    "without-8fs": Run("mass penalty, no inertia of bonds", MassPenaltyLangevinIntegrator, 0.008, bond_inertia=0.0),
+    **{f"penalty-{fs}fs": Run("mass penalty", MassPenaltyLangevinIntegrator, fs / 1000)
        for fs in (8, 12, 16, 20)},
 }
 REFERENCE, LIMIT = "middle-0.5fs", "middle-2fs"
@@ -122,6 +123,16 @@ def mean(samples: list[Samples], series) -> tuple[float, float]:
     return float(whole.mean()), blockedError(whole)
 
 
+def mean_of(samples: list[Samples], kind: str) -> tuple[float, float]:
+    """Of a kind of coordinates, and its error."""
+    return mean(samples, lambda each: each.observed[kind].mean(axis=1, dtype=float))
+
+
+def subtract(one: tuple[float, float], other: tuple[float, float], scale: float = 1.0) -> tuple[float, float]:
+    """A difference and its error."""
+    return scale * (one[0] - other[0]), scale * float(np.hypot(one[1], other[1]))
+
+
 def variance(samples: list[Samples], kind: str) -> tuple[float, float]:
     """Of coordinates about the mean of their kind, and its error."""
     centre = np.mean([each.observed[kind].mean(dtype=float) for each in samples])
@@ -155,6 +166,7 @@ def main():
                         help="runs side by side (default: %(default)s)")
     parser.add_argument("--report", action="store_true", help="make no runs, print what those made so far have given")
     add_output_option(parser, "expensive_forces.png")
+    add_record_option(parser)
     options = parser.parse_args()
     names = [name for name in RUNS if name in options.runs]
     folder = options.output / f"{options.molecule}-{options.friction:g}-{options.time:g}ps"
@@ -175,12 +187,12 @@ def main():
         parser.exit(1, "Every run has failed\n")
 
     print(f"{MOLECULES[options.molecule].name} in GFN2-xTB, {TEMPERATURE:g} K, friction {options.friction:g}/ps\n")
-    print_energies(results)
+    geometry = Geometry(MOLECULES[options.molecule])
+    print_energies(results, geometry, options.record)
     for (name, seed), path in files.items():
         if path.with_suffix(".failed").exists():
             print(f"{title(name)}, seed {seed}, {path.with_suffix('.failed').read_text()}")
-    print_speeds(results)
-    geometry = Geometry(MOLECULES[options.molecule])
+    print_speeds(results, geometry.molecule, options.record)
     print_coordinates("Bonds: mean (nm), its difference from the reference (1e-5 nm), variance (1e-6 nm^2)", results,
                       geometry.bonds, 5, 1e5, 1e6)
     print_coordinates("Angles: mean, its difference from the reference (degrees), variance (degrees^2)", results,
@@ -193,38 +205,39 @@ def title(name: str) -> str:
     return f"{RUNS[name].label}, {1000 * RUNS[name].step:g} fs"
 
 
-def with_error(value: Sequence[float], digits: int) -> str:
-    return f"{value[0]:.{digits}f}+-{value[1]:.{digits}f}"
-
-
-def print_energies(results: dict[str, list[Samples]]):
-    row = "{:33}{:>9}  {:16}{:15}{:14}"
-    print(row.format("", "ps", "energy (kJ/mol)", "difference", "T (K)").rstrip())
-    reference = None
+def print_energies(results: dict[str, list[Samples]], geometry: Geometry, file: Path | None):
+    """Energies and temperatures; and of the kinds of bonds the mean length that differs most from the reference's."""
+    name_of, (first, *_) = geometry.molecule.name, results
+    energies = {name: mean(samples, lambda each: each.potential) for name, samples in results.items()}
+    lengths = {name: {kind: mean_of(samples, kind) for kind in geometry.bonds} for name, samples in results.items()}
+    rows = []
     for name, samples in results.items():
-        energy = mean(samples, lambda each: each.potential)
-        reference = reference or energy
-        difference = (energy[0] - reference[0], np.hypot(energy[1], reference[1]))
-        print(row.format(title(name), f"{sum(len(each.temperature) * each.interval for each in samples):.0f}",
-                         with_error(energy, 2), with_error(difference, 2) if name != next(iter(results)) else "",
-                         with_error(mean(samples, lambda each: each.temperature), 1)).rstrip())
+        shifts = [subtract(lengths[name][kind], lengths[first][kind], 1e5) for kind in geometry.bonds]
+        differences = [with_error(*subtract(energies[name], energies[first]), 2),
+                       with_error(*max(shifts, key=lambda shift: abs(shift[0])), 1)]
+        energy, length = differences if name != first else ("", "")
+        rows.append([name_of, title(name), energy, with_error(*mean(samples, lambda each: each.temperature), 1), length,
+                     with_error(*energies[name], 2),
+                     f"{sum(len(each.temperature) * each.interval for each in samples):.0f}"])
+    print_table(["molecule", "integrator, step", f"energy, difference from {1000 * RUNS[first].step:g} fs (kJ/mol)",
+                 "T (K)", "bond lengths, largest difference (1e-5 nm)", "energy (kJ/mol)", "ps"], rows, file,
+                f"expensive-forces-{name_of}")
 
 
-def print_speeds(results: dict[str, list[Samples]]):
+def print_speeds(results: dict[str, list[Samples]], molecule: Molecule, file: Path | None):
     """What an evaluation buys: the last two columns are independent samples per evaluation over those at the limit."""
-    row = "{:33}{:>12}{:>10}  {:15}{:15}{:>9}{:>9}"
-    print("\nEvaluations per independent sample of the torsion and of the distance of the ends, and samples per "
-          f"evaluation\nover those of {title(LIMIT)}\n")
-    print(row.format("", "evaluations", "seconds", "torsion", "ends", "torsion", "ends"))
-    print(row.format("", "per ps", "per ps", "", "", "", ""))
-    slow = {name: [evaluations_per_sample(samples, kind) for kind in ("torsion", "ends")]
-            for name, samples in results.items()}
+    kinds = "torsion", "ends"
+    print("\nEvaluations for an independent sample of the torsion and of the distance of the ends; samples per "
+          f"evaluation over\nthose of {title(LIMIT)}\n")
+    slow = {name: [evaluations_per_sample(samples, kind) for kind in kinds] for name, samples in results.items()}
+    rows = []
     for name, samples in results.items():
         time = sum(each.steps * each.step for each in samples)
         gains = [f"{slow[LIMIT][k][0] / slow[name][k][0]:.2f}" if LIMIT in slow else "" for k in (0, 1)]
-        print(row.format(title(name), f"{1 / RUNS[name].step:.0f}",
-                         f"{sum(each.seconds for each in samples) / time:.3f}",
-                         *(with_error(value, 0) for value in slow[name]), *gains))
+        rows.append([molecule.name, title(name), *(with_error(*value, 0) for value in slow[name]), *gains,
+                     f"{sum(each.seconds for each in samples) / time:.3f}"])
+    print_table(["molecule", "integrator, step", *kinds, *(f"{kind}, gain" for kind in kinds), "seconds per ps"], rows,
+                file, f"evaluations-{molecule.name}")
 
 
 def print_coordinates(heading: str, results: dict[str, list[Samples]], kinds, digits: int, magnify: float,
@@ -235,16 +248,14 @@ def print_coordinates(heading: str, results: dict[str, list[Samples]], kinds, di
         print(kind)
         reference = None
         for name, samples in results.items():
-            centre = mean(samples, lambda each: each.observed[kind].mean(axis=1, dtype=float))
-            width = variance(samples, kind)
-            reference = reference or (centre, width)
-            shifts = [value[0] - other[0] for value, other in zip((centre, width), reference)]
-            errors = [np.hypot(value[1], other[1]) for value, other in zip((centre, width), reference)]
-            beyond = [f"({shift / error:+.1f})" if name != next(iter(results)) else ""
-                      for shift, error in zip(shifts, errors)]
-            print(f"  {title(name):33}{with_error(centre, digits):20}"
-                  f"{with_error((magnify * shifts[0], magnify * errors[0]), 2 if magnify == 1 else 1):14}{beyond[0]:8}"
-                  f"{with_error([magnify_variance * value for value in width], 3):16}{beyond[1]}".rstrip())
+            found = mean_of(samples, kind), variance(samples, kind)
+            reference = reference or found
+            shifts = [subtract(*pair) for pair in zip(found, reference)]
+            beyond = [f"({shift / error:+.1f})" if name != next(iter(results)) else "" for shift, error in shifts]
+            (value, error), (width, its_error) = shifts[0], found[1]
+            print(f"  {title(name):43}{with_error(*found[0], digits):16}"
+                  f"{with_error(magnify * value, magnify * error, 2 if magnify == 1 else 1):12}{beyond[0]:8}"
+                  f"{with_error(magnify_variance * width, magnify_variance * its_error, 3):14}{beyond[1]}".rstrip())
 
 
 def draw(results: dict[str, list[Samples]], geometry: Geometry, path: Path):

@@ -5,6 +5,7 @@ LangevinMiddleIntegrator at 1 fs is the reference, and at 2 and 2.5 fs near its 
 runs at 4 to 10 fs. Compares energies, bond lengths and radial distribution functions, in a table and a figure.
 """
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,18 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import blockedError
 
 from common.observables import RDF_PAIRS, RDF_RANGE, first_peak, rdf_distances
-from common.options import (OptionParser, add_box_options, add_output_option, add_run_options, number, progress_bar,
-                            run_program)
+from common.options import (OptionParser, add_box_options, add_output_option, add_record_option, add_run_options,
+                            number, progress_bar, run_program)
+from common.tables import NOTE, mean_with_error, print_table
 from common.water_sampling import BOND_BINS, Samples, number_of_steps, sample
-from tip3p_water import TEMPERATURE, equilibrate_both, with_error
+from tip3p_water import TEMPERATURE, equilibrate_both
 from common.water import CUTOFF, GROUPS, WaterBox, advance, build_box
 
 REFERENCE_STEP, ORDINARY_STEPS = 1.0, (1.0, 2.0, 2.5)  # fs, of LangevinMiddle
 SHOWN_STEP = 8.0          # fs, the run whose distributions are drawn
 EQUILIBRATION_TIME = 5.0  # ps, rigid and then flexible
 SETTLING_TIME = 3.0       # ps, then with each run's own integrator
-ORDINARY, PENALTY = "LangevinMiddle", "MassPenaltyLangevin"
+ORDINARY, PENALTY = "LangevinMiddle", "mass penalty"
 
 
 def simulate(box: WaterBox, positions, name: str, step: float, options) -> app.Simulation:
@@ -52,34 +54,35 @@ def main():
     add_box_options(parser, waters=216)
     add_run_options(parser, time=20.0)
     parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[4.0, 6.0, 8.0, 9.0, 10.0],
-                        metavar="FS", help=f"step sizes of {PENALTY}, fs (default: 4 6 8 9 10)")
+                        metavar="FS", help=f"step sizes of the {PENALTY}, fs (default: 4 6 8 9 10)")
     add_output_option(parser, "flexible_water.png")
+    add_record_option(parser)
     options = parser.parse_args()
     parser.make_folder(options.output)
 
     box = build_box(options.waters)
     state = equilibrate_both(box, EQUILIBRATION_TIME, options)["flexible"]
     print(f"{options.waters} flexible TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "
-          f"{options.time:g} ps each, {options.platform} platform\n")
-    columns = "{:20}{:>4}{:>8}  {:11} {:13} {:13} {:13} {:>7} {:>7}"
-    print(columns.format("", "step", "", "", "energy (kJ/", "mol per water)", "", "O-H", "(nm)"))
-    print(columns.format("integrator", "fs", "ns/day", "T (K)", "nonbonded", "bonds", "angles", "mean", "s.d."),
-          flush=True)
+          f"{options.time:g} ps each, {options.platform} platform; energies in kJ/mol per water\n")
     results = {}
-    for name, fs in [(ORDINARY, fs) for fs in ORDINARY_STEPS] + [(PENALTY, fs) for fs in options.steps]:
-        simulation = simulate(box, state.getPositions(), name, fs / 1000, options)
-        try:
-            found = run(simulation, fs / 1000, options.time, f"{name}, {fs:g} fs")
-        except (FloatingPointError, mm.OpenMMException):
-            time = simulation.context.getTime().value_in_unit(unit.picosecond)
-            print(columns.format(name, f"{fs:g}", "fails", f"at {time:.2f} ps", *5 * [""]).rstrip(), flush=True)
-            continue
-        results[name, fs] = found
-        print(columns.format(
-            name, f"{fs:g}", f"{found.ns_per_day:.2f}", with_error(found.temperature, 1),
-            with_error(found.nonbonded, 2), with_error(found.bond_energy, 3), with_error(found.angle_energy, 3),
-            f"{found.bond_length[0]:.5f}", f"{found.bond_variance[0] ** 0.5:.5f}"), flush=True)
-    print("\n+-: one standard error by blocking; on runs of a few ps it is a lower bound.")
+
+    def rows() -> Iterator[list[str]]:
+        for name, fs in [(ORDINARY, fs) for fs in ORDINARY_STEPS] + [(PENALTY, fs) for fs in options.steps]:
+            simulation = simulate(box, state.getPositions(), name, fs / 1000, options)
+            try:
+                found = run(simulation, fs / 1000, options.time, f"{name}, {fs:g} fs")
+            except (FloatingPointError, mm.OpenMMException):
+                time = simulation.context.getTime().value_in_unit(unit.picosecond)
+                yield [name, f"{fs:g}", f"fails after {time:.2f} ps"]
+                continue
+            results[name, fs] = found
+            yield [name, f"{fs:g}", mean_with_error(found.temperature, 1), mean_with_error(found.nonbonded, 2),
+                   mean_with_error(found.bond_energy, 3), mean_with_error(found.angle_energy, 3),
+                   f"{found.bond_length[0]:.5f}, {found.bond_variance[0] ** 0.5:.5f}", f"{found.ns_per_day:.2f}"]
+
+    print_table(["integrator", "step (fs)", "T (K)", "nonbonded", "bonds", "angles", "O-H mean, s.d. (nm)", "ns/day"],
+                rows(), options.record, "flexible-water")
+    print(NOTE)
     if (ORDINARY, REFERENCE_STEP) not in results:
         sys.exit(f"No figure: the reference, {ORDINARY} at {REFERENCE_STEP:g} fs, has failed")
     draw(results, options.output / "flexible_water.png")

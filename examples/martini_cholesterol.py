@@ -16,7 +16,7 @@ For production take the constraints: they are the model, exact, and no slower. M
 OpenMM's minimizer calls CCMA. Both forms differ a little by themselves: constraints favour folded rings, by the factor
 sqrt(det(G M^-1 G^T)), which adds 0.11 kJ/mol per cholesterol to the mean energy of the fold.
 """
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -26,9 +26,10 @@ from openmm import unit
 from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, Samples, sample
 
-from common.options import OptionParser, add_run_options, choice, number, progress_bar, run_program
+from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
+                            run_program)
+from common.tables import NOTE, mean_with_error, print_table
 from common.water_sampling import rigid_motion
-from tip3p_water import with_error
 from common.water import advance
 
 TEMPERATURE = 310.0         # K
@@ -221,12 +222,14 @@ class Run:
     steps: tuple[float, ...]    # fs
 
 
+HELD = {"constraints": "constraints", "hinted": "constraints, hints for CCMA",
+        "springs": "springs of 10⁶ kJ/mol/nm²"}     # the ring, by form
 RUNS = {
-    "ccma": Run("LangevinMiddle, CCMA", "constraints", mm.LangevinMiddleIntegrator, (20.0, 2.0)),
-    "hinted": Run("LangevinMiddle, CCMA, hinted", "hinted", mm.LangevinMiddleIntegrator, (20.0, 2.0)),
-    "springs": Run("LangevinMiddle, springs", "springs", mm.LangevinMiddleIntegrator, (5.0, 10.0)),
-    "penalty": Run("mass penalty, constraints", "constraints", MassPenaltyLangevinIntegrator, (10.0, 20.0, 30.0)),
-    "slow": Run("mass penalty, springs", "springs", MassPenaltyLangevinIntegrator, (20.0, 30.0)),
+    "ccma": Run("LangevinMiddle", "constraints", mm.LangevinMiddleIntegrator, (20.0, 2.0)),
+    "hinted": Run("LangevinMiddle", "hinted", mm.LangevinMiddleIntegrator, (20.0, 2.0)),
+    "springs": Run("LangevinMiddle", "springs", mm.LangevinMiddleIntegrator, (5.0, 10.0)),
+    "penalty": Run("mass penalty", "constraints", MassPenaltyLangevinIntegrator, (10.0, 20.0, 30.0)),
+    "slow": Run("mass penalty", "springs", MassPenaltyLangevinIntegrator, (20.0, 30.0)),
 }
 
 
@@ -282,32 +285,34 @@ def main():
                         help="OpenMM platform, CPU or Reference (default: %(default)s)")
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
                         help="random number seed (default: %(default)s)")
+    add_record_option(parser)
     options = parser.parse_args()
     liquid = equilibrate(options)
     edge = liquid.getPeriodicBoxVectors()[0][0].value_in_unit(unit.nanometer)
     print(f"{options.cholesterols} cholesterols and {options.butanes} butanes, {edge:.2f} nm, {TEMPERATURE:g} K, "
           f"friction {options.friction:g}/ps, {options.time:g} ps each, {options.platform}\n")
-    columns = "{:29}{:>4}{:>8}  " + 5 * "{:12}" + "{:>9}  {:12} {:12}"
-    print(columns.format("", "step", "", "temperature", "(K)", "cholesterol", "", "", "largest", "energy (kJ/mol)", ""))
-    print(columns.format("integrator", "fs", "ns/day", "all", "butane", "translation", "rotation", "internal",
-                         "deviation", "nonbonded", "soft"), flush=True)
-    for run in (RUNS[name] for name in options.runs):
-        for fs in options.steps or run.steps:
-            context = begin_run(run, fs, liquid, options)
-            try:
-                found = make_run(context, run.label, options)
-            except (FloatingPointError, mm.OpenMMException) as error:
-                time = context.getTime().value_in_unit(unit.picosecond)
-                print(columns.format(run.label, f"{fs:g}", "fails", f"at {time:.4g} ps: {str(error).split('. ')[0]}",
-                                     *7 * [""]).rstrip(), flush=True)
-                continue
-            temperatures = [found.temperature, *(found.observed[name] for name in TEMPERATURES)]
-            print(columns.format(
-                run.label, f"{fs:g}", f"{found.nsPerDay:.0f}", *(with_error(each, 1) for each in temperatures),
-                f"{found.observed['deviation'].max():.0e}", with_error(found.energies["nonbonded"], 0),
-                with_error(found.energies["soft"], 1)), flush=True)
-    print("\n+-: one standard error by blocking. Largest deviation: relative, of a length that is held; springs "
-          "vibrate.\nSoft: the bond, the angle and the fold that the model has besides.")
+
+    def rows() -> Iterator[list[str]]:
+        for run in (RUNS[name] for name in options.runs):
+            for fs in options.steps or run.steps:
+                label, context = [run.label, HELD[run.form], f"{fs:g}"], begin_run(run, fs, liquid, options)
+                try:
+                    found = make_run(context, run.label, options)
+                except (FloatingPointError, mm.OpenMMException) as error:
+                    time = context.getTime().value_in_unit(unit.picosecond)
+                    yield [*label, f"fails after {time:.3g} ps: {str(error).split('. ')[0]}"]
+                    continue
+                yield [*label, mean_with_error(found.temperature, 1), mean_with_error(found.energies["nonbonded"], 0),
+                       mean_with_error(found.energies["soft"], 1),
+                       *(mean_with_error(found.observed[name], 1) for name in TEMPERATURES),
+                       f"{found.observed['deviation'].max():.0e}", f"{found.nsPerDay:.0f}"]
+
+    print_table(["integrator", "ring held by", "step (fs)", "T (K)", "nonbonded (kJ/mol)", "soft (kJ/mol)",
+                 *(f"T of {name}" for name in TEMPERATURES), "deviation", "ns/day"], rows(), options.record,
+                "martini-cholesterol")
+    print("\nSoft: the bond, the angle and the fold that the model has besides. T of the butanes, and of the "
+          "cholesterols' motions.\nDeviation: the largest, relative, of a length that is held; springs vibrate."
+          f"{NOTE}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ water in the force field, and is told those of the solute by addPairsFromTopolog
 the reference.
 """
 import os
+from collections.abc import Iterator
 
 import numpy as np
 import openmm as mm
@@ -14,8 +15,10 @@ from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import sample
 
-from common.options import OptionParser, add_run_options, choice, number, progress_bar, run_program
-from tip3p_water import TEMPERATURE, with_error
+from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
+                            run_program)
+from common.tables import NOTE, mean_with_error, print_table
+from tip3p_water import TEMPERATURE
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of tblite: more do not pay for a small molecule
 HEAVY_ATOMS = {  # of the solute, Angstrom
@@ -87,7 +90,7 @@ class Lengths:
 
 def mean_and_deviation(lengths: np.ndarray) -> str:
     """Of bond lengths, an array of shape (samples, bonds): their mean and the deviation of each from its own mean."""
-    return f"{with_error(lengths.mean(axis=1), 5)}, {np.sqrt(lengths.var(axis=0).mean()):.5f}"
+    return f"{mean_with_error(lengths.mean(axis=1), 5)}, {np.sqrt(lengths.var(axis=0).mean()):.5f}"
 
 
 def main():
@@ -99,6 +102,7 @@ def main():
                         metavar="NAME", help="OpenMM platform (default: %(default)s)")
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
                         help="random number seed (default: %(default)s)")
+    add_record_option(parser)
     options = parser.parse_args()
     platform = mm.Platform.getPlatform(options.platform)
 
@@ -130,31 +134,27 @@ def main():
 
     print(f"Alanine dipeptide in GFN2-xTB, {topology.getNumResidues() - len(HEAVY_ATOMS)} flexible TIP3P waters, "
           f"{TEMPERATURE:g} K, friction {options.friction:g}/ps, {options.time:g} ps each, {options.platform}\n")
-    columns = "{:20}{:>4}{:>9}{:>13}  {:12}{:27}{:27}{:27}"
-    print(columns.format("", "step", "", "evaluations", "", "solute, X-H (nm)", "solute, heavy atoms (nm)",
-                         "water, O-H (nm)").rstrip())
-    print(columns.format("integrator", "fs", "ms/step", "per ps", "T (K)", *3 * ["mean, s.d."]).rstrip(), flush=True)
-    runs = [(mm.LangevinMiddleIntegrator, 1.0), *((MassPenaltyLangevinIntegrator, fs) for fs in options.steps)]
-    for make, fs in runs:
-        integrator = make(TEMPERATURE, options.friction, fs / 1000)
-        if make is MassPenaltyLangevinIntegrator:
-            # The potential has no bonds that the integrator could recognize: those of the Topology are stiff.
-            addPairsFromTopology(integrator, topology, system, positions, atoms=solute)
-        simulation = simulate(system, positions, integrator)
-        simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
-        burst = max(1, round(1000 * SAMPLE_INTERVAL / fs))
-        samples = round(options.time / (burst * fs / 1000))
-        label = make.__name__.removesuffix("Integrator")
-        integrator.step(round(1000 * SETTLING_TIME / fs))
-        with progress_bar(label, burst * samples) as bar:
-            found = sample(simulation.context, burst, samples, observe=Lengths(topology), progress=bar.update)
-        lengths = map(mean_and_deviation, found.observed.values())
-        print(columns.format(label, f"{fs:g}", f"{1000 * found.seconds / found.steps:.1f}", f"{1000 / fs:.0f}",
-                             with_error(found.temperature, 1), *lengths).rstrip(), flush=True)
-    of_solute, of_all = integrator.getNumPairs(), integrator.computeNumPenalizedPairs()
-    print(f"\nPairs with an inertia: {of_solute} of the solute, by its Topology, {of_all - of_solute} of the water, by "
-          "its forces.")
-    print("+-: one standard error by blocking; on runs of a few ps it is a lower bound.")
+
+    def rows() -> Iterator[list[str]]:
+        for label, make, fs in (("LangevinMiddle", mm.LangevinMiddleIntegrator, 1.0),
+                                *(("mass penalty", MassPenaltyLangevinIntegrator, fs) for fs in options.steps)):
+            integrator = make(TEMPERATURE, options.friction, fs / 1000)
+            if make is MassPenaltyLangevinIntegrator:
+                # The potential has no bonds that the integrator could recognize: those of the Topology are stiff.
+                addPairsFromTopology(integrator, topology, system, positions, atoms=solute)
+            simulation = simulate(system, positions, integrator)
+            simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+            burst = max(1, round(1000 * SAMPLE_INTERVAL / fs))
+            samples = round(options.time / (burst * fs / 1000))
+            integrator.step(round(1000 * SETTLING_TIME / fs))
+            with progress_bar(label, burst * samples) as bar:
+                found = sample(simulation.context, burst, samples, observe=Lengths(topology), progress=bar.update)
+            yield [label, f"{fs:g}", mean_with_error(found.temperature, 1),
+                   *map(mean_and_deviation, found.observed.values()), f"{1000 * found.seconds / found.steps:.1f}"]
+
+    print_table(["integrator", "step (fs)", "T (K)", "X-H mean, s.d. (nm)", "heavy atoms (nm)", "water O-H (nm)",
+                 "ms/step"], rows(), options.record, "mixed-ml")
+    print(NOTE)
 
 
 if __name__ == "__main__":

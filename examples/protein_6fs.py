@@ -7,6 +7,7 @@ heavy hydrogens as well. Energies are those of all bonds, angles and torsions (t
 other forces, in kT. Prints a table and draws a figure.
 """
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,11 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import blockedError
 
 from common.options import OptionParser, add_output_option, number, run_program
-from villin import TEMPERATURE, add_villin_options, build_villin, make_run, print_heading, read_villin
+from common.tables import NOTE, print_table
+from villin import COLUMNS, TEMPERATURE, add_villin_options, build_villin, make_run, print_heading, read_villin
 
 REFERENCE_STEP = 1.0  # fs
-REFERENCE, PENALTY = "LangevinMiddle", "MassPenaltyLangevin"
+REFERENCE, PENALTY = "LangevinMiddle", "mass penalty"
 DRAWN = ("bonds", "angles", "torsions")  # what follows the temperature in a series of villin.run
 
 
@@ -40,18 +42,23 @@ def main():
     heavy = f"{PENALTY}, H of {options.hydrogen_mass:g} dalton"
     results = {}
     print_heading(modeller, options)
-    for label, make, hydrogen_mass, steps in (
-            (REFERENCE, mm.LangevinMiddleIntegrator, None, [REFERENCE_STEP]),
-            (PENALTY, MassPenaltyLangevinIntegrator, None, options.steps),
-            (heavy, MassPenaltyLangevinIntegrator, options.hydrogen_mass, options.heavy_steps)):
-        for fs in steps:
-            system = build_villin(modeller, options.solvent, constraints=None, rigid_water=False,
-                                  hydrogen_mass=hydrogen_mass)
-            series = make_run(modeller, system, make(TEMPERATURE, options.friction, fs / 1000), label, options)
-            if series is not None:
-                results[label, fs] = dict(zip(DRAWN, series[1:]))
-    print("\n+-: one standard error by blocking, a lower bound: torsions and other forces follow the conformation, "
-          "which\noutlasts runs of some ten ps, so that from seed to seed they scatter by 10 kT and more.")
+
+    def rows() -> Iterator[list[str]]:
+        for label, make, hydrogen_mass, steps in (
+                (REFERENCE, mm.LangevinMiddleIntegrator, None, [REFERENCE_STEP]),
+                (PENALTY, MassPenaltyLangevinIntegrator, None, options.steps),
+                (heavy, MassPenaltyLangevinIntegrator, options.hydrogen_mass, options.heavy_steps)):
+            for fs in steps:
+                system = build_villin(modeller, options.solvent, constraints=None, rigid_water=False,
+                                      hydrogen_mass=hydrogen_mass)
+                row, series = make_run(modeller, system, make(TEMPERATURE, options.friction, fs / 1000), label, options)
+                yield row
+                if series is not None:
+                    results[label, fs] = dict(zip(DRAWN, series[1:]))
+
+    print_table(COLUMNS, rows(), options.record, f"protein-{options.solvent}")
+    print(f"{NOTE} Torsions and\nother forces follow the conformation, which outlasts runs of some ten ps: from seed "
+          "to seed they scatter by 10 kT\nand more.")
     if (REFERENCE, REFERENCE_STEP) not in results:
         sys.exit(f"No figure: the reference, {REFERENCE} at {REFERENCE_STEP:g} fs, has failed")
     draw(results, options.solvent, options.output / "protein.png")

@@ -19,6 +19,7 @@ from openmmstiff.sampling import blockedError
 from common.observables import RDF_PAIRS, RDF_RANGE, rdf_distance, rdf_distances, rdf_noise
 from common.options import (OptionParser, add_box_options, add_output_option, add_run_options, choice, progress_bar,
                             run_program)
+from common.tables import NOTE, mean_with_error, with_error
 from common.water_sampling import Samples, number_of_steps, sample
 from common.water import EQUILIBRATION_STEP, WaterBox, advance, build_box, build_system, equilibrate, start_geometry
 
@@ -182,11 +183,10 @@ def print_table(runs: dict[str, Run], results: dict[str, Samples]):
         else:
             distances = ["-"] * len(RDF_PAIRS)
         print(columns.format(
-            run.label, f"{1000 * run.step:g}", f"{found.ns_per_day:.2f}", with_error(found.temperature, 1),
-            with_error(found.centre_temperature, 1), with_error(found.nonbonded, 2),
+            run.label, f"{1000 * run.step:g}", f"{found.ns_per_day:.2f}", mean_with_error(found.temperature, 1),
+            mean_with_error(found.centre_temperature, 1), mean_with_error(found.nonbonded, 2),
             f"{found.bond_length[0]:.5f}", f"{found.bond_variance[0] ** 0.5:.5f}", *distances).rstrip())
-    print("\n+-: one standard error by blocking; on runs of a few ps it is a lower bound. Centres: the\n"
-          "centres of mass of the molecules. RDF distance: mean of |g(r) - g_ref(r)| from "
+    print(f"{NOTE}\nCentres: the centres of mass of the molecules. RDF distance: mean of |g(r) - g_ref(r)| from "
           f"{RDF_RANGE[0]:g} to {RDF_RANGE[1]:g} nm,\nto LangevinMiddle's of the same physics, "
           "rigid or flexible; in brackets, what noise alone would give.")
 
@@ -199,12 +199,9 @@ def verdict(results: dict[str, Samples]) -> str:
     apart = (large.nonbonded.mean() - small.nonbonded.mean()) / abs(small.nonbonded.mean())
     error = np.hypot(blockedError(large.nonbonded), blockedError(small.nonbonded)) / abs(small.nonbonded.mean())
     return (f"\nFlexible water runs {large.ns_per_day / small.ns_per_day:.1f} times as fast at 12 fs with the mass "
-            f"penalty as at 1 fs with\nLangevinMiddle. The nonbonded energies differ by {100 * apart:.1f}+-"
-            f"{100 * error:.1f} %, the temperature is {with_error(large.temperature, 1)} K.")
-
-
-def with_error(series: np.ndarray, digits: int) -> str:
-    return f"{series.mean():.{digits}f}+-{blockedError(series):.{digits}f}"
+            f"penalty as at 1 fs with\nLangevinMiddle. The nonbonded energies differ by "
+            f"{with_error(100 * apart, 100 * error, 1)} %, the temperature is "
+            f"{mean_with_error(large.temperature, 1)} K.")
 
 
 def draw(results: dict[str, Samples], path: Path):

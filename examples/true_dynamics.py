@@ -19,7 +19,9 @@ from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import correlationFunction, powerSpectrum, sample, sampleDynamics
 
 from common.observables import DIFFUSION_LAGS, REORIENTATION_LAGS, diffusion, mean_and_error, reorientation
-from common.options import OptionParser, add_box_options, add_output_option, choice, number, progress_bar, run_program
+from common.options import (OptionParser, add_box_options, add_output_option, add_record_option, choice, number,
+                            progress_bar, run_program)
+from common.tables import print_table, with_error
 from tip3p_water import TEMPERATURE, equilibrate_both
 from common.water import advance, build_box, build_system
 from common.xtb import ETHANOL
@@ -75,7 +77,7 @@ class Result:
     def time_scales(self, scale: float) -> dict[str, tuple[float, float]]:
         """Diffusion and reorientation with errors, from the scatter of the runs or of the parts of a single one."""
         found = {}
-        for name, compute, kind, (first, last) in (("D (1e-5 cm^2/s)", diffusion, "centres", DIFFUSION_LAGS),
+        for name, compute, kind, (first, last) in (("D (1e-5 cm²/s)", diffusion, "centres", DIFFUSION_LAGS),
                                                    ("tau (ps)", reorientation, "dipoles", REORIENTATION_LAGS)):
             values = [compute(run, self.interval, (scale * first, scale * last)) for run in self.observed[kind]]
             found[name] = mean_and_error(np.array(values)[:, 0]) if len(values) > 1 else values[0]
@@ -140,16 +142,15 @@ def measure(name: str, ensemble: str, subject: Subject, options) -> tuple[Result
     return itself, Result(true, STEP * subject.interval), steps
 
 
-def tell(subject: Subject, results: dict[str, Result], scale: float):
-    """Print a table with a column for each result."""
-    columns = [result.time_scales(scale) if "centres" in result.observed else {} for result in results.values()]
-    for column, result in zip(columns, results.values()):
-        if result.interval < LARGE_STEP:
-            column |= {f"{name} (1/cm)": result.band_centre(*band) for name, band in subject.bands.items()}
-    print(f"{'':20}" + "".join(f"{label:>32}" for label in results))
-    for row in columns[0]:
-        cells = ["{:.2f}+-{:.2f}".format(*column[row]) if row in column else "-" for column in columns]
-        print(f"{row:20}" + "".join(f"{cell:>32}" for cell in cells))
+def tell(name: str, subject: Subject, results: dict[str, Result], scale: float, file: Path | None):
+    """Print a table with a row for each result."""
+    rows, bands = [], {f"{band} (1/cm)": limits for band, limits in subject.bands.items()}
+    for label, result in results.items():
+        scales = result.time_scales(scale) if "centres" in result.observed else {}
+        centres = [result.band_centre(*limits) for limits in bands.values()] if result.interval < LARGE_STEP else []
+        rows.append([label, *(with_error(*each, 2) for each in scales.values()),
+                     *(with_error(*each, 1) for each in centres)])
+    print_table(["", *scales, *bands], rows, file, f"true-dynamics-{name}")
 
 
 def draw(found: dict[str, dict[str, Result]], turning_time: float, path: Path):
@@ -181,6 +182,7 @@ def main():
     parser.add_argument("--processes", type=number(int, 1), default=1, metavar="N",
                         help="runs side by side (default: %(default)s)")
     add_output_option(parser, "true_dynamics.png")
+    add_record_option(parser)
     options = parser.parse_args()
     parser.make_folder(options.output)
     found: dict[str, dict[str, Result]] = {name: {} for name in options.subjects}
@@ -192,7 +194,7 @@ def main():
             itself, true, steps = measure(name, ensemble, subject, options)
             found[name] |= {f"from {label}": true, f"{label}, itself": itself}
             print(f"{label}: {steps[0]:,} evaluations of the forces for the ensemble, {steps[1]:,} for the runs")
-        tell(subject, found[name], options.time / TIME)
+        tell(name, subject, found[name], options.time / TIME, options.record)
     draw(found, 0.6 * options.time, options.output / "true_dynamics.png")
     print(f"\nFigure: {options.output / 'true_dynamics.png'}")
 

@@ -5,15 +5,18 @@ The villin headpiece of OpenMM's test.pdb in vacuum or in water, with ImpulseLan
 references are LangevinMiddle without constraints at 1 fs, and with constrained bonds to hydrogen at 4 fs.
 Energies are those of the protein's bonds, angles and torsions, and of all other forces, in kT.
 """
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import ImpulseLangevinIntegrator
-from openmmstiff.sampling import GAS_CONSTANT, blockedError, sample
+from openmmstiff.sampling import GAS_CONSTANT, sample
 
-from common.options import OptionParser, add_run_options, choice, number, progress_bar, run_program
+from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
+                            run_program)
+from common.tables import mean_with_error, print_table
 from common.water import advance
 
 TEMPERATURE = 300.0      # K
@@ -30,8 +33,7 @@ SERIES = {
     "constrained": ("LangevinMiddle, HBonds", app.HBonds, mm.LangevinMiddleIntegrator, (4.0,)),
     "impulse": ("Projected impulse, flexible", None, ImpulseLangevinIntegrator, (2.0, 4.0, 5.0, 6.0)),
 }
-ROW = "{:36}{:>9}{:>8}  {:>12}{:>12}{:>12}{:>12}{:>15}"
-HEADING = ROW.format("integrator", "step (fs)", "ns/day", "T (K)", "bonds", "angles", "torsions", "other")
+COLUMNS = ["integrator, step (fs)", "T (K)", "bonds", "angles", "torsions", "all else", "ns/day"]
 
 
 def read_villin(solvent: str) -> app.Modeller:
@@ -71,44 +73,47 @@ def main():
     options = parser.parse_args()
     modeller = read_villin(options.solvent)
     print_heading(modeller, options)
-    for name in options.integrators:
-        label, constraints, make, steps = SERIES[name]
-        for step in (fs / 1000 for fs in options.steps or steps):
-            make_run(modeller, build_villin(modeller, options.solvent, constraints),
-                     make(TEMPERATURE, options.friction, step), label, options)
+
+    def rows() -> Iterator[list[str]]:
+        for name in options.integrators:
+            label, constraints, make, steps = SERIES[name]
+            for step in (fs / 1000 for fs in options.steps or steps):
+                yield make_run(modeller, build_villin(modeller, options.solvent, constraints),
+                               make(TEMPERATURE, options.friction, step), label, options)[0]
+
+    print_table(COLUMNS, rows(), options.record, f"villin-{options.solvent}")
 
 
 def add_villin_options(parser: OptionParser):
-    """--solvent, --time, --friction, --seed."""
+    """--solvent, --time, --friction, --seed, --record."""
     parser.add_argument("--solvent", type=choice(("vacuum", "water")), default="vacuum", metavar="NAME",
                         help="vacuum or water (default: %(default)s)")
     add_run_options(parser, time=20.0, friction=5.0)
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
                         help="random number seed (default: %(default)s)")
+    add_record_option(parser)
 
 
 def print_heading(modeller: app.Modeller, options):
     print(f"Villin in {options.solvent}, {modeller.topology.getNumAtoms()} atoms, {TEMPERATURE:g} K, friction "
-          f"{options.friction:g}/ps, {options.time:g} ps each\n\n{HEADING}", flush=True)
+          f"{options.friction:g}/ps, {options.time:g} ps each, energies in kT\n", flush=True)
 
 
 def make_run(modeller: app.Modeller, system: mm.System, integrator: mm.Integrator, label: str,
-             options) -> np.ndarray | None:
-    """Start a run, print its row of the table and return its series, those of run(); None if it fails."""
+             options) -> tuple[list[str], np.ndarray | None]:
+    """Make a run; its row of the table and its series, those of run(), or None if it fails."""
     step = integrator.getStepSize().value_in_unit(unit.picosecond)
     integrator.setRandomNumberSeed(options.seed)
     context = mm.Context(system, integrator, mm.Platform.getPlatform("CPU"))
     context.setPositions(modeller.positions)
     mm.LocalEnergyMinimizer.minimize(context, 10, 200)
     context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+    title = f"{options.solvent}: {label}, {1000 * step:g}"
     try:
         speed, series = run(context, integrator, step, options.time, label)
     except (FloatingPointError, mm.OpenMMException):
-        print(ROW.format(label, f"{1000 * step:g}", f"fails after {context.getTime()}", *5 * [""]).rstrip())
-        return None
-    print(ROW.format(label, f"{1000 * step:g}", f"{speed:.2f}",
-                     *(f"{column.mean():.0f} +- {blockedError(column):.0f}" for column in series)), flush=True)
-    return series
+        return [title, f"fails after {context.getTime()}"], None
+    return [title, *(mean_with_error(column, 0) for column in series), f"{speed:.2f}"], series
 
 
 def run(context: mm.Context, integrator: mm.Integrator, step: float, ps: float, label: str):

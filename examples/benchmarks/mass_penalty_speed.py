@@ -22,7 +22,8 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common.options import OptionParser, add_box_options, number, run_program  # noqa: E402
+from common.options import OptionParser, add_box_options, add_record_option, number, run_program  # noqa: E402
+from common.tables import print_table  # noqa: E402
 from step_cost import quartiles  # noqa: E402
 from tip3p_water import TEMPERATURE, Run, equilibrate_both  # noqa: E402
 from villin import build_villin, read_villin  # noqa: E402
@@ -59,6 +60,7 @@ def main():
                         help="number of bursts of each integrator (default: %(default)s)")
     parser.add_argument("--steps", type=number(int, 1), default=20, metavar="N",
                         help="steps of a burst (default: %(default)s)")
+    add_record_option(parser)
     options = parser.parse_args()
 
     where = f"{options.platform} platform" + (f", {options.threads} threads" if options.platform == "CPU" else "")
@@ -66,13 +68,14 @@ def main():
           "median (quartiles)\n", flush=True)
     seconds = time_water(options)
     speed = {name: 86.4 * RUNS[name].step / times for name, times in seconds.items()}  # ns/day, in each round
-    print(f"{'integrator':40}{'step (fs)':>9}  {'ms/step':29}ns/day")
-    for name, run in RUNS.items():
-        print(f"{run.label:40}{1000 * run.step:>9g}  {quartiles(1000 * seconds[name]):29}{quartiles(speed[name])}")
-    print(f"\n{'ratio of ns/day':69}goal")
-    for (one, other), goal in GOALS.items():
-        label = " : ".join(f"{RUNS[name].label} {1000 * RUNS[name].step:g} fs" for name in (one, other))
-        print(f"{label}\n{'':40}{quartiles(speed[one] / speed[other]):29}{goal:g}", flush=True)
+    print_table(["integrator", "step (fs)", "ms/step", "ns/day"], [
+        [run.label, f"{1000 * run.step:g}", quartiles(1000 * seconds[name]), quartiles(speed[name])]
+        for name, run in RUNS.items()], options.record, "mass-penalty-speed")
+    print()
+    print_table(["", "ratio of ns/day", "goal"], [
+        [" : ".join(f"{RUNS[name].label} {1000 * RUNS[name].step:g} fs" for name in (one, other)),
+         quartiles(speed[one] / speed[other]), f"{goal:g}"] for (one, other), goal in GOALS.items()],
+        options.record, "mass-penalty-speed-ratios")
 
     step, forces = time_villin(options)
     print(f"\nVillin in water, all flexible, MassPenaltyLangevin at {1000 * VILLIN_STEP:g} fs, {len(step)} steps\n")

@@ -17,7 +17,8 @@ from openmmstiff import ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrato
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common.options import OptionParser, add_box_options, number, run_program  # noqa: E402
+from common.options import OptionParser, add_box_options, add_record_option, number, run_program  # noqa: E402
+from common.tables import print_table  # noqa: E402
 from tip3p_water import TEMPERATURE, impulse  # noqa: E402
 from common.water import build_box, build_system, equilibrate  # noqa: E402
 
@@ -58,6 +59,7 @@ def main():
                         help="number of bursts of each integrator (default: %(default)s)")
     parser.add_argument("--steps", type=number(int, 1), default=20, metavar="N",
                         help="steps of a burst (default: %(default)s)")
+    add_record_option(parser)
     options = parser.parse_args()
 
     box = build_box(options.waters)
@@ -71,12 +73,12 @@ def main():
     print(f"{options.waters} waters, {where}, {1000 * STEP:g} fs, {options.rounds} rounds of {options.steps} steps: "
           "median (quartiles)")
     seconds = measure(INTEGRATORS, build_system(box, "flexible"), flexible, options)
-    print_times("flexible", seconds)
+    print_times("flexible", seconds, options.record)
     # The motion is divided into two halves, each of which begins with one more evaluation of the stiff forces.
     micro_step = (seconds[MANY] - seconds[FEW]) / (MORE_MICRO_STEPS - MICRO_STEPS)
     print(f"\nmotion under the stiff terms, {MICRO_STEPS} micro-steps, of the whole step: "
           f"{quartiles((MICRO_STEPS + 2) * micro_step / seconds[FEW])}")
-    print_times("rigid, no forces", measure(CONSTRAINED, without_forces, rigid, options))
+    print_times("rigid, no forces", measure(CONSTRAINED, without_forces, rigid, options), options.record)
 
 
 def measure(makers: dict[str, Callable[[], mm.Integrator]], system: mm.System, state: mm.State, options) -> Times:
@@ -102,13 +104,14 @@ def measure(makers: dict[str, Callable[[], mm.Integrator]], system: mm.System, s
     return seconds
 
 
-def print_times(waters: str, seconds: Times):
+def print_times(waters: str, seconds: Times, file: Path | None):
     """Each beside the first."""
     reference = next(iter(seconds))
-    print(f"\n{waters:36}{'ms/step':26}ratio to {reference}")
-    for name, times in seconds.items():
-        label = f"{name} ({MORE_MICRO_STEPS})" if name == MANY else name
-        print(f"{label:36}{quartiles(1000 * times):26}{quartiles(times / seconds[reference])}")
+    print()
+    print_table([waters, "ms/step", f"ratio to {reference}"], [
+        [f"{name} ({MORE_MICRO_STEPS})" if name == MANY else name, quartiles(1000 * times),
+         quartiles(times / seconds[reference])] for name, times in seconds.items()],
+        file, f"step-cost-{waters.split(',')[0]}")
 
 
 def quartiles(values: np.ndarray) -> str:

@@ -7,6 +7,7 @@ LangevinMiddle at a small step that of the others. The temperatures of the molec
 rotation come apart at large steps with every integrator, more so the less friction there is.
 """
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import openmm as mm
@@ -16,9 +17,10 @@ from openmmstiff import ImpulseIntegrator, ZhangSkeelLangevinIntegrator
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from common.options import (  # noqa: E402
-    OptionParser, add_box_options, add_run_options, choice, progress_bar, run_program)
+    OptionParser, add_box_options, add_record_option, add_run_options, choice, progress_bar, run_program)
+from common.tables import mean_with_error, print_table  # noqa: E402
 from common.water_sampling import number_of_steps, sample  # noqa: E402
-from tip3p_water import TEMPERATURE, equilibrate_both, impulse, mass_penalty, with_error  # noqa: E402
+from tip3p_water import TEMPERATURE, equilibrate_both, impulse, mass_penalty  # noqa: E402
 from common.water import HEAVY_HYDROGEN, advance, build_box, build_system  # noqa: E402
 
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then as long with each run's own integrator
@@ -42,33 +44,37 @@ def main():
     add_run_options(parser, time=20.0, friction=3.0)
     parser.add_argument("--integrators", type=choice(SERIES), nargs="+", default=list(SERIES), metavar="NAME",
                         help=f"the integrators to run, of {', '.join(SERIES)} (default: all)")
+    add_record_option(parser)
     options = parser.parse_args()
 
     box = build_box(options.waters)
     states = equilibrate_both(box, EQUILIBRATION_TIME, options)
     print(f"{options.waters} TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "
           f"{options.time:g} ps each, {options.platform} platform\n")
-    row = "{:25}{:>9}  {:12} {:12} {:12} {:14}"
-    print(row.format("integrator", "step (fs)", "T (K)", "centres (K)", "rotation (K)", "U (kJ/mol)").rstrip())
-    for name in options.integrators:
-        label, geometry, hydrogen_mass, make, steps = SERIES[name]
-        for step in (fs / 1000 for fs in steps):
-            integrator = make(TEMPERATURE, options.friction, step)
-            integrator.setRandomNumberSeed(options.seed)
-            simulation = app.Simulation(box.topology, build_system(box, geometry, hydrogen_mass), integrator,
-                                        mm.Platform.getPlatform(options.platform))
-            simulation.context.setPositions(states[geometry].getPositions())
-            simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
-            settling = round(EQUILIBRATION_TIME / step)
-            with progress_bar(f"{label} {1000 * step:g} fs", settling + number_of_steps(options.time, step)) as bar:
-                try:
-                    advance(integrator, settling, bar.update)
-                    found = sample(simulation, options.time, bar.update)
-                    results = [with_error(found.temperature, 1), with_error(found.centre_temperature, 1),
-                               with_error(found.rotation_temperature, 1), with_error(found.nonbonded, 2)]
-                except (FloatingPointError, mm.OpenMMException):
-                    results = [f"fails at {simulation.context.getTime()}", "", "", ""]
-            print(row.format(label, f"{1000 * step:g}", *results).rstrip(), flush=True)
+
+    def rows() -> Iterator[list[str]]:
+        for name in options.integrators:
+            label, geometry, hydrogen_mass, make, steps = SERIES[name]
+            for step in (fs / 1000 for fs in steps):
+                integrator = make(TEMPERATURE, options.friction, step)
+                integrator.setRandomNumberSeed(options.seed)
+                simulation = app.Simulation(box.topology, build_system(box, geometry, hydrogen_mass), integrator,
+                                            mm.Platform.getPlatform(options.platform))
+                simulation.context.setPositions(states[geometry].getPositions())
+                simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+                settling = round(EQUILIBRATION_TIME / step)
+                with progress_bar(f"{label} {1000 * step:g} fs", settling + number_of_steps(options.time, step)) as bar:
+                    try:
+                        advance(integrator, settling, bar.update)
+                        found = sample(simulation, options.time, bar.update)
+                        results = [mean_with_error(found.temperature, 1), mean_with_error(found.centre_temperature, 1),
+                                   mean_with_error(found.rotation_temperature, 1), mean_with_error(found.nonbonded, 2)]
+                    except (FloatingPointError, mm.OpenMMException):
+                        results = [f"fails at {simulation.context.getTime()}"]
+                yield [label, f"{1000 * step:g}", *results]
+
+    print_table(["integrator", "step (fs)", "T (K)", "centres (K)", "rotation (K)", "nonbonded (kJ/mol)"], rows(),
+                options.record, "step-limits")
 
 
 if __name__ == "__main__":

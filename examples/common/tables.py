@@ -30,7 +30,7 @@ def mean_with_error(series: np.ndarray, digits: int) -> str:
 def print_table(columns: list[str], rows: Iterable[list[str]], file: Path | None = None, name: str = ""):
     """Print rows as they come, short ones with empty cells; put them into a file, that of --record, as table `name`."""
     known, shown = [columns, *rows] if isinstance(rows, list) else [columns], []
-    widths = [max(10 if i else 28, *map(len, cells)) for i, cells in enumerate(zip(*known))]
+    widths = [max(10 if i else 36, *map(len, cells)) for i, cells in enumerate(zip(*known))]
     for row in chain([columns], rows):
         shown.append(row + [""] * (len(columns) - len(row)))
         print("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths)).rstrip(), flush=True)

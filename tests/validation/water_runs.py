@@ -3,10 +3,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import openmm as mm
-from openmmstiff.sampling import blockedError
 
 from exam import Claim, Settings, bath_claim, mean_claim
 from common.observables import RDF_PAIRS, rdf_p_value
+from common.tables import mean_with_error
 from common.water_sampling import Samples, sample
 from tip3p_water import TEMPERATURE, Run, make_simulation
 from common.water import MODEL, advance, build_box, equilibrate, start_geometry
@@ -71,16 +71,15 @@ def rdf_claims(what: str, rdf: np.ndarray, reference: np.ndarray,
         yield Claim.between(f"{pair} {what}, chance to differ so", rdf_p_value(*both), P_VALUE, 1)
 
 
-def summary(run: Run, friction: float, found: Samples) -> list[str]:
+def summary(name: str, run: Run, friction: float, found: Samples) -> list[str]:
     """A row of a table with COLUMNS."""
-    parts = (found.centre_temperature, found.rotation_temperature, found.internal_temperature)
-    return [run.label, f"{1000 * run.step:g}", f"{friction:g}", f"{found.ns_per_day:.1f}",
-            *(f"{series.mean():.3f} +- {blockedError(series):.3f}"
-              for series in (found.nonbonded, found.bond_energy, found.angle_energy)),
-            f"{found.bond_length[0]:.5f}, {found.bond_variance[0] ** 0.5:.6f}",
-            ", ".join(f"{series.mean():.1f}({blockedError(series):.1f})" for series in parts
-                      if np.isfinite(series).all())]
+    motions = (found.centre_temperature, found.rotation_temperature, found.internal_temperature)
+    return [name, run.label, f"{1000 * run.step:g}", f"{friction:g}",
+            *(mean_with_error(series, 2) for series in (found.nonbonded, found.bond_energy, found.angle_energy)),
+            f"{found.bond_length[0]:.5f}, {found.bond_variance[0] ** 0.5:.5f}",
+            *(mean_with_error(series, 1) if np.isfinite(series).all() else "" for series in motions),
+            f"{found.ns_per_day:.1f}"]
 
 
-COLUMNS = ["integrator", "h, fs", "friction, 1/ps", "ns/day", "nonbonded, kJ/mol per water", "bonds", "angles",
-           "O-H mean, s.d., nm", "T of translation, rotation, vibration, K"]
+COLUMNS = ["run", "integrator", "step (fs)", "friction (1/ps)", "nonbonded (kJ/mol)", "bonds (kJ/mol)",
+           "angles (kJ/mol)", "O-H mean, s.d. (nm)", "T of translation (K)", "T of rotation (K)", "T of vibration (K)", "ns/day"]

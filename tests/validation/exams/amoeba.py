@@ -9,9 +9,10 @@ from functools import partial
 import openmm as mm
 from openmm import app
 from openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
-from openmmstiff.sampling import blockedError, sample, separateForces
+from openmmstiff.sampling import sample, separateForces
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_within
+from common.tables import mean_with_error
 from mixed_ml import build_solute
 
 TEMPERATURE, FRICTION = 300.0, 5.0  # K, 1/ps
@@ -58,10 +59,11 @@ def claims(results: Results, name: str) -> Iterator[Claim]:
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
-    yield Table(f"Friction {FRICTION:g}/ps, energies in kJ/mol", ["run", "steps", "pairs", "T, K", *FORCES], [
-        [name, str(found["steps"]), str(found["pairs"]),
-         *(f"{found[kind].mean():.2f} +- {blockedError(found[kind]):.2f}" for kind in ("temperature", *FORCES))]
-        for name, found in results.items() if "failure" not in found])
+    labels = {mm.LangevinMiddleIntegrator: "LangevinMiddle", MassPenaltyLangevinIntegrator: "mass penalty"}
+    yield Table(f"Friction {FRICTION:g}/ps, energies in kJ/mol", ["integrator", "step (fs)", "T (K)", *FORCES], [
+        [labels[RUNS[name][0]], str(RUNS[name][1]), mean_with_error(found["temperature"], 1),
+         *(mean_with_error(found[kind], 2) for kind in FORCES)]
+        for name, found in results.items() if "failure" not in found], "amoeba")
     yield from each([name for name in RUNS if name != REFERENCE], partial(claims, results))
 
 

@@ -18,6 +18,7 @@ from physical_validation.data import ObservableData
 
 from exam import Claim, Exam, Results, Settings, Table, each
 from physics import simulation_data
+from common.tables import with_error
 from common.water import MODEL, build_box, build_system
 from water_runs import WATERS, equilibrated
 
@@ -205,13 +206,13 @@ def order_claims(results: Results, name: str) -> Iterator[Claim]:
 
 
 def row(name: str, fs: float, result: dict) -> list[str]:
-    return [name, f"{fs:g}", f"{fluctuation(result):.3g}", "{:.3f} +- {:.3f}".format(*drift(result))]
+    return [name, f"{fs:g}", f"{fluctuation(result):.3g}", with_error(*drift(result), 3)]
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
-    columns = ["run", "h, fs", "deviation of the total energy, kJ/mol", "drift, kT/ns per degree of freedom"]
+    columns = ["run", "step (fs)", "deviation of the total energy (kJ/mol)", "drift (kT/ns per degree of freedom)"]
     yield Table(f"{WATERS} flexible waters, {TIME:g} ps, no friction", columns, [
-        row(name, 1000 * step, results[name]) for name, (_, step) in LIQUID.items()])
+        row(name, 1000 * step, results[name]) for name, (_, step) in LIQUID.items()], "energy")
     yield Table(f"{CLUSTER_WATERS} waters in a well, {CONVERGENCE_TIME:g} ps; SPOOK's are rigid", columns, [
         row(name, 1000 * step, results[f"cluster-{name}"]) for name, (_, step) in CONVERGING.items()])
     deviations = {name: fluctuation(results[name]) for name in LIQUID}

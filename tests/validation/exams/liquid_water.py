@@ -14,6 +14,7 @@ from openmmstiff.sampling import blockedError
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_claim
 from common.observables import RDF_PAIRS, diffusion, first_peak, reorientation
+from common.tables import with_error
 from common.water_sampling import SAMPLE_INTERVAL, Samples
 from tip3p_water import TEMPERATURE, Run, impulse, langevin_middle, zhang_skeel, zhang_skeel_penalty
 from common.water import HEAVY_HYDROGEN
@@ -43,8 +44,8 @@ def mass_penalty(periods: float = 16, metric: bool = True) -> Callable[[float, f
 
 
 def penalized(fs: float, ps: float, label: str = "", hydrogen_mass: float | None = None, **settings) -> Trial:
-    return Trial(Run(f"Mass penalty{label}", "flexible", fs / 1000, mass_penalty(**settings), FLEXIBLE,
-                     hydrogen_mass), ps)
+    return Trial(Run(f"mass penalty, no inertia of bonds{label}", "flexible", fs / 1000, mass_penalty(**settings),
+                     FLEXIBLE, hydrogen_mass), ps)
 
 
 def rigid_physics(label: str, geometry: str, fs: float, make, ps: float, friction: float) -> Trial:
@@ -53,19 +54,19 @@ def rigid_physics(label: str, geometry: str, fs: float, make, ps: float, frictio
 
 PROJECTED, MOLLIFIED = impulse(ImpulseIntegrator.Projected), impulse(ImpulseIntegrator.Mollified)
 TRIALS = {
-    FLEXIBLE: Trial(Run("LangevinMiddle", "flexible", 0.0005, langevin_middle, FLEXIBLE), 300),
+    FLEXIBLE: Trial(Run("LangevinMiddle, flexible", "flexible", 0.0005, langevin_middle, FLEXIBLE), 300),
     **{f"masspenalty-{fs}fs": penalized(fs, ps) for fs, ps in ((2, 150), (4, 150), (6, 300), (8, 300))},
     "masspenalty-12fs-heavy": penalized(12, 300, ", H of 4 dalton", HEAVY_HYDROGEN),
     "masspenalty-8fs-8steps": penalized(8, 200, ", 8 steps", periods=8),
     "masspenalty-8fs-nometric": penalized(8, 200, ", no metric force", metric=False),
-    "zhangskeel-3fs": Trial(Run("Z&Ss-Langevin", "flexible", 0.003, zhang_skeel, FLEXIBLE), 150, 3.0),
-    **{f"settle-{fs}fs": rigid_physics("LangevinMiddle + SETTLE", "rigid", fs, langevin_middle, ps, 1.0)
+    "zhangskeel-3fs": Trial(Run("Zhang-Skeel", "flexible", 0.003, zhang_skeel, FLEXIBLE), 150, 3.0),
+    **{f"settle-{fs}fs": rigid_physics("LangevinMiddle, SETTLE", "rigid", fs, langevin_middle, ps, 1.0)
        for fs, ps in ((2, 150), (4, 150), (6, 150), (8, 150))},
-    "springs-2fs": rigid_physics("Z&Ss-Langevin, penalty springs", "penalty", 2, zhang_skeel_penalty, 100, 3.0),
-    "springs-3fs": rigid_physics("Z&Ss-Langevin, penalty springs", "penalty", 3, zhang_skeel_penalty, 120, 5.0),
-    **{f"projected-{fs}fs": rigid_physics("Projected impulse", "flexible", fs, PROJECTED, ps, 1.0)
+    "springs-2fs": rigid_physics("Zhang-Skeel, penalty springs", "penalty", 2, zhang_skeel_penalty, 100, 3.0),
+    "springs-3fs": rigid_physics("Zhang-Skeel, penalty springs", "penalty", 3, zhang_skeel_penalty, 120, 5.0),
+    **{f"projected-{fs}fs": rigid_physics("projected impulse", "flexible", fs, PROJECTED, ps, 1.0)
        for fs, ps in ((2, 100), (4, 200), (6, 150))},
-    "mollified-6fs": rigid_physics("Mollified impulse", "flexible", 6, MOLLIFIED, 80, 3.0),
+    "mollified-6fs": rigid_physics("mollified impulse", "flexible", 6, MOLLIFIED, 80, 3.0),
 }
 SAMPLED_WELL = ("masspenalty-4fs", "masspenalty-6fs", "masspenalty-8fs", "masspenalty-12fs-heavy")
 MOVING = {FLEXIBLE: ("masspenalty-4fs", "masspenalty-6fs", "masspenalty-8fs", "masspenalty-8fs-8steps"),
@@ -200,12 +201,12 @@ def report(results: Results) -> Iterator[Claim | Table]:
     rows = []
     for name, trial in TRIALS.items():
         if "failure" not in results[name]:
-            rows.append(summary(trial.run, trial.friction, results[name].into(Samples)))
-    yield Table(f"{WATERS} waters, {TEMPERATURE:g} K", COLUMNS, rows)
+            rows.append(summary(name, trial.run, trial.friction, results[name].into(Samples)))
+    yield Table(f"{WATERS} waters, {TEMPERATURE:g} K", COLUMNS, rows, "liquid-water")
     moving = [name for reference, others in MOVING.items() for name in (reference, *others)]
-    yield Table("Dynamics, friction 1/ps", ["run", "diffusion, 1e-5 cm^2/s", "reorientation, ps"], [
-        [name, *("{:.2f} +- {:.2f}".format(*value) for value in dynamics(results[name].into(Samples)).values())]
-        for name in moving if "failure" not in results[name]])
+    yield Table("Dynamics, friction 1/ps", ["run", "D (1e-5 cm²/s)", "tau (ps)"], [
+        [name, *(with_error(*value, 2) for value in dynamics(results[name].into(Samples)).values())]
+        for name in moving if "failure" not in results[name]], "liquid-water-dynamics")
     yield Table("Temperatures of translation and rotation, K, over the step h, friction 1/ps; fitted by T + c h^2",
                 ["integrator", "motion", *(f"{fs} fs" for fs in STEPS["settle"]), "T", "c, K/fs^2"],
                 [equipartition_row(results, name, motion) for name in STEPS for motion in MOTIONS])

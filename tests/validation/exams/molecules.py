@@ -6,13 +6,13 @@ in second order only. RDKit builds the molecules from SMILES.
 from collections.abc import Iterator
 from functools import partial
 
-import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine
-from openmmstiff.sampling import blockedError, sample
+from openmmstiff.sampling import sample
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each
+from common.tables import mean_with_error
 from common.xtb import Molecule
 
 TEMPERATURE, FRICTION = 300.0, 5.0  # K, 1/ps
@@ -79,11 +79,10 @@ def claims(results: Results, name: str) -> Iterator[Claim]:
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
-    columns = ["molecule", "step, fs", "steps", "T, K", "what limits it"]
+    columns = ["molecule", "step (fs)", "steps", "T (K)", "what limits it"]
     yield Table(f"At the advised step, friction {FRICTION:g}/ps", columns, [
-        [name, f"{found['step']:g}", f"{found['steps']}",
-         f"{np.mean(found['temperature']):.1f}({blockedError(found['temperature']):.1f})", found["reason"]]
-        for name, found in results.items() if "failure" not in found])
+        [name, f"{found['step']:g}", f"{found['steps']}", mean_with_error(found["temperature"], 1), found["reason"]]
+        for name, found in results.items() if "failure" not in found], "molecules")
     yield from each(results, partial(claims, results))
 
 

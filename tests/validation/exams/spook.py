@@ -385,7 +385,7 @@ def loss_row(results: Results, name: str, setting: Setting) -> list[str]:
 
 def tables(results: Results) -> Iterator[Table]:
     yield Table(f"{WATERS} rigid waters, {TEMPERATURE:g} K", COLUMNS, [
-        summary(run, OFTEN.get(name, FRICTION), results[name].into(Samples)) for name, run in SAMPLED.items()])
+        summary(name, run, OFTEN.get(name, FRICTION), results[name].into(Samples)) for name, run in SAMPLED.items()])
     yield Table("Relative violation of the constraints", ["run", "mean", "largest"], [
         [name, f"{seen[:, 0].mean():.2e}", f"{seen[:, 1].max():.2e}"]
         for name in SAMPLED for seen in [results[name]["violations"]] if len(seen)])

@@ -12,9 +12,10 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
-from openmmstiff.sampling import blockedError, sample
+from openmmstiff.sampling import sample
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_claim, mean_within
+from common.tables import mean_with_error
 from common.water_sampling import SAMPLE_INTERVAL
 from tip3p_water import TEMPERATURE
 from villin import KT, read_villin
@@ -296,16 +297,22 @@ def claims(results: Results, name: str) -> Iterator[Claim]:
 def row(name: str, result: dict) -> list[str]:
     run = RUNS[name]
     substance = SUBSTANCES[run.substance]
-    energies = (f"{kind} {result[kind].mean():.3f} +- {blockedError(result[kind]):.3f}" for kind in substance.kinds)
-    return [name, f"{run.friction:g}", f"{run.time:g}", f"{result['ns per day']:.2f}", str(result["pairs"]),
-            f"{result['temperature'].mean():.1f} +- {blockedError(result['temperature']):.1f}",
-            f"{result['density'].mean():.4f}", f"{'; '.join(energies)} ({substance.energy_unit})"]
+    energies = {kind: mean_with_error(result[kind], 3 if substance.per_molecule else 0) for kind in substance.kinds}
+    nonbonded, bonds, angles = (energies.get(kind) or energies[f"protein {kind}"] for kind in
+                                ("nonbonded", "bonds", "angles"))
+    others = (f"{kind} {energy}" for kind, energy in energies.items() if energy not in (nonbonded, bonds, angles))
+    label = "LangevinMiddle" if run.make is LangevinMiddle else "mass penalty"
+    heavy = f", H of {run.hydrogen_mass:g} dalton" if run.hydrogen_mass else ""
+    return [name, substance.label, f"{label}, {1000 * run.step:g}{heavy}", nonbonded, bonds, angles,
+            mean_with_error(result["temperature"], 1), mean_with_error(result["density"], 4), ", ".join(others),
+            f"{run.friction:g}", f"{run.time:g}", f"{result['ns per day']:.2f}", str(result["pairs"])]
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
-    yield Table(f"{TEMPERATURE:g} K: {', '.join(substance.label for substance in SUBSTANCES.values())}",
-                ["run", "friction, 1/ps", "ps", "ns/day", "distances slowed down", "T, K", "density, g/cm^3",
-                 "energies"], [row(name, result) for name, result in results.items() if "failure" not in result])
+    yield Table(f"{TEMPERATURE:g} K; energies in kJ/mol per molecule, of villin in kT",
+                ["run", "system", "integrator, step (fs)", "nonbonded", "bonds", "angles", "T (K)", "density (g/cm³)",
+                 "other energies", "friction (1/ps)", "ps", "ns/day", "distances slowed down"],
+                [row(name, result) for name, result in results.items() if "failure" not in result], "substances")
     yield from each([name for name in RUNS if name != reference_of(name)], partial(claims, results))
 
 
