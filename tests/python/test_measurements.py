@@ -1,6 +1,10 @@
 """The figures of README and handbook are those of docs/measurements.json."""
 import importlib.util
+import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,3 +83,21 @@ def test_a_recorded_table_is_shown(tmp_path, monkeypatch, capsys):
     text = "<!-- table: trial; integrator; T (K)\nrows: b; c; a -->\nold\n<!-- end -->"
     assert [line for line in measurements.rewrite(text, data["tables"]).splitlines() if line.startswith("|")] == [
         "| integrator | T (K) |", "| --- | --- |", "| two | 300(1) |", "| | |", "| one | 299.3(17) |"]
+
+
+def test_a_validation_goes_into_the_file(tmp_path):
+    """Tables that have a name; counts and the picture only of a whole one."""
+    table = {"heading": "", "columns": ["run", "T (K)"], "rows": [["a", "300(1)"]]}
+    exam = {"exam": "amoeba", "title": "", "made": "2030-01-02", "claims": [],
+            "tables": [table | {"name": name} for name in ("amoeba", "")]}
+    validation = {"date": "2030-01-02", "made with": "openmmstiff 0.9.0, OpenMM 9", "exams": [exam]}
+    (tmp_path/"validation.json").write_text(json.dumps(validation))
+    shutil.copy(ROOT/"docs/measurements.json", tmp_path)
+    before = json.loads((tmp_path/"measurements.json").read_text())
+    script = ROOT/"tests/validation/summary.py"
+    subprocess.run([sys.executable, script, tmp_path/"validation.json", tmp_path], check=True)
+    after = json.loads((tmp_path/"measurements.json").read_text())
+    assert after["tables"].pop("amoeba") == {"command": "make validate EXAMS=amoeba", "made": "2030-01-02, 0.9.0",
+                                             "columns": ["run", "T (K)"], "rows": [["a", "300(1)"]]}
+    del before["tables"]["amoeba"]
+    assert after == before

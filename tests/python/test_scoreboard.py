@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -75,6 +76,17 @@ def test_the_readme_quotes_the_scoreboard():
     table = readme[readme.index("| | `LangevinMiddleIntegrator`, flexible |"):].split("\n\n")[0]
     quoted = re.findall(r"\d+\(\d+\) at \d+ fs", table)
     assert len(quoted) >= 7 and set(quoted) <= counts
+
+
+def test_what_is_recorded_replaces_the_rows_of_its_system(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", [str(ROOT/"examples/scoreboard.py"), "--systems", "tip3p"])
+    shutil.copy(ROOT/"docs/measurements.json", tmp_path)
+    row = {"system": ROWS[0]["system"], "method": "new"}
+    others = [each for each in ROWS if each["system"] != row["system"]]
+    first, *rest = scoreboard.record(tmp_path/"measurements.json", [row])
+    assert rest == others and row.items() <= first.items()
+    assert first["command"] == "examples/scoreboard.py --systems tip3p"
+    assert json.loads((tmp_path/"measurements.json").read_text())["scoreboard"] == [first, *rest]
 
 
 def test_the_picture_of_the_readme_is_drawn_from_these_figures(tmp_path):
