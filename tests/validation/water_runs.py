@@ -82,4 +82,5 @@ def summary(name: str, run: Run, friction: float, found: Samples) -> list[str]:
 
 
 COLUMNS = ["run", "integrator", "step (fs)", "friction (1/ps)", "nonbonded (kJ/mol)", "bonds (kJ/mol)",
-           "angles (kJ/mol)", "O-H mean, s.d. (nm)", "T of translation (K)", "T of rotation (K)", "T of vibration (K)", "ns/day"]
+           "angles (kJ/mol)", "O-H mean, s.d. (nm)", "T of translation (K)", "T of rotation (K)", "T of vibration (K)",
+           "ns/day"]
