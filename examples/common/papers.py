@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from openmm import unit
 from scipy.integrate import solve_ivp
 
+from common import tables
 from common.options import OptionParser, add_output_option, progress_bar
 
 
@@ -111,15 +112,12 @@ def each(label: str, items: Collection[Any]) -> Iterator[Any]:
 
 def print_table(title: str, columns: str | Iterable[str], rows: Iterable[Sequence[Any]]):
     """Columns are headings (or a text of them with bars between) with formats, such as "energy:.2f"; texts in rows
-    are printed as they are. The first column is set to the left."""
+    are printed as they are."""
     headings, _, formats = zip(*(column.strip().partition(":") for column in
                                  (columns.split("|") if isinstance(columns, str) else columns)))
-    lines = [headings, *([value if isinstance(value, str) else format(value, spec)
-                          for value, spec in zip(row, formats)] for row in rows)]
-    widths = [max(len(line[i]) for line in lines if i < len(line)) for i in range(len(headings))]
     print(f"\n{title}\n")
-    for first, *others in lines:
-        print("  ".join((first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(others, widths[1:])))))
+    tables.print_table(list(headings), [[value if isinstance(value, str) else format(value, spec)
+                                         for value, spec in zip(row, formats)] for row in rows])
 
 
 def parse(parser: OptionParser):

@@ -5,7 +5,7 @@ import shlex
 import sys
 from collections.abc import Iterable
 from datetime import date
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -29,8 +29,10 @@ def mean_with_error(series: np.ndarray, digits: int) -> str:
 
 def print_table(columns: list[str], rows: Iterable[list[str]], file: Path | None = None, name: str = ""):
     """Print rows as they come, short ones with empty cells; put them into a file, that of --record, as table `name`."""
-    known, shown = [columns, *rows] if isinstance(rows, list) else [columns], []
-    widths = [max(10 if i else 36, *map(len, cells)) for i, cells in enumerate(zip(*known))]
+    whole = isinstance(rows, list)
+    known, shown = [columns, *rows] if whole else [columns], []
+    widths = [max(0 if whole else 10 if i else 36, *map(len, cells)) for i, cells in enumerate(zip_longest(
+        *known, fillvalue=""))]
     for row in chain([columns], rows):
         shown.append(row + [""] * (len(columns) - len(row)))
         print("  ".join(f"{cell:{width}}" for cell, width in zip(row, widths)).rstrip(), flush=True)
