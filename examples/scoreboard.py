@@ -288,6 +288,7 @@ def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str
     masses = np.array([system.getParticleMass(first + i).value_in_unit(unit.dalton) for i in range(3)])
     matrix = coupled_masses(masses, integrator) if motions else masses
     burst = max(1, round(SAMPLE_INTERVAL / step))
+    held = any(isinstance(force, mm.CMMotionRemover) for force in system.getForces())
     names = ("translation", "rotation", "vibration")
 
     def observe(state: mm.State) -> dict[str, float | np.ndarray]:
@@ -298,7 +299,8 @@ def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str
                  "dipoles": (axes / np.linalg.norm(axes, axis=1, keepdims=True)).astype(np.float32)}
         if motions:
             found |= dict(zip(names, temperatures_by_motion(
-                molecules, velocities, matrix, state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))))
+                molecules, velocities, matrix, state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole),
+                held)))
         return found
 
     found = sample_timed(context, burst, round(time / (burst * step)), groups=groups, observe=observe)

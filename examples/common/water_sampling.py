@@ -127,18 +127,19 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: 
 
 
 def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarray,
-                           kinetic: float) -> tuple[float, float, float]:
+                           kinetic: float, held: bool = True) -> tuple[float, float, float]:
     """The temperatures (K) of the translation, rotation and vibration of triatomic molecules.
 
     positions, velocities: nm and nm/ps, (molecules, 3, 3); masses: dalton, see rigid_motion(). A rigid motion changes
     no internal coordinate, so that its kinetic energy is that of the masses, with any integrator; the vibrations have
-    what is left of the total `kinetic` energy (kJ/mol). Rigid molecules have none: NaN.
+    what is left of the total `kinetic` energy (kJ/mol). Rigid molecules have none: NaN. `held`: the box as a whole is
+    held still.
     """
     translation, rotation = rigid_motion(positions, velocities, masses)
     vibration = kinetic - translation - rotation
-    each = 3 * len(positions)  # degrees of freedom; the box as a whole is held still
+    each = 3 * len(positions)  # degrees of freedom
     rigid = vibration < 0.05 * kinetic  # what is left is that of velocities along constraints
-    return (2 * translation / ((each - 3) * GAS_CONSTANT), 2 * rotation / (each * GAS_CONSTANT),
+    return (2 * translation / ((each - 3 * held) * GAS_CONSTANT), 2 * rotation / (each * GAS_CONSTANT),
             float("nan") if rigid else 2 * vibration / (each * GAS_CONSTANT))
 
 

@@ -10,11 +10,12 @@ import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine
 from openmmstiff._topology import find_unrecognized
-from openmmstiff.sampling import blockedError, sample
+from openmmstiff.sampling import sample
 
 from amoeba_water import build_droplet, build_system as build_amoeba
 from exam import Claim, Exam, Results, Settings, Table, each
 from villin import build_villin, read_villin
+from common.tables import mean_with_error
 from common.water import build_box, build_system
 from common.xtb import MOLECULES
 
@@ -23,7 +24,7 @@ TOLERANCE = 0.02        # of the temperature
 EQUILIBRATION = 2000    # steps of LangevinMiddle
 SAMPLES = 2000
 STEPS = 20000           # of each run
-FEWER = {"amoeba": 4000, "ethanol": 10000}
+MORE = {"amoeba": 50_000, "ethanol": 100_000, "ethanol-heavy": 100_000}     # small: their temperature fluctuates
 INTEGRATORS = {"LangevinMiddleIntegrator": mm.LangevinMiddleIntegrator,
                "MassPenaltyLangevinIntegrator": MassPenaltyLangevinIntegrator}
 Built = tuple[app.Topology, mm.System, np.ndarray, str]     # positions in nm, the platform
@@ -92,6 +93,11 @@ SYSTEMS: dict[str, Callable[[], Built]] = {
     "villin-vacuum": lambda: villin("vacuum"),
     "villin-heavy": lambda: villin("vacuum", app.HBonds, 4.0),
 }
+LABELS = {
+    "tip3p": "216 TIP3P, flexible", "tip3p-rigid": "216 TIP3P, rigid", "beads": "beads as Martini's",
+    "ethanol": "ethanol, GFN2-xTB", "ethanol-heavy": "the same, H of 4 dalton", "amoeba": "8 AMOEBA waters",
+    "villin-vacuum": "villin, in vacuum", "villin-heavy": "the same, HBonds, H of 4 dalton",
+}
 
 
 def start(name: str, integrator: mm.Integrator) -> app.Simulation:
@@ -129,13 +135,14 @@ def run(name: str, integrator: str, factor: int, settings: Settings) -> dict:
     simulation = app.Simulation(topology, system, made, platform)
     simulation.context.setPositions(state.getPositions())
     simulation.context.setVelocitiesToTemperature(TEMPERATURE, settings.seed)
-    steps = max(SAMPLES, round(settings.scale * FEWER.get(name, STEPS)))
+    steps = max(SAMPLES, round(settings.scale * MORE.get(name, STEPS)))
     found = {"step": 1000 * factor * recommended.stepSize, "evaluations": examined.evaluations, "steps": steps}
     try:
         simulation.step(steps // 20)
         found["temperature"] = sample(simulation.context, steps // SAMPLES, SAMPLES).temperature
     except (mm.OpenMMException, FloatingPointError) as error:
-        found["end"] = f"fails after {simulation.context.getTime()._value:.3g} ps: {str(error).split('.')[0]}"
+        found["end"] = f"fails after {simulation.context.getTime()._value:.2g} ps"
+        found["error"] = str(error)
     return found
 
 
@@ -144,10 +151,8 @@ def runs(settings: Settings) -> dict[str, partial]:
             for name in SYSTEMS for kind, integrator in zip(("middle", "penalty"), INTEGRATORS) for factor in (1, 2)}
 
 
-def temperature(result: dict) -> str:
-    if "end" in result:
-        return result["end"]
-    return f"{result['temperature'].mean():.1f} +- {blockedError(result['temperature']):.1f}"
+def tell(result: dict) -> str:
+    return result["end"] if "end" in result else mean_with_error(result["temperature"], 1)
 
 
 def holds(result: dict) -> bool:
@@ -160,9 +165,14 @@ def claims(results: Results, name: str) -> Iterator[Claim]:
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
-    yield Table(f"Friction {FRICTION:g}/ps", ["run", "h, fs", "steps", "T, K", "evaluations of examine()"], [
-        [name, f"{result['step']:.3g}", str(result["steps"]), temperature(result), str(result["evaluations"])]
-        for name, result in results.items() if "failure" not in result])
+    rows = []
+    for name in (name for name in results if name.endswith("1x")):
+        once, twice = results[name], results[name.replace("1x", "2x")]
+        system, kind, _ = name.rsplit("-", 2)
+        rows.append([LABELS[system], {"middle": "LangevinMiddle", "penalty": "mass penalty"}[kind],
+                     f"{once['step']:.3g}", f"{once['steps']:,}", tell(once), tell(twice)])
+    yield Table(f"Friction {FRICTION:g}/ps", ["system", "integrator", "step (fs)", "steps", "T (K)",
+                                              "at twice the step"], rows, "recommended-steps")
     yield from each(results, partial(claims, results))
 
 
