@@ -12,6 +12,7 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
+from openmmstiff._benchmark import find_platforms
 from openmmstiff.sampling import Samples, blockedError, sample
 
 from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
@@ -30,13 +31,6 @@ SETTLING_TIME = {27: 10.0, 216: 0.5}  # ps, with each run's own integrator
 REFERENCE_STEP = {27: 0.5, 216: 1.0}  # fs
 SAMPLE_INTERVAL = 0.024    # ps, a whole number of steps of 0.5, 1, 2, 3, 4, 6 or 8 fs
 INNER_STEP = 0.5           # fs, of the bonded forces of MTSLangevinIntegrator
-
-
-def find_platforms() -> list[str]:
-    """Those of this process, each in its mixed precision if it has one."""
-    platforms = [mm.Platform.getPlatform(i) for i in range(mm.Platform.getNumPlatforms())]
-    return [platform.getName() + (":mixed" if "Precision" in platform.getPropertyNames() else "")
-            for platform in platforms if platform.getName() != "Reference"]
 
 
 def simulate(box, system: mm.System, positions, integrator: mm.Integrator, platform: str, seed: int) -> app.Simulation:

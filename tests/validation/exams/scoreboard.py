@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from exam import Claim, Exam, Results, Settings, Table
+from common.tables import with_error
 from scoreboard import SUBJECTS, Found, judge
 
 EXAMINED = ("ethanol", "methylacetamide", "amoeba", "tip3p")
@@ -47,7 +48,7 @@ def report(results: Results) -> Iterator[Claim | Table]:
         rows = list(judge(of, {key: load(results, each) for key, each in names.items()}))
         yield Table(of.label, ["method", "step, fs", *of.slow, "wrong"], [
             [row["method"], f"{row['step']:g}" if row["step"] else "-",
-             *("{:.0f}({:.0f})".format(*row["evaluations"][kind]) if row["step"] else "-" for kind in of.slow),
+             *(with_error(*row["evaluations"][kind], 0) if row["step"] else "-" for kind in of.slow),
              "; ".join(f"{fs} fs: {fault}" for fs, fault in row["wrong"].items())] for row in rows])
         for kind in of.slow:
             best = {ours: min((row["evaluations"][kind] for row in rows if row["step"] and row["ours"] == ours))

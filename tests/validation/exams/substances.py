@@ -298,9 +298,9 @@ def row(name: str, result: dict) -> list[str]:
     run = RUNS[name]
     substance = SUBSTANCES[run.substance]
     energies = {kind: mean_with_error(result[kind], 3 if substance.per_molecule else 0) for kind in substance.kinds}
-    nonbonded, bonds, angles = (energies.get(kind) or energies[f"protein {kind}"] for kind in
+    nonbonded, bonds, angles = (energies.pop(kind if kind in energies else f"protein {kind}") for kind in
                                 ("nonbonded", "bonds", "angles"))
-    others = (f"{kind} {energy}" for kind, energy in energies.items() if energy not in (nonbonded, bonds, angles))
+    others = (f"{kind} {energy}" for kind, energy in energies.items())
     label = "LangevinMiddle" if run.make is LangevinMiddle else "mass penalty"
     heavy = f", H of {run.hydrogen_mass:g} dalton" if run.hydrogen_mass else ""
     return [name, substance.label, f"{label}, {1000 * run.step:g}{heavy}", nonbonded, bonds, angles,
