@@ -45,7 +45,7 @@ def test_each_method_is_taken_at_its_largest_step_that_is_right():
     middle, ours = scoreboard.judge(Subject(), results)
     assert (middle["step"], middle["ours"], middle["wrong"]) == (2, False, {"3": "fails"})
     assert middle["evaluations"]["reorientation"] == pytest.approx((1000, 50))
-    assert (ours["step"], ours["ours"], ours["wrong"]) == (12, True, {"14": "nonbonded +, rotation +"})
+    assert (ours["step"], ours["ours"], ours["wrong"]) == (12, True, {"14": "nonbonded +0.5(1) %, rotation +1.3(2) %"})
     assert ours["evaluations"]["reorientation"] == pytest.approx((500, 1000/6))     # the scatter of two seeds
     assert ours["seconds"] == 0.01
 
