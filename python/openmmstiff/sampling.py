@@ -234,7 +234,8 @@ def sampleDynamics(system: openmm.System, snapshots: Iterable[openmm.State | Arr
         what was recorded. A FloatingPointError if the energy of a run changes by more than 5 % of kT for each degree of
         freedom, and an OpenMMException if a step fails
     """
-    temperature, stepSize = finite("temperature", temperature, "K"), finite("stepSize", stepSize, "ps", positive=True)
+    temperature = finite("temperature", temperature, "K", positive=True)
+    stepSize = finite("stepSize", stepSize, "ps", positive=True)
     for argument, value in (("interval", interval), ("samples", samples), ("processes", processes), ("seed", seed)):
         if integer(argument, value) < 1:
             raise ValueError(f"sampleDynamics: {argument} must be at least 1, but is {value}")
@@ -430,9 +431,13 @@ def blockedError(series: ArrayLike) -> float:
     Returns
     -------
     float
-        the standard error; 0 for a single sample
+        the standard error; 0 for a single sample, and NaN if a sample is not finite
     """
     blocks = np.asarray(series, dtype=float)
+    if blocks.ndim != 1:
+        raise ValueError(f"blockedError: a series has the shape (samples,), but this one has {blocks.shape}")
+    if not np.isfinite(blocks).all():
+        return np.nan
     error = 0.0
     while len(blocks) >= MIN_BLOCKS or error == 0.0 and len(blocks) > 1:
         error = max(error, float(blocks.std(ddof=1))/len(blocks)**0.5)
@@ -460,11 +465,11 @@ def correlationTime(series: ArrayLike) -> tuple[float, float]:
         changes
     """
     values = np.asarray(series, dtype=float)
+    if not np.ptp(values) > 0:
+        return np.inf, np.inf
     size = len(values)
     transform = np.fft.rfft(values - values.mean(), 2*size)
     correlation = np.fft.irfft(np.abs(transform)**2)[:size]
-    if not correlation[0] > 0:
-        return np.inf, np.inf
     times = np.cumsum(correlation/correlation[0]) - 0.5
     ends = np.flatnonzero(np.arange(size) >= WINDOW*times)
     window = ends[0] if len(ends) > 0 else size - 1
