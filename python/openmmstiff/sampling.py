@@ -154,10 +154,10 @@ def sample(context: openmm.Context, interval: int, samples: int | None = None, s
     integrator = context.getIntegrator()
     step = integrator.getStepSize().value_in_unit(unit.picosecond)
     groups = {"potential": set(range(MAX_GROUPS))} if groups is None else groups
-    first, *others = groups
+    first = next(iter(groups))
     freedom = countFreedom(context.getSystem())
     temperature: list[float] = []
-    energies: dict[str, list[Any]] = {name: [] for name in groups}
+    energies: dict[str, list[float]] = {name: [] for name in groups}
     observed: list[Mapping[str, Any]] = []
     begun, stepping = perf_counter(), 0.0
     while len(temperature) != samples and (seconds is None or not temperature or perf_counter() - begun < seconds):
@@ -167,11 +167,9 @@ def sample(context: openmm.Context, interval: int, samples: int | None = None, s
         stepping += perf_counter() - start
         state = context.getState(positions=True, velocities=True, energy=True, groups=groups[first])
         temperature.append(computeTemperature(context, state, freedom))
-        energies[first].append(state.getPotentialEnergy())
-        for name in others:
-            energies[name].append(context.getState(energy=True, groups=groups[name]).getPotentialEnergy())
         for name in groups:
-            energies[name][-1] = energies[name][-1].value_in_unit(unit.kilojoule_per_mole)
+            one = state if name == first else context.getState(energy=True, groups=groups[name])
+            energies[name].append(one.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole))
         if not np.isfinite(temperature[-1] + sum(energy[-1] for energy in energies.values())):
             raise FloatingPointError(
                 f"{type(integrator).__name__} with a step of {1000*step:g} fs: the energy is not finite after "
