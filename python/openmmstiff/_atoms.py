@@ -43,6 +43,8 @@ class Molecules:
         if not isinstance(atoms, Atoms):
             raise TypeError(f"atoms must be an object of ASE's class Atoms, not {atoms!r}")
         self.atoms, self.numbers, self.masses = atoms, atoms.numbers.copy(), _find_masses(atoms)
+        if not self.masses.any():
+            raise ValueError("all atoms are in a FixAtoms, or there are none: nothing can move")
         if fixcm and not self.masses.all():
             raise ValueError("fixcm=True does not go with a FixAtoms, which holds the others; leave out one of them")
         self.bonds = _perceive_bonds(atoms) if bonds is None else _read_bonds(bonds, len(atoms))

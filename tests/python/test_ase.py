@@ -321,6 +321,15 @@ def test_fixed_atoms_stay():
         run_of(atoms, fixcm=True)
 
 
+@pytest.mark.parametrize("use", [run_of, examine])
+def test_atoms_that_are_all_held_are_refused(use):
+    atoms = water()
+    atoms.set_constraint(FixAtoms(mask=[True]*3))
+    for held in (atoms, Atoms()):
+        with pytest.raises(ValueError, match="all atoms are in a FixAtoms, or there are none"):
+            use(held)
+
+
 @pytest.mark.parametrize("constraint", [FixBondLengths([(0, 1)]), FixCom(), Hookean(0, 1, k=5, rt=1)])
 def test_other_constraints_are_refused_by_name(constraint):
     atoms = water()
