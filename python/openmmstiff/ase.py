@@ -221,7 +221,7 @@ class MassPenaltyLangevin(MolecularDynamics):
             self._take_momenta()
 
     def _take_positions(self):
-        self._left = ()     # unless they can be taken
+        self._left: tuple[np.ndarray, ...] = ()     # unless they can be taken
         self._molecules.make_whole()
         self._guard.find_others()
         self._guard.check()
