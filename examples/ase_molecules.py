@@ -178,7 +178,7 @@ def main():
     add_record_option(parser)
     options = parser.parse_args()
     if options.copies > 1 and options.calculator == "tblite":
-        parser.error("argument --copies: those of tblite would interact; take --calculator sevennet")
+        parser.error("argument --copies: those of tblite would interact; use --calculator sevennet")
     print("Lengths in Angstrom, angles in degrees, energies in kJ/mol, temperatures in K; standard errors of the last "
           "digits; (differences in errors)")
     for name in options.molecules:

@@ -369,8 +369,8 @@ def pool(series: list[np.ndarray]) -> tuple[float, float]:
 
 def find_fault(runs: list[Found], references: list[Found]) -> str:
     """What does not meet the criterion, and by how much, or an empty text."""
-    if not runs:
-        return "fails"
+    if not runs or not references:
+        return "no reference" if runs else "fails"
     return ", ".join(f"{name} {'+' if deviation > 0 else ''}{with_error(100 * deviation, 100 * error, 1)} %"
                      for name, deviation, error, tolerated in deviations(runs, references)
                      if abs(deviation) > max(tolerated, ERRORS * error))
@@ -406,9 +406,9 @@ def print_rows(rows: list[dict]):
     """Of each system; what stands beside evaluations compares with the best method that is OpenMM's own."""
     for label in dict.fromkeys(row["system"] for row in rows):
         found = [row for row in rows if row["system"] == label]
-        kinds = next(list(row["evaluations"]) for row in found if row["step"])
-        best = {kind: min((row["evaluations"][kind][0] for row in found if row["step"] and not row["ours"]))
-                for kind in kinds}
+        kinds = next((list(row["evaluations"]) for row in found if row["step"]), [])
+        best = {kind: min((row["evaluations"][kind][0] for row in found if row["step"] and not row["ours"]),
+                          default=np.nan) for kind in kinds}
 
         def cell(row: dict, kind: str) -> str:
             if not row["step"]:
@@ -438,7 +438,7 @@ def record(file: Path, rows: list[dict]) -> list[dict]:
 
 def draw(rows: list[dict], path: Path):
     """A panel for each system, a bar for each method: evaluations for an independent sample of its first observable."""
-    labels = list(dict.fromkeys(row["system"] for row in rows))
+    labels = list(dict.fromkeys(row["system"] for row in rows if row["step"]))
     figure, panels = pyplot.subplots(len(labels), 1, figsize=(8, 0.6 + 1.9 * len(labels)), layout="constrained",
                                      squeeze=False)
     for label, panel in zip(labels, panels[:, 0]):
@@ -506,6 +506,9 @@ def main():
                 bar.update()
     rows = report(options.systems, options.seeds, tasks)
     print_rows(rows)
+    if not any(row["step"] for row in rows):
+        parser.error(f"argument --output: '{folder}' has no runs that are right; make them without --report, or longer "
+                     "ones by --scale")
     draw(record(options.record, rows) if options.record else rows, options.output / "scoreboard.svg")
     print(f"\nThe picture: {options.output / 'scoreboard.svg'}")
 

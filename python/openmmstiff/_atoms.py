@@ -20,7 +20,9 @@ PICOSECOND, NANOMETER, ENERGY = 1000*units.fs, units.nm, units.kJ/units.mol
 # Of the sum of two covalent radii: what is a bond at the start, and how close other pairs must not come.
 BOND, FORMED = 1.25, 1.1
 BROKEN = 1.4            # of the length at the start
-IONS = "Li", "Na", "K", "Rb", "Cs", "Mg", "Ca", "Sr", "Ba"     # no bonds of these are perceived
+# Angstrom, where ASE's covalent radii are not used: with those, H2 and F2 lose their bonds as they vibrate, and ions
+# have bonds.
+RADII = {"H": 0.37, "F": 0.64, **dict.fromkeys(("Li", "Na", "K", "Rb", "Cs", "Mg", "Ca", "Sr", "Ba"), 0.0)}
 MOST_BONDS = 8          # of an atom: those of metals have more
 MARGIN = 1.0            # Angstrom; pairs within it are looked up again when an atom has moved by half of it
 DISPLACEMENT = 0.01     # Angstrom, of what a calculator is asked in between
@@ -41,6 +43,8 @@ class Molecules:
         if not isinstance(atoms, Atoms):
             raise TypeError(f"atoms must be an object of ASE's class Atoms, not {atoms!r}")
         self.atoms, self.numbers, self.masses = atoms, atoms.numbers.copy(), _find_masses(atoms)
+        if not self.masses.any():
+            raise ValueError("all atoms are in a FixAtoms, or there are none: nothing can move")
         if fixcm and not self.masses.all():
             raise ValueError("fixcm=True does not go with a FixAtoms, which holds the others; leave out one of them")
         self.bonds = _perceive_bonds(atoms) if bonds is None else _read_bonds(bonds, len(atoms))
@@ -160,7 +164,7 @@ class Potential:
         copy.positions[:] = positions
         copy.calc = self.atoms.calc
         forces = copy.get_forces()
-        return copy.get_potential_energy(), forces
+        return np.asarray(copy.get_potential_energy()).item(), forces     # some return an array of one energy
 
     def measure_memory(self) -> float:
         """The difference of the forces at the same positions, asked twice with others in between [eV/Angstrom]."""
@@ -241,7 +245,7 @@ def _find_masses(atoms):
 
 def _find_radii(atoms):
     """Covalent radii [Angstrom]; 0 for ions."""
-    return natural_cutoffs(atoms, **dict.fromkeys(IONS, 0.0))
+    return natural_cutoffs(atoms, **RADII)
 
 
 def _perceive_bonds(atoms):

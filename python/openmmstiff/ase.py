@@ -31,11 +31,11 @@ class MassPenaltyLangevin(MolecularDynamics):
 
     The steps are those of MassPenaltyLangevinIntegrator on OpenMM's Reference platform, in double precision: bonds, 1-3
     distances and the turning of hydrogens are slowed down. Averages over positions are those of a small step. The
-    calculator is asked once a step, and twice more before the first, to find out whether it has a memory.
+    calculator is asked once a step, and twice more before its first, to find out whether it has a memory.
 
-    Bonds are perceived when the object is made: atoms closer than 1.25 times the sum of their covalent radii, but those
-    of Li, Na, K, Rb, Cs, Mg, Ca, Sr and Ba. Inertias are those of addPairsFromTopology(). Molecules may lie across
-    periodic boundaries.
+    Bonds are perceived when the object is made: atoms closer than 1.25 times the sum of their covalent radii (those of
+    ASE, but 0.37 Angstrom for H and 0.64 for F), except those of Li, Na, K, Rb, Cs, Mg, Ca, Sr and Ba. Inertias are
+    those of addPairsFromTopology(). Molecules may lie across periodic boundaries.
 
     If a bond or a slowed 1-3 distance becomes longer than 1.4 times what it was at the start, or another pair closer
     than 1.1 times the sum of its covalent radii, the run ends with a RuntimeError that names the atoms. A step that
@@ -88,7 +88,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         self._guard = Guard(self._molecules, self._integrator)
         self._context = openmm.Context(self._molecules.system, self._integrator,
                                        openmm.Platform.getPlatform("Reference"))
-        self._is_calculator_checked = False
+        self._checked = None    # the calculator that has been looked at for a memory
         self._take_positions()
         if has_momenta:
             self._take_momenta()
@@ -117,7 +117,7 @@ class MassPenaltyLangevin(MolecularDynamics):
             the temperature [K]
         """
         self._follow()
-        state = self._context.getState(velocities=True, energy=True)
+        state = self._context.getState(velocities=True, energy=True, groups=0)     # the kinetic energy alone
         temperature = computeTemperature(self._context, state)
         if self.fix_com:    # what the noise has given to the centre is taken away by the next step
             freedom = countFreedom(self._context.getSystem())
@@ -173,7 +173,7 @@ class MassPenaltyLangevin(MolecularDynamics):
             not used; other integrators of ASE have it
         """
         self._follow()
-        if not self._is_calculator_checked:
+        if self.atoms.calc is not self._checked:
             self._check_calculator()
         potential = self._molecules.potential
         potential.error = None
@@ -182,7 +182,8 @@ class MassPenaltyLangevin(MolecularDynamics):
         except openmm.OpenMMException:
             if potential.error is None:
                 raise
-            raise potential.error from None     # of which OpenMM keeps the text alone
+        if potential.error is not None:
+            raise potential.error   # of which OpenMM keeps the text alone
         self._give_positions()
         self._give_momenta()
         self._guard.check()
@@ -200,7 +201,7 @@ class MassPenaltyLangevin(MolecularDynamics):
 
     def _check_calculator(self):
         difference = self._molecules.potential.measure_memory()
-        self._is_calculator_checked = True
+        self._checked = self.atoms.calc
         if difference > MEMORY:
             warnings.warn(
                 f"MassPenaltyLangevin: the forces of {type(self.atoms.calc).__name__} depend on what it was asked "
@@ -213,12 +214,14 @@ class MassPenaltyLangevin(MolecularDynamics):
     def _follow(self):
         """Take over what has been done to the atoms since the last step."""
         self._molecules.require_same()
-        if not all(map(np.array_equal, (self.atoms.positions, self.atoms.cell), self._left)):
+        now = self.atoms.positions, self.atoms.cell, self.atoms.pbc
+        if not (self._left and all(map(np.array_equal, now, self._left))):
             self._take_positions()
         if not np.array_equal(self.atoms.get_momenta(), self._left_momenta):
             self._take_momenta()
 
     def _take_positions(self):
+        self._left: tuple[np.ndarray, ...] = ()     # unless they can be taken
         self._molecules.make_whole()
         self._guard.find_others()
         self._guard.check()
@@ -232,7 +235,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         if self.fix_com:
             potential.shift = potential.shift + (self.atoms.get_center_of_mass() - self._centre)
             self.atoms.positions[:] = potential.convert(state)
-        self._left = self.atoms.positions.copy(), self.atoms.cell.array.copy()
+        self._left = self.atoms.get_positions(), self.atoms.cell.array.copy(), self.atoms.get_pbc()
 
     def _take_momenta(self):
         self._left_momenta = self.atoms.get_momenta()

@@ -11,7 +11,7 @@ try:
 except ImportError:
     raise ImportError("openmmstiff.mcmc needs OpenMMTools: pip install 'openmm-stiff[openmmtools]'")
 
-from ._conversions import Quantity
+from ._conversions import Quantity, count
 from .openmmstiff import MassPenaltyLangevinIntegrator
 
 __all__ = ["MassPenaltyMove"]
@@ -50,7 +50,7 @@ class MassPenaltyMove(mcmc.BaseIntegratorMove):
     def __init__(self, timestep: SupportsFloat | Quantity = 8*unit.femtosecond,
                  collision_rate: SupportsFloat | Quantity = 5/unit.picosecond, n_steps: int = 1000,
                  reassign_velocities: bool = False, constraint_tolerance: SupportsFloat = 1e-8, **kwargs: Any) -> None:
-        super().__init__(n_steps, reassign_velocities=reassign_velocities, **kwargs)
+        super().__init__(count("n_steps", n_steps), reassign_velocities=reassign_velocities, **kwargs)
         self.integrator = MassPenaltyLangevinIntegrator(0, collision_rate, timestep)
         self.constraint_tolerance = constraint_tolerance
 

@@ -154,10 +154,10 @@ def sample(context: openmm.Context, interval: int, samples: int | None = None, s
     integrator = context.getIntegrator()
     step = integrator.getStepSize().value_in_unit(unit.picosecond)
     groups = {"potential": set(range(MAX_GROUPS))} if groups is None else groups
-    first, *others = groups
+    first = next(iter(groups))
     freedom = countFreedom(context.getSystem())
     temperature: list[float] = []
-    energies: dict[str, list[Any]] = {name: [] for name in groups}
+    energies: dict[str, list[float]] = {name: [] for name in groups}
     observed: list[Mapping[str, Any]] = []
     begun, stepping = perf_counter(), 0.0
     while len(temperature) != samples and (seconds is None or not temperature or perf_counter() - begun < seconds):
@@ -167,11 +167,9 @@ def sample(context: openmm.Context, interval: int, samples: int | None = None, s
         stepping += perf_counter() - start
         state = context.getState(positions=True, velocities=True, energy=True, groups=groups[first])
         temperature.append(computeTemperature(context, state, freedom))
-        energies[first].append(state.getPotentialEnergy())
-        for name in others:
-            energies[name].append(context.getState(energy=True, groups=groups[name]).getPotentialEnergy())
         for name in groups:
-            energies[name][-1] = energies[name][-1].value_in_unit(unit.kilojoule_per_mole)
+            one = state if name == first else context.getState(energy=True, groups=groups[name])
+            energies[name].append(one.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole))
         if not np.isfinite(temperature[-1] + sum(energy[-1] for energy in energies.values())):
             raise FloatingPointError(
                 f"{type(integrator).__name__} with a step of {1000*step:g} fs: the energy is not finite after "
@@ -234,7 +232,8 @@ def sampleDynamics(system: openmm.System, snapshots: Iterable[openmm.State | Arr
         what was recorded. A FloatingPointError if the energy of a run changes by more than 5 % of kT for each degree of
         freedom, and an OpenMMException if a step fails
     """
-    temperature, stepSize = finite("temperature", temperature, "K"), finite("stepSize", stepSize, "ps", positive=True)
+    temperature = finite("temperature", temperature, "K", positive=True)
+    stepSize = finite("stepSize", stepSize, "ps", positive=True)
     for argument, value in (("interval", interval), ("samples", samples), ("processes", processes), ("seed", seed)):
         if integer(argument, value) < 1:
             raise ValueError(f"sampleDynamics: {argument} must be at least 1, but is {value}")
@@ -430,9 +429,13 @@ def blockedError(series: ArrayLike) -> float:
     Returns
     -------
     float
-        the standard error; 0 for a single sample
+        the standard error; 0 for a single sample, and NaN if a sample is not finite
     """
     blocks = np.asarray(series, dtype=float)
+    if blocks.ndim != 1:
+        raise ValueError(f"blockedError: a series has the shape (samples,), but this one has {blocks.shape}")
+    if not np.isfinite(blocks).all():
+        return np.nan
     error = 0.0
     while len(blocks) >= MIN_BLOCKS or error == 0.0 and len(blocks) > 1:
         error = max(error, float(blocks.std(ddof=1))/len(blocks)**0.5)
@@ -460,11 +463,11 @@ def correlationTime(series: ArrayLike) -> tuple[float, float]:
         changes
     """
     values = np.asarray(series, dtype=float)
+    if not np.ptp(values) > 0:
+        return np.inf, np.inf
     size = len(values)
     transform = np.fft.rfft(values - values.mean(), 2*size)
     correlation = np.fft.irfft(np.abs(transform)**2)[:size]
-    if not correlation[0] > 0:
-        return np.inf, np.inf
     times = np.cumsum(correlation/correlation[0]) - 0.5
     ends = np.flatnonzero(np.arange(size) >= WINDOW*times)
     window = ends[0] if len(ends) > 0 else size - 1

@@ -74,6 +74,16 @@ def test_runs_begin_at_the_snapshots_and_follow_newton():
     assert acceleration == pytest.approx(-STIFFNESS*found["x"][:, :-1], abs=1e-6)
 
 
+def test_velocities_are_drawn_at_the_time_of_the_positions():
+    """OpenMM shifts them to half a step before, where VerletIntegrator has them."""
+    step, particles = 0.0005, 200
+    found = run(oscillators(particles), thermal(50, particles), stepSize=step)
+    x, v = (found[name][:, 0, :, 0]/scale for name, scale in (("x", np.sqrt(KT/STIFFNESS[0])), ("v", np.sqrt(KT))))
+    half = np.sqrt(STIFFNESS[0])*step/2
+    assert np.mean(x*v) == pytest.approx(half, abs=5/np.sqrt(x.size))
+    assert np.mean((v - half*x)**2) == pytest.approx(1, abs=5*np.sqrt(2/x.size))
+
+
 def test_velocities_from_a_mass_penalty_run_are_those_of_the_true_masses():
     """Its own are far colder along bonds, whose inertia is larger; drawn anew each atom has kT/m, and no momentum."""
     waters = Waters(4)
@@ -157,7 +167,7 @@ def test_steps_that_are_too_large_and_forces_of_no_energy_are_errors():
     ({"interval": 0}, "interval must be at least 1"), ({"samples": 0}, "samples must be at least 1"),
     ({"processes": 0}, "processes must be at least 1"), ({"seed": 0}, "seed must be at least 1"),
     ({"stepSize": 0}, "stepSize must be a finite number that is positive"),
-    ({"temperature": -1}, "temperature must be a finite number"),
+    ({"temperature": -1}, "temperature must be a finite number"), ({"temperature": 0}, "that is positive, but is 0"),
 ])
 def test_bad_arguments_are_named(changes, message):
     arguments = {"system": oscillators(), "snapshots": thermal(1), "temperature": 300, "stepSize": STEP, "interval": 1,

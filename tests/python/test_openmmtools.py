@@ -193,6 +193,8 @@ def test_arguments_and_properties():
     assert move.integrator.getConstraintTolerance() == move.constraint_tolerance == 1e-6
     with pytest.raises(TypeError, match="stepSize must be a quantity in picosecond"):
         MassPenaltyMove(8*unit.kelvin)
+    with pytest.raises(TypeError, match="n_steps must be an integer, not 1000.0"):
+        MassPenaltyMove(n_steps=1e3)    # which OpenMMTools would call an energy that is NaN
     with pytest.raises(openmm.OpenMMException, match="Friction must be a non-negative number"):
         move.collision_rate = -1
 

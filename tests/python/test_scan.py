@@ -35,7 +35,8 @@ def test_correlation_time_of_an_autoregressive_series():
 
 def test_correlation_time_of_noise_and_of_a_constant():
     assert correlationTime(np.random.default_rng(1).normal(size=10_000))[0] == pytest.approx(0.5, abs=0.05)
-    assert correlationTime(np.ones(10)) == (math.inf, math.inf)
+    for never_changes in (np.ones(10), np.full(1000, 0.1)):     # whose mean is rounded
+        assert correlationTime(never_changes) == (math.inf, math.inf)
 
 
 def test_blocked_error_of_an_autoregressive_series():
@@ -43,6 +44,9 @@ def test_blocked_error_of_an_autoregressive_series():
     series = autoregressive(100_000)
     assert blockedError(series) == pytest.approx(math.sqrt(2*9.5/len(series)/(1 - 0.9**2)), rel=0.4)
     assert blockedError([1.0]) == 0
+    assert math.isnan(blockedError(np.append(series, np.nan))) and math.isnan(blockedError([1.0, np.inf]))
+    with pytest.raises(ValueError, match=r"the shape \(samples,\), but this one has \(3, 4\)"):
+        blockedError(np.ones((3, 4)))
 
 
 def test_line_recovers_its_intercept_with_its_error():

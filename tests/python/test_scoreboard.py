@@ -50,6 +50,25 @@ def test_each_method_is_taken_at_its_largest_step_that_is_right():
     assert ours["seconds"] == 0.01
 
 
+def test_nothing_is_right_without_a_reference(capsys):
+    """Nor does the table or the picture need a rival or a right step."""
+    first, ours = scoreboard.judge(Subject(), {("middle", 1): [], ("penalty", 8): [found(0.008)]})
+    assert first["wrong"] == {"1": "fails"} and ours["wrong"] == {"8": "no reference"}
+    assert (first["step"], ours["step"]) == (None, None)
+    scoreboard.print_rows([first, ours])
+    assert "1 fs: fails" in capsys.readouterr().out
+    _, right = scoreboard.judge(Subject(), {("middle", 1): [found(0.001)], ("penalty", 8): [found(0.008)]})
+    scoreboard.print_rows([first, right])
+    assert "250(12)  nan" in capsys.readouterr().out
+
+
+def test_a_report_of_no_runs_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["scoreboard.py", "--report", "--systems", "ethanol", "--output", str(tmp_path)])
+    with pytest.raises(SystemExit, match="2"):
+        scoreboard.main()
+    assert "has no runs that are right; make them without --report" in capsys.readouterr().err
+
+
 def test_a_distilled_force_field_leaves_the_force_and_takes_most_of_it():
     pytest.importorskip("tblite")
     molecule = MOLECULES["ethanol"]
