@@ -20,15 +20,16 @@ BLOCK = re.compile(r"(<!-- table: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def scoreboard(rows: list[dict]) -> dict:
-    """The largest right step of each method, evaluations there, and the first larger step that is wrong."""
+    """The largest right step of each method, what a sample takes there, and the first larger step that is wrong."""
     def cells(row: dict) -> list[str]:
         found = row.get("evaluations", {})
-        evaluations = (f"{kind} {value:.0f}({error:.0f})" for kind, (value, error) in found.items())
+        evaluations = (f"{kind} {value:.0f}({error:.0f}), {float(format(value * row['seconds'], '.2g')):g} s"
+                       for kind, (value, error) in found.items())
         beyond = [f"{fs} fs: {fault}" for fs, fault in row["wrong"].items() if float(fs) > (row["step"] or 0)]
-        return [row["system"], row["method"], f"{row['step']:g}" if row["step"] else "none", ", ".join(evaluations),
+        return [row["system"], row["method"], f"{row['step']:g}" if row["step"] else "none", "; ".join(evaluations),
                 *(beyond[:1] or [""])]
 
-    return {"columns": ["system", "integrator", "largest right step (fs)", "evaluations", "what is wrong beyond"],
+    return {"columns": ["system", "integrator", "largest right step (fs)", "evaluations, processor time", "what is wrong beyond"],
             "rows": [cells(row) for row in rows]}
 
 

@@ -9,7 +9,7 @@ times of their reorientation) and the centres of molecules (the time to diffuse 
 Results are kept in files, one for each run: what has been done is not done again. Prints a table and draws it.
 """
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -198,7 +198,8 @@ class Villin(Subject):
         "mts": Method("MTSLangevin", partial(multiple_steps, {0}, {1, 2, 3}), (2,)),
         "penalty": Method("mass penalty", penalty, (8, 10, 11)),
         "constrained": Method("LangevinMiddle, HBonds, SETTLE", middle, (2, 4), "constrained"),
-        "heavy": Method("the same, H of 4 dalton", middle, (4, 6), "constrained", 4.0),
+        "heavy": Method("LangevinMiddle, HBonds, SETTLE, H of 4 dalton", middle, (4, 6), "constrained",
+                        4.0),
         "rigid": Method("mass penalty, HBonds, rigid water", penalty, (8, 10), "constrained"),
     }
 
@@ -363,8 +364,13 @@ def deviations(runs: list[Found], references: list[Found]) -> Iterator[tuple[str
 
 def pool(series: list[np.ndarray]) -> tuple[float, float]:
     """The mean over seeds and its standard error."""
-    return (float(np.mean([np.mean(each) for each in series])),
-            float(np.linalg.norm([blockedError(each) for each in series])) / len(series))
+    return combine([np.mean(each) for each in series], [blockedError(each) for each in series])
+
+
+def combine(values: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:
+    """The mean of what seeds gave, and its standard error: by theirs, or by their scatter if that is more."""
+    scatter = np.std(values, ddof=1) if len(values) > 1 else 0.0
+    return float(np.mean(values)), float(max(np.linalg.norm(errors) / len(values), scatter / len(values)**0.5))
 
 
 def find_fault(runs: list[Found], references: list[Found]) -> str:
@@ -377,10 +383,8 @@ def find_fault(runs: list[Found], references: list[Found]) -> str:
 
 
 def average(runs: list[Found], name: str) -> tuple[float, float]:
-    """Evaluations for an independent sample, and the standard error: of the runs, or their scatter if that is more."""
-    values, errors = np.transpose([each.evaluations[name] for each in runs])
-    scatter = values.std(ddof=1) if len(values) > 1 else 0.0
-    return float(values.mean()), float(max(np.linalg.norm(errors) / len(values), scatter / len(values)**0.5))
+    """Evaluations for an independent sample, and the standard error."""
+    return combine(*zip(*(each.evaluations[name] for each in runs)))
 
 
 def judge(subject: Subject, results: dict[tuple[str, float], list[Found]]) -> Iterator[dict]:
