@@ -201,8 +201,9 @@ def growth(action, times):
 
 @pytest.mark.parametrize("cls", INTEGRATORS, **NAMES)
 def test_steps_take_no_memory_for_good(cls, platform):
+    """What the test runner gives back meanwhile is less than a thousand steps would take at the least, 16 kB."""
     context = begin(cls, platform)
-    assert growth(lambda: context.getIntegrator().step(20), 50) == 0
+    assert growth(lambda: context.getIntegrator().step(20), 50) <= 0
 
 
 @pytest.mark.parametrize("cls", INTEGRATORS, **NAMES)
