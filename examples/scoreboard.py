@@ -364,7 +364,7 @@ def deviations(runs: list[Found], references: list[Found]) -> Iterator[tuple[str
 
 def pool(series: list[np.ndarray]) -> tuple[float, float]:
     """The mean over seeds and its standard error."""
-    return combine([np.mean(each) for each in series], [blockedError(each) for each in series])
+    return combine([float(np.mean(each)) for each in series], [blockedError(each) for each in series])
 
 
 def combine(values: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:

@@ -245,7 +245,7 @@ def _find_masses(atoms):
 
 def _find_radii(atoms):
     """Covalent radii [Angstrom]; 0 for ions."""
-    return natural_cutoffs(atoms, **RADII)
+    return natural_cutoffs(atoms, 1, **RADII)
 
 
 def _perceive_bonds(atoms):
