@@ -29,7 +29,8 @@ def scoreboard(rows: list[dict]) -> dict:
         return [row["system"], row["method"], f"{row['step']:g}" if row["step"] else "none", "; ".join(evaluations),
                 *(beyond[:1] or [""])]
 
-    return {"columns": ["system", "integrator", "largest right step (fs)", "evaluations, processor time", "what is wrong beyond"],
+    return {"columns": ["system", "integrator", "largest right step (fs)", "evaluations, processor time",
+                        "what is wrong beyond"],
             "rows": [cells(row) for row in rows]}
 
 

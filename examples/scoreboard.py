@@ -198,8 +198,7 @@ class Villin(Subject):
         "mts": Method("MTSLangevin", partial(multiple_steps, {0}, {1, 2, 3}), (2,)),
         "penalty": Method("mass penalty", penalty, (8, 10, 11)),
         "constrained": Method("LangevinMiddle, HBonds, SETTLE", middle, (2, 4), "constrained"),
-        "heavy": Method("LangevinMiddle, HBonds, SETTLE, H of 4 dalton", middle, (4, 6), "constrained",
-                        4.0),
+        "heavy": Method("LangevinMiddle, HBonds, SETTLE, H of 4 dalton", middle, (4, 6), "constrained", 4.0),
         "rigid": Method("mass penalty, HBonds, rigid water", penalty, (8, 10), "constrained"),
     }
 
