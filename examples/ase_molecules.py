@@ -110,7 +110,6 @@ def run(dynamics: Langevin | MassPenaltyLangevin, geometry: Geometry, copies: in
     atoms, samples = dynamics.atoms, []
     interval = max(1, round(SAMPLE_INTERVAL / dynamics.dt))
     settling, steps = round(SETTLING * time / dynamics.dt), round(time / dynamics.dt)
-    of_dynamics = dynamics if isinstance(dynamics, MassPenaltyLangevin) else atoms
     with progress_bar(label, settling + steps) as bar:
         for done in range(0, settling + steps, interval):
             dynamics.run(interval)
@@ -118,7 +117,7 @@ def run(dynamics: Langevin | MassPenaltyLangevin, geometry: Geometry, copies: in
             if done >= settling:
                 energy = atoms.get_potential_energy() / copies / (units.kJ / units.mol)
                 samples.append({**geometry(atoms.positions.reshape(copies, -1, 3)), "energy": energy,
-                                "temperature": of_dynamics.get_temperature()})
+                                "temperature": atoms.get_temperature()})
     return {name: np.array([each[name] for each in samples]).T.ravel() for name in samples[0]}
 
 

@@ -47,9 +47,8 @@ KeptPairs::Settings::Settings(const MassPenaltyIntegrator& integrator)
 }
 
 bool KeptPairs::Settings::operator==(const MassPenaltyIntegrator& integrator) const {
-    return integrationGroups == integrator.getIntegrationForceGroups() &&
-           period == integrator.getPenalizedPeriod() && bondInertia == integrator.getBondInertia() &&
-           useBondedForces == integrator.getUseBondedForces() &&
+    return integrationGroups == integrator.getIntegrationForceGroups() && period == integrator.getPenalizedPeriod() &&
+           bondInertia == integrator.getBondInertia() && useBondedForces == integrator.getUseBondedForces() &&
            useDefaultBondInertia == integrator.getUseDefaultBondInertia() &&
            areThese(pairs, integrator, integrator.getNumPairs(), &MassPenaltyIntegrator::getPairParameters) &&
            areThese(bonds, integrator, integrator.getNumBondInertias(),
@@ -64,44 +63,30 @@ void KeptPairs::initialize(const MassPenaltyIntegrator& integrator, const std::s
 }
 
 bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
-    const Pairs* const next = findChange(integrator);
-    if (next != nullptr)
-        settle(*next);
-    return next != nullptr;
-}
-
-const KeptPairs::Pairs* KeptPairs::findChange(const MassPenaltyIntegrator& integrator) {
-    auto collect = [&](const MassPenaltyIntegrator& integrator) { return choose(Settings(integrator)); };
-    if (!kept.update(integrator, collect) && settledAsKept)
-        return nullptr;
-    settledAsKept = areSettled() && kept.get() == pairs;
-    return settledAsKept ? nullptr : &kept.get();
-}
-
-void KeptPairs::settle(const Pairs& next) {
-    pairs = next;
+    if (!kept.update(integrator, [&](const MassPenaltyIntegrator& integrator) { return choose(Settings(integrator)); }))
+        return false;
+    const Pairs& pairs = kept.get();
     vector<vector<int>> particles;
     for (const PenalizedPair& pair : pairs.pairs)
         particles.push_back({pair.particle1, pair.particle2});
     for (const BondInertia& bond : pairs.bonds)
         particles.push_back({bond.particle1, bond.particle2});
     blocks = connect(system, particles, pairs.pairs.size());
-    settledAsKept = true;
     revision++;
-}
-
-void KeptPairs::restore(const Pairs& before) {
-    forgetParameters();
-    settle(before);
-    settledAsKept = false;
-}
-
-bool KeptPairs::areCurrent(const MassPenaltyIntegrator& integrator) const {
-    return settledAsKept && areSettled() && kept.isUpToDate(integrator);
+    return true;
 }
 
 KeptPairs::Pairs KeptPairs::getNextPairs(const MassPenaltyIntegrator& integrator) {
-    return ask(integrator, [&] { return choose(Settings(integrator)); });
+    readParameters(integrator.getIntegrationForceGroups());
+    const bool known = stiffnessKnown || !bonded->needsGeometry();
+    const vector<double> toRestore = restored;
+    const Pairs next = choose(Settings(integrator));
+    if (!known) {
+        stiffnessKnown = false;
+        restored = toRestore;
+        kept.forget();
+    }
+    return next;
 }
 
 void KeptPairs::requirePossible(const MassPenaltyIntegrator& integrator) {
@@ -167,9 +152,4 @@ void KeptPairs::updateStiffness() {
         bonded->compute(system, bonded->needsGeometry() ? geometry() : PresentGeometry());
     restored.clear();
     stiffnessKnown = true;
-}
-
-bool KeptPairs::isStiffnessKnown(const MassPenaltyIntegrator& integrator) {
-    readParameters(integrator.getIntegrationForceGroups());
-    return stiffnessKnown || !bonded->needsGeometry();
 }

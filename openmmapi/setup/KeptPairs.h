@@ -20,8 +20,6 @@ OPENMM_EXPORT_STIFF std::vector<ExplicitPair> getExplicitBonds(const MassPenalty
 
 /**
  * The penalized and constrained pairs of a Context, the bonds with an inertia, and their blocks, kept up to date with it.
- * Those of the integrator may be others than those that are settled, to which velocities are tied: settle() makes them
- * the same.
  */
 class OPENMM_EXPORT_STIFF KeptPairs {
 public:
@@ -32,49 +30,32 @@ public:
     KeptPairs(const OpenMM::System& system, Geometry geometry) : system(system), geometry(geometry) {
     }
 
-    /** Settle the pairs, unless that has to wait for positions. */
+    /** Find the pairs, unless that has to wait for positions. */
     void initialize(const MassPenaltyIntegrator& integrator, const std::string& className);
 
-    /** Settle the pairs that the integrator asks for; whether they have become others. */
+    /** Find the pairs that the integrator asks for; whether they have become others. */
     bool update(const MassPenaltyIntegrator& integrator);
-    /** The pairs that the integrator asks for, or null if they are settled. */
-    const Pairs* findChange(const MassPenaltyIntegrator& integrator);
-    /** Settle pairs that findChange() has given. */
-    void settle(const Pairs& next);
-    /** Go back to pairs of before, until the next update(). */
-    void restore(const Pairs& before);
     /** Whether update() has nothing to do. */
-    bool areCurrent(const MassPenaltyIntegrator& integrator) const;
-
-    bool areSettled() const {
-        return revision > 0;
+    bool areCurrent(const MassPenaltyIntegrator& integrator) const {
+        return revision > 0 && kept.isUpToDate(integrator);
     }
-    /** The number of times that pairs have been settled. */
+    /** The number of times that pairs have become others. */
     int getRevision() const {
         return revision;
     }
     const Pairs& getPairs() const {
-        return pairs;
+        return kept.get();
     }
     /** Their connected groups. */
     const std::vector<Block>& getBlocks() const {
         return blocks;
     }
 
-    /** The pairs as they will be after the next update(). */
+    /**
+     * The pairs as they will be after the next update(). That leaves no trace: stiffness that depends on positions is that
+     * of a step's.
+     */
     Pairs getNextPairs(const MassPenaltyIntegrator& integrator);
-    /** Answer a question, which leaves no trace: stiffness that depends on positions is that of a step's. */
-    template <class Question> auto ask(const MassPenaltyIntegrator& integrator, Question&& question) {
-        const bool known = isStiffnessKnown(integrator);
-        const std::vector<double> toRestore = restored;
-        auto answer = question();
-        if (!known) {
-            stiffnessKnown = settledAsKept = false;
-            restored = toRestore;
-            kept.forget();
-        }
-        return answer;
-    }
     /** Throw an exception if the System cannot have the pairs that the integrator asks for. */
     void requirePossible(const MassPenaltyIntegrator& integrator);
     /**
@@ -104,19 +85,15 @@ private:
     void forgetParameters();
     void readParameters(int integrationGroups);
     void updateStiffness();
-    bool isStiffnessKnown(const MassPenaltyIntegrator& integrator);
 
     const OpenMM::System& system;
     const Geometry geometry;
     std::string className;
     Kept<Settings, Pairs> kept;
-    /// Whether the pairs are settled that are kept, and not others of before.
-    bool settledAsKept = false;
     std::unique_ptr<BondedStiffness> bonded;
     int bondedGroups = 0;
     std::vector<double> restored;
     bool parametersKnown = false, stiffnessKnown = false;
-    Pairs pairs;
     std::vector<Block> blocks;
     int revision = 0;
 };

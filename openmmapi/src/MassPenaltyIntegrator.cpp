@@ -146,8 +146,8 @@ std::string MassPenaltyIntegrator::getKernelName() const {
 vector<Vec3> MassPenaltyIntegrator::getVelocitiesForTemperature(const System& system, double temperature,
                                                                 int randomSeed) const {
     vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);
-    if (context == nullptr)
-        return velocities;
-    const_cast<Kernel&>(kernel).getAs<IntegrateMassPenaltyStepKernel>().prepareVelocities(*context, velocities);
+    // OpenMM's own solver, which comes afterwards, would fail with dependent constraints.
+    if (context != nullptr && system.getNumConstraints() > 0)
+        const_cast<Kernel&>(kernel).getAs<IntegrateMassPenaltyStepKernel>().constrainVelocities(*context, velocities);
     return velocities;
 }

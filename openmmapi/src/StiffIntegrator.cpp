@@ -121,6 +121,7 @@ public:
     ~Stepping() {
         integrator.stepping = false;
         try {
+            integrator.kernel.getAs<StiffStepKernel>().showState(*integrator.context);
             integrator.remember(); // the kernel has at hand what that asks for
             integrator.kernel.getAs<StiffStepKernel>().endSteps();
         }
@@ -155,9 +156,7 @@ void StiffIntegrator::step(int steps) {
         for (int i = 0; i < steps; ++i) {
             if (getStepSize() > examinedStep)
                 examineStep();
-            const std::string remark = kernel.getAs<StiffStepKernel>().adoptState(*context);
-            if (!remark.empty())
-                warn(remark);
+            kernel.getAs<StiffStepKernel>().adoptState(*context);
             bool stateModified = updateContextState();
             kernel.getAs<StiffStepKernel>().execute(*context, stateModified);
         }

@@ -18,7 +18,6 @@ from ase.md.md import MolecularDynamics
 from ._atoms import NANOMETER, PICOSECOND, Guard, Molecules
 from ._conversions import boolean, finite
 from .openmmstiff import MassPenaltyLangevinIntegrator
-from .sampling import GAS_CONSTANT, computeTemperature, countFreedom
 
 __all__ = ["MassPenaltyLangevin"]
 
@@ -41,9 +40,8 @@ class MassPenaltyLangevin(MolecularDynamics):
     than 1.1 times the sum of its covalent radii, the run ends with a RuntimeError that names the atoms. A step that
     fails leaves the atoms as they were.
 
-    atoms.get_temperature(), and so the logfile's temperature, is that of the masses alone and far below temperature_K;
-    see get_temperature(). A run goes on from the momenta that another has left in atoms. Those of
-    thermalize_momenta() and the like, which are too hot for the inertias, are converted with a warning.
+    The momenta of atoms have the distribution of the masses, and their kinetic energy is that of the motion with the
+    inertias: temperatures and energies of logfiles are right, and integrators may take turns.
 
     Parameters
     ----------
@@ -107,23 +105,6 @@ class MassPenaltyLangevin(MolecularDynamics):
         """
         return {**super().todict(), "temperature_K": self.temp/units.kB, "friction": self.fr, "fixcm": self.fix_com}
 
-    def get_temperature(self) -> float:
-        """
-        Get the temperature of the motion with the inertias, which fluctuates about temperature_K.
-
-        Returns
-        -------
-        float
-            the temperature [K]
-        """
-        self._follow()
-        state = self._context.getState(velocities=True, energy=True, groups=0)     # the kinetic energy alone
-        temperature = computeTemperature(self._context, state)
-        if self.fix_com:    # what the noise has given to the centre is taken away by the next step
-            freedom = countFreedom(self._context.getSystem())
-            temperature -= np.sum(self._find_drift(state)**2)*self._molecules.masses.sum()/(freedom*GAS_CONSTANT)
-        return temperature
-
     def set_temperature(self, temperature: float | None = None, temperature_K: float | None = None) -> None:
         """
         Set the temperature of the thermostat.
@@ -152,7 +133,7 @@ class MassPenaltyLangevin(MolecularDynamics):
 
     def set_timestep(self, timestep: float) -> None:
         """
-        Set the step size. The inertias follow it, and the velocities follow these.
+        Set the step size, which the inertias follow.
 
         Parameters
         ----------
@@ -244,13 +225,8 @@ class MassPenaltyLangevin(MolecularDynamics):
         self._context.setVelocities(velocities*(PICOSECOND/NANOMETER))
 
     def _give_momenta(self):
-        state = self._context.getState(velocities=True)
-        velocities = state.getVelocities(asNumpy=True)._value
-        if self.fix_com:
-            velocities = velocities - self._find_drift(state)
+        velocities = self._context.getState(velocities=True).getVelocities(asNumpy=True)._value
+        if self.fix_com:    # what the noise has given to the centre is taken away by the next step
+            velocities = velocities - np.average(velocities, axis=0, weights=self._molecules.masses)
         self._left_momenta = velocities*(NANOMETER/PICOSECOND)*self._molecules.masses[:, None]
         self.atoms.set_momenta(self._left_momenta, apply_constraint=False)
-
-    def _find_drift(self, state):
-        """The velocity of the centre of mass [nm/ps]."""
-        return np.average(state.getVelocities(asNumpy=True)._value, axis=0, weights=self._molecules.masses)

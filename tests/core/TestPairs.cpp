@@ -414,75 +414,96 @@ void testFailureIsNoticedInItsLane() {
     });
 }
 
-/** (M' + G^T kappa G) N = M N^-T, whatever is redundant; N changes no momentum and, if M' = M, no angular momentum. */
-void testTheMassRootTurnsMassesIntoThoseWithInertias() {
-    for (const auto& [numAtoms, copies, inertOf] :
-         {std::tuple(3, 1, 0), std::tuple(5, 2, 0), std::tuple(40, 1, 0), std::tuple(5, 2, 2), std::tuple(40, 1, 3)}) {
-        const Molecules molecules(3, numAtoms, 0, 21, copies, inertOf);
+/** The matrices of the root of a molecule and of its inverse, in lanes or not. */
+template <class Real> vector<std::array<MatrixXd, 2>> computeRoots(const Molecules& molecules) {
+    const PairTerms terms = molecules.getTerms();
+    const BatchSystem<RootBatch, Real> system(molecules.blocks, terms, molecules.masses);
+    RootWorkspace<Real> work(system.batches, terms);
+    RootWorkspace<double> largeWork(system.largeBlocks, terms);
+    const int n = 3 * molecules.numAtoms;
+    vector<std::array<MatrixXd, 2>> roots(molecules.blocks.size(), {MatrixXd(n, n), MatrixXd(n, n)});
+    auto visit = [&](const auto& batch, auto& work) {
+        gather(batch, molecules.x.data(), work.x);
+        factorRoot(batch, box, work);
+        for (int inverse : {0, 1})
+            for (int i = 0; i < n; i++) {
+                for (auto& v : work.v)
+                    v.setZero();
+                work.v[i / 3][i % 3] = 1;
+                inverse ? applyInverseRoot(batch, work) : applyRoot(batch, work);
+                for (int lane = 0; lane < batch.count; lane++)
+                    for (int k = 0; k < n; k++)
+                        roots[batch.particles[lane][0] / molecules.numAtoms][inverse](k, i) =
+                                laneOf(work.v[k / 3][k % 3], lane);
+            }
+    };
+    for (const auto& batch : system.batches)
+        visit(batch, work);
+    for (const auto& block : system.largeBlocks)
+        visit(block, largeWork);
+    return roots;
+}
+
+/**
+ * N^T (M' + G^T kappa G) N = M among the velocities that constraints allow, which N turns into such, whatever is
+ * redundant. N changes no momentum, nor a velocity that is common to all; and, if M' = M, no angular momentum.
+ */
+template <class Real> void checkRoot() {
+    // The last one has so many constraints that are connected that they do not come first.
+    for (const auto& [numAtoms, constrainedEvery, copies, inertOf] :
+         {std::tuple(3, 0, 1, 0), std::tuple(5, 0, 2, 0), std::tuple(40, 0, 1, 0), std::tuple(5, 0, 2, 2),
+          std::tuple(40, 0, 1, 3), std::tuple(3, 1, 1, 2), std::tuple(4, 2, 2, 2), std::tuple(8, 2, 2, 2),
+          std::tuple(40, 2, 1, 3), std::tuple(60, 1, 1, 1)}) {
+        const Molecules molecules(3, numAtoms, constrainedEvery, 21, copies, inertOf);
+        const auto roots = computeRoots<Real>(molecules);
+        // Constraints that depend on each other are as good as their regularization.
+        const double tolerance = constrainedEvery > 0 ? 2e-7 : 1e-10;
         for (int m = 0; m < 3; m++) {
             const Dense dense(molecules, m);
             const int n = 3 * numAtoms, start = 3 * dense.first;
+            const auto& [N, inverse] = roots[m];
             const VectorXd x = Eigen::Map<const VectorXd>(molecules.x.data() + start, n);
-            const MassRoot root(molecules.blocks[m], molecules.getTerms(), molecules.masses, molecules.x.data(), box);
-            MatrixXd N(n, n), inverse(n, n);
-            for (int i = 0; i < n; i++) {
-                vector<double> tied(molecules.x.size()), released(molecules.x.size());
-                tied[start + i] = released[start + i] = 1;
-                ASSERT_EQUAL(0, root.tie(tied.data()));
-                root.release(released.data());
-                N.col(i) = Eigen::Map<VectorXd>(tied.data() + start, n);
-                inverse.col(i) = Eigen::Map<VectorXd>(released.data() + start, n);
-            }
-            const MatrixXd mass = dense.inverseMassOfAtoms.inverse(), G = dense.jacobian(x),
-                           extended = dense.mass + G.transpose() * dense.compliance.inverse() * G;
-            ASSERT((N.transpose() * extended * N - mass).cwiseAbs().maxCoeff() < 1e-10 * mass.maxCoeff());
-            ASSERT((N * inverse - MatrixXd::Identity(n, n)).cwiseAbs().maxCoeff() < 1e-10);
-            const MatrixXd change = mass * (N - MatrixXd::Identity(n, n));
+            const MatrixXd mass = dense.inverseMassOfAtoms.inverse(), G = dense.jacobian(x);
+            MatrixXd extended = dense.mass, forbidden = MatrixXd::Zero(1, n);
+            for (size_t p = 0; p < dense.pairs.size(); p++)
+                if (dense.pairs[p].isConstrained()) {
+                    forbidden.conservativeResize(forbidden.rows() + 1, n);
+                    forbidden.bottomRows(1) = G.row(p);
+                }
+                else
+                    extended += dense.pairs[p].inertia * G.row(p).transpose() * G.row(p);
+            Eigen::FullPivLU<MatrixXd> lu(forbidden);
+            lu.setThreshold(1e-9);
+            const MatrixXd kernel = lu.kernel(),
+                           allowed = kernel.householderQr().householderQ() * MatrixXd::Identity(n, kernel.cols());
+            ASSERT((forbidden * N * allowed).cwiseAbs().maxCoeff() < tolerance);
+            ASSERT((allowed.transpose() * (N.transpose() * extended * N - mass) * allowed).cwiseAbs().maxCoeff() <
+                   tolerance * mass.maxCoeff());
+            ASSERT(((N * inverse - MatrixXd::Identity(n, n)) * allowed).cwiseAbs().maxCoeff() < tolerance);
+            const MatrixXd change = mass * (N - MatrixXd::Identity(n, n)) * allowed;
             for (int axis = 0; axis < 3; axis++) {
                 VectorXd shift = VectorXd::Zero(n), turn = VectorXd::Zero(n);
                 for (int i = 0; i < numAtoms; i++) {
                     shift[3 * i + axis] = 1;
                     turn.segment<3>(3 * i) = Eigen::Vector3d::Unit(axis).cross(Eigen::Vector3d(x.segment<3>(3 * i)));
                 }
-                ASSERT((shift.transpose() * change).cwiseAbs().maxCoeff() < 1e-10);
+                ASSERT((shift.transpose() * change).cwiseAbs().maxCoeff() < 1e-9);
+                ASSERT((N * shift - shift).cwiseAbs().maxCoeff() < tolerance);
                 // The inertia of a bond is not along it.
-                ASSERT(inertOf > 0 || (turn.transpose() * change).cwiseAbs().maxCoeff() < 1e-10);
+                ASSERT(inertOf > 0 || (turn.transpose() * change).cwiseAbs().maxCoeff() < 1e-9);
             }
         }
     }
 }
-
-/** Constraints lose what they forbid, and the energy of that is told; what they allow comes back as it was. */
-void testTheMassRootKeepsConstraints() {
-    const Molecules molecules(1, 8, 2, 22, 2);
-    const Dense all(molecules, 0);
-    const int n = 24;
-    const VectorXd x = Eigen::Map<const VectorXd>(molecules.x.data(), n);
-    const MatrixXd mass = all.inverseMass.inverse(), G = all.jacobian(x);
-    const MassRoot root(molecules.blocks[0], molecules.getTerms(), molecules.masses, molecules.x.data(), box);
-    vector<double> v = molecules.v;
-    auto velocities = [&] { return VectorXd(Eigen::Map<VectorXd>(v.data(), n)); };
-    auto energy = [&] { return 0.5 * velocities().dot(mass * velocities()); };
-    const double before = energy(), taken = root.tie(v.data());
-    const VectorXd tied = velocities(), rates = G * tied;
-    double after = energy();
-    for (size_t p = 0; p < all.pairs.size(); p++) {
-        if (all.pairs[p].isConstrained())
-            ASSERT(std::abs(rates[p]) < 1e-7)
-        else
-            after += 0.5 * all.pairs[p].inertia * rates[p] * rates[p];
-    }
-    ASSERT(taken > 0.01 * before);
-    ASSERT_EQUAL_TOL(before, after + taken, 1e-6);
-    root.release(v.data());
-    root.tie(v.data());
-    ASSERT((velocities() - tied).cwiseAbs().maxCoeff() < 1e-7);
+void testTheMassRootTurnsMassesIntoThoseWithInertias() {
+    checkRoot<double>();
+    checkRoot<Lanes>();
 }
 
 } // namespace
 
 int main() {
-    return checkClaims({CLAIM(testTheMassRootTurnsMassesIntoThoseWithInertias), CLAIM(testTheMassRootKeepsConstraints),
+    return checkClaims({CLAIM(testTheMassRootTurnsMassesIntoThoseWithInertias),
                         CLAIM(testLargeBlocksAreSparseAndSmallOnesFillLanes), CLAIM(testLoadedStateHasRates),
                         CLAIM(testTiedVelocitiesAreTheClosest), CLAIM(testMetricForceIsTheGradient),
                         CLAIM(testForcesAndNoiseAreThoseOfTheMassTensor), CLAIM(testBondsMayComeWithoutPairs),

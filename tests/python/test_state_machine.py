@@ -121,6 +121,7 @@ class Run:
 
     def __init__(self, platform, cls, friction=0.0, variant=(), large=True, extra=None, nonbonded=True):
         self.platform, self.friction, self.saved, self.shown = openmm.Platform.getPlatform(platform), friction, {}, []
+        self.added = []
         self.cls, self.variant, self.has_extra = cls, dict(variant), extra is not None
         self.start = place(large)[0]
         key = (platform, cls, friction, str(variant), large, extra)
@@ -129,6 +130,8 @@ class Run:
             self.change_force("HarmonicBondForce", 1.0), self.change_force("CustomExternalForce", 1.0)
             for context in self.contexts:
                 context.getIntegrator().setStepSize(self.base_step())
+                if issubclass(cls, MassPenaltyIntegrator):
+                    context.getIntegrator().setUseDefaultBondInertia(True)
                 context.loadCheckpoint(beginning)
         else:
             self.system = make_system(large, nonbonded, extra, cls is HMMIntegrator)
@@ -151,6 +154,8 @@ class Run:
             integrator.setRandomNumberSeed(7)
         for name, value in self.variant.items():
             getattr(integrator, "set" + name)(value)
+        for inertia in self.added:
+            integrator.addBondInertia(0, 1, inertia)
         properties = {"OpenCL": {"Precision": "double"}, "CPU": {"Threads": "2"}}.get(self.platform.getName(), {})
         return openmm.Context(self.system, integrator, self.platform, properties)
 
@@ -199,6 +204,19 @@ class Run:
     def set_step_size(self, factor):
         for context in self.contexts:
             context.getIntegrator().setStepSize(factor*self.base_step())
+
+    def set_bond_inertia(self, inertia):
+        self.variant["BondInertia"] = inertia
+        for context in self.contexts:
+            context.getIntegrator().setBondInertia(inertia)
+
+    def add_bond_inertia(self, inertia):
+        known, self.added = bool(self.added), [inertia]
+        for context in self.contexts:
+            if known:
+                context.getIntegrator().setBondInertiaParameters(0, 0, 1, inertia)
+            else:
+                context.getIntegrator().addBondInertia(0, 1, inertia)
 
     def set_parameter(self, value):
         self.context.setParameter("scale", value)
@@ -409,9 +427,17 @@ class Life(RuleBasedStateMachine):
         box[2, 0] = 0 if self.platform == "OpenCL" else tilt    # OpenMM refuses it there
         self.act("set_box", box)
 
-    @rule(factor=st.sampled_from([0.5, 0.9, 1.0]))
+    @rule(factor=st.sampled_from([0.5, 0.9, 1.0, 6.0]))
     def set_step_size(self, factor):
-        self.act("set_step_size", factor)
+        """Of the mass penalty up to 12 fs, with an inertia of bonds; not everything holds there."""
+        penalty = issubclass(self.cls, MassPenaltyIntegrator)
+        self.wild |= penalty and factor > 1
+        self.act("set_step_size", factor if penalty else min(factor, 1.0))
+
+    @precondition(lambda self: issubclass(self.cls, MassPenaltyIntegrator))
+    @rule(inertia=st.sampled_from([0.0, 1.0, 4.0]), added=st.booleans())
+    def set_inertia_of_bonds(self, inertia, added):
+        self.act("add_bond_inertia" if added and self.platform != "OpenCL" else "set_bond_inertia", inertia)
 
     @rule(value=st.floats(-50, 50))
     def set_parameter(self, value):

@@ -24,14 +24,12 @@ namespace OpenMMStiff {
  * It needs one evaluation of the forces and works with any of them. Constraints of the System take part as pairs of
  * infinite inertia, in the same solve, so that redundant ones do no harm.
  *
- * Dynamics slower than the penalized period is nearly that of the System; vibrations are not. The kinetic energy
- * counts the penalized motion, and has the same number of degrees of freedom as without it.
+ * Dynamics slower than the penalized period is nearly that of the System; vibrations are not.
  *
- * Velocities of the masses alone are much too hot for it: draw them with Context::setVelocitiesToTemperature() or, in a
- * CompoundIntegrator, with setVelocitiesToTemperature(). When the step size, the period, the pairs or the positions are
- * changed afterwards, velocities follow. Those of another integrator are recognized a molecule at a time, in a saved
- * State or by the energy that they would have, and made this integrator's at the next step, with a warning. Each molecule
- * keeps its momentum and its kinetic energy; those to which nothing of this happens keep their velocities to the bit.
+ * Between calls of step() the Context shows velocities u = N^-1 v, with N^T (M + G^T kappa G) N = M. They have the
+ * distribution of the masses, and their kinetic energy, u^T M u / 2, is that of the motion with the inertias. So they may be
+ * drawn, read, set and handed to another integrator as any other velocities. When the step size, the period or the pairs
+ * are changed, or the positions are set anew, the kinetic energy stays what it is.
  */
 class OPENMM_EXPORT_STIFF MassPenaltyIntegrator : public StiffIntegrator {
 public:

@@ -45,8 +45,8 @@ public:
     void setConstraintTolerance(double tol) override;
     /**
      * Draw velocities for a temperature as this integrator needs them, and set them in the Context. That is what
-     * Context::setVelocitiesToTemperature() does, except in a CompoundIntegrator, whose Context draws velocities for
-     * the masses alone, whatever integrator is current.
+     * Context::setVelocitiesToTemperature() does, except in a CompoundIntegrator, whose Context draws velocities of the
+     * present time, whatever integrator is current; those of SpookIntegrator belong to half a step earlier.
      *
      * @param temperature   the temperature [K]; an OpenMMException if it is negative, infinite or not a number
      * @param randomSeed    the random number seed; 0 for one that is chosen
@@ -60,9 +60,8 @@ public:
      */
     std::string describeStiffMotion();
     /**
-     * Take the warnings that steps have left: that nothing was found to be stiff, that a motion which is not treated is
-     * too fast for the step, or that velocities were taken for those of another integrator. Python issues them by
-     * itself.
+     * Take the warnings that steps have left: that nothing was found to be stiff, or that a motion which is not treated
+     * is too fast for the step. Python issues them by itself.
      *
      * @return the warnings, a line each; empty if there are none, or if they have been taken
      */

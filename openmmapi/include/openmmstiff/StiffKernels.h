@@ -52,10 +52,8 @@ public:
     /**
      * Called at the start of each step: notice positions and velocities that somebody else has set since the last one,
      * such as another integrator of a CompoundIntegrator.
-     *
-     * @return what the user should be warned of; empty if there is nothing
      */
-    virtual std::string adoptState(OpenMM::ContextImpl& context) = 0;
+    virtual void adoptState(OpenMM::ContextImpl& context) = 0;
     /**
      * Called before the first and after the last of steps that follow one another: in between nobody else changes the
      * Context, but for forces.
@@ -66,6 +64,11 @@ public:
      * Called after the last of these steps: what a device has not said yet about them is thrown now.
      */
     virtual void finishSteps(OpenMM::ContextImpl&) {
+    }
+    /**
+     * Called after it, and after a step that has failed: let the Context have what the method shows between calls.
+     */
+    virtual void showState(OpenMM::ContextImpl&) {
     }
     /**
      * Called when forces have acted on the Context before a step: velocities may have changed.
@@ -201,11 +204,11 @@ public:
      */
     virtual stiffcore::PairTerms getPairs(OpenMM::ContextImpl& context) = 0;
     /**
-     * Make velocities that have been drawn for the masses alone those of this method. They are about to be set.
+     * Change velocities as little as possible to ones that constraints allow, in the metric of the masses.
      *
      * @param velocities    the velocities [nm/ps]
      */
-    virtual void prepareVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities) = 0;
+    virtual void constrainVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities) = 0;
 };
 
 /**

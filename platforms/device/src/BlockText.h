@@ -23,7 +23,7 @@ namespace stiffdevice {
 using stiffcore::Traced;
 
 /** What is kept for a particle from one kernel to others. */
-enum class KeptVector { Offset, OffsetBefore, Acceleration, Count };
+enum class KeptVector { Offset, OffsetBefore, Acceleration, Velocity, Count };
 
 /** What is the same for all blocks, in the order of the array `uniform`: see stiffhost::StepNumbers. */
 enum class Uniform {
@@ -135,8 +135,11 @@ public:
         trace.add("STORE_POSITION(" + particle(i) + to + ")");
     }
     void accelerate(int i, const Vector& velocity) {
-        trace.add("velm[" + particle(i) + "] = make_mixed4(" + list(velocity) + ", " + declareVelocity(i) + ".w);");
+        setVelocity(i, velocity);
         requirePossible(i, velocity);
+    }
+    void setVelocity(int i, const Vector& velocity) {
+        trace.add("velm[" + particle(i) + "] = make_mixed4(" + list(velocity) + ", " + declareVelocity(i) + ".w);");
     }
     /** Let the step fail unless a condition holds for the block, and unless its forces are finite. */
     void require(const Traced::Mask& condition) {

@@ -138,6 +138,7 @@ void ComputeDevice::compile(const Recorded& recorded, const Blocks& large) {
         const int count = kind.blocks.size(), numParticles = kind.blocks[0].size();
         group->firstBlock = blocks.size();
         group->count = count;
+        group->keepsVelocities = kind.keepsVelocities;
         group->particles.resize(numParticles * count);
         for (int block = 0; block < count; block++)
             for (int i = 0; i < numParticles; i++)
@@ -265,6 +266,8 @@ void ComputeDevice::execute(int phase) {
     const ContextSelector selector(context);
     for (const auto& group : groups) {
         const ComputeKernel& kernel = group->kernels[phase];
+        if (kernel == nullptr)
+            continue;
         kernel->setArg(MomentArgument, getMoment(phase));
         kernel->setArg(RandomIndex, 0);
         if (group->numRandoms[phase] > 0) {
@@ -435,6 +438,13 @@ ComputeDevice::State ComputeDevice::recall() const {
     state.velocities.resize(mobile.size());
     read(remembered, false, state);
     state.propagated = propagate(state.positions, KeptVector::Offset, remembered.box);
+    state.propagatedVelocities = state.velocities;
+    for (const auto& group : groups)
+        if (group->keepsVelocities) {
+            const vector<Vec3> kept = download(group->kept, isPrecise());
+            for (size_t i = 0; i < group->particles.size(); i++)
+                state.propagatedVelocities[group->particles[i]] = kept[placeOfKept(*group, i, KeptVector::Velocity)];
+        }
     return state;
 }
 

@@ -79,7 +79,8 @@ private:
         std::vector<int> particles;
         /// On the device: the particles by where they are there, and what else blocks have.
         OpenMM::ComputeArray placesThere, setsThere, parametersThere, kept;
-        /// One a phase, and how many random numbers it takes.
+        bool keepsVelocities;
+        /// One a phase, null if it has none, and how many random numbers it takes.
         std::vector<OpenMM::ComputeKernel> kernels;
         std::vector<int> numRandoms;
     };

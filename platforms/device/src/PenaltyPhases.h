@@ -4,6 +4,7 @@
 #include "BlockText.h"
 #include "FreePhases.h"
 #include "stiffcore/methods/PenaltyStep.h"
+#include "stiffcore/pairs/MassRoot.h"
 
 /**
  * The kernels of the mass penalty, recorded from the steps that the host takes too.
@@ -62,6 +63,22 @@ inline void recordPenaltyKick(BlockText& text, const TracedPairs& batch, PairScr
     for (int i = 0; i < batch.numMobile; i++)
         text.accelerate(i, work.v[i]);
     text.require(true);
+}
+
+inline void recordPenaltyShow(BlockText& text, const stiffcore::RootBatch<Traced>& batch,
+                              stiffcore::RootWorkspace<Traced>& work) {
+    loadState(text, batch, work);
+    factorRoot(batch, text.box(), work);
+    for (int i = 0; i < batch.numMobile; i++)
+        text.keep(i, KeptVector::Velocity, work.v[i]);
+    applyInverseRoot(batch, work);
+    for (int i = 0; i < batch.numMobile; i++)
+        text.setVelocity(i, work.v[i]);
+}
+inline void recordPenaltyPropagate(BlockText& text, const stiffcore::RootBatch<Traced>& batch,
+                                   stiffcore::RootWorkspace<Traced>&) {
+    for (int i = 0; i < batch.numMobile; i++)
+        text.setVelocity(i, text.kept(i, KeptVector::Velocity));
 }
 
 } // namespace stiffdevice

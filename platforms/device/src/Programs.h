@@ -24,6 +24,8 @@ struct RecordedKind {
     /// The sets of parameters, one after the other, and where in them that of each block begins.
     std::vector<double> parameters;
     std::vector<int> sets;
+    /// Whether velocities are kept that move the particles, while others are shown.
+    bool keepsVelocities = false;
 };
 
 using Blocks = stiffhost::Device::Blocks;

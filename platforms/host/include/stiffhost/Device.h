@@ -12,9 +12,12 @@ namespace stiffhost {
 
 // The programs that devices have, each with its phases: the kernels that a step is made of, between which are forces.
 
-/** A step of the mass penalty. With a heat bath Move is all of it. */
+/**
+ * A step of the mass penalty. With a heat bath Move is all of it. Show and Propagate come after and before some steps:
+ * from the velocities that move particles to those that are shown, and back to what they were.
+ */
 struct PenaltyProgram {
-    enum Phase { Start, Move, Kick };
+    enum Phase { Start, Move, Kick, Show, Propagate };
     bool langevin, metricCorrection;
 };
 /** A step of the impulse methods, with a kick that is plain or projected. With a heat bath Move is all of it. */
@@ -46,9 +49,9 @@ struct StepNumbers {
 class Device {
 public:
     using Blocks = std::vector<stiffcore::Block>;
-    /** A state of the Context, and, if the method has them, the positions that it propagates. */
+    /** A state of the Context, and, if the method has them, the positions and velocities that it propagates. */
     struct State {
-        Vectors positions, velocities, propagated;
+        Vectors positions, velocities, propagated, propagatedVelocities;
     };
     /** Why a step has failed: because of a block, or of the forces on it, or of the velocity of a particle. */
     enum FailureKind { BlockFailed, ForcesFailed, VelocityFailed };

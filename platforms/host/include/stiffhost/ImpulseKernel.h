@@ -70,10 +70,9 @@ protected:
         frequency = unknown;
         compiled = false;
     }
-    std::string adopt() override {
+    void adopt() override {
         prepare();
         numMicroSteps = chooseNumMicroSteps();
-        return {};
     }
     void forget(OpenMM::State::DataType changed) override {
         if (changed == OpenMM::State::Positions)
@@ -169,12 +168,12 @@ private:
         const int number = (chosen ? int(needed) : integrator->getNumMicroSteps());
         const int numInFlow = std::max(1, (number + numFlows - 1) / numFlows);
         if (h * frequency > stablePhase * numFlows * numInFlow)
-            throw OpenMM::OpenMMException(OpenMMStiff::message(
-                    className, ": ", number, " micro-steps in a step of ", h,
-                    " ps are too few. The stiffest terms vibrate at up to ", frequency,
-                    " rad/ps, for which micro-steps must not exceed ", stablePhase / frequency,
-                    " ps. Call setNumMicroSteps() with ", needed,
-                    " or more, or setUseDefaultNumMicroSteps(true) to have the number chosen"));
+            throw OpenMM::OpenMMException(
+                    OpenMMStiff::message(className, ": ", number, " micro-steps in a step of ", h,
+                                         " ps are too few. The stiffest terms vibrate at up to ", frequency,
+                                         " rad/ps, for which micro-steps must not exceed ", stablePhase / frequency,
+                                         " ps. Call setNumMicroSteps() with ", needed,
+                                         " or more, or setUseDefaultNumMicroSteps(true) to have the number chosen"));
         return numFlows * numInFlow;
     }
 

@@ -4,7 +4,7 @@
 #include "Checkpoints.h"
 #include "KickMoveKernel.h"
 #include "PairBatches.h"
-#include "PenalizedVelocities.h"
+#include "ShownVelocities.h"
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Message.h"
@@ -29,7 +29,7 @@ using PenaltyDependencies = std::tuple<stiffcore::Box, int>;
  * The steps of the mass penalty.
  *
  * Between steps the auxiliary velocities are w = G(x) v and the auxiliary coordinates z = s(x), so that a step starts
- * from the positions and velocities of the Context alone.
+ * from positions and velocities alone. Between calls of step() the Context shows other velocities, see ShownVelocities.
  */
 template <class Backend>
 class MassPenaltyKernel : public KickMoveKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel,
@@ -44,31 +44,31 @@ public:
     MassPenaltyKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
                       OpenMM::ContextImpl& context)
             : Base(name, platform, std::move(owned), context, true),
-              pairs(context.getSystem(), [this] { return getGeometry(); }), batches(backend), velocities(state, pairs) {
+              pairs(context.getSystem(), [this] { return getGeometry(); }), batches(backend), velocities(backend) {
     }
 
     void beginCollisions(OpenMM::ContextImpl&) override {
         const Turn turn(*this);
-        velocities.beginCollisions();
+        show();
     }
     void endCollisions(OpenMM::ContextImpl&) override {
         const Turn turn(*this);
-        velocities.endCollisions();
+        propagate();
     }
 
     OpenMMStiff::PairTerms getPairs(OpenMM::ContextImpl&) override {
         const Turn turn(*this);
         return pairs.getNextPairs(*integrator);
     }
-    void prepareVelocities(OpenMM::ContextImpl&, Vectors& drawn) override {
+    void constrainVelocities(OpenMM::ContextImpl&, Vectors& drawn) override {
         const Turn turn(*this);
         state.requirePositions();
-        if (velocities.prepareDrawn(*integrator, drawn))
-            lastStep.forget();
+        update();
+        velocities.constrain(state.positions(), drawn, state.box());
     }
     double computeKineticEnergy(OpenMM::ContextImpl&) override {
         const Turn turn(*this);
-        return velocities.computeEnergy(*integrator);
+        return particles.computeKineticEnergy();
     }
 
 protected:
@@ -78,62 +78,64 @@ protected:
         for (Vectors* vectors : {&accelerations, &x, &v, &F})
             vectors->assign(masses.size(), OpenMM::Vec3());
         pairs.initialize(*integrator, className);
-        velocities.initialize(masses, className);
+        velocities.set(v, v); // a new Context is at rest
     }
     void prepare() override {
         pairs.requirePossible(*integrator);
     }
-    std::string adopt() override {
-        std::string remark;
-        if (velocities.follow(*integrator, remark))
-            lastStep.forget();
-        batches.follow(pairs, particles.getMasses());
-        return remark;
+    void adopt() override {
+        update();
+        if (!propagates)
+            propagate();
+    }
+    void show() override {
+        if (propagates)
+            velocities.show(state.positions(), state.changeVelocities(), state.box());
+        propagates = false;
     }
     void forget(OpenMM::State::DataType changed) override {
-        if (changed == OpenMM::State::Velocities)
-            velocities.haveBeenSet();
         if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)
             lastStep.forget();
         if (changed == OpenMM::State::Energy)
             pairs.parametersMayHaveChanged(*integrator);
-    }
-    void stepHasEnded(const Vectors&) override {
-        velocities.areTied();
-    }
-    void stepHasFailed() override {
-        velocities.undoFollow();
     }
 
     // Stiffnesses that were taken from positions decide on the inertias, so they have to be those of the run resumed.
 
     void writeHidden(std::ostream& stream) override {
         writeCheckpoint(stream, pairs.getStiffness());
-        velocities.write(stream);
+        writeCheckpoint(stream, velocities.getPropagated());
     }
     void readHidden(std::istream& stream) override {
         std::vector<double> stiffness;
+        Vectors propagated;
         readCheckpoint(stream, stiffness);
+        readCheckpoint(stream, propagated);
         pairs.restoreStiffness(stiffness);
-        velocities.read(stream);
+        velocities.set(state.velocities(), propagated);
     }
     void writeHidden(OpenMM::SerializationNode& node) override {
         OpenMM::SerializationNode& child = node.createChildNode("BondedStiffness");
         for (double k : pairs.getStiffness())
             child.createChildNode("Pair").setDoubleProperty("k", k);
-        velocities.write(node);
+        writeVectors(node, "PropagatedVelocities", "Velocity", velocities.getPropagated());
     }
     void readHidden(const OpenMM::SerializationNode& node) override {
         std::vector<double> stiffness;
-        bool ofThisMethod = false;
-        for (const OpenMM::SerializationNode& child : node.getChildren())
-            if (child.getName() == "BondedStiffness") {
-                ofThisMethod = true;
+        for (const OpenMM::SerializationNode& child : node.getChildren()) {
+            if (child.getName() == "TiedPairs")
+                throw OpenMM::OpenMMException(
+                        className + ": the State was saved by OpenMM-Stiff 0.2, whose velocities are not those of the" +
+                        " masses. Take its positions alone, and draw velocities: setPositions(state.getPositions())," +
+                        " setVelocitiesToTemperature()");
+            if (child.getName() == "BondedStiffness")
                 for (const OpenMM::SerializationNode& pair : child.getChildren())
                     stiffness.push_back(pair.getDoubleProperty("k"));
-            }
+        }
         pairs.restoreStiffness(stiffness);
-        velocities.read(node, ofThisMethod);
+        Vectors propagated;
+        if (readVectors(node, "PropagatedVelocities", particles.getMasses().size(), propagated))
+            velocities.set(state.velocities(), propagated);
     }
 
     // On a device. Molecules that are too large for it are moved by the host: their particles alone go there and back.
@@ -172,14 +174,39 @@ protected:
     bool isProgramCurrent() override {
         return pairs.areCurrent(*integrator) && compiled == std::pair(pairs.getRevision(), isMetricCorrected());
     }
+    void goOnThere() override {
+        if (propagates)
+            return;
+        propagates = begunThere = true;
+        device->execute(Program::Propagate);
+        if (largeParticles.empty())
+            return;
+        getLarge();
+        for (int particle : largeParticles)
+            v[particle] = velocities.getPropagated()[particle];
+        device->setOutside(Program::Propagate, false, x, v);
+    }
+    void showThere() override {
+        if (!propagates)
+            return;
+        propagates = false;
+        device->execute(Program::Show);
+        if (largeParticles.empty())
+            return;
+        getLarge();
+        velocities.show(x, v, state.box(), Base::maxRowsThere + 1);
+        device->setOutside(Program::Show, false, x, v);
+    }
     void stepsHaveBeenTaken(const Device::State& after) override {
-        velocities.areTied(after.positions, after.velocities);
+        if (!propagates)
+            know(after);
     }
     void stepHasFailedThere(const Device::State&, bool isFirst) override {
-        if (isFirst)
-            velocities.undoFollow();
-        else
-            velocities.areTied();
+        if (!isFirst)
+            return;
+        if (begunThere)
+            know(device->recall());
+        state.changeVelocities() = velocities.getPropagated(); // before they were rounded
     }
     [[noreturn]] void refuseBlock(const std::vector<int>& block, bool forces) const override {
         refuse(describeMolecule(block, particles.countMobile(block)), forces);
@@ -193,6 +220,28 @@ private:
     bool isMetricCorrected() const {
         const auto* langevin = dynamic_cast<const OpenMMStiff::MassPenaltyLangevinIntegrator*>(integrator);
         return langevin != nullptr && langevin->getMetricCorrection();
+    }
+
+    void update() {
+        if (pairs.update(*integrator))
+            lastStep.forget();
+        batches.follow(pairs, particles.getMasses());
+        velocities.follow(pairs, particles.getMasses());
+    }
+
+    // The velocities.
+
+    void propagate() {
+        velocities.propagate(state.positions(), state.changeVelocities(), state.box());
+        propagates = true;
+        begunThere = false;
+    }
+    /** Take over what the device has ended with; of large molecules that is known. */
+    void know(const Device::State& there) {
+        Vectors propagated = there.propagatedVelocities;
+        for (int particle : largeParticles)
+            propagated[particle] = velocities.getPropagated()[particle];
+        velocities.set(there.velocities, propagated);
     }
 
     // The phases.
@@ -320,7 +369,9 @@ private:
 
     OpenMMStiff::KeptPairs pairs;
     PairBatches<Backend> batches;
-    PenalizedVelocities velocities;
+    ShownVelocities<Backend> velocities;
+    /// Whether the Context has the velocities that move the particles; and whether the device has taken them up by itself.
+    bool propagates = false, begunThere = false;
     Vectors accelerations;
 
     /// What the device's program was compiled for: the revision of the pairs, and whether the metric is corrected.

@@ -71,24 +71,23 @@ public:
             lead = Lead::Host;
         }
         inSteps = true;
+        countAtBeginning = context.getStepCount();
         state.beginSteps();
     }
-    std::string adoptState(OpenMM::ContextImpl&) final {
+    void adoptState(OpenMM::ContextImpl&) final {
         if (lead != Lead::Host && canUseDevice() && isProgramCurrent())
-            return {};
+            return goOnThere();
         askForFailure();
         const Turn turn(*this);
-        const std::string remark = adopt();
+        adopt();
         if (device != nullptr) {
             lastStep.forgetThere();
-            countAtAdoption = context.getStepCount();
             lead = Lead::Both;
             if (!hasCompiled || !isProgramCurrent())
                 hasCompiled = compile();
             if (canUseDevice())
                 handOver();
         }
-        return remark;
     }
     void forcesHaveActed(bool onPositions) final {
         if (onPositions) {
@@ -99,6 +98,14 @@ public:
     }
     void finishSteps(OpenMM::ContextImpl&) final {
         askForFailure();
+    }
+    void showState(OpenMM::ContextImpl&) final {
+        if (lead == Lead::Device) {
+            showThere();
+            return state.deviceHasActed();
+        }
+        const Turn turn(*this);
+        show();
     }
     void endSteps() final {
         state.endSteps();
@@ -191,8 +198,9 @@ protected:
     virtual void start() = 0;
     /** See StiffStepKernel. */
     virtual void prepare() = 0;
-    virtual std::string adopt() {
-        return {};
+    virtual void adopt() {
+    }
+    virtual void show() {
     }
     /** What is remembered of the last step may be void, see StiffStepKernel::stateChanged(). No turn is held. */
     virtual void forget(OpenMM::State::DataType changed) = 0;
@@ -214,9 +222,6 @@ protected:
     /** A step has ended at positions that it propagates: show what the method shows. */
     virtual void stepHasEnded(const Vectors& /*propagated*/) {
     }
-    /** A step has failed. The Context has the positions and velocities that it began with. */
-    virtual void stepHasFailed() {
-    }
 
     // Of steps on a device.
 
@@ -231,6 +236,11 @@ protected:
     virtual bool isProgramCurrent() {
         return true;
     }
+    /** A step begins with the state that the device has, and one has ended: the same as adopt() and show(), there. */
+    virtual void goOnThere() {
+    }
+    virtual void showThere() {
+    }
     /** Give the device what the Context does not have; take what the method chooses for steps that follow. */
     virtual void handOver() {
     }
@@ -239,7 +249,7 @@ protected:
     /** Steps have been taken since, which have led to a state. No turn is held. */
     virtual void stepsHaveBeenTaken(const Device::State& /*state*/) {
     }
-    /** A step has failed, and the Context has the state before it. isFirst: no step has been taken since adopt(). */
+    /** A step has failed, and the Context has the state before it. isFirst: no step of this call has been taken. */
     virtual void stepHasFailedThere(const Device::State& /*before*/, bool /*isFirst*/) {
     }
     /** Throw the error of a step that has failed because of a block, or of the forces on it. No turn is held. */
@@ -292,16 +302,10 @@ protected:
         const Turn turn(*this);
         lead = Lead::Host;
         const bool known = lastStep.isContinuedBy(getPropagated(), dependencies) && !stateModified;
-        try {
-            particles.orRestore(className, [&] {
-                course(known);
-                particles.requirePossibleVelocities(className, h);
-            });
-        }
-        catch (...) {
-            stepHasFailed();
-            throw;
-        }
+        particles.orRestore(className, [&] {
+            course(known);
+            particles.requirePossibleVelocities(className, h);
+        });
         stepHasEnded(lastStep.endsAt(state.positions(), dependencies));
         state.advanceTime(h);
     }
@@ -346,7 +350,7 @@ protected:
             state.changePositions() = failure.before.positions;
             state.changeVelocities() = failure.before.velocities;
             state.computeVirtualSites();
-            stepHasFailedThere(failure.before, context.getStepCount() == countAtAdoption);
+            stepHasFailedThere(failure.before, context.getStepCount() == countAtBeginning);
             particles.requireFiniteState(className);
         }
         if (failure.kind == Device::VelocityFailed)
@@ -402,7 +406,7 @@ private:
     /// Whether the device, rather than the host, remembers a state.
     bool rememberedThere = false;
     Device::State remembered;
-    long long countAtAdoption = 0;
+    long long countAtBeginning = 0;
 };
 
 } // namespace stiffhost

@@ -3,9 +3,6 @@
 
 #include "Checkpoints.h"
 #include "Vectors.h"
-#include "openmm/OpenMMException.h"
-#include "openmm/Vec3.h"
-#include "openmm/serialization/SerializationNode.h"
 #include <iostream>
 #include <vector>
 
@@ -63,26 +60,12 @@ public:
         shown = q;
     }
     void write(OpenMM::SerializationNode& node, const Vectors& q) const {
-        OpenMM::SerializationNode& child = node.createChildNode("PropagatedPositions");
-        for (const OpenMM::Vec3& x : get(q))
-            child.createChildNode("Position")
-                    .setDoubleProperty("x", x[0])
-                    .setDoubleProperty("y", x[1])
-                    .setDoubleProperty("z", x[2]);
+        writeVectors(node, "PropagatedPositions", "Position", get(q));
     }
     void read(const OpenMM::SerializationNode& node, const Vectors& q) {
-        for (const OpenMM::SerializationNode& child : node.getChildren()) {
-            if (child.getName() != "PropagatedPositions")
-                continue;
-            const auto& positions = child.getChildren();
-            if (positions.size() != q.size())
-                throw OpenMM::OpenMMException("The State holds propagated positions of another number of particles");
-            Vectors x;
-            for (const OpenMM::SerializationNode& position : positions)
-                x.push_back(OpenMM::Vec3(position.getDoubleProperty("x"), position.getDoubleProperty("y"),
-                                         position.getDoubleProperty("z")));
+        Vectors x;
+        if (readVectors(node, "PropagatedPositions", q.size(), x))
             set(x, q);
-        }
     }
 
 private:

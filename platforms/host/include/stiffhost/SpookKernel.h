@@ -125,9 +125,8 @@ protected:
     void prepare() override {
         constraints.prepare(state.getSystem(), *integrator, particles.getMasses(), className);
     }
-    std::string adopt() override {
+    void adopt() override {
         prepare();
-        return {};
     }
     void forget(OpenMM::State::DataType) override {
     }

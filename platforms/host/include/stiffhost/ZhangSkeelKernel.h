@@ -99,10 +99,9 @@ protected:
             compiled = false;
         }
     }
-    std::string adopt() override {
+    void adopt() override {
         prepare();
         x.acceptShown(state.positions());
-        return {};
     }
     void forget(OpenMM::State::DataType changed) override {
         if (changed == OpenMM::State::Positions)

@@ -176,22 +176,26 @@ void gatherVelocities(const BlockBatch<Real>& batch, const double* array, std::v
         local[i].setZero();
 }
 
-/** Copy vectors of a batch's mobile particles to an array of the whole System. */
+/** Copy vectors of the mobile particles in a lane to an array of the whole System. */
+template <class Real>
+void scatterLane(const BlockBatch<Real>& batch, const std::vector<Vector3<Real>>& local, int lane, double* array) {
+    for (int i = 0; i < batch.numMobile; i++)
+        for (int j = 0; j < 3; j++)
+            array[3 * batch.particles[lane][i] + j] = LaneTraits<Real>::lane(local[i][j], lane);
+}
+/** The same in all lanes. */
 template <class Real>
 void scatter(const BlockBatch<Real>& batch, const std::vector<Vector3<Real>>& local, double* array) {
     for (int lane = 0; lane < batch.count; lane++)
-        for (int i = 0; i < batch.numMobile; i++)
-            for (int j = 0; j < 3; j++)
-                array[3 * batch.particles[lane][i] + j] = LaneTraits<Real>::lane(local[i][j], lane);
+        scatterLane(batch, local, lane, array);
 }
 /** The same, in the lanes of a mask alone; which is returned. */
 template <class Real>
 MaskOf<Real> scatter(const MaskOf<Real>& mask, const BlockBatch<Real>& batch, const std::vector<Vector3<Real>>& local,
                      double* array) {
     for (int lane = 0; lane < batch.count; lane++)
-        for (int i = 0; i < batch.numMobile && LaneTraits<Real>::lane(mask, lane); i++)
-            for (int j = 0; j < 3; j++)
-                array[3 * batch.particles[lane][i] + j] = LaneTraits<Real>::lane(local[i][j], lane);
+        if (LaneTraits<Real>::lane(mask, lane))
+            scatterLane(batch, local, lane, array);
     return mask;
 }
 

@@ -68,6 +68,28 @@ template <class Real, int Size = 0> struct DenseLdlt {
     }
 
     /**
+     * Solve (L + S) x = b, or (L + S)^T x = b, with a diagonal S.
+     *
+     * @param b   the right side, replaced by x
+     */
+    static void solveLower(const Real* factors, const Real* S, int size, Real* b) {
+        const int n = (Size > 0 ? Size : size);
+        for (int i = 0; i < n; i++) {
+            for (int k = 0; k < i; k++)
+                b[i] -= factors[i * n + k] * b[k];
+            b[i] /= 1 + S[i];
+        }
+    }
+    static void solveUpper(const Real* factors, const Real* S, int size, Real* b) {
+        const int n = (Size > 0 ? Size : size);
+        for (int i = n - 1; i >= 0; i--) {
+            b[i] /= 1 + S[i];
+            for (int k = 0; k < i; k++)
+                b[k] -= factors[i * n + k] * b[i];
+        }
+    }
+
+    /**
      * Compute A^-1 from the factors.
      *
      * @param inverse   an n x n row-major array, written in full

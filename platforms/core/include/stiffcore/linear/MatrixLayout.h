@@ -23,9 +23,10 @@ public:
     /// rows on, and so are inverses, but sparse matrices stay with their blocks, which takes more memory.
     static constexpr int minSparseSize = 32;
 
-    MatrixLayout(int size, const std::vector<std::pair<int, int>>& entries) : size(size) {
+    /** @param numFirst   rows below this number come before all others in the order of elimination */
+    MatrixLayout(int size, const std::vector<std::pair<int, int>>& entries, int numFirst = 0) : size(size) {
         if (size >= minSparseSize)
-            sparse = std::make_shared<SparseLdlt>(size, entries);
+            sparse = std::make_shared<SparseLdlt>(size, entries, numFirst);
     }
     int getSize() const {
         return size;

@@ -40,9 +40,11 @@ public:
      * @param size      the number of rows
      * @param entries   the positions (i, j) that may be nonzero; either triangle, repetitions allowed. The diagonal
      *                  is always part of the pattern.
+     * @param numFirst  rows below this number are eliminated before all others
      */
-    SparseLdlt(int size, const std::vector<std::pair<int, int>>& entries) : place(size), x(size + 1) {
-        const std::vector<std::vector<int>> structure = orderColumns(size, entries);
+    SparseLdlt(int size, const std::vector<std::pair<int, int>>& entries, int numFirst = 0)
+            : place(size), x(size + 1), shift(size) {
+        const std::vector<std::vector<int>> structure = orderColumns(size, entries, numFirst);
         formSupernodes(structure);
         placeValues(entries);
     }
@@ -96,6 +98,25 @@ public:
             withWidth(node->width, [&](auto width) { solveBackward<width()>(*node); });
         for (int i = 0; i < getSize(); i++)
             b[i] = x[place[i]];
+    }
+
+    /**
+     * Solve (L + S) x = b, or (L + S)^T x = b, with a diagonal S. The rows of both are in the caller's numbering, those of
+     * the triangular L in the order of elimination.
+     *
+     * @param b   the right side, replaced by x
+     */
+    void solveLower(const double* S, double* b) {
+        substitute(S, b, [&] {
+            for (const Supernode& node : nodes)
+                withWidth(node.width, [&](auto width) { solveLower<width()>(node); });
+        });
+    }
+    void solveUpper(const double* S, double* b) {
+        substitute(S, b, [&] {
+            for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
+                withWidth(node->width, [&](auto width) { solveUpper<width()>(*node); });
+        });
     }
 
     /**
@@ -174,8 +195,8 @@ private:
     /// Values of all supernodes. A triangle is held by rows; in a panel, columns of a block follow each other.
     std::vector<double> factors, inverse;
     std::vector<double> inversePivots;
-    /// Scratch: the right side, with one place for rows beyond the matrix; L_21 D of a supernode.
-    std::vector<double> x, scaled;
+    /// Scratch: the right side, with one place for rows beyond the matrix; S of a shifted solve; L_21 D of a supernode.
+    std::vector<double> x, shift, scaled;
 
     [[gnu::always_inline]] static Rows load(const double* p) {
         Rows rows;
@@ -340,6 +361,50 @@ private:
             x[node.first + k] = b[k] - sum[k].sum();
     }
 
+    template <class Solve> void substitute(const double* S, double* b, Solve&& solve) {
+        for (int i = 0; i < getSize(); i++) {
+            x[place[i]] = b[i];
+            shift[place[i]] = S[i];
+        }
+        x.back() = 0;
+        solve();
+        for (int i = 0; i < getSize(); i++)
+            b[i] = x[place[i]];
+    }
+    /** z_1 of (L_11 + S) z_1 = b_1, by L_11^-1; then b_2 - L_21 z_1 = b_2 - Y (b_1 - S z_1). */
+    template <int W> void solveLower(const Supernode& node) {
+        const double *L = factors.data() + node.triangle, *Y = factors.data() + node.panel, *S = &shift[node.first];
+        double* z = &x[node.first];
+        double rest[W];
+        for (int i = 0; i < W; i++) {
+            const double b = z[i];
+            double sum = b;
+            for (int k = 0; k < i; k++)
+                sum += L[i * W + k] * rest[k];
+            z[i] = sum / (1 + S[i]);
+            rest[i] = b - S[i] * z[i];
+        }
+        for (int i = 0; i < node.height; i++)
+            for (int k = 0; k < W; k++)
+                x[rows[node.rows + i]] -= Y[numRows * (i / numRows * W + k) + i % numRows] * rest[k];
+    }
+    /** The same of the transposed matrix: z_1 + L_11^-T S z_1 = L_11^-T b_1 - Y^T z_2. */
+    template <int W> void solveUpper(const Supernode& node) {
+        const double *L = factors.data() + node.triangle, *Y = factors.data() + node.panel, *S = &shift[node.first];
+        double* z = &x[node.first];
+        double rest[W];
+        for (int k = W - 1; k >= 0; k--) {
+            const double b = z[k];
+            double sum = b;
+            for (int i = k + 1; i < W; i++)
+                sum += L[i * W + k] * rest[i];
+            for (int i = 0; i < node.height; i++)
+                sum -= Y[numRows * (i / numRows * W + k) + i % numRows] * x[rows[node.rows + i]];
+            z[k] = sum / (1 + S[k]);
+            rest[k] = b - S[k] * z[k];
+        }
+    }
+
     template <int W> [[gnu::flatten]] void invertNode(const Supernode& node) {
         const double *L = factors.data() + node.triangle, *Y = factors.data() + node.panel;
         double *Z11 = inverse.data() + node.triangle, *Z21 = inverse.data() + node.panel;
@@ -383,7 +448,8 @@ private:
     /**
      * Find the fill-reducing order, and in that order the rows below the diagonal of each column of L.
      */
-    std::vector<std::vector<int>> orderColumns(int size, const std::vector<std::pair<int, int>>& entries) {
+    std::vector<std::vector<int>> orderColumns(int size, const std::vector<std::pair<int, int>>& entries,
+                                               int numFirst) {
         using Matrix = Eigen::SparseMatrix<double>;
         std::vector<Eigen::Triplet<double>> symmetric;
         for (int i = 0; i < size; i++)
@@ -397,6 +463,7 @@ private:
         pattern.setFromTriplets(symmetric.begin(), symmetric.end());
         Eigen::PermutationMatrix<Eigen::Dynamic> order;
         Eigen::AMDOrdering<int>()(pattern, order);
+        std::stable_partition(order.indices().begin(), order.indices().end(), [&](int i) { return i < numFirst; });
         for (int i = 0; i < size; i++)
             place[order.indices()[i]] = i;
         std::vector<std::vector<int>> structure(size);

@@ -61,6 +61,34 @@ void solveMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, co
 }
 
 /**
+ * Solve (L + S) x = b, or (L + S)^T x = b, with the triangular factor L and a diagonal S, in place.
+ */
+template <class Real>
+void solveLower([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, const Real* values, const Real* S,
+                Real* b) {
+    if constexpr (std::is_same_v<Real, double>)
+        if (sparse != nullptr)
+            return sparse->solver->solveLower(S, b);
+    DenseLdlt<Real>::solveLower(values, S, size, b);
+}
+template <class Real>
+void solveUpper([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, const Real* values, const Real* S,
+                Real* b) {
+    if constexpr (std::is_same_v<Real, double>)
+        if (sparse != nullptr)
+            return sparse->solver->solveUpper(S, b);
+    DenseLdlt<Real>::solveUpper(values, S, size, b);
+}
+/** The inverse 1/D of a pivot of a factored matrix. */
+template <class Real>
+Real getInversePivot([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, const Real* values, int row) {
+    if constexpr (std::is_same_v<Real, double>)
+        if (sparse != nullptr)
+            return 1 / sparse->solver->pivot(row);
+    return values[row * size + row];
+}
+
+/**
  * Compute the inverse of a factored matrix: the entries that its layout has a slot for.
  *
  * @param inverse   as many values as the matrix has, written

@@ -1,165 +1,338 @@
 #ifndef STIFFCORE_PAIRS_MASS_ROOT_H_
 #define STIFFCORE_PAIRS_MASS_ROOT_H_
 
-#include "../Geometry.h"
-#include "../model/Block.h"
-#include "../model/PenalizedPair.h"
-#include "../rows/Rows.h"
-#include <Eigen/SparseCholesky>
-#include <Eigen/SparseCore>
+#include "PairBatch.h"
+#include <Eigen/Eigenvalues>
+#include <algorithm>
 #include <cmath>
-#include <utility>
+#include <map>
+#include <numeric>
 #include <vector>
 
-namespace stiffcore {
-
 /**
- * The way from velocities of the masses alone to those that are tied to pairs with inertias, and back, for one block: a
- * linear map N with
+ * Velocities as others know them: u, which have the distribution of the masses M, in place of v = N u, by which a mass
+ * penalty moves atoms, with
  *
- *     N^T (M + G^T kappa G) N = M.
+ *     N^T (M' + G^T kappa G) N = M,
  *
- * It keeps the kinetic energy, and turns N(0, kT M^-1) into N(0, kT (M + G^T kappa G)^-1). It acts along the pairs, so
- * that momentum stays what it is, and angular momentum where no bond has an inertia; and it is continuous in the positions
- * and the inertias. To add the inertia kappa of one pair to masses M_k changes velocities along y = M_k^-1 g alone, by the
- * factor s,
+ * so that 1/2 u^T M u is the kinetic energy of the extended system. N acts along pairs and bonds: momentum stays what it
+ * is, and angular momentum where no bond has an inertia; and it is continuous in the positions and the inertias.
+ *
+ * The rows are those of constraints, of the three axes of each bond with an inertia, and of pairs. To add the inertia
+ * kappa of one row g to masses M_k changes velocities along y = M_k^-1 g alone, by the factor s,
  *
  *     v <- v - (1 - s) y (g.v) / (g.y),    s = (1 + kappa g.y)^(-1/2)
  *
- * and N is the product of these for all pairs, in order. With L D L^T = A = G M^-1 G^T + 1/kappa, the y_k are the columns
- * of M^-1 G^T L^-T, g_k.y_k = D_k - 1/kappa_k and g_k.y_j = L_kj D_j for k > j; so s_k = (kappa_k D_k)^(-1/2), and N
- * takes a solve with each of L and L^T. A constraint has s = 0: what it forbids is lost.
+ * and N is the product of these for all rows. With L D L^T = A = G M^-1 G^T + 1/kappa, the y_k are the columns of
+ * M^-1 G^T L^-T, and g_k.y_k = D_k - 1/kappa_k, so that s_k = (kappa_k D_k)^(-1/2). As matrices, S being diagonal with s,
+ *
+ *     N = 1 - M^-1 G^T L^-T D^-1 (L + S)^-1 G,    N^-1 = 1 + M^-1 G^T (L + S)^-T (D S)^-1 G.
+ *
+ * A constraint has s = 0: what it forbids is lost. If constraints are eliminated first, that is an M-orthogonal
+ * projection, and u is what others may have: N turns the velocities that are allowed into such. Where very many
+ * constraints are connected (all bonds of a protein), that would fill the matrix; N is the power -1/2 of M^-1 (M' + G^T
+ * kappa G) among the allowed velocities there, by Lanczos' method.
  */
-class MassRoot {
-public:
-    /** @param masses, positions   of all particles of the System; components of positions follow each other */
-    MassRoot(const Block& block, const PairTerms& terms, const std::vector<double>& masses, const double* positions,
-             const Box& box)
-            : block(block) {
-        inverseMasses.resize(block.particles.size());
-        for (int i = 0; i < block.numMobile; i++)
-            inverseMasses[i] = 1 / masses[block.particles[i]];
-        std::vector<std::vector<std::pair<int, Vector3<double>>>> gradients(block.particles.size());
-        std::vector<double> inverseInertias;
-        auto addRow = [&](int particle1, int particle2, const Vector3<double>& direction, double inertia) {
-            const int p = rows.size(), from = block.findPlace(particle1), to = block.findPlace(particle2);
-            const bool constrained = std::isinf(inertia);
-            rows.push_back({from, to, direction, constrained, 0, 0});
-            gradients[from].push_back({p, -direction});
-            gradients[to].push_back({p, direction});
-            inverseInertias.push_back(constrained ? rowRegularization * (inverseMasses[from] + inverseMasses[to])
-                                                  : 1 / inertia);
-        };
-        for (int term : block.terms) {
-            const PenalizedPair& pair = terms.pairs[term];
-            Vector3<double> d = at(positions, pair.particle2) - at(positions, pair.particle1);
-            if (pair.periodic)
-                d = box.minimumImage(d);
-            const double length = d.norm();
-            addRow(pair.particle1, pair.particle2,
-                   length > 0 ? Vector3<double>(d / length) : Vector3<double>(Vector3<double>::Zero()), pair.inertia);
-        }
-        // The inertia of a bond is that of three directions.
-        for (int term : block.otherTerms)
-            for (int axis = 0; axis < 3; axis++) {
-                const BondInertia& bond = terms.bonds[term];
-                addRow(bond.particle1, bond.particle2, Vector3<double>::Unit(axis), bond.inertia);
-            }
-        const int n = rows.size();
-        std::vector<Eigen::Triplet<double>> entries;
-        for (int p = 0; p < n; p++)
-            entries.emplace_back(p, p, inverseInertias[p]);
-        for (int i = 0; i < block.numMobile; i++)
-            for (const auto& [p, gradient] : gradients[i])
-                for (const auto& [q, other] : gradients[i])
-                    if (q <= p)
-                        entries.emplace_back(p, q, gradient.dot(other) * inverseMasses[i]);
-        Eigen::SparseMatrix<double> A(n, n);
-        A.setFromTriplets(entries.begin(), entries.end());
-        // In the order of the pairs, for that decides on the map.
-        const Eigen::SimplicialLDLT<Eigen::SparseMatrix<double>, Eigen::Lower, Eigen::NaturalOrdering<int>> ldlt(A);
-        lower = ldlt.matrixL();
-        for (int p = 0; p < n; p++) {
-            rows[p].pivot = ldlt.vectorD()[p];
-            rows[p].scale = rows[p].constrained ? 0 : std::sqrt(inverseInertias[p] / rows[p].pivot);
-        }
-    }
+namespace stiffcore {
 
-    /**
-     * v <- N v, for velocities of all particles of the System.
-     *
-     * @return the kinetic energy that constraints have taken [kJ/mol]
-     */
-    double tie(double* v) const {
-        Eigen::VectorXd t = computeRates(v), q(t.size());
-        double taken = 0;
-        for (int k = 0; k < t.size(); k++) {
-            const Row& row = rows[k];
-            q[k] = t[k] / (row.pivot * (1 + row.scale));
-            if (row.constrained)
-                taken += 0.5 * t[k] * q[k];
-            forEachBelow(k, [&](int j, double l) { t[j] -= l * row.pivot * q[k]; });
-        }
-        for (int k = t.size() - 1; k >= 0; k--)
-            forEachBelow(k, [&](int j, double l) { q[k] -= l * q[j]; });
-        push(-q, v);
-        return taken;
-    }
+/** The row of a pair, or of one axis of a bond with an inertia. Masses couple no atoms here: a group is an atom. */
+struct RootRow : DistanceRow {
+    bool periodic, constrained;
+    /// That of a bond; -1 of a pair. Which of the block's pairs, or bonds, it is.
+    int axis, term;
+};
 
-    /** v <- N^-1 v; what constraints forbid is not to be had back. */
-    void release(double* v) const {
-        const Eigen::VectorXd rates = computeRates(v);
-        Eigen::VectorXd m(rates.size());
-        for (int k = rates.size() - 1; k >= 0; k--) {
-            const Row& row = rows[k];
-            double sum = 0;
-            forEachBelow(k, [&](int j, double l) { sum += l * m[j]; });
-            const double factor = row.pivot * row.scale; // 1/kappa is factor * scale
-            m[k] = row.constrained ? -sum : (rates[k] - factor * sum) / (factor * (1 + row.scale));
-        }
-        push(m, v);
+/** What all blocks of the same build have in common. */
+struct RootPattern {
+    /// So many connected constraints, and their neighbours, may be a dense part of the matrix.
+    static constexpr int maxConnected = 40;
+    int numParticles, numMobile;
+    std::vector<RootRow> all;
+    bool hasManyConnected;
+    RowPattern<RootRow> rows;
+
+    RootPattern(const Block& block, const PairTerms& terms)
+            : numParticles(block.particles.size()), numMobile(block.numMobile), all(makeRows(block, terms)),
+              hasManyConnected(countConnected() > maxConnected),
+              rows(all, numMobile, hasManyConnected ? 0 : countConstraints()) {
+    }
+    bool isLarge() const {
+        return rows.isLarge();
+    }
+    static std::vector<std::string> describeShared(const PairTerms&) {
+        return {};
+    }
+    static std::vector<int> describe(const Block& block, const PairTerms& terms) {
+        return PairPattern::describe(block, terms);
     }
 
 private:
-    struct Row {
-        int from, to; // places in the block
-        Vector3<double> direction;
-        bool constrained;
-        double pivot, scale; // D and s
-    };
-
-    static Vector3<double> at(const double* vectors, int particle) {
-        return Eigen::Map<const Vector3<double>>(vectors + 3 * particle);
-    }
-    /** G v */
-    Eigen::VectorXd computeRates(const double* v) const {
-        auto velocity = [&](int i) {
-            return inverseMasses[i] > 0 ? at(v, block.particles[i]) : Vector3<double>(Vector3<double>::Zero());
+    static std::vector<RootRow> makeRows(const Block& block, const PairTerms& terms) {
+        std::vector<RootRow> rows;
+        int numWeights = 0;
+        auto add = [&](const auto& particles, bool periodic, bool constrained, int axis, int term) {
+            const int p = rows.size();
+            RootRow row = {{{block.findPlace(particles.particle1), block.findPlace(particles.particle2)}, p},
+                           periodic,
+                           constrained,
+                           axis,
+                           term};
+            for (int atom : row.atoms)
+                if (atom < block.numMobile)
+                    row.groups.push_back(atom);
+            row.reached = row.groups;
+            row.firstWeight = numWeights;
+            numWeights += row.reached.size();
+            rows.push_back(row);
         };
-        Eigen::VectorXd rates(rows.size());
-        for (size_t p = 0; p < rows.size(); p++)
-            rates[p] = rows[p].direction.dot(velocity(rows[p].to) - velocity(rows[p].from));
-        return rates;
+        auto addPairs = [&](bool constrained) {
+            for (size_t t = 0; t < block.terms.size(); t++) {
+                const PenalizedPair& pair = terms.pairs[block.terms[t]];
+                if (pair.isConstrained() == constrained)
+                    add(pair, pair.periodic, constrained, -1, t);
+            }
+        };
+        addPairs(true);
+        for (size_t t = 0; t < block.otherTerms.size(); t++)
+            for (int axis = 0; axis < 3; axis++)
+                add(terms.bonds[block.otherTerms[t]], false, false, axis, t);
+        addPairs(false);
+        return rows;
     }
-    /** v <- v + M^-1 G^T impulses */
-    void push(const Eigen::VectorXd& impulses, double* v) const {
-        for (size_t p = 0; p < rows.size(); p++)
-            for (const auto& [i, impulse] : {std::pair(rows[p].from, -impulses[p]), std::pair(rows[p].to, impulses[p])})
-                Eigen::Map<Vector3<double>>(v + 3 * block.particles[i]) +=
-                        rows[p].direction * (impulse * inverseMasses[i]);
+    int countConstraints() const {
+        return std::count_if(all.begin(), all.end(), [](const RootRow& row) { return row.constrained; });
     }
-    /** Call visit(row, entry) for the entries of a column of L below the diagonal. */
-    template <class Visit> void forEachBelow(int column, Visit&& visit) const {
-        for (Eigen::SparseMatrix<double>::InnerIterator entry(lower, column); entry; ++entry)
-            if (entry.row() > column)
-                visit(entry.row(), entry.value());
+    /** The most constraints that mobile atoms connect. */
+    int countConnected() const {
+        std::vector<int> label(numMobile);
+        std::iota(label.begin(), label.end(), 0);
+        auto find = [&](int atom) {
+            while (label[atom] != atom)
+                atom = label[atom] = label[label[atom]];
+            return atom;
+        };
+        for (const RootRow& row : all)
+            if (row.constrained && row.groups.size() == 2)
+                label[find(row.groups[0])] = find(row.groups[1]);
+        std::map<int, int> count;
+        int most = 0;
+        for (const RootRow& row : all)
+            if (row.constrained)
+                most = std::max(most, ++count[find(row.groups[0])]);
+        return most;
     }
-
-    const Block& block;
-    std::vector<Row> rows;
-    std::vector<double> inverseMasses;
-    Eigen::SparseMatrix<double> lower;
 };
+
+template <class Real> struct RootWorkspace;
+
+/** Some blocks with the same pattern, one a lane. */
+template <class Real> struct RootBatch : RowBatch<Real, RootRow> {
+    using Pattern = RootPattern;
+    using Terms = PairTerms;
+    using Workspace = RootWorkspace<Real>;
+    const RootPattern* pattern;
+    /// For each row 1/kappa, 0 if it is constrained; D, which is 1/kappa or, for a constraint, the regularization; and the
+    /// diagonal of G M^-1 G^T [1/dalton].
+    std::vector<Real> inverseInertias, added, inverseReducedMasses;
+
+    RootBatch(const RootPattern& pattern, const std::vector<const Block*>& blocks, const PairTerms& terms,
+              const std::vector<double>& masses)
+            : RowBatch<Real, RootRow>(pattern, pattern.rows, blocks, masses), pattern(&pattern),
+              inverseInertias(this->numRows()) {
+        setParameters(terms);
+    }
+    void setParameters(const PairTerms& terms) {
+        for (int p = 0; p < this->numRows(); p++)
+            for (int lane = 0; lane < this->numLanes; lane++) {
+                const RootRow& row = this->row(p);
+                const double inertia = row.axis < 0 ? terms.pairs[this->terms[lane][row.term]].inertia
+                                                    : terms.bonds[this->otherTerms[lane][row.term]].inertia;
+                LaneTraits<Real>::lane(inverseInertias[p], lane) = 1 / inertia;
+            }
+        derive();
+    }
+    /** Call visit with each number in which blocks of the same build may differ. Those that follow are derive()d. */
+    template <class Visit> void visitParameters(Visit&& visit) {
+        for (int i = 0; i < this->numMobile; i++)
+            visit(this->inverseMasses[i]);
+        for (int p = 0; p < this->numRows(); p++)
+            if (!this->row(p).constrained && this->row(p).axis <= 0)
+                visit(inverseInertias[p]);
+    }
+    void derive() {
+        for (auto* numbers : {&added, &inverseReducedMasses, &this->weights, &this->couplings})
+            numbers->clear();
+        auto isSecond = [&](int p, int atom) { return this->row(p).atoms[1] == atom; };
+        for (int p = 0; p < this->numRows(); p++) {
+            const RootRow& row = this->row(p);
+            if (row.axis > 0)
+                inverseInertias[p] = inverseInertias[p - 1];
+            Real sum = 0;
+            for (int atom : row.reached) {
+                const Real& inverseMass = this->inverseMasses[atom];
+                this->weights.push_back(isSecond(p, atom) ? inverseMass : Real(-inverseMass));
+                sum += inverseMass;
+            }
+            inverseReducedMasses.push_back(sum);
+            added.push_back(row.constrained ? Real(getRowRegularization<Real>() * sum) : inverseInertias[p]);
+        }
+        for (const Coupling& coupling : this->rowPattern->schur.couplings) {
+            const int atom = this->row(coupling.p).groups[coupling.a];
+            const Real& inverseMass = this->inverseMasses[atom];
+            const bool same = isSecond(coupling.p, atom) == isSecond(coupling.q, atom);
+            this->couplings.push_back(same ? inverseMass : Real(-inverseMass));
+        }
+    }
+};
+
+/** The scratch memory of one thread. */
+template <class Real> struct RootWorkspace : RowWorkspace<Real> {
+    /// For each row s and 1/D; of Lanczos' method its vectors.
+    std::vector<Real> scales, inversePivots;
+    std::vector<Vectors3<Real>> krylov;
+
+    RootWorkspace(const std::vector<RootBatch<Real>>& batches, const PairTerms&) : RowWorkspace<Real>(batches) {
+        scales.resize(this->numRows);
+        inversePivots.resize(this->numRows);
+    }
+};
+
+/** Get ready for the root at work.x. */
+template <class Real>
+[[gnu::flatten]] void factorRoot(const RootBatch<Real>& batch, const BoxFor<Real>& box, RootWorkspace<Real>& work) {
+    using std::sqrt;
+    const double tiny = 1e-200; // two particles in one place have no direction: 0
+    for (int p = 0; p < batch.numRows(); p++) {
+        const RootRow& row = batch.row(p);
+        Vector3<Real>& u = work.gradients[p];
+        if (row.axis >= 0) {
+            u.setZero();
+            u[row.axis] = 1;
+            continue;
+        }
+        u = work.x[row.atoms[1]] - work.x[row.atoms[0]];
+        if (row.periodic)
+            u = box.minimumImage(u);
+        u = u * Real(1 / sqrt(u.squaredNorm() + tiny));
+    }
+    const bool all = !batch.pattern->hasManyConnected;
+    assembleRows(batch, batch.inverseReducedMasses, batch.couplings, batch.added, work,
+                 [&](int p) { return all || batch.row(p).constrained; });
+    factorRows(batch, work);
+    for (int p = 0; p < batch.numRows(); p++) {
+        work.inversePivots[p] = getInversePivot(batch.sparse.get(), batch.numRows(), work.matrixValues(batch), p);
+        work.scales[p] = sqrt(batch.inverseInertias[p] * work.inversePivots[p]);
+    }
+}
+
+/** v <- (M^-1 (M' + G^T kappa G))^power v among the velocities that constraints allow, on which others are projected. */
+inline void applyPower(const RootBatch<double>& batch, double power, RootWorkspace<double>& work) {
+    const int maxIterations = 1000;
+    const double tolerance = 1e-12;
+    auto forEachAtom = [&](auto&& visit) {
+        for (int i = 0; i < batch.numMobile; i++)
+            visit(i);
+    };
+    auto multiply = [&](const Vectors3<double>& a, const Vectors3<double>& b) {
+        double sum = 0;
+        forEachAtom([&](int i) { sum += a[i].dot(b[i]) / batch.inverseMasses[i]; });
+        return sum;
+    };
+    auto push = [&](bool constraints, Vectors3<double>& v) {
+        for (int p = 0; p < batch.numRows(); p++) {
+            const double rate = computeRate(batch.row(p), work.gradients.data(), v.data());
+            work.multipliers[p] = batch.row(p).constrained != constraints ? 0
+                                  : constraints                           ? -rate
+                                                                          : rate / batch.inverseInertias[p];
+        }
+        if (constraints)
+            solveRows(batch, work, work.multipliers);
+        addImpulses(batch, work.gradients, work.multipliers, v);
+    };
+    auto project = [&](Vectors3<double>& v) { // twice, for the regularization leaves something
+        push(true, v);
+        push(true, v);
+    };
+    std::vector<double> diagonal, below;
+    std::vector<Vectors3<double>>& q = work.krylov;
+    project(work.v);
+    const double norm = std::sqrt(multiply(work.v, work.v));
+    if (!(norm > 0))
+        return;
+    q.resize(std::max<size_t>(q.size(), 1));
+    q[0] = work.v;
+    forEachAtom([&](int i) { q[0][i] /= norm; });
+    // What the method of conjugate gradients would leave, which converges as slowly.
+    double left = 1, pivot = 1;
+    for (int k = 0; k < maxIterations; k++) {
+        if ((int) q.size() == k + 1)
+            q.push_back(q[k]);
+        else
+            q[k + 1] = q[k];
+        push(false, q[k + 1]);
+        project(q[k + 1]);
+        diagonal.push_back(multiply(q[k], q[k + 1]));
+        forEachAtom([&](int i) {
+            q[k + 1][i] -= q[k][i] * diagonal[k];
+            if (k > 0)
+                q[k + 1][i] -= q[k - 1][i] * below[k - 1];
+        });
+        pivot = diagonal[k] - (k > 0 ? below[k - 1] * below[k - 1] / pivot : 0);
+        const double size = std::sqrt(multiply(q[k + 1], q[k + 1]));
+        left *= size / pivot;
+        if (!(left > tolerance))
+            break;
+        below.push_back(size);
+        forEachAtom([&](int i) { q[k + 1][i] /= size; });
+    }
+    const int n = diagonal.size();
+    Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver;
+    solver.computeFromTridiagonal(Eigen::Map<Eigen::VectorXd>(diagonal.data(), n),
+                                  Eigen::Map<Eigen::VectorXd>(below.data(), n - 1));
+    // None is below 1, but for what rounding has left along constraints.
+    const Eigen::VectorXd powers = solver.eigenvalues().array().max(1.0).pow(power);
+    const Eigen::VectorXd coefficients =
+            norm * (solver.eigenvectors() * (powers.asDiagonal() * solver.eigenvectors().row(0).transpose()));
+    forEachAtom([&](int i) {
+        work.v[i].setZero();
+        for (int k = 0; k < n; k++)
+            work.v[i] += q[k][i] * coefficients[k];
+    });
+}
+
+/** work.v <- N work.v: from velocities that have the distribution of the masses to those of the method. */
+template <class Real> [[gnu::flatten]] void applyRoot(const RootBatch<Real>& batch, RootWorkspace<Real>& work) {
+    if constexpr (std::is_same_v<Real, double>)
+        if (batch.pattern->hasManyConnected)
+            return applyPower(batch, -0.5, work);
+    const int n = batch.numRows();
+    const Real* values = work.matrixValues(batch);
+    for (int p = 0; p < n; p++)
+        work.multipliers[p] = computeRate(batch.row(p), work.gradients.data(), work.v.data());
+    solveLower(batch.sparse.get(), n, values, work.scales.data(), work.multipliers.data());
+    for (int p = 0; p < n; p++) {
+        work.multipliers[p] *= -work.inversePivots[p];
+        work.added[p] = 0;
+    }
+    solveUpper(batch.sparse.get(), n, values, work.added.data(), work.multipliers.data());
+    addImpulses(batch, work.gradients, work.multipliers, work.v);
+}
+
+/** work.v <- N^-1 work.v. */
+template <class Real> [[gnu::flatten]] void applyInverseRoot(const RootBatch<Real>& batch, RootWorkspace<Real>& work) {
+    if constexpr (std::is_same_v<Real, double>)
+        if (batch.pattern->hasManyConnected)
+            return applyPower(batch, 0.5, work);
+    const int n = batch.numRows();
+    for (int p = 0; p < n; p++) {
+        const RootRow& row = batch.row(p);
+        work.multipliers[p] = row.constrained ? Real(0)
+                                              : Real(computeRate(row, work.gradients.data(), work.v.data()) *
+                                                     work.inversePivots[p] / work.scales[p]);
+    }
+    solveUpper(batch.sparse.get(), n, work.matrixValues(batch), work.scales.data(), work.multipliers.data());
+    addImpulses(batch, work.gradients, work.multipliers, work.v);
+}
 
 } // namespace stiffcore
 

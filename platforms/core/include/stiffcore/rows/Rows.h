@@ -79,8 +79,12 @@ template <class RowType> struct RowPattern {
     SchurPattern schur;
     int numGradients = 0;
 
-    /** @param num   how many mobile atoms there are, or groups, that rows are coupled by */
-    RowPattern(const std::vector<RowType>& rows, int num) : rows(rows), schur(couplersOf(rows), num) {
+    /**
+     * @param num        how many mobile atoms there are, or groups, that rows are coupled by
+     * @param numFirst   how many rows are to be eliminated before all others
+     */
+    RowPattern(const std::vector<RowType>& rows, int num, int numFirst = 0)
+            : rows(rows), schur(couplersOf(rows), num, numFirst) {
         for (const RowType& row : rows)
             numGradients = std::max(numGradients, row.firstGradient + row.numGradients());
     }

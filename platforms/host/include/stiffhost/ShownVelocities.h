@@ -1,0 +1,127 @@
+#ifndef STIFFHOST_SHOWN_VELOCITIES_H_
+#define STIFFHOST_SHOWN_VELOCITIES_H_
+
+#include "HostBatches.h"
+#include "setup/KeptPairs.h"
+#include "stiffcore/pairs/MassRoot.h"
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace stiffhost {
+
+/**
+ * The velocities u that a Context of a mass penalty shows between calls of step(), and those, v = N u, by which steps
+ * move the particles (see stiffcore/pairs/MassRoot.h). Whatever somebody sets is u. A molecule whose u is what its last v
+ * shows at the present positions, to the bit, goes on with that v, so that it does not matter in how many calls steps are
+ * taken; and one whose v is what it was at the beginning of the call shows the u of then.
+ */
+template <class Backend> class ShownVelocities : public HostBatches<Backend, stiffcore::RootBatch> {
+public:
+    using HostBatches<Backend, stiffcore::RootBatch>::HostBatches;
+
+    /** Take the pairs that are kept. */
+    void follow(const OpenMMStiff::KeptPairs& kept, const std::vector<double>& masses) {
+        if (kept.getRevision() == revision)
+            return;
+        revision = kept.getRevision();
+        this->arrange(kept.getBlocks(), kept.getPairs(), masses);
+    }
+    void set(const Vectors& shown, const Vectors& propagated) {
+        this->shown = shown;
+        this->propagated = propagated;
+    }
+    const Vectors& getPropagated() const {
+        return propagated;
+    }
+
+    /**
+     * Replace u by v, at positions x.
+     *
+     * @param minTerms   leave out blocks with fewer pairs
+     */
+    void propagate(const Vectors& x, Vectors& velocities, const stiffcore::Box& box, size_t minTerms = 0) {
+        propagated.resize(velocities.size());
+        shown = released = velocities;
+        this->forEach([&](const auto& batch, auto& work) {
+            if (batch.terms[0].size() < minTerms)
+                return;
+            load(batch, x, propagated, box, work);
+            applyInverseRoot(batch, work);
+            stiffcore::scatter(batch, work.v, components(released));
+            const unsigned others = copyWhereSame(batch, released, shown, propagated, velocities);
+            if (others == 0)
+                return;
+            gatherVelocities(batch, components(shown), work.v);
+            applyRoot(batch, work);
+            // What is not finite is left where it is: the step will name it.
+            scatterLanes(batch, others, areFinite(batch, work.v), work.v, velocities);
+        });
+        propagated = velocities;
+    }
+    /** Replace v by u. */
+    void show(const Vectors& x, Vectors& velocities, const stiffcore::Box& box, size_t minTerms = 0) {
+        released = velocities;
+        this->forEach([&](const auto& batch, auto& work) {
+            if (batch.terms[0].size() < minTerms)
+                return;
+            const unsigned others = copyWhereSame(batch, released, propagated, shown, velocities);
+            if (others == 0)
+                return;
+            load(batch, x, released, box, work);
+            applyInverseRoot(batch, work);
+            scatterLanes(batch, others, areFinite(batch, work.v), work.v, velocities);
+        });
+        set(velocities, released);
+    }
+
+    /** Project velocities that are to be shown on those that constraints allow. */
+    void constrain(const Vectors& x, Vectors& velocities, const stiffcore::Box& box) {
+        this->forEach([&](const auto& batch, auto& work) {
+            load(batch, x, velocities, box, work);
+            applyRoot(batch, work);
+            applyInverseRoot(batch, work);
+            stiffcore::scatter(batch, work.v, components(velocities));
+        });
+    }
+
+private:
+    template <class Batch, class Workspace>
+    static void load(const Batch& batch, const Vectors& x, const Vectors& v, const stiffcore::Box& box,
+                     Workspace& work) {
+        gather(batch, components(x), work.x);
+        gatherVelocities(batch, components(v), work.v);
+        factorRoot(batch, box, work);
+    }
+    /** Copy vectors in lanes in which others are the same to the bit; the bits of the result are the other lanes. */
+    template <class Batch>
+    static unsigned copyWhereSame(const Batch& batch, const Vectors& one, const Vectors& other, const Vectors& from,
+                                  Vectors& to) {
+        unsigned others = 0;
+        for (int lane = 0; lane < batch.count; lane++) {
+            const auto begin = batch.particles[lane].begin(), end = begin + batch.numMobile;
+            if (std::all_of(begin, end,
+                            [&](int i) { return std::memcmp(&one[i], &other[i], sizeof(OpenMM::Vec3)) == 0; }))
+                std::for_each(begin, end, [&](int i) { to[i] = from[i]; });
+            else
+                others |= 1u << lane;
+        }
+        return others;
+    }
+    template <class Batch, class Mask, class Local>
+    static void scatterLanes(const Batch& batch, unsigned lanes, const Mask& mask, const Local& local, Vectors& to) {
+        using Real = std::decay_t<decltype(batch.inverseMasses[0])>;
+        for (int lane = 0; lane < batch.count; lane++)
+            if ((lanes & 1u << lane) != 0 && stiffcore::LaneTraits<Real>::lane(mask, lane))
+                stiffcore::scatterLane(batch, local, lane, components(to));
+    }
+
+    int revision = 0;
+    Vectors shown, propagated;
+    /// What is shown for v that is propagated; then v at the end.
+    Vectors released;
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_SHOWN_VELOCITIES_H_ */
