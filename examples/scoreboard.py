@@ -32,7 +32,7 @@ from common.observables import diffusion, reorientation
 from common.options import (OptionParser, add_output_option, add_record_option, choice, number, progress_bar,
                             run_program)
 from common.tables import origin, print_table, read, with_error, write
-from common.water_sampling import coupled_masses, temperatures_by_motion
+from common.water_sampling import temperatures_by_motion
 from common.xtb import MOLECULES, add_distilled
 
 TEMPERATURE = 300.0                 # K
@@ -282,10 +282,9 @@ def sample_timed(*arguments, **named) -> Samples:
 def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str, set[int]], first: int = 0,
                  motions: bool = True) -> tuple[Samples, dict[str, np.ndarray], dict[str, tuple[float, float]]]:
     """What sample() finds; temperatures by kind of motion; times of independent samples. `first`: the first oxygen."""
-    system, integrator = context.getSystem(), context.getIntegrator()
-    step = integrator.getStepSize().value_in_unit(unit.picosecond)
+    system = context.getSystem()
+    step = context.getIntegrator().getStepSize().value_in_unit(unit.picosecond)
     masses = np.array([system.getParticleMass(first + i).value_in_unit(unit.dalton) for i in range(3)])
-    matrix = coupled_masses(masses, integrator) if motions else masses
     burst = max(1, round(SAMPLE_INTERVAL / step))
     held = any(isinstance(force, mm.CMMotionRemover) for force in system.getForces())
     names = ("translation", "rotation", "vibration")
@@ -298,7 +297,7 @@ def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str
                  "dipoles": (axes / np.linalg.norm(axes, axis=1, keepdims=True)).astype(np.float32)}
         if motions:
             found |= dict(zip(names, temperatures_by_motion(
-                molecules, velocities, matrix, state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole),
+                molecules, velocities, masses, state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole),
                 held)))
         return found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import openmm as mm
 from openmm import app, unit
-from openmmstiff import MassPenaltyIntegrator, sampling
+from openmmstiff import sampling
 from openmmstiff.sampling import GAS_CONSTANT, blockedError
 
 from common.observables import RDF_PAIRS, radial_distributions, without_vibrations
@@ -89,7 +89,6 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: 
     burst = steps_per_sample(step)
     masses = np.array([context.getSystem().getParticleMass(i).value_in_unit(unit.dalton) for i in range(3)])
     waters = simulation.topology.getNumResidues()
-    mass_matrix = coupled_masses(masses, simulation.integrator)
     bond_histogram = np.zeros(len(BOND_BINS) - 1)
     seen, frames = 0, []
 
@@ -98,7 +97,7 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: 
         positions = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
         molecules = positions.reshape(waters, -1, 3)[:, :3]     # without further sites
         velocities = state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond)
-        parts = temperatures_by_motion(molecules, velocities.reshape(waters, -1, 3)[:, :3], mass_matrix,
+        parts = temperatures_by_motion(molecules, velocities.reshape(waters, -1, 3)[:, :3], masses,
                                        state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))
         stretch = np.linalg.norm(molecules[:, 1:] - molecules[:, :1], axis=2) - BOND_LENGTH
         bond_histogram[:] += np.histogram(BOND_LENGTH + stretch, BOND_BINS)[0]
@@ -130,10 +129,9 @@ def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses
                            kinetic: float, held: bool = True) -> tuple[float, float, float]:
     """The temperatures (K) of the translation, rotation and vibration of triatomic molecules.
 
-    positions, velocities: nm and nm/ps, (molecules, 3, 3); masses: dalton, see rigid_motion(). A rigid motion changes
-    no internal coordinate, so that its kinetic energy is that of the masses, with any integrator; the vibrations have
-    what is left of the total `kinetic` energy (kJ/mol). Rigid molecules have none: NaN. `held`: the box as a whole is
-    held still.
+    positions, velocities: nm and nm/ps, (molecules, 3, 3); masses: dalton, see rigid_motion(). The vibrations have what
+    is left of the total `kinetic` energy (kJ/mol). Rigid molecules have none: NaN. `held`: the box as a whole is held
+    still.
     """
     translation, rotation = rigid_motion(positions, velocities, masses)
     vibration = kinetic - translation - rotation
@@ -143,35 +141,17 @@ def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses
             float("nan") if rigid else 2 * vibration / (each * GAS_CONSTANT))
 
 
-def coupled_masses(masses: np.ndarray, integrator: mm.Integrator) -> np.ndarray:
-    """The matrix of the masses (dalton) of the first molecule's atoms, as the mass penalty couples them."""
-    matrix = np.diag(masses)
-    if not MassPenaltyIntegrator.isinstance(integrator):
-        return matrix
-    integrator = MassPenaltyIntegrator.cast(integrator)
-    for index in range(integrator.computeNumInertialBonds()):
-        *atoms, inertia = integrator.getInertialBondParameters(index)
-        if max(atoms) < len(masses):
-            bond = np.zeros(len(masses))
-            bond[atoms] = -1, 1
-            matrix += inertia.value_in_unit(unit.dalton) * np.outer(bond, bond)
-    return matrix
-
-
 def rigid_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarray) -> tuple[float, float]:
     """The kinetic energies (kJ/mol) of the translation and the rotation of molecules, each with the angular velocity
     of a rigid one of the same angular momentum.
 
-    positions, velocities: nm and nm/ps, (molecules, atoms, 3); masses: dalton, (atoms,), or a matrix if they are
-    coupled.
+    positions, velocities: nm and nm/ps, (molecules, atoms, 3); masses: dalton, (atoms,).
     """
-    matrix = masses if masses.ndim == 2 else np.diag(masses)
-    weights = matrix.sum(axis=0) / matrix.sum()
+    weights = masses / masses.sum()
     centre_velocities = np.einsum("a,maj->mj", weights, velocities)
     arms = positions - np.einsum("a,maj->mj", weights, positions)[:, None]
-    impulses = np.einsum("ab,mbj->maj", matrix, velocities - centre_velocities[:, None])
-    momenta = np.cross(arms, impulses).sum(axis=1)
-    second = np.einsum("ab,mai,mbj->mij", matrix, arms, arms)
+    momenta = np.einsum("a,maj->mj", masses, np.cross(arms, velocities - centre_velocities[:, None]))
+    second = np.einsum("a,mai,maj->mij", masses, arms, arms)
     inertia = np.trace(second, axis1=1, axis2=2)[:, None, None] * np.eye(3) - second
     spins = np.linalg.solve(inertia, momenta[:, :, None])[:, :, 0]
-    return 0.5 * matrix.sum() * np.sum(centre_velocities**2), 0.5 * np.sum(momenta * spins)
+    return 0.5 * masses.sum() * np.sum(centre_velocities**2), 0.5 * np.sum(momenta * spins)

@@ -15,8 +15,8 @@ using std::vector;
 namespace {
 
 const string magic = "OpenMM-Stiff/";
-const int32_t version =
-        4; // 1 had no tag; the checksum of 2 was without time, box and parameters; 3 had other velocities
+// 1 had no tag; the checksum of 2 was without time, box and parameters; 3 had other velocities.
+const int32_t version = 4;
 
 [[noreturn]] void refuse(const string& className, const string& reason) {
     throw OpenMMException(className + ": the checkpoint cannot be loaded: " + reason +

@@ -18,7 +18,7 @@ from openmmstiff.sampling import blockedError, countFreedom, sample
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each
 from physics import MOST, ensemble_claim, kinetic_claims, quietly, simulation_data
 from physical_validation.data import EnsembleData, ObservableData, SystemData, TrajectoryData
-from common.water_sampling import coupled_masses, temperatures_by_motion
+from common.water_sampling import temperatures_by_motion
 from tip3p_water import impulse, spook
 from villin import build_villin, read_villin
 from common.water import build_box, build_system
@@ -151,8 +151,7 @@ def run(name: str, temperature: float, pressure: float, settings: Settings) -> d
         if trial.substance != "villin":
             both = (state.getPositions(asNumpy=True).value_in_unit(unit.nanometer),
                     state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond))
-            parts = temperatures_by_motion(*(each.reshape(-1, 3, 3) for each in both),
-                                           coupled_masses(masses[:3], integrator), kinetic)
+            parts = temperatures_by_motion(*(each.reshape(-1, 3, 3) for each in both), masses[:3], kinetic)
             found |= dict(zip(("translation", "rotation", "vibration"), parts))
             if seen % FRAME_INTERVAL == 0:
                 frames.append(np.array(both, dtype=np.float32))
@@ -176,7 +175,7 @@ def runs(settings: Settings) -> dict[str, partial]:
 
 
 def data(name: str, result: dict, temperature: float, pressure: float) -> physical_validation.data.SimulationData:
-    """As physical-validation takes it. The kinetic energy is the integrator's, that of slowed motion included."""
+    """As physical-validation takes it."""
     atoms, trial = len(result["masses"]), ALL[name]
     per_molecule = 3 if trial.substance == "rigid-water" else 0
     system = SystemData(natoms=atoms, nconstraints=3 * atoms - result["freedom"], ndof_reduction_tra=0,
@@ -196,12 +195,9 @@ def data(name: str, result: dict, temperature: float, pressure: float) -> physic
 
 
 def equipartition_claims(name: str, simulation: physical_validation.data.SimulationData) -> Iterator[Claim]:
-    """Translation and, where all of the kinetic energy is that of the masses, rotation and vibration; of all molecules
-    and of random halves of them."""
+    """Translation, rotation and, if there is any, vibration; of all molecules and of random halves of them."""
     kinds = ["total", "translation", "rotation and vibration", "rotation", "vibration"]
-    tested = {"translation"} if "masspenalty" in name else {"translation", "rotation"}
-    if ALL[name].substance == "water" and "masspenalty" not in name:
-        tested.add("vibration")
+    tested = {"translation", "rotation"} | ({"vibration"} if ALL[name].substance == "water" else set())
     found = quietly(physical_validation.kinetic_energy.equipartition, simulation, verbosity=0, bootstrap_seed=1,
                     random_divisions=1, random_groups=2, random_division_seed=1)
     groups = ["all molecules", "one half", "the other half"]
