@@ -12,6 +12,9 @@ using namespace OpenMM;
 using namespace OpenMMStiff;
 using std::vector;
 
+/// Of whatever moves, beyond which numbers mean nothing beside masses [dalton].
+static const double maxInertia = 1e9;
+
 MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
         : StiffIntegrator(stepSize), penalizedPeriod(0), bondInertia(0), useBondedForces(true),
           useDefaultBondInertia(true) {
@@ -42,9 +45,9 @@ double MassPenaltyIntegrator::getBondInertia() const {
 }
 
 void MassPenaltyIntegrator::setBondInertia(double inertia) {
-    if (!(inertia >= 0) || std::isinf(inertia))
-        throw OpenMMException(message(getClassName(), ": the inertia of bonds must be a non-negative number, not ",
-                                      inertia, " dalton; 0 is none"));
+    if (!(inertia >= 0 && inertia <= maxInertia))
+        throw OpenMMException(message(getClassName(), ": the inertia of bonds must be a number from 0 to ", maxInertia,
+                                      ", not ", inertia, " dalton; 0 is none"));
     bondInertia = inertia;
     useDefaultBondInertia = false;
 }
@@ -85,10 +88,9 @@ void MassPenaltyIntegrator::setBondInertiaParameters(int index, int particle1, i
 void MassPenaltyIntegrator::checkPair(const char* kind, const char* adder, int index, int number,
                                       const Pair& pair) const {
     requireIndex(getClassName(), kind, adder, index, number);
-    if (!(pair.inertia >= 0) || std::isinf(pair.inertia))
-        throw OpenMMException(message(getClassName(), ": the inertia of a ", kind,
-                                      " must be a non-negative number, not ", pair.inertia,
-                                      " dalton. To hold a distance fixed, add a constraint to the System"));
+    if (!(pair.inertia >= 0 && pair.inertia <= maxInertia))
+        throw OpenMMException(message(getClassName(), ": the inertia of a ", kind, " must be a number from 0 to ",
+                                      maxInertia, ", not ", pair.inertia, " dalton. To hold a distance fixed, add a constraint to the System"));
     if (pair.particle1 == pair.particle2)
         throw OpenMMException(message(getClassName(), ": a ", kind, " needs two different particles, not ",
                                       pair.particle1, " twice"));

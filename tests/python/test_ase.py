@@ -15,7 +15,7 @@ from ase.calculators.calculator import CalculationFailed, Calculator, all_change
 from ase.calculators.emt import EMT  # noqa: E402
 from ase.constraints import FixAtoms, FixBondLengths, FixCom, Hookean  # noqa: E402
 from ase.io import Trajectory, read  # noqa: E402
-from ase.md import thermalize_momenta  # noqa: E402
+from ase.md import Langevin, thermalize_momenta  # noqa: E402
 
 from conftest import run_python  # noqa: E402
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine  # noqa: E402

@@ -57,6 +57,33 @@ def test_the_langevin_form_evaluates_the_forces_once_a_step(waters, platform, ki
     assert context.getStepCount() == 7
 
 
+def test_changed_masses_choose_the_micro_steps_anew(waters, platform, kick):
+    """Light hydrogens and a preserved state: as in a new Context."""
+    contexts = []
+    for reinitialized in (True, False):
+        integrator = ImpulseIntegrator(2*FEMTOSECONDS)
+        integrator.setKick(kick)
+        mass = 16.0 if reinitialized else 1.008
+        for i in range(1, waters.system.getNumParticles(), 3):
+            waters.system.setParticleMass(i, mass)
+        context = waters.context(integrator, platform)
+        if reinitialized:
+            integrator.step(1)
+            heavy = integrator.computeNumMicroSteps()
+            for i in range(1, waters.system.getNumParticles(), 3):
+                waters.system.setParticleMass(i, 1.008)
+            context.reinitialize(True)
+        else:
+            context.setPositions(positions_of(contexts[0]))
+            context.setVelocities(velocities_of(contexts[0]))
+        contexts.append(context)
+    numbers = [context.getIntegrator().computeNumMicroSteps() for context in contexts]
+    assert numbers[0] == numbers[1] > heavy
+    for context in contexts:
+        context.getIntegrator().step(1)
+    assert np.abs(velocities_of(contexts[0]) - velocities_of(contexts[1])).max() < 1e-6
+
+
 def test_slow_is_all_that_is_not_stiff_whatever_the_force_groups(platform):
     """Bonds and angles in a group with other forces are not counted twice."""
     ends = []

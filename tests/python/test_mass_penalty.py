@@ -36,7 +36,7 @@ def test_pair_parameters_have_units():
     assert integrator.getPairParameters(0) == [5, 3, 2.5*unit.dalton]
     with pytest.raises(TypeError):
         integrator.addPair(0, 1, 1*unit.nanometer)
-    with pytest.raises(openmm.OpenMMException, match="non-negative"):
+    with pytest.raises(openmm.OpenMMException, match="from 0 to"):
         integrator.addPair(0, 1, -1*unit.dalton)
     assert integrator.getNumPairs() == 1
     integrator.addBondInertia(3, 5, 0.01*unit.kilogram/unit.mole)
@@ -106,7 +106,7 @@ def test_velocities_in_a_compound_integrator(recwarn):
         integrator.setStepSize(1e-6)
         compound.step(1)
         after = context.getState(velocities=True).getVelocities(asNumpy=True)._value
-        assert np.abs(before - after).max() < 1e-2
+        assert np.ptp(before - after, axis=0).max() < 1e-2      # all but the motion of the box
     assert not recwarn.list
     with pytest.raises(TypeError, match="temperature"):
         integrator.setVelocitiesToTemperature(1*unit.nanometer)

@@ -105,7 +105,7 @@ public:
      * setUseBondedForces() names or else by a constraint of the System.
      *
      * @param inertia   the inertia [dalton], instead of the default, see setUseDefaultBondInertia(); 0 for none; an
-     *                  OpenMMException if it is negative or infinite
+     *                  OpenMMException if it is negative, or beyond 1e9
      */
     void setBondInertia(double inertia);
     /**
@@ -139,7 +139,7 @@ public:
      * @param particle1   the index of the first particle
      * @param particle2   the index of the second particle
      * @param inertia     the inertia kappa [dalton]; 0, or next to nothing beside the masses, for none; an
-     *                    OpenMMException if it is negative or infinite
+     *                    OpenMMException if it is negative, or beyond 1e9
      * @return the index of the pair
      */
     int addPair(int particle1, int particle2, double inertia);
@@ -158,7 +158,7 @@ public:
      * @param index       the index of the pair
      * @param particle1   the index of the first particle
      * @param particle2   the index of the second particle
-     * @param inertia     the inertia kappa [dalton]; 0 for none; an OpenMMException if it is negative or infinite
+     * @param inertia     the inertia kappa [dalton]; 0 for none; an OpenMMException if it is negative, or beyond 1e9
      */
     void setPairParameters(int index, int particle1, int particle2, double inertia);
     /**
@@ -175,7 +175,7 @@ public:
      *
      * @param particle1   the index of the first particle
      * @param particle2   the index of the second particle
-     * @param inertia     the inertia lambda [dalton]; 0 for none; an OpenMMException if it is negative or infinite
+     * @param inertia     the inertia lambda [dalton]; 0 for none; an OpenMMException if it is negative, or beyond 1e9
      * @return the index of the bond
      */
     int addBondInertia(int particle1, int particle2, double inertia);
@@ -194,7 +194,7 @@ public:
      * @param index       the index of the bond
      * @param particle1   the index of the first particle
      * @param particle2   the index of the second particle
-     * @param inertia     the inertia lambda [dalton]; 0 for none; an OpenMMException if it is negative or infinite
+     * @param inertia     the inertia lambda [dalton]; 0 for none; an OpenMMException if it is negative, or beyond 1e9
      */
     void setBondInertiaParameters(int index, int particle1, int particle2, double inertia);
     /**

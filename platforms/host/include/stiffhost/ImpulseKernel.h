@@ -16,6 +16,7 @@
 #include <cmath>
 #include <sstream>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -83,21 +84,33 @@ protected:
             blocks.forgetParameters();
     }
 
-    // The bound of the frequency decides on the number of micro-steps, so it has to be that of the run resumed.
+    // The bound of the frequency decides on the number of micro-steps, so it has to be that of the run resumed, unless
+    // the masses have become others.
 
     void writeHidden(std::ostream& stream) override {
         writeCheckpoint(stream, frequency);
+        writeCheckpoint(stream, sumSquaredMasses());
     }
     void readHidden(std::istream& stream) override {
+        double sum;
         readCheckpoint(stream, &frequency, 1);
+        readCheckpoint(stream, &sum, 1);
+        if (sum != sumSquaredMasses())
+            frequency = unknown;
     }
     void writeHidden(OpenMM::SerializationNode& node) override {
-        node.createChildNode("FastMotion").setDoubleProperty("frequency", frequency);
+        node.createChildNode("FastMotion")
+                .setDoubleProperty("frequency", frequency)
+                .setDoubleProperty("masses", sumSquaredMasses());
     }
     void readHidden(const OpenMM::SerializationNode& node) override {
         for (const OpenMM::SerializationNode& child : node.getChildren())
-            if (child.getName() == "FastMotion")
+            if (child.getName() == "FastMotion" && child.getDoubleProperty("masses", 0) == sumSquaredMasses())
                 frequency = child.getDoubleProperty("frequency");
+    }
+    double sumSquaredMasses() const {
+        const std::vector<double>& masses = particles.getMasses();
+        return std::inner_product(masses.begin(), masses.end(), masses.begin(), 0.0);
     }
 
     // On a device.
