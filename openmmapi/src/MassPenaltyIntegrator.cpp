@@ -90,7 +90,8 @@ void MassPenaltyIntegrator::checkPair(const char* kind, const char* adder, int i
     requireIndex(getClassName(), kind, adder, index, number);
     if (!(pair.inertia >= 0 && pair.inertia <= maxInertia))
         throw OpenMMException(message(getClassName(), ": the inertia of a ", kind, " must be a number from 0 to ",
-                                      maxInertia, ", not ", pair.inertia, " dalton. To hold a distance fixed, add a constraint to the System"));
+                                      maxInertia, ", not ", pair.inertia,
+                                      " dalton. To hold a distance fixed, add a constraint to the System"));
     if (pair.particle1 == pair.particle2)
         throw OpenMMException(message(getClassName(), ": a ", kind, " needs two different particles, not ",
                                       pair.particle1, " twice"));
@@ -148,8 +149,8 @@ std::string MassPenaltyIntegrator::getKernelName() const {
 vector<Vec3> MassPenaltyIntegrator::getVelocitiesForTemperature(const System& system, double temperature,
                                                                 int randomSeed) const {
     vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);
-    // OpenMM's own solver, which comes afterwards, would fail with dependent constraints.
-    if (context != nullptr && system.getNumConstraints() > 0)
-        const_cast<Kernel&>(kernel).getAs<IntegrateMassPenaltyStepKernel>().constrainVelocities(*context, velocities);
+    // (OpenMM's own solver, which comes afterwards, would fail with dependent constraints.)
+    if (context != nullptr)
+        const_cast<Kernel&>(kernel).getAs<IntegrateMassPenaltyStepKernel>().prepareVelocities(*context, velocities);
     return velocities;
 }

@@ -13,6 +13,7 @@ try:
     from ase import Atoms, units
 except ImportError:
     raise ImportError("openmmstiff.ase needs ASE: pip install 'openmm-stiff[ase]'") from None
+from ase.md import thermalize_momenta
 from ase.md.md import MolecularDynamics
 
 from ._atoms import NANOMETER, PICOSECOND, Guard, Molecules
@@ -88,10 +89,10 @@ class MassPenaltyLangevin(MolecularDynamics):
                                        openmm.Platform.getPlatform("Reference"))
         self._checked = None    # the calculator that has been looked at for a memory
         self._take_positions()
-        if has_momenta:
-            self._take_momenta()
-        else:
-            self._context.setVelocitiesToTemperature(self.temp/units.kB, self._draw_seed())
+        if not has_momenta:     # the Context would ask the calculator
+            thermalize_momenta(atoms, self.temp/units.kB, rng=self.rng)
+        self._take_momenta()
+        if not has_momenta:
             self._give_momenta()
 
     def todict(self) -> dict[str, Any]:

@@ -102,11 +102,12 @@ def test_steps_are_those_of_the_integrator():
     addPairsFromTopology(integrator, topology, system, positions/10)
     for hydrogen in (1, 2):
         integrator.addBondInertia(hydrogen, 0, integrator.getBondInertia())
-    of_steps, of_velocities = (1 + int(1e9*abs(drawn)) for drawn in np.random.default_rng(1).standard_normal(2))
-    integrator.setRandomNumberSeed(of_steps)
+    random = np.random.default_rng(1)
+    integrator.setRandomNumberSeed(1 + int(1e9*abs(random.standard_normal())))
+    thermalize_momenta(other, TEMPERATURE, rng=random)
     context = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))
     context.setPositions(positions/10)
-    context.setVelocitiesToTemperature(TEMPERATURE, of_velocities)
+    context.setVelocities(other.get_momenta()/masses[:, None]*(picosecond/10))
     integrator.step(30)
     state = context.getState(positions=True, velocities=True)
     assert np.array_equal(atoms.positions, 10*state.getPositions(asNumpy=True)._value)
@@ -236,7 +237,7 @@ def test_random_numbers_come_from_rng(generator):
     run_of(water(), rng=None)
     drawn = np.random.standard_normal()
     np.random.seed(5)
-    assert drawn == np.random.standard_normal(3)[-1]    # of velocities and steps
+    assert drawn == np.random.standard_normal(11)[-1]   # of steps and nine components of velocities
 
 
 # ---- What is done to atoms ----

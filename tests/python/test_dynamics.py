@@ -85,7 +85,7 @@ def test_velocities_are_drawn_at_the_time_of_the_positions():
 
 
 def test_velocities_from_a_mass_penalty_run_are_those_of_the_true_masses():
-    """Its own are far colder along bonds, whose inertia is larger; drawn anew each atom has kT/m, and no momentum."""
+    """Drawn anew each atom has kT/m, and no momentum; and so have those that the run shows."""
     waters = Waters(4)
     context = waters.context(MassPenaltyLangevinIntegrator(300, 5, 0.012), openmm.Platform.getPlatform("Reference"))
     run_itself = sample(context, 4, 400, observe=observe).observed
@@ -106,7 +106,7 @@ def test_velocities_from_a_mass_penalty_run_are_those_of_the_true_masses():
         relative = v.reshape(-1, 4, 3, 3)[:, :, 1:] - v.reshape(-1, 4, 3, 3)[:, :, :1]
         return np.mean(np.sum(bonds*relative, axis=-1)**2/np.sum(bonds**2, axis=-1))/(KT*(1/masses[0] + 1/masses[1]))
     assert along_bonds(run_itself["x"], found) == pytest.approx(1, abs=5*np.sqrt(2/3200))
-    assert along_bonds(run_itself["x"], run_itself["v"]) < 0.1
+    assert along_bonds(run_itself["x"], run_itself["v"]) == pytest.approx(1, rel=0.2)
 
 
 def test_constraints_hold():

@@ -204,11 +204,12 @@ public:
      */
     virtual stiffcore::PairTerms getPairs(OpenMM::ContextImpl& context) = 0;
     /**
-     * Change velocities as little as possible to ones that constraints allow, in the metric of the masses.
+     * Make velocities that have been drawn for the present time those of the constraints and, with a heat bath, of half a
+     * step earlier.
      *
      * @param velocities    the velocities [nm/ps]
      */
-    virtual void constrainVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities) = 0;
+    virtual void prepareVelocities(OpenMM::ContextImpl& context, std::vector<OpenMM::Vec3>& velocities) = 0;
 };
 
 /**

@@ -57,6 +57,7 @@ class Trial:
 
 TRIALS = {
     "middle-2fs": Trial(LangevinMiddle, 2, 80),
+    "masspenalty-12fs": Trial(MassPenaltyLangevinIntegrator, 12, 300),
     "masspenalty-14fs": Trial(MassPenaltyLangevinIntegrator, 14, 300),
     "zhangskeel-2fs": Trial(ZhangSkeelLangevinIntegrator, 2, 80, 3.0),
     "zhangskeel-3fs": Trial(ZhangSkeelLangevinIntegrator, 3, 100, 3.0),

@@ -60,11 +60,18 @@ public:
         const Turn turn(*this);
         return pairs.getNextPairs(*integrator);
     }
-    void constrainVelocities(OpenMM::ContextImpl&, Vectors& drawn) override {
+    void prepareVelocities(OpenMM::ContextImpl&, Vectors& drawn) override {
         const Turn turn(*this);
         state.requirePositions();
         update();
         velocities.constrain(state.positions(), drawn, state.box());
+        if (thermostat == nullptr)
+            return;
+        this->computeForces();
+        particles.divideByMasses(state.forces(), accelerations);
+        lastStep.forget();
+        velocities.shift(-0.5 * integrator->getStepSize(), this->getThermalEnergy(), particles.getMasses(),
+                         state.positions(), accelerations, drawn, state.box());
     }
     double computeKineticEnergy(OpenMM::ContextImpl&) override {
         const Turn turn(*this);

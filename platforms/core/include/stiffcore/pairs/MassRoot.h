@@ -300,21 +300,27 @@ inline void applyPower(const RootBatch<double>& batch, double power, RootWorkspa
     });
 }
 
-/** work.v <- N work.v: from velocities that have the distribution of the masses to those of the method. */
-template <class Real> [[gnu::flatten]] void applyRoot(const RootBatch<Real>& batch, RootWorkspace<Real>& work) {
+/**
+ * work.v <- N work.v: from velocities that have the distribution of the masses to those of the method. Or, of an
+ * acceleration M^-1 F, what it does to the former: M^-1 N^T F.
+ */
+template <bool ofAccelerations = false, class Real>
+[[gnu::flatten]] void applyRoot(const RootBatch<Real>& batch, RootWorkspace<Real>& work) {
     if constexpr (std::is_same_v<Real, double>)
         if (batch.pattern->hasManyConnected)
             return applyPower(batch, -0.5, work);
     const int n = batch.numRows();
     const Real* values = work.matrixValues(batch);
-    for (int p = 0; p < n; p++)
-        work.multipliers[p] = computeRate(batch.row(p), work.gradients.data(), work.v.data());
-    solveLower(batch.sparse.get(), n, values, work.scales.data(), work.multipliers.data());
     for (int p = 0; p < n; p++) {
-        work.multipliers[p] *= -work.inversePivots[p];
+        work.multipliers[p] = computeRate(batch.row(p), work.gradients.data(), work.v.data());
         work.added[p] = 0;
     }
-    solveUpper(batch.sparse.get(), n, values, work.added.data(), work.multipliers.data());
+    const std::vector<Real>&lower = ofAccelerations ? work.added : work.scales,
+          &upper = ofAccelerations ? work.scales : work.added;
+    solveLower(batch.sparse.get(), n, values, lower.data(), work.multipliers.data());
+    for (int p = 0; p < n; p++)
+        work.multipliers[p] *= -work.inversePivots[p];
+    solveUpper(batch.sparse.get(), n, values, upper.data(), work.multipliers.data());
     addImpulses(batch, work.gradients, work.multipliers, work.v);
 }
 

@@ -1,0 +1,131 @@
+#!/usr/bin/env python
+"""What happens in the first steps after velocities have been drawn, or the step has been changed.
+
+Velocities of methods in the order of LangevinMiddle belong to half a step earlier. Drawn ones belong to the present, so
+that the first kick is too long by half a step: the kinetic temperature of a drop of flexible TIP3P water swings, and if
+velocities are drawn every few steps, averages are biased. Means over independent starts, or over a run, with standard
+errors.
+"""
+import sys
+from pathlib import Path
+
+import numpy as np
+import openmm as mm
+from openmm import app, unit
+from openmmstiff import MassPenaltyLangevinIntegrator
+from openmmstiff.sampling import GAS_CONSTANT, blockedError
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from common.options import OptionParser, add_record_option, number, progress_bar, run_program  # noqa: E402
+from common.tables import print_table, with_error  # noqa: E402
+
+TEMPERATURE, FRICTION, WATERS, RADIUS = 300.0, 5.0, 60, 0.85     # K, 1/ps, number, nm
+SHOWN = 6                       # steps
+REDRAWN = 3, 10, 30, 100        # steps
+LARGE, SMALL = "mass penalty, 12 fs", "LangevinMiddle, 2 fs"
+
+
+def build_drop() -> tuple[mm.System, np.ndarray]:
+    """The waters in the middle of OpenMM's box, in vacuum, held together by a wall."""
+    pdb = app.PDBFile(str(Path(app.__file__).parent / "data/tip3p.pdb"))
+    positions = pdb.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+    centre = positions.mean(axis=0)
+    modeller = app.Modeller(pdb.topology, pdb.positions)
+    waters = sorted(pdb.topology.residues(), key=lambda water: np.linalg.norm(
+        positions[next(water.atoms()).index] - centre))
+    modeller.delete(waters[WATERS:])
+    system = app.ForceField("tip3p.xml").createSystem(modeller.topology, rigidWater=False, removeCMMotion=False)
+    wall = mm.CustomExternalForce(f"1000*max(0, r-{RADIUS})^2; r=sqrt((x-{centre[0]})^2+(y-{centre[1]})^2"
+                                  f"+(z-{centre[2]})^2)")
+    for oxygen in range(0, system.getNumParticles(), 3):
+        wall.addParticle(oxygen)
+    system.addForce(wall)
+    return system, np.array(modeller.getPositions().value_in_unit(unit.nanometer))
+
+
+class Drop:
+    """A run of the drop with an integrator."""
+
+    def __init__(self, system: mm.System, integrator: mm.Integrator, seed: int) -> None:
+        integrator.setRandomNumberSeed(seed)
+        self.integrator = integrator
+        self.context = mm.Context(system, integrator, mm.Platform.getPlatform("CPU"), {"Threads": "1"})
+        masses = [system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles())]
+        self.weights = np.array(masses)[:, None] / (3 * len(masses) * GAS_CONSTANT)
+
+    def get_temperature(self) -> float:
+        """That of the velocities as they are, in K: OpenMM's LangevinMiddle shifts them for its kinetic energy."""
+        velocities = self.context.getState(velocities=True).getVelocities(asNumpy=True)._value
+        return float(np.sum(self.weights * velocities**2))
+
+    def follow(self, state: mm.State, seed: int = 0) -> list[float]:
+        """Temperatures from a State on, with velocities drawn by a seed or those of the State."""
+        self.context.setState(state)
+        if seed:
+            self.context.setVelocitiesToTemperature(TEMPERATURE, seed)
+        found = [self.get_temperature()]
+        for _ in range(SHOWN):
+            self.integrator.step(1)
+            found.append(self.get_temperature())
+        return found
+
+    def redraw(self, state: mm.State, every: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """Temperatures, and potential energies of a water in kJ/mol, before velocities are drawn again."""
+        self.context.setState(state)
+        series = []
+        for index in range(steps // every):
+            self.context.setVelocitiesToTemperature(TEMPERATURE, index + 1)
+            self.integrator.step(every)
+            energy = self.context.getState(energy=True).getPotentialEnergy()
+            series.append((self.get_temperature(), energy.value_in_unit(unit.kilojoule_per_mole) / WATERS))
+        temperatures, energies = np.array(series)[len(series) // 4:].T
+        return temperatures, energies
+
+
+def main():
+    parser = OptionParser(__doc__)
+    parser.add_argument("--starts", type=number(int, 2), default=100, metavar="N", help="(default: %(default)s)")
+    parser.add_argument("--steps", type=number(int, 1000), default=60000, metavar="N",
+                        help="of the runs in which velocities are drawn again (default: %(default)s)")
+    add_record_option(parser)
+    options = parser.parse_args()
+    system, positions = build_drop()
+    langevin = MassPenaltyLangevinIntegrator
+    source = Drop(system, langevin(TEMPERATURE, FRICTION, 0.004), 1)
+    runs = {LARGE: Drop(system, langevin(TEMPERATURE, FRICTION, 0.012), 2),
+            SMALL: Drop(system, mm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, 0.002), 3)}
+    source.context.setPositions(positions)
+    mm.LocalEnergyMinimizer.minimize(source.context, 10, 100)
+    source.context.setVelocitiesToTemperature(TEMPERATURE, 1)
+    source.integrator.step(5000)
+    ways = {f"{LARGE}, after 4 fs": (LARGE, False), f"{LARGE}, drawn": (LARGE, True), f"{SMALL}, drawn": (SMALL, True)}
+    found = {way: [] for way in ways}
+    with progress_bar("starts", options.starts) as bar:
+        for start in range(options.starts):
+            source.integrator.step(250)
+            state = source.context.getState(positions=True, velocities=True)
+            for way, (name, drawn) in ways.items():
+                found[way].append(runs[name].follow(state, start + 1 if drawn else 0))
+            bar.update()
+    rows = []
+    for way, series in found.items():
+        each = np.array(series)
+        rows.append([way, *(with_error(mean, error, 0) for mean, error in zip(
+            each.mean(axis=0), each.std(axis=0) / np.sqrt(len(each))))])
+    print_table(["start", *(f"T after {step} (K)" for step in range(SHOWN + 1))], rows, options.record, "first-steps")
+    rows = []
+    with progress_bar("redrawn", 2 * len(REDRAWN)) as bar:
+        for name, run in runs.items():
+            for every in REDRAWN:
+                temperatures, energies = run.redraw(state, every, options.steps)
+                rows.append([f"{name}, every {every}", name, str(every),
+                             with_error(temperatures.mean(), blockedError(temperatures), 0),
+                             with_error(energies.mean(), blockedError(energies), 2)])
+                bar.update()
+    print_table(["run", "integrator", "velocities drawn every (steps)", "T (K)", "potential energy (kJ/mol)"], rows,
+                options.record, "redrawn")
+
+
+if __name__ == "__main__":
+    run_program(main)
