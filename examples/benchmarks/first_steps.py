@@ -120,7 +120,7 @@ def main():
             for every in REDRAWN:
                 temperatures, energies = run.redraw(state, every, options.steps)
                 rows.append([f"{name}, every {every}", name, str(every),
-                             with_error(temperatures.mean(), blockedError(temperatures), 0),
+                             with_error(temperatures.mean(), blockedError(temperatures), 1),
                              with_error(energies.mean(), blockedError(energies), 2)])
                 bar.update()
     print_table(["run", "integrator", "velocities drawn every (steps)", "T (K)", "potential energy (kJ/mol)"], rows,

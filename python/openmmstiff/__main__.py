@@ -4,6 +4,7 @@ import argparse
 import os
 import platform as machine
 import re
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -80,6 +81,9 @@ def check_installation():
                 (notes if result == "unsupported" else problems).append(f"{where}: {problem}")
         if all(result == "unsupported" for result in results):
             problems.append(f"{name}: it runs in no precision.")
+        elif "Precision" in platform.getPropertyNames() and description and not _minimizes(name):
+            notes.append(f"{name}: OpenMM's own minimizer fails there or ends the process, which is a fault of OpenMM or "
+                         "of the driver. Minimize on the CPU platform.")
     hints = (problems + _explain_failures(openmm.Platform.getPluginLoadFailures()) + notes
              + _explain_detours(names, kernels) + _explain_absence(names))
     if hints:
@@ -95,6 +99,19 @@ def check_installation():
 def _precisions(platform):
     """The precisions that a platform can be set to; an empty one if it has no choice."""
     return list(BOUNDS) if "Precision" in platform.getPropertyNames() else [""]
+
+
+def _minimizes(name):
+    """Whether OpenMM's minimizer works on a platform: tried in a process of its own, which it may end."""
+    call = [sys.executable, "-c", f"from openmmstiff.__main__ import _minimize; _minimize({name!r})"]
+    return subprocess.run(call, capture_output=True).returncode == 0
+
+
+def _minimize(name):
+    system, start = _waters()
+    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatform(name))
+    context.setPositions(start)
+    openmm.LocalEnergyMinimizer.minimize(context, 10, 10)
 
 
 def _check(platform, precision, reference):
@@ -349,7 +366,11 @@ def main(arguments=None):
     for add in add_check, add_examine, add_scan, add_benchmark, add_prefix:
         add(commands)
     options = parser.parse_args(arguments)
-    return 0 if options.run(options) else 1
+    try:
+        return 0 if options.run(options) else 1
+    except KeyboardInterrupt:
+        print("\nInterrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

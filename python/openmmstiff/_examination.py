@@ -10,11 +10,11 @@ from openmm import app, unit
 
 from ._conversions import Quantity, instance, is_atoms, number
 from ._curvature import choose_displacement, measure_stiffness
-from ._forces import Forces
+from ._forces import Forces, read_positions
 from ._modes import Inertia, find_fastest
 from ._topology import (HYDROGEN, addPairsFromTopology, copy_pairs, find_angles, find_bonded, find_neighbours,
                         find_stiff_by_kind, find_unrecognized)
-from .openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
+from .openmmstiff import ImpulseLangevinIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
 from .sampling import GAS_CONSTANT
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ STEPS_PER_PERIOD_NVE = 8        # at constant energy: TIP3P at 4 fs has 8.1, and
 STEPS_PER_STIFF_PERIOD = 3.2    # of the Zhang-Skeel method, whose stiff terms are implicit
 STEPS_PER_STIFF_PERIOD_NVE = 8.4
 STEPS_PER_SLOW_PERIOD = 5.6     # of impulses, which add to what else moves the atoms
+STEPS_PER_LEFT_PERIOD = 4       # of impulses, in the period of what they move but do not project: a kick each half
+                                # period, or nearly so, drives it; alanine dipeptide at 8 fs died in one run of nine
 ROTATION = 0.17                 # rad, root mean square turn of a held or slowed distance in a step
 # The same with OpenMM's constraints: at 0.08 rad (4 fs) rotation and translation of rigid water are within 1 %, at 0.12
 # (6 fs) they are not; see docs/mass-penalty.md.
@@ -40,6 +42,7 @@ USUAL = 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12   # steps that people use [fs]; fr
 FRICTION, FRICTION_IN_VACUUM = 1, 5     # 1/ps: what carries off the heat of the largest steps
 FRICTION_ZHANG_SKEEL = 3        # see docs/zhang-skeel.md
 SHOWN = 8                       # kinds of motion
+FALL = 0.005                    # nm, by which forces may move a particle in steps beyond LARGEST_STEP
 GUESS = 6                       # times the step without inertias, where the search for the step begins
 ROUNDS = 6                      # of a step and the inertias that follow it, at most
 THERMALIZATION = 300            # steps
@@ -130,15 +133,16 @@ class Examination:
         Parameters
         ----------
         integrator : str
-            the name of its class
+            the name of its class, with or without "Integrator"
 
         Returns
         -------
         Quantity
             the step size [ps]; a ValueError if it has none
         """
+        name = f"{integrator.removesuffix('Integrator')}Integrator"
         for each in self.recommendations:
-            if each.integrator == integrator and each.stepSize > 0:
+            if each.integrator == name and each.stepSize > 0:
                 return each.stepSize*unit.picosecond
         others = ", ".join(each.integrator for each in self.recommendations if each.stepSize > 0)
         raise ValueError(f"there is no step for {integrator!r}, but for {others or 'no other, either'}")
@@ -193,12 +197,18 @@ def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Q
     of_atoms = is_atoms(simulation)
     if of_atoms:
         from ._atoms import Molecules
-        simulation = Molecules(simulation).make_simulation()
+        molecules = Molecules(simulation)
+        simulation = molecules.make_simulation()
     instance("simulation", simulation, app.Simulation)
     temperature = number("temperature", temperature, "K")
     if not 0 < temperature < math.inf:
         raise ValueError(f"temperature must be positive and finite, but is {temperature} K")
-    found = _Examiner(simulation, GAS_CONSTANT*temperature).examine()
+    try:
+        found = _Examiner(simulation, GAS_CONSTANT*temperature).examine()
+    except openmm.OpenMMException:
+        if of_atoms and molecules.potential.error is not None:
+            raise molecules.potential.error     # of which OpenMM keeps the text alone
+        raise
     # What is left to do for bonds that are in no recognized force, openmmstiff.ase does.
     return replace(found, notes=[]) if of_atoms else found
 
@@ -243,14 +253,15 @@ class _Examiner:
         self.notes = []
 
     def examine(self):
-        state = self.simulation.context.getState(positions=True)
-        minimum = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+        minimum = read_positions("examine", self.simulation.context)
+        if not self.forces.masses.any():
+            raise ValueError("examine: no particle of the System has a mass: nothing can move")
         self.find_coordinates(minimum)
         period, _ = find_fastest(self.forces, minimum, self.constraints)
         snapshots = self.thermalize(minimum, period)
         free = self.find_fastest(snapshots, self.constraints)
         turning = self.measure_rotation(snapshots, self.constraints)
-        plain = self.limit(free, turning, turn=CONSTRAINED_ROTATION)
+        plain = self.limit_by_forces(minimum, *self.limit(free, turning, turn=CONSTRAINED_ROTATION))
         if math.isnan(plain[0]):
             raise ValueError("examine: nothing pulls the particles back at these positions: no motion limits the step")
         self.context = openmm.Context(self.system, self.asked, openmm.Platform.getPlatform("Reference"))
@@ -366,6 +377,15 @@ class _Examiner:
             return roundStep(by_rotation), f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step"
         return roundStep(by_period), self.describe(fastest)
 
+    def limit_by_forces(self, positions, step, reason):
+        """A large step and its reason, or a smaller one in which forces move no particle by more than FALL."""
+        accelerations = np.linalg.norm(self.forces(positions), axis=1)*self.forces.inverse_masses
+        most = math.sqrt(2*FALL/accelerations.max()) if accelerations.any() else math.inf
+        if not step > max(most, LARGEST_STEP):
+            return step, reason
+        self.notes.append("The positions are no minimum of the energy: forces pull the particles away. Minimize first")
+        return roundStep(max(most, LARGEST_STEP)), f"forces move particles by more than {FALL:g} nm in a larger one"
+
     def measure_rotation(self, snapshots, pairs, bonds=()):
         """The fastest turning of a held or slowed distance [1/ps], and its pair."""
         return max((self.measure_rotation_at(x, pairs, bonds) for x in snapshots), key=lambda found: found[0]) \
@@ -449,11 +469,15 @@ class _Examiner:
             period, slow = free[0], without.left[0]
             step = roundStep(min(period/STEPS_PER_STIFF_PERIOD, slow/STEPS_PER_SLOW_PERIOD))
             nve = roundStep(min(period/STEPS_PER_STIFF_PERIOD_NVE, slow/STEPS_PER_PERIOD_NVE))
+            impulse, why = roundStep(slow/STEPS_PER_SLOW_PERIOD), rest
+            left, kind = self.find_left_by_projection(pairs)
+            if roundStep(left/STEPS_PER_LEFT_PERIOD) < impulse:
+                impulse = roundStep(left/STEPS_PER_LEFT_PERIOD)
+                why = f"the period of {_femtoseconds(left)} fs of {kind}, which is not projected"
             found += [Recommendation("ZhangSkeelLangevinIntegrator", step, fastest,
                                      max(friction, FRICTION_ZHANG_SKEEL)),
                       Recommendation("ZhangSkeelIntegrator", nve, constant),
-                      Recommendation("ImpulseLangevinIntegrator", roundStep(slow/STEPS_PER_SLOW_PERIOD),
-                                     rest, friction)]
+                      Recommendation("ImpulseLangevinIntegrator", impulse, why, friction)]
         else:
             why = "not all stiff terms are recognized" if pairs else "there are no stiff terms"
             found += [Recommendation(name, math.nan, why) for name in implicit]
@@ -462,6 +486,13 @@ class _Examiner:
                                         "violations grow with the step; for constraints that SHAKE cannot hold"))
         found.append(Recommendation("HMMIntegrator", math.nan, "for Systems that are vibrated from outside"))
         return found
+
+    def find_left_by_projection(self, pairs):
+        """The shortest period [ps] of the stiff distances that projected kicks do not leave alone, and its kind."""
+        stiff = {frozenset(pair[:2]) for pair in pairs}
+        gap = ImpulseLangevinIntegrator(0, 0, 0.001).getProjectedPeriod().value_in_unit(unit.picosecond)
+        return min(((period, self.kind(atoms)) for atoms, period in zip(self.coordinates, self.periods)
+                    if frozenset(atoms[:2]) in stiff and period >= gap), default=(math.inf, ""))
 
     def describe(self, fastest):
         """'the period of 28 fs of HZ, HE1 in PHE 6'."""

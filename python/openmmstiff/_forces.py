@@ -7,6 +7,19 @@ from openmm import unit
 COPIED = ("Precision", "Threads", "DeviceIndex", "OpenCLPlatformIndex")     # properties of platforms
 
 
+def read_positions(caller, context):
+    """The positions of a Context [nm]; a ValueError if they have not been set, or are not finite."""
+    try:
+        context.getState(energy=True, groups=0)     # computes nothing
+    except openmm.OpenMMException as error:
+        raise ValueError(f"{caller}: the positions have not been set. Call simulation.context.setPositions()") from error
+    positions = context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+    wrong = np.flatnonzero(~np.isfinite(positions).all(axis=1))
+    if len(wrong) > 0:
+        raise ValueError(f"{caller}: the position of particle {wrong[0]} is {positions[wrong[0]].tolist()} nm")
+    return positions
+
+
 class Forces:
     """
     The forces of a System in a Context of its own; call it with positions, of shape (particles, 3) [nm], for forces

@@ -434,6 +434,8 @@ def blockedError(series: ArrayLike) -> float:
     blocks = np.asarray(series, dtype=float)
     if blocks.ndim != 1:
         raise ValueError(f"blockedError: a series has the shape (samples,), but this one has {blocks.shape}")
+    if len(blocks) == 0:
+        raise ValueError("blockedError: the series has no samples")
     if not np.isfinite(blocks).all():
         return np.nan
     error = 0.0
@@ -460,9 +462,11 @@ def correlationTime(series: ArrayLike) -> tuple[float, float]:
     -------
     tuple of float
         tau, in samples (1/2 if they are independent), and its standard error; both infinite for a series that never
-        changes
+        changes, and NaN if a sample is not finite
     """
     values = np.asarray(series, dtype=float)
+    if not np.isfinite(values).all():
+        return np.nan, np.nan
     if not np.ptp(values) > 0:
         return np.inf, np.inf
     size = len(values)

@@ -585,7 +585,7 @@ def _prototypes(integrators, temperature, friction):
     if isinstance(integrators, str):
         integrators = [integrators]
     if not isinstance(integrators, dict):
-        integrators = dict.fromkeys(integrators)
+        integrators = dict.fromkeys(name.removesuffix("Integrator") for name in integrators)
     if not integrators:
         raise ValueError(f"scan: there are no integrators; choose from {', '.join(INTEGRATORS)}")
     prototypes = {}

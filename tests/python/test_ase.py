@@ -620,6 +620,14 @@ def test_tblite():
 
 # ---- examine() and scan() ----
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ValueError])
+def test_examine_keeps_the_errors_of_calculators(error):
+    atoms = water()
+    atoms.calc.error = error("here")
+    with pytest.raises(error, match="here"):
+        examine(atoms)
+
+
 def test_examine_takes_atoms():
     atoms = water()
     found = examine(atoms)

@@ -93,7 +93,7 @@ def test_water_is_described_and_left_as_it_was():
     reduced = 1/(1/1.008 + 1/15.999)
     assert bonds.period == pytest.approx(2*math.pi*math.sqrt(reduced/462750.4), rel=0.03)
     assert 12 < bonds.slowedPeriod/found.getStepSize()._value < 20
-    assert found.getStepSize("LangevinMiddleIntegrator") == 2*unit.femtosecond
+    assert found.getStepSize("LangevinMiddleIntegrator") == found.getStepSize("LangevinMiddle") == 2*unit.femtosecond
     assert found.getStepSize() == 12*unit.femtosecond
     assert not found.notes
     answer, limit, _, heading, first, second, *rest = str(found).splitlines()
@@ -203,6 +203,8 @@ def test_implicit_methods_have_a_step_where_they_know_what_is_stiff():
         steps = {each.integrator: each.stepSize for each in found.recommendations}
         for name in "ZhangSkeelLangevinIntegrator", "ZhangSkeelIntegrator", "ImpulseLangevinIntegrator":
             assert (steps[name] > 0) == known
+        if known:   # its period of 28 fs is not projected
+            assert steps["ImpulseLangevinIntegrator"] == 0.006
 
 
 def test_wrong_arguments_are_errors():
@@ -215,6 +217,33 @@ def test_wrong_arguments_are_errors():
     simulation.context.setPositions([[0, 0, 0], [0, 0, 0]])
     with pytest.raises(ValueError, match="in the same place"):
         examine(simulation)
+
+
+@pytest.mark.parametrize("masses, positions, message", [
+    ([1.0], None, r"examine: the positions have not been set. Call simulation.context.setPositions\(\)"),
+    ([1.0, 1.0], [[0, 0, 0], [0, math.nan, 0]], r"examine: the position of particle 1 is \[0.0, nan, 0.0\] nm"),
+    ([0.0], [[0, 0, 0]], "examine: no particle of the System has a mass")])
+def test_what_cannot_be_examined_is_told(masses, positions, message):
+    system = openmm.System()
+    for mass in masses:
+        system.addParticle(mass)
+    simulation = app.Simulation(app.Topology(), system, openmm.VerletIntegrator(0.001), REFERENCE)
+    if positions is not None:
+        simulation.context.setPositions(positions)
+    with pytest.raises(ValueError, match=message):
+        examine(simulation)
+
+
+def test_no_large_step_from_where_forces_are_large():
+    """A sodium and a chloride ion, far from their minimum: what vibrates slowly there is pulled away."""
+    system, forces = openmm.System(), openmm.NonbondedForce()
+    for mass, charge in ((22.99, 1), (35.45, -1)):
+        system.addParticle(mass)
+        forces.addParticle(charge, 0.3, 0.4)
+    system.addForce(forces)
+    found = examine(simulation_of(system, [[0, 0, 0], [0.6, 0, 0]]))
+    assert found.getStepSize("LangevinMiddle")._value <= 0.05
+    assert any("no minimum" in note for note in found.notes)
 
 
 def test_what_nothing_pulls_back_has_no_step_unless_it_turns():

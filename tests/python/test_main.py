@@ -279,6 +279,19 @@ def test_benchmark_boxes_are_those_of_openmm_side_by_side():
     assert np.allclose(boxes[7] - boxes[0], 3)
 
 
+def test_an_interrupted_command_says_so(monkeypatch, capsys):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "check_installation", interrupt)
+    assert command.main([]) == 130
+    assert capsys.readouterr().err.strip() == "Interrupted"
+
+
+def test_openmms_minimizer_is_tried_in_a_process_of_its_own():
+    assert command._minimizes("CPU") and not command._minimizes("Quantum")
+
+
 def test_help_names_the_command():
     result = run_command("--help")
     assert result.returncode == 0

@@ -37,6 +37,7 @@ def test_correlation_time_of_noise_and_of_a_constant():
     assert correlationTime(np.random.default_rng(1).normal(size=10_000))[0] == pytest.approx(0.5, abs=0.05)
     for never_changes in (np.ones(10), np.full(1000, 0.1)):     # whose mean is rounded
         assert correlationTime(never_changes) == (math.inf, math.inf)
+    assert all(map(math.isnan, correlationTime([1, math.nan, 2])))
 
 
 def test_blocked_error_of_an_autoregressive_series():
@@ -47,6 +48,8 @@ def test_blocked_error_of_an_autoregressive_series():
     assert math.isnan(blockedError(np.append(series, np.nan))) and math.isnan(blockedError([1.0, np.inf]))
     with pytest.raises(ValueError, match=r"the shape \(samples,\), but this one has \(3, 4\)"):
         blockedError(np.ones((3, 4)))
+    with pytest.raises(ValueError, match="no samples"):
+        blockedError([])
 
 
 def test_line_recovers_its_intercept_with_its_error():
