@@ -100,7 +100,7 @@ def main():
     source.context.setVelocitiesToTemperature(TEMPERATURE, 1)
     source.integrator.step(5000)
     ways = {f"{LARGE}, after 4 fs": (LARGE, False), f"{LARGE}, drawn": (LARGE, True), f"{SMALL}, drawn": (SMALL, True)}
-    found = {way: [] for way in ways}
+    found: dict[str, list[list[float]]] = {way: [] for way in ways}
     with progress_bar("starts", options.starts) as bar:
         for start in range(options.starts):
             source.integrator.step(250)
