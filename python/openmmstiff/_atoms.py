@@ -53,6 +53,7 @@ class Molecules:
         _require_finite(atoms, "the position of", atoms.positions)
         for i, j in zip(*neighbor_list("ij", atoms, SAME_PLACE)):
             raise ValueError(f"{self.name(i)} and {self.name(j)} are in the same place")
+        self.are_alone = bonds is None      # without atoms that they may touch, such as those of a surface
         self.bonds = _perceive_bonds(atoms) if bonds is None else _read_bonds(bonds, len(atoms))
         if not self.bonds:
             raise ValueError("atoms have no bonds to slow down; give those of molecules, pairs of indices, by bonds=")
@@ -217,7 +218,7 @@ class Guard:
         self.positions = self.atoms.get_positions()
         i, j, cells = neighbor_list("ijS", self.atoms, self.radii + MARGIN/2)
         has_bonds = np.array([len(bound) > 0 for bound in self.molecules.neighbours])
-        taken = (i < j) & (has_bonds[i] | has_bonds[j])
+        taken = (i < j) & (has_bonds[i] & has_bonds[j] | self.molecules.are_alone & (has_bonds[i] | has_bonds[j]))
         taken[taken] = [pair not in self.left_out for pair in zip(i[taken].tolist(), j[taken].tolist())]
         self.others = i[taken], j[taken], cells[taken] @ self.atoms.cell.array
 

@@ -71,7 +71,8 @@ class MassPenaltyLangevin(MolecularDynamics):
         what the seed of OpenMM's random numbers is drawn from; by default numpy.random. All runs of a process share one
         stream of these, which the last one that was made has seeded
     bonds : iterable of pairs of int
-        the bonds, in place of perceived ones: those of molecules alone, if they are on a surface, say
+        the bonds, in place of perceived ones: those of molecules alone, if they are on a surface, say. What comes close
+        to atoms that are in none of them is not looked at
     **kwargs
         trajectory, logfile, loginterval, append_trajectory, and what else ASE's MolecularDynamics takes
     """

@@ -494,15 +494,18 @@ def test_extended_solids_are_refused(solid):
 
 
 def test_bonds_of_a_molecule_on_a_surface():
-    """CO on copper that moves: the bonds of copper are not looked at."""
+    """CO on copper that moves: its bonds, and what comes close to it, are not looked at."""
     surface = fcc111("Cu", (2, 2, 2), vacuum=8)
-    add_adsorbate(surface, molecule("CO"), 1.9, "ontop", mol_index=1)
+    add_adsorbate(surface, molecule("CO"), 3, "ontop", mol_index=1)
     surface.calc = EMT()
     with pytest.raises(ValueError, match=r"\(Cu\).*give their bonds alone by bonds="):
         run_of(surface)
     dyn = run_of(surface, bonds=np.array([(8, 9)]), timestep=2*units.fs)
     assert dyn._integrator.getNumPairs() == 1
     dyn.run(3)
+    surface.positions[8:, 2] -= 1.1
+    dyn.run(1)
+    assert surface.get_distances(9, range(8)).min() < 2
 
 
 def test_a_bond_that_breaks_ends_the_run():
