@@ -178,7 +178,7 @@ class Potential:
         calculator = type(copy.calc).__name__
         forces = _read_array(f"{calculator}: the forces", copy.get_forces(), positions.shape)
         energy = copy.get_potential_energy()
-        energy = _read_array(f"{calculator}: the energy", energy, (1,)*np.ndim(energy)).item()  # some have arrays of one
+        energy = _read_array(f"{calculator}: the energy", energy, (1,)*np.ndim(energy)).item()  # some are arrays of 1
         _require_finite(copy, f"{calculator}: the force on", forces, UNDEFINED)
         if not np.isfinite(energy):
             raise ValueError(f"{calculator}: the energy is {energy}{UNDEFINED}")

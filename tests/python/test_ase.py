@@ -599,8 +599,8 @@ def test_a_step_that_fails_leaves_atoms_as_they_were():
     dyn.run(3)
     positions, momenta = atoms.get_positions(), 1e5*atoms.get_momenta()
     atoms.set_momenta(momenta)
-    with pytest.raises(openmm.OpenMMException, match=r"molecule with atom 0 \(O\), atom 1 \(H\), atom 2 \(H\) cannot be "
-                                                     "solved for .* before the step$"):
+    with pytest.raises(openmm.OpenMMException, match=r"molecule with atom 0 \(O\), atom 1 \(H\), atom 2 \(H\) cannot "
+                                                     "be solved for .* before the step$"):
         dyn.run(1)
     assert np.array_equal(atoms.positions, positions) and np.array_equal(atoms.get_momenta(), momenta)
 
