@@ -1,5 +1,6 @@
 """ASE's Atoms as OpenMM sees them, and their bonds."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, SupportsIndex
 
@@ -26,9 +27,11 @@ RADII = {"H": 0.37, "F": 0.64, **dict.fromkeys(("Li", "Na", "K", "Rb", "Cs", "Mg
 MOST_BONDS = 8          # of an atom: those of metals have more
 MARGIN = 1.0            # Angstrom; pairs within it are looked up again when an atom has moved by half of it
 DISPLACEMENT = 0.01     # Angstrom, of what a calculator is asked in between
+SAME_PLACE = 1e-6       # Angstrom
 SCOPE = ("Bonds must stay what they are: for reactions and extended solids there are the integrators of ASE, such as "
          "ase.md.langevin.Langevin")
 MOLECULES_ALONE = "If there are molecules besides, give their bonds alone by bonds="
+UNDEFINED = ". The calculator fails at these positions: take others, or a smaller step if they are those of a run"
 UNEXPECTED = f"{SCOPE}. If no reaction was expected, take a smaller step"
 
 
@@ -47,6 +50,10 @@ class Molecules:
             raise ValueError("all atoms are in a FixAtoms, or there are none: nothing can move")
         if fixcm and not self.masses.all():
             raise ValueError("fixcm=True does not go with a FixAtoms, which holds the others; leave out one of them")
+        _require_finite(atoms, "the position of", atoms.positions)
+        for i, j in zip(*neighbor_list("ij", atoms, SAME_PLACE)):
+            raise ValueError(f"{self.name(i)} and {self.name(j)} are in the same place")
+        self.are_alone = bonds is None      # without atoms that they may touch, such as those of a surface
         self.bonds = _perceive_bonds(atoms) if bonds is None else _read_bonds(bonds, len(atoms))
         if not self.bonds:
             raise ValueError("atoms have no bonds to slow down; give those of molecules, pairs of indices, by bonds=")
@@ -81,11 +88,8 @@ class Molecules:
     def make_whole(self) -> None:
         """
         Find the cells to shift atoms by, so that molecules are whole. A ValueError if there are none, as in extended
-        solids, or positions are not finite.
+        solids.
         """
-        wrong = np.flatnonzero(~np.isfinite(self.atoms.positions).all(axis=1))
-        if len(wrong) > 0:
-            raise ValueError(f"the position of {self.name(wrong[0])} is {self.atoms.positions[wrong[0]].tolist()}")
         first, second = np.transpose(self.bonds)
         direct = self.atoms.positions[second] - self.atoms.positions[first]
         pbc: Any = self.atoms.pbc
@@ -112,15 +116,23 @@ class Molecules:
         self.potential.shift = np.array([offsets[i] for i in range(len(self.atoms))]) @ self.atoms.cell.array
 
     def require_same(self) -> None:
-        """A ValueError unless these are the atoms, masses and constraints of the System."""
+        """A ValueError unless these are the atoms, masses and constraints of the System, at finite positions."""
         if not (np.array_equal(self.atoms.numbers, self.numbers)
                 and np.array_equal(_find_masses(self.atoms), self.masses)):
             raise ValueError("elements, masses or constraints of the atoms have changed: make a new "
                              "MassPenaltyLangevin")
+        _require_finite(self.atoms, "the position of", self.atoms.positions)
+        _require_finite(self.atoms, "the momentum of", self.atoms.get_momenta())
 
     def name(self, index: int) -> str:
         """'atom 3 (H)'."""
-        return f"atom {index} ({self.atoms.symbols[index]})"
+        return _name(self.atoms, index)
+
+    def name_all(self, text: str) -> str:
+        """A message of OpenMM with the names of the atoms for its particles."""
+        text = text.partition(". There are ")[0]    # what integrators say of pairs and forces of OpenMM
+        return re.sub(r"particles? (\d+(, (\.{3} )?\d+)*)",
+                      lambda found: re.sub(r"\d+", lambda index: self.name(int(index[0])), found[1]), text)
 
     def _build_topology(self):
         topology = app.Topology()
@@ -131,7 +143,7 @@ class Molecules:
             if molecule != before:      # the atoms of a residue follow each other, those of a molecule need not
                 residue, before = topology.addResidue("HOH" if molecule in waters else "MOL", chain), molecule
             element = app.Element.getByAtomicNumber(int(number_)) if number_ > 0 else None
-            every.append(topology.addAtom(f"{self.atoms.symbols[i]}{i}", element, residue))
+            every.append(topology.addAtom(self.name(i), element, residue))
         for i, j in self.bonds:
             topology.addBond(every[i], every[j])
         return topology
@@ -163,8 +175,14 @@ class Potential:
         copy.set_constraint()
         copy.positions[:] = positions
         copy.calc = self.atoms.calc
-        forces = copy.get_forces()
-        return np.asarray(copy.get_potential_energy()).item(), forces     # some return an array of one energy
+        calculator = type(copy.calc).__name__
+        forces = _read_array(f"{calculator}: the forces", copy.get_forces(), positions.shape)
+        energy = copy.get_potential_energy()
+        energy = _read_array(f"{calculator}: the energy", energy, (1,)*np.ndim(energy)).item()  # some are arrays of 1
+        _require_finite(copy, f"{calculator}: the force on", forces, UNDEFINED)
+        if not np.isfinite(energy):
+            raise ValueError(f"{calculator}: the energy is {energy}{UNDEFINED}")
+        return energy, forces
 
     def measure_memory(self) -> float:
         """The difference of the forces at the same positions, asked twice with others in between [eV/Angstrom]."""
@@ -187,7 +205,7 @@ class Guard:
         self.left_out = set(molecules.bonds)
         self.find_others()
         close, _ = self.find_close()
-        self.left_out |= set(close)     # bonds that the user has not given, such as those of a surface
+        self.left_out |= set(close)     # bonds that the user has not given
         self.find_others()
 
     def measure(self):
@@ -196,11 +214,11 @@ class Guard:
         return np.linalg.norm(positions[self.first] - positions[self.second], axis=1)
 
     def find_others(self):
-        """Find what other pairs, with an atom that has bonds, are near each other."""
+        """Find what other pairs are near each other: of atoms with bonds, and of one with and one without."""
         self.positions = self.atoms.get_positions()
         i, j, cells = neighbor_list("ijS", self.atoms, self.radii + MARGIN/2)
         has_bonds = np.array([len(bound) > 0 for bound in self.molecules.neighbours])
-        taken = (i < j) & (has_bonds[i] | has_bonds[j])
+        taken = (i < j) & (has_bonds[i] & has_bonds[j] | self.molecules.are_alone & (has_bonds[i] | has_bonds[j]))
         taken[taken] = [pair not in self.left_out for pair in zip(i[taken].tolist(), j[taken].tolist())]
         self.others = i[taken], j[taken], cells[taken] @ self.atoms.cell.array
 
@@ -229,6 +247,29 @@ class Guard:
                                f"apart. {UNEXPECTED}")
 
 
+def _name(atoms, index):
+    """'atom 3 (H)'."""
+    return f"atom {index} ({atoms.symbols[index]})"
+
+
+def _require_finite(atoms, what, vectors, remedy=""):
+    """A ValueError that names the atom if one of their vectors is not finite."""
+    for i in np.flatnonzero(~np.isfinite(vectors).all(axis=1)):
+        raise ValueError(f"{what} {_name(atoms, i)} is {vectors[i].tolist()}{remedy}")
+
+
+def _read_array(what, value, shape):
+    """What a calculator has returned, as an array of numbers; a ValueError if it is none of this shape."""
+    try:
+        array = np.asarray(value).astype(float, casting="same_kind")
+    except (TypeError, ValueError):
+        array = None
+    if array is None or array.shape != shape:
+        raise ValueError(f"{what} must be {f'numbers in an array of shape {shape}' if shape else 'a number'}, not "
+                         f"{repr(value) if array is None else f'of shape {array.shape}'}")
+    return array
+
+
 def _find_masses(atoms):
     """The masses [dalton]; 0 for what a FixAtoms holds."""
     masses, fixed = atoms.get_masses(), np.zeros(len(atoms), dtype=bool)
@@ -238,8 +279,8 @@ def _find_masses(atoms):
                              "that can be kept. Leave it out: bonds and angles are slowed down")
         fixed[constraint.get_indices()] = True
     for i in np.flatnonzero(~(masses > 0) & ~fixed):
-        raise ValueError(f"atom {i} ({atoms.symbols[i]}) has a mass of {masses[i]}; set it by atoms.set_masses(), or "
-                         "hold the atom by a FixAtoms")
+        raise ValueError(f"{_name(atoms, i)} has a mass of {masses[i]}; set it by atoms.set_masses(), or hold the atom "
+                         "by a FixAtoms")
     return np.where(fixed, 0, masses)
 
 
@@ -256,17 +297,21 @@ def _perceive_bonds(atoms):
     for i, j, cell in zip(first.tolist(), second.tolist(), cells.tolist()):
         images.setdefault((i, j), cell)
         if i == j or images[i, j] != cell or counts[i] > MOST_BONDS:
-            raise ValueError(f"atom {i} ({atoms.symbols[i]}) has {counts[i]} neighbours as close as bonds, or images "
-                             f"of the same atom among them. {SCOPE}. {MOLECULES_ALONE}")
+            raise ValueError(f"{_name(atoms, i)} has {counts[i]} neighbours as close as bonds, or images of the same "
+                             f"atom among them. {SCOPE}. {MOLECULES_ALONE}")
     return sorted(pair for pair in images if pair[0] < pair[1])
 
 
 def _read_bonds(bonds, count):
     """The bonds (i, j), i < j, that a user gives."""
+    try:
+        bonds = [tuple(bond) for bond in bonds]
+    except TypeError:
+        raise TypeError(f"bonds must be pairs of indices of atoms, such as [(0, 1), (0, 2)], not {bonds!r}") from None
     found = set()
     for bond in bonds:
         pair = tuple(sorted(integer("an index in bonds", i) for i in bond))
         if len(set(pair)) != 2 or not 0 <= pair[0] < pair[-1] < count:
-            raise ValueError(f"bonds must be pairs of different atoms from 0 to {count - 1}, but has {tuple(bond)}")
+            raise ValueError(f"bonds must be pairs of different atoms from 0 to {count - 1}, but has {bond}")
         found.add(pair)
     return sorted(found)

@@ -343,7 +343,7 @@ def _check_order(atoms, neighbours, masses):
                               (light, heavy))
         raise ValueError(f"addPairsFromTopology: in the System, {of_light}, and {of_heavy}, the mass of their "
                          "elements: the order of the atoms is another one. Pass the Topology that the System was made "
-                         "from")
+                         "from, and masses in its order")
 
 
 def _name(atom):

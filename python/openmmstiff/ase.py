@@ -22,7 +22,15 @@ from .openmmstiff import MassPenaltyLangevinIntegrator
 
 __all__ = ["MassPenaltyLangevin"]
 
+MOST_TIMESTEP, MOST_FRICTION = 30, 200      # fs, 1/ps: numbers beyond are in another unit
 MEMORY = 3e-5       # eV/Angstrom: sums on a GPU differ by less, a field that begins with the last one by more
+
+
+class _Integrator(MassPenaltyLangevinIntegrator):
+    def _takeWarning(self) -> str:
+        """None: if the step is so small that nothing is slowed down, OpenMM's users are told to add pairs."""
+        super()._takeWarning()
+        return ""
 
 
 class MassPenaltyLangevin(MolecularDynamics):
@@ -50,11 +58,11 @@ class MassPenaltyLangevin(MolecularDynamics):
         the molecules, with a calculator. Atoms in a FixAtoms do not move; other constraints are a ValueError, and so
         are extended solids. Without momenta, these are drawn for temperature_K
     timestep : float
-        the step size [ASE's time, such as 12*units.fs]; examine(atoms) recommends one
+        the step size [ASE's time, such as 12*units.fs], up to 30 fs; examine(atoms) recommends one
     temperature : float
         the temperature [eV]; deprecated, as in ASE
     friction : float
-        the friction coefficient [1/ASE's time]
+        the friction coefficient [1/ASE's time, such as 0.005/units.fs], up to 200/ps
     fixcm : bool
         whether the centre of mass stays where it is, which no FixAtoms goes with. The default of ASE is True, and
         deprecated
@@ -64,7 +72,8 @@ class MassPenaltyLangevin(MolecularDynamics):
         what the seed of OpenMM's random numbers is drawn from; by default numpy.random. All runs of a process share one
         stream of these, which the last one that was made has seeded
     bonds : iterable of pairs of int
-        the bonds, in place of perceived ones: those of molecules alone, if they are on a surface, say
+        the bonds, in place of perceived ones: those of molecules alone, if they are on a surface, say. What comes close
+        to atoms that are in none of them is not looked at
     **kwargs
         trajectory, logfile, loginterval, append_trajectory, and what else ASE's MolecularDynamics takes
     """
@@ -75,13 +84,16 @@ class MassPenaltyLangevin(MolecularDynamics):
         if friction is None:
             raise TypeError("Missing 'friction' argument.")
         self.temp = self._convert_temperature(temperature, temperature_K)
-        self.fr, self.fix_com = finite("MassPenaltyLangevin: friction", friction, ""), boolean("fixcm", fixcm)
+        self.fr, self.fix_com = _read_friction(friction), boolean("fixcm", fixcm)
         self.rng = np.random if rng is None else rng
+        if not hasattr(self.rng, "standard_normal"):
+            raise TypeError("rng must be a generator of random numbers, such as numpy.random.default_rng(1), not "
+                            f"{rng!r}")
         self._molecules = Molecules(atoms, bonds, self.fix_com)
         has_momenta = atoms.has("momenta")
-        super().__init__(atoms, finite("MassPenaltyLangevin: timestep", timestep, "", positive=True), **kwargs)
+        super().__init__(atoms, _read_timestep(timestep), **kwargs)
 
-        self._integrator = MassPenaltyLangevinIntegrator(self.temp/units.kB, self.fr*PICOSECOND, self.dt/PICOSECOND)
+        self._integrator = _Integrator(self.temp/units.kB, self.fr*PICOSECOND, self.dt/PICOSECOND)
         self._integrator.setRandomNumberSeed(self._draw_seed())
         self._molecules.set_inertias(self._integrator)
         self._guard = Guard(self._molecules, self._integrator)
@@ -129,7 +141,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         friction : float
             the friction coefficient [1/ASE's time]
         """
-        self.fr = finite("MassPenaltyLangevin: friction", friction, "")
+        self.fr = _read_friction(friction)
         self._integrator.setFriction(self.fr*PICOSECOND)
 
     def set_timestep(self, timestep: float) -> None:
@@ -141,7 +153,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         timestep : float
             the step size [ASE's time]
         """
-        self.dt = finite("MassPenaltyLangevin: timestep", timestep, "", positive=True)
+        self.dt = _read_timestep(timestep)
         self._integrator.setStepSize(self.dt/PICOSECOND)
         self._molecules.set_inertias(self._integrator)
 
@@ -161,9 +173,9 @@ class MassPenaltyLangevin(MolecularDynamics):
         potential.error = None
         try:
             self._integrator.step(1)
-        except openmm.OpenMMException:
+        except openmm.OpenMMException as error:
             if potential.error is None:
-                raise
+                raise openmm.OpenMMException(self._molecules.name_all(str(error))) from None
         if potential.error is not None:
             raise potential.error   # of which OpenMM keeps the text alone
         self._give_positions()
@@ -231,3 +243,23 @@ class MassPenaltyLangevin(MolecularDynamics):
             velocities = velocities - np.average(velocities, axis=0, weights=self._molecules.masses)
         self._left_momenta = velocities*(NANOMETER/PICOSECOND)*self._molecules.masses[:, None]
         self.atoms.set_momenta(self._left_momenta, apply_constraint=False)
+
+
+def _read_timestep(timestep):
+    """In ASE's time; a ValueError if it must be in another unit."""
+    timestep = finite("MassPenaltyLangevin: timestep", timestep, "", positive=True)
+    found = round(timestep/units.fs, 6)
+    if found > MOST_TIMESTEP:
+        raise ValueError(f"MassPenaltyLangevin: a timestep of {found:.3g} fs is beyond {MOST_TIMESTEP} fs. Were "
+                         f"femtoseconds meant? timestep={timestep:g}*units.fs")
+    return timestep
+
+
+def _read_friction(friction):
+    """In 1/ASE's time; a ValueError if it must be in another unit."""
+    friction = finite("MassPenaltyLangevin: friction", friction, "")
+    found = round(friction*PICOSECOND, 6)
+    if found > MOST_FRICTION:
+        raise ValueError(f"MassPenaltyLangevin: a friction of {found:.3g}/ps is beyond {MOST_FRICTION}/ps. Were 1/ps "
+                         f"meant? friction={friction:g}/(1000*units.fs)")
+    return friction

@@ -1,6 +1,7 @@
 """Moves of OpenMMTools' samplers with the mass penalty: MassPenaltyMove."""
 
 import copy
+import warnings
 from typing import Any, SupportsFloat
 
 import openmm
@@ -11,10 +12,13 @@ try:
 except ImportError:
     raise ImportError("openmmstiff.mcmc needs OpenMMTools: pip install 'openmm-stiff[openmmtools]'")
 
-from ._conversions import Quantity, count
+from ._conversions import Quantity, boolean, count, number
 from .openmmstiff import MassPenaltyLangevinIntegrator
 
 __all__ = ["MassPenaltyMove"]
+
+MOST_TIMESTEP = 0.1         # ps: numbers beyond are femtoseconds
+FEWEST_STEPS = 30           # with velocities that are drawn
 
 
 class MassPenaltyMove(mcmc.BaseIntegratorMove):
@@ -29,13 +33,15 @@ class MassPenaltyMove(mcmc.BaseIntegratorMove):
     Parameters
     ----------
     timestep : float or Quantity
-        the step size [ps]; examine() recommends one
+        the step size [ps], up to 0.1; examine() recommends one
     collision_rate : float or Quantity
         the friction coefficient [1/ps]
     n_steps : int
         the number of steps that the move consists of
     reassign_velocities : bool
-        whether each move begins with velocities that are drawn for the temperature, and not with the replica's
+        whether each move begins with velocities that are drawn for the temperature, and not with the replica's. Let
+        moves then be of 100 steps or more: those of the integrator belong to half a step earlier, which drawn ones do
+        not, so that short moves bias averages. Below 30 steps there is a warning
     constraint_tolerance : float
         the relative tolerance of constraints
     **kwargs
@@ -50,9 +56,12 @@ class MassPenaltyMove(mcmc.BaseIntegratorMove):
     def __init__(self, timestep: SupportsFloat | Quantity = 8*unit.femtosecond,
                  collision_rate: SupportsFloat | Quantity = 5/unit.picosecond, n_steps: int = 1000,
                  reassign_velocities: bool = False, constraint_tolerance: SupportsFloat = 1e-8, **kwargs: Any) -> None:
-        super().__init__(count("n_steps", n_steps), reassign_velocities=reassign_velocities, **kwargs)
-        self.integrator = MassPenaltyLangevinIntegrator(0, collision_rate, timestep)
+        super().__init__(count("n_steps", n_steps), boolean("reassign_velocities", reassign_velocities), **kwargs)
+        self.integrator = MassPenaltyLangevinIntegrator(0, collision_rate, _read_timestep(timestep))
         self.constraint_tolerance = constraint_tolerance
+        if self.reassign_velocities and self.n_steps < FEWEST_STEPS:
+            warnings.warn(f"MassPenaltyMove: velocities that are drawn every {n_steps} steps bias averages. Take "
+                          "n_steps=100 or more, or reassign_velocities=False", stacklevel=2)
 
     @property
     def timestep(self) -> unit.Quantity:
@@ -61,7 +70,7 @@ class MassPenaltyMove(mcmc.BaseIntegratorMove):
 
     @timestep.setter
     def timestep(self, value: SupportsFloat | Quantity) -> None:
-        self.integrator.setStepSize(value)
+        self.integrator.setStepSize(_read_timestep(value))
 
     @property
     def collision_rate(self) -> unit.Quantity:
@@ -92,3 +101,12 @@ class MassPenaltyMove(mcmc.BaseIntegratorMove):
         integrator = copy.copy(self.integrator)
         integrator.setTemperature(thermodynamic_state.temperature)
         return integrator
+
+
+def _read_timestep(value):
+    """In picoseconds; a ValueError if it must be in femtoseconds."""
+    step = number("timestep", value, "ps")
+    if step > MOST_TIMESTEP:
+        raise ValueError(f"MassPenaltyMove: a timestep of {step:g} ps is beyond {MOST_TIMESTEP} ps. Were femtoseconds "
+                         f"meant? Numbers are picoseconds: {step:g}*unit.femtoseconds")
+    return step

@@ -156,6 +156,7 @@ def test_inertias_follow_the_step():
         assert inertias(dyn) == pytest.approx(inertias(run_of(water(), timestep=femtoseconds*units.fs)))
         dyn.run(2)
     assert len(inertias(dyn)) == 5
+    run_of(water(), timestep=0.1*units.fs).run(1)       # without a warning of OpenMM's
     heavier = water()
     heavier.set_masses([15.999, 1.208, 1.008])
     of_bonds = inertias(run_of(heavier, timestep=8*units.fs))
@@ -171,8 +172,13 @@ def test_inertias_follow_the_step():
     ({"friction": np.inf}, ValueError, "friction must be a finite number"),
     ({"timestep": 0}, ValueError, "timestep must be a finite number that is positive, but is 0"),
     ({"timestep": "8 fs"}, TypeError, "timestep must be a number"),
+    ({"timestep": 12}, ValueError, r"a timestep of 122 fs is .* femtoseconds meant\? timestep=12\*units.fs"),
+    ({"friction": 5}, ValueError, r"a friction of 491/ps is .* 1/ps meant\? friction=5/\(1000\*units.fs\)"),
+    ({"rng": 3}, TypeError, "rng must be a generator of random numbers, such as .*, not 3"),
     ({"fixcm": 1}, TypeError, "fixcm must be True or False"),
     ({"atoms": "H2O"}, TypeError, "atoms must be an object of ASE's class Atoms, not 'H2O'"),
+    ({"bonds": 5}, TypeError, r"bonds must be pairs of indices of atoms, such as \[\(0, 1\), .*, not 5"),
+    ({"bonds": [0, 1]}, TypeError, r"bonds must be pairs of indices of atoms, .*, not \[0, 1\]"),
     ({"bonds": []}, ValueError, "no bonds to slow down"),
     ({"bonds": [(0, 3)]}, ValueError, r"different atoms from 0 to 2, but has \(0, 3\)"),
     ({"bonds": [(0, 0)]}, ValueError, r"different atoms .* \(0, 0\)"),
@@ -187,6 +193,15 @@ def test_wrong_arguments_are_errors(arguments, error, message, tmp_path):
     with pytest.raises(error, match=message):
         run_of(**{"atoms": water(), **arguments, **({} if "length" in arguments else {"trajectory": kept})})
     assert kept.read_text() == "kept"
+
+
+def test_the_largest_settings():
+    dyn = run_of(water(), timestep=30*units.fs, friction=200/(1000*units.fs))
+    with pytest.raises(ValueError, match="a timestep of 31 fs is beyond 30 fs"):
+        dyn.set_timestep(31*units.fs)
+    with pytest.raises(ValueError, match="a friction of 201/ps is beyond 200/ps"):
+        dyn.set_friction(0.201/units.fs)
+    assert dyn.todict()["timestep"] == 30*units.fs and dyn.todict()["friction"] == 200/(1000*units.fs)
 
 
 # ---- As other dynamics of ASE ----
@@ -307,8 +322,16 @@ def test_other_atoms_are_an_error():
     atoms = water()
     dyn = run_of(atoms)
     atoms.positions[1, 2] = np.nan
-    with pytest.raises(ValueError, match=r"the position of atom 1 \(H\) is \[.*nan\]"):
-        dyn.run(1)
+    for use in (lambda: dyn.run(1), lambda: run_of(atoms)):
+        with pytest.raises(ValueError, match=r"the position of atom 1 \(H\) is \[.*nan\]"):
+            use()
+
+
+def test_atoms_in_the_same_place_are_an_error():
+    atoms = water()
+    atoms.positions[2] = atoms.positions[1]
+    with pytest.raises(ValueError, match=r"atom 1 \(H\) and atom 2 \(H\) are in the same place"):
+        run_of(atoms, bonds=[(0, 1), (0, 2)])
 
 
 # ---- Constraints ----
@@ -472,15 +495,18 @@ def test_extended_solids_are_refused(solid):
 
 
 def test_bonds_of_a_molecule_on_a_surface():
-    """CO on copper that moves: the bonds of copper are not looked at."""
+    """CO on copper that moves: its bonds, and what comes close to it, are not looked at."""
     surface = fcc111("Cu", (2, 2, 2), vacuum=8)
-    add_adsorbate(surface, molecule("CO"), 1.9, "ontop", mol_index=1)
+    add_adsorbate(surface, molecule("CO"), 3, "ontop", mol_index=1)
     surface.calc = EMT()
     with pytest.raises(ValueError, match=r"\(Cu\).*give their bonds alone by bonds="):
         run_of(surface)
     dyn = run_of(surface, bonds=np.array([(8, 9)]), timestep=2*units.fs)
     assert dyn._integrator.getNumPairs() == 1
     dyn.run(3)
+    surface.positions[8:, 2] -= 1.1
+    dyn.run(1)
+    assert surface.get_distances(9, range(8)).min() < 2
 
 
 def test_a_bond_that_breaks_ends_the_run():
@@ -572,12 +598,42 @@ def test_a_step_that_fails_leaves_atoms_as_they_were():
     atoms = water()
     dyn = run_of(atoms)
     dyn.run(3)
-    positions, momenta = atoms.get_positions(), atoms.get_momenta()
-    atoms.calc.noise = np.nan
-    atoms.calc.reset()
-    with pytest.raises(openmm.OpenMMException, match="MassPenaltyLangevinIntegrator"):
+    positions, momenta = atoms.get_positions(), 1e5*atoms.get_momenta()
+    atoms.set_momenta(momenta)
+    with pytest.raises(openmm.OpenMMException, match=r"molecule with atom 0 \(O\), atom 1 \(H\), atom 2 \(H\) cannot "
+                                                     "be solved for .* before the step$"):
         dyn.run(1)
     assert np.array_equal(atoms.positions, positions) and np.array_equal(atoms.get_momenta(), momenta)
+
+
+@pytest.mark.parametrize("quantity, change, message", [
+    ("energy", lambda energy: np.nan, r"Springs: the energy is nan\. .* a smaller step"),
+    ("energy", lambda energy: None, "Springs: the energy must be a number, not None"),
+    ("forces", lambda forces: forces + [[0]*3, [0, np.inf, 0], [0]*3],
+     r"Springs: the force on atom 1 \(H\) is \[.*, inf, .*\]\. .* a smaller step"),
+    ("forces", lambda forces: None, r"Springs: the forces must be numbers in an array of shape \(3, 3\), not None"),
+    ("forces", np.ravel, r"array of shape \(3, 3\), not of shape \(9,\)"),
+    ("forces", lambda forces: [[1, 2], [3]], r"array of shape \(3, 3\), not \[\[1, 2\], \[3\]\]"),
+    ("forces", np.ndarray.tolist, None),
+])
+def test_what_a_calculator_must_not_return(quantity, change, message):
+    """At the start, and later; lists are as good as arrays."""
+    for steps in (0, 2):
+        atoms = water()
+        dyn, calculate = run_of(atoms), atoms.calc.calculate
+        dyn.run(steps)
+
+        def changed(*arguments):
+            calculate(*arguments)
+            atoms.calc.results[quantity] = change(atoms.calc.results[quantity])
+
+        atoms.calc.reset()
+        atoms.calc.calculate = changed
+        if message is None:
+            dyn.run(1)
+        else:
+            with pytest.raises(ValueError, match=message):
+                dyn.run(1)
 
 
 def test_calculators_with_a_memory_are_found_out():
@@ -633,6 +689,7 @@ def test_examine_takes_atoms():
     found = examine(atoms)
     assert {motion.kind: motion.penalized for motion in found.motions} == {"H-O": 2, "H-O-H": 1}
     assert 9 <= 1000*found.getStepSize()._value <= 16 and not found.notes
+    assert "fs of atom 2 (H), atom 1 (H) in HOH 1" in str(found)
     assert found.evaluations > 100
     atoms.set_constraint(FixCom())
     with pytest.raises(ValueError, match="atoms have a FixCom"):

@@ -191,12 +191,25 @@ def test_arguments_and_properties():
     assert move.integrator.getStepSize() == move.timestep == 10*unit.femtosecond
     assert move.integrator.getFriction() == move.collision_rate == 0.002/unit.picosecond
     assert move.integrator.getConstraintTolerance() == move.constraint_tolerance == 1e-6
-    with pytest.raises(TypeError, match="stepSize must be a quantity in picosecond"):
-        MassPenaltyMove(8*unit.kelvin)
-    with pytest.raises(TypeError, match="n_steps must be an integer, not 1000.0"):
-        MassPenaltyMove(n_steps=1e3)    # which OpenMMTools would call an energy that is NaN
+    for arguments, error, message in (
+            ({"timestep": 8*unit.kelvin}, TypeError, "timestep must be a quantity in picosecond"),
+            ({"timestep": 8}, ValueError, r"of 8 ps is .*Were femtoseconds meant\? .*: 8\*unit.femtoseconds"),
+            ({"n_steps": 1e3}, TypeError, "n_steps must be an integer, not 1000.0"),     # OpenMMTools: energy is NaN
+            ({"reassign_velocities": "yes"}, TypeError, "reassign_velocities must be True or False, not 'yes'")):
+        with pytest.raises(error, match=message):
+            MassPenaltyMove(**arguments)
+    with pytest.raises(ValueError, match="a timestep of 8 ps is beyond 0.1 ps"):
+        move.timestep = 8
     with pytest.raises(openmm.OpenMMException, match="Friction must be a non-negative number"):
         move.collision_rate = -1
+
+
+@pytest.mark.parametrize("steps, reassign, warned", [(29, True, 1), (29, False, 0), (30, True, 0)])
+def test_short_moves_with_drawn_velocities_are_warned_of(steps, reassign, warned, recwarn):
+    make_move(steps, reassign_velocities=reassign)
+    assert len(recwarn.list) == warned
+    if warned:
+        assert "drawn every 29 steps bias averages. Take n_steps=100 or more" in str(recwarn[0].message)
 
 
 COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda move: pickle.loads(pickle.dumps(move))}
