@@ -39,9 +39,8 @@ class MassPenaltyMove(mcmc.BaseIntegratorMove):
     n_steps : int
         the number of steps that the move consists of
     reassign_velocities : bool
-        whether each move begins with velocities that are drawn for the temperature, and not with the replica's. Let
-        moves then be of 100 steps or more: those of the integrator belong to half a step earlier, which drawn ones do
-        not, so that short moves bias averages. Below 30 steps there is a warning
+        whether each move begins with velocities that are drawn for the temperature, and not with the replica's. Short
+        moves bias averages then: let them be of 100 steps or more. Below 30 steps there is a warning
     constraint_tolerance : float
         the relative tolerance of constraints
     **kwargs
