@@ -82,8 +82,8 @@ def check_installation():
         if all(result == "unsupported" for result in results):
             problems.append(f"{name}: it runs in no precision.")
         elif "Precision" in platform.getPropertyNames() and description and not _minimizes(name):
-            notes.append(f"{name}: OpenMM's own minimizer fails there or ends the process, which is a fault of OpenMM or "
-                         "of the driver. Minimize on the CPU platform.")
+            notes.append(f"{name}: OpenMM's own minimizer fails there or ends the process, which is a fault of OpenMM "
+                         "or of the driver. Minimize on the CPU platform.")
     hints = (problems + _explain_failures(openmm.Platform.getPluginLoadFailures()) + notes
              + _explain_detours(names, kernels) + _explain_absence(names))
     if hints:

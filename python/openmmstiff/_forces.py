@@ -12,7 +12,8 @@ def read_positions(caller, context):
     try:
         context.getState(energy=True, groups=0)     # computes nothing
     except openmm.OpenMMException as error:
-        raise ValueError(f"{caller}: the positions have not been set. Call simulation.context.setPositions()") from error
+        raise ValueError(f"{caller}: the positions have not been set. Call "
+                         "simulation.context.setPositions()") from error
     positions = context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
     wrong = np.flatnonzero(~np.isfinite(positions).all(axis=1))
     if len(wrong) > 0:

@@ -50,8 +50,8 @@ class MassPenaltyLangevin(MolecularDynamics):
     fails leaves the atoms as they were.
 
     The momenta of atoms have the distribution of the masses, and their kinetic energy is that of the motion with the
-    inertias: temperatures and energies of logfiles are right, and integrators may take turns. They belong to half a step
-    earlier, so that after another integrator, or with drawn momenta, the first steps are up to 10 % hot.
+    inertias: temperatures and energies of logfiles are right, and integrators may take turns. They belong to half a
+    step earlier, so that after another integrator, or with drawn momenta, the first steps are up to 10 % hot.
 
     Parameters
     ----------
