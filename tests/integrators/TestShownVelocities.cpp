@@ -10,6 +10,7 @@
 #include "Systems.h"
 #include "Vectors.h"
 #include "openmm/serialization/XmlSerializer.h"
+#include <array>
 #include <functional>
 #include <memory>
 #include <sstream>
@@ -268,6 +269,57 @@ void testIntegratorsTakeTurns(Platform& platform) {
     }
 }
 
+/** Two temperatures whose replicas are exchanged, with velocities scaled, both keep theirs, kinetic and potential. */
+void testReplicaExchange(Platform& platform) {
+    const Model model = makeLoneWaters();
+    const double temperatures[] = {300, 320}, freedoms = 3 * 24;
+    MassPenaltyLangevinIntegrator cold(temperatures[0], 5, 0.012), hot(temperatures[1], 5, 0.012);
+    std::array<std::unique_ptr<Context>, 2> contexts = {std::make_unique<Context>(model.system, cold, platform),
+                                                        std::make_unique<Context>(model.system, hot, platform)};
+    for (int i : {0, 1}) {
+        dynamic_cast<MassPenaltyLangevinIntegrator&>(contexts[i]->getIntegrator()).setRandomNumberSeed(i + 1);
+        contexts[i]->reinitialize();
+        contexts[i]->setPositions(model.positions);
+        contexts[i]->setVelocitiesToTemperature(temperatures[i], i + 1);
+    }
+    Gaussian random(8);
+    vector<double> kinetic[2], potential[2];
+    int numAccepted = 0;
+    for (int exchange = 0; exchange < 600; exchange++) {
+        State states[2];
+        for (int i : {0, 1}) {
+            contexts[i]->getIntegrator().step(30);
+            states[i] = contexts[i]->getState(State::Positions | State::Velocities | State::Energy);
+            if (exchange < 40)
+                continue;
+            kinetic[i].push_back(2 * states[i].getKineticEnergy() / (boltzmann * freedoms));
+            potential[i].push_back(states[i].getPotentialEnergy() /
+                                   (12 * boltzmann * temperatures[i])); // three a water
+        }
+        const double exponent = (states[0].getPotentialEnergy() - states[1].getPotentialEnergy()) *
+                                (1 / (boltzmann * temperatures[0]) - 1 / (boltzmann * temperatures[1]));
+        const double normal = random(); // whose tail is a uniform number
+        if (0.5 * std::erfc(normal / std::sqrt(2)) > std::exp(exponent))
+            continue;
+        numAccepted++;
+        for (int i : {0, 1}) {
+            vector<Vec3> v = states[1 - i].getVelocities();
+            for (Vec3& each : v)
+                each *= std::sqrt(temperatures[i] / temperatures[1 - i]);
+            contexts[i]->setPositions(states[1 - i].getPositions());
+            contexts[i]->setVelocities(v);
+        }
+    }
+    ASSERT(numAccepted > 400);
+    for (int i : {0, 1}) {
+        const BlockedMean T(kinetic[i]), U(potential[i]);
+        std::cout << "exchanged at " << temperatures[i] << " K: " << T.mean << " +- " << T.error
+                  << " K, potential energy " << U.mean << " +- " << U.error << " of kT/2 a mode" << std::endl;
+        ASSERT(std::abs(T.mean - temperatures[i]) < 4 * T.error + 3);
+        ASSERT(std::abs(U.mean - 1) < 4 * U.error + 0.02);
+    }
+}
+
 /** If the first step of a call fails, velocities are what they were, whoever has set them, with whatever step. */
 void testFailedStepsChangeNothing(Platform& platform) {
     Model model = makeLoneWaters();
@@ -357,6 +409,7 @@ int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testVelocitiesOfTheMassesMoveInertias), CLAIM(testCollisionsKeepTheDistribution),
                             CLAIM(testAndersenThermostat), CLAIM(testCallsDoNotMatter), CLAIM(testOthersGoOn),
-                            CLAIM(testIntegratorsTakeTurns), CLAIM(testFailedStepsChangeNothing),
-                            CLAIM(testSavedStatesResume), CLAIM(testStatesOfOldVersionsAreRefused)});
+                            CLAIM(testIntegratorsTakeTurns), CLAIM(testReplicaExchange),
+                            CLAIM(testFailedStepsChangeNothing), CLAIM(testSavedStatesResume),
+                            CLAIM(testStatesOfOldVersionsAreRefused)});
 }
