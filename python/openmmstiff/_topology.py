@@ -28,6 +28,9 @@ ORDINARY_MASS = 1.008       # dalton, of a hydrogen
 HYDROGEN = 5                # dalton, more than the mass of one that is made heavy
 MOST_INERTIA = 3.0          # dalton, of bonds but those of water: more slows torsions down
 MAX_COUPLED = 100           # atoms of a molecule: with more, the matrix of their masses would be too large
+# The number, the parameters and the adder of what a MassPenaltyIntegrator is given.
+PAIRS = "getNumPairs", "PairParameters", "addPair"
+BONDS = "getNumBondInertias", "BondInertiaParameters", "addBondInertia"
 
 
 def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, system: openmm.System,
@@ -41,7 +44,8 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
     Add a pair to a MassPenaltyIntegrator for each bond of a Topology and for each 1-3 distance (two bonds with an
     atom in common), and give the bonds an inertia: for potentials without bonded forces, such as machine-learned ones.
     Pairs get the inertia that slows a distance of such stiffness to the integrator's penalized period, which is 16
-    steps unless it has been set; call this after the step size has been chosen. Averages do not depend on the inertia.
+    steps unless it has been set; call this after the step size has been chosen, and again if it is changed: pairs and
+    bonds that have been added before get the new inertia. Averages do not depend on the inertia.
 
     Parameters
     ----------
@@ -83,7 +87,7 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
     Returns
     -------
     list of int
-        the indices of the pairs that have been added
+        the indices of the pairs that have been added, or given another inertia
     """
     if not MassPenaltyIntegrator.isinstance(integrator):
         raise TypeError("addPairsFromTopology: integrator must be a MassPenaltyIntegrator or "
@@ -126,22 +130,39 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
         measured = measure_stiffness(forces, positions, [distances[place] for place in places], neighbours)
         for place, value in zip(places, measured.tolist()):
             constants[place] = max(value, LEAST*constants[place])
-    added = []
+    added, set_pair = [], _setter(integrator, *PAIRS)
     for (i, j, *_), constant, value in zip(distances, constants, given):
         reduced_mass = 1/sum(1/masses[atom] for atom in (i, j) if masses[atom] > 0)
         inertia = (constant if value is None else value)*(period/(2*math.pi))**2 - reduced_mass
+        index = set_pair(i, j, max(inertia, 0.0))
         if inertia > 0:
-            added.append(integrator.addPair(i, j, inertia))
+            added.append(index)
     bonds = [bond for bond in bonds if chosen.issuperset(bond) and not any(map(system.isVirtualSite, bond))]
+    set_bond = _setter(integrator, *BONDS)
     for (i, j), inertia in _choose_inertias(integrator, bonds, every, masses, bondInertia):
-        integrator.addBondInertia(i, j, inertia)
+        set_bond(i, j, inertia)
     return added
+
+
+def _setter(integrator, number, parameters, add):
+    """What gives two atoms an inertia: those that have been given one before another, others if it is not 0."""
+    known = {}
+    for index in range(getattr(integrator, number)()):
+        i, j, _ = getattr(integrator, f"get{parameters}")(index)
+        known[frozenset((i, j))] = index
+
+    def give(i, j, inertia):
+        index = known.get(frozenset((i, j)))
+        if index is None:
+            return getattr(integrator, add)(i, j, inertia) if inertia != 0 else None
+        getattr(integrator, f"set{parameters}")(index, i, j, inertia)
+        return index
+    return give
 
 
 def copy_pairs(source, target):
     """Give an integrator the added pairs and bonds of another one; what else it has been given gets no inertia."""
-    for number, parameters, add in (("getNumPairs", "PairParameters", "addPair"),
-                                    ("getNumBondInertias", "BondInertiaParameters", "addBondInertia")):
+    for number, parameters, add in (PAIRS, BONDS):
         found = map(getattr(source, f"get{parameters}"), range(getattr(source, number)()))
         inertias = {(i, j): inertia for i, j, inertia in found}
         for index in range(getattr(target, number)()):
@@ -243,8 +264,8 @@ def _choose_inertias(integrator, bonds, atoms, masses, given):
                 inertia -= max(0, light - ORDINARY_MASS)*integrator.getUseDefaultBondInertia()
             elif sizes[i] > MAX_COUPLED:
                 inertia = 0
-        if heavy > 0 and inertia > 0:
-            yield (i, j), inertia
+        if heavy > 0:
+            yield (i, j), max(inertia, 0)
 
 
 def _is_water(atom):

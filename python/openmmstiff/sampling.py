@@ -240,7 +240,7 @@ def sampleDynamics(system: openmm.System, snapshots: Iterable[openmm.State | Arr
     system = without_baths(system)
     tolerance = DRIFT*max(1, countFreedom(system))*GAS_CONSTANT*temperature
     tasks = [Task(read_snapshot(index, snapshot, system), system, temperature, stepSize, interval, samples, observe,
-                  platform, seed + index, tolerance) for index, snapshot in enumerate(snapshots)]
+                  platform, (seed + index - 1) % (2**31 - 1) + 1, tolerance) for index, snapshot in enumerate(snapshots)]
     if not tasks:
         raise ValueError("sampleDynamics: there are no snapshots; give States or positions of a run")
     runs: list[Any] = [None]*len(tasks)

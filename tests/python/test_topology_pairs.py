@@ -5,7 +5,7 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import CountingForce, Waters, add_force_with_parameter
+from conftest import CountingForce, Waters, add_force_with_parameter, water_box
 from openmmstiff import MassPenaltyIntegrator, addPairsFromTopology
 
 REFERENCE = openmm.Platform.getPlatform("Reference")
@@ -273,6 +273,23 @@ def test_bonds_get_an_inertia():
     assert inertias_of(Chain(masses=[0, 0, 12])) == {(1, 2): 3}
     with pytest.raises(ValueError, match="bondInertia must be a finite number that is not negative, but is -1.0 dalton"):
         inertias_of(chain, bondInertia=-1)
+
+
+def test_a_second_call_is_that_of_the_present_step():
+    """What it finds again gets the inertia of now; a pair of others stays."""
+    topology, positions, system = water_box(rigid=False)
+    found = []
+    for steps in ((0.004, 0.012), (0.012, 0.012), (0.012,), (0.012, 0.004), (0.004,)):
+        integrator = MassPenaltyIntegrator(0.001)
+        integrator.addPair(0, 5, 7.0)
+        for step in steps:
+            integrator.setStepSize(step)
+            addPairsFromTopology(integrator, topology, system, positions)
+        found.append([{(i, j): inertia._value for i, j, inertia in map(get, range(number)) if inertia._value > 0}
+                      for get, number in ((integrator.getPairParameters, integrator.getNumPairs()),
+                                          (integrator.getBondInertiaParameters, integrator.getNumBondInertias()))])
+    assert found[0] == found[1] == found[2] and found[3] == found[4] != found[2]
+    assert found[0][0].pop((0, 5)) == 7.0 and len(found[0][0]) == 3*topology.getNumResidues()
 
 
 def test_large_molecules_get_an_inertia_of_the_bonds_of_hydrogens_alone():
