@@ -111,6 +111,18 @@ vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int
     return blocks;
 }
 
+void OpenMMStiff::addFreeParticles(const System& system, vector<Block>& blocks) {
+    vector<char> isFree;
+    for (int i = 0; i < system.getNumParticles(); i++)
+        isFree.push_back(system.getParticleMass(i) > 0);
+    for (const Block& block : blocks)
+        for (int particle : block.particles)
+            isFree[particle] = false;
+    for (size_t i = 0; i < isFree.size(); i++)
+        if (isFree[i])
+            blocks.push_back({{int(i)}, 1, {}, {}});
+}
+
 vector<Block> OpenMMStiff::findBlocks(const System& system, const StiffTerms& terms, const string& className) {
     vector<vector<int>> particles;
     for (const StiffCoordinate& term : terms.coordinates) {

@@ -23,6 +23,9 @@ OPENMM_EXPORT_STIFF std::vector<Block> connect(const OpenMM::System& system,
                                                const std::vector<std::vector<int>>& particles,
                                                size_t numOwn = std::numeric_limits<size_t>::max());
 
+/** Add a block without terms for each mobile particle that is in none. */
+OPENMM_EXPORT_STIFF void addFreeParticles(const OpenMM::System& system, std::vector<Block>& blocks);
+
 /**
  * Divide the stiff terms into blocks.
  *

@@ -72,6 +72,7 @@ bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
     for (const BondInertia& bond : pairs.bonds)
         particles.push_back({bond.particle1, bond.particle2});
     blocks = connect(system, particles, pairs.pairs.size());
+    addFreeParticles(system, blocks);
     revision++;
     return true;
 }

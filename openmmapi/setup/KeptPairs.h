@@ -46,7 +46,7 @@ public:
     const Pairs& getPairs() const {
         return kept.get();
     }
-    /** Their connected groups. */
+    /** Their connected groups, and particles that are in none. */
     const std::vector<Block>& getBlocks() const {
         return blocks;
     }

@@ -30,6 +30,8 @@ bool KeptStiffTerms::update(const System& system, const TermSelection& selection
                 collectTerms(system, selection.scope, selection.stiffGroups, selection.integrationGroups, className);
         chooseRows(terms, system, selection.rows);
         terms.needs = selection.needs;
-        return TermsInBlocks{terms, findBlocks(system, terms, className)};
+        TermsInBlocks found = {terms, findBlocks(system, terms, className)};
+        addFreeParticles(system, found.blocks);
+        return found;
     });
 }

@@ -91,7 +91,7 @@ Model makeAnchoredWater() {
     return model;
 }
 
-// ---- Programs -------------------------------------------------------------------------------------------------------
+// ---- Methods --------------------------------------------------------------------------------------------------------
 
 /** Writes the programs for a molecule. */
 class Writer {
@@ -118,23 +118,23 @@ public:
             ImpulseIntegrator integrator(stepSize);
             integrator.setKick(kick);
             const TermSelection selection(integrator);
-            writeTerms("ImpulseIntegrator" + suffix, selection, stiffhost::ImpulseProgram{false});
-            writeTerms("ImpulseLangevinIntegrator" + suffix, selection, stiffhost::ImpulseProgram{true});
+            writeTerms("ImpulseIntegrator" + suffix, selection, stiffcore::ImpulseMethod{false});
+            writeTerms("ImpulseLangevinIntegrator" + suffix, selection, stiffcore::ImpulseMethod{true});
         }
     }
 
     void writeZhangSkeel() const {
         const TermSelection selection{ZhangSkeelIntegrator(stepSize)};
         const string langevin = "ZhangSkeelLangevinIntegrator";
-        writeTerms("ZhangSkeelIntegrator", selection, stiffhost::ImplicitProgram{false, false});
-        writeTerms(langevin, selection, stiffhost::ImplicitProgram{true, false});
+        writeTerms("ZhangSkeelIntegrator", selection, stiffcore::ImplicitMethod{false, false});
+        writeTerms(langevin, selection, stiffcore::ImplicitMethod{true, false});
         ZhangSkeelLangevinIntegrator projecting(temperature, friction, stepSize);
         projecting.setThermalizeStiffModes(false);
-        writeTerms(langevin + "_Projecting", TermSelection(projecting), stiffhost::ImplicitProgram{true, true});
+        writeTerms(langevin + "_Projecting", TermSelection(projecting), stiffcore::ImplicitMethod{true, true});
     }
 
 private:
-    void writePairs(const string& name, const stiffhost::PenaltyProgram& program, double bondInertia = 0) const {
+    void writePairs(const string& name, const stiffcore::PenaltyMethod& method, double bondInertia = 0) const {
         const MassPenaltyIntegrator integrator(stepSize);
         BondedStiffness bonded(system, integrator.getIntegrationForceGroups(), caller);
         bonded.compute(system, {});
@@ -145,15 +145,16 @@ private:
             particles.push_back({pair.particle1, pair.particle2});
         for (const BondInertia& bond : terms.bonds)
             particles.push_back({bond.particle1, bond.particle2});
-        write(name, particles.empty(),
-              record(program, connect(system, particles, terms.pairs.size()), {}, terms, masses));
+        vector<stiffcore::Block> blocks = connect(system, particles, terms.pairs.size());
+        addFreeParticles(system, blocks);
+        write(name, particles.empty(), record(method, blocks, terms, masses));
     }
 
-    template <class Program>
-    void writeTerms(const string& name, const TermSelection& selection, const Program& program) const {
+    template <class Method>
+    void writeTerms(const string& name, const TermSelection& selection, const Method& method) const {
         KeptStiffTerms kept;
         kept.update(system, selection, caller);
-        write(name, kept.getBlocks().empty(), record(program, kept.getBlocks(), kept.getTerms(), masses));
+        write(name, kept.getTerms().coordinates.empty(), record(method, kept.getBlocks(), kept.getTerms(), masses));
     }
 
     void write(const string& name, bool isEmpty, const Recorded& recorded) const {

@@ -2,6 +2,7 @@
 #define STIFFDEVICE_BLOCK_TEXT_H_
 
 #include "stiffcore/methods/Elementary.h"
+#include "stiffcore/methods/Phases.h"
 #include "stiffcore/rows/Rows.h"
 #include "stiffcore/trace/Traced.h"
 #include "stiffhost/Device.h"
@@ -22,22 +23,9 @@ namespace stiffdevice {
 
 using stiffcore::Traced;
 
-/** What is kept for a particle from one kernel to others. */
-enum class KeptVector { Offset, OffsetBefore, Acceleration, Velocity, Count };
-
-/** What is the same for all blocks, in the order of the array `uniform`: see stiffhost::StepNumbers. */
-enum class Uniform {
-    StepSize,
-    Tolerance,
-    ThermalEnergy,
-    Decay,
-    NoiseAmplitude,
-    HessianFactor,
-    NumMicroSteps,
-    /// The box vectors, a_x, b_x, b_y, c_x, c_y, c_z.
-    Box,
-    Count = Box + 6
-};
+using stiffcore::KeptVector, stiffcore::Uniform;
+/// The box vectors, a_x, b_x, b_y, c_x, c_y, c_z, follow the numbers in the array `uniform`.
+constexpr int uniformBox = int(Uniform::Count), numUniforms = uniformBox + 6;
 
 /**
  * The text of kernels that work on blocks of the same build, one a thread, in the C that OpenMM's platforms for devices
@@ -68,83 +56,88 @@ public:
     }
     stiffcore::BoxFor<Traced> box() {
         stiffcore::BoxFor<Traced> box;
-        int next = int(Uniform::Box);
+        int next = uniformBox;
         for (int i = 0; i < 3; i++)
             for (int j = 0; j <= i; j++)
                 box.vectors[i][j] = uniform(next++);
         return box;
     }
 
-    /** The position of a particle relative to that of the first [nm]. */
-    Vector position(int i) {
-        if (i == 0)
-            return Vector::Zero();
-        const std::string p = declarePosition(i), origin = declarePosition(0);
-        return read([&](char axis) { return p + "." + axis + " - " + origin + "." + axis; });
+    // The Port of a block, see stiffcore/methods/Phases.h.
+
+    template <class Batch, class V> void loadForces(const Batch& batch, V& vectors) {
+        for (int i = 0; i < batch.numMobile; i++) {
+            const std::string a = particle(i);
+            vectors[i] = read([&](char axis) { return "FORCE(" + a + ", " + char(axis - 'x' + '0') + ")"; });
+            for (int axis = 0; axis < 3; axis++)
+                inRange = inRange & (abs(vectors[i][axis]) < Traced(maxForce));
+        }
     }
-    /** Its velocity [nm/ps] and the force on it [kJ/mol/nm]. */
-    Vector velocity(int i) {
-        const std::string v = declareVelocity(i);
-        return read([&](char axis) { return v + "." + axis; });
+    template <class Batch, class V> void load(const Batch& batch, KeptVector which, V& vectors) {
+        for (int i = 0; i < batch.numMobile; i++) {
+            const std::string k = "k" + std::to_string(i) + "_" + std::to_string(int(which));
+            declare(k, "mixed4", keptPlace(i, which));
+            vectors[i] = read([&](char axis) { return k + "." + axis; });
+        }
     }
-    /** 1/m, 0 if it never moves [1/dalton]. */
-    Traced inverseMass(int i) {
-        return trace.read(declareVelocity(i) + ".w");
+    template <class Batch, class V> void keep(const Batch& batch, KeptVector which, const V& vectors) {
+        for (int i = 0; i < batch.numMobile; i++)
+            trace.add(keptPlace(i, which) + " = make_mixed4(" + list(vectors[i]) + ", 0);");
     }
-    Vector force(int i) {
-        const std::string a = particle(i);
-        const Vector F = read([&](char axis) { return "FORCE(" + a + ", " + char(axis - 'x' + '0') + ")"; });
-        for (int axis = 0; axis < 3; axis++)
-            inRange = inRange & (abs(F[axis]) < Traced(maxForce));
-        return F;
+    template <class Batch, class V> void drawNoise(const Batch& batch, V& vectors) {
+        for (int i = 0; i < batch.numMobile; i++) {
+            const Traced x = normal(), y = normal(), z = normal();
+            vectors[i] = Vector(x, y, z) * Traced(uniform(Uniform::NoiseAmplitude) * sqrt(batch.inverseMasses[i]));
+        }
     }
-    /** A vector that is kept for a particle from one kernel to others, and its new value. */
-    Vector kept(int i, KeptVector which) {
-        const std::string k = "k" + std::to_string(i) + "_" + std::to_string(int(which));
-        declare(k, "mixed4", keptPlace(i, which));
-        return read([&](char axis) { return k + "." + axis; });
+    template <class Batch> void drawTermNoise(const Batch& batch, std::vector<Traced>& numbers) {
+        const Traced amplitude = uniform(Uniform::NoiseAmplitude);
+        for (int p = 0; p < batch.numRows(); p++)
+            numbers[p] = batch.row(p).constrained ? Traced(0) : normal() * amplitude * sqrt(batch.inverseInertias[p]);
     }
-    void keep(int i, KeptVector which, const Vector& value) {
-        trace.add(keptPlace(i, which) + " = make_mixed4(" + list(value) + ", 0);");
-    }
-    /** The next normally distributed random number. */
-    Traced normal() {
-        const std::string r = "r" + std::to_string(numNormals / 4);
-        declare(r, "float4", "random[randomIndex + " + std::to_string(numNormals / 4) + "*count + block]");
-        return trace.read("(mixed) " + r + "." + "xyzw"[numNormals++ % 4]);
-    }
-    Vector normalVector() {
-        const Traced x = normal(), y = normal(), z = normal();
-        return Vector(x, y, z);
+    void require(const Traced::Mask& condition) {
+        succeeded = succeeded & condition;
     }
 
-    /** Give a particle its new position and velocity; what they were is kept for the case that the step fails. */
-    void move(int i, const Vector& position, const Vector& velocity) {
-        declarePosition(0);
-        declareVelocity(i);
-        trace.add("KEEP_STATE(" + particle(i) + ")");
-        place(i, position);
-        accelerate(i, velocity);
-    }
-    /** Give it another position, or velocity, in the same step as before. */
-    void place(int i, const Vector& position) {
-        const std::string origin = declarePosition(0);
-        std::string to;
-        for (int axis = 0; axis < 3; axis++)
-            to += ", " + origin + "." + "xyz"[axis] + " + " + position[axis].describe();
-        trace.add("STORE_POSITION(" + particle(i) + to + ")");
-    }
-    void accelerate(int i, const Vector& velocity) {
-        setVelocity(i, velocity);
-        requirePossible(i, velocity);
-    }
-    void setVelocity(int i, const Vector& velocity) {
-        trace.add("velm[" + particle(i) + "] = make_mixed4(" + list(velocity) + ", " + declareVelocity(i) + ".w);");
-    }
-    /** Let the step fail unless a condition holds for the block, and unless its forces are finite. */
-    void require(const Traced::Mask& condition) {
-        require(condition, "firstBlock + block", stiffhost::Device::BlockFailed);
+    /** Record phases of a method. */
+    template <class Method, class Batch, class Workspace>
+    void record(const Method& method, const stiffcore::PhaseList<typename Method::Phase>& list, const Batch& batch,
+                Workspace& work) {
+        const stiffcore::Effect effect = stiffcore::getEffectOf<Method>(list.phases);
+        if (effect != stiffcore::Effect::Nothing)
+            loadState(batch, work);
+        else
+            loadPositions(batch, work);
+        for (typename Method::Phase phase : list.phases)
+            method.execute(phase, batch, work, *this);
+        for (int i = 0; i < batch.numMobile; i++) {
+            if (list.begins)
+                trace.add("KEEP_STATE(" + particle(i) + ")");
+            if (effect == stiffcore::Effect::Positions)
+                storePosition(i, work.x[i]);
+            if (effect != stiffcore::Effect::Nothing) {
+                storeVelocity(i, work.v[i]);
+                requirePossible(i, work.v[i]);
+            }
+        }
+        require(succeeded, "firstBlock + block", stiffhost::Device::BlockFailed);
         require(inRange, "firstBlock + block", stiffhost::Device::ForcesFailed);
+    }
+
+    /** Positions of the particles of a block, relative to that of the first, and velocities. */
+    template <class Batch, class Workspace> void loadState(const Batch& batch, Workspace& work) {
+        loadPositions(batch, work);
+        for (int i = 0; i < batch.numParticles(); i++) {
+            work.v[i] = Vector::Zero();
+            work.a[i] = Vector::Zero();
+            if (i < batch.numMobile) {
+                const std::string v = declareVelocity(i);
+                work.v[i] = read([&](char axis) { return v + "." + axis; });
+            }
+        }
+    }
+    void storeVelocity(int i, const Vector& velocity) {
+        trace.add("velm[" + particle(i) + "] = make_mixed4(" + list(velocity) + ", " + declareVelocity(i) + ".w);");
     }
 
     int getNumParameters() const {
@@ -265,6 +258,27 @@ KERNEL void compareState(int numAtoms, GLOBAL int* RESTRICT changed, GLOBAL cons
     }
 
 private:
+    template <class Batch, class Workspace> void loadPositions(const Batch& batch, Workspace& work) {
+        const std::string origin = declarePosition(0);
+        work.x[0] = Vector::Zero();
+        for (int i = 1; i < batch.numParticles(); i++) {
+            const std::string p = declarePosition(i);
+            work.x[i] = read([&](char axis) { return p + "." + axis + " - " + origin + "." + axis; });
+        }
+    }
+    void storePosition(int i, const Vector& position) {
+        const std::string origin = declarePosition(0);
+        std::string to;
+        for (int axis = 0; axis < 3; axis++)
+            to += ", " + origin + "." + "xyz"[axis] + " + " + position[axis].describe();
+        trace.add("STORE_POSITION(" + particle(i) + to + ")");
+    }
+    /** The next normally distributed random number. */
+    Traced normal() {
+        const std::string r = "r" + std::to_string(numNormals / 4);
+        declare(r, "float4", "random[randomIndex + " + std::to_string(numNormals / 4) + "*count + block]");
+        return trace.read("(mixed) " + r + "." + "xyzw"[numNormals++ % 4]);
+    }
     Traced uniform(int index) {
         return trace.read("uniform[" + std::to_string(index) + "]");
     }
@@ -319,7 +333,7 @@ private:
     std::string name;
     std::map<std::string, bool> declared;
     int numParameters = 0, numNormals = 0;
-    Traced::Mask inRange = true;
+    Traced::Mask inRange = true, succeeded = true;
 };
 
 } // namespace stiffdevice

@@ -96,7 +96,7 @@ void ComputeDevice::initialize() {
         if (system.isVirtualSite(i) && sites == nullptr)
             sites = std::make_unique<ReferenceVirtualSites>(system);
     }
-    uniform.initialize(context, int(Uniform::Count), getMixedSize(), "stiffUniform");
+    uniform.initialize(context, numUniforms, getMixedSize(), "stiffUniform");
     failure.initialize<int>(context, 2, "stiffFailure");
     failure.upload(vector<int>{0, 0});
     changed.initialize<int>(context, 1, "stiffChanged");
@@ -110,21 +110,6 @@ void ComputeDevice::initialize(Copy& copy) {
     copy.velm.initialize(context, size, context.getVelm().getElementSize(), "stiffVelm");
     if (context.getUseMixedPrecision())
         copy.correction.initialize(context, size, context.getPosqCorrection().getElementSize(), "stiffCorrection");
-}
-
-void ComputeDevice::compile(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
-                            const stiffcore::PairTerms& pairs, const vector<double>& masses) {
-    compile(record(program, blocks, outside, pairs, masses), outside);
-}
-
-void ComputeDevice::compile(const stiffhost::ImpulseProgram& program, const Blocks& blocks,
-                            const stiffcore::StiffTerms& terms, const vector<double>& masses) {
-    compile(record(program, blocks, terms, masses), {});
-}
-
-void ComputeDevice::compile(const stiffhost::ImplicitProgram& program, const Blocks& blocks,
-                            const stiffcore::StiffTerms& terms, const vector<double>& masses) {
-    compile(record(program, blocks, terms, masses), {});
 }
 
 void ComputeDevice::compile(const Recorded& recorded, const Blocks& large) {
@@ -152,7 +137,7 @@ void ComputeDevice::compile(const Recorded& recorded, const Blocks& large) {
         group->kept.initialize(context, int(KeptVector::Count) * group->particles.size(),
                                context.getVelm().getElementSize(), "stiffKept");
         context.clearBuffer(group->kept);
-        for (const KernelText& kernelText : kind.phases) {
+        for (const KernelText& kernelText : kind.kernels) {
             group->numRandoms.push_back(kernelText.numRandoms * count);
             group->kernels.push_back(nullptr);
             if (kernelText.name.empty())
@@ -253,7 +238,7 @@ void ComputeDevice::keepOrder(Copy& copy) const {
     copy.cells = context.getPosCellOffsets();
 }
 
-void ComputeDevice::beginStep(const stiffhost::StepNumbers& numbers) {
+void ComputeDevice::beginStep(const stiffcore::StepNumbers& numbers) {
     setUniform(numbers);
     if (moments.empty())
         keepOrder(before);
@@ -338,18 +323,15 @@ void ComputeDevice::endStep() {
     context.reorderAtoms();
 }
 
-void ComputeDevice::setUniform(const stiffhost::StepNumbers& numbers) {
+void ComputeDevice::setUniform(const stiffcore::StepNumbers& numbers) {
     Vec3 box[3];
     context.getPeriodicBoxVectors(box[0], box[1], box[2]);
-    std::array<double, int(Uniform::Count)> values;
-    values[int(Uniform::StepSize)] = numbers.stepSize;
-    values[int(Uniform::Tolerance)] = isPrecise() ? numbers.tolerance : std::max(numbers.tolerance, minSingleTolerance);
-    values[int(Uniform::ThermalEnergy)] = numbers.thermalEnergy;
-    values[int(Uniform::Decay)] = numbers.decay;
-    values[int(Uniform::NoiseAmplitude)] = numbers.noiseAmplitude;
-    values[int(Uniform::HessianFactor)] = numbers.hessianFactor;
-    values[int(Uniform::NumMicroSteps)] = numbers.numMicroSteps;
-    int next = int(Uniform::Box);
+    std::array<double, numUniforms> values;
+    std::copy(numbers.values.begin(), numbers.values.end(), values.begin());
+    double& tolerance = values[int(Uniform::Tolerance)];
+    if (!isPrecise())
+        tolerance = std::max(tolerance, minSingleTolerance);
+    int next = uniformBox;
     for (int i = 0; i < 3; i++)
         for (int j = 0; j <= i; j++)
             values[next++] = box[i][j];

@@ -31,22 +31,28 @@ public:
     void initialize() override;
     bool initializeRandom(int seed) override;
 
-    void compile(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
-                 const stiffcore::PairTerms& pairs, const std::vector<double>& masses) override;
-    void compile(const stiffhost::ImpulseProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
-                 const std::vector<double>& masses) override;
-    void compile(const stiffhost::ImplicitProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
-                 const std::vector<double>& masses) override;
+    void compile(const stiffcore::PenaltyMethod& method, const Blocks& blocks, const Blocks& outside,
+                 const stiffcore::PairTerms& pairs, const std::vector<double>& masses) override {
+        compile(record(method, blocks, pairs, masses), outside);
+    }
+    void compile(const stiffcore::ImpulseMethod& method, const Blocks& blocks, const Blocks& outside,
+                 const stiffcore::StiffTerms& terms, const std::vector<double>& masses) override {
+        compile(record(method, blocks, terms, masses), outside);
+    }
+    void compile(const stiffcore::ImplicitMethod& method, const Blocks& blocks, const Blocks& outside,
+                 const stiffcore::StiffTerms& terms, const std::vector<double>& masses) override {
+        compile(record(method, blocks, terms, masses), outside);
+    }
     bool areTogether() const override {
         return together;
     }
 
-    void beginStep(const stiffhost::StepNumbers& numbers) override;
+    void beginStep(const stiffcore::StepNumbers& numbers) override;
     void endStep() override;
-    void execute(int phase) override;
+    void execute(int kernel) override;
     void getOutside(Vectors& positions, Vectors& velocities, Vectors& forces) override;
-    void setOutside(int phase, bool isFirst, const Vectors& positions, const Vectors& velocities) override;
-    void failOutside(int phase, FailureKind kind, int particle) override;
+    void setOutside(int kernel, bool isFirst, const Vectors& positions, const Vectors& velocities) override;
+    void failOutside(int kernel, FailureKind kind, int particle) override;
 
     bool isTimeToAsk() const override;
     bool hasFailed() override;
@@ -96,7 +102,7 @@ private:
     /** Compile a program, with blocks that somebody else moves. */
     void compile(const Recorded& recorded, const Blocks& large);
     /** Put what is the same for all blocks where kernels read it. */
-    void setUniform(const stiffhost::StepNumbers& numbers);
+    void setUniform(const stiffcore::StepNumbers& numbers);
     void addStateArguments(const OpenMM::ComputeKernel& kernel, Copy& copy);
     void upload(OpenMM::ComputeArray& array, const std::vector<double>& numbers) const;
     /** Follow the order in which the device has the particles. */
@@ -127,7 +133,7 @@ private:
     OpenMM::ComputeArray uniform, failure, changed;
     Copy before, remembered;
     OpenMM::ComputeKernel compare;
-    std::array<double, int(Uniform::Count)> uniformValues = {};
+    std::array<double, numUniforms> uniformValues = {};
     bool together = true;
     // Of the steps since the last time that a failure was asked for.
     std::vector<Moment> moments;

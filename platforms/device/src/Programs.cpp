@@ -1,9 +1,6 @@
 #include "Programs.h"
 #include "BlockKind.h"
-#include "FreePhases.h"
-#include "ImplicitPhases.h"
-#include "ImpulsePhases.h"
-#include "PenaltyPhases.h"
+#include "stiffcore/pairs/MassRoot.h"
 
 using namespace stiffdevice;
 using std::string;
@@ -12,140 +9,98 @@ using stiffcore::Block;
 
 namespace {
 
-KernelText finish(const string& name, const BlockText& text) {
-    return {name, text.getText(), text.getNumRandoms()};
-}
-
-/** Record the kernel of a phase for particles without a block, with body(text). */
-template <class Body> KernelText recordFree(const string& name, Body&& body) {
-    BlockText text(name + "Free");
-    body(text);
-    return finish(name + "Free", text);
-}
-
 /**
- * Record the kernels of blocks.
+ * Add the kernels of blocks.
  *
- * @param phases   for blocks of a kind: called as phases(record), where record(name, body) records a kernel with
- *                 body(text, batch, workspace)
+ * @param recordKernels   for blocks of a kind: called as recordKernels(record), where record(name, body) records a kernel
+ *                        with body(text, batch, workspace); returns them
  */
-template <template <class> class Batch, class Phases>
-Recorded recordBlocks(const Blocks& blocks, const typename Batch<double>::Terms& terms, const vector<double>& masses,
-                      Phases&& phases) {
-    Recorded recorded;
-    const auto kinds = BlockKind<Batch>::sort(blocks, terms, masses);
-    for (size_t i = 0; i < kinds.size(); i++) {
-        const BlockKind<Batch>& kind = kinds[i];
-        auto record = [&](const string& name, auto&& body) {
-            BlockText text(name + std::to_string(i));
+template <template <class> class Batch, class RecordKernels>
+void addBlocks(Recorded& recorded, const Blocks& blocks, const typename Batch<double>::Terms& terms,
+               const vector<double>& masses, bool keepsVelocities, RecordKernels&& recordKernels) {
+    for (const auto& kind : BlockKind<Batch>::sort(blocks, terms, masses)) {
+        auto record = [&](const string& ofPhases, auto&& body) {
+            const string name = ofPhases + std::to_string(recorded.size());
+            BlockText text(name);
             kind.record(text, terms, masses, body);
-            return finish(name + std::to_string(i), text);
+            return KernelText{name, text.getText(), text.getNumRandoms()};
         };
-        RecordedKind all = {phases(record), {}, kind.getParameters(), kind.getSets()};
+        RecordedKind all = {recordKernels(record), {}, kind.getParameters(), kind.getSets(), keepsVelocities};
         for (const Block& block : kind.getBlocks())
             all.blocks.push_back(block.particles);
         recorded.push_back(all);
     }
+}
+template <class Method>
+Recorded recordMethod(const Method& method, const Blocks& blocks,
+                      const typename Method::template Batch<double>::Terms& terms, const vector<double>& masses) {
+    Recorded recorded;
+    addBlocks<Method::template Batch>(recorded, blocks, terms, masses, false, [&](auto&& record) {
+        vector<KernelText> kernels;
+        for (const auto& list : method.getKernels())
+            kernels.push_back(list.phases.empty()
+                                      ? KernelText()
+                                      : record(list.name, [&](BlockText& text, const auto& batch, auto& work) {
+                                            text.record(method, list, batch, work);
+                                        }));
+        return kernels;
+    });
     return recorded;
 }
 
-/** Add the kernels of particles that are in none of the blocks, nor in those outside. */
-void addFree(Recorded& recorded, const Blocks& blocks, const Blocks& outside, const vector<double>& masses,
-             const vector<KernelText>& kernels) {
-    vector<char> isFree;
-    for (double mass : masses)
-        isFree.push_back(mass > 0);
-    for (const Blocks* some : {&blocks, &outside})
-        for (const Block& block : *some)
-            for (int i = 0; i < block.numMobile; i++)
-                isFree[block.particles[i]] = false;
-    RecordedKind ofFree = {kernels, {}, {0}, {}};
-    for (size_t i = 0; i < masses.size(); i++)
-        if (isFree[i])
-            ofFree.blocks.push_back({int(i)});
-    ofFree.sets.assign(ofFree.blocks.size(), 0);
-    if (!ofFree.blocks.empty())
-        recorded.push_back(ofFree);
+// The velocities of the mass penalty. Those that move the particles are kept while others are shown.
+
+using Roots = stiffcore::RootBatch<stiffcore::Traced>;
+using RootScratch = stiffcore::RootWorkspace<stiffcore::Traced>;
+
+void recordShow(BlockText& text, const Roots& batch, RootScratch& work) {
+    text.loadState(batch, work);
+    factorRoot(batch, text.box(), work);
+    text.keep(batch, KeptVector::Velocity, work.v);
+    applyInverseRoot(batch, work);
+    for (int i = 0; i < batch.numMobile; i++)
+        text.storeVelocity(i, work.v[i]);
 }
-template <template <class> class Batch, class Phases>
-Recorded recordAll(const Blocks& blocks, const typename Batch<double>::Terms& terms, const vector<double>& masses,
-                   Phases&& phases, const vector<KernelText>& free) {
-    Recorded recorded = recordBlocks<Batch>(blocks, terms, masses, phases);
-    addFree(recorded, blocks, {}, masses, free);
-    return recorded;
+void recordPropagate(BlockText& text, const Roots& batch, RootScratch& work) {
+    text.load(batch, KeptVector::Velocity, work.v);
+    for (int i = 0; i < batch.numMobile; i++)
+        text.storeVelocity(i, work.v[i]);
 }
 
 } // namespace
 
-Recorded stiffdevice::record(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
+Recorded stiffdevice::record(const stiffcore::PenaltyMethod& method, const Blocks& blocks,
                              const stiffcore::PairTerms& pairs, const vector<double>& masses) {
-    auto moveLangevin = [&](BlockText& text, const auto& batch, auto& work) {
-        recordPenaltyLangevin(text, batch, work, program.metricCorrection);
-    };
-    Recorded recorded = recordBlocks<stiffcore::PairBatch>(blocks, pairs, masses, [&](auto&& record) {
-        return program.langevin ? vector<KernelText>{{}, record("moveLangevin", moveLangevin), {}, {}, {}}
-                                : vector<KernelText>{record("start", recordPenaltyStart),
-                                                     record("move", recordPenaltyMove),
-                                                     record("kick", recordPenaltyKick),
-                                                     {},
-                                                     {}};
+    Recorded recorded = recordMethod(method, blocks, pairs, masses);
+    for (RecordedKind& kind : recorded)
+        kind.kernels.resize(method.Propagate + 1);
+    Blocks bound;
+    for (const Block& block : blocks)
+        if (block.isBound())
+            bound.push_back(block);
+    addBlocks<stiffcore::RootBatch>(recorded, bound, pairs, masses, true, [&](auto&& record) {
+        vector<KernelText> kernels(method.Show);
+        kernels.push_back(record("show", recordShow));
+        kernels.push_back(record("propagate", recordPropagate));
+        return kernels;
     });
-    for (RecordedKind& kind : recordBlocks<stiffcore::RootBatch>(blocks, pairs, masses, [](auto&& record) {
-             return vector<KernelText>{
-                     {}, {}, {}, record("show", recordPenaltyShow), record("propagate", recordPenaltyPropagate)};
-         })) {
-        kind.keepsVelocities = true;
-        recorded.push_back(kind);
-    }
-    addFree(recorded, blocks, outside, masses,
-            program.langevin ? vector<KernelText>{{}, recordFree("moveLangevin", recordFreeLangevin), {}, {}, {}}
-                             : vector<KernelText>{recordFree("start", recordFreeStart),
-                                                  recordFree("move", recordFreeMove),
-                                                  recordFree("kick", recordFreeKick),
-                                                  {},
-                                                  {}});
     return recorded;
 }
 
-Recorded stiffdevice::record(const stiffhost::ImpulseProgram& program, const Blocks& blocks,
+Recorded stiffdevice::record(const stiffcore::ImpulseMethod& method, const Blocks& blocks,
                              const stiffcore::StiffTerms& terms, const vector<double>& masses) {
-    if (program.langevin)
-        return recordAll<stiffcore::StiffBatch>(
-                blocks, terms, masses,
-                [](auto&& record) {
-                    return vector<KernelText>{{}, record("moveLangevin", recordImpulseLangevin)};
-                },
-                {{}, recordFree("moveLangevin", recordFreeLangevin)});
-    return recordAll<stiffcore::StiffBatch>(blocks, terms, masses,
-                                            [](auto&& record) {
-                                                return vector<KernelText>{record("start", recordImpulseStart),
-                                                                          record("move", recordImpulseMove),
-                                                                          record("kick", recordImpulseKick)};
-                                            },
-                                            {recordFree("start", recordFreeStart), recordFree("move", recordFreeMove),
-                                             recordFree("kick", recordFreeKick)});
+    return recordMethod(method, blocks, terms, masses);
 }
 
-Recorded stiffdevice::record(const stiffhost::ImplicitProgram& program, const Blocks& blocks,
+Recorded stiffdevice::record(const stiffcore::ImplicitMethod& method, const Blocks& blocks,
                              const stiffcore::StiffTerms& terms, const vector<double>& masses) {
-    auto finish = [&](BlockText& text, const auto& batch, auto& work) {
-        recordImplicitFinish(text, batch, work, program.langevin, program.projectsNoise);
-    };
-    return recordAll<stiffcore::StiffBatch>(
-            blocks, terms, masses,
-            [&](auto&& record) {
-                return vector<KernelText>{record("begin", recordImplicitBegin), record("start", recordImplicitStart),
-                                          record("move", recordImplicitMove), record("finish", finish)};
-            },
-            {recordFree("begin", recordFreeImplicitBegin), recordFree("start", recordFreeImplicitStart),
-             recordFree("move", recordFreeImplicitMove),
-             recordFree("finish", [&](BlockText& text) { recordFreeImplicitFinish(text, program.langevin); })});
+    return recordMethod(method, blocks, terms, masses);
 }
 
 string stiffdevice::getText(const Recorded& recorded) {
     string text = BlockText::getHead();
     for (const RecordedKind& kind : recorded)
-        for (const KernelText& kernel : kind.phases)
+        for (const KernelText& kernel : kind.kernels)
             text += kernel.text;
     return text;
 }

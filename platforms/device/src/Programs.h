@@ -1,9 +1,6 @@
 #ifndef STIFFDEVICE_PROGRAMS_H_
 #define STIFFDEVICE_PROGRAMS_H_
 
-#include "stiffcore/model/Block.h"
-#include "stiffcore/model/PenalizedPair.h"
-#include "stiffcore/model/StiffTerms.h"
 #include "stiffhost/Device.h"
 #include <string>
 #include <vector>
@@ -16,10 +13,10 @@ struct KernelText {
     int numRandoms = 0;
 };
 
-/** Blocks of the same build, or particles without a block, with the kernels that work on them, one a phase. */
+/** Blocks of the same build, with the kernels that work on them. */
 struct RecordedKind {
-    /// Those of phases that a program does not have are empty.
-    std::vector<KernelText> phases;
+    /// Those that the method does not have are empty.
+    std::vector<KernelText> kernels;
     std::vector<std::vector<int>> blocks;
     /// The sets of parameters, one after the other, and where in them that of each block begins.
     std::vector<double> parameters;
@@ -31,13 +28,13 @@ struct RecordedKind {
 using Blocks = stiffhost::Device::Blocks;
 using Recorded = std::vector<RecordedKind>;
 
-// Record a program, see stiffhost::Device::compile().
+// Record the kernels of a method, see stiffhost::Device::compile().
 
-Recorded record(const stiffhost::PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
-                const stiffcore::PairTerms& pairs, const std::vector<double>& masses);
-Recorded record(const stiffhost::ImpulseProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
+Recorded record(const stiffcore::PenaltyMethod& method, const Blocks& blocks, const stiffcore::PairTerms& pairs,
                 const std::vector<double>& masses);
-Recorded record(const stiffhost::ImplicitProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
+Recorded record(const stiffcore::ImpulseMethod& method, const Blocks& blocks, const stiffcore::StiffTerms& terms,
+                const std::vector<double>& masses);
+Recorded record(const stiffcore::ImplicitMethod& method, const Blocks& blocks, const stiffcore::StiffTerms& terms,
                 const std::vector<double>& masses);
 
 /** All that the compiler of a device gets to see of it. */

@@ -2,43 +2,13 @@
 #define STIFFHOST_DEVICE_H_
 
 #include "Vectors.h"
-#include "stiffcore/model/Block.h"
-#include "stiffcore/model/PenalizedPair.h"
-#include "stiffcore/model/StiffTerms.h"
+#include "stiffcore/methods/ImplicitMethod.h"
+#include "stiffcore/methods/ImpulseMethod.h"
+#include "stiffcore/methods/PenaltyMethod.h"
 #include <array>
 #include <vector>
 
 namespace stiffhost {
-
-// The programs that devices have, each with its phases: the kernels that a step is made of, between which are forces.
-
-/**
- * A step of the mass penalty. With a heat bath Move is all of it. Show and Propagate come after and before some steps:
- * from the velocities that move particles to those that are shown, and back to what they were.
- */
-struct PenaltyProgram {
-    enum Phase { Start, Move, Kick, Show, Propagate };
-    bool langevin, metricCorrection;
-};
-/** A step of the impulse methods, with a kick that is plain or projected. With a heat bath Move is all of it. */
-struct ImpulseProgram {
-    enum Phase { Start, Move, Kick };
-    bool langevin;
-};
-/** A step of the method StiffHessian of the Zhang-Skeel family. */
-struct ImplicitProgram {
-    enum Phase { Begin, Start, Move, Finish };
-    bool langevin, projectsNoise;
-};
-
-/** What a step depends on that is the same for all molecules. */
-struct StepNumbers {
-    double stepSize = 0, tolerance = 0;
-    /// kT, and of the heat bath exp(-gamma h) and the amplitude of the noise.
-    double thermalEnergy = 0, decay = 1, noiseAmplitude = 0;
-    /// beta h^2 of implicit methods, the number of micro-steps of a flow of impulse methods.
-    double hessianFactor = 0, numMicroSteps = 0;
-};
 
 /**
  * A device that takes the steps of molecules that are small enough for one of its threads, without a transfer.
@@ -71,24 +41,24 @@ public:
     virtual bool initializeRandom(int seed) = 0;
 
     /**
-     * Compile a program, for blocks and for the particles without one.
+     * Compile the kernels of a method.
      *
      * @param outside   blocks that somebody else moves, see getOutside()
      */
-    virtual void compile(const PenaltyProgram& program, const Blocks& blocks, const Blocks& outside,
+    virtual void compile(const stiffcore::PenaltyMethod& method, const Blocks& blocks, const Blocks& outside,
                          const stiffcore::PairTerms& pairs, const std::vector<double>& masses) = 0;
-    virtual void compile(const ImpulseProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
-                         const std::vector<double>& masses) = 0;
-    virtual void compile(const ImplicitProgram& program, const Blocks& blocks, const stiffcore::StiffTerms& terms,
-                         const std::vector<double>& masses) = 0;
+    virtual void compile(const stiffcore::ImpulseMethod& method, const Blocks& blocks, const Blocks& outside,
+                         const stiffcore::StiffTerms& terms, const std::vector<double>& masses) = 0;
+    virtual void compile(const stiffcore::ImplicitMethod& method, const Blocks& blocks, const Blocks& outside,
+                         const stiffcore::StiffTerms& terms, const std::vector<double>& masses) = 0;
     /** Whether the particles of each block lie together: OpenMM has not moved some of them through the box. */
     virtual bool areTogether() const = 0;
 
     /** Begin and end a step. Particles may be given another order at its end. */
-    virtual void beginStep(const StepNumbers& numbers) = 0;
+    virtual void beginStep(const stiffcore::StepNumbers& numbers) = 0;
     virtual void endStep() = 0;
-    /** Execute a phase with the forces that have been computed last. */
-    virtual void execute(int phase) = 0;
+    /** Execute a kernel of the method with the forces that have been computed last. */
+    virtual void execute(int kernel) = 0;
     /** Get the state of the particles that somebody else moves, and the forces on them, not finite if they are too large. */
     virtual void getOutside(Vectors& positions, Vectors& velocities, Vectors& forces) = 0;
     /**
@@ -96,9 +66,9 @@ public:
      *
      * @param isFirst   whether the step begins with what they were
      */
-    virtual void setOutside(int phase, bool isFirst, const Vectors& positions, const Vectors& velocities) = 0;
-    /** The step has failed in this phase because of one of them, or its block. */
-    virtual void failOutside(int phase, FailureKind kind, int particle) = 0;
+    virtual void setOutside(int kernel, bool isFirst, const Vectors& positions, const Vectors& velocities) = 0;
+    /** The step has failed in this kernel because of one of them, or its block. */
+    virtual void failOutside(int kernel, FailureKind kind, int particle) = 0;
 
     /** Whether it should be asked for failures now, rather than after more steps. */
     virtual bool isTimeToAsk() const = 0;

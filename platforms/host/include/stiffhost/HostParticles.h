@@ -132,18 +132,13 @@ public:
             state.constrainVelocities(inverseMasses, tolerance);
     }
 
-    /** Draw the noise of an Ornstein-Uhlenbeck flow; its user may change it before the flow. */
-    Vectors& drawNoise(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<int>* which = nullptr) {
+    /** Draw the noise of a heat bath, see OrnsteinUhlenbeck. */
+    const Vectors& drawNoise(double amplitude, const std::vector<int>* which = nullptr) {
         map(which, [&](int begin, int end, int part) {
-            flow.drawNoise(masses.data(), components(noise), begin, end, [&] { return backend.gaussian(part); });
+            stiffcore::OrnsteinUhlenbeck::drawNoise(amplitude, masses.data(), components(noise), begin, end,
+                                                    [&] { return backend.gaussian(part); });
         });
         return noise;
-    }
-
-    /** Execute the Ornstein-Uhlenbeck flow with the noise that was drawn. */
-    void thermalize(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<int>* which = nullptr) {
-        double* v = components(state.changeVelocities());
-        map(which, [&](int begin, int end, int) { flow.apply(components(noise), masses.data(), v, begin, end); });
     }
 
     double computeKineticEnergy() const {

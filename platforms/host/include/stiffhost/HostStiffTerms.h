@@ -42,6 +42,10 @@ public:
         return kept.getBlocks();
     }
 
+    /** They have no noise of their own. */
+    const double* drawNoise(double, const std::vector<int>*) const {
+        return nullptr;
+    }
     /** Take the values of the Context's parameters. */
     void setGlobals(const std::map<std::string, double>& parameters) {
         this->forEachWorkspace([&](auto& work) {

@@ -3,16 +3,17 @@
 
 #include "Checkpoints.h"
 #include "HostStiffTerms.h"
-#include "KickMoveKernel.h"
+#include "Machine.h"
+#include "MethodKernel.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
 #include "openmmstiff/internal/Message.h"
-#include "stiffcore/methods/FastFlow.h"
+#include "stiffcore/methods/ImpulseMethod.h"
 #include "stiffcore/methods/Manifold.h"
-#include "stiffcore/methods/TangentSpace.h"
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <sstream>
 #include <memory>
@@ -32,9 +33,9 @@ using ImpulseDependencies = std::tuple<OpenMMStiff::ImpulseIntegrator::KickMetho
  */
 template <class Backend>
 class ImpulseKernel
-        : public KickMoveKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies, ImpulseProgram> {
-    using Program = ImpulseProgram;
-    using Base = KickMoveKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies, Program>;
+        : public MethodKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies> {
+    using Method = stiffcore::ImpulseMethod;
+    using Base = MethodKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies>;
     using Base::backend, Base::className, Base::device, Base::integrator, Base::lastStep, Base::particles, Base::state,
             Base::thermostat;
     using typename Base::Turn;
@@ -44,7 +45,22 @@ public:
 
     ImpulseKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
                   OpenMM::ContextImpl& context)
-            : Base(name, platform, std::move(owned), context, true), blocks(backend) {
+            : Base(name, platform, std::move(owned), context, true), blocks(backend),
+              machine(state, particles, blocks, device.get()) {
+    }
+
+    void execute(OpenMM::ContextImpl&, bool stateModified) override {
+        const ImpulseDependencies dependencies = {integrator->getKick(), integrator->getIntegrationForceGroups(),
+                                                  state.box()};
+        this->takeStep(dependencies, stateModified, [&](bool known) {
+            this->template kickAndMove<Method>(
+                    known,
+                    [&] {
+                        if (!isMollified())
+                            this->computeForces();
+                    },
+                    [&](int kernel) { execute(kernel); });
+        });
     }
 
     int computeNumMicroSteps(OpenMM::ContextImpl&) override {
@@ -60,7 +76,7 @@ public:
 
 protected:
     void start() override {
-        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
+        machine.initialize({thermostat != nullptr});
         prepare();
     }
     void prepare() override {
@@ -117,23 +133,19 @@ protected:
 
     bool compile() override {
         chosenFor = getChoice();
-        if (integrator->getKick() == Integrator::Mollified || !this->hasRandomThere() ||
-            state.getSystem().getNumConstraints() > 0)
+        if (isMollified() || !this->hasRandomThere() || state.getSystem().getNumConstraints() > 0)
             return false;
-        for (const stiffcore::Block& block : blocks.getBlocks())
-            if ((int) block.terms.size() > maxTermsThere)
-                return false;
         if (!compiled)
-            device->compile(Program{thermostat != nullptr}, blocks.getBlocks(), blocks.getTerms(),
-                            particles.getMasses());
+            machine.compile(Method{thermostat != nullptr}, blocks.getBlocks(), blocks.getTerms());
         compiled = true;
         return true;
     }
     bool isProgramCurrent() override {
         return compiled && blocks.areUpToDate(OpenMMStiff::TermSelection(*integrator)) && getChoice() == chosenFor;
     }
-    void addNumbers(StepNumbers& numbers) override {
-        numbers.numMicroSteps = numMicroSteps / getNumFlows();
+    void begin(stiffcore::StepNumbers& numbers) override {
+        numbers[stiffcore::Uniform::NumMicroSteps] = numMicroSteps / getNumFlows();
+        machine.begin({thermostat != nullptr}, numbers);
     }
     [[noreturn]] void refuseBlock(const std::vector<int>& block, bool forces) const override {
         const std::string molecule = describeMolecule(block, particles.countMobile(block));
@@ -147,9 +159,6 @@ private:
     static constexpr double accuratePhase = 0.35, stablePhase = 2;
     /// More micro-steps than this, 56 periods of the fastest vibration, have to be asked for.
     static constexpr int maxChosenMicroSteps = 1000;
-
-    /// Molecules with more terms than this are left to the host.
-    static constexpr int maxTermsThere = 20;
 
     /** What the number of micro-steps is chosen for. */
     std::pair<double, int> getChoice() const {
@@ -205,77 +214,40 @@ private:
         throw OpenMM::OpenMMException(message.str());
     }
 
-    // The phases.
+    bool isMollified() const {
+        return integrator->getKick() == Integrator::Mollified;
+    }
 
-    ImpulseDependencies findDependencies() final {
-        return {integrator->getKick(), integrator->getIntegrationForceGroups(), state.box()};
-    }
-    void computeAccelerations() final {
+    // The phases. On the host the constraints of the System come between them.
+
+    void execute(int kernel) {
         if (this->isOnDevice())
-            return this->computeForces();
-        if (integrator->getKick() == Integrator::Mollified)
-            computeMollified();
-        else
-            computeAtPositions();
-    }
-    void moveLangevin() final {
-        if (this->isOnDevice())
-            return device->execute(Program::Move);
-        const stiffcore::OrnsteinUhlenbeck heatBath = this->makeHeatBath();
+            return this->executeThere(machine, kernel);
         const double h = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
-        particles.kick(h, accelerations);
-        particles.constrainVelocities(tolerance);
-        particles.constrainMotion(h, tolerance, [&] {
-            flow(0.5 * h, numMicroSteps / 2);
-            particles.drawNoise(heatBath);
-            particles.thermalize(heatBath);
-            flow(0.5 * h, numMicroSteps / 2);
-        });
+        switch (kernel) {
+        case Method::Start:
+            return run(accelerate());
+        case Method::Move:
+            if (thermostat == nullptr)
+                return particles.constrainMotion(h, tolerance, [&] { run(Method::Recall, Method::Kick, Method::Flow); });
+            run(accelerate(), Method::Kick);
+            particles.constrainVelocities(tolerance);
+            return particles.constrainMotion(h, tolerance,
+                                             [&] { run(Method::Flow, Method::Thermalize, Method::Flow); });
+        case Method::Finish:
+            run(accelerate(), Method::Kick);
+            return particles.constrainVelocities(tolerance);
+        }
     }
-
-    void moveVerlet() final {
-        if (this->isOnDevice())
-            return device->execute(Program::Move);
-        const double h = integrator->getStepSize();
-        particles.kick(0.5 * h, accelerations);
-        particles.constrainMotion(h, integrator->getConstraintTolerance(), [&] { flow(h, numMicroSteps); });
+    template <class... Phases> void run(Phases... phases) {
+        this->require(machine.run(std::array<Method::Phase, sizeof...(Phases)>{phases...}), machine);
     }
-    void kick() final {
-        if (this->isOnDevice())
-            return device->execute(Program::Kick);
-        particles.kick(0.5 * integrator->getStepSize(), accelerations);
-        particles.constrainVelocities(integrator->getConstraintTolerance());
-    }
-
-    /** The motion over a time t without the slow forces. */
-    void flow(double t, int numMicroSteps) {
-        const stiffcore::Box box = state.box();
-        particles.drift(t, blocks.getFreeParticles());
-        double *x = components(state.changePositions()), *v = components(state.changeVelocities());
-        const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
-            gather(batch, x, work.x);
-            gatherVelocities(batch, v, work.v);
-            flowFast(batch, t, numMicroSteps, box, work);
-            scatter(batch, work.x, x);
-            scatter(batch, work.v, v);
-            return areFinite(batch, work.x) & areFinite(batch, work.v);
-        });
-        if (!failed.empty())
-            refuseMotion(failed);
-    }
-
-    void computeAtPositions() {
-        state.computeForces(integrator->getIntegrationForceGroups());
-        particles.divideByMasses(state.forces(), accelerations);
-        const double *x = components(state.positions()), *F = components(state.forces());
-        const stiffcore::Box box = state.box();
-        const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
-            computeSlowAccelerations(batch, x, F, box, work);
-            const auto projected = projectOnTangentSpace(batch, box, work, work.a);
-            return scatter(projected & areFinite(batch, work.a), batch, work.a, components(accelerations));
-        });
-        if (!failed.empty())
-            refuseForces(failed);
+    /** The phase by which blocks get their accelerations. */
+    Method::Phase accelerate() {
+        if (!isMollified())
+            return Method::Accelerate;
+        computeMollified();
+        return Method::Recall;
     }
 
     [[noreturn]] void refuseMotion(const std::string& molecule) const {
@@ -287,6 +259,7 @@ private:
     }
 
     void computeMollified() {
+        Vectors& accelerations = machine.getKept(stiffcore::KeptVector::Acceleration);
         actual = nearest = state.positions();
         const stiffcore::Box box = state.box();
         std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
@@ -327,6 +300,7 @@ private:
     }
 
     HostStiffTerms<Backend> blocks;
+    Machine<Backend, Method, HostStiffTerms<Backend>> machine;
     /// A bound of the angular frequency of the stiffest mode [1/ps], the hidden state.
     double frequency = unknown;
 
@@ -335,7 +309,6 @@ private:
     std::pair<double, int> chosenFor;
     /// Whether the device has been given the present terms.
     bool compiled = false;
-    Vectors accelerations;
 
     // Scratch: positions, and those with the stiff coordinates at their equilibrium values.
     Vectors actual, nearest;

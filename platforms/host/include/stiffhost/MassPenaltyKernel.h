@@ -2,15 +2,15 @@
 #define STIFFHOST_MASS_PENALTY_KERNEL_H_
 
 #include "Checkpoints.h"
-#include "KickMoveKernel.h"
+#include "Machine.h"
+#include "MethodKernel.h"
 #include "PairBatches.h"
 #include "ShownVelocities.h"
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Message.h"
 #include "openmmstiff/internal/StepFailure.h"
-#include "stiffcore/methods/ExtendedMass.h"
-#include "stiffcore/methods/PenaltyStep.h"
+#include "stiffcore/methods/PenaltyMethod.h"
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -32,10 +32,10 @@ using PenaltyDependencies = std::tuple<stiffcore::Box, int>;
  * from positions and velocities alone. Between calls of step() the Context shows other velocities, see ShownVelocities.
  */
 template <class Backend>
-class MassPenaltyKernel : public KickMoveKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel,
-                                                PenaltyDependencies, PenaltyProgram> {
-    using Program = PenaltyProgram;
-    using Base = KickMoveKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel, PenaltyDependencies, Program>;
+class MassPenaltyKernel
+        : public MethodKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel, PenaltyDependencies> {
+    using Method = stiffcore::PenaltyMethod;
+    using Base = MethodKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel, PenaltyDependencies>;
     using Base::backend, Base::className, Base::context, Base::device, Base::integrator, Base::lastStep,
             Base::particles, Base::state, Base::thermostat;
     using typename Base::Turn;
@@ -44,7 +44,21 @@ public:
     MassPenaltyKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
                       OpenMM::ContextImpl& context)
             : Base(name, platform, std::move(owned), context, true),
-              pairs(context.getSystem(), [this] { return getGeometry(); }), batches(backend), velocities(backend) {
+              pairs(context.getSystem(), [this] { return getGeometry(); }), batches(backend),
+              machine(state, particles, batches, device.get()), velocities(backend) {
+    }
+
+    void execute(OpenMM::ContextImpl&, bool stateModified) override {
+        this->takeStep({state.box(), integrator->getIntegrationForceGroups()}, stateModified, [&](bool known) {
+            this->template kickAndMove<Method>(
+                    known, [&] { this->computeForces(); },
+                    [&](int kernel) {
+                        if (this->isOnDevice())
+                            this->executeThere(machine, kernel);
+                        else
+                            this->require(machine.run(kernel), machine);
+                    });
+        });
     }
 
     void beginCollisions(OpenMM::ContextImpl&) override {
@@ -68,6 +82,7 @@ public:
         if (thermostat == nullptr)
             return;
         this->computeForces();
+        Vectors& accelerations = machine.getKept(stiffcore::KeptVector::Acceleration);
         particles.divideByMasses(state.forces(), accelerations);
         lastStep.forget();
         velocities.shift(-0.5 * integrator->getStepSize(), this->getThermalEnergy(), particles.getMasses(),
@@ -80,12 +95,11 @@ public:
 
 protected:
     void start() override {
-        const std::vector<double>& masses = particles.getMasses();
         backend.getResources().expectSteps(integrator->getStepSize());
-        for (Vectors* vectors : {&accelerations, &x, &v, &F})
-            vectors->assign(masses.size(), OpenMM::Vec3());
+        machine.initialize(getMethod());
         pairs.initialize(*integrator, className);
-        velocities.set(v, v); // a new Context is at rest
+        const Vectors atRest(particles.getMasses().size());
+        velocities.set(atRest, atRest);
     }
     void prepare() override {
         pairs.requirePossible(*integrator);
@@ -97,7 +111,7 @@ protected:
     }
     void show() override {
         if (propagates)
-            velocities.show(state.positions(), state.changeVelocities(), state.box());
+            velocities.show(state.positions(), state.changeVelocities(), state.box(), [](const auto&) { return true; });
         propagates = false;
     }
     void forget(OpenMM::State::DataType changed) override {
@@ -161,21 +175,9 @@ protected:
     }
     bool compile() override {
         compiled = {pairs.getRevision(), isMetricCorrected()};
-        largeParticles.clear();
-        largePairs.clear();
         if (!this->hasRandomThere())
             return false;
-        Device::Blocks small, large;
-        for (const stiffcore::Block& block : pairs.getBlocks()) {
-            const bool isLarge = (int) block.terms.size() > Base::maxRowsThere;
-            (isLarge ? large : small).push_back(block);
-            if (!isLarge)
-                continue;
-            largeParticles.insert(largeParticles.end(), block.particles.begin(), block.particles.end());
-            largePairs.insert(largePairs.end(), block.terms.begin(), block.terms.end());
-        }
-        device->compile(Program{thermostat != nullptr, isMetricCorrected()}, small, large, pairs.getPairs(),
-                        particles.getMasses());
+        machine.compile(getMethod(), pairs.getBlocks(), pairs.getPairs());
         return true;
     }
     bool isProgramCurrent() override {
@@ -185,24 +187,24 @@ protected:
         if (propagates)
             return;
         propagates = begunThere = true;
-        device->execute(Program::Propagate);
-        if (largeParticles.empty())
-            return;
-        getLarge();
-        for (int particle : largeParticles)
-            v[particle] = velocities.getPropagated()[particle];
-        device->setOutside(Program::Propagate, false, x, v);
+        machine.executeThere(Method::Propagate, [&](Vectors&, Vectors& v) {
+            for (int particle : machine.getLargeParticles())
+                v[particle] = velocities.getPropagated()[particle];
+        });
     }
     void showThere() override {
         if (!propagates)
             return;
         propagates = false;
-        device->execute(Program::Show);
-        if (largeParticles.empty())
-            return;
-        getLarge();
-        velocities.show(x, v, state.box(), Base::maxRowsThere + 1);
-        device->setOutside(Program::Show, false, x, v);
+        machine.executeThere(Method::Show, [&](const Vectors& x, Vectors& v) {
+            auto isLarge = [](const auto& batch) {
+                return !Method::fits(batch.numMobile, batch.terms[0].size(), batch.otherTerms[0].size());
+            };
+            velocities.show(x, v, state.box(), isLarge);
+        });
+    }
+    void begin(stiffcore::StepNumbers& numbers) override {
+        machine.begin(getMethod(), numbers);
     }
     void stepsHaveBeenTaken(const Device::State& after) override {
         if (!propagates)
@@ -228,6 +230,9 @@ private:
         const auto* langevin = dynamic_cast<const OpenMMStiff::MassPenaltyLangevinIntegrator*>(integrator);
         return langevin != nullptr && langevin->getMetricCorrection();
     }
+    Method getMethod() const {
+        return {thermostat != nullptr, isMetricCorrected()};
+    }
 
     void update() {
         if (pairs.update(*integrator))
@@ -246,122 +251,9 @@ private:
     /** Take over what the device has ended with; of large molecules that is known. */
     void know(const Device::State& there) {
         Vectors propagated = there.propagatedVelocities;
-        for (int particle : largeParticles)
+        for (int particle : machine.getLargeParticles())
             propagated[particle] = velocities.getPropagated()[particle];
         velocities.set(there.velocities, propagated);
-    }
-
-    // The phases.
-
-    PenaltyDependencies findDependencies() final {
-        return {state.box(), integrator->getIntegrationForceGroups()};
-    }
-    void computeAccelerations() final {
-        this->computeForces();
-        const bool there = this->isOnDevice();
-        if (there)
-            getLarge();
-        particles.divideByMasses(there ? F : state.forces(), accelerations, there ? &largeParticles : nullptr);
-    }
-    void moveLangevin() final {
-        const stiffcore::OrnsteinUhlenbeck heatBath = this->makeHeatBath();
-        const double h = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
-        const bool there = this->isOnDevice(), metricCorrection = isMetricCorrected();
-        if (there)
-            device->execute(Program::Move);
-        const double* noise = components(particles.drawNoise(heatBath, there ? &largeParticles : nullptr));
-        const double* pairNoise = batches.drawNoise(heatBath, there ? &largePairs : nullptr);
-        if (!there) {
-            const std::vector<int>* free = batches.getFreeParticles();
-            particles.kick(h, accelerations, free);
-            particles.drift(0.5 * h, free);
-            particles.thermalize(heatBath, free);
-            particles.drift(0.5 * h, free);
-        }
-        const stiffcore::Box box = state.box();
-        moveBlocks(Program::Move, [&](const auto& batch, auto& work) {
-            return stiffcore::moveLangevin(
-                    batch, {h, tolerance, this->getThermalEnergy(), heatBath.decay, metricCorrection}, box, work, [&] {
-                        gather(batch, noise, work.noise);
-                        gatherTerms(batch, pairNoise, work.pairNoise);
-                    });
-        });
-    }
-
-    void moveVerlet() final {
-        const double h = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
-        if (this->isOnDevice()) {
-            getLarge();
-            device->execute(Program::Move);
-        }
-        else {
-            particles.kick(0.5 * h, accelerations, batches.getFreeParticles());
-            particles.drift(h, batches.getFreeParticles());
-        }
-        const stiffcore::Box box = state.box();
-        moveBlocks(Program::Move, [&](const auto& batch, auto& work) {
-            return stiffcore::moveVerlet(batch, {h, tolerance, 0, 0, false}, box, work);
-        });
-    }
-    void kick() final {
-        const double h = integrator->getStepSize();
-        if (this->isOnDevice())
-            device->execute(Program::Kick);
-        else
-            particles.kick(0.5 * h, accelerations, batches.getFreeParticles());
-        moveBlocks(Program::Kick, [&](const auto& batch, auto& work) {
-            kickVerlet(batch, h, work);
-            return allLanes(batch);
-        });
-    }
-
-    /** Load each batch that is not the device's, do the work, and store positions and velocities. */
-    template <class Work> void moveBlocks(Program::Phase phase, Work&& work) {
-        const bool there = this->isOnDevice();
-        if (there && largeParticles.empty())
-            return;
-        const bool moves = (phase != Program::Kick);
-        const double* positions = components(there ? x : state.positions());
-        double *moved = moves ? components(there ? x : state.changePositions()) : nullptr,
-               *velocities = components(there ? v : state.changeVelocities());
-        const stiffcore::Box box = state.box();
-        auto isHere = [&](const auto& batch) { return !there || batch.numRows() > Base::maxRowsThere; };
-        const std::vector<int>* failed = batches.forEachOf(isHere, [&](const auto& batch, auto& workspace) {
-            load(batch, positions, velocities, box, workspace);
-            gather(batch, components(accelerations), workspace.a);
-            const auto succeeded = work(batch, workspace);
-            if (moves)
-                scatter(batch, workspace.x, moved);
-            scatter(batch, workspace.v, velocities);
-            return succeeded;
-        });
-        if (there)
-            setLarge(phase, failed);
-        else if (failed != nullptr)
-            refuse(describeMolecule(*failed, particles.countMobile(*failed)), findNotFinite(accelerations) >= 0);
-    }
-
-    // Molecules that are too large for the device.
-
-    void getLarge() {
-        if (!largeParticles.empty())
-            device->getOutside(x, v, F);
-    }
-    /** @param failed   the particles of one that could not be moved, or null */
-    void setLarge(Program::Phase phase, const std::vector<int>* failed) {
-        device->setOutside(phase, phase == Program::Move, x, v);
-        const auto isNotFinite = [&](int i) { return !std::isfinite(accelerations[i].dot(accelerations[i])); };
-        const auto pushed = std::find_if(largeParticles.begin(), largeParticles.end(), isNotFinite);
-        const int fast = findFasterThan(stiffcore::speedOfLight, v);
-        if (pushed != largeParticles.end())
-            device->failOutside(phase, Device::ForcesFailed, *pushed);
-        else if (failed != nullptr)
-            device->failOutside(phase, Device::BlockFailed, failed->front());
-        else if (fast >= 0)
-            device->failOutside(phase, Device::VelocityFailed, fast);
-        else
-            return;
-        this->askForFailure();
     }
 
     [[noreturn]] void refuse(const std::string& molecule, bool forces) const {
@@ -376,16 +268,12 @@ private:
 
     OpenMMStiff::KeptPairs pairs;
     PairBatches<Backend> batches;
+    Machine<Backend, Method, PairBatches<Backend>> machine;
     ShownVelocities<Backend> velocities;
     /// Whether the Context has the velocities that move the particles; and whether the device has taken them up by itself.
     bool propagates = false, begunThere = false;
-    Vectors accelerations;
-
     /// What the device's program was compiled for: the revision of the pairs, and whether the metric is corrected.
     std::pair<int, bool> compiled;
-    /// Of molecules that are too large for it: their particles and pairs; and the state of these, others' is 0.
-    std::vector<int> largeParticles, largePairs;
-    Vectors x, v, F;
 };
 
 } // namespace stiffhost

@@ -214,6 +214,10 @@ protected:
     virtual void readHidden(const OpenMM::SerializationNode&) {
     }
 
+    /** A step begins: add the numbers of the method. No turn is held. */
+    virtual void begin(stiffcore::StepNumbers&) {
+    }
+
     // Of steps on the host. They begin with the positions that the method propagates.
 
     virtual const Vectors& getPropagated() {
@@ -244,8 +248,6 @@ protected:
     /** Give the device what the Context does not have; take what the method chooses for steps that follow. */
     virtual void handOver() {
     }
-    virtual void addNumbers(StepNumbers&) {
-    }
     /** Steps have been taken since, which have led to a state. No turn is held. */
     virtual void stepsHaveBeenTaken(const Device::State& /*state*/) {
     }
@@ -256,9 +258,6 @@ protected:
     [[noreturn]] virtual void refuseBlock(const std::vector<int>& /*particles*/, bool /*forces*/) const {
         throw OpenMM::OpenMMException(this->className + ": this method has no steps on devices");
     }
-
-    /** Molecules whose matrix has more rows than this are left to the host, see docs/platforms.md. */
-    static constexpr int maxRowsThere = 18;
 
     /** Whether the present step is taken on the device. */
     bool isOnDevice() const {
@@ -278,16 +277,9 @@ protected:
      */
     template <class Course> void takeStep(const Dependencies& dependencies, bool stateModified, Course&& course) {
         const double h = integrator->getStepSize();
+        const stiffcore::StepNumbers numbers = findNumbers();
         if (canUseDevice()) {
             const bool known = lastStep.isContinuedThere(dependencies) && !stateModified;
-            const stiffcore::OrnsteinUhlenbeck heatBath = makeHeatBath();
-            StepNumbers numbers;
-            numbers.stepSize = h;
-            numbers.tolerance = integrator->getConstraintTolerance();
-            numbers.thermalEnergy = getThermalEnergy();
-            numbers.decay = heatBath.decay;
-            numbers.noiseAmplitude = heatBath.amplitude;
-            addNumbers(numbers);
             device->beginStep(numbers);
             lead = Lead::Device;
             const Where there(*this);
@@ -310,6 +302,36 @@ protected:
         state.advanceTime(h);
     }
 
+    /**
+     * The course of steps that are made of kicks and of a motion between them, half a kick before it and half after; with a
+     * heat bath one kick, and a motion that holds the heat bath.
+     *
+     * @tparam Method   has the kernels Start, which leaves what the first kick needs, Move and Finish
+     */
+    template <class Method, class Forces, class Execute>
+    void kickAndMove(bool known, Forces&& computeForces, Execute&& execute) {
+        if (thermostat != nullptr || !known)
+            computeForces();
+        if (thermostat == nullptr && !known)
+            execute(Method::Start);
+        execute(Method::Move);
+        computeVirtualSites();
+        if (thermostat != nullptr)
+            return;
+        computeForces();
+        execute(Method::Finish);
+    }
+    /** Throw the error of blocks for which phases did not succeed, if there are any. */
+    template <class Machine> void require(const std::vector<int>* failed, Machine& machine) const {
+        if (failed != nullptr)
+            refuseBlock(*failed, machine.isPushed(*failed));
+    }
+    /** Execute a kernel of the method on the device. */
+    template <class Machine> void executeThere(Machine& machine, int kernel) {
+        if (machine.executeThere(kernel))
+            askForFailure();
+    }
+
     // Phases that all methods have.
 
     void computeForces() {
@@ -327,15 +349,10 @@ protected:
         state.computeVirtualSites();
     }
 
-    /** kT [kJ/mol], 0 without a heat bath; and its flow over a step, which then does nothing. */
+    /** kT [kJ/mol], 0 without a heat bath. */
     double getThermalEnergy() const {
         return thermostat == nullptr ? 0 : BOLTZ * thermostat->getTemperature();
     }
-    stiffcore::OrnsteinUhlenbeck makeHeatBath() const {
-        return stiffcore::OrnsteinUhlenbeck(thermostat == nullptr ? 0 : thermostat->getFriction(), getThermalEnergy(),
-                                            integrator->getStepSize());
-    }
-
     /** Throw the error of a step that has failed on the device, if one has. */
     void askForFailure() {
         if (device == nullptr || !device->hasFailed())
@@ -370,6 +387,19 @@ protected:
     LastStep<Dependencies> lastStep;
 
 private:
+    stiffcore::StepNumbers findNumbers() {
+        using stiffcore::Uniform;
+        const double h = integrator->getStepSize(), kT = getThermalEnergy();
+        const stiffcore::OrnsteinUhlenbeck heatBath(thermostat == nullptr ? 0 : thermostat->getFriction(), kT, h);
+        stiffcore::StepNumbers numbers;
+        numbers[Uniform::StepSize] = h;
+        numbers[Uniform::Tolerance] = integrator->getConstraintTolerance();
+        numbers[Uniform::ThermalEnergy] = kT;
+        numbers[Uniform::Decay] = heatBath.decay;
+        numbers[Uniform::NoiseAmplitude] = heatBath.amplitude;
+        begin(numbers);
+        return numbers;
+    }
     /** While the device takes a step. */
     class Where {
     public:

@@ -3,7 +3,6 @@
 
 #include "HostBatches.h"
 #include "setup/KeptPairs.h"
-#include "stiffcore/methods/Elementary.h"
 #include "stiffcore/pairs/PairBatch.h"
 #include <cmath>
 #include <vector>
@@ -30,12 +29,12 @@ public:
     }
 
     /** Draw the noise of the auxiliary velocities w, for all pairs or those of a list. */
-    const double* drawNoise(const stiffcore::OrnsteinUhlenbeck& flow, const std::vector<int>* which = nullptr) {
+    const double* drawNoise(double amplitude, const std::vector<int>* which) {
         Backend& backend = this->backend;
         backend.forEachPart(which == nullptr ? inertias.size() : which->size(), [&](int begin, int end, int part) {
             for (int i = begin; i < end; i++) {
                 const int p = (which == nullptr ? i : (*which)[i]);
-                const double scale = flow.amplitude / std::sqrt(inertias[p]);
+                const double scale = amplitude / std::sqrt(inertias[p]);
                 noise[p] = (scale > 0 ? scale * backend.gaussian(part) : 0);
             }
         });

@@ -25,7 +25,11 @@ public:
         if (kept.getRevision() == revision)
             return;
         revision = kept.getRevision();
-        this->arrange(kept.getBlocks(), kept.getPairs(), masses);
+        std::vector<stiffcore::Block> bound;
+        for (const stiffcore::Block& block : kept.getBlocks())
+            if (block.isBound())
+                bound.push_back(block);
+        this->arrange(bound, kept.getPairs(), masses);
     }
     void set(const Vectors& shown, const Vectors& propagated) {
         this->shown = shown;
@@ -35,17 +39,11 @@ public:
         return propagated;
     }
 
-    /**
-     * Replace u by v, at positions x.
-     *
-     * @param minTerms   leave out blocks with fewer pairs
-     */
-    void propagate(const Vectors& x, Vectors& velocities, const stiffcore::Box& box, size_t minTerms = 0) {
+    /** Replace u by v, at positions x. */
+    void propagate(const Vectors& x, Vectors& velocities, const stiffcore::Box& box) {
         propagated.resize(velocities.size());
         shown = released = velocities;
         this->forEach([&](const auto& batch, auto& work) {
-            if (batch.terms[0].size() < minTerms)
-                return;
             load(batch, x, propagated, box, work);
             applyInverseRoot(batch, work);
             stiffcore::scatter(batch, work.v, components(released));
@@ -59,11 +57,12 @@ public:
         });
         propagated = velocities;
     }
-    /** Replace v by u. */
-    void show(const Vectors& x, Vectors& velocities, const stiffcore::Box& box, size_t minTerms = 0) {
+    /** Replace v by u, in batches that are chosen. */
+    template <class Choose>
+    void show(const Vectors& x, Vectors& velocities, const stiffcore::Box& box, Choose&& choose) {
         released = velocities;
         this->forEach([&](const auto& batch, auto& work) {
-            if (batch.terms[0].size() < minTerms)
+            if (!choose(batch))
                 return;
             const unsigned others = copyWhereSame(batch, released, propagated, shown, velocities);
             if (others == 0)

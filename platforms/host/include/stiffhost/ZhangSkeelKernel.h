@@ -2,11 +2,13 @@
 #define STIFFHOST_ZHANG_SKEEL_KERNEL_H_
 
 #include "ImplicitAccelerations.h"
+#include "Machine.h"
 #include "MethodKernel.h"
 #include "PropagatedPositions.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
-#include "stiffcore/methods/TangentSpace.h"
+#include "stiffcore/methods/ImplicitMethod.h"
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -36,7 +38,8 @@ class ZhangSkeelKernel
 public:
     ZhangSkeelKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
                      OpenMM::ContextImpl& context)
-            : Base(name, platform, std::move(owned), context, true), accelerations(backend, state, particles) {
+            : Base(name, platform, std::move(owned), context, true), accelerations(backend, state, particles),
+              machine(state, particles, accelerations.getBlocks(), device.get()) {
     }
 
     void execute(OpenMM::ContextImpl&, bool stateModified) override {
@@ -48,6 +51,8 @@ public:
                                                      integrator->getIntegrationForceGroups(),
                                                      state.box()};
         this->takeStep(dependencies, stateModified, [&](bool known) {
+            if (this->isOnDevice())
+                return executeThere(known);
             leaveShown(known);
             kickAndDrift();
             kickAndThermalize();
@@ -91,6 +96,7 @@ public:
 protected:
     void start() override {
         accelerations.initialize(*integrator, className);
+        machine.initialize(getMethod());
         prepare();
     }
     void prepare() override {
@@ -144,14 +150,10 @@ protected:
         compiled &= (choice == compiledFor);
         compiledFor = choice;
         if (choice.first != Integrator::StiffHessian || !this->hasRandomThere() ||
-            state.getSystem().getNumConstraints() > 0 || !blocks.getTerms().functionTerms.empty())
+            state.getSystem().getNumConstraints() > 0)
             return false;
-        for (const stiffcore::Block& block : blocks.getBlocks())
-            if (3 * block.numMobile > Base::maxRowsThere)
-                return false;
         if (!compiled)
-            device->compile(Program{thermostat != nullptr, projectsNoise()}, blocks.getBlocks(), blocks.getTerms(),
-                            particles.getMasses());
+            machine.compile(getMethod(), blocks.getBlocks(), blocks.getTerms());
         compiled = true;
         return true;
     }
@@ -166,15 +168,17 @@ protected:
         for (size_t i = 0; i < offsets.size(); i++)
             offsets[i] -= propagated[i];
         device->setOffsets(offsets);
+        machine.getKept(KeptVector::Offset) = offsets;
     }
-    void addNumbers(StepNumbers& numbers) override {
-        numbers.hessianFactor = accelerations.getFactor();
+    void begin(stiffcore::StepNumbers& numbers) override {
+        numbers[stiffcore::Uniform::HessianFactor] = accelerations.getFactor();
+        machine.begin(getMethod(), numbers);
     }
     void stepsHaveBeenTaken(const Device::State& after) override {
-        x.set(after.propagated, after.positions);
+        x.set(leave(after.propagated, KeptVector::Offset), after.positions);
     }
     void stepHasFailedThere(const Device::State& before, bool) override {
-        x.set(before.propagated, state.positions());
+        x.set(leave(before.propagated, KeptVector::OffsetBefore), state.positions());
     }
     [[noreturn]] void refuseBlock(const std::vector<int>& block, bool forces) const override {
         const std::string molecule = describeMolecule(block, particles.countMobile(block));
@@ -183,7 +187,8 @@ protected:
 
 private:
     using Integrator = OpenMMStiff::ZhangSkeelIntegrator;
-    using Program = ImplicitProgram;
+    using Method = stiffcore::ImplicitMethod;
+    using KeptVector = stiffcore::KeptVector;
 
     /** What the program is chosen by, beside the terms. */
     std::pair<Integrator::Method, bool> getChoice() const {
@@ -194,61 +199,80 @@ private:
         return langevin != nullptr && !langevin->getThermalizeStiffModes();
     }
 
+    Method getMethod() const {
+        return {thermostat != nullptr, projectsNoise()};
+    }
+    /** The positions that the method propagates, with those of molecules that the device does not take. */
+    Vectors leave(Vectors shown, KeptVector offset) {
+        for (int particle : machine.getLargeParticles())
+            shown[particle] -= machine.getKept(offset)[particle];
+        return shown;
+    }
+
     // The phases.
+
+    void executeThere(bool accelerationsKnown) {
+        if (machine.hasLarge())
+            accelerations.getBlocks().setGlobals(state.getParameters());
+        auto execute = [&](int kernel) { Base::executeThere(machine, kernel); };
+        auto computeForces = [&] {
+            this->computeVirtualSites();
+            this->computeForces();
+        };
+        if (accelerationsKnown)
+            execute(Method::Move);
+        else {
+            execute(Method::Begin);
+            computeForces();
+            execute(Method::Start);
+        }
+        computeForces();
+        execute(Method::Finish);
+        this->computeVirtualSites();
+        if (machine.hasLarge())
+            this->askForFailure(); // from a later step on, what the host keeps of them is another
+    }
 
     /** From the positions that are shown to those that are propagated, with the accelerations there. */
     void leaveShown(bool accelerationsKnown) {
-        if (this->isOnDevice()) {
-            if (accelerationsKnown)
-                return; // the next phase leaves them
-            device->execute(Program::Begin);
-            this->computeVirtualSites();
-            this->computeForces();
-            return device->execute(Program::Start);
-        }
         state.changePositions() = x.get(state.positions());
         if (accelerationsKnown)
             return;
         state.computeVirtualSites();
-        accelerations.compute();
+        accelerate();
     }
     void kickAndDrift() {
-        if (this->isOnDevice())
-            return device->execute(Program::Move);
-        const double h = integrator->getStepSize();
-        particles.kick(0.5 * h, accelerations.get());
-        particles.constrainMotion(h, integrator->getConstraintTolerance(), [&] { drift(); });
+        particles.constrainMotion(integrator->getStepSize(), integrator->getConstraintTolerance(), [&] {
+            if (integrator->getMethod() != Integrator::NewmarkOneIteration)
+                return run(Method::Recall, Method::Kick, Method::Drift);
+            run(Method::Recall, Method::Kick);
+            driftOnce();
+        });
     }
     /** The other half of the kick, with the accelerations at the new positions, and the heat bath. */
     void kickAndThermalize() {
+        const double tolerance = integrator->getConstraintTolerance();
         this->computeVirtualSites();
-        if (this->isOnDevice()) {
-            this->computeForces();
-            device->execute(Program::Finish);
-            return this->computeVirtualSites();
-        }
+        accelerate();
+        run(Method::Recall, Method::Kick);
+        particles.constrainVelocities(tolerance);
+        if (thermostat == nullptr)
+            return;
+        run(Method::Thermalize);
+        particles.constrainVelocities(tolerance);
+    }
+
+    template <class... Phases> void run(Phases... phases) {
+        this->require(machine.run(std::array<Method::Phase, sizeof...(Phases)>{phases...}), machine);
+    }
+    void accelerate() {
         accelerations.compute();
-        particles.kick(0.5 * integrator->getStepSize(), accelerations.get());
-        particles.constrainVelocities(integrator->getConstraintTolerance());
-        if (thermostat != nullptr && thermostat->getFriction() > 0)
-            thermalize();
+        machine.getKept(KeptVector::Acceleration) = accelerations.get();
     }
 
-    /** The Ornstein-Uhlenbeck flow over one step size. */
-    void thermalize() {
-        const stiffcore::OrnsteinUhlenbeck flow = this->makeHeatBath();
-        Vectors& noise = particles.drawNoise(flow);
-        if (projectsNoise())
-            projectBlocks(noise);
-        particles.thermalize(flow);
-        particles.constrainVelocities(integrator->getConstraintTolerance());
-    }
-
-    void drift() {
+    /** The one iteration for the new positions begins at the old ones: (M + b h^2 H1(x)) dx = M (h v + h^2/2 a(x)). */
+    void driftOnce() {
         const double h = integrator->getStepSize();
-        if (integrator->getMethod() != Integrator::NewmarkOneIteration)
-            return particles.drift(h);
-        // The one iteration for the new positions begins at the old ones: (M + b h^2 H1(x)) dx = M (h v + h^2/2 a(x)).
         const Vectors& filtered = accelerations.filterVelocities();
         Vectors& positions = state.changePositions();
         for (size_t i = 0; i < filtered.size(); i++)
@@ -279,6 +303,7 @@ private:
     }
 
     ImplicitAccelerations<Backend> accelerations;
+    Machine<Backend, Method, HostStiffTerms<Backend>> machine;
     // The hidden state.
     PropagatedPositions x;
     /// Whether the device has been given the present terms, and for which choice.

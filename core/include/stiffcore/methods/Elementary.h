@@ -41,19 +41,13 @@ struct OrnsteinUhlenbeck {
 
     /** Draw the noise amplitude/sqrt(m) xi; gaussian() returns independent standard normal numbers. */
     template <class Gaussian>
-    void drawNoise(const double* masses, double* noise, int begin, int end, Gaussian&& gaussian) const {
+    static void drawNoise(double amplitude, const double* masses, double* noise, int begin, int end,
+                          Gaussian&& gaussian) {
         for (int i = begin; i < end; i++) {
             const double scale = (masses[i] > 0 ? amplitude / std::sqrt(masses[i]) : 0);
             for (int j = 0; j < 3; j++)
                 noise[3 * i + j] = (scale > 0 ? scale * gaussian() : 0);
         }
-    }
-
-    void apply(const double* noise, const double* masses, double* v, int begin, int end) const {
-        for (int i = begin; i < end; i++)
-            if (masses[i] > 0)
-                for (int j = 0; j < 3; j++)
-                    v[3 * i + j] = decay * v[3 * i + j] + noise[3 * i + j];
     }
 };
 

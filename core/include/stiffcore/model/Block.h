@@ -20,6 +20,10 @@ struct Block {
     /// Indices into a second list: the function terms of a StiffTerms, the bonds of PairTerms.
     std::vector<int> otherTerms;
 
+    /** Whether anything binds it. Without terms it is one particle. */
+    bool isBound() const {
+        return !terms.empty() || !otherTerms.empty();
+    }
     /** Where in `particles` a particle of the block stands. */
     int findPlace(int particle) const {
         const auto begin = particles.begin(), mobileEnd = begin + numMobile;

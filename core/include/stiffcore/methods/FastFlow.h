@@ -19,6 +19,8 @@ namespace stiffcore {
 template <class Real>
 [[gnu::flatten]] void flowFast(const StiffBatch<Real>& batch, UniformOf<Real> t, UniformOf<Real> numMicroSteps,
                                const BoxFor<Real>& box, StiffWorkspace<Real>& work) {
+    if (batch.harmonics.empty())
+        numMicroSteps = 1; // a straight line
     const UniformOf<Real> d = t / numMicroSteps;
     auto kick = [&](UniformOf<Real> time) {
         computeStiffForces(batch, box, work);

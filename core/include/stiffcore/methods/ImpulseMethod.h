@@ -1,0 +1,67 @@
+#ifndef STIFFCORE_METHODS_IMPULSE_METHOD_H_
+#define STIFFCORE_METHODS_IMPULSE_METHOD_H_
+
+#include "FastFlow.h"
+#include "Phases.h"
+#include "TangentSpace.h"
+
+namespace stiffcore {
+
+/**
+ * The impulse methods: kicks of the slow forces, plain or projected, and the motion under the stiff terms; with a heat bath
+ * one kick, and the heat bath in the middle of the motion. See docs/impulse.md.
+ */
+struct ImpulseMethod {
+    template <class Real> using Batch = StiffBatch<Real>;
+    enum Phase { Recall, Accelerate, Kick, Flow, Thermalize };
+    enum Kernels { Start, Move, Finish };
+
+    static constexpr Phase takesForces = Accelerate;
+
+    bool langevin;
+
+    std::vector<PhaseList<Phase>> getKernels() const {
+        if (langevin)
+            return {{}, {"moveLangevin", {Accelerate, Kick, Flow, Thermalize, Flow}, true}, {}};
+        return {{"start", {Accelerate}}, {"move", {Recall, Kick, Flow}, true}, {"kick", {Accelerate, Kick}}};
+    }
+    static Effect getEffect(Phase phase) {
+        return phase == Flow ? Effect::Positions : phase < Kick ? Effect::Nothing : Effect::Velocities;
+    }
+    static bool fits(int /*numMobile*/, size_t numTerms, size_t numOthers) {
+        return numTerms <= 20 && numOthers == 0;
+    }
+
+    template <class Real, class Port>
+    void execute(Phase phase, const StiffBatch<Real>& batch, StiffWorkspace<Real>& work, Port& port) const {
+        const UniformOf<Real> h = port.uniform(Uniform::StepSize);
+        switch (phase) {
+        case Recall:
+            return port.load(batch, KeptVector::Acceleration, work.a);
+        case Accelerate: // a = M^-1 (F + grad V1), maybe projected
+            port.loadForces(batch, work.a);
+            leaveSlowAccelerations(batch, port.box(), work);
+            port.require(projectOnTangentSpace(batch, port.box(), work, work.a) & areFinite(batch, work.a));
+            return port.keep(batch, KeptVector::Acceleration, work.a);
+        case Kick: {
+            const UniformOf<Real> t = (langevin ? 1 : 0.5) * h;
+            for (int i = 0; i < batch.numMobile; i++)
+                work.v[i] += work.a[i] * Real(t);
+            return;
+        }
+        case Flow:
+            flowFast(batch, (langevin ? 0.5 : 1) * h, port.uniform(Uniform::NumMicroSteps), port.box(), work);
+            return port.require(areFinite(batch, work.x) & areFinite(batch, work.v));
+        case Thermalize: {
+            Vectors3<Real>& noise = work.residual;
+            port.drawNoise(batch, noise);
+            for (int i = 0; i < batch.numMobile; i++)
+                work.v[i] = work.v[i] * Real(port.uniform(Uniform::Decay)) + noise[i];
+        }
+        }
+    }
+};
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_METHODS_IMPULSE_METHOD_H_ */

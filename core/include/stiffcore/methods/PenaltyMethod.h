@@ -1,0 +1,76 @@
+#ifndef STIFFCORE_METHODS_PENALTY_METHOD_H_
+#define STIFFCORE_METHODS_PENALTY_METHOD_H_
+
+#include "Drift.h"
+#include "ExtendedMass.h"
+#include "Phases.h"
+
+namespace stiffcore {
+
+/**
+ * The mass penalty: kicks, and the motion of the extended system, which is tied to the particles' by w = G(x) v and
+ * z = s(x) wherever it begins. The motion is in two halves: between them is the heat bath, or velocities are tied, so that
+ * it takes the same way back. See docs/mass-penalty.md.
+ */
+struct PenaltyMethod {
+    template <class Real> using Batch = PairBatch<Real>;
+    enum Phase { Begin, Recall, Accelerate, CorrectMetric, Kick, Drift, Thermalize, Tie };
+    /// Show and Propagate are those of the velocities, see MassRoot.h.
+    enum Kernels { Start, Move, Finish, Show, Propagate };
+
+    static constexpr Phase takesForces = Accelerate;
+
+    bool langevin, metricCorrection;
+
+    std::vector<PhaseList<Phase>> getKernels() const {
+        if (langevin)
+            return {{},
+                    {"moveLangevin", {Begin, Accelerate, CorrectMetric, Kick, Drift, Thermalize, Drift, Tie}, true},
+                    {}};
+        return {{"start", {Accelerate}},
+                {"move", {Begin, Recall, Kick, Drift, Tie, Drift, Tie}, true},
+                {"kick", {Begin, Accelerate, Kick}}};
+    }
+    static Effect getEffect(Phase phase) {
+        return phase == Drift ? Effect::Positions : phase < Kick ? Effect::Nothing : Effect::Velocities;
+    }
+    static bool fits(int /*numMobile*/, size_t numTerms, size_t /*numOthers*/) {
+        return numTerms <= 18;
+    }
+
+    template <class Real, class Port>
+    void execute(Phase phase, const PairBatch<Real>& batch, PairWorkspace<Real>& work, Port& port) const {
+        const UniformOf<Real> h = port.uniform(Uniform::StepSize);
+        switch (phase) {
+        case Begin:
+            beginTied(batch, port.box(), work);
+            return factorThere(batch, work);
+        case Recall:
+            return port.load(batch, KeptVector::Acceleration, work.a);
+        case Accelerate: // a = M^-1 F
+            port.loadForces(batch, work.a);
+            for (int i = 0; i < batch.numMobile; i++)
+                work.a[i] = work.a[i] * batch.inverseMasses[i];
+            return port.keep(batch, KeptVector::Acceleration, work.a);
+        case CorrectMetric:
+            if (metricCorrection)
+                addMetricForces(batch, port.uniform(Uniform::ThermalEnergy), work);
+            return;
+        case Kick:
+            spread(batch, work);
+            return kick(batch, (langevin ? 1 : 0.5) * h, work);
+        case Drift:
+            return port.require(driftTied(batch, 0.5 * h, port.uniform(Uniform::Tolerance), port.box(), work));
+        case Thermalize:
+            port.drawNoise(batch, work.noise);
+            port.drawTermNoise(batch, work.pairNoise);
+            return thermalize(batch, port.uniform(Uniform::Decay), work);
+        case Tie:
+            return tieVelocities(batch, work);
+        }
+    }
+};
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_METHODS_PENALTY_METHOD_H_ */

@@ -1,0 +1,83 @@
+#ifndef STIFFCORE_METHODS_PHASES_H_
+#define STIFFCORE_METHODS_PHASES_H_
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+/**
+ * A step is a list of phases. Some are of the whole System: forces, virtual sites, the System's constraints. The others
+ * work on one block at a time, and are written once, in the struct of their method:
+ *
+ *     Phase                                  their names
+ *     Batch<Real>, langevin                  what they work on; whether there is a heat bath
+ *     takesForces, getEffect(phase)          the phase that loads them; what a phase changes of the Context
+ *     getKernels()                           the lists that machines execute between phases of the whole System
+ *     fits(numMobile, numTerms, numOthers)   whether a block is small enough for a thread of a device
+ *     execute(phase, batch, work, port)
+ *
+ * A particle that nothing binds is a block without terms. A machine executes lists of phases: on the host for batches of
+ * blocks (stiffhost::HostPort), on a device for one block a thread, for which it records them once
+ * (stiffdevice::BlockText). Before the first phase work.x and work.v are the block's positions and velocities, and after
+ * the last they are what becomes of them. All else goes through the machine's Port:
+ *
+ *     uniform(which), box()                  numbers that are the same for all blocks
+ *     loadForces(batch, vectors)             the forces that have been computed last
+ *     load, keep(batch, which, vectors)      what is kept from one list to others
+ *     drawNoise(batch, vectors)              the noise of the heat bath, for the masses
+ *     drawTermNoise(batch, numbers)          the same for the inertia of each term
+ *     require(mask)                          fails the step where it is false
+ */
+namespace stiffcore {
+
+/** The numbers that are the same for all blocks. */
+enum class Uniform {
+    StepSize,
+    Tolerance,
+    /// kT, and of the heat bath exp(-gamma h) and the amplitude of the noise.
+    ThermalEnergy,
+    Decay,
+    NoiseAmplitude,
+    /// beta h^2 of implicit methods, the number of micro-steps of a flow of impulse methods.
+    HessianFactor,
+    NumMicroSteps,
+    Count
+};
+
+/** Their values. */
+struct StepNumbers {
+    std::array<double, int(Uniform::Count)> values = {};
+
+    double& operator[](Uniform which) {
+        return values[int(which)];
+    }
+    double operator[](Uniform which) const {
+        return values[int(which)];
+    }
+};
+
+/** The vectors that are kept for a particle from one list to others. */
+enum class KeptVector { Offset, OffsetBefore, Acceleration, Velocity, Count };
+
+/** What a phase changes of the Context; positions change together with velocities. */
+enum class Effect { Nothing, Velocities, Positions };
+
+/** A list of phases that a device executes as one kernel; empty if the method has none in its place. */
+template <class PhaseType> struct PhaseList {
+    const char* name = "";
+    std::vector<PhaseType> phases;
+    /// Whether the Context has the state that the step began with.
+    bool begins = false;
+};
+
+/** The largest effect of some phases. */
+template <class Method, class Phases> Effect getEffectOf(const Phases& phases) {
+    Effect effect = Effect::Nothing;
+    for (typename Method::Phase phase : phases)
+        effect = std::max(effect, Method::getEffect(phase));
+    return effect;
+}
+
+} // namespace stiffcore
+
+#endif /* STIFFCORE_METHODS_PHASES_H_ */

@@ -1,0 +1,82 @@
+#ifndef STIFFHOST_HOST_PORT_H_
+#define STIFFHOST_HOST_PORT_H_
+
+#include "Vectors.h"
+#include "stiffcore/batch/Batches.h"
+#include "stiffcore/methods/Phases.h"
+#include <array>
+#include <vector>
+
+namespace stiffhost {
+
+/** The vectors that are kept for particles, see stiffcore::KeptVector. */
+using KeptVectors = std::array<Vectors, int(stiffcore::KeptVector::Count)>;
+
+/** The arrays of a System that phases work with, in the memory of the host. */
+struct HostArrays {
+    const double *x, *v;
+    /// Null if no phase asks for them.
+    const double* F;
+    /// Null if they are not changed.
+    double *newX, *newV;
+    KeptVectors& kept;
+    const double *noise, *termNoise;
+    const stiffcore::StepNumbers& numbers;
+    stiffcore::Box box;
+};
+
+/** The Port of batches on the host, see stiffcore/methods/Phases.h. */
+template <class Real> class HostPort {
+    using Vectors3 = stiffcore::Vectors3<Real>;
+    using Mask = stiffcore::MaskOf<Real>;
+
+public:
+    explicit HostPort(const HostArrays& arrays) : arrays(arrays) {
+    }
+    double uniform(stiffcore::Uniform which) const {
+        return arrays.numbers[which];
+    }
+    const stiffcore::Box& box() const {
+        return arrays.box;
+    }
+    template <class Batch> void loadForces(const Batch& batch, Vectors3& vectors) const {
+        gather(batch, arrays.F, vectors);
+    }
+    template <class Batch> void load(const Batch& batch, stiffcore::KeptVector which, Vectors3& vectors) const {
+        gather(batch, components(arrays.kept[int(which)]), vectors);
+    }
+    template <class Batch> void keep(const Batch& batch, stiffcore::KeptVector which, const Vectors3& vectors) const {
+        stiffcore::scatter(batch, vectors, components(arrays.kept[int(which)]));
+    }
+    template <class Batch> void drawNoise(const Batch& batch, Vectors3& vectors) const {
+        gather(batch, arrays.noise, vectors);
+    }
+    template <class Batch> void drawTermNoise(const Batch& batch, std::vector<Real>& numbers) const {
+        gatherTerms(batch, arrays.termNoise, numbers);
+    }
+    void require(const Mask& mask) {
+        succeeded = succeeded & mask;
+    }
+
+    /** Execute phases of a method; in which lanes they have succeeded. */
+    template <class Method, class Phases, class Batch, class Workspace>
+    Mask execute(const Method& method, const Phases& phases, const Batch& batch, Workspace& work) {
+        gather(batch, arrays.x, work.x);
+        gatherVelocities(batch, arrays.v, work.v);
+        for (typename Method::Phase phase : phases)
+            method.execute(phase, batch, work, *this);
+        if (arrays.newX != nullptr)
+            stiffcore::scatter(batch, work.x, arrays.newX);
+        if (arrays.newV != nullptr)
+            stiffcore::scatter(batch, work.v, arrays.newV);
+        return succeeded;
+    }
+
+private:
+    const HostArrays& arrays;
+    Mask succeeded = Mask(true);
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_HOST_PORT_H_ */
