@@ -63,6 +63,10 @@ template <class Real> struct BlockBatch {
     int numParticles() const {
         return inverseMasses.size();
     }
+    /** See Block. */
+    bool isBound() const {
+        return !terms[0].empty() || !otherTerms[0].empty();
+    }
 };
 
 /** The scratch memory of a thread that all kinds of batches have. */
@@ -162,10 +166,16 @@ template <class Real> MaskOf<Real> allLanes(const BlockBatch<Real>&) {
 /** Copy vectors of a batch's particles from an array of the whole System. */
 template <class Real>
 void gather(const BlockBatch<Real>& batch, const double* array, std::vector<Vector3<Real>>& local) {
-    for (int lane = 0; lane < batch.numLanes; lane++)
-        for (int i = 0; i < batch.numParticles(); i++)
+    Vector3<Real>* to = local.data();
+    const int number = batch.numParticles();
+    for (int lane = 0; lane < batch.numLanes; lane++) {
+        const int* particles = batch.particles[lane].data();
+        for (int i = 0; i < number; i++) {
+            const double* from = array + 3 * particles[i];
             for (int j = 0; j < 3; j++)
-                LaneTraits<Real>::lane(local[i][j], lane) = array[3 * batch.particles[lane][i] + j];
+                LaneTraits<Real>::lane(to[i][j], lane) = from[j];
+        }
+    }
 }
 
 /** Copy velocities, which fixed particles have none of. */
@@ -179,9 +189,13 @@ void gatherVelocities(const BlockBatch<Real>& batch, const double* array, std::v
 /** Copy vectors of the mobile particles in a lane to an array of the whole System. */
 template <class Real>
 void scatterLane(const BlockBatch<Real>& batch, const std::vector<Vector3<Real>>& local, int lane, double* array) {
-    for (int i = 0; i < batch.numMobile; i++)
+    const Vector3<Real>* from = local.data();
+    const int* particles = batch.particles[lane].data();
+    for (int i = 0; i < batch.numMobile; i++) {
+        double* to = array + 3 * particles[i];
         for (int j = 0; j < 3; j++)
-            array[3 * batch.particles[lane][i] + j] = LaneTraits<Real>::lane(local[i][j], lane);
+            to[j] = LaneTraits<Real>::lane(from[i][j], lane);
+    }
 }
 /** The same in all lanes. */
 template <class Real>

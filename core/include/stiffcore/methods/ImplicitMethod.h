@@ -16,18 +16,20 @@ struct ImplicitMethod {
     template <class Real> using Batch = StiffBatch<Real>;
     enum Phase { Leave, Recall, Solve, Kick, Thermalize, Drift, Show };
     /// A step that begins without a goes to x first, where forces are computed.
-    enum Kernels { Begin, Start, Move, Finish };
+    enum Kernels { Begin, FirstMove, Move, Finish };
 
     static constexpr Phase takesForces = Solve;
 
     bool langevin, projectsNoise;
+    /// Whether M + c H1 need not be positive definite; on a device it must be.
+    bool mayBeIndefinite = false;
 
     std::vector<PhaseList<Phase>> getKernels() const {
         PhaseList<Phase> finish = {"finish", {Solve, Kick, Show}};
         if (langevin)
             finish.phases = {Solve, Kick, Thermalize, Show};
         return {{"begin", {Leave}, true},
-                {"start", {Solve, Kick, Drift}},
+                {"firstMove", {Solve, Kick, Drift}},
                 {"move", {Leave, Recall, Kick, Drift}, true},
                 finish};
     }
@@ -55,12 +57,10 @@ struct ImplicitMethod {
             return port.keep(batch, KeptVector::Offset, offset);
         case Recall:
             return port.load(batch, KeptVector::Acceleration, work.a);
-        case Solve: {
+        case Solve:
             port.loadForces(batch, work.forces);
-            const MaskOf<Real> definite = solveImplicitly(batch, c, port.box(), work);
-            port.require(definite & areFinite(batch, work.a));
+            port.require(solveImplicitly(batch, c, mayBeIndefinite, port.box(), work));
             return port.keep(batch, KeptVector::Acceleration, work.a);
-        }
         case Kick:
             for (int i = 0; i < batch.numMobile; i++)
                 work.v[i] += work.a[i] * Real(0.5 * h);
@@ -68,7 +68,7 @@ struct ImplicitMethod {
         case Thermalize:
             port.drawNoise(batch, noise);
             if (projectsNoise)
-                port.require(projectOnTangentSpace(batch, port.box(), work, noise) & areFinite(batch, noise));
+                port.require(projectOnTangentSpace(batch, port.box(), work, noise));
             for (int i = 0; i < batch.numMobile; i++)
                 work.v[i] = work.v[i] * Real(port.uniform(Uniform::Decay)) + noise[i];
             return;

@@ -96,16 +96,6 @@ template <class Real>
             vectors[i][j] = work.solution[3 * i + j];
 }
 
-/** Solve (M + c H1(x)) a = F at work.x with the forces work.forces; in which lanes M + c H1 is positive definite. */
-template <class Real>
-MaskOf<Real> solveImplicitly(const StiffBatch<Real>& batch, UniformOf<Real> c, const BoxFor<Real>& box,
-                             StiffWorkspace<Real>& work) {
-    const MaskOf<Real> definite = factorImplicitMatrix(batch, c, box, work);
-    std::copy_n(work.forces.begin(), batch.numMobile, work.a.begin());
-    solveImplicitMatrix(batch, work, work.a);
-    return definite;
-}
-
 /** The largest component of the vectors of mobile particles. */
 template <class Real> Real largestComponent(const StiffBatch<Real>& batch, const std::vector<Vector3<Real>>& vectors) {
     using std::abs;
@@ -173,28 +163,45 @@ template <class Real> MaskOf<Real> isRegular(const StiffBatch<Real>& batch, Stif
 }
 
 /**
- * Solve (M + c H1(x)) a = F for the particles of a batch.
+ * Solve (M + c H1(x)) a = F at work.x with the forces work.forces.
  *
- * @param x                 positions [nm]
- * @param F                 forces [kJ/mol/nm]
  * @param c                 factor of the Hessian [ps^2]
  * @param mayBeIndefinite   whether M + c H1 need not be positive definite
- * @param a                 accelerations [nm/ps^2], written
- * @return in which lanes M + c H1 is positive definite, if it must be, or not singular, and all numbers are finite;
- *         in others a is not written
+ * @return in which lanes M + c H1 is positive definite, if it must be, or not singular, and all numbers are finite
+ */
+template <class Real>
+MaskOf<Real> solveImplicitly(const StiffBatch<Real>& batch, UniformOf<Real> c, bool mayBeIndefinite,
+                             const BoxFor<Real>& box, StiffWorkspace<Real>& work) {
+    std::copy_n(work.forces.begin(), batch.numMobile, work.a.begin());
+    if (!batch.isBound()) {
+        for (int i = 0; i < batch.numMobile; i++)
+            work.a[i] = work.a[i] * batch.inverseMasses[i];
+        return areFinite(batch, work.a);
+    }
+    MaskOf<Real> solved = factorImplicitMatrix(batch, c, box, work);
+    solveImplicitMatrix(batch, work, work.a);
+    if constexpr (!isRecorded<Real>)
+        if (mayBeIndefinite) {
+            if (findFalse<Real>(solved, batch.count) >= 0)
+                solved = refineSolution(batch, c, box, work);
+            solved = solved & isRegular(batch, work);
+        }
+    return solved & areFinite(batch, work.a);
+}
+
+/**
+ * The same with positions and forces of the whole System.
+ *
+ * @param x   positions [nm]
+ * @param F   forces [kJ/mol/nm]
+ * @param a   accelerations [nm/ps^2], written in lanes where there is a solution
  */
 template <class Real>
 MaskOf<Real> solveAccelerations(const StiffBatch<Real>& batch, const double* x, const double* F, double c,
                                 bool mayBeIndefinite, const BoxFor<Real>& box, StiffWorkspace<Real>& work, double* a) {
     gather(batch, x, work.x);
     gather(batch, F, work.forces);
-    MaskOf<Real> solved = solveImplicitly(batch, c, box, work);
-    if (mayBeIndefinite) {
-        if (findFalse<Real>(solved, batch.count) >= 0)
-            solved = refineSolution(batch, c, box, work);
-        solved = solved & isRegular(batch, work);
-    }
-    return scatter<Real>(solved & areFinite(batch, work.a), batch, work.a, a);
+    return scatter<Real>(solveImplicitly(batch, c, mayBeIndefinite, box, work), batch, work.a, a);
 }
 
 /**

@@ -42,7 +42,9 @@ struct ImpulseMethod {
             port.loadForces(batch, work.a);
             leaveSlowAccelerations(batch, port.box(), work);
             port.require(projectOnTangentSpace(batch, port.box(), work, work.a) & areFinite(batch, work.a));
-            return port.keep(batch, KeptVector::Acceleration, work.a);
+            if (!langevin)
+                port.keep(batch, KeptVector::Acceleration, work.a);
+            return;
         case Kick: {
             const UniformOf<Real> t = (langevin ? 1 : 0.5) * h;
             for (int i = 0; i < batch.numMobile; i++)

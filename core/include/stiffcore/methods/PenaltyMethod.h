@@ -51,7 +51,9 @@ struct PenaltyMethod {
             port.loadForces(batch, work.a);
             for (int i = 0; i < batch.numMobile; i++)
                 work.a[i] = work.a[i] * batch.inverseMasses[i];
-            return port.keep(batch, KeptVector::Acceleration, work.a);
+            if (!langevin)
+                port.keep(batch, KeptVector::Acceleration, work.a);
+            return;
         case CorrectMetric:
             if (metricCorrection)
                 addMetricForces(batch, port.uniform(Uniform::ThermalEnergy), work);

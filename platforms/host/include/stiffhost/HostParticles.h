@@ -41,8 +41,8 @@ public:
             system.getConstraintParameters(i, particle1, particle2, distance);
             constrained[particle1] = constrained[particle2] = true;
         }
-        hasConstraints = system.getNumConstraints() > 0;
-        const int numConstrained = (hasConstraints ? numParticles : 0);
+        constrains = system.getNumConstraints() > 0;
+        const int numConstrained = (constrains ? numParticles : 0);
         unmoved.resize(numConstrained);
         unconstrained.resize(numConstrained);
         savedPositions.resize(numParticles);
@@ -55,6 +55,9 @@ public:
     }
     int countMobile(const std::vector<int>& which) const {
         return std::count_if(which.begin(), which.end(), [&](int particle) { return masses[particle] > 0; });
+    }
+    bool hasConstraints() const {
+        return constrains;
     }
     bool isConstrained(int particle) const {
         return constrained[particle];
@@ -113,10 +116,10 @@ public:
      * had before; velocities change by the way that took, over t.
      */
     template <class Motion> void constrainMotion(double t, double tolerance, Motion&& motion) {
-        if (hasConstraints)
+        if (constrains)
             unmoved = state.positions();
         motion();
-        if (!hasConstraints)
+        if (!constrains)
             return;
         unconstrained = state.positions();
         state.constrainPositions(unmoved, inverseMasses, tolerance);
@@ -128,7 +131,7 @@ public:
     }
 
     void constrainVelocities(double tolerance) {
-        if (hasConstraints)
+        if (constrains)
             state.constrainVelocities(inverseMasses, tolerance);
     }
 
@@ -205,7 +208,7 @@ private:
     HostState& state;
     std::vector<double> masses, inverseMasses;
     std::vector<char> constrained;
-    bool hasConstraints = false;
+    bool constrains = false;
     // Scratch: the state before the step and before a motion, the motion's end before constraints are applied.
     Vectors savedPositions, savedVelocities, unmoved, unconstrained, noise;
 };

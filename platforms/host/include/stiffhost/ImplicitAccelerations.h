@@ -52,34 +52,41 @@ public:
         return integrator->getBeta() * h * h;
     }
 
-    /** Compute f for the Context's present positions. */
-    void compute() {
+    /** Whether f is the solution of one linear system, (M + b h^2 H1(x)) f = F(x). */
+    bool isSimplified() const {
+        return integrator->getMethod() == Integrator::StiffHessian || integrator->getMethod() == Integrator::FullHessian;
+    }
+    bool mayBeIndefinite() const {
+        return integrator->getMethod() != Integrator::StiffHessian;
+    }
+    /** Compute f for the Context's present positions [nm/ps^2]; or, if that is simplified, what blocks need for it. */
+    void compute(Vectors& f) {
         blocks.setGlobals(state.getParameters());
         numIterations = 0;
         switch (integrator->getMethod()) {
         case Integrator::StiffHessian:
         case Integrator::FullHessian:
-            return computeSimplified(integrator->getIntegrationForceGroups());
+            return state.computeForces(integrator->getIntegrationForceGroups());
         case Integrator::ThirdDerivatives:
-            return computeZhangSkeel();
+            return computeZhangSkeel(f);
         case Integrator::Newmark:
-            return iterate();
+            iterate();
+            f = implicit;
+            return;
         case Integrator::NewmarkOneIteration:
             state.computeForces(integrator->getIntegrationForceGroups());
-            return particles.divideByMasses(state.forces(), implicit);
+            return particles.divideByMasses(state.forces(), f);
         }
     }
 
-    /** f(x) as compute() has left it [nm/ps^2]. */
-    const Vectors& get() const {
-        return integrator->getMethod() == Integrator::ThirdDerivatives ? corrected : implicit;
-    }
-
-    /** Move from x to q = x + b h^2 a; particles bound by constraints stay where these hold. */
-    void show() {
-        if (integrator->getMethod() == Integrator::NewmarkOneIteration)
-            return;
-        shift(getFactor());
+    /**
+     * Move from x to q = x + b h^2 a; particles bound by constraints stay where these hold.
+     *
+     * @param f   as it was computed
+     */
+    void show(const Vectors& f) {
+        if (integrator->getMethod() != Integrator::NewmarkOneIteration)
+            shift(isSimplified() ? f : implicit);
     }
 
     /** The velocities with which NewmarkOneIteration drifts: u <- (M + b h^2 H1(x))^-1 M v. */
@@ -100,9 +107,8 @@ public:
         refuse("the forces on " + molecule + " are not finite");
     }
     [[noreturn]] void refuseMatrix(const std::string& molecule) const {
-        const bool mayBeIndefinite = (integrator->getMethod() != Integrator::StiffHessian);
         refuse("the matrix M + beta h^2 H1 of " + molecule + " is " +
-               (mayBeIndefinite ? "singular" : "not positive definite"));
+               (mayBeIndefinite() ? "singular" : "not positive definite"));
     }
     /** Throw an exception that says why a step is impossible. */
     [[noreturn]] void refuse(const std::string& what, const std::string& remedy = " Use") const {
@@ -114,27 +120,22 @@ public:
     }
 
 private:
-    /** (M + b h^2 H1(x)) a = F(x), with the forces of some groups */
-    void computeSimplified(int groups) {
-        state.computeForces(groups);
-        particles.divideByMasses(state.forces(), implicit);
-        solve(state.forces(), implicit);
-    }
-
     /**
      * f = a - 1/2 b^2 h^4 M^-1 (a . V1''' . a) + M^-1 F0, where a belongs to F1 alone. V1 is everything, unless stiff
      * groups are chosen.
      */
-    void computeZhangSkeel() {
+    void computeZhangSkeel(Vectors& corrected) {
         const int all = integrator->getIntegrationForceGroups(), chosen = integrator->getStiffForceGroups();
         const int slow = (chosen == 0 ? 0 : all & ~chosen), stiff = all & ~slow;
-        for (Vectors* vectors : {&corrected, &explicitPart, &contraction})
+        for (Vectors* vectors : {&explicitPart, &contraction})
             vectors->resize(implicit.size());
         if (slow != 0) {
             state.computeForces(slow);
             particles.divideByMasses(state.forces(), explicitPart);
         }
-        computeSimplified(stiff);
+        state.computeForces(stiff);
+        particles.divideByMasses(state.forces(), implicit);
+        solve(state.forces(), implicit);
         std::fill(contraction.begin(), contraction.end(), OpenMM::Vec3());
         const double* positions = components(state.positions());
         const stiffcore::Box box = state.box();
@@ -202,7 +203,7 @@ private:
                 refuseIteration(last, change, least, tolerance);
             previous = change;
             state.changePositions() = start;
-            shift(c);
+            shift(implicit);
             state.computeVirtualSites();
         }
         state.changePositions() = start;
@@ -252,24 +253,26 @@ private:
         return "";
     }
 
-    /** positions <- positions + c a */
-    void shift(double c) {
+    /** positions <- positions + b h^2 a */
+    void shift(const Vectors& a) {
+        const double c = getFactor();
         Vectors& positions = state.changePositions();
         backend.forEachPart(positions.size(), [&](int begin, int end, int) {
             for (int i = begin; i < end; i++)
                 if (particles.getMasses()[i] > 0 && !particles.isConstrained(i))
-                    positions[i] += implicit[i] * c;
+                    positions[i] += a[i] * c;
         });
     }
 
-    /** Solve (M + b h^2 H1) a = F for the particles of blocks, at the Context's positions. */
+    /** Solve (M + b h^2 H1) a = F for particles that are bound, at the Context's positions; others have M a = F. */
     void solve(const Vectors& F, Vectors& a) {
         const double c = getFactor();
         const Vectors& positions = state.positions();
         const stiffcore::Box box = state.box();
-        const bool mayBeIndefinite = (integrator->getMethod() != Integrator::StiffHessian);
         const std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
-            return solveAccelerations(batch, components(positions), components(F), c, mayBeIndefinite, box, work,
+            if (!batch.isBound())
+                return allLanes(batch);
+            return solveAccelerations(batch, components(positions), components(F), c, mayBeIndefinite(), box, work,
                                       components(a));
         });
         if (failed.empty())
@@ -292,10 +295,10 @@ private:
     const Integrator* integrator = nullptr;
     std::string className;
     int numIterations = 0;
-    /// a at the positions that f belongs to.
+    /// a at the positions that f belongs to, unless it is simplified.
     Vectors implicit;
-    /// Of the method ZhangSkeel: f, M^-1 F0, a . V''' . a. Each method's vectors get their size when it is first used.
-    Vectors corrected, explicitPart, contraction;
+    /// Of the method ZhangSkeel: M^-1 F0, a . V''' . a. Each method's vectors get their size when it is first used.
+    Vectors explicitPart, contraction;
     /// Of the Newmark methods: a linear system's right side and solution, and x while the Context holds q.
     Vectors rightSide, solution, start;
 };

@@ -64,10 +64,9 @@ public:
     [[nodiscard]] const std::vector<int>* run(int kernel) {
         return run(kernels[kernel].phases);
     }
-    /** Whether accelerations are not finite of a block for which they did not succeed. */
-    bool isPushed(const std::vector<int>& block) {
-        const Vectors& a = getKept(stiffcore::KeptVector::Acceleration);
-        return std::any_of(block.begin(), block.end(), [&](int i) { return !std::isfinite(a[i].dot(a[i])); });
+    /** Whether forces or accelerations are not finite of the block for which they did not succeed. */
+    bool isPushed() const {
+        return pushed;
     }
 
     // On a device.
@@ -115,7 +114,7 @@ public:
             device->setOutside(kernel, list.begins, x, v);
         const int fast = findFasterThan(stiffcore::speedOfLight, v);
         if (failed != nullptr)
-            device->failOutside(kernel, isPushed(*failed) ? Device::ForcesFailed : Device::BlockFailed,
+            device->failOutside(kernel, pushed ? Device::ForcesFailed : Device::BlockFailed,
                                 failed->front());
         else if (fast >= 0)
             device->failOutside(kernel, Device::VelocityFailed, fast);
@@ -147,10 +146,15 @@ private:
             return ofParticles == nullptr ||
                    !Method::fits(batch.numMobile, batch.terms[0].size(), batch.otherTerms[0].size());
         };
-        return batches.forEachOf(isHere, [&](const auto& batch, auto& work) {
+        const std::vector<int>* failed = batches.forEachOf(isHere, [&](const auto& batch, auto& work) {
             using Real = std::decay_t<decltype(batch.inverseMasses[0])>;
             return HostPort<Real>(arrays).execute(method, phases, batch, work);
         });
+        const double* a = arrays.F != nullptr ? arrays.F : components(getKept(stiffcore::KeptVector::Acceleration));
+        pushed = failed != nullptr && std::any_of(failed->begin(), failed->end(), [&](int i) {
+                     return !std::isfinite(a[3 * i] + a[3 * i + 1] + a[3 * i + 2]);
+                 });
+        return failed;
     }
 
     HostState& state;
@@ -161,6 +165,7 @@ private:
     stiffcore::StepNumbers numbers;
     KeptVectors kept;
     std::vector<stiffcore::PhaseList<Phase>> kernels;
+    bool pushed = false;
 
     /// Of blocks that the device does not take: their particles and terms; and the state of these, others' is 0.
     std::vector<int> largeParticles, largeTerms;

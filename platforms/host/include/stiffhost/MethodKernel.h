@@ -322,9 +322,9 @@ protected:
         execute(Method::Finish);
     }
     /** Throw the error of blocks for which phases did not succeed, if there are any. */
-    template <class Machine> void require(const std::vector<int>* failed, Machine& machine) const {
+    template <class Machine> void require(const std::vector<int>* failed, const Machine& machine) const {
         if (failed != nullptr)
-            refuseBlock(*failed, machine.isPushed(*failed));
+            refuseBlock(*failed, machine.isPushed());
     }
     /** Execute a kernel of the method on the device. */
     template <class Machine> void executeThere(Machine& machine, int kernel) {

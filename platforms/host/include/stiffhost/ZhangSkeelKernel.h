@@ -53,8 +53,7 @@ public:
         this->takeStep(dependencies, stateModified, [&](bool known) {
             if (this->isOnDevice())
                 return executeThere(known);
-            leaveShown(known);
-            kickAndDrift();
+            kickAndDrift(leaveShown(known));
             kickAndThermalize();
         });
     }
@@ -122,7 +121,7 @@ protected:
         return x.get(state.positions());
     }
     void stepHasEnded(const Vectors& propagated) override {
-        accelerations.show();
+        accelerations.show(machine.getKept(KeptVector::Acceleration));
         state.computeVirtualSites();
         x.set(propagated, state.positions());
     }
@@ -200,7 +199,7 @@ private:
     }
 
     Method getMethod() const {
-        return {thermostat != nullptr, projectsNoise()};
+        return {thermostat != nullptr, projectsNoise(), accelerations.mayBeIndefinite()};
     }
     /** The positions that the method propagates, with those of molecules that the device does not take. */
     Vectors leave(Vectors shown, KeptVector offset) {
@@ -224,7 +223,7 @@ private:
         else {
             execute(Method::Begin);
             computeForces();
-            execute(Method::Start);
+            execute(Method::FirstMove);
         }
         computeForces();
         execute(Method::Finish);
@@ -233,19 +232,19 @@ private:
             this->askForFailure(); // from a later step on, what the host keeps of them is another
     }
 
-    /** From the positions that are shown to those that are propagated, with the accelerations there. */
-    void leaveShown(bool accelerationsKnown) {
+    /** From the positions that are shown to those that are propagated. */
+    Method::Phase leaveShown(bool accelerationsKnown) {
         state.changePositions() = x.get(state.positions());
         if (accelerationsKnown)
-            return;
+            return Method::Recall;
         state.computeVirtualSites();
-        accelerate();
+        return accelerate();
     }
-    void kickAndDrift() {
+    void kickAndDrift(Method::Phase accelerate) {
         particles.constrainMotion(integrator->getStepSize(), integrator->getConstraintTolerance(), [&] {
             if (integrator->getMethod() != Integrator::NewmarkOneIteration)
-                return run(Method::Recall, Method::Kick, Method::Drift);
-            run(Method::Recall, Method::Kick);
+                return run(accelerate, Method::Kick, Method::Drift);
+            run(accelerate, Method::Kick);
             driftOnce();
         });
     }
@@ -253,8 +252,9 @@ private:
     void kickAndThermalize() {
         const double tolerance = integrator->getConstraintTolerance();
         this->computeVirtualSites();
-        accelerate();
-        run(Method::Recall, Method::Kick);
+        if (thermostat != nullptr && !particles.hasConstraints())
+            return run(accelerate(), Method::Kick, Method::Thermalize);
+        run(accelerate(), Method::Kick);
         particles.constrainVelocities(tolerance);
         if (thermostat == nullptr)
             return;
@@ -265,9 +265,10 @@ private:
     template <class... Phases> void run(Phases... phases) {
         this->require(machine.run(std::array<Method::Phase, sizeof...(Phases)>{phases...}), machine);
     }
-    void accelerate() {
-        accelerations.compute();
-        machine.getKept(KeptVector::Acceleration) = accelerations.get();
+    /** The phase by which blocks get their accelerations. */
+    Method::Phase accelerate() {
+        accelerations.compute(machine.getKept(KeptVector::Acceleration));
+        return accelerations.isSimplified() ? Method::Solve : Method::Recall;
     }
 
     /** The one iteration for the new positions begins at the old ones: (M + b h^2 H1(x)) dx = M (h v + h^2/2 a(x)). */
