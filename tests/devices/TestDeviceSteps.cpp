@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -285,6 +286,51 @@ void testBothWaysAgree(Platform& platform) {
     }
 }
 
+/**
+ * A step that fails on a molecule which the device does not take, or on one that it takes, leaves the state of before;
+ * steps go on from there, and from a checkpoint, as in the memory of the host.
+ */
+void testFailedStepsOfLargeMoleculesAreUndone(Platform& platform) {
+    for (const Method& method : methods) {
+        Model model = makeChainInWater();
+        auto* push = new CustomExternalForce("push*step(i - 0.5)*x + pull*step(0.5 - i)*x");
+        push->addGlobalParameter("push", 0);
+        push->addGlobalParameter("pull", 0);
+        push->addPerParticleParameter("i");
+        push->addParticle(0, {0});
+        push->addParticle(model.system.getNumParticles() - 1, {1});
+        model.system.addForce(push);
+        const auto integrator = method.make();
+        integrator->setConstraintTolerance(1e-13);
+        Context context(model.system, *integrator, platform);
+        context.setPositions(model.positions);
+        context.setVelocitiesToTemperature(300, 3);
+        integrator->step(5);
+        std::stringstream checkpoint;
+        context.createCheckpoint(checkpoint);
+        integrator->step(5);
+        const vector<Vec3> x = getPositions(context), v = getVelocities(context);
+        for (const char* parameter : {"push", "pull"}) {
+            context.setParameter(parameter, 1e15);
+            const std::string message = catchMessage([&] { integrator->step(1); });
+            if (message.find("forces on the molecule with particle") == std::string::npos)
+                throw OpenMMException("No forces in the message: " + message);
+            ASSERT_EQUAL_CONTAINERS(x, getPositions(context));
+            ASSERT_EQUAL_CONTAINERS(v, getVelocities(context));
+            context.setParameter(parameter, 0);
+        }
+        integrator->step(3);
+        const vector<Vec3> end = getPositions(context);
+        context.loadCheckpoint(checkpoint);
+        integrator->step(8);
+        // Noise that was drawn for the failed steps is not drawn again.
+        const bool hasNoise = dynamic_cast<LangevinThermostat*>(integrator.get()) != nullptr;
+        if (!hasNoise && !(largestDifference(end, getPositions(context)) <= 1e-11))
+            throw OpenMMException(std::string(method.name) + ": after failed steps positions differ by " +
+                                  std::to_string(largestDifference(end, getPositions(context)) * 1e9) + "e-9 nm");
+    }
+}
+
 /** A step of 895 waters launches a few kernels, and nothing is transferred. */
 void testStepsStayOnTheDevice(Platform& platform) {
     const int numWaters = 895;
@@ -340,5 +386,7 @@ void testStepsStayOnTheDevice(Platform& platform) {
 } // namespace
 
 int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv, {CLAIM(testBothWaysAgree), CLAIM(testStepsStayOnTheDevice)});
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testBothWaysAgree), CLAIM(testFailedStepsOfLargeMoleculesAreUndone),
+                            CLAIM(testStepsStayOnTheDevice)});
 }

@@ -34,7 +34,7 @@ struct ImplicitMethod {
                 finish};
     }
     static Effect getEffect(Phase phase) {
-        return phase == Recall || phase == Solve       ? Effect::Nothing
+        return phase == Recall || phase == Solve      ? Effect::Nothing
                : phase == Kick || phase == Thermalize ? Effect::Velocities
                                                       : Effect::Positions;
     }

@@ -23,7 +23,7 @@ struct ImpulseMethod {
     std::vector<PhaseList<Phase>> getKernels() const {
         if (langevin)
             return {{}, {"moveLangevin", {Accelerate, Kick, Flow, Thermalize, Flow}, true}, {}};
-        return {{"start", {Accelerate}}, {"move", {Recall, Kick, Flow}, true}, {"kick", {Accelerate, Kick}}};
+        return {{"start", {Accelerate}, true}, {"move", {Recall, Kick, Flow}, true}, {"kick", {Accelerate, Kick}}};
     }
     static Effect getEffect(Phase phase) {
         return phase == Flow ? Effect::Positions : phase < Kick ? Effect::Nothing : Effect::Velocities;

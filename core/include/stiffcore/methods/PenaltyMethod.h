@@ -27,7 +27,7 @@ struct PenaltyMethod {
             return {{},
                     {"moveLangevin", {Begin, Accelerate, CorrectMetric, Kick, Drift, Thermalize, Drift, Tie}, true},
                     {}};
-        return {{"start", {Accelerate}},
+        return {{"start", {Accelerate}, true},
                 {"move", {Begin, Recall, Kick, Drift, Tie, Drift, Tie}, true},
                 {"kick", {Begin, Accelerate, Kick}}};
     }

@@ -66,7 +66,7 @@ enum class Effect { Nothing, Velocities, Positions };
 template <class PhaseType> struct PhaseList {
     const char* name = "";
     std::vector<PhaseType> phases;
-    /// Whether the Context has the state that the step began with.
+    /// Whether the Context still has the state that the step began with, which is kept for the case that the step fails.
     bool begins = false;
 };
 

@@ -54,7 +54,8 @@ public:
 
     /** Whether f is the solution of one linear system, (M + b h^2 H1(x)) f = F(x). */
     bool isSimplified() const {
-        return integrator->getMethod() == Integrator::StiffHessian || integrator->getMethod() == Integrator::FullHessian;
+        return integrator->getMethod() == Integrator::StiffHessian ||
+               integrator->getMethod() == Integrator::FullHessian;
     }
     bool mayBeIndefinite() const {
         return integrator->getMethod() != Integrator::StiffHessian;

@@ -32,8 +32,7 @@ using ImpulseDependencies = std::tuple<OpenMMStiff::ImpulseIntegrator::KickMetho
  * The steps of the impulse methods. On a device the kick is plain or projected, and the System without constraints.
  */
 template <class Backend>
-class ImpulseKernel
-        : public MethodKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies> {
+class ImpulseKernel : public MethodKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies> {
     using Method = stiffcore::ImpulseMethod;
     using Base = MethodKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies>;
     using Base::backend, Base::className, Base::device, Base::integrator, Base::lastStep, Base::particles, Base::state,
@@ -229,7 +228,8 @@ private:
             return run(accelerate());
         case Method::Move:
             if (thermostat == nullptr)
-                return particles.constrainMotion(h, tolerance, [&] { run(Method::Recall, Method::Kick, Method::Flow); });
+                return particles.constrainMotion(h, tolerance,
+                                                 [&] { run(Method::Recall, Method::Kick, Method::Flow); });
             run(accelerate(), Method::Kick);
             particles.constrainVelocities(tolerance);
             return particles.constrainMotion(h, tolerance,

@@ -107,15 +107,14 @@ public:
         device->getOutside(x, v, F);
         device->execute(kernel);
         const stiffcore::PhaseList<Phase>& list = kernels[kernel];
-        const HostArrays arrays = {components(x), components(v), components(F),     components(x), components(v),
-                                   kept,          nullptr,       nullptr,           numbers,       state.box()};
+        const HostArrays arrays = {components(x), components(v), components(F), components(x), components(v),
+                                   kept,          nullptr,       nullptr,       numbers,       state.box()};
         const std::vector<int>* failed = run(list.phases, arrays, &largeParticles, &largeTerms);
-        if (stiffcore::getEffectOf<Method>(list.phases) != stiffcore::Effect::Nothing)
+        if (list.begins || stiffcore::getEffectOf<Method>(list.phases) != stiffcore::Effect::Nothing)
             device->setOutside(kernel, list.begins, x, v);
         const int fast = findFasterThan(stiffcore::speedOfLight, v);
         if (failed != nullptr)
-            device->failOutside(kernel, pushed ? Device::ForcesFailed : Device::BlockFailed,
-                                failed->front());
+            device->failOutside(kernel, pushed ? Device::ForcesFailed : Device::BlockFailed, failed->front());
         else if (fast >= 0)
             device->failOutside(kernel, Device::VelocityFailed, fast);
         return failed != nullptr || fast >= 0;
