@@ -24,7 +24,7 @@ def runTasks(function: Callable[[Argument], Result], tasks: Sequence[Argument], 
     function : callable
         a function of a module (or of the script that runs), of one argument
     tasks : list
-        the arguments; they, and what is returned, must be picklable
+        the arguments; they, and what is returned, must be picklable: a TypeError with the remedy if not
     processes : int
         how many processes of this machine work at a time; its processors are divided between them. With 1 this process
         makes all by itself, one after the other
@@ -44,6 +44,8 @@ def runTasks(function: Callable[[Argument], Result], tasks: Sequence[Argument], 
     if not tasks or processes == 1 and not scheduler:
         yield from enumerate(map(function, tasks))
         return
+    if not scheduler:
+        _require_picklable(function, tasks[0])
     pool = _cluster(scheduler) if scheduler else _processes(min(processes, len(tasks)))
     with pool as submit:
         pending = {submit(function, task): index for index, task in enumerate(tasks)}
@@ -56,6 +58,16 @@ def runTasks(function: Callable[[Argument], Result], tasks: Sequence[Argument], 
                                         return_when=concurrent.futures.FIRST_COMPLETED)
                 if wait is not None:
                     wait()
+
+
+def _require_picklable(function, task):
+    """Say at once what a process could not be sent."""
+    try:
+        pickle.dumps((function, task))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise TypeError(f"runs in several processes: {error}. Define functions in a module or at the top level of a "
+                        "script, not as a lambda or inside another function; or make the runs with processes=1"
+                        ) from error
 
 
 def countWorkers(scheduler: str) -> int:

@@ -151,6 +151,11 @@ def test_two_processes_find_what_one_does():
     assert np.abs(first - second).min() > 0 and np.abs(second - third).min() > 0
 
 
+def test_what_processes_cannot_get_is_named():
+    with pytest.raises(TypeError, match="<lambda>.* Define functions in a module .*processes=1"):
+        run(oscillators(), thermal(2), look=lambda state: {"t": 0}, processes=2)
+
+
 def test_steps_that_are_too_large_and_forces_of_no_energy_are_errors():
     with pytest.raises(FloatingPointError, match="snapshot 0 .* step of 3 fs. Use a smaller step"):
         run(oscillators(), thermal(2), samples=100, stepSize=0.003)
@@ -166,6 +171,7 @@ def test_steps_that_are_too_large_and_forces_of_no_energy_are_errors():
     ({"snapshots": [np.zeros((20, 3)), np.full((20, 3), np.nan)]}, "snapshot 1 must have finite positions"),
     ({"interval": 0}, "interval must be at least 1"), ({"samples": 0}, "samples must be at least 1"),
     ({"processes": 0}, "processes must be at least 1"), ({"seed": 0}, "seed must be at least 1"),
+    ({"seed": None}, "seed must be an integer"),
     ({"stepSize": 0}, "stepSize must be a finite number that is positive"),
     ({"temperature": -1}, "temperature must be a finite number"), ({"temperature": 0}, "that is positive, but is 0"),
 ])

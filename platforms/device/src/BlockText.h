@@ -140,9 +140,6 @@ public:
         trace.add("velm[" + particle(i) + "] = make_mixed4(" + list(velocity) + ", " + declareVelocity(i) + ".w);");
     }
 
-    int getNumParameters() const {
-        return numParameters;
-    }
     /** How many elements of four random numbers a block takes. */
     int getNumRandoms() const {
         return (numNormals + 3) / 4;
