@@ -171,7 +171,6 @@ def test_steps_that_are_too_large_and_forces_of_no_energy_are_errors():
     ({"snapshots": [np.zeros((20, 3)), np.full((20, 3), np.nan)]}, "snapshot 1 must have finite positions"),
     ({"interval": 0}, "interval must be at least 1"), ({"samples": 0}, "samples must be at least 1"),
     ({"processes": 0}, "processes must be at least 1"), ({"seed": 0}, "seed must be at least 1"),
-    ({"seed": None}, "seed must be an integer"),
     ({"stepSize": 0}, "stepSize must be a finite number that is positive"),
     ({"temperature": -1}, "temperature must be a finite number"), ({"temperature": 0}, "that is positive, but is 0"),
 ])
