@@ -261,7 +261,7 @@ protected:
 
     /** Whether the present step is taken on the device. */
     bool isOnDevice() const {
-        return onDevice;
+        return lead == Lead::Device;
     }
     /** Whether the device has the random numbers of the integrator, if it has a heat bath. */
     bool hasRandomThere() const {
@@ -282,7 +282,7 @@ protected:
             const bool known = lastStep.isContinuedThere(dependencies) && !stateModified;
             device->beginStep(numbers);
             lead = Lead::Device;
-            const Where there(*this);
+            state.deviceHasActed();
             course(known);
             state.advanceTime(h);
             lastStep.endsThere(dependencies);
@@ -336,14 +336,14 @@ protected:
 
     void computeForces() {
         const int groups = integrator->getIntegrationForceGroups();
-        if (onDevice)
+        if (isOnDevice())
             context.calcForcesAndEnergy(true, false, groups);
         else
             state.computeForces(groups);
     }
     /** After a motion. On the host, one that has no end is found out before forces are asked for there. */
     void computeVirtualSites() {
-        if (onDevice)
+        if (isOnDevice())
             return context.computeVirtualSites();
         particles.requireFiniteVelocities(className, integrator->getStepSize());
         state.computeVirtualSites();
@@ -360,7 +360,6 @@ protected:
         const Device::Failure failure = device->recover();
         lead = Lead::Host;
         lastStep.forget();
-        onDevice = false;
         state.deviceHasActed();
         {
             const Turn turn(*this);
@@ -400,21 +399,6 @@ private:
         begin(numbers);
         return numbers;
     }
-    /** While the device takes a step. */
-    class Where {
-    public:
-        explicit Where(MethodKernel& kernel) : kernel(kernel) {
-            kernel.onDevice = true;
-        }
-        ~Where() {
-            kernel.onDevice = false;
-            kernel.state.deviceHasActed();
-        }
-
-    private:
-        MethodKernel& kernel;
-    };
-
     bool canUseDevice() const {
         return hasCompiled && device->areTogether();
     }
@@ -430,7 +414,7 @@ private:
     }
 
     Lead lead = Lead::Host;
-    bool inSteps = false, onDevice = false;
+    bool inSteps = false;
     /// Whether the device has a program, and random numbers that are the integrator's.
     bool hasCompiled = false, deviceHasRandom = false;
     /// Whether the device, rather than the host, remembers a state.
