@@ -30,11 +30,6 @@ enum class TermScope {
     Everything
 };
 
-class ZhangSkeelIntegrator;
-
-/** Which terms the method of an integrator needs. */
-OPENMM_EXPORT_STIFF TermScope findTermScope(const ZhangSkeelIntegrator& integrator);
-
 /**
  * Collect the stiff terms of a System.
  *
@@ -52,23 +47,6 @@ OPENMM_EXPORT_STIFF TermScope findTermScope(const ZhangSkeelIntegrator& integrat
  */
 OPENMM_EXPORT_STIFF StiffTerms collectTerms(const OpenMM::System& system, TermScope scope, int stiffForceGroups,
                                             int integrationGroups, const std::string& className);
-
-/** Which coordinates a method imposes on velocities or positions. */
-struct RowSelection {
-    /// Those that vibrate with a period shorter than this [ps] when all others are held at equilibrium: infinity for
-    /// all that have a potential, 0 for none. Angles have a period if the lengths of their legs are known: those of
-    /// stiff bonds.
-    double period = 0;
-    /// Whether a straight angle is represented by its two bends, which are smooth there, and not by itself.
-    bool bends = false;
-
-    bool operator==(const RowSelection& other) const {
-        return period == other.period && bends == other.bends;
-    }
-};
-
-/** Choose the coordinates that are rows of the Jacobian. */
-OPENMM_EXPORT_STIFF void chooseRows(StiffTerms& terms, const OpenMM::System& system, const RowSelection& selection);
 
 } // namespace OpenMMStiff
 

@@ -6,6 +6,20 @@
 using namespace OpenMM;
 using namespace OpenMMStiff;
 
+namespace {
+
+/** Which terms the method of an integrator needs. */
+TermScope findTermScope(const ZhangSkeelIntegrator& integrator) {
+    const bool thirdDerivatives = (integrator.getMethod() == ZhangSkeelIntegrator::ThirdDerivatives);
+    if (integrator.getMethod() == ZhangSkeelIntegrator::FullHessian ||
+        (thirdDerivatives && integrator.getUseDefaultStiffForceGroups()))
+        return TermScope::Everything;
+    // ThirdDerivatives takes F1 from the force groups: it has to be the force of the terms with a Hessian.
+    return thirdDerivatives ? TermScope::WholeStiffForces : TermScope::Stiff;
+}
+
+} // namespace
+
 TermSelection::TermSelection(const ZhangSkeelIntegrator& integrator)
         : scope(findTermScope(integrator)), stiffGroups(integrator.getStiffForceGroups()),
           integrationGroups(integrator.getIntegrationForceGroups()) {

@@ -3,7 +3,7 @@
 
 #include "Blocks.h"
 #include "Kept.h"
-#include "CollectTerms.h"
+#include "StiffRows.h"
 #include "openmm/System.h"
 #include <string>
 #include <vector>

@@ -22,8 +22,10 @@ const double lightest = 0.9;
 
 } // namespace
 
-StiffMotion::StiffMotion(const System& system, const string& what, const string& how)
-        : system(system), what(what), how(how), fastest{-1, -1, "", std::numeric_limits<double>::infinity()},
+StiffMotion::StiffMotion(const System& system, const string& what, const string& how, int integrationGroups,
+                         const string& className)
+        : system(system), what(what), how(how),
+          bonded(system, integrationGroups, className), fastest{-1, -1, "", std::numeric_limits<double>::infinity()},
           shortestPeriod(std::numeric_limits<double>::infinity()) {
     for (int c = 0; c < system.getNumConstraints(); c++) {
         int i, j;
@@ -51,7 +53,7 @@ void StiffMotion::addStiffTerms(const StiffTerms& terms) {
         addTerm(system.getForce(term.force).getName(), term.getParticles());
 }
 
-void StiffMotion::addPairs(const vector<PenalizedPair>& pairs, const BondedStiffness& bonded) {
+void StiffMotion::addPairs(const vector<PenalizedPair>& pairs) {
     std::map<std::pair<int, int>, int> forceOf;
     for (const BondedStiffness::Pair& pair : bonded.pairs)
         forceOf.insert({ordered(pair.particle1, pair.particle2), pair.force});
@@ -64,11 +66,10 @@ void StiffMotion::addPairs(const vector<PenalizedPair>& pairs, const BondedStiff
     }
 }
 
-void StiffMotion::findFastest(const PresentGeometry& geometry, int integrationGroups, const string& className) {
+void StiffMotion::findFastest(const PresentGeometry& geometry) {
     const double pi = 3.14159265358979323846, infinity = std::numeric_limits<double>::infinity();
     fastest = {-1, -1, "", infinity};
     shortestPeriod = infinity;
-    BondedStiffness bonded(system, integrationGroups, className);
     bonded.compute(system, geometry);
     for (size_t p = 0; p < bonded.pairs.size(); p++) {
         const BondedStiffness::Pair& pair = bonded.pairs[p];

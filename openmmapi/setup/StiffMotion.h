@@ -21,8 +21,10 @@ public:
     /**
      * @param what   what the integrator treats, such as "stiff terms"
      * @param how    how it is told of others, such as "Call setStiffForceGroups()"
+     * @param integrationGroups, className   see BondedStiffness
      */
-    StiffMotion(const OpenMM::System& system, const std::string& what, const std::string& how);
+    StiffMotion(const OpenMM::System& system, const std::string& what, const std::string& how, int integrationGroups,
+                const std::string& className);
 
     /**
      * @param source      where it comes from, such as the name of a Force
@@ -30,10 +32,9 @@ public:
      */
     void addTerm(const std::string& source, const std::vector<int>& particles);
     void addStiffTerms(const StiffTerms& terms);
-    /** @param bonded   the pairs that come from bonded forces */
-    void addPairs(const std::vector<PenalizedPair>& pairs, const BondedStiffness& bonded);
+    void addPairs(const std::vector<PenalizedPair>& pairs);
     /** Find the fastest motion that is not treated, after all that is has been added. */
-    void findFastest(const PresentGeometry& geometry, int integrationGroups, const std::string& className);
+    void findFastest(const PresentGeometry& geometry);
 
     /** "12 stiff terms in 4 molecules: 8 of 'HarmonicBondForce', ...", and what is not among them. */
     std::string describe() const;
@@ -55,6 +56,7 @@ private:
 
     const OpenMM::System& system;
     std::string what, how;
+    BondedStiffness bonded;
     int numTerms = 0;
     std::map<std::string, int> termsOf; // by their source
     std::vector<std::vector<int>> members;

@@ -1,5 +1,5 @@
+#include "StiffRows.h"
 #include "Masses.h"
-#include "CollectTerms.h"
 #include <cmath>
 #include <map>
 #include <utility>

@@ -134,11 +134,10 @@ void MassPenaltyIntegrator::getCounted(const vector<Pair>& counted, const char* 
 }
 
 std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {
-    const System& system = context->getSystem();
-    auto motion = std::make_unique<StiffMotion>(system, "pairs with an inertia",
-                                                "Add pairs with addPair(), or addPairsFromTopology() in Python");
-    motion->addPairs(kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context).pairs,
-                     BondedStiffness(system, getIntegrationForceGroups(), getClassName()));
+    auto motion = std::make_unique<StiffMotion>(context->getSystem(), "pairs with an inertia",
+                                                "Add pairs with addPair(), or addPairsFromTopology() in Python",
+                                                getIntegrationForceGroups(), getClassName());
+    motion->addPairs(kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context).pairs);
     return motion;
 }
 

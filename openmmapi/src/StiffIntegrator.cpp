@@ -184,7 +184,7 @@ std::unique_ptr<StiffMotion> StiffIntegrator::examineStiffMotion() {
         for (int j = 0; j < 3; j++)
             geometry.box.vectors[i][j] = box[i][j];
     geometry.parameters = context->getParameters();
-    motion->findFastest(geometry, getIntegrationForceGroups(), getClassName());
+    motion->findFastest(geometry);
     return motion;
 }
 

@@ -1,6 +1,7 @@
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Message.h"
+#include "setup/KeptStiffTerms.h"
 #include "setup/StiffMotion.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
@@ -10,15 +11,6 @@ using namespace OpenMM;
 using namespace OpenMMStiff;
 using std::string;
 using std::vector;
-
-TermScope OpenMMStiff::findTermScope(const ZhangSkeelIntegrator& integrator) {
-    const bool thirdDerivatives = (integrator.getMethod() == ZhangSkeelIntegrator::ThirdDerivatives);
-    if (integrator.getMethod() == ZhangSkeelIntegrator::FullHessian ||
-        (thirdDerivatives && integrator.getUseDefaultStiffForceGroups()))
-        return TermScope::Everything;
-    // ThirdDerivatives takes F1 from the force groups: it has to be the force of the terms with a Hessian.
-    return thirdDerivatives ? TermScope::WholeStiffForces : TermScope::Stiff;
-}
 
 ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)
         : StiffIntegrator(stepSize), method(StiffHessian), beta(0.25), newtonTolerance(0) {
@@ -63,8 +55,9 @@ void ZhangSkeelIntegrator::setBeta(double beta) {
 
 std::unique_ptr<StiffMotion> ZhangSkeelIntegrator::findStiffMotion() {
     auto motion = std::make_unique<StiffMotion>(context->getSystem(), "stiff terms",
-                                                "Choose the forces that are stiff with setStiffForceGroups()");
-    motion->addStiffTerms(collectTerms(context->getSystem(), findTermScope(*this), getStiffForceGroups(),
+                                                "Choose the forces that are stiff with setStiffForceGroups()",
+                                                getIntegrationForceGroups(), getClassName());
+    motion->addStiffTerms(collectTerms(context->getSystem(), TermSelection(*this).scope, getStiffForceGroups(),
                                        getIntegrationForceGroups(), getClassName()));
     return motion;
 }

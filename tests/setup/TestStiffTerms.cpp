@@ -20,6 +20,7 @@
 #include "setup/Blocks.h"
 #include "setup/StiffMotion.h"
 #include "setup/CollectTerms.h"
+#include "setup/StiffRows.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -563,9 +564,8 @@ void testTermsOnVirtualSitesAreSlow() {
     ASSERT_EQUAL(1, (int) stiff.functionTerms.size());
     ASSERT_EQUAL(1, stiff.functionTerms[0].index);
     for (TermScope scope : {TermScope::WholeStiffForces, TermScope::Everything})
-        assertRefused({"term 0", "'MyBonds'", "particle 2", "virtual site", "StiffHessian"}, [&] {
-            findBlocks(system, collectTerms(system, scope, 3, allGroups, className), className);
-        });
+        assertRefused({"term 0", "'MyBonds'", "particle 2", "virtual site", "StiffHessian"},
+                      [&] { findBlocks(system, collectTerms(system, scope, 3, allGroups, className), className); });
 }
 
 void testConstraintsBetweenMasslessParticlesAreAccepted() {
@@ -593,20 +593,21 @@ void testSummary() {
     for (Force* force : {(Force*) bonds, (Force*) angles, (Force*) functions})
         system.addForce(force);
     const StiffTerms terms = collectTerms(system, TermScope::Stiff, 3, allGroups, className);
-    StiffMotion motion(system, "stiff terms", "Do something");
+    StiffMotion motion(system, "stiff terms", "Do something", allGroups, className);
     ASSERT(motion.warn(1e-6).find("there are no stiff terms") == 0);
     motion.addStiffTerms(terms);
-    motion.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}}, allGroups, className);
+    motion.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}});
     ASSERT(motion.describe() == "10 stiff terms in 4 molecules: 1 of 'CustomBondForce', 3 of 'HarmonicAngleForce', 6 of"
                                 " 'HarmonicBondForce'.");
     ASSERT_EQUAL(string(), motion.warn(1));
-    motion.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}}, 1, className); // bonds alone
+    StiffMotion bondsAlone(system, "stiff terms", "Do something", 1, className);
+    bondsAlone.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}});
     const double period = 2 * M_PI / std::sqrt(2002 * (1 / 15.999 + 1 / 1.008));
-    ASSERT_EQUAL_TOL(7, motion.countPeriods(7 * period), 1e-12);
+    ASSERT_EQUAL_TOL(7, bondsAlone.countPeriods(7 * period), 1e-12);
     // The same forces in a method that treats the angles alone.
-    StiffMotion part(system, "stiff terms", "Do something");
+    StiffMotion part(system, "stiff terms", "Do something", allGroups, className);
     part.addStiffTerms(collectTerms(system, TermScope::Stiff, 2, allGroups, className));
-    part.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}}, allGroups, className);
+    part.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}});
     ASSERT(part.describe().find("under 'HarmonicBondForce', with a period of") != string::npos);
     ASSERT(part.warn(0.5 * period).find("Do something") != string::npos);
     ASSERT_EQUAL(string(), part.warn(0.1 * period));
