@@ -178,6 +178,16 @@ template <class Real> VectorXd lane(const vector<Real>& values, int count, int w
 const int sizes[] = {2, 3, 6, 25};
 const int numMolecules = Lanes::count + 1;
 
+/** Begin a step with positions and velocities of all molecules. */
+template <class Real>
+void load(const PairBatch<Real>& batch, const double* x, const double* v, const stiffcore::Box& box,
+          PairWorkspace<Real>& work) {
+    gather(batch, x, work.x);
+    gatherVelocities(batch, v, work.v);
+    beginTied(batch, box, work);
+    factorThere(batch, work);
+}
+
 /**
  * Check a claim for chains of all sizes, some constraints or none, some bonds with an inertia or none, each pair once or
  * twice, in lanes and alone.

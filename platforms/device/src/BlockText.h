@@ -21,9 +21,8 @@ template <> inline Traced getRowRegularization<Traced>() {
 
 namespace stiffdevice {
 
-using stiffcore::Traced;
+using stiffcore::KeptVector, stiffcore::Traced, stiffcore::Uniform;
 
-using stiffcore::KeptVector, stiffcore::Uniform;
 /// The box vectors, a_x, b_x, b_y, c_x, c_y, c_z, follow the numbers in the array `uniform`.
 constexpr int uniformBox = int(Uniform::Count), numUniforms = uniformBox + 6;
 

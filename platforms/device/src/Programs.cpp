@@ -74,11 +74,7 @@ Recorded stiffdevice::record(const stiffcore::PenaltyMethod& method, const Block
     Recorded recorded = recordMethod(method, blocks, pairs, masses);
     for (RecordedKind& kind : recorded)
         kind.kernels.resize(method.Propagate + 1);
-    Blocks bound;
-    for (const Block& block : blocks)
-        if (block.isBound())
-            bound.push_back(block);
-    addBlocks<stiffcore::RootBatch>(recorded, bound, pairs, masses, true, [&](auto&& record) {
+    addBlocks<stiffcore::RootBatch>(recorded, selectBound(blocks), pairs, masses, true, [&](auto&& record) {
         vector<KernelText> kernels(method.Show);
         kernels.push_back(record("show", recordShow));
         kernels.push_back(record("propagate", recordPropagate));

@@ -236,6 +236,21 @@ void copyLane(const BlockBatch<Real>& batch, const std::vector<Vector3<Real>>& l
             ofLane[i][j] = LaneTraits<Real>::lane(local[i][j], lane);
 }
 
+/** vectors <- vectors + factor others, of mobile particles. */
+template <class Real>
+void addScaled(const BlockBatch<Real>& batch, const Real& factor, const std::vector<Vector3<Real>>& others,
+               std::vector<Vector3<Real>>& vectors) {
+    for (int i = 0; i < batch.numMobile; i++)
+        vectors[i] += others[i] * factor;
+}
+/** vectors <- factor vectors + others, of mobile particles. */
+template <class Real>
+void scaleAndAdd(const BlockBatch<Real>& batch, const Real& factor, const std::vector<Vector3<Real>>& others,
+                 std::vector<Vector3<Real>>& vectors) {
+    for (int i = 0; i < batch.numMobile; i++)
+        vectors[i] = vectors[i] * factor + others[i];
+}
+
 /** In which lanes the vectors of a batch's mobile particles are finite. */
 template <class Real> MaskOf<Real> areFinite(const BlockBatch<Real>& batch, const std::vector<Vector3<Real>>& local) {
     Vector3<Real> sum = Vector3<Real>::Zero();

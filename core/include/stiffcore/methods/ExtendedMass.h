@@ -87,23 +87,6 @@ template <class Real>
                 (batch.row(p).constrained ? Real(0) : computeRate(batch.row(p), work.gradients.data(), work.v.data()));
 }
 
-/** The same with positions and velocities of the whole System. */
-template <class Real>
-void loadTied(const PairBatch<Real>& batch, const double* x, const double* v, const Box& box,
-              PairWorkspace<Real>& work) {
-    gather(batch, x, work.x);
-    gatherVelocities(batch, v, work.v);
-    beginTied(batch, box, work);
-}
-
-/** The same, and factor A. */
-template <class Real>
-void load(const PairBatch<Real>& batch, const double* x, const double* v, const BoxFor<Real>& box,
-          PairWorkspace<Real>& work) {
-    loadTied(batch, x, v, box, work);
-    factorThere(batch, work);
-}
-
 /** work.a += -scale M^-1 grad ln det A / 2, with the factors that are at hand. (M, as work.a has it: see spread().) */
 template <class Real>
 [[gnu::flatten]] void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale, bool ofConstraints,
@@ -192,16 +175,14 @@ template <class Real> void spread(const PairBatch<Real>& batch, PairWorkspace<Re
 
 /** v <- v + t a, tied. */
 template <class Real> void kick(const PairBatch<Real>& batch, UniformOf<Real> t, PairWorkspace<Real>& work) {
-    for (int i = 0; i < batch.numMobile; i++)
-        work.v[i] += work.a[i] * Real(t);
+    addScaled(batch, Real(t), work.a, work.v);
     tieVelocities(batch, work);
 }
 
 /** The Ornstein-Uhlenbeck flow of v and w, tied. The noise of both has been gathered, that of v for the masses alone. */
 template <class Real> void thermalize(const PairBatch<Real>& batch, UniformOf<Real> decay, PairWorkspace<Real>& work) {
     multiplyGroups(batch, batch.noiseRoot, work, work.noise);
-    for (int i = 0; i < batch.numMobile; i++)
-        work.v[i] = work.v[i] * Real(decay) + work.noise[i];
+    scaleAndAdd(batch, Real(decay), work.noise, work.v);
     for (int p = 0; p < batch.numRows(); p++)
         work.w[p] = work.w[p] * decay + work.pairNoise[p];
     tieVelocities(batch, work);

@@ -62,20 +62,14 @@ struct ImplicitMethod {
             port.require(solveImplicitly(batch, c, mayBeIndefinite, port.box(), work));
             return port.keep(batch, KeptVector::Acceleration, work.a);
         case Kick:
-            for (int i = 0; i < batch.numMobile; i++)
-                work.v[i] += work.a[i] * Real(0.5 * h);
-            return;
+            return addScaled(batch, Real(0.5 * h), work.a, work.v);
         case Thermalize:
             port.drawNoise(batch, noise);
             if (projectsNoise)
                 port.require(projectOnTangentSpace(batch, port.box(), work, noise));
-            for (int i = 0; i < batch.numMobile; i++)
-                work.v[i] = work.v[i] * Real(port.uniform(Uniform::Decay)) + noise[i];
-            return;
+            return scaleAndAdd(batch, Real(port.uniform(Uniform::Decay)), noise, work.v);
         case Drift:
-            for (int i = 0; i < batch.numMobile; i++)
-                work.x[i] += work.v[i] * Real(h);
-            return;
+            return addScaled(batch, Real(h), work.v, work.x);
         case Show:
             for (int i = 0; i < batch.numMobile; i++) {
                 offset[i] = work.a[i] * Real(c);

@@ -45,21 +45,14 @@ struct ImpulseMethod {
             if (!langevin)
                 port.keep(batch, KeptVector::Acceleration, work.a);
             return;
-        case Kick: {
-            const UniformOf<Real> t = (langevin ? 1 : 0.5) * h;
-            for (int i = 0; i < batch.numMobile; i++)
-                work.v[i] += work.a[i] * Real(t);
-            return;
-        }
+        case Kick:
+            return addScaled(batch, Real((langevin ? 1 : 0.5) * h), work.a, work.v);
         case Flow:
             flowFast(batch, (langevin ? 0.5 : 1) * h, port.uniform(Uniform::NumMicroSteps), port.box(), work);
             return port.require(areFinite(batch, work.x) & areFinite(batch, work.v));
-        case Thermalize: {
-            Vectors3<Real>& noise = work.residual;
-            port.drawNoise(batch, noise);
-            for (int i = 0; i < batch.numMobile; i++)
-                work.v[i] = work.v[i] * Real(port.uniform(Uniform::Decay)) + noise[i];
-        }
+        case Thermalize:
+            port.drawNoise(batch, work.residual);
+            return scaleAndAdd(batch, Real(port.uniform(Uniform::Decay)), work.residual, work.v);
         }
     }
 };

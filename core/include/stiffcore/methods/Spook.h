@@ -49,8 +49,7 @@ template <class Real>
             work.added[p] = batch.compliances[p] * upsilon * (4 / (h * h));
         }
     }
-    for (int i = 0; i < batch.numMobile; i++)
-        work.v[i] += work.a[i] * Real(h);
+    addScaled(batch, Real(h), work.a, work.v);
     assembleRows(batch, work);
     const auto positive = factorRows(batch, work);
     exertNothingWithoutGradient(batch, work);

@@ -2,6 +2,7 @@
 #define STIFFCORE_MODEL_BLOCK_H_
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace stiffcore {
@@ -33,6 +34,14 @@ struct Block {
         return place - begin;
     }
 };
+
+/** The blocks that are bound. */
+inline std::vector<Block> selectBound(const std::vector<Block>& blocks) {
+    std::vector<Block> bound;
+    std::copy_if(blocks.begin(), blocks.end(), std::back_inserter(bound),
+                 [](const Block& block) { return block.isBound(); });
+    return bound;
+}
 
 } // namespace stiffcore
 

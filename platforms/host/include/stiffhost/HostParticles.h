@@ -87,14 +87,14 @@ public:
     }
 
     /** a <- M^-1 F; 0 for massless particles */
-    void divideByMasses(const Vectors& forces, Vectors& accelerations, const std::vector<int>* which = nullptr) {
-        map(which, [&](int begin, int end, int) {
+    void divideByMasses(const Vectors& forces, Vectors& accelerations) {
+        map(nullptr, [&](int begin, int end, int) {
             for (int i = begin; i < end; i++)
                 accelerations[i] = forces[i] * inverseMasses[i];
         });
     }
 
-    // Elementary maps, for all particles or for those of a list. Massless ones stay as they are.
+    // Elementary maps. Massless particles stay as they are.
 
     /** v <- v + t a */
     void kick(double t, const Vectors& accelerations, const std::vector<int>* which = nullptr) {
@@ -105,10 +105,10 @@ public:
     }
 
     /** x <- x + t v */
-    void drift(double t, const std::vector<int>* which = nullptr) {
+    void drift(double t) {
         const double* v = components(state.velocities());
         double* x = components(state.changePositions());
-        map(which, [&](int begin, int end, int) { stiffcore::drift(t, v, masses.data(), x, begin, end); });
+        map(nullptr, [&](int begin, int end, int) { stiffcore::drift(t, v, masses.data(), x, begin, end); });
     }
 
     /**

@@ -3,7 +3,6 @@
 
 #include "Checkpoints.h"
 #include "HostStiffTerms.h"
-#include "Machine.h"
 #include "MethodKernel.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
@@ -13,7 +12,6 @@
 #include "stiffcore/methods/ImpulseMethod.h"
 #include "stiffcore/methods/Manifold.h"
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <sstream>
 #include <memory>
@@ -225,22 +223,19 @@ private:
         const double h = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
         switch (kernel) {
         case Method::Start:
-            return run(accelerate());
+            return this->run(machine, accelerate());
         case Method::Move:
             if (thermostat == nullptr)
-                return particles.constrainMotion(h, tolerance,
-                                                 [&] { run(Method::Recall, Method::Kick, Method::Flow); });
-            run(accelerate(), Method::Kick);
+                return particles.constrainMotion(
+                        h, tolerance, [&] { this->run(machine, Method::Recall, Method::Kick, Method::Flow); });
+            this->run(machine, accelerate(), Method::Kick);
             particles.constrainVelocities(tolerance);
-            return particles.constrainMotion(h, tolerance,
-                                             [&] { run(Method::Flow, Method::Thermalize, Method::Flow); });
+            return particles.constrainMotion(
+                    h, tolerance, [&] { this->run(machine, Method::Flow, Method::Thermalize, Method::Flow); });
         case Method::Finish:
-            run(accelerate(), Method::Kick);
+            this->run(machine, accelerate(), Method::Kick);
             return particles.constrainVelocities(tolerance);
         }
-    }
-    template <class... Phases> void run(Phases... phases) {
-        this->require(machine.run(std::array<Method::Phase, sizeof...(Phases)>{phases...}), machine);
     }
     /** The phase by which blocks get their accelerations. */
     Method::Phase accelerate() {

@@ -11,6 +11,12 @@
 
 namespace stiffhost {
 
+/** The particles of a block for which phases did not succeed, or null; and whether forces on it are not finite. */
+struct FailedBlock {
+    const std::vector<int>* particles;
+    bool isPushed;
+};
+
 /**
  * What executes the phases of a method that work on one block at a time (see stiffcore/methods/Phases.h): on the host for
  * all blocks, or on a device for those that are small enough; the particles of others go to the host and back.
@@ -41,12 +47,8 @@ public:
         return kept[int(which)];
     }
 
-    /**
-     * Execute phases on the host.
-     *
-     * @return the particles of a block for which they did not succeed, or null
-     */
-    template <class Phases> [[nodiscard]] const std::vector<int>* run(const Phases& phases) {
+    /** Execute phases on the host. */
+    template <class Phases> [[nodiscard]] FailedBlock run(const Phases& phases) {
         const stiffcore::Effect effect = stiffcore::getEffectOf<Method>(phases);
         const HostArrays arrays = {
                 components(state.positions()),
@@ -61,12 +63,8 @@ public:
                 state.box()};
         return run(phases, arrays, nullptr, nullptr);
     }
-    [[nodiscard]] const std::vector<int>* run(int kernel) {
+    [[nodiscard]] FailedBlock run(int kernel) {
         return run(kernels[kernel].phases);
-    }
-    /** Whether forces or accelerations are not finite of the block for which they did not succeed. */
-    bool isPushed() const {
-        return pushed;
     }
 
     // On a device.
@@ -87,7 +85,10 @@ public:
         }
         device->compile(method, small, large, terms, particles.getMasses());
     }
-    /** Whether there are blocks that the device does not take. */
+    /** Whether the device does not take the blocks of a batch, and whether there are any such. */
+    template <class Batch> static bool isLarge(const Batch& batch) {
+        return !Method::fits(batch.numMobile, batch.terms[0].size(), batch.otherTerms[0].size());
+    }
     bool hasLarge() const {
         return !largeParticles.empty();
     }
@@ -109,15 +110,16 @@ public:
         const stiffcore::PhaseList<Phase>& list = kernels[kernel];
         const HostArrays arrays = {components(x), components(v), components(F), components(x), components(v),
                                    kept,          nullptr,       nullptr,       numbers,       state.box()};
-        const std::vector<int>* failed = run(list.phases, arrays, &largeParticles, &largeTerms);
+        const FailedBlock failed = run(list.phases, arrays, &largeParticles, &largeTerms);
         if (list.begins || stiffcore::getEffectOf<Method>(list.phases) != stiffcore::Effect::Nothing)
             device->setOutside(kernel, list.begins, x, v);
         const int fast = findFasterThan(stiffcore::speedOfLight, v);
-        if (failed != nullptr)
-            device->failOutside(kernel, pushed ? Device::ForcesFailed : Device::BlockFailed, failed->front());
+        if (failed.particles != nullptr)
+            device->failOutside(kernel, failed.isPushed ? Device::ForcesFailed : Device::BlockFailed,
+                                failed.particles->front());
         else if (fast >= 0)
             device->failOutside(kernel, Device::VelocityFailed, fast);
-        return failed != nullptr || fast >= 0;
+        return failed.particles != nullptr || fast >= 0;
     }
     /** Execute a kernel with work(x, v) in place of the host's phases: what becomes of the velocities of large blocks. */
     template <class Work> void executeThere(int kernel, Work&& work) {
@@ -134,26 +136,21 @@ private:
         return std::any_of(phases.begin(), phases.end(), [](Phase phase) { return phase == Method::takesForces; });
     }
     template <class Phases>
-    const std::vector<int>* run(const Phases& phases, HostArrays arrays, const std::vector<int>* ofParticles,
-                                const std::vector<int>* ofTerms) {
+    FailedBlock run(const Phases& phases, HostArrays arrays, const std::vector<int>* ofParticles,
+                    const std::vector<int>* ofTerms) {
         if (std::find(phases.begin(), phases.end(), Method::Thermalize) != phases.end()) {
             const double amplitude = numbers[stiffcore::Uniform::NoiseAmplitude];
             arrays.noise = components(particles.drawNoise(amplitude, ofParticles));
             arrays.termNoise = batches.drawNoise(amplitude, ofTerms);
         }
-        auto isHere = [&](const auto& batch) {
-            return ofParticles == nullptr ||
-                   !Method::fits(batch.numMobile, batch.terms[0].size(), batch.otherTerms[0].size());
-        };
+        auto isHere = [&](const auto& batch) { return ofParticles == nullptr || isLarge(batch); };
         const std::vector<int>* failed = batches.forEachOf(isHere, [&](const auto& batch, auto& work) {
             using Real = std::decay_t<decltype(batch.inverseMasses[0])>;
             return HostPort<Real>(arrays).execute(method, phases, batch, work);
         });
         const double* a = arrays.F != nullptr ? arrays.F : components(getKept(stiffcore::KeptVector::Acceleration));
-        pushed = failed != nullptr && std::any_of(failed->begin(), failed->end(), [&](int i) {
-                     return !std::isfinite(a[3 * i] + a[3 * i + 1] + a[3 * i + 2]);
-                 });
-        return failed;
+        auto isNotFinite = [&](int i) { return !std::isfinite(a[3 * i] + a[3 * i + 1] + a[3 * i + 2]); };
+        return {failed, failed != nullptr && std::any_of(failed->begin(), failed->end(), isNotFinite)};
     }
 
     HostState& state;
@@ -164,7 +161,6 @@ private:
     stiffcore::StepNumbers numbers;
     KeptVectors kept;
     std::vector<stiffcore::PhaseList<Phase>> kernels;
-    bool pushed = false;
 
     /// Of blocks that the device does not take: their particles and terms; and the state of these, others' is 0.
     std::vector<int> largeParticles, largeTerms;

@@ -2,7 +2,6 @@
 #define STIFFHOST_MASS_PENALTY_KERNEL_H_
 
 #include "Checkpoints.h"
-#include "Machine.h"
 #include "MethodKernel.h"
 #include "PairBatches.h"
 #include "ShownVelocities.h"
@@ -56,7 +55,7 @@ public:
                         if (this->isOnDevice())
                             this->executeThere(machine, kernel);
                         else
-                            this->require(machine.run(kernel), machine);
+                            this->require(machine.run(kernel));
                     });
         });
     }
@@ -197,10 +196,7 @@ protected:
             return;
         propagates = false;
         machine.executeThere(Method::Show, [&](const Vectors& x, Vectors& v) {
-            auto isLarge = [](const auto& batch) {
-                return !Method::fits(batch.numMobile, batch.terms[0].size(), batch.otherTerms[0].size());
-            };
-            velocities.show(x, v, state.box(), isLarge);
+            velocities.show(x, v, state.box(), [&](const auto& batch) { return machine.isLarge(batch); });
         });
     }
     void begin(stiffcore::StepNumbers& numbers) override {

@@ -5,12 +5,14 @@
 #include "HostParticles.h"
 #include "HostState.h"
 #include "LastStep.h"
+#include "Machine.h"
 #include "SimTKOpenMMRealType.h"
 #include "openmm/Platform.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/internal/LangevinThermostat.h"
 #include "stiffcore/methods/Elementary.h"
+#include <array>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -310,21 +312,28 @@ protected:
      */
     template <class Method, class Forces, class Execute>
     void kickAndMove(bool known, Forces&& computeForces, Execute&& execute) {
-        if (thermostat != nullptr || !known)
+        if (thermostat != nullptr) {
             computeForces();
-        if (thermostat == nullptr && !known)
+            execute(Method::Move);
+            return computeVirtualSites();
+        }
+        if (!known) {
+            computeForces();
             execute(Method::Start);
+        }
         execute(Method::Move);
         computeVirtualSites();
-        if (thermostat != nullptr)
-            return;
         computeForces();
         execute(Method::Finish);
     }
     /** Throw the error of blocks for which phases did not succeed, if there are any. */
-    template <class Machine> void require(const std::vector<int>* failed, const Machine& machine) const {
-        if (failed != nullptr)
-            refuseBlock(*failed, machine.isPushed());
+    void require(const FailedBlock& failed) const {
+        if (failed.particles != nullptr)
+            refuseBlock(*failed.particles, failed.isPushed);
+    }
+    /** Execute phases of the method on the host. */
+    template <class Machine, class... Phases> void run(Machine& machine, Phases... phases) {
+        require(machine.run(std::array<typename Machine::Phase, sizeof...(Phases)>{phases...}));
     }
     /** Execute a kernel of the method on the device. */
     template <class Machine> void executeThere(Machine& machine, int kernel) {

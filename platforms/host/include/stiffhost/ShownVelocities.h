@@ -25,11 +25,7 @@ public:
         if (kept.getRevision() == revision)
             return;
         revision = kept.getRevision();
-        std::vector<stiffcore::Block> bound;
-        for (const stiffcore::Block& block : kept.getBlocks())
-            if (block.isBound())
-                bound.push_back(block);
-        this->arrange(bound, kept.getPairs(), masses);
+        this->arrange(stiffcore::selectBound(kept.getBlocks()), kept.getPairs(), masses);
     }
     void set(const Vectors& shown, const Vectors& propagated) {
         this->shown = shown;

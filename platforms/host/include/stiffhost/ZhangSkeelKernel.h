@@ -2,13 +2,11 @@
 #define STIFFHOST_ZHANG_SKEEL_KERNEL_H_
 
 #include "ImplicitAccelerations.h"
-#include "Machine.h"
 #include "MethodKernel.h"
 #include "PropagatedPositions.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "stiffcore/methods/ImplicitMethod.h"
-#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -24,8 +22,7 @@ using ZhangSkeelDependencies =
         std::tuple<double, double, double, OpenMMStiff::ZhangSkeelIntegrator::Method, int, int, stiffcore::Box>;
 
 /**
- * The steps of the Zhang-Skeel family. On a device the method is StiffHessian, with harmonic stiff terms, in a System
- * without constraints.
+ * The steps of the Zhang-Skeel family. On a device the method is StiffHessian, in a System without constraints.
  */
 template <class Backend>
 class ZhangSkeelKernel
@@ -243,8 +240,8 @@ private:
     void kickAndDrift(Method::Phase accelerate) {
         particles.constrainMotion(integrator->getStepSize(), integrator->getConstraintTolerance(), [&] {
             if (integrator->getMethod() != Integrator::NewmarkOneIteration)
-                return run(accelerate, Method::Kick, Method::Drift);
-            run(accelerate, Method::Kick);
+                return this->run(machine, accelerate, Method::Kick, Method::Drift);
+            this->run(machine, accelerate, Method::Kick);
             driftOnce();
         });
     }
@@ -252,19 +249,17 @@ private:
     void kickAndThermalize() {
         const double tolerance = integrator->getConstraintTolerance();
         this->computeVirtualSites();
-        if (thermostat != nullptr && !particles.hasConstraints())
-            return run(accelerate(), Method::Kick, Method::Thermalize);
-        run(accelerate(), Method::Kick);
+        if (thermostat != nullptr &&
+            !particles.hasConstraints()) // which would come in between: once through all blocks
+            return this->run(machine, accelerate(), Method::Kick, Method::Thermalize);
+        this->run(machine, accelerate(), Method::Kick);
         particles.constrainVelocities(tolerance);
         if (thermostat == nullptr)
             return;
-        run(Method::Thermalize);
+        this->run(machine, Method::Thermalize);
         particles.constrainVelocities(tolerance);
     }
 
-    template <class... Phases> void run(Phases... phases) {
-        this->require(machine.run(std::array<Method::Phase, sizeof...(Phases)>{phases...}), machine);
-    }
     /** The phase by which blocks get their accelerations. */
     Method::Phase accelerate() {
         accelerations.compute(machine.getKept(KeptVector::Acceleration));
