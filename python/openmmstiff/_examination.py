@@ -288,6 +288,8 @@ class _Examiner:
             found, reason = self.limit(left, self.measure_rotation(snapshots, every, bonds),
                                        STEPS_PER_PERIOD_COUPLED if bonds else per_period, turn)
             of_hydrogens = any(0 < self.forces.masses[list(bond)].min() < HYDROGEN for *bond, _ in bonds)
+            if not every:       # else forces along what is held or slowed down say nothing
+                found, reason = self.limit_by_forces(positions, found, reason)
             if of_hydrogens and found > LARGEST_STEP:
                 found, reason = LARGEST_STEP, "with an inertia of bonds no larger step is advised"
             if math.isnan(found) or found == size:
@@ -383,7 +385,9 @@ class _Examiner:
         most = math.sqrt(2*FALL/accelerations.max()) if accelerations.any() else math.inf
         if not step > max(most, LARGEST_STEP):
             return step, reason
-        self.notes.append("The positions are no minimum of the energy: forces pull the particles away. Minimize first")
+        note = "The positions are no minimum of the energy: forces pull the particles away. Minimize first"
+        if note not in self.notes:
+            self.notes.append(note)
         return roundStep(max(most, LARGEST_STEP)), f"forces move particles by more than {FALL:g} nm in a larger one"
 
     def measure_rotation(self, snapshots, pairs, bonds=()):
