@@ -455,7 +455,8 @@ def draw(rows: list[dict], path: Path):
         panel.spines[["top", "right"]].set_visible(False)
         panel.tick_params(labelsize="small")
     panels[-1, 0].set_xlabel("evaluations of the forces for an independent sample")
-    figure.savefig(path)
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
 
 
 def all_tasks(subjects: list[str], seeds: int, scale: float, folder: Path) -> tuple[list, dict]:
@@ -495,7 +496,7 @@ def main():
     parser.add_argument("--processes", type=number(int, 1), default=2, metavar="N",
                         help="runs side by side (default: %(default)s)")
     parser.add_argument("--report", action="store_true", help="make no runs, report those of before")
-    add_output_option(parser, "scoreboard.svg")
+    add_output_option(parser, "scoreboard.png")
     add_record_option(parser)
     options = parser.parse_args()
     folder = (options.output / f"scoreboard-{options.scale:g}").absolute()
@@ -511,8 +512,8 @@ def main():
     if not any(row["step"] for row in rows):
         parser.error(f"argument --output: '{folder}' has no runs that are right; make them without --report, or longer "
                      "ones by --scale")
-    draw(record(options.record, rows) if options.record else rows, options.output / "scoreboard.svg")
-    print(f"\nThe picture: {options.output / 'scoreboard.svg'}")
+    draw(record(options.record, rows) if options.record else rows, options.output / "scoreboard.png")
+    print(f"\nThe picture: {options.output / 'scoreboard.png'}")
 
 
 if __name__ == "__main__":

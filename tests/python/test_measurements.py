@@ -1,4 +1,4 @@
-"""The figures of README and handbook are those of docs/measurements.json."""
+"""The tables of the handbook are those of docs/measurements.json."""
 import importlib.util
 import json
 import re
@@ -11,7 +11,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path: path.read_text() for path in (ROOT/"README.md", *sorted(ROOT.glob("docs/*.md")))}
-FIGURE = re.compile(r"-?\d+(?:\.\d+)?(?:\(\d+(?:\.\d+)?\)| ?\+- ?\d+(?:\.\d+)?)")     # with a standard error
 
 
 def load(path):
@@ -25,28 +24,15 @@ measurements = load(ROOT/"docs/measurements.py")
 DATA = measurements.load()
 
 
-def figures(text):
-    """Those outside of blocks of code, which show what is printed."""
-    return set(FIGURE.findall(re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)))
-
-
 def test_tables_of_the_pages_are_those_of_the_file():
     for page, text in PAGES.items():
         assert text == measurements.rewrite(text, DATA["tables"]), f"{page}: call python docs/measurements.py"
 
 
-def test_each_figure_with_an_error_is_in_the_file():
-    """In a table or, for those that are in none, in the list of sentences, which has none that no page has."""
-    rows = [" ".join(row) for table in DATA["tables"].values() for row in table["rows"]]
-    in_tables = {found for row in rows for found in figures(row)}
-    quoted = {found for text in PAGES.values() for found in figures(text)}
-    assert len(quoted) > 150 and quoted - in_tables <= DATA["sentences"].keys() <= quoted
-
-
 def test_each_measurement_says_what_repeats_it():
     """A script, a part of the validation or a command of the package that are there."""
     commands = {each["command"] for section in (DATA["scoreboard"], DATA["tables"].values()) for each in section
-                if "command" in each} | set(DATA["sentences"].values())
+                if "command" in each}
     exams = {path.stem.replace("_", "-") for path in ROOT.glob("tests/validation/exams/*.py")}
     for command in commands:
         exam = re.fullmatch(r"make validate EXAMS=([a-z-]+)", command)
