@@ -55,8 +55,11 @@ def show(block: str, tables: dict) -> str:
     columns = columns or parts[0]["columns"]
     rows = [dict(zip(part["columns"], row)) for part in parts for row in part["rows"]]
     if chosen:
-        known = {next(iter(row.values())): row for row in rows}
-        rows = [known[cell] for cell in chosen.split("; ")]
+        known: dict[str, list[dict]] = {cell: [] for cell in chosen.split("; ")}
+        for row in rows:
+            known.get(next(iter(row.values())), []).append(row)
+        assert all(known.values()), f"no row begins with one of: {chosen}"
+        rows = sum(known.values(), [])
     lines, above = [columns, ["---"] * len(columns)], ""
     for row in rows:
         first, *others = (row[column] for column in columns)

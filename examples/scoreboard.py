@@ -24,9 +24,7 @@ from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import GAS_CONSTANT, Samples, blockedError, sample
 from openmmstiff.tasks import runTasks
 
-import amoeba_water
-import villin
-from common import water
+from common import amoeba, villin, water
 from expensive_forces import Geometry, evaluations_per_sample
 from common.observables import diffusion, reorientation
 from common.options import (OptionParser, add_output_option, add_record_option, choice, number, progress_bar,
@@ -233,7 +231,7 @@ class Amoeba(Subject):
     label, friction, slow = "27 AMOEBA waters", 5.0, ("reorientation",)
     methods = {
         "middle": Method("LangevinMiddle", middle, (0.5, 1, 2)),
-        "mts": Method("MTSLangevin", amoeba_water.mts_langevin, (1, 2, 3)),
+        "mts": Method("MTSLangevin", amoeba.mts_langevin, (1, 2, 3)),
         "without": Method("mass penalty, no inertia of bonds", without_inertia, (6, 8)),
         "penalty": Method("mass penalty", penalty, (8, 10, 12)),
     }
@@ -242,8 +240,8 @@ class Amoeba(Subject):
         self.evaluations = evaluations
 
     def start(self, geometry: str, seed: int) -> mm.Context:
-        box = amoeba_water.build_droplet(27)
-        context = begin(amoeba_water.build_system(box.topology, "mutual"), middle(TEMPERATURE, 20, 0.001),
+        box = amoeba.build_droplet(27)
+        context = begin(amoeba.build_system(box.topology, "mutual"), middle(TEMPERATURE, 20, 0.001),
                         box.positions, REFERENCE, seed)
         mm.LocalEnergyMinimizer.minimize(context, 10, 50)
         context.setVelocitiesToTemperature(TEMPERATURE, seed)
@@ -251,11 +249,11 @@ class Amoeba(Subject):
         return context
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        system = amoeba_water.build_system(amoeba_water.build_droplet(27).topology, "mutual")
+        system = amoeba.build_system(amoeba.build_droplet(27).topology, "mutual")
         integrator = method.make(TEMPERATURE, self.friction, step)
         context = begin(system, integrator, positions, REFERENCE, seed)
         integrator.step(round(5 / step))
-        found, motions, slow = sample_water(context, 27, time, amoeba_water.ENERGIES)
+        found, motions, slow = sample_water(context, 27, time, amoeba.ENERGIES)
         return collect(found, motions, {"reorientation": slow["reorientation"]})
 
 

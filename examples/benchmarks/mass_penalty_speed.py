@@ -26,7 +26,7 @@ from common.options import OptionParser, add_box_options, add_record_option, num
 from common.tables import print_table  # noqa: E402
 from step_cost import quartiles  # noqa: E402
 from tip3p_water import TEMPERATURE, Run, equilibrate_both  # noqa: E402
-from villin import build_villin, read_villin  # noqa: E402
+from common.villin import build_villin, read_villin  # noqa: E402
 from common.water import HEAVY_HYDROGEN, build_box, build_system  # noqa: E402
 
 FRICTION = 1.0        # 1/ps

@@ -2,8 +2,7 @@
 
 Positions are those of the Context, the coordinate which has the Boltzmann law also with our integrators.
 """
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import openmm as mm
@@ -17,7 +16,6 @@ from common.water import ANGLE_GROUP, BOND_GROUP, NONBONDED_GROUP, Progress
 ENERGIES = {"nonbonded": {NONBONDED_GROUP}, "bond_energy": {BOND_GROUP}, "angle_energy": {ANGLE_GROUP}}
 BOND_LENGTH = 0.09572    # nm, O-H at rest
 ANGLE = 1.82421813418    # rad, H-O-H at rest
-BOND_BINS = np.linspace(0.085, 0.110, 101)  # nm, edges of the bins for O-H lengths
 SHAPE = BOND_LENGTH * np.array([[0, 0, 0], [1, 0, 0], [np.cos(ANGLE), np.sin(ANGLE), 0]])
 SAMPLE_INTERVAL = 0.048  # ps, a whole number of steps of 0.5, 1, 2, 3, 4, 6, 8 or 12 fs
 SAMPLES_PER_FRAME = 4    # positions for the radial distributions are kept every 0.192 ps
@@ -41,7 +39,6 @@ class Samples:
     rest_rdf: np.ndarray            # the same of the molecules without their vibrations, if asked for
     centres: np.ndarray             # centres of mass, nm, shape (samples, waters, 3), if asked for
     dipoles: np.ndarray             # unit vectors along the dipoles, the same
-    bond_histogram: np.ndarray = field(default_factory=lambda: np.empty(0))  # of O-H lengths, in BOND_BINS
 
     @property
     def bond_length(self) -> tuple[float, float]:
@@ -54,17 +51,6 @@ class Samples:
         mean = self.bond.mean()
         return (float(self.bond_square.mean() - mean**2),
                 blockedError(self.bond_square - 2 * mean * self.bond))  # linear in the series' deviations
-
-    def save(self, path: Path):
-        """Write an .npz file; an interruption leaves none or the whole of it."""
-        part = path.with_suffix(".part.npz")
-        np.savez_compressed(part, **vars(self))
-        part.replace(path)
-
-    @classmethod
-    def load(cls, path: Path) -> "Samples":
-        with np.load(path) as data:
-            return cls(**{name: data[name] if data[name].ndim else data[name].item() for name in data})
 
 
 def steps_per_sample(step: float) -> int:
@@ -89,7 +75,6 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: 
     burst = steps_per_sample(step)
     masses = np.array([context.getSystem().getParticleMass(i).value_in_unit(unit.dalton) for i in range(3)])
     waters = simulation.topology.getNumResidues()
-    bond_histogram = np.zeros(len(BOND_BINS) - 1)
     seen, frames = 0, []
 
     def observe(state: mm.State) -> dict[str, float | np.ndarray]:
@@ -100,7 +85,6 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: 
         parts = temperatures_by_motion(molecules, velocities.reshape(waters, -1, 3)[:, :3], masses,
                                        state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))
         stretch = np.linalg.norm(molecules[:, 1:] - molecules[:, :1], axis=2) - BOND_LENGTH
-        bond_histogram[:] += np.histogram(BOND_LENGTH + stretch, BOND_BINS)[0]
         seen += 1
         if seen % SAMPLES_PER_FRAME == 0:
             frames.append(positions.astype(np.float32))
@@ -121,7 +105,7 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: 
     return Samples(step=step, ns_per_day=samples.nsPerDay, temperature=samples.temperature,
                    rdf=radial_distributions(simulation.topology, frames, kinds),
                    rest_rdf=radial_distributions(simulation.topology, at_rest, kinds) if rest_rdf else np.empty(0),
-                   bond_histogram=bond_histogram, **samples.observed, **paths,
+                   **samples.observed, **paths,
                    **{name: energy / waters for name, energy in samples.energies.items()})
 
 

@@ -20,7 +20,7 @@ from physics import MOST, ensemble_claim, kinetic_claims, quietly, simulation_da
 from physical_validation.data import EnsembleData, ObservableData, SystemData, TrajectoryData
 from common.water_sampling import temperatures_by_motion
 from tip3p_water import impulse, spook
-from villin import build_villin, read_villin
+from common.villin import build_villin, read_villin
 from common.water import build_box, build_system
 from water_runs import WATERS, equilibrated
 

@@ -12,9 +12,9 @@ from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, exa
 from openmmstiff._topology import find_unrecognized
 from openmmstiff.sampling import sample
 
-from amoeba_water import build_droplet, build_system as build_amoeba
+from common.amoeba import build_droplet, build_system as build_amoeba
 from exam import Claim, Exam, Results, Settings, Table, each
-from villin import build_villin, read_villin
+from common.villin import build_villin, read_villin
 from common.tables import mean_with_error
 from common.water import build_box, build_system
 from common.xtb import MOLECULES
