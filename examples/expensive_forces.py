@@ -9,6 +9,7 @@ distance of the ends.
 Results are kept in files, one for each run and seed: what has been done is not done again.
 """
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,9 @@ from matplotlib import pyplot
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import Samples, blockedError, correlationTime, sample
-from openmmstiff.tasks import runTasks
 
-from common.options import (OptionParser, add_output_option, add_record_option, choice, number, progress_bar,
-                            run_program)
+from common.options import OptionParser, add_output_option, add_record_option, choice, number, run_program
+from common.runs import Result, Task, make_missing
 from common.tables import print_table, with_error
 from common.xtb import MOLECULES, Molecule
 
@@ -93,9 +93,8 @@ class Geometry:
         return {name: np.asarray(value, dtype=np.float32) for name, value in found.items()}
 
 
-def make_run(task: tuple[str, str, float, float, int, Path]):
-    """Make one run and keep its result, or why it failed, in a file; what a process of its own does."""
-    which, name, friction, time, seed, path = task
+def make_run(which: str, name: str, friction: float, time: float, seed: int) -> dict:
+    """What vars() of Samples has."""
     molecule, run = MOLECULES[which], RUNS[name]
     topology, system = molecule.build_topology(), molecule.build_system(run.hydrogen_mass)
     integrator = run.make(TEMPERATURE, run.friction or friction, run.step)
@@ -111,10 +110,10 @@ def make_run(task: tuple[str, str, float, float, int, Path]):
     samples = round(time * run.share / (burst * run.step))
     try:
         simulation.step(round(SETTLING_TIME / run.step))
-        sample(simulation.context, burst, samples, observe=Geometry(molecule)).save(path)
+        return vars(sample(simulation.context, burst, samples, observe=Geometry(molecule)))
     except (FloatingPointError, mm.OpenMMException) as error:
         reached = simulation.context.getTime().value_in_unit(unit.picosecond)
-        path.with_suffix(".failed").write_text(f"fails after {reached:.0f} ps: {error}".splitlines()[0])
+        raise ValueError(f"fails after {reached:.0f} ps: {error}") from error
 
 
 def mean(samples: list[Samples], series) -> tuple[float, float]:
@@ -172,26 +171,26 @@ def main():
     folder = options.output / f"{options.molecule}-{options.friction:g}-{options.time:g}ps"
     parser.make_folder(folder)
 
-    files = {(name, seed): (folder / f"{name}-{seed}.npz").absolute()
+    make = partial(make_run, options.molecule, friction=options.friction, time=options.time)
+    tasks = {(name, seed): Task(f"{name}-{seed}", partial(make, name, seed=seed),
+                                (folder / f"{name}-{seed}.npz").absolute())
              for name in names for seed in range(1, options.seeds + 1)}
-    tasks = [(options.molecule, name, options.friction, options.time, seed, path)
-             for (name, seed), path in files.items() if not path.exists() and not path.with_suffix(".failed").exists()]
     if not options.report:
-        with progress_bar(options.molecule, len(tasks)) as bar:
-            for _ in runTasks(make_run, tasks, options.processes, wait=lambda: bar.update(0)):
-                bar.update()
-    results = {name: [Samples.load(path) for (run, _), path in files.items() if run == name and path.exists()]
-               for name in names}
-    results = {name: samples for name, samples in results.items() if samples}
+        make_missing(list(tasks.values()), options.processes)
+    made = {key: Result.load(task.path) for key, task in tasks.items() if task.path.exists()}
+    results: dict[str, list[Samples]] = {}
+    for (name, _), result in made.items():
+        if "failure" not in result:
+            results.setdefault(name, []).append(result.into(Samples))
     if not results:
         parser.exit(1, "Every run has failed\n")
 
     print(f"{MOLECULES[options.molecule].name} in GFN2-xTB, {TEMPERATURE:g} K, friction {options.friction:g}/ps\n")
     geometry = Geometry(MOLECULES[options.molecule])
     print_energies(results, geometry, options.record)
-    for (name, seed), path in files.items():
-        if path.with_suffix(".failed").exists():
-            print(f"{title(name)}, seed {seed}, {path.with_suffix('.failed').read_text()}")
+    for (name, seed), result in made.items():
+        if "failure" in result:
+            print(f"{title(name)}, seed {seed}, {result['failure']}")
     print_speeds(results, geometry.molecule, options.record)
     print_coordinates("Bonds: mean (nm), its difference from the reference (1e-5 nm), variance (1e-6 nm^2)", results,
                       geometry.bonds, 5, 1e5, 1e6)

@@ -8,11 +8,9 @@ times of their reorientation) and the centres of molecules (the time to diffuse 
 
 Results are kept in files, one for each run: what has been done is not done again. Prints a table and draws it.
 """
-import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from time import process_time
 
@@ -22,13 +20,12 @@ from matplotlib import pyplot
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import GAS_CONSTANT, Samples, blockedError, sample
-from openmmstiff.tasks import runTasks
 
 from common import amoeba, villin, water
 from expensive_forces import Geometry, evaluations_per_sample
 from common.observables import diffusion, reorientation
-from common.options import (OptionParser, add_output_option, add_record_option, choice, number, progress_bar,
-                            run_program)
+from common.options import OptionParser, add_output_option, add_record_option, choice, number, run_program
+from common.runs import Result, Settings, Task, make_missing
 from common.tables import origin, print_table, read, with_error, write
 from common.water_sampling import temperatures_by_motion
 from common.xtb import MOLECULES, add_distilled
@@ -65,7 +62,7 @@ class Found:
     energies: dict[str, np.ndarray]     # kJ/mol
     temperatures: dict[str, np.ndarray]
     slow: dict[str, tuple[float, float]]    # with standard errors
-    scale: dict[str, float]             # of which an energy may be off by ENERGY_TOLERANCE, if not of itself
+    scale: dict[str, float] = field(default_factory=dict)   # of which an energy may be off, if not of itself
 
     @property
     def evaluations(self) -> dict[str, tuple[float, float]]:
@@ -316,35 +313,26 @@ def collect(found: Samples, temperatures: dict[str, np.ndarray], slow: dict[str,
                  slow, scale or {})
 
 
-def make_start(task: tuple[str, str, int, Path]):
-    """Keep positions (nm) that runs start from; what a process of its own does."""
-    subject, geometry, seed, path = task
-    context = SUBJECTS[subject].start(geometry, seed)
-    keep(path, context.getState(positions=True).getPositions(asNumpy=True)._value.tolist())
+def make(subject: str, method: str, fs: float, seed: int, settings: Settings) -> dict:
+    """A run, from a state that those of its geometry share."""
+    of = SUBJECTS[subject]
+    geometry = of.methods[method].geometry
+    start = settings.shared(f"{subject}-{geometry}-{seed}", lambda: of.start(geometry, seed).getState(positions=True))
+    return vars(of.run(of.methods[method], fs / 1000, settings.time(of.time(method, fs)), seed,
+                       start.getPositions(asNumpy=True)._value))
 
 
-def make_run(task: tuple[str, str, float, float, int, Path, Path]):
-    """Make one run and keep what it found, or why it failed; what a process of its own does."""
-    subject, method, fs, time, seed, start, path = task
-    try:
-        found = SUBJECTS[subject].run(SUBJECTS[subject].methods[method], fs / 1000, time, seed,
-                                      np.array(json.loads(start.read_text())))
-        keep(path, vars(found))
-    except (FloatingPointError, mm.OpenMMException) as error:
-        keep(path, {"failed": str(error).splitlines()[0]})
+def runs_of(subject: str, seeds: int, settings: Settings) -> dict[tuple[str, float], dict[str, partial]]:
+    """By method and step the runs of all seeds, by name."""
+    first = settings.seed
+    return {(key, fs): {f"{subject}-{key}-{fs:g}fs-{seed}": partial(make, subject, key, fs, seed, settings)
+                        for seed in range(first, first + seeds)}
+            for key, method in SUBJECTS[subject].methods.items() for fs in method.steps}
 
 
-def keep(path: Path, what):
-    """In a file; an interruption leaves none or the whole of it."""
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(what, default=lambda array: [float(f"{value:.7g}") for value in array]))
-    part.replace(path)
-
-
-def load(paths: list[Path]) -> list[Found]:
+def found_of(results: list[Result]) -> list[Found]:
     """The runs of all seeds, or none if one has failed."""
-    runs = [json.loads(path.read_text()) for path in paths]
-    return [] if any("failed" in run for run in runs) else [Found(**run) for run in runs]
+    return [] if any("failure" in result for result in results) else [result.into(Found) for result in results]
 
 
 def deviations(runs: list[Found], references: list[Found]) -> Iterator[tuple[str, float, float, float]]:
@@ -457,32 +445,6 @@ def draw(rows: list[dict], path: Path):
     pyplot.close(figure)
 
 
-def all_tasks(subjects: list[str], seeds: int, scale: float, folder: Path) -> tuple[list, dict]:
-    """Of make_start(), and of make_run() by subject, method, step and seed."""
-    starts, runs = [], {}
-    for name, seed in product(subjects, range(1, seeds + 1)):
-        subject = SUBJECTS[name]
-        paths = {method.geometry: folder / f"{name}-start-{method.geometry}-{seed}.json"
-                 for method in subject.methods.values()}
-        starts += [(name, geometry, seed, path) for geometry, path in paths.items()]
-        for key, method in subject.methods.items():
-            for fs in method.steps:
-                runs[name, key, fs, seed] = (name, key, fs, scale * subject.time(key, fs), seed, paths[method.geometry],
-                                             folder / f"{name}-{key}-{fs:g}fs-{seed}.json")
-    return starts, runs
-
-
-def report(subjects: list[str], seeds: int, tasks: dict) -> list[dict]:
-    """The rows of the table, from the runs that have been made."""
-    rows: list[dict] = []
-    for name in subjects:
-        paths = {(method, fs): [tasks[name, method, fs, seed][-1] for seed in range(1, seeds + 1)]
-                 for method, of in SUBJECTS[name].methods.items() for fs in of.steps}
-        rows += judge(SUBJECTS[name], {key: load(each) for key, each in paths.items()
-                                       if all(path.exists() for path in each)})
-    return rows
-
-
 def main():
     parser = OptionParser(__doc__)
     parser.add_argument("--systems", type=choice(SUBJECTS), nargs="+", default=list(SUBJECTS), metavar="NAME",
@@ -497,19 +459,20 @@ def main():
     add_output_option(parser, "scoreboard.png")
     add_record_option(parser)
     options = parser.parse_args()
-    folder = (options.output / f"scoreboard-{options.scale:g}").absolute()
-    parser.make_folder(folder)
-    starts, tasks = all_tasks(options.systems, options.seeds, options.scale, folder)
-    for make, all_of in ((make_start, starts), (make_run, list(tasks.values()))):
-        missing = [task for task in all_of if not options.report and not task[-1].exists()]
-        with progress_bar(make.__name__, len(missing)) as bar:
-            for _ in runTasks(make, missing, options.processes, wait=lambda: bar.update(0)):
-                bar.update()
-    rows = report(options.systems, options.seeds, tasks)
+    settings = Settings((options.output / "scoreboard").absolute(), scale=options.scale)
+    parser.make_folder(settings.folder)
+    tasks = {name: {key: [Task(run, call, settings.folder / f"{run}.npz") for run, call in calls.items()]
+                    for key, calls in runs_of(name, options.seeds, settings).items()} for name in options.systems}
+    if not options.report:
+        make_missing([task for of in tasks.values() for each in of.values() for task in each], options.processes)
+    rows: list[dict] = []
+    for name, of in tasks.items():
+        rows += judge(SUBJECTS[name], {key: found_of([Result.load(task.path) for task in each])
+                                       for key, each in of.items() if all(task.path.exists() for task in each)})
     print_rows(rows)
     if not any(row["step"] for row in rows):
-        parser.error(f"argument --output: '{folder}' has no runs that are right; make them without --report, or longer "
-                     "ones by --scale")
+        parser.error(f"argument --output: '{settings.folder}' has no runs that are right; make them without "
+                     "--report, or longer ones by --scale")
     draw(record(options.record, rows) if options.record else rows, options.output / "scoreboard.png")
     print(f"\nThe picture: {options.output / 'scoreboard.png'}")
 

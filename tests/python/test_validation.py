@@ -67,9 +67,10 @@ def make_exam(exam, values, limits=None):
 
 
 def take(exam, trial, folder):
+    from common import runs
     results = {}
     for name, call in trial.runs(exam.Settings(folder)).items():
-        task = exam.Task("trial", name, call, folder/"trial"/f"{name}.npz")
+        task = runs.Task(name, call, folder/"trial"/f"{name}.npz")
         task.make()
         results[name] = exam.Result.load(task.path)
     return exam.Findings.of(trial, results), results

@@ -8,16 +8,15 @@ validation.json there. The exit code is 0 if every claim holds and every limit i
 import json
 import os
 import platform
-import sys
 from datetime import date
 from pathlib import Path
 
 import openmm as mm
 import openmmstiff
-from openmmstiff.tasks import runTasks
 
-from exam import Claim, Findings, Limit, Result, Settings, Task, load_exams
-from common.options import OptionParser, choice, number, progress_bar, run_program
+from exam import Claim, Findings, Limit, load_exams
+from common.options import OptionParser, choice, number, run_program
+from common.runs import Result, Settings, Task, make_missing
 
 
 def parse(exams: dict) -> tuple[OptionParser, Settings, object]:
@@ -47,25 +46,11 @@ def parse(exams: dict) -> tuple[OptionParser, Settings, object]:
     return parser, Settings(options.output.absolute(), options.platform, options.seed, options.scale), options
 
 
-def make_runs(tasks: list[Task], options):
-    """Those whose files are missing."""
-    missing = [task for task in tasks if not task.path.exists()]
-    if len(missing) < len(tasks):
-        print(f"{len(tasks) - len(missing)} of {len(tasks)} runs were made before", flush=True)
-    with progress_bar("runs", len(missing), leave=True) as bar:
-        os.environ["TQDM_DISABLE"] = "1"    # the bars of what runs inside
-        for index, failure in runTasks(Task.make, missing, options.processes, options.scheduler,
-                                       lambda: bar.update(0)):
-            bar.update()
-            if failure:
-                bar.write(f"{missing[index].exam}: {missing[index].run}: {failure}", file=sys.stderr)
-
-
-def examine(exams: dict, tasks: list[Task], names: list[str]) -> tuple[list[Findings], list[str]]:
+def examine(exams: dict, tasks: dict[tuple[str, str], Task], names: list[str]) -> tuple[list[Findings], list[str]]:
     """What the exams have shown, and those whose runs are not all there."""
     found, incomplete = [], []
     for name in names:
-        files = {task.run: task.path for task in tasks if task.exam == name}
+        files = {run: task.path for (exam, run), task in tasks.items() if exam == name}
         if all(path.exists() for path in files.values()):
             found.append(Findings.of(exams[name], {run: Result.load(path) for run, path in files.items()}))
         else:
@@ -134,13 +119,15 @@ def record(found: list[Findings], settings: Settings) -> dict:
 def main() -> int:
     exams = load_exams()
     parser, settings, options = parse(exams)
-    tasks = [Task(name, run, call, settings.folder / name / f"{run}.npz")
-             for name in options.exams for run, call in exams[name].runs(settings).items()]
-    unknown = set(options.runs or ()) - {task.run for task in tasks}
+    tasks = {(name, run): Task(f"{name}: {run}", call, settings.folder / name / f"{run}.npz")
+             for name in options.exams for run, call in exams[name].runs(settings).items()}
+    known = [run for _, run in tasks]
+    unknown = set(options.runs or ()).difference(known)
     if unknown:
-        parser.error(f"argument --runs: '{unknown.pop()}': choose from {', '.join(task.run for task in tasks)}")
+        parser.error(f"argument --runs: '{unknown.pop()}': choose from {', '.join(known)}")
     if not options.report:
-        make_runs([task for task in tasks if not options.runs or task.run in options.runs], options)
+        make_missing([task for (_, run), task in tasks.items() if not options.runs or run in options.runs],
+                     options.processes, options.scheduler)
     if options.runs:
         return 0
     found, incomplete = examine(exams, tasks, options.exams)

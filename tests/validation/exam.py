@@ -3,98 +3,23 @@
 A module of the folder exams has one EXAM. Its runs are made by whichever process or machine, in any order; its report
 looks at all of them. What is known not to hold is claimed as a limit(), with its figure: it fails when that moves.
 """
-import fcntl
 import importlib
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date
 from functools import partial
 from pathlib import Path
-from time import process_time
-from typing import TypeVar
 
 import numpy as np
-import openmm as mm
 from openmmstiff.sampling import blockedError
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "examples")]
 
+from common.runs import Result, RunFailed, Settings  # noqa: E402
+
 logging.getLogger("pymbar").setLevel(logging.ERROR)    # it tells at each start that JAX is not there
-
-T = TypeVar("T")
-FAILURES = (mm.OpenMMException, FloatingPointError, ValueError)  # of a run; others end the whole
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Of all runs. Each settings' results lie in a folder of their own."""
-    output: Path
-    platform: str = "CPU"
-    seed: int = 1
-    scale: float = 1.0  # of simulated times
-
-    @property
-    def folder(self) -> Path:
-        return self.output / f"{self.platform}_seed{self.seed}_scale{self.scale:g}"
-
-    def time(self, ps: float) -> float:
-        return self.scale * ps
-
-    def steps(self, ps: float, step: float, least: int = 1) -> int:
-        """How many steps of `step` ps a run of `ps` has."""
-        return max(least, round(self.time(ps) / step))
-
-    def shared(self, name: str, make: Callable[[], mm.State]) -> mm.State:
-        """A State that several runs start from, made by the first of them."""
-        path = self.folder / "starts" / f"{name}.xml"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(path):
-            if not path.exists():
-                part = path.with_suffix(".part")
-                part.write_text(mm.XmlSerializer.serialize(make()))
-                part.replace(path)
-        return mm.XmlSerializer.deserialize(path.read_text())
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Other processes that want to make the same file wait; the lock of one that dies is gone."""
-    with open(f"{path}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-class RunFailed(Exception):
-    """A result was asked for what a failed run does not have."""
-
-
-class Result(dict):
-    """What a run has returned: arrays, numbers and texts by name; or "failure", why there are none."""
-
-    def __missing__(self, key: str):
-        if "failure" in self:
-            raise RunFailed(self["failure"])
-        raise KeyError(key)
-
-    def into(self, kind: type[T]) -> T:
-        """As the dataclass whose vars() the run has returned."""
-        return kind(**{name: self[name] for name in kind.__dataclass_fields__})
-
-    def save(self, path: Path):
-        """Write an .npz file; an interruption leaves none or the whole of it."""
-        part = path.with_suffix(".part.npz")
-        np.savez_compressed(part, **self)
-        part.replace(path)
-
-    @classmethod
-    def load(cls, path: Path) -> "Result":
-        with np.load(path) as data:
-            return cls({name: data[name] if data[name].ndim else data[name].item() for name in data})
-
 
 @dataclass(frozen=True)
 class Claim:
@@ -221,26 +146,6 @@ def load_exams() -> dict[str, Exam]:
     modules = (importlib.import_module(f"exams.{path.stem}") for path in sorted((HERE / "exams").glob("*.py")))
     exams = [module.EXAM for module in modules if hasattr(module, "EXAM")]
     return {exam.name: exam for exam in exams}
-
-
-@dataclass(frozen=True)
-class Task:
-    """A run that is to be made, in whichever process."""
-    exam: str
-    run: str
-    call: partial
-    path: Path
-
-    def make(self) -> str:
-        """Make the run and write its file; how it has failed, or an empty text."""
-        before = process_time()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            result = Result(self.call())
-        except FAILURES as error:
-            result = Result(failure=str(error).strip().split("\n")[0])
-        Result(result | {"made": date.today().isoformat(), "processor": process_time() - before}).save(self.path)
-        return result.get("failure", "")
 
 
 @dataclass

@@ -16,7 +16,8 @@ from openmm import app, unit
 from openmmstiff import (MassPenaltyLangevinIntegrator)
 from openmmstiff.sampling import blockedError, sample
 
-from exam import FAILURES, Claim, Exam, Results, Settings, Table, each
+from exam import Claim, Exam, Results, Settings, Table, each
+from common.runs import FAILURES
 from recommended import ERRORS, FRICTION, LABELS, TEMPERATURE, make_integrator
 
 PRESSURE = 1.0                  # bar
