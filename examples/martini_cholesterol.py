@@ -26,10 +26,10 @@ from openmm import unit
 from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, Samples, sample
 
+from common.observables import rigid_motion
 from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
                             run_program)
 from common.tables import NOTE, mean_with_error, print_table
-from common.water_sampling import rigid_motion
 from common.water import advance
 
 TEMPERATURE = 310.0         # K

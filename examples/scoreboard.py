@@ -23,11 +23,10 @@ from openmmstiff.sampling import GAS_CONSTANT, Samples, blockedError, sample
 
 from common import amoeba, villin, water
 from expensive_forces import Geometry, evaluations_per_sample
-from common.observables import diffusion, reorientation
+from common.observables import diffusion, places_of_waters, reorientation, temperatures_by_motion
 from common.options import OptionParser, add_output_option, add_record_option, choice, number, run_program
 from common.runs import Result, Settings, Task, make_missing
 from common.tables import origin, print_table, read, with_error, write
-from common.water_sampling import temperatures_by_motion
 from common.xtb import MOLECULES, add_distilled
 
 TEMPERATURE = 300.0                 # K
@@ -287,9 +286,7 @@ def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str
     def observe(state: mm.State) -> dict[str, float | np.ndarray]:
         molecules, velocities = (each[first:first + 3 * waters].reshape(waters, 3, 3) for each in (
             state.getPositions(asNumpy=True)._value, state.getVelocities(asNumpy=True)._value))
-        axes = molecules[:, 1] + molecules[:, 2] - 2 * molecules[:, 0]
-        found = {"centres": np.einsum("a,maj->mj", masses / masses.sum(), molecules).astype(np.float32),
-                 "dipoles": (axes / np.linalg.norm(axes, axis=1, keepdims=True)).astype(np.float32)}
+        found: dict[str, float | np.ndarray] = dict(places_of_waters(molecules, masses))
         if motions:
             found |= dict(zip(names, temperatures_by_motion(
                 molecules, velocities, masses, state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole),

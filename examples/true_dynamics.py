@@ -18,7 +18,8 @@ from openmm import unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import correlationFunction, powerSpectrum, sample, sampleDynamics
 
-from common.observables import DIFFUSION_LAGS, REORIENTATION_LAGS, diffusion, mean_and_error, reorientation
+from common.observables import (DIFFUSION_LAGS, REORIENTATION_LAGS, diffusion, mean_and_error, places_of_waters,
+                                reorientation)
 from common.options import (OptionParser, add_box_options, add_output_option, add_record_option, choice, number,
                             progress_bar, run_program)
 from common.tables import print_table, with_error
@@ -28,7 +29,7 @@ from common.xtb import ETHANOL
 
 STEP, LARGE_STEP = 0.0005, 0.012    # ps
 TIME, SNAPSHOTS = 10.0, 12          # ps, and how many, of water's runs at constant energy by default
-MASSES = np.array([15.99943, 1.007947, 1.007947])[:, None]     # of a water, dalton
+MASSES = np.array([15.99943, 1.007947, 1.007947])     # of a water, dalton
 POTENTIAL = ETHANOL.build_potential()   # which is asked for the dipole
 ENSEMBLES = {"mass penalty": (MassPenaltyLangevinIntegrator, LARGE_STEP),
              "LangevinMiddle": (mm.LangevinMiddleIntegrator, STEP)}
@@ -88,10 +89,8 @@ def observe_water(state: mm.State) -> dict[str, np.ndarray]:
     """Centres of mass, directions of the dipoles, and of some waters velocities times the roots of the masses."""
     positions = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer).reshape(-1, 3, 3)
     velocities = state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond).reshape(-1, 3, 3)
-    axes = positions[:, 1] + positions[:, 2] - 2 * positions[:, 0]
-    found = {"centres": (MASSES * positions).sum(axis=1) / MASSES.sum(), "motion": MASSES**0.5 * velocities[:32],
-             "dipoles": axes / np.linalg.norm(axes, axis=1, keepdims=True)}
-    return {name: values.astype(np.float32) for name, values in found.items()}
+    return places_of_waters(positions, MASSES) | {
+        "motion": (MASSES[:, None]**0.5 * velocities[:32]).astype(np.float32)}
 
 
 def observe_ethanol(state: mm.State) -> dict[str, np.ndarray]:

@@ -5,6 +5,7 @@ from functools import cache
 import mdtraj
 import numpy as np
 from openmm import app, unit
+from openmmstiff.sampling import GAS_CONSTANT
 
 RDF_PAIRS = ("O-O", "O-H")         # those of every run; a run may ask for H-H too
 RDF_RANGE = (0.12, 0.9)  # nm; the upper end is the cutoff, which is less than half of every box
@@ -149,3 +150,42 @@ def reorientation(dipoles: np.ndarray, interval: float,
 
     first, last = (round(lag / interval) for lag in lags)
     return mean_and_error((last - first) * interval / np.log(correlation(first) / correlation(last)))
+
+
+def places_of_waters(positions: np.ndarray, masses: np.ndarray) -> dict[str, np.ndarray]:
+    """Centres of mass, and unit vectors along the dipoles. positions: (molecules, 3, 3), O first; masses: (3,)."""
+    axes = positions[:, 1] + positions[:, 2] - 2 * positions[:, 0]
+    return {"centres": np.einsum("a,maj->mj", masses / masses.sum(), positions).astype(np.float32),
+            "dipoles": (axes / np.linalg.norm(axes, axis=1, keepdims=True)).astype(np.float32)}
+
+
+def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarray,
+                           kinetic: float, held: bool = True) -> tuple[float, float, float]:
+    """The temperatures (K) of the translation, rotation and vibration of triatomic molecules.
+
+    positions, velocities: nm and nm/ps, (molecules, 3, 3); masses: dalton, see rigid_motion(). The vibrations have what
+    is left of the total `kinetic` energy (kJ/mol). Rigid molecules have none: NaN. `held`: the box as a whole is held
+    still.
+    """
+    translation, rotation = rigid_motion(positions, velocities, masses)
+    vibration = kinetic - translation - rotation
+    each = 3 * len(positions)  # degrees of freedom
+    rigid = vibration < 0.05 * kinetic  # what is left is that of velocities along constraints
+    return (2 * translation / ((each - 3 * held) * GAS_CONSTANT), 2 * rotation / (each * GAS_CONSTANT),
+            float("nan") if rigid else 2 * vibration / (each * GAS_CONSTANT))
+
+
+def rigid_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarray) -> tuple[float, float]:
+    """The kinetic energies (kJ/mol) of the translation and the rotation of molecules, each with the angular velocity
+    of a rigid one of the same angular momentum.
+
+    positions, velocities: nm and nm/ps, (molecules, atoms, 3); masses: dalton, (atoms,).
+    """
+    weights = masses / masses.sum()
+    centre_velocities = np.einsum("a,maj->mj", weights, velocities)
+    arms = positions - np.einsum("a,maj->mj", weights, positions)[:, None]
+    momenta = np.einsum("a,maj->mj", masses, np.cross(arms, velocities - centre_velocities[:, None]))
+    second = np.einsum("a,mai,maj->mij", masses, arms, arms)
+    inertia = np.trace(second, axis1=1, axis2=2)[:, None, None] * np.eye(3) - second
+    spins = np.linalg.solve(inertia, momenta[:, :, None])[:, :, 0]
+    return 0.5 * masses.sum() * np.sum(centre_velocities**2), 0.5 * np.sum(momenta * spins)

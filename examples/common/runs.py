@@ -81,9 +81,10 @@ class Result(dict):
 
     def save(self, path: Path):
         """Write an .npz file; an interruption leaves none or the whole of it."""
-        part, flat = path.with_suffix(".part.npz"), {}
+        flat: dict[str, Any] = {}
         for name, value in self.items():
             flat |= {f"{name}/{key}": each for key, each in value.items()} if isinstance(value, dict) else {name: value}
+        part = path.with_suffix(".part.npz")
         np.savez_compressed(part, **flat)
         part.replace(path)
 

@@ -8,9 +8,10 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import sampling
-from openmmstiff.sampling import GAS_CONSTANT, blockedError
+from openmmstiff.sampling import blockedError
 
-from common.observables import RDF_PAIRS, radial_distributions, without_vibrations
+from common.observables import (RDF_PAIRS, places_of_waters, radial_distributions, temperatures_by_motion,
+                                without_vibrations)
 from common.water import ANGLE_GROUP, BOND_GROUP, NONBONDED_GROUP, Progress
 
 ENERGIES = {"nonbonded": {NONBONDED_GROUP}, "bond_energy": {BOND_GROUP}, "angle_energy": {ANGLE_GROUP}}
@@ -92,9 +93,7 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: 
             zip(("centre_temperature", "rotation_temperature", "internal_temperature"), parts))
         found |= {"bond": stretch.mean(), "bond_square": np.mean(stretch**2)}
         if motion:
-            axes = molecules[:, 1] + molecules[:, 2] - 2 * molecules[:, 0]
-            found["centres"] = np.einsum("a,maj->mj", masses / masses.sum(), molecules).astype(np.float32)
-            found["dipoles"] = (axes / np.linalg.norm(axes, axis=1, keepdims=True)).astype(np.float32)
+            found |= places_of_waters(molecules, masses)
         return found
 
     samples = sampling.sample(context, burst, number_of_steps(ps, step) // burst, groups=ENERGIES, observe=observe,
@@ -107,35 +106,3 @@ def sample(simulation: app.Simulation, ps: float, progress: Progress, rest_rdf: 
                    rest_rdf=radial_distributions(simulation.topology, at_rest, kinds) if rest_rdf else np.empty(0),
                    **samples.observed, **paths,
                    **{name: energy / waters for name, energy in samples.energies.items()})
-
-
-def temperatures_by_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarray,
-                           kinetic: float, held: bool = True) -> tuple[float, float, float]:
-    """The temperatures (K) of the translation, rotation and vibration of triatomic molecules.
-
-    positions, velocities: nm and nm/ps, (molecules, 3, 3); masses: dalton, see rigid_motion(). The vibrations have what
-    is left of the total `kinetic` energy (kJ/mol). Rigid molecules have none: NaN. `held`: the box as a whole is held
-    still.
-    """
-    translation, rotation = rigid_motion(positions, velocities, masses)
-    vibration = kinetic - translation - rotation
-    each = 3 * len(positions)  # degrees of freedom
-    rigid = vibration < 0.05 * kinetic  # what is left is that of velocities along constraints
-    return (2 * translation / ((each - 3 * held) * GAS_CONSTANT), 2 * rotation / (each * GAS_CONSTANT),
-            float("nan") if rigid else 2 * vibration / (each * GAS_CONSTANT))
-
-
-def rigid_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarray) -> tuple[float, float]:
-    """The kinetic energies (kJ/mol) of the translation and the rotation of molecules, each with the angular velocity
-    of a rigid one of the same angular momentum.
-
-    positions, velocities: nm and nm/ps, (molecules, atoms, 3); masses: dalton, (atoms,).
-    """
-    weights = masses / masses.sum()
-    centre_velocities = np.einsum("a,maj->mj", weights, velocities)
-    arms = positions - np.einsum("a,maj->mj", weights, positions)[:, None]
-    momenta = np.einsum("a,maj->mj", masses, np.cross(arms, velocities - centre_velocities[:, None]))
-    second = np.einsum("a,mai,maj->mij", masses, arms, arms)
-    inertia = np.trace(second, axis1=1, axis2=2)[:, None, None] * np.eye(3) - second
-    spins = np.linalg.solve(inertia, momenta[:, :, None])[:, :, 0]
-    return 0.5 * masses.sum() * np.sum(centre_velocities**2), 0.5 * np.sum(momenta * spins)

@@ -18,7 +18,7 @@ from openmmstiff.sampling import blockedError, countFreedom, sample
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each
 from physics import MOST, ensemble_claim, kinetic_claims, quietly, simulation_data
 from physical_validation.data import EnsembleData, ObservableData, SystemData, TrajectoryData
-from common.water_sampling import temperatures_by_motion
+from common.observables import temperatures_by_motion
 from tip3p_water import impulse, spook
 from common.villin import build_villin, read_villin
 from common.water import build_box, build_system
