@@ -314,7 +314,8 @@ def make(subject: str, method: str, fs: float, seed: int, settings: Settings) ->
     """A run, from a state that those of its geometry share."""
     of = SUBJECTS[subject]
     geometry = of.methods[method].geometry
-    start = settings.shared(f"{subject}-{geometry}-{seed}", lambda: of.start(geometry, seed).getState(positions=True))
+    start = settings.shared(f"scoreboard-{subject}-{geometry}-{seed}",
+                            lambda: of.start(geometry, seed).getState(positions=True))
     return vars(of.run(of.methods[method], fs / 1000, settings.time(of.time(method, fs)), seed,
                        start.getPositions(asNumpy=True)._value))
 
