@@ -23,6 +23,7 @@ from openmmstiff import examine
 from openmmstiff.ase import MassPenaltyLangevin
 from openmmstiff.sampling import blockedError
 
+from common.observables import Geometry
 from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
                             run_program)
 from common.tables import mean_with_error, print_table
@@ -61,36 +62,10 @@ def make_sevennet() -> Calculator:
 CALCULATORS = {"tblite": make_tblite, "sevennet": make_sevennet}
 
 
-class Geometry:
-    """The bonds and angles of a molecule by their elements, such as C-H and H-C-H."""
-
-    def __init__(self, atoms: Atoms):
-        self.bonds: dict[str, list[tuple[int, int]]] = {}
-        self.angles: dict[str, list[tuple[int, int, int]]] = {}
-        symbols = atoms.get_chemical_symbols()
-        pairs = list(zip(*neighbor_list("ij", atoms, 1.25 * np.array(natural_cutoffs(atoms)))))
-        for i, vertex in pairs:
-            first, last = sorted((symbols[i], symbols[vertex]))
-            if i < vertex:
-                self.bonds.setdefault(f"{first}-{last}", []).append((i, vertex))
-            for j in (j for j, other in pairs if other == vertex and j > i):
-                first, last = sorted((symbols[i], symbols[j]))
-                self.angles.setdefault(f"{first}-{symbols[vertex]}-{last}", []).append((i, vertex, j))
-
-    def __call__(self, positions: np.ndarray) -> dict[str, np.ndarray]:
-        """The mean of each kind in each copy, whose positions are (copies, atoms, 3): Angstrom and degrees."""
-        def vectors(start, end):
-            return positions[:, end] - positions[:, start]
-
-        found = {kind: np.linalg.norm(vectors(*np.transpose(bonds)), axis=2).mean(axis=1)
-                 for kind, bonds in self.bonds.items()}
-        for kind, angles in self.angles.items():
-            first, vertex, last = np.transpose(angles)
-            sides = vectors(vertex, first), vectors(vertex, last)
-            lengths = [np.linalg.norm(side, axis=2) for side in sides]
-            cosines = np.sum(sides[0] * sides[1], axis=2) / (lengths[0] * lengths[1])
-            found[kind] = np.degrees(np.arccos(cosines)).mean(axis=1)
-        return found
+def geometry_of(atoms: Atoms) -> Geometry:
+    """Its bonds and angles by their elements."""
+    pairs = zip(*neighbor_list("ij", atoms, 1.25 * np.array(natural_cutoffs(atoms))))
+    return Geometry(atoms.get_chemical_symbols(), [(i, j) for i, j in pairs if i < j])
 
 
 def lay_out(atoms: Atoms, copies: int) -> Atoms:
@@ -116,7 +91,8 @@ def run(dynamics: Langevin | MassPenaltyLangevin, geometry: Geometry, copies: in
             bar.update(interval)
             if done >= settling:
                 energy = atoms.get_potential_energy() / copies / (units.kJ / units.mol)
-                samples.append({**geometry(atoms.positions.reshape(copies, -1, 3)), "energy": energy,
+                measured = geometry.measure(atoms.positions.reshape(copies, -1, 3))
+                samples.append({**{kind: values.mean(axis=1) for kind, values in measured.items()}, "energy": energy,
                                 "temperature": atoms.get_temperature()})
     return {name: np.array([each[name] for each in samples]).T.ravel() for name in samples[0]}
 
@@ -131,7 +107,7 @@ def compare(name: str, make_calculator: Callable[[], Calculator], options: argpa
     atoms = MOLECULES[name]()
     atoms.calc = make_calculator()
     BFGS(atoms, logfile=None).run(fmax=0.03)
-    geometry, copies = Geometry(atoms), options.copies
+    geometry, copies = geometry_of(atoms), options.copies
     steps = options.steps or [examine(atoms, TEMPERATURE).getStepSize().value_in_unit(unit.femtosecond)]
     titles, columns, counts = [], [], []
     for title, make, step, friction, time in (

@@ -11,6 +11,7 @@ Results are kept in files, one for each run and seed: what has been done is not 
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openmm as mm
@@ -19,6 +20,7 @@ from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import Samples, blockedError, correlationTime, sample
 
+from common import observables
 from common.options import OptionParser, add_output_option, add_record_option, choice, number, run_program
 from common.runs import Result, Task, make_missing
 from common.tables import print_table, with_error
@@ -55,37 +57,17 @@ RUNS = {
 REFERENCE, LIMIT = "middle-0.5fs", "middle-2fs"
 
 
-class Geometry:
-    """The bonds, angles and torsion of a molecule, told apart by the labels of their atoms."""
+class Geometry(observables.Geometry):
+    """With the torsion and the ends of one of MOLECULES."""
 
     def __init__(self, molecule: Molecule):
+        super().__init__(molecule.labels, molecule.bonds)
         self.molecule = molecule
-        labels = molecule.labels
-        neighbours: list[list[int]] = [[] for _ in labels]
-        for i, j in molecule.bonds:
-            neighbours[i].append(j)
-            neighbours[j].append(i)
-        self.bonds: dict[str, list[tuple[int, ...]]] = {}   # from kinds to atoms
-        self.angles: dict[str, list[tuple[int, ...]]] = {}
-        for i, j in molecule.bonds:
-            self.bonds.setdefault("-".join(sorted((labels[i], labels[j]))), []).append((i, j))
-        for vertex, bound in enumerate(neighbours):
-            for place, i in enumerate(bound):
-                for j in bound[:place]:
-                    first, last = sorted((labels[i], labels[j]))
-                    self.angles.setdefault(f"{first}-{labels[vertex]}-{last}", []).append((i, vertex, j))
 
     def __call__(self, state: mm.State) -> dict[str, np.ndarray]:
         """Lengths (nm) and angles (degrees) by kind; the torsion as a unit vector; the distance of the ends (nm)."""
         x = state.getPositions(asNumpy=True)._value
-        found = {}
-        for kind, atoms in self.bonds.items():
-            i, j = np.transpose(atoms)
-            found[kind] = np.linalg.norm(x[i] - x[j], axis=1)
-        for kind, atoms in self.angles.items():
-            i, vertex, j = np.transpose(atoms)
-            a, b = x[i] - x[vertex], x[j] - x[vertex]
-            found[kind] = np.degrees(np.arctan2(np.linalg.norm(np.cross(a, b), axis=1), np.sum(a * b, axis=1)))
+        found: dict[str, Any] = dict(self.measure(x))
         a, b, c = np.diff(x[list(self.molecule.torsion)], axis=0)
         turned = np.array([np.cross(a, b) @ np.cross(b, c), np.linalg.norm(b) * (a @ np.cross(b, c))])
         found["torsion"] = turned / np.linalg.norm(turned)

@@ -1,5 +1,5 @@
-"""Radial distribution functions of water, and how its molecules move."""
-from collections.abc import Callable
+"""Radial distribution functions of water, and how its molecules move; bonds and angles of others."""
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 import mdtraj
@@ -189,3 +189,33 @@ def rigid_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarr
     inertia = np.trace(second, axis1=1, axis2=2)[:, None, None] * np.eye(3) - second
     spins = np.linalg.solve(inertia, momenta[:, :, None])[:, :, 0]
     return 0.5 * masses.sum() * np.sum(centre_velocities**2), 0.5 * np.sum(momenta * spins)
+
+
+class Geometry:
+    """The bonds and angles of a molecule, told apart by the labels of their atoms: such as C-H and H-C-H."""
+
+    def __init__(self, labels: Sequence[str], bonds: Iterable[tuple[int, int]]):
+        self.bonds: dict[str, list[tuple[int, ...]]] = {}   # from kinds to atoms
+        self.angles: dict[str, list[tuple[int, ...]]] = {}
+        neighbours: list[list[int]] = [[] for _ in labels]
+        for i, j in bonds:
+            neighbours[i].append(j)
+            neighbours[j].append(i)
+            self.bonds.setdefault("-".join(sorted((labels[i], labels[j]))), []).append((i, j))
+        for vertex, bound in enumerate(neighbours):
+            for place, i in enumerate(bound):
+                for j in bound[:place]:
+                    first, last = sorted((labels[i], labels[j]))
+                    self.angles.setdefault(f"{first}-{labels[vertex]}-{last}", []).append((i, vertex, j))
+
+    def measure(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Lengths and angles (degrees) by kind, (..., bonds), for positions (..., atoms, 3)."""
+        found = {}
+        for kind, atoms in self.bonds.items():
+            i, j = np.transpose(atoms)
+            found[kind] = np.linalg.norm(x[..., i, :] - x[..., j, :], axis=-1)
+        for kind, atoms in self.angles.items():
+            i, vertex, j = np.transpose(atoms)
+            a, b = x[..., i, :] - x[..., vertex, :], x[..., j, :] - x[..., vertex, :]
+            found[kind] = np.degrees(np.arctan2(np.linalg.norm(np.cross(a, b), axis=-1), np.sum(a * b, axis=-1)))
+        return found

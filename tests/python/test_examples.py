@@ -51,13 +51,13 @@ def test_ase_molecules_compares_the_steps():
 def test_ase_molecules_measures_copies():
     """Bonds and angles of each copy are those that ASE measures."""
     from ase.neighborlist import neighbor_list
-    from ase_molecules import MOLECULES, Geometry, lay_out
+    from ase_molecules import MOLECULES, geometry_of, lay_out
     ethanol = MOLECULES["ethanol"]()
     row = lay_out(ethanol, 3)
     row.rattle(0.05, seed=1)
-    found, atoms = Geometry(ethanol)(row.positions.reshape(3, -1, 3)), len(ethanol)
-    assert found["C-O"] == pytest.approx([row.get_distance(1 + k*atoms, 2 + k*atoms) for k in range(3)])
-    assert found["C-O-H"] == pytest.approx([row.get_angle(1 + k*atoms, 2 + k*atoms, 3 + k*atoms) for k in range(3)])
+    found, atoms = geometry_of(ethanol).measure(row.positions.reshape(3, -1, 3)), len(ethanol)
+    assert found["C-O"][:, 0] == pytest.approx([row.get_distance(1 + k*atoms, 2 + k*atoms) for k in range(3)])
+    assert found["C-O-H"][:, 0] == pytest.approx([row.get_angle(1 + k*atoms, 2 + k*atoms, 3 + k*atoms) for k in range(3)])
     assert len(neighbor_list("i", row, 12.0)) == 3*atoms*(atoms - 1), "copies interact"
 
 
