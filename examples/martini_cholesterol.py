@@ -140,7 +140,8 @@ def build_lattice(cholesterols: int, butanes: int) -> tuple[np.ndarray, float]:
     edge = 4
     while edge**3 // 2 < cholesterols + -(-butanes // len(column)):
         edge += 2
-    cells = np.random.default_rng(1).permutation([(x, y, 2 * z) for x, y, z in np.ndindex(edge, edge, edge // 2)])
+    cells = np.random.default_rng(1).permutation(
+        np.array([(x, y, 2 * z) for x, y, z in np.ndindex(edge, edge, edge // 2)]))
     shape = build_shape() - build_shape()[MASSIVE].mean(axis=0)
     axes = np.linalg.svd(shape[MASSIVE])[2]     # the longest first, which is to be z
     upright = shape @ (axes * np.linalg.det(axes))[[1, 2, 0]].T     # a rotation, not a reflection

@@ -212,10 +212,10 @@ class Geometry:
         """Lengths and angles (degrees) by kind, (..., bonds), for positions (..., atoms, 3)."""
         found = {}
         for kind, atoms in self.bonds.items():
-            i, j = np.transpose(atoms)
+            i, j = np.array(atoms).T
             found[kind] = np.linalg.norm(x[..., i, :] - x[..., j, :], axis=-1)
         for kind, atoms in self.angles.items():
-            i, vertex, j = np.transpose(atoms)
+            i, vertex, j = np.array(atoms).T
             a, b = x[..., i, :] - x[..., vertex, :], x[..., j, :] - x[..., vertex, :]
             found[kind] = np.degrees(np.arctan2(np.linalg.norm(np.cross(a, b), axis=-1), np.sum(a * b, axis=-1)))
         return found

@@ -83,7 +83,7 @@ def level_ladder(links: int) -> np.ndarray:
             centre, direction = ((rod - 1) / 3, -0.5, 0), (0, -1, 0)
         else:
             centre, direction = (rod // 3 + (0.5 if rod % 3 == 2 else -0.5), -1 if rod % 3 == 0 else 0, 0), (1, 0, 0)
-        positions[of(rod)] = centre, direction
+        positions[of(rod)] = np.array((centre, direction))
     return positions
 
 

@@ -181,7 +181,7 @@ class Run:
         integrator.setKick(KICKS[kick])
         integrator.setProjectedPeriod(np.inf)  # every spring, whatever its period
         integrator.setNumMicroSteps(ceil(step * chain.highest / eps / MICRO_PHASE))
-        state, origin_and_z = start.state(chain, eps), ((1, 0), (0, 1))
+        state, origin_and_z = start.state(chain, eps), np.array(((1, 0), (0, 1)))
         self.context = make_context(system, integrator, np.pad(state.q, origin_and_z), np.pad(state.v, origin_and_z))
 
     def advance(self, steps: int) -> State:
@@ -220,8 +220,8 @@ def print_setup(chain: Chain, start: Start, limit: Callable[[float], State]):
     states = [limit(time) for time in times]
     omega = np.array([chain.modes(chain.lengths(state.q)[1])[0] for state in states])
     soft, stiff = omega.T
-    q_error, p_error = np.max([(np.abs(state.q - rigid(time).q).max(), np.abs(state.v - rigid(time).v).max())
-                               for time, state in zip(times, states)], axis=0)
+    q_error, p_error = np.array([(np.abs(state.q - rigid(time).q).max(), np.abs(state.v - rigid(time).v).max())
+                                 for time, state in zip(times, states)]).max(axis=0)
     print(f"alpha {chain.alpha}; angles {start.angles}, rates {start.rates}; energies E_j of the modes "
           f"{np.round(start.actions(chain) * omega[0], 2)}\n"
           f"Frequencies eps omega_j along the limit motion: {soft.min():.3f}-{soft.max():.3f}, "
@@ -234,8 +234,8 @@ def print_setup(chain: Chain, start: Start, limit: Callable[[float], State]):
 def study_errors(chain: Chain, start: Start, limit: Callable[[float], State]):
     """By eps and h, and by eps."""
     def errors(eps: float, count: int) -> np.ndarray:
-        return np.transpose([largest_errors(Run(chain, start, eps, DURATION / count, kick), limit, count)
-                             for kick in KICKS]).ravel()
+        return np.array([largest_errors(Run(chain, start, eps, DURATION / count, kick), limit, count)
+                         for kick in KICKS]).T.ravel()
 
     def fit(rows: dict[float, np.ndarray]) -> list[str]:
         return [f"{order:.2g}" for order in slope(rows, rows.values())]
