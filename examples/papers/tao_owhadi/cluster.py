@@ -104,7 +104,7 @@ class Cluster:
         return get_positions(self.observer), velocities.value_in_unit(unit.nanometer / unit.picosecond)
 
     def bonds(self, vectors: np.ndarray) -> np.ndarray:
-        first, second = np.transpose(self.pairs)
+        first, second = np.array(self.pairs).T
         return vectors[first] - vectors[second]
 
     def violations(self, positions: np.ndarray) -> np.ndarray:
