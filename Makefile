@@ -13,7 +13,7 @@ SHELL := bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
-SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find cmake openmmapi platforms python serialization \
+SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find cmake core openmmapi platforms python serialization \
     -type f -not -name '*.pyc' -not -name '*~')
 
 .PHONY: help
