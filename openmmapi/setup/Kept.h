@@ -30,10 +30,10 @@ public:
         Collected next = collect(present);
         settings = Settings(present);
         upToDate = true;
-        if (known && next == collected)
+        if (revision > 0 && next == collected)
             return false;
         collected = std::move(next);
-        known = true;
+        revision++;
         return true;
     }
 
@@ -49,11 +49,16 @@ public:
     const Collected& get() const {
         return collected;
     }
+    /** The number of times that it has changed; 0 before anything has been collected. */
+    int getRevision() const {
+        return revision;
+    }
 
 private:
     Settings settings = {};
     Collected collected = {};
-    bool known = false, upToDate = false;
+    bool upToDate = false;
+    int revision = 0;
 };
 
 } // namespace OpenMMStiff

@@ -73,7 +73,6 @@ bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
         particles.push_back({bond.particle1, bond.particle2});
     blocks = connect(system, particles, pairs.pairs.size());
     addFreeParticles(system, blocks);
-    revision++;
     return true;
 }
 

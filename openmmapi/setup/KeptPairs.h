@@ -37,11 +37,11 @@ public:
     bool update(const MassPenaltyIntegrator& integrator);
     /** Whether update() has nothing to do. */
     bool areCurrent(const MassPenaltyIntegrator& integrator) const {
-        return revision > 0 && kept.isUpToDate(integrator);
+        return getRevision() > 0 && kept.isUpToDate(integrator);
     }
     /** The number of times that pairs have become others. */
     int getRevision() const {
-        return revision;
+        return kept.getRevision();
     }
     const Pairs& getPairs() const {
         return kept.get();
@@ -95,7 +95,6 @@ private:
     std::vector<double> restored;
     bool parametersKnown = false, stiffnessKnown = false;
     std::vector<Block> blocks;
-    int revision = 0;
 };
 
 } // namespace OpenMMStiff

@@ -38,8 +38,8 @@ TermSelection::TermSelection(const ImpulseIntegrator& integrator)
     needs.frequency = true;
 }
 
-bool KeptStiffTerms::update(const System& system, const TermSelection& selection, const std::string& className) {
-    return kept.update(selection, [&](const TermSelection& selection) {
+void KeptStiffTerms::update(const System& system, const TermSelection& selection, const std::string& className) {
+    kept.update(selection, [&](const TermSelection& selection) {
         StiffTerms terms =
                 collectTerms(system, selection.scope, selection.stiffGroups, selection.integrationGroups, className);
         chooseRows(terms, system, selection.rows);

@@ -34,14 +34,18 @@ struct OPENMM_EXPORT_STIFF TermSelection {
  */
 class OPENMM_EXPORT_STIFF KeptStiffTerms {
 public:
-    /** Bring them up to date; whether anything has changed. */
-    bool update(const OpenMM::System& system, const TermSelection& selection, const std::string& className);
+    /** Bring them up to date. */
+    void update(const OpenMM::System& system, const TermSelection& selection, const std::string& className);
     /** Their parameters may have changed. */
     void forgetParameters() {
         kept.forget();
     }
     bool areUpToDate(const TermSelection& selection) const {
         return kept.isUpToDate(selection);
+    }
+    /** The number of times that they have changed. */
+    int getRevision() const {
+        return kept.getRevision();
     }
     const StiffTerms& getTerms() const {
         return kept.get().terms;

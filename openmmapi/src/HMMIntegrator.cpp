@@ -71,5 +71,5 @@ int HMMIntegrator::computeNumMicroEvaluations() const {
 }
 
 std::string HMMIntegrator::getKernelName() const {
-    return StepKernel<HMMIntegrator>::Name();
+    return kernelName<HMMIntegrator>;
 }

@@ -40,7 +40,7 @@ void ImpulseIntegrator::setUseDefaultNumMicroSteps(bool use) {
 
 int ImpulseIntegrator::computeNumMicroSteps() {
     requireContext();
-    return kernel.getAs<IntegrateImpulseStepKernel>().computeNumMicroSteps(*context);
+    return getKernel<ImpulseQueries>().computeNumMicroSteps();
 }
 
 std::unique_ptr<StiffMotion> ImpulseIntegrator::findStiffMotion() {
@@ -53,5 +53,5 @@ std::unique_ptr<StiffMotion> ImpulseIntegrator::findStiffMotion() {
 }
 
 std::string ImpulseIntegrator::getKernelName() const {
-    return IntegrateImpulseStepKernel::Name();
+    return kernelName<ImpulseIntegrator>;
 }

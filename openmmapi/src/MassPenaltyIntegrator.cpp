@@ -100,7 +100,7 @@ void MassPenaltyIntegrator::checkPair(const char* kind, const char* adder, int i
 int MassPenaltyIntegrator::computeNumPenalizedPairs() {
     requireContext();
     penalizedPairs.clear();
-    for (const PenalizedPair& pair : kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context).pairs)
+    for (const PenalizedPair& pair : getKernel<MassPenaltyQueries>().getPairs().pairs)
         if (!pair.isConstrained())
             penalizedPairs.push_back({pair.particle1, pair.particle2, pair.inertia});
     return penalizedPairs.size();
@@ -114,7 +114,7 @@ void MassPenaltyIntegrator::getPenalizedPairParameters(int index, int& particle1
 int MassPenaltyIntegrator::computeNumInertialBonds() {
     requireContext();
     inertialBonds.clear();
-    for (const BondInertia& bond : kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context).bonds)
+    for (const BondInertia& bond : getKernel<MassPenaltyQueries>().getPairs().bonds)
         inertialBonds.push_back({bond.particle1, bond.particle2, bond.inertia});
     return inertialBonds.size();
 }
@@ -137,12 +137,12 @@ std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {
     auto motion = std::make_unique<StiffMotion>(context->getSystem(), "pairs with an inertia",
                                                 "Add pairs with addPair(), or addPairsFromTopology() in Python",
                                                 getIntegrationForceGroups(), getClassName());
-    motion->addPairs(kernel.getAs<IntegrateMassPenaltyStepKernel>().getPairs(*context).pairs);
+    motion->addPairs(getKernel<MassPenaltyQueries>().getPairs().pairs);
     return motion;
 }
 
 std::string MassPenaltyIntegrator::getKernelName() const {
-    return IntegrateMassPenaltyStepKernel::Name();
+    return kernelName<MassPenaltyIntegrator>;
 }
 
 vector<Vec3> MassPenaltyIntegrator::getVelocitiesForTemperature(const System& system, double temperature,
@@ -150,6 +150,6 @@ vector<Vec3> MassPenaltyIntegrator::getVelocitiesForTemperature(const System& sy
     vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);
     // (OpenMM's own solver, which comes afterwards, would fail with dependent constraints.)
     if (context != nullptr)
-        const_cast<Kernel&>(kernel).getAs<IntegrateMassPenaltyStepKernel>().prepareVelocities(*context, velocities);
+        getKernel<MassPenaltyQueries>().prepareVelocities(velocities);
     return velocities;
 }

@@ -47,9 +47,9 @@ private:
 };
 
 const std::vector<string>& getKernelNames() {
-    static const std::vector<string> names = {StepKernel<HMMIntegrator>::Name(), IntegrateImpulseStepKernel::Name(),
-                                              IntegrateMassPenaltyStepKernel::Name(), IntegrateSpookStepKernel::Name(),
-                                              IntegrateZhangSkeelStepKernel::Name()};
+    static const std::vector<string> names = {kernelName<HMMIntegrator>, kernelName<ImpulseIntegrator>,
+                                              kernelName<MassPenaltyIntegrator>, kernelName<SpookIntegrator>,
+                                              kernelName<ZhangSkeelIntegrator>};
     return names;
 }
 

@@ -248,16 +248,16 @@ void SpookIntegrator::setVelocityConstraintParameters(int index, const vector<in
 
 vector<double> SpookIntegrator::computeViolations() {
     requireContext();
-    return kernel.getAs<IntegrateSpookStepKernel>().computeViolations(*context);
+    return getKernel<SpookQueries>().computeViolations();
 }
 
 vector<double> SpookIntegrator::getMultipliers() {
     requireContext();
-    return kernel.getAs<IntegrateSpookStepKernel>().getMultipliers();
+    return getKernel<SpookQueries>().getMultipliers();
 }
 
 std::string SpookIntegrator::getKernelName() const {
-    return IntegrateSpookStepKernel::Name();
+    return kernelName<SpookIntegrator>;
 }
 
 vector<Vec3> SpookIntegrator::getVelocitiesForTemperature(const System& system, double temperature,
@@ -265,6 +265,6 @@ vector<Vec3> SpookIntegrator::getVelocitiesForTemperature(const System& system, 
     // All is done here, the offset in time included: OpenMM's CCMA, which comes afterwards, may diverge otherwise.
     vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);
     if (context != nullptr)
-        const_cast<Kernel&>(kernel).getAs<IntegrateSpookStepKernel>().prepareVelocities(*context, velocities);
+        getKernel<SpookQueries>().prepareVelocities(velocities);
     return velocities;
 }

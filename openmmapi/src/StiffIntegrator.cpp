@@ -5,11 +5,9 @@
 #include "openmmstiff/internal/StepFailure.h"
 #include "openmmstiff/internal/Message.h"
 #include "setup/StiffMotion.h"
-#include "openmm/AndersenThermostat.h"
 #include "openmm/Context.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
-#include "openmm/internal/ForceImpl.h"
 #include "openmm/internal/OSRngSeed.h"
 #include <cmath>
 #include <sstream>
@@ -45,8 +43,7 @@ void refuseDrudeParticles(const System& system, const char* className) {
 
 } // namespace
 
-StiffIntegrator::StiffIntegrator(double stepSize)
-        : examinedStep(0), stepping(false), loadingCheckpoint(false), bringingBack(false) {
+StiffIntegrator::StiffIntegrator(double stepSize) : examinedStep(0) {
     StiffIntegrator::setStepSize(stepSize);
     StiffIntegrator::setConstraintTolerance(1e-5);
 }
@@ -79,14 +76,11 @@ void StiffIntegrator::initialize(ContextImpl& contextRef) {
     Context* previousOwner = owner;
     context = &contextRef;
     owner = &contextRef.getOwner();
-    remembered = Remembered();
     examinedStep = 0;
     warning.clear();
     try {
         kernel = context->getPlatform().createKernel(getKernelName(), contextRef);
-        kernel.getAs<StiffStepKernel>().initialize(*context, *this, getClassName());
-        if (const auto* thermostat = dynamic_cast<const LangevinThermostat*>(this))
-            kernel.getAs<StiffStepKernel>().initializeRandom(thermostat->getRandomNumberSeed());
+        getKernel<StiffStepKernel>().initialize(*this, getClassName());
     }
     catch (...) {
         // No Context comes into being: leave the integrator as it was, free to be used once the cause is mended.
@@ -111,19 +105,14 @@ void StiffIntegrator::cleanup() {
     kernel = Kernel();
 }
 
-/** While steps are taken, changes of the Context need not be remembered: the state at their end will be. */
 class StiffIntegrator::Stepping {
 public:
-    explicit Stepping(StiffIntegrator& integrator) : integrator(integrator) {
-        integrator.kernel.getAs<StiffStepKernel>().beginSteps();
-        integrator.stepping = true;
+    explicit Stepping(StiffStepKernel& kernel) : kernel(kernel) {
+        kernel.beginSteps();
     }
     ~Stepping() {
-        integrator.stepping = false;
         try {
-            integrator.kernel.getAs<StiffStepKernel>().showState(*integrator.context);
-            integrator.remember(); // the kernel has at hand what that asks for
-            integrator.kernel.getAs<StiffStepKernel>().endSteps();
+            kernel.endSteps();
         }
         catch (...) {
             // A device is lost, which the next call will say.
@@ -131,7 +120,7 @@ public:
     }
 
 private:
-    StiffIntegrator& integrator;
+    StiffStepKernel& kernel;
 };
 
 void StiffIntegrator::requireContext() const {
@@ -139,10 +128,10 @@ void StiffIntegrator::requireContext() const {
         throw OpenMMException("This Integrator is not bound to a context!");
 }
 
-void StiffIntegrator::prepare() const {
+void StiffIntegrator::requirePossible() const {
     requireContext();
     refuseDrudeParticles(context->getSystem(), getClassName());
-    const_cast<Kernel&>(kernel).getAs<StiffStepKernel>().prepare(*context);
+    getKernel<StiffStepKernel>().requirePossible();
 }
 
 void StiffIntegrator::step(int steps) {
@@ -151,16 +140,15 @@ void StiffIntegrator::step(int steps) {
         throw OpenMMException(
                 std::string(getClassName()) +
                 ": the step size must be positive to take a step, but is 0 ps. Set it with setStepSize()");
-    const Stepping now(*this);
+    StiffStepKernel& stepKernel = getKernel<StiffStepKernel>();
+    const Stepping now(stepKernel);
     try {
         for (int i = 0; i < steps; ++i) {
             if (getStepSize() > examinedStep)
                 examineStep();
-            kernel.getAs<StiffStepKernel>().adoptState(*context);
-            bool stateModified = updateContextState();
-            kernel.getAs<StiffStepKernel>().execute(*context, stateModified);
+            stepKernel.takeStep();
         }
-        kernel.getAs<StiffStepKernel>().finishSteps(*context);
+        stepKernel.finishSteps();
     }
     catch (const StepFailure& failure) {
         const std::string known = describeStiffMotion();
@@ -223,72 +211,14 @@ void StiffIntegrator::examineStep() {
     examinedStep = h;
 }
 
-/** What ContextImpl::updateContextState() does; the kernel learns of collisions. */
-bool StiffIntegrator::updateContextState() {
-    StiffStepKernel& stepKernel = kernel.getAs<StiffStepKernel>();
-    bool stateModified = false;
-    for (ForceImpl* force : context->getForceImpls()) {
-        const bool collides = dynamic_cast<const AndersenThermostat*>(&force->getOwner()) != nullptr;
-        if (collides) {
-            stepKernel.forcesHaveActed(stateModified);
-            stepKernel.beginCollisions(*context);
-        }
-        force->updateContextState(*context, stateModified);
-        if (collides) {
-            stepKernel.forcesHaveActed(stateModified);
-            stepKernel.endCollisions(*context);
-        }
-    }
-    stepKernel.forcesHaveActed(stateModified);
-    return stateModified;
-}
-
 void StiffIntegrator::stateChanged(State::DataType changed) {
-    if (bringingBack)
-        return;
-    // After a checkpoint has been loaded, ContextImpl announces everything as changed, Energy last. Only then
-    // do new positions and velocities not mean that the hidden state is void: it came with them.
-    const bool came = loadingCheckpoint && (changed == State::Positions || changed == State::Velocities);
-    if (changed == State::Energy)
-        loadingCheckpoint = false;
-    if (context == nullptr)
-        return;
-    if (!came)
-        kernel.getAs<StiffStepKernel>().stateChanged(changed);
-    if (stepping)
-        return;
-    if (changed == State::Parameters)
-        remembered.parameters = context->getParameters();
-    else
-        remember();
-}
-
-/** Remember the state of the Context, for the case that a checkpoint is refused after OpenMM has loaded its part. */
-void StiffIntegrator::remember() {
-    kernel.getAs<StiffStepKernel>().rememberState(*context);
-    remembered.known = true;
-    context->getPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
-    remembered.parameters = context->getParameters();
-    remembered.time = context->getTime();
-    remembered.stepCount = context->getStepCount();
-}
-
-void StiffIntegrator::bringBack() {
-    bringingBack = true; // these are not changes
-    if (remembered.known) {
-        context->setPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
-        kernel.getAs<StiffStepKernel>().bringBackState(*context);
-        for (const auto& parameter : remembered.parameters)
-            context->setParameter(parameter.first, parameter.second);
-    }
-    context->setTime(remembered.time);
-    context->setStepCount(remembered.stepCount);
-    bringingBack = false;
+    if (context != nullptr)
+        getKernel<StiffStepKernel>().stateChanged(changed);
 }
 
 double StiffIntegrator::computeKineticEnergy() {
     requireContext();
-    return kernel.getAs<StiffStepKernel>().computeKineticEnergy(*context);
+    return getKernel<StiffStepKernel>().computeKineticEnergy();
 }
 
 bool StiffIntegrator::kineticEnergyRequiresForce() const {
@@ -297,9 +227,9 @@ bool StiffIntegrator::kineticEnergyRequiresForce() const {
 }
 
 void StiffIntegrator::createCheckpoint(std::ostream& stream) const {
-    prepare(); // else Context::reinitialize(true) would notice too late to keep the state
+    requirePossible(); // else Context::reinitialize(true) would notice too late to keep the state
     std::stringstream data;
-    const_cast<Kernel&>(kernel).getAs<StiffStepKernel>().createCheckpoint(*context, data);
+    getKernel<StiffStepKernel>().createCheckpoint(data);
     writeTagged(stream, getClassName(), data.str(), *context);
 }
 
@@ -307,23 +237,22 @@ void StiffIntegrator::loadCheckpoint(std::istream& stream) {
     requireContext();
     try {
         std::stringstream data(readTagged(stream, getClassName(), *context));
-        kernel.getAs<StiffStepKernel>().loadCheckpoint(*context, data);
+        getKernel<StiffStepKernel>().loadCheckpoint(data);
     }
     catch (...) {
-        bringBack();
+        getKernel<StiffStepKernel>().bringBackState();
         throw;
     }
-    loadingCheckpoint = true;
 }
 
 void StiffIntegrator::serializeParameters(SerializationNode& node) const {
     if (context == nullptr)
         return;
-    prepare();
-    const_cast<Kernel&>(kernel).getAs<StiffStepKernel>().serializeState(*context, node);
+    requirePossible();
+    getKernel<StiffStepKernel>().serializeState(node);
 }
 
 void StiffIntegrator::deserializeParameters(const SerializationNode& node) {
     requireContext();
-    kernel.getAs<StiffStepKernel>().deserializeState(*context, node);
+    getKernel<StiffStepKernel>().deserializeState(node);
 }

@@ -25,7 +25,7 @@ void ZhangSkeelIntegrator::setMethod(Method method) {
     this->method = method;
     try {
         if (context != nullptr)
-            prepare(); // throws an exception if the System has something that the method cannot do
+            requirePossible(); // throws an exception if the System has something that the method cannot do
     }
     catch (...) {
         this->method = before;
@@ -43,7 +43,7 @@ void ZhangSkeelIntegrator::setNewtonTolerance(double tolerance) {
 
 int ZhangSkeelIntegrator::getNumNewtonIterations() const {
     requireContext();
-    return const_cast<Kernel&>(kernel).getAs<IntegrateZhangSkeelStepKernel>().getNumNewtonIterations();
+    return getKernel<ZhangSkeelQueries>().getNumNewtonIterations();
 }
 
 void ZhangSkeelIntegrator::setBeta(double beta) {
@@ -63,12 +63,12 @@ std::unique_ptr<StiffMotion> ZhangSkeelIntegrator::findStiffMotion() {
 }
 
 std::string ZhangSkeelIntegrator::getKernelName() const {
-    return IntegrateZhangSkeelStepKernel::Name();
+    return kernelName<ZhangSkeelIntegrator>;
 }
 
 vector<Vec3> ZhangSkeelIntegrator::getPropagatedPositions() const {
     requireContext();
     vector<Vec3> positions;
-    const_cast<Kernel&>(kernel).getAs<IntegrateZhangSkeelStepKernel>().getPropagatedPositions(*context, positions);
+    getKernel<ZhangSkeelQueries>().getPropagatedPositions(positions);
     return positions;
 }

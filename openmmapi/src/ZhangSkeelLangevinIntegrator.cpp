@@ -18,7 +18,7 @@ vector<Vec3> ZhangSkeelLangevinIntegrator::getVelocitiesForTemperature(const Sys
                                                                        int randomSeed) const {
     vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);
     if (!thermalizeStiffModes && context != nullptr)
-        const_cast<Kernel&>(kernel).getAs<IntegrateZhangSkeelStepKernel>().projectOnTangentSpace(*context, velocities);
+        getKernel<ZhangSkeelQueries>().projectOnTangentSpace(velocities);
     return velocities;
 }
 
@@ -32,7 +32,7 @@ double ZhangSkeelLangevinIntegrator::computeSystemTemperature() {
             break;
         }
     if (!thermalizeStiffModes)
-        degreesOfFreedom -= kernel.getAs<IntegrateZhangSkeelStepKernel>().countStiffCoordinates(*context);
+        degreesOfFreedom -= getKernel<ZhangSkeelQueries>().countStiffCoordinates();
     if (degreesOfFreedom <= 0)
         throw OpenMMException(std::string(getClassName()) +
                               ": the System has no degrees of freedom that are thermalized, so it has no temperature");

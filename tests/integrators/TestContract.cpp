@@ -4,6 +4,7 @@
  */
 
 #include "OpenMMStiff.h"
+#include "openmmstiff/StiffKernels.h"
 #include "Systems.h"
 #include "PlatformTest.h"
 #include "openmm/serialization/XmlSerializer.h"
@@ -36,7 +37,7 @@ Model makeCluster(int numSide, bool rigid = false) {
 template <class Base> struct Probe : Base {
     using Base::Base;
     std::string getKernelLibrary() {
-        const void* object = &this->kernel.getImpl();
+        const void* object = &this->template getKernel<StiffStepKernel>();
         Dl_info info;
         ASSERT(dladdr(*static_cast<void* const*>(object), &info) != 0); // its table of virtual functions
         return info.dli_fname;

@@ -4,9 +4,7 @@
 #include "internal/windowsExportStiff.h"
 #include "openmm/Integrator.h"
 #include "openmm/Kernel.h"
-#include "openmm/Vec3.h"
 #include <iosfwd>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -116,32 +114,24 @@ protected:
     /**
      * Throw an exception if no step can be taken with the present settings and System.
      */
-    void prepare() const;
+    void requirePossible() const;
 
-    OpenMM::Kernel kernel;
+    /**
+     * Get the kernel as what it answers, one of those in StiffKernels.h.
+     */
+    template <class Queries> Queries& getKernel() const {
+        return const_cast<OpenMM::Kernel&>(kernel).getAs<Queries>();
+    }
 
 private:
-    /** What a checkpoint brings back, as far as others can set it. */
-    struct Remembered {
-        /// Whether the kernel has something to bring back.
-        bool known = false;
-        std::map<std::string, double> parameters;
-        OpenMM::Vec3 box[3];
-        double time = 0;
-        long long stepCount = 0;
-    };
     class Stepping;
     std::unique_ptr<StiffMotion> examineStiffMotion();
     void examineStep();
-    bool updateContextState();
     void warn(const std::string& text);
-    void remember();
-    void bringBack();
 
-    Remembered remembered;
+    OpenMM::Kernel kernel;
     double examinedStep; // the largest step size that has been examined; 0 if none has
     std::string warning;
-    bool stepping, loadingCheckpoint, bringingBack;
 };
 
 } // namespace OpenMMStiff

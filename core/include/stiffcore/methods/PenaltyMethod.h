@@ -34,8 +34,9 @@ struct PenaltyMethod {
     static Effect getEffect(Phase phase) {
         return phase == Drift ? Effect::Positions : phase < Kick ? Effect::Nothing : Effect::Velocities;
     }
-    static bool fits(int /*numMobile*/, size_t numTerms, size_t /*numOthers*/) {
-        return numTerms <= 18;
+    /** The velocities that are shown have a row for each pair, and three for each bond with an inertia. */
+    static bool fits(int /*numMobile*/, size_t numPairs, size_t numBonds) {
+        return numPairs <= 18 && numPairs + 3 * numBonds < MatrixLayout::minSparseSize;
     }
 
     template <class Real, class Port>

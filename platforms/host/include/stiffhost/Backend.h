@@ -9,15 +9,9 @@
 
 namespace stiffhost {
 
-/**
- * How kernels work on particles and blocks with what a platform gives.
- *
- * @tparam RealType   the numbers of small blocks: stiffcore::Lanes for one of the same build in each lane, or double
- */
-template <class RealType> class Backend {
+/** How kernels work on particles and blocks with what a platform gives. */
+class Backend {
 public:
-    using Real = RealType;
-
     Backend(std::unique_ptr<PlatformResources> owned, OpenMM::ContextImpl& context)
             : resources(std::move(owned)), threads(resources->getThreads()),
               numParticles(context.getSystem().getNumParticles()) {

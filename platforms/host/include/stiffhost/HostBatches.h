@@ -1,6 +1,7 @@
 #ifndef STIFFHOST_HOST_BATCHES_H_
 #define STIFFHOST_HOST_BATCHES_H_
 
+#include "Backend.h"
 #include "Vectors.h"
 #include "setup/Blocks.h"
 #include "stiffcore/batch/Batches.h"
@@ -14,10 +15,11 @@ namespace stiffhost {
 
 /**
  * The blocks of a Context as batches of a kind, see BlockBatch, with the work on them on all threads.
+ *
+ * @tparam Real   the numbers of small blocks: stiffcore::Lanes for one of the same build in each lane, or double
  */
-template <class Backend, template <class> class Batch> class HostBatches {
+template <class Real, template <class> class Batch> class HostBatches {
 public:
-    using Real = typename Backend::Real;
     using Terms = typename Batch<Real>::Terms;
 
     /** The mobile particles that belong to no block. */
@@ -74,16 +76,24 @@ public:
 
     explicit HostBatches(Backend& backend) : backend(backend) {
     }
-
-protected:
+    /** The revision of the blocks and terms that have been taken last, 0 before. */
+    int getRevision() const {
+        return revision;
+    }
     /**
      * Put blocks into batches, or hand their parameters on to these if nothing else has changed.
      *
-     * @param masses   the masses of all particles [dalton]
+     * @param revision   of blocks and terms: if it is that of the last ones, these are the same
+     * @param masses     the masses of all particles [dalton]
+     * @return whether they are others
      */
-    void arrange(const std::vector<OpenMMStiff::Block>& blocks, const Terms& terms, const std::vector<double>& masses) {
+    bool take(int revision, const std::vector<OpenMMStiff::Block>& blocks, const Terms& terms,
+              const std::vector<double>& masses) {
+        if (revision == this->revision)
+            return false;
+        this->revision = revision;
         if (system != nullptr && system->takeParameters(blocks, terms))
-            return;
+            return true;
         system = std::make_unique<stiffcore::BatchSystem<Batch, Real>>(blocks, terms, masses);
         workspaces.assign(backend.getNumThreads(), {system->batches, terms});
         largeWorkspaces.assign(backend.getNumThreads(), {system->largeBlocks, terms});
@@ -97,7 +107,10 @@ protected:
         for (size_t i = 0; i < masses.size(); i++)
             if (isFree[i])
                 freeParticles.push_back(i);
+        return true;
     }
+
+protected:
     /** Call visit(workspace) for the scratch memory of each thread. */
     template <class Visit> void forEachWorkspace(Visit&& visit) {
         for (auto& work : workspaces)
@@ -164,6 +177,7 @@ private:
     std::vector<typename Batch<Real>::Workspace> workspaces;
     std::vector<typename Batch<double>::Workspace> largeWorkspaces;
     std::vector<int> freeParticles;
+    int revision = 0;
 };
 
 } // namespace stiffhost

@@ -1,6 +1,7 @@
 #ifndef STIFFHOST_HOST_PARTICLES_H_
 #define STIFFHOST_HOST_PARTICLES_H_
 
+#include "Backend.h"
 #include "HostState.h"
 #include "Vectors.h"
 #include "openmm/OpenMMException.h"
@@ -18,9 +19,8 @@ namespace stiffhost {
 
 /**
  * The particles of a System, and what steps do to all of them alike: elementary maps, System constraints, noise.
- * See Backend for how loops over particles run and where random numbers come from.
  */
-template <class Backend> class HostParticles {
+class HostParticles {
 public:
     HostParticles(Backend& backend, HostState& state) : backend(backend), state(state) {
     }

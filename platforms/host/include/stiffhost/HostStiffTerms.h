@@ -14,9 +14,9 @@ namespace stiffhost {
 /**
  * The stiff terms of a Context and their blocks, kept up to date with it.
  */
-template <class Backend> class HostStiffTerms : public HostBatches<Backend, stiffcore::StiffBatch> {
+template <class Real> class HostStiffTerms : public HostBatches<Real, stiffcore::StiffBatch> {
 public:
-    using HostBatches<Backend, stiffcore::StiffBatch>::HostBatches;
+    using HostBatches<Real, stiffcore::StiffBatch>::HostBatches;
 
     /**
      * Bring the terms and their blocks up to date.
@@ -26,10 +26,8 @@ public:
      */
     bool prepare(const OpenMM::System& system, const std::vector<double>& masses,
                  const OpenMMStiff::TermSelection& selection, const std::string& className) {
-        if (!kept.update(system, selection, className))
-            return false;
-        this->arrange(kept.getBlocks(), kept.getTerms(), masses);
-        return true;
+        kept.update(system, selection, className);
+        return this->take(kept.getRevision(), kept.getBlocks(), kept.getTerms(), masses);
     }
 
     bool areUpToDate(const OpenMMStiff::TermSelection& selection) const {

@@ -21,10 +21,10 @@ namespace stiffhost {
 /**
  * The accelerations f(x) of the methods of the Zhang-Skeel family, and what depends on them.
  */
-template <class Backend> class ImplicitAccelerations {
+template <class Real> class ImplicitAccelerations {
 public:
     using Integrator = OpenMMStiff::ZhangSkeelIntegrator;
-    ImplicitAccelerations(Backend& backend, HostState& state, HostParticles<Backend>& particles)
+    ImplicitAccelerations(Backend& backend, HostState& state, HostParticles& particles)
             : backend(backend), state(state), particles(particles), blocks(backend) {
     }
 
@@ -39,7 +39,7 @@ public:
                               className);
     }
 
-    HostStiffTerms<Backend>& getBlocks() {
+    HostStiffTerms<Real>& getBlocks() {
         return blocks;
     }
     /** The number of Newton iterations that the last computation took. */
@@ -162,7 +162,7 @@ private:
      * iteration ends at the rounding of the forces, if they are rounded: when it hardly gets closer.
      */
     void iterate() {
-        const double c = getFactor(), asked = integrator->getNewtonTolerance();
+        const double asked = integrator->getNewtonTolerance();
         const double tolerance = (asked > 0 ? asked : doubleTolerance);
         const double rounding = state.getForceRounding();
         double least = std::numeric_limits<double>::infinity(), previous = least;
@@ -291,8 +291,8 @@ private:
     static constexpr double doubleTolerance = 1e-10;
     Backend& backend;
     HostState& state;
-    HostParticles<Backend>& particles;
-    HostStiffTerms<Backend> blocks;
+    HostParticles& particles;
+    HostStiffTerms<Real> blocks;
     const Integrator* integrator = nullptr;
     std::string className;
     int numIterations = 0;

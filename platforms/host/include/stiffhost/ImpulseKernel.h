@@ -3,7 +3,7 @@
 
 #include "Checkpoints.h"
 #include "HostStiffTerms.h"
-#include "MethodKernel.h"
+#include "StepSession.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
@@ -23,52 +23,25 @@
 
 namespace stiffhost {
 
-/// What accelerations depend on beside positions and parameters: the kick, the force groups and the box.
-using ImpulseDependencies = std::tuple<OpenMMStiff::ImpulseIntegrator::KickMethod, int, stiffcore::Box>;
-
 /**
  * The steps of the impulse methods. On a device the kick is plain or projected, and the System without constraints.
  */
-template <class Backend>
-class ImpulseKernel : public MethodKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies> {
+template <class Real> class ImpulseKernel : public StepSession, public OpenMMStiff::ImpulseQueries {
     using Method = stiffcore::ImpulseMethod;
-    using Base = MethodKernel<Backend, OpenMMStiff::IntegrateImpulseStepKernel, ImpulseDependencies>;
-    using Base::backend, Base::className, Base::device, Base::integrator, Base::lastStep, Base::particles, Base::state,
-            Base::thermostat;
-    using typename Base::Turn;
 
 public:
     using Integrator = OpenMMStiff::ImpulseIntegrator;
 
-    ImpulseKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
+    ImpulseKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<PlatformResources> owned,
                   OpenMM::ContextImpl& context)
-            : Base(name, platform, std::move(owned), context, true), blocks(backend),
+            : StepSession(name, platform, std::move(owned), context, true), blocks(backend),
               machine(state, particles, blocks, device.get()) {
     }
 
-    void execute(OpenMM::ContextImpl&, bool stateModified) override {
-        const ImpulseDependencies dependencies = {integrator->getKick(), integrator->getIntegrationForceGroups(),
-                                                  state.box()};
-        this->takeStep(dependencies, stateModified, [&](bool known) {
-            this->template kickAndMove<Method>(
-                    known,
-                    [&] {
-                        if (!isMollified())
-                            this->computeForces();
-                    },
-                    [&](int kernel) { execute(kernel); });
-        });
-    }
-
-    int computeNumMicroSteps(OpenMM::ContextImpl&) override {
+    int computeNumMicroSteps() override {
         const Turn turn(*this);
         prepare();
         return chooseNumMicroSteps();
-    }
-
-    double computeKineticEnergy(OpenMM::ContextImpl&) override {
-        const Turn turn(*this);
-        return particles.computeKineticEnergy();
     }
 
 protected:
@@ -77,22 +50,26 @@ protected:
         prepare();
     }
     void prepare() override {
-        if (!blocks.prepare(state.getSystem(), particles.getMasses(), OpenMMStiff::TermSelection(*integrator),
-                            className))
+        if (!blocks.prepare(state.getSystem(), particles.getMasses(), OpenMMStiff::TermSelection(settings()), className))
             return;
         lastStep.forget();
         frequency = unknown;
-        compiled = false;
+    }
+    void takeStep(bool known) override {
+        kickAndMove<Method>(known, !isMollified(), [&](int kernel) { execute(kernel); });
     }
     void adopt() override {
         prepare();
         numMicroSteps = chooseNumMicroSteps();
+        chosenFor = getChoice();
+    }
+    SettingNumbers getSettings() const override {
+        return {double(settings().getKick()), double(integrator->getIntegrationForceGroups())};
     }
     void forget(OpenMM::State::DataType changed) override {
         if (changed == OpenMM::State::Positions)
             frequency = unknown;
-        if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)
-            lastStep.forget();
+        StepSession::forget(changed);
         if (changed == OpenMM::State::Energy)
             blocks.forgetParameters();
     }
@@ -128,24 +105,21 @@ protected:
 
     // On a device.
 
-    bool compile() override {
-        chosenFor = getChoice();
-        if (isMollified() || !this->hasRandomThere() || state.getSystem().getNumConstraints() > 0)
-            return false;
-        if (!compiled)
-            machine.compile(Method{thermostat != nullptr}, blocks.getBlocks(), blocks.getTerms());
-        compiled = true;
-        return true;
+    Program getProgram() override {
+        const bool takesSteps = !isMollified() && !particles.hasConstraints();
+        return {blocks.getRevision(), takesSteps ? 0 : Program::none};
     }
-    bool isProgramCurrent() override {
-        return compiled && blocks.areUpToDate(OpenMMStiff::TermSelection(*integrator)) && getChoice() == chosenFor;
+    void compile() override {
+        machine.compile(Method{thermostat != nullptr}, blocks.getBlocks(), blocks.getTerms());
+    }
+    bool isUpToDate() override {
+        return blocks.areUpToDate(OpenMMStiff::TermSelection(settings())) && getChoice() == chosenFor;
     }
     void begin(stiffcore::StepNumbers& numbers) override {
         numbers[stiffcore::Uniform::NumMicroSteps] = numMicroSteps / getNumFlows();
         machine.begin({thermostat != nullptr}, numbers);
     }
-    [[noreturn]] void refuseBlock(const std::vector<int>& block, bool forces) const override {
-        const std::string molecule = describeMolecule(block, particles.countMobile(block));
+    [[noreturn]] void refuseMolecule(const std::string& molecule, bool forces) const override {
         forces ? refuseForces(molecule) : refuseMotion(molecule);
     }
 
@@ -157,9 +131,12 @@ private:
     /// More micro-steps than this, 56 periods of the fastest vibration, have to be asked for.
     static constexpr int maxChosenMicroSteps = 1000;
 
+    const Integrator& settings() const {
+        return static_cast<const Integrator&>(*integrator);
+    }
     /** What the number of micro-steps is chosen for. */
     std::pair<double, int> getChoice() const {
-        return {integrator->getStepSize(), integrator->getNumMicroSteps()};
+        return {integrator->getStepSize(), settings().getNumMicroSteps()};
     }
     /** The number of equal parts into which a step divides the motion under the stiff terms. */
     int getNumFlows() const {
@@ -181,10 +158,10 @@ private:
             frequency = largest;
         }
         const double needed = std::ceil(h * frequency / accuratePhase);
-        const bool chosen = integrator->getUseDefaultNumMicroSteps();
+        const bool chosen = settings().getUseDefaultNumMicroSteps();
         if (chosen && !(needed <= maxChosenMicroSteps))
             refuseStepSize(h, needed);
-        const int number = (chosen ? int(needed) : integrator->getNumMicroSteps());
+        const int number = (chosen ? int(needed) : settings().getNumMicroSteps());
         const int numInFlow = std::max(1, (number + numFlows - 1) / numFlows);
         if (h * frequency > stablePhase * numFlows * numInFlow)
             throw OpenMM::OpenMMException(
@@ -212,28 +189,28 @@ private:
     }
 
     bool isMollified() const {
-        return integrator->getKick() == Integrator::Mollified;
+        return settings().getKick() == Integrator::Mollified;
     }
 
     // The phases. On the host the constraints of the System come between them.
 
     void execute(int kernel) {
-        if (this->isOnDevice())
-            return this->executeThere(machine, kernel);
+        if (isOnDevice())
+            return executeThere(machine, kernel);
         const double h = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
         switch (kernel) {
         case Method::Start:
-            return this->run(machine, accelerate());
+            return run(machine, accelerate());
         case Method::Move:
             if (thermostat == nullptr)
                 return particles.constrainMotion(
-                        h, tolerance, [&] { this->run(machine, Method::Recall, Method::Kick, Method::Flow); });
-            this->run(machine, accelerate(), Method::Kick);
+                        h, tolerance, [&] { run(machine, Method::Recall, Method::Kick, Method::Flow); });
+            run(machine, accelerate(), Method::Kick);
             particles.constrainVelocities(tolerance);
             return particles.constrainMotion(
-                    h, tolerance, [&] { this->run(machine, Method::Flow, Method::Thermalize, Method::Flow); });
+                    h, tolerance, [&] { run(machine, Method::Flow, Method::Thermalize, Method::Flow); });
         case Method::Finish:
-            this->run(machine, accelerate(), Method::Kick);
+            run(machine, accelerate(), Method::Kick);
             return particles.constrainVelocities(tolerance);
         }
     }
@@ -294,17 +271,14 @@ private:
                                      ". The positions and velocities are those before the step"));
     }
 
-    HostStiffTerms<Backend> blocks;
-    Machine<Backend, Method, HostStiffTerms<Backend>> machine;
+    HostStiffTerms<Real> blocks;
+    Machine<Method, HostStiffTerms<Real>> machine;
     /// A bound of the angular frequency of the stiffest mode [1/ps], the hidden state.
     double frequency = unknown;
 
     /// Of the steps that follow; and what it was chosen for.
     int numMicroSteps = 0;
     std::pair<double, int> chosenFor;
-    /// Whether the device has been given the present terms.
-    bool compiled = false;
-
     // Scratch: positions, and those with the stiff coordinates at their equilibrium values.
     Vectors actual, nearest;
 };

@@ -1,7 +1,6 @@
 #ifndef STIFFHOST_KERNEL_FACTORY_H_
 #define STIFFHOST_KERNEL_FACTORY_H_
 
-#include "Backend.h"
 #include "HMMKernel.h"
 #include "ImpulseKernel.h"
 #include "MassPenaltyKernel.h"
@@ -16,7 +15,7 @@
 namespace stiffhost {
 
 /**
- * Creates the kernels of all integrators, with small blocks in the numbers of a type, see Backend.
+ * Creates the kernels of all integrators, with small blocks in the numbers of a type.
  */
 template <class Real> class KernelFactory : public OpenMM::KernelFactory {
 public:
@@ -24,18 +23,17 @@ public:
     }
     OpenMM::KernelImpl* createKernelImpl(std::string name, const OpenMM::Platform& platform,
                                          OpenMM::ContextImpl& context) const override {
-        return createFrom<HMMKernel, ImpulseKernel, MassPenaltyKernel, SpookKernel, ZhangSkeelKernel>(name, platform,
-                                                                                                      context);
+        return createFrom<HMMKernel<Real>, ImpulseKernel<Real>, MassPenaltyKernel<Real>, SpookKernel<Real>,
+                          ZhangSkeelKernel<Real>>(name, platform, context);
     }
 
 private:
-    template <template <class> class... Kernels>
+    template <class... Kernels>
     OpenMM::KernelImpl* createFrom(const std::string& name, const OpenMM::Platform& platform,
                                    OpenMM::ContextImpl& context) const {
         OpenMM::KernelImpl* kernel = nullptr;
-        ((name == Kernels<Backend<Real>>::Name() &&
-          (kernel = new Kernels<Backend<Real>>(
-                   name, platform, std::make_unique<Backend<Real>>(makeResources(context), context), context))) ||
+        ((name == OpenMMStiff::kernelName<typename Kernels::Integrator> &&
+          (kernel = new Kernels(name, platform, makeResources(context), context))) ||
          ...);
         if (kernel == nullptr)
             throw OpenMM::OpenMMException("Tried to create kernel with illegal kernel name '" + name + "'");

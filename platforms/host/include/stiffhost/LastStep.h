@@ -2,55 +2,68 @@
 #define STIFFHOST_LAST_STEP_H_
 
 #include "Vectors.h"
+#include "stiffcore/Geometry.h"
+#include <array>
 
 namespace stiffhost {
 
+/** Settings of an integrator, as numbers that can be compared. */
+using SettingNumbers = std::array<double, 8>;
+
+/** What accelerations depend on beside positions and parameters, and what nobody announces a change of. */
+struct Dependencies {
+    SettingNumbers settings = {};
+    stiffcore::Box box = {};
+
+    bool operator==(const Dependencies& other) const {
+        return settings == other.settings && box == other.box;
+    }
+};
+
 /**
  * Where the last step has ended, here or on a device: what was computed from forces there begins the next one, unless
- * something has changed. Dependencies are what that depends on beside positions and parameters, and what nobody announces
- * a change of.
+ * something has changed.
  */
-template <class Dependencies> class LastStep {
+class LastStep {
 public:
     /** Whether a step begins where the last one has ended. From now on that is not known, until the step has ended. */
     bool isContinuedBy(const Vectors& present, const Dependencies& dependencies) {
-        return know(false) && areSame(present, positions) && dependencies == this->dependencies;
+        return takeKnown() == Known::Here && areSame(present, positions) && dependencies == this->dependencies;
     }
     bool isContinuedThere(const Dependencies& dependencies) {
-        return know(true) && dependencies == this->dependencies;
+        return takeKnown() == Known::There && dependencies == this->dependencies;
     }
     /** A step has ended here: at positions that are kept, and returned. */
     const Vectors& endsAt(const Vectors& present, const Dependencies& dependencies) {
         positions = present;
-        end(dependencies, false);
+        this->dependencies = dependencies;
+        known = Known::Here;
         return positions;
     }
     void endsThere(const Dependencies& dependencies) {
-        end(dependencies, true);
+        this->dependencies = dependencies;
+        known = Known::There;
     }
     /** Something has changed; or something that is noticed here, but not on a device. */
     void forget() {
-        known = false;
+        known = Known::Nothing;
     }
     void forgetThere() {
-        known &= !there;
+        if (known == Known::There)
+            forget();
     }
 
 private:
-    bool know(bool there) {
-        const bool result = known && this->there == there;
-        known = false;
+    enum class Known { Nothing, Here, There };
+    Known takeKnown() {
+        const Known result = known;
+        forget();
         return result;
-    }
-    void end(const Dependencies& dependencies, bool there) {
-        this->dependencies = dependencies;
-        this->there = there;
-        known = true;
     }
 
     Vectors positions;
-    Dependencies dependencies = {};
-    bool known = false, there = false;
+    Dependencies dependencies;
+    Known known = Known::Nothing;
 };
 
 } // namespace stiffhost

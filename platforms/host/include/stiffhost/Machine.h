@@ -23,12 +23,12 @@ struct FailedBlock {
  *
  * @tparam Batches   the blocks of the System, see HostBatches
  */
-template <class Backend, class Method, class Batches> class Machine {
+template <class Method, class Batches> class Machine {
 public:
     using Phase = typename Method::Phase;
 
     /** @param device   null if there is none */
-    Machine(HostState& state, HostParticles<Backend>& particles, Batches& batches, Device* device)
+    Machine(HostState& state, HostParticles& particles, Batches& batches, Device* device)
             : state(state), particles(particles), batches(batches), device(device) {
     }
     void initialize(const Method& method) {
@@ -154,7 +154,7 @@ private:
     }
 
     HostState& state;
-    HostParticles<Backend>& particles;
+    HostParticles& particles;
     Batches& batches;
     Device* const device;
     Method method = {};

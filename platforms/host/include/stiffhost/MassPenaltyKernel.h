@@ -2,9 +2,9 @@
 #define STIFFHOST_MASS_PENALTY_KERNEL_H_
 
 #include "Checkpoints.h"
-#include "MethodKernel.h"
 #include "PairBatches.h"
 #include "ShownVelocities.h"
+#include "StepSession.h"
 #include "openmmstiff/MassPenaltyLangevinIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Message.h"
@@ -21,87 +21,70 @@
 
 namespace stiffhost {
 
-/// What accelerations depend on beside positions and parameters: the box and the force groups.
-using PenaltyDependencies = std::tuple<stiffcore::Box, int>;
-
 /**
  * The steps of the mass penalty.
  *
  * Between steps the auxiliary velocities are w = G(x) v and the auxiliary coordinates z = s(x), so that a step starts
  * from positions and velocities alone. Between calls of step() the Context shows other velocities, see ShownVelocities.
  */
-template <class Backend>
-class MassPenaltyKernel
-        : public MethodKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel, PenaltyDependencies> {
+template <class Real> class MassPenaltyKernel : public StepSession, public OpenMMStiff::MassPenaltyQueries {
     using Method = stiffcore::PenaltyMethod;
-    using Base = MethodKernel<Backend, OpenMMStiff::IntegrateMassPenaltyStepKernel, PenaltyDependencies>;
-    using Base::backend, Base::className, Base::context, Base::device, Base::integrator, Base::lastStep,
-            Base::particles, Base::state, Base::thermostat;
-    using typename Base::Turn;
 
 public:
-    MassPenaltyKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
-                      OpenMM::ContextImpl& context)
-            : Base(name, platform, std::move(owned), context, true),
+    using Integrator = OpenMMStiff::MassPenaltyIntegrator;
+
+    MassPenaltyKernel(const std::string& name, const OpenMM::Platform& platform,
+                      std::unique_ptr<PlatformResources> owned, OpenMM::ContextImpl& context)
+            : StepSession(name, platform, std::move(owned), context, true),
               pairs(context.getSystem(), [this] { return getGeometry(); }), batches(backend),
               machine(state, particles, batches, device.get()), velocities(backend) {
     }
 
-    void execute(OpenMM::ContextImpl&, bool stateModified) override {
-        this->takeStep({state.box(), integrator->getIntegrationForceGroups()}, stateModified, [&](bool known) {
-            this->template kickAndMove<Method>(
-                    known, [&] { this->computeForces(); },
-                    [&](int kernel) {
-                        if (this->isOnDevice())
-                            this->executeThere(machine, kernel);
-                        else
-                            this->require(machine.run(kernel));
-                    });
-        });
-    }
-
-    void beginCollisions(OpenMM::ContextImpl&) override {
+    OpenMMStiff::PairTerms getPairs() override {
         const Turn turn(*this);
-        show();
+        return pairs.getNextPairs(settings());
     }
-    void endCollisions(OpenMM::ContextImpl&) override {
-        const Turn turn(*this);
-        propagate();
-    }
-
-    OpenMMStiff::PairTerms getPairs(OpenMM::ContextImpl&) override {
-        const Turn turn(*this);
-        return pairs.getNextPairs(*integrator);
-    }
-    void prepareVelocities(OpenMM::ContextImpl&, Vectors& drawn) override {
+    void prepareVelocities(Vectors& drawn) override {
         const Turn turn(*this);
         state.requirePositions();
         update();
         velocities.constrain(state.positions(), drawn, state.box());
         if (thermostat == nullptr)
             return;
-        this->computeForces();
+        computeForces();
         Vectors& accelerations = machine.getKept(stiffcore::KeptVector::Acceleration);
         particles.divideByMasses(state.forces(), accelerations);
         lastStep.forget();
-        velocities.shift(-0.5 * integrator->getStepSize(), this->getThermalEnergy(), particles.getMasses(),
+        velocities.shift(-0.5 * integrator->getStepSize(), getThermalEnergy(), particles.getMasses(),
                          state.positions(), accelerations, drawn, state.box());
-    }
-    double computeKineticEnergy(OpenMM::ContextImpl&) override {
-        const Turn turn(*this);
-        return particles.computeKineticEnergy();
     }
 
 protected:
     void start() override {
         backend.getResources().expectSteps(integrator->getStepSize());
         machine.initialize(getMethod());
-        pairs.initialize(*integrator, className);
+        pairs.initialize(settings(), className);
         const Vectors atRest(particles.getMasses().size());
         velocities.set(atRest, atRest);
     }
     void prepare() override {
-        pairs.requirePossible(*integrator);
+        pairs.requirePossible(settings());
+    }
+    void takeStep(bool known) override {
+        kickAndMove<Method>(known, true, [&](int kernel) {
+            if (isOnDevice())
+                executeThere(machine, kernel);
+            else
+                require(machine.run(kernel));
+        });
+    }
+    void beginCollisions() override {
+        const Turn turn(*this);
+        show();
+    }
+    void endCollisions() override {
+        const Turn turn(*this);
+        propagate();
     }
     void adopt() override {
         update();
@@ -113,11 +96,13 @@ protected:
             velocities.show(state.positions(), state.changeVelocities(), state.box(), [](const auto&) { return true; });
         propagates = false;
     }
+    SettingNumbers getSettings() const override {
+        return {double(integrator->getIntegrationForceGroups())};
+    }
     void forget(OpenMM::State::DataType changed) override {
-        if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)
-            lastStep.forget();
+        StepSession::forget(changed);
         if (changed == OpenMM::State::Energy)
-            pairs.parametersMayHaveChanged(*integrator);
+            pairs.parametersMayHaveChanged(settings());
     }
 
     // Stiffnesses that were taken from positions decide on the inertias, so they have to be those of the run resumed.
@@ -165,22 +150,21 @@ protected:
             return;
         std::vector<std::array<int, 2>> together;
         const int numParticles = state.getSystem().getNumParticles();
-        for (const auto& added : {getExplicitPairs(*integrator), getExplicitBonds(*integrator)})
+        for (const auto& added : {getExplicitPairs(settings()), getExplicitBonds(settings())})
             for (const OpenMMStiff::ExplicitPair& pair : added)
                 if (std::min(pair.particle1, pair.particle2) >= 0 &&
                     std::max(pair.particle1, pair.particle2) < numParticles)
                     together.push_back({pair.particle1, pair.particle2}); // others are refused later
         device->keepTogether(together);
     }
-    bool compile() override {
-        compiled = {pairs.getRevision(), isMetricCorrected()};
-        if (!this->hasRandomThere())
-            return false;
-        machine.compile(getMethod(), pairs.getBlocks(), pairs.getPairs());
-        return true;
+    Program getProgram() override {
+        return {pairs.getRevision(), isMetricCorrected()};
     }
-    bool isProgramCurrent() override {
-        return pairs.areCurrent(*integrator) && compiled == std::pair(pairs.getRevision(), isMetricCorrected());
+    void compile() override {
+        machine.compile(getMethod(), pairs.getBlocks(), pairs.getPairs());
+    }
+    bool isUpToDate() override {
+        return pairs.areCurrent(settings());
     }
     void goOnThere() override {
         if (propagates)
@@ -213,11 +197,20 @@ protected:
             know(device->recall());
         state.changeVelocities() = velocities.getPropagated(); // before they were rounded
     }
-    [[noreturn]] void refuseBlock(const std::vector<int>& block, bool forces) const override {
-        refuse(describeMolecule(block, particles.countMobile(block)), forces);
+    [[noreturn]] void refuseMolecule(const std::string& molecule, bool forces) const override {
+        throw OpenMMStiff::StepFailure(OpenMMStiff::message(
+                className, ": the ",
+                (forces ? "forces on " + molecule + " are not finite in"
+                        : "bond lengths and constraints of " + molecule + " cannot be solved for after"),
+                " a step of ", integrator->getStepSize(),
+                " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
+                " before the step"));
     }
 
 private:
+    const Integrator& settings() const {
+        return static_cast<const Integrator&>(*integrator);
+    }
     OpenMMStiff::PresentGeometry getGeometry() {
         state.requirePositions();
         return {state.positions(), state.box(), state.getParameters()};
@@ -231,7 +224,7 @@ private:
     }
 
     void update() {
-        if (pairs.update(*integrator))
+        if (pairs.update(settings()))
             lastStep.forget();
         batches.follow(pairs, particles.getMasses());
         velocities.follow(pairs, particles.getMasses());
@@ -252,24 +245,12 @@ private:
         velocities.set(there.velocities, propagated);
     }
 
-    [[noreturn]] void refuse(const std::string& molecule, bool forces) const {
-        throw OpenMMStiff::StepFailure(OpenMMStiff::message(
-                className, ": the ",
-                (forces ? "forces on " + molecule + " are not finite in"
-                        : "bond lengths and constraints of " + molecule + " cannot be solved for after"),
-                " a step of ", integrator->getStepSize(),
-                " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
-                " before the step"));
-    }
-
     OpenMMStiff::KeptPairs pairs;
-    PairBatches<Backend> batches;
-    Machine<Backend, Method, PairBatches<Backend>> machine;
-    ShownVelocities<Backend> velocities;
+    PairBatches<Real> batches;
+    Machine<Method, PairBatches<Real>> machine;
+    ShownVelocities<Real> velocities;
     /// Whether the Context has the velocities that move the particles; and whether the device has taken them up by itself.
     bool propagates = false, begunThere = false;
-    /// What the device's program was compiled for: the revision of the pairs, and whether the metric is corrected.
-    std::pair<int, bool> compiled;
 };
 
 } // namespace stiffhost

@@ -1,7 +1,7 @@
 #ifndef STIFFHOST_MICRO_INTEGRATION_H_
 #define STIFFHOST_MICRO_INTEGRATION_H_
 
-#include "HostConstraints.h"
+#include "ConstraintBatches.h"
 #include "HostParticles.h"
 #include "VibratedForces.h"
 #include "openmm/OpenMMException.h"
@@ -26,10 +26,10 @@ namespace stiffhost {
  *
  * and the weighted mean of the a_k, those by constraints included. Forces that are not vibrated have their value at X.
  */
-template <class Backend> class MicroIntegration {
+template <class Real> class MicroIntegration {
 public:
     using Integrator = OpenMMStiff::HMMIntegrator;
-    MicroIntegration(Backend& backend, HostState& state, HostParticles<Backend>& particles)
+    MicroIntegration(Backend& backend, HostState& state, HostParticles& particles)
             : state(state), particles(particles), constraints(backend) {
     }
 
@@ -39,7 +39,7 @@ public:
         const OpenMM::System& system = state.getSystem();
         for (Vectors* vectors : {&start, &slow, &first, &a, &v, &before, &y})
             vectors->assign(system.getNumParticles(), OpenMM::Vec3());
-        constraints.initialize(system, OpenMMStiff::collectSystemConstraints(system), particles.getMasses());
+        constraints.take(1, system, OpenMMStiff::collectSystemConstraints(system), particles.getMasses());
         forces.initialize(impls);
         prepare(integrator);
     }
@@ -62,7 +62,7 @@ public:
     void average(const Integrator& integrator, bool check, Vectors& accelerations) {
         const int groups = forces.findVibratedGroups(integrator, className),
                   others = integrator.getIntegrationForceGroups() & ~groups;
-        VibratedForces<Backend> vibrated(state, particles, integrator.getPhaseParameter(), groups, className, running);
+        VibratedForces vibrated(state, particles, integrator.getPhaseParameter(), groups, className, running);
         start = state.positions();
         std::fill(slow.begin(), slow.end(), OpenMM::Vec3());
         if (others != 0) {
@@ -103,7 +103,7 @@ private:
     }
 
     /** Integrate over half the window, to one side, and add the share of it to the sum. */
-    void integrate(VibratedForces<Backend>& vibrated, const Integrator& integrator, int side, double share,
+    void integrate(VibratedForces& vibrated, const Integrator& integrator, int side, double share,
                    Vectors& sum) {
         const int n = integrator.getNumMicroStepsPerPeriod();
         const double h = microStep(integrator);
@@ -184,8 +184,8 @@ private:
     }
 
     HostState& state;
-    HostParticles<Backend>& particles;
-    FixedConstraints<Backend> constraints;
+    HostParticles& particles;
+    ConstraintBatches<Real> constraints;
     PhaseForces forces;
     std::string className;
     bool running = false;

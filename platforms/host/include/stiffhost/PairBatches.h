@@ -12,16 +12,14 @@ namespace stiffhost {
 /**
  * The penalized and constrained pairs of a Context in batches.
  */
-template <class Backend> class PairBatches : public HostBatches<Backend, stiffcore::PairBatch> {
+template <class Real> class PairBatches : public HostBatches<Real, stiffcore::PairBatch> {
 public:
-    using HostBatches<Backend, stiffcore::PairBatch>::HostBatches;
+    using HostBatches<Real, stiffcore::PairBatch>::HostBatches;
 
     /** Take the pairs that are settled. */
     void follow(const OpenMMStiff::KeptPairs& kept, const std::vector<double>& masses) {
-        if (kept.getRevision() == revision)
+        if (!this->take(kept.getRevision(), kept.getBlocks(), kept.getPairs(), masses))
             return;
-        revision = kept.getRevision();
-        this->arrange(kept.getBlocks(), kept.getPairs(), masses);
         inertias.clear();
         for (const auto& pair : kept.getPairs().pairs)
             inertias.push_back(pair.inertia);
@@ -42,7 +40,6 @@ public:
     }
 
 private:
-    int revision = 0;
     std::vector<double> inertias, noise;
 };
 

@@ -16,16 +16,14 @@ namespace stiffhost {
  * shows at the present positions, to the bit, goes on with that v, so that it does not matter in how many calls steps are
  * taken; and one whose v is what it was at the beginning of the call shows the u of then.
  */
-template <class Backend> class ShownVelocities : public HostBatches<Backend, stiffcore::RootBatch> {
+template <class Real> class ShownVelocities : public HostBatches<Real, stiffcore::RootBatch> {
 public:
-    using HostBatches<Backend, stiffcore::RootBatch>::HostBatches;
+    using HostBatches<Real, stiffcore::RootBatch>::HostBatches;
 
     /** Take the pairs that are kept. */
     void follow(const OpenMMStiff::KeptPairs& kept, const std::vector<double>& masses) {
-        if (kept.getRevision() == revision)
-            return;
-        revision = kept.getRevision();
-        this->arrange(stiffcore::selectBound(kept.getBlocks()), kept.getPairs(), masses);
+        if (kept.getRevision() != this->getRevision())
+            this->take(kept.getRevision(), stiffcore::selectBound(kept.getBlocks()), kept.getPairs(), masses);
     }
     void set(const Vectors& shown, const Vectors& propagated) {
         this->shown = shown;
@@ -130,13 +128,12 @@ private:
     }
     template <class Batch, class Mask, class Local>
     static void scatterLanes(const Batch& batch, unsigned lanes, const Mask& mask, const Local& local, Vectors& to) {
-        using Real = std::decay_t<decltype(batch.inverseMasses[0])>;
+        using Scalar = std::decay_t<decltype(batch.inverseMasses[0])>;
         for (int lane = 0; lane < batch.count; lane++)
-            if ((lanes & 1u << lane) != 0 && stiffcore::LaneTraits<Real>::lane(mask, lane))
+            if ((lanes & 1u << lane) != 0 && stiffcore::LaneTraits<Scalar>::lane(mask, lane))
                 stiffcore::scatterLane(batch, local, lane, components(to));
     }
 
-    int revision = 0;
     Vectors shown, propagated;
     /// What is shown for v that is propagated; then v at the end.
     Vectors released;

@@ -2,19 +2,19 @@
 #define STIFFHOST_SPOOK_KERNEL_H_
 
 #include "Checkpoints.h"
-#include "HostConstraints.h"
-#include "MethodKernel.h"
+#include "ConstraintBatches.h"
+#include "StepSession.h"
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
 #include "openmmstiff/internal/Message.h"
+#include "setup/Kept.h"
 #include "stiffcore/methods/Spook.h"
 #include <algorithm>
 #include <cmath>
 #include <exception>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -23,34 +23,22 @@ namespace stiffhost {
 /**
  * The steps of SPOOK. There is no hidden state: a step starts from the positions and velocities of the Context alone.
  */
-template <class Backend>
-class SpookKernel : public MethodKernel<Backend, OpenMMStiff::IntegrateSpookStepKernel, std::tuple<>> {
-    using Base = MethodKernel<Backend, OpenMMStiff::IntegrateSpookStepKernel, std::tuple<>>;
-    using Base::backend, Base::className, Base::integrator, Base::particles, Base::state;
-    using typename Base::Turn;
-
+template <class Real> class SpookKernel : public StepSession, public OpenMMStiff::SpookQueries {
 public:
-    SpookKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
+    using Integrator = OpenMMStiff::SpookIntegrator;
+
+    SpookKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<PlatformResources> owned,
                 OpenMM::ContextImpl& context)
-            : Base(name, platform, std::move(owned), context, false), constraints(backend) {
+            : StepSession(name, platform, std::move(owned), context, false), batches(backend) {
     }
 
-    void execute(OpenMM::ContextImpl&, bool) override {
-        this->takeStep({}, true, [&](bool) {
-            this->computeForces();
-            kick();
-            particles.drift(integrator->getStepSize());
-            this->computeVirtualSites();
-        });
-    }
-
-    std::vector<double> computeViolations(OpenMM::ContextImpl&) override {
+    std::vector<double> computeViolations() override {
         const Turn turn(*this);
         state.requirePositions();
         prepare();
         // Velocities belong to the time half a step ago.
         const double time = state.time() - 0.5 * integrator->getStepSize();
-        std::vector<double> violations(constraints.size(), 0.0);
+        std::vector<double> violations(constraints().size(), 0.0);
         evaluate(time, [&](const auto& batch, auto& work) {
             stiffcore::computeViolations(batch, work);
             scatterTerms(batch, work.multipliers, violations.data());
@@ -59,12 +47,12 @@ public:
     }
 
     std::vector<double> getMultipliers() const override {
-        if (constraints.size() > 0 && multipliers.empty())
+        if (constraints().size() > 0 && multipliers.empty())
             throw OpenMM::OpenMMException(className + ": there are no multipliers before the first step");
         return multipliers;
     }
 
-    void prepareVelocities(OpenMM::ContextImpl&, Vectors& velocities) override {
+    void prepareVelocities(Vectors& velocities) override {
         const Turn turn(*this);
         prepare();
         const double h = integrator->getStepSize(), time = state.time() - 0.5 * h;
@@ -86,12 +74,34 @@ public:
         state.changeVelocities().swap(velocities);
     }
 
+protected:
+    void start() override {
+        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
+        prepare();
+    }
+    void prepare() override {
+        const OpenMM::System& system = state.getSystem();
+        kept.update(getConstraintRevision(settings()),
+                    [&](int) { return OpenMMStiff::collectConstraints(system, settings(), className); });
+        batches.take(kept.getRevision(), system, kept.get(), particles.getMasses());
+    }
+    void takeStep(bool) override {
+        computeForces();
+        kick();
+        particles.drift(integrator->getStepSize());
+        computeVirtualSites();
+    }
+    void stepHasEnded(const Vectors&) override {
+        multipliers.swap(lambda);
+        for (double& multiplier : multipliers)
+            multiplier /= integrator->getStepSize();
+    }
+
     /**
      * That of the mean of the velocities before and after the present time; of those before if a step from here would
      * fail. To say so is left to the step: who looks for the reason asks for the energy, maybe of one term at a time.
      */
-    double computeKineticEnergy(OpenMM::ContextImpl&) override {
-        const Turn turn(*this);
+    double findKineticEnergy() override {
         prepare();
         // The forces that are there have just been computed, but maybe for other groups, which are then to come back.
         const int groups = integrator->getIntegrationForceGroups(), present = state.getLastForceGroups();
@@ -117,25 +127,6 @@ public:
         return energy;
     }
 
-protected:
-    void start() override {
-        accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
-        prepare();
-    }
-    void prepare() override {
-        constraints.prepare(state.getSystem(), *integrator, particles.getMasses(), className);
-    }
-    void adopt() override {
-        prepare();
-    }
-    void forget(OpenMM::State::DataType) override {
-    }
-    void stepHasEnded(const Vectors&) override {
-        multipliers.swap(lambda);
-        for (double& multiplier : multipliers)
-            multiplier /= integrator->getStepSize();
-    }
-
     // The multipliers are no state, but a run resumed shows those of the run that went on.
 
     void writeHidden(std::ostream& stream) override {
@@ -144,10 +135,10 @@ protected:
     void readHidden(std::istream& stream) override {
         std::vector<double> read;
         readCheckpoint(stream, read);
-        if (!read.empty() && read.size() != (size_t) constraints.size())
+        if (!read.empty() && read.size() != constraints().size())
             throw OpenMM::OpenMMException(OpenMMStiff::message(
                     className, ": the checkpoint has multipliers of ", read.size(), " constraints, but there are ",
-                    constraints.size(), ". It was written with other constraints"));
+                    constraints().size(), ". It was written with other constraints"));
         multipliers.swap(read);
     }
     void readHidden(const OpenMM::SerializationNode&) override {
@@ -155,11 +146,14 @@ protected:
     }
 
 private:
+    const Integrator& settings() const {
+        return static_cast<const Integrator&>(*integrator);
+    }
     /** Work on all batches, with the constraints evaluated at the present positions and a time. */
     template <class Work> [[nodiscard]] auto evaluate(double time, Work&& work) {
         const double *x = components(state.positions()), *v = components(state.velocities());
         const stiffcore::Box box = state.box();
-        return constraints.forEach([&](const auto& batch, auto& workspace) {
+        return batches.forEach([&](const auto& batch, auto& workspace) {
             gather(batch, x, workspace.x);
             gather(batch, v, workspace.v);
             for (size_t i = batch.numMobile; i < batch.inverseMasses.size(); i++)
@@ -172,10 +166,10 @@ private:
     /** Advance the velocities by a step under the forces that are there; `lambda` is written. */
     void kick() {
         const double h = integrator->getStepSize(), time = state.time() + 0.5 * h;
-        const double damping = integrator->getDamping();
-        lambda.assign(constraints.size(), 0.0);
+        const double damping = settings().getDamping();
+        lambda.assign(constraints().size(), 0.0);
         particles.divideByMasses(state.forces(), accelerations);
-        particles.kick(h, accelerations, constraints.getFreeParticles());
+        particles.kick(h, accelerations, batches.getFreeParticles());
         double* v = components(state.changeVelocities());
         const std::string failed = evaluate(time, [&](const auto& batch, auto& work) {
             gather(batch, components(accelerations), work.a);
@@ -206,7 +200,7 @@ private:
     /** If the way of a step makes a constrained distance grow out of bounds, say which. */
     void requireShortWays() const {
         const double h = integrator->getStepSize();
-        for (const OpenMMStiff::Constraint& constraint : constraints.getSet().constraints) {
+        for (const OpenMMStiff::Constraint& constraint : constraints()) {
             if (constraint.kind != OpenMMStiff::Constraint::Kind::Distance)
                 continue;
             const int i = constraint.particles[0], j = constraint.particles[1];
@@ -227,7 +221,7 @@ private:
 
     /** If a constraint or its gradient is not finite at the present positions, say which. */
     void requireFiniteConstraints(double time) {
-        std::vector<double> finite(constraints.size(), 1.0);
+        std::vector<double> finite(constraints().size(), 1.0);
         evaluate(time, [&](const auto& batch, auto& work) {
             using stiffcore::select;
             using Scalar = std::decay_t<decltype(work.values[0])>;
@@ -239,12 +233,17 @@ private:
         if (place == finite.end())
             return;
         throw OpenMM::OpenMMException(
-                className + ": " + constraints.describe(place - finite.begin()) +
+                className + ": " + constraints()[place - finite.begin()].describe() +
                 ", or its gradient, is not finite at the present positions. Change the expression, or the positions."
                 " The positions and velocities are those before the step");
     }
 
-    HostConstraints<Backend> constraints;
+    const std::vector<OpenMMStiff::Constraint>& constraints() const {
+        return kept.get().constraints;
+    }
+
+    OpenMMStiff::Kept<int, OpenMMStiff::ConstraintSet> kept;
+    ConstraintBatches<Real> batches;
     Vectors accelerations;
     // Of the last step, empty before it; and h times those of a kick.
     std::vector<double> multipliers, lambda;

@@ -70,12 +70,12 @@ private:
 
 /**
  * The forces of some groups as functions of a phase theta, a parameter of the Context, which gets back its value when
- * this goes out of scope. See HostParticles for the Backend.
+ * this goes out of scope.
  */
-template <class Backend> class VibratedForces {
+class VibratedForces {
 public:
     /** @param running   is true in the meantime: changes of the parameter are ours */
-    VibratedForces(HostState& state, HostParticles<Backend>& particles, const std::string& phase, int groups,
+    VibratedForces(HostState& state, HostParticles& particles, const std::string& phase, int groups,
                    const std::string& className, bool& running)
             : state(state), particles(particles), phase(phase), groups(groups), className(className), running(running),
               value(state.getParameter(phase)) {
@@ -146,7 +146,7 @@ private:
     }
 
     HostState& state;
-    HostParticles<Backend>& particles;
+    HostParticles& particles;
     const std::string phase;
     const int groups;
     const std::string& className;

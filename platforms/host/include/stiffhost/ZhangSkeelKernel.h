@@ -2,76 +2,44 @@
 #define STIFFHOST_ZHANG_SKEEL_KERNEL_H_
 
 #include "ImplicitAccelerations.h"
-#include "MethodKernel.h"
 #include "PropagatedPositions.h"
+#include "StepSession.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "stiffcore/methods/ImplicitMethod.h"
 #include <atomic>
 #include <memory>
 #include <string>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 namespace stiffhost {
 
-/// What accelerations depend on beside positions and parameters: h, beta, Newton's tolerance, the method, the stiff
-/// and the integrated force groups, the box.
-using ZhangSkeelDependencies =
-        std::tuple<double, double, double, OpenMMStiff::ZhangSkeelIntegrator::Method, int, int, stiffcore::Box>;
-
 /**
  * The steps of the Zhang-Skeel family. On a device the method is StiffHessian, in a System without constraints.
  */
-template <class Backend>
-class ZhangSkeelKernel
-        : public MethodKernel<Backend, OpenMMStiff::IntegrateZhangSkeelStepKernel, ZhangSkeelDependencies> {
-    using Base = MethodKernel<Backend, OpenMMStiff::IntegrateZhangSkeelStepKernel, ZhangSkeelDependencies>;
-    using Base::backend, Base::className, Base::device, Base::integrator, Base::lastStep, Base::particles, Base::state,
-            Base::thermostat;
-    using typename Base::Turn;
-
+template <class Real> class ZhangSkeelKernel : public StepSession, public OpenMMStiff::ZhangSkeelQueries {
 public:
-    ZhangSkeelKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<Backend> owned,
-                     OpenMM::ContextImpl& context)
-            : Base(name, platform, std::move(owned), context, true), accelerations(backend, state, particles),
+    using Integrator = OpenMMStiff::ZhangSkeelIntegrator;
+
+    ZhangSkeelKernel(const std::string& name, const OpenMM::Platform& platform,
+                     std::unique_ptr<PlatformResources> owned, OpenMM::ContextImpl& context)
+            : StepSession(name, platform, std::move(owned), context, true), accelerations(backend, state, particles),
               machine(state, particles, accelerations.getBlocks(), device.get()) {
     }
 
-    void execute(OpenMM::ContextImpl&, bool stateModified) override {
-        const ZhangSkeelDependencies dependencies = {integrator->getStepSize(),
-                                                     integrator->getBeta(),
-                                                     integrator->getNewtonTolerance(),
-                                                     integrator->getMethod(),
-                                                     integrator->getStiffForceGroups(),
-                                                     integrator->getIntegrationForceGroups(),
-                                                     state.box()};
-        this->takeStep(dependencies, stateModified, [&](bool known) {
-            if (this->isOnDevice())
-                return executeThere(known);
-            kickAndDrift(leaveShown(known));
-            kickAndThermalize();
-        });
-    }
-
-    double computeKineticEnergy(OpenMM::ContextImpl&) override {
-        const Turn turn(*this);
-        return particles.computeKineticEnergy();
-    }
-    void getPropagatedPositions(OpenMM::ContextImpl&, Vectors& positions) override {
+    void getPropagatedPositions(Vectors& positions) override {
         const Turn turn(*this);
         positions = x.get(state.positions());
     }
     int getNumNewtonIterations() const override {
         return accelerations.getNumIterations();
     }
-    void projectOnTangentSpace(OpenMM::ContextImpl&, Vectors& velocities) override {
+    void projectOnTangentSpace(Vectors& velocities) override {
         const Turn turn(*this);
         prepare();
         projectBlocks(velocities);
     }
-    int countStiffCoordinates(OpenMM::ContextImpl&) override {
+    int countStiffCoordinates() override {
         const Turn turn(*this);
         prepare();
         const double* positions = components(x.get(state.positions()));
@@ -91,25 +59,36 @@ public:
 
 protected:
     void start() override {
-        accelerations.initialize(*integrator, className);
+        accelerations.initialize(settings(), className);
         machine.initialize(getMethod());
         prepare();
     }
     void prepare() override {
-        if (accelerations.prepare()) {
+        if (accelerations.prepare())
             lastStep.forget();
-            compiled = false;
-        }
+    }
+    void takeStep(bool known) override {
+        if (isOnDevice())
+            return executeThere(known);
+        kickAndDrift(leaveShown(known));
+        kickAndThermalize();
     }
     void adopt() override {
         prepare();
         x.acceptShown(state.positions());
     }
+    SettingNumbers getSettings() const override {
+        return {integrator->getStepSize(),
+                settings().getBeta(),
+                settings().getNewtonTolerance(),
+                double(settings().getMethod()),
+                double(settings().getStiffForceGroups()),
+                double(integrator->getIntegrationForceGroups())};
+    }
     void forget(OpenMM::State::DataType changed) override {
         if (changed == OpenMM::State::Positions)
             x.reset();
-        if (changed == OpenMM::State::Parameters || changed == OpenMM::State::Energy)
-            lastStep.forget();
+        StepSession::forget(changed);
         if (changed == OpenMM::State::Energy)
             accelerations.getBlocks().forgetParameters();
     }
@@ -140,26 +119,20 @@ protected:
 
     // On a device.
 
-    bool compile() override {
-        HostStiffTerms<Backend>& blocks = accelerations.getBlocks();
-        const std::pair<Integrator::Method, bool> choice = getChoice();
-        compiled &= (choice == compiledFor);
-        compiledFor = choice;
-        if (choice.first != Integrator::StiffHessian || !this->hasRandomThere() ||
-            state.getSystem().getNumConstraints() > 0)
-            return false;
-        if (!compiled)
-            machine.compile(getMethod(), blocks.getBlocks(), blocks.getTerms());
-        compiled = true;
-        return true;
+    Program getProgram() override {
+        const bool takesSteps = settings().getMethod() == Integrator::StiffHessian && !particles.hasConstraints();
+        return {accelerations.getBlocks().getRevision(), takesSteps ? projectsNoise() : Program::none};
     }
-    bool isProgramCurrent() override {
-        return compiled && accelerations.getBlocks().areUpToDate(OpenMMStiff::TermSelection(*integrator)) &&
-               getChoice() == compiledFor;
+    void compile() override {
+        const HostStiffTerms<Real>& blocks = accelerations.getBlocks();
+        machine.compile(getMethod(), blocks.getBlocks(), blocks.getTerms());
+    }
+    bool isUpToDate() override {
+        return accelerations.getBlocks().areUpToDate(OpenMMStiff::TermSelection(settings()));
     }
     void handOver() override {
         Vectors offsets;
-        this->context.getPositions(offsets); // as the device has rounded them
+        context.getPositions(offsets); // as the device has rounded them
         const Vectors& propagated = x.get(state.positions());
         for (size_t i = 0; i < offsets.size(); i++)
             offsets[i] -= propagated[i];
@@ -176,19 +149,16 @@ protected:
     void stepHasFailedThere(const Device::State& before, bool) override {
         x.set(leave(before.propagated, KeptVector::OffsetBefore), state.positions());
     }
-    [[noreturn]] void refuseBlock(const std::vector<int>& block, bool forces) const override {
-        const std::string molecule = describeMolecule(block, particles.countMobile(block));
+    [[noreturn]] void refuseMolecule(const std::string& molecule, bool forces) const override {
         forces ? accelerations.refuseForces(molecule) : accelerations.refuseMatrix(molecule);
     }
 
 private:
-    using Integrator = OpenMMStiff::ZhangSkeelIntegrator;
     using Method = stiffcore::ImplicitMethod;
     using KeptVector = stiffcore::KeptVector;
 
-    /** What the program is chosen by, beside the terms. */
-    std::pair<Integrator::Method, bool> getChoice() const {
-        return {integrator->getMethod(), projectsNoise()};
+    const Integrator& settings() const {
+        return static_cast<const Integrator&>(*integrator);
     }
     bool projectsNoise() const {
         const auto* langevin = dynamic_cast<const OpenMMStiff::ZhangSkeelLangevinIntegrator*>(integrator);
@@ -210,23 +180,23 @@ private:
     void executeThere(bool accelerationsKnown) {
         if (machine.hasLarge())
             accelerations.getBlocks().setGlobals(state.getParameters());
-        auto execute = [&](int kernel) { Base::executeThere(machine, kernel); };
-        auto computeForces = [&] {
-            this->computeVirtualSites();
-            this->computeForces();
+        auto execute = [&](int kernel) { StepSession::executeThere(machine, kernel); };
+        auto computeForcesHere = [&] {
+            computeVirtualSites();
+            computeForces();
         };
         if (accelerationsKnown)
             execute(Method::Move);
         else {
             execute(Method::Begin);
-            computeForces();
+            computeForcesHere();
             execute(Method::FirstMove);
         }
-        computeForces();
+        computeForcesHere();
         execute(Method::Finish);
-        this->computeVirtualSites();
+        computeVirtualSites();
         if (machine.hasLarge())
-            this->askForFailure(); // from a later step on, what the host keeps of them is another
+            askForFailure(); // from a later step on, what the host keeps of them is another
     }
 
     /** From the positions that are shown to those that are propagated. */
@@ -239,24 +209,24 @@ private:
     }
     void kickAndDrift(Method::Phase accelerate) {
         particles.constrainMotion(integrator->getStepSize(), integrator->getConstraintTolerance(), [&] {
-            if (integrator->getMethod() != Integrator::NewmarkOneIteration)
-                return this->run(machine, accelerate, Method::Kick, Method::Drift);
-            this->run(machine, accelerate, Method::Kick);
+            if (settings().getMethod() != Integrator::NewmarkOneIteration)
+                return run(machine, accelerate, Method::Kick, Method::Drift);
+            run(machine, accelerate, Method::Kick);
             driftOnce();
         });
     }
     /** The other half of the kick, with the accelerations at the new positions, and the heat bath. */
     void kickAndThermalize() {
         const double tolerance = integrator->getConstraintTolerance();
-        this->computeVirtualSites();
+        computeVirtualSites();
         if (thermostat != nullptr &&
             !particles.hasConstraints()) // which would come in between: once through all blocks
-            return this->run(machine, accelerate(), Method::Kick, Method::Thermalize);
-        this->run(machine, accelerate(), Method::Kick);
+            return run(machine, accelerate(), Method::Kick, Method::Thermalize);
+        run(machine, accelerate(), Method::Kick);
         particles.constrainVelocities(tolerance);
         if (thermostat == nullptr)
             return;
-        this->run(machine, Method::Thermalize);
+        run(machine, Method::Thermalize);
         particles.constrainVelocities(tolerance);
     }
 
@@ -298,13 +268,9 @@ private:
         });
     }
 
-    ImplicitAccelerations<Backend> accelerations;
-    Machine<Backend, Method, HostStiffTerms<Backend>> machine;
-    // The hidden state.
-    PropagatedPositions x;
-    /// Whether the device has been given the present terms, and for which choice.
-    bool compiled = false;
-    std::pair<Integrator::Method, bool> compiledFor;
+    ImplicitAccelerations<Real> accelerations;
+    Machine<Method, HostStiffTerms<Real>> machine;
+    PropagatedPositions x; // the hidden state
 };
 
 } // namespace stiffhost

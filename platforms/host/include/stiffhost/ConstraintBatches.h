@@ -1,0 +1,34 @@
+#ifndef STIFFHOST_CONSTRAINT_BATCHES_H_
+#define STIFFHOST_CONSTRAINT_BATCHES_H_
+
+#include "HostBatches.h"
+#include "openmm/System.h"
+#include "setup/Constraints.h"
+#include "stiffcore/constraints/ConstraintBatch.h"
+#include <vector>
+
+namespace stiffhost {
+
+/**
+ * Constraints in batches.
+ */
+template <class Real> class ConstraintBatches : public HostBatches<Real, stiffcore::ConstraintBatch> {
+public:
+    using HostBatches<Real, stiffcore::ConstraintBatch>::HostBatches;
+
+    /** See HostBatches. */
+    void take(int revision, const OpenMM::System& system, const OpenMMStiff::ConstraintSet& set,
+              const std::vector<double>& masses) {
+        if (revision == this->getRevision())
+            return;
+        std::vector<std::vector<int>> particles;
+        for (const OpenMMStiff::Constraint& constraint : set.constraints)
+            particles.push_back(constraint.particles);
+        HostBatches<Real, stiffcore::ConstraintBatch>::take(revision, OpenMMStiff::connect(system, particles), set,
+                                                            masses);
+    }
+};
+
+} // namespace stiffhost
+
+#endif /* STIFFHOST_CONSTRAINT_BATCHES_H_ */

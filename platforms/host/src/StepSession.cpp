@@ -1,0 +1,335 @@
+#include "stiffhost/StepSession.h"
+#include "SimTKOpenMMRealType.h"
+#include "openmm/AndersenThermostat.h"
+#include "openmm/internal/ForceImpl.h"
+#include "stiffcore/methods/Elementary.h"
+#include <iostream>
+
+using namespace OpenMM;
+using namespace stiffhost;
+using OpenMMStiff::StiffIntegrator;
+
+StepSession::StepSession(const std::string& name, const Platform& platform, std::unique_ptr<PlatformResources> owned,
+                         ContextImpl& context, bool useDevice)
+        : StiffStepKernel(name, platform), context(context), backend(std::move(owned), context),
+          ownState(backend.getResources().makeState(context)),
+          device(useDevice ? backend.getResources().makeDevice(context) : nullptr), state(*ownState),
+          particles(backend, state) {
+}
+
+void StepSession::initialize(const StiffIntegrator& integrator, const std::string& className) {
+    this->integrator = &integrator;
+    this->className = className;
+    thermostat = dynamic_cast<const OpenMMStiff::LangevinThermostat*>(&integrator);
+    beforeDeviceIsReady();
+    state.initialize();
+    if (device != nullptr)
+        device->initialize();
+    particles.initialize();
+    {
+        const Turn turn(*this);
+        start();
+    }
+    if (thermostat == nullptr)
+        return;
+    backend.getResources().initializeRandom(thermostat->getRandomNumberSeed());
+    deviceHasRandom = device != nullptr && device->initializeRandom(thermostat->getRandomNumberSeed());
+}
+
+// Steps.
+
+void StepSession::requirePossible() {
+    const Turn turn(*this);
+    prepare();
+}
+
+void StepSession::beginSteps() {
+    // Somebody may have changed the Context without a word.
+    if (lead != Lead::Host && !(remembered.onDevice && device->isAsRemembered())) {
+        hear(); // what the steps have led to, not what has been made of that
+        lead = Lead::Host;
+    }
+    countAtBeginning = context.getStepCount();
+    state.beginSteps();
+    activity = Activity::Steps;
+}
+
+void StepSession::takeStep() {
+    adoptState();
+    const bool stateModified = updateContextState();
+    const double h = integrator->getStepSize();
+    const Dependencies dependencies = {getSettings(), state.box()};
+    stiffcore::StepNumbers numbers = findNumbers();
+    begin(numbers);
+    if (canUseDevice()) {
+        const bool known = lastStep.isContinuedThere(dependencies) && !stateModified;
+        device->beginStep(numbers);
+        lead = Lead::Device;
+        state.deviceHasActed();
+        takeStep(known);
+        state.advanceTime(h);
+        lastStep.endsThere(dependencies);
+        if (device->isTimeToAsk())
+            askForFailure();
+        device->endStep();
+        return;
+    }
+    const Turn turn(*this);
+    lead = Lead::Host;
+    const bool known = lastStep.isContinuedBy(getPropagated(), dependencies) && !stateModified;
+    particles.orRestore(className, [&] {
+        takeStep(known);
+        particles.requirePossibleVelocities(className, h);
+    });
+    stepHasEnded(lastStep.endsAt(state.positions(), dependencies));
+    state.advanceTime(h);
+}
+
+/** Notice what somebody else has set since the last step, such as another integrator of a CompoundIntegrator. */
+void StepSession::adoptState() {
+    if (lead != Lead::Host && canUseDevice() && isUpToDate())
+        return goOnThere();
+    askForFailure();
+    const Turn turn(*this);
+    adopt();
+    if (device == nullptr)
+        return;
+    lastStep.forgetThere();
+    lead = Lead::Both;
+    const Program present = getProgram();
+    if (!(present == compiledFor)) {
+        compiledFor = present;
+        hasProgram = present.variant != Program::none && (thermostat == nullptr || deviceHasRandom);
+        if (hasProgram)
+            compile();
+    }
+    if (canUseDevice())
+        handOver();
+}
+
+/** What ContextImpl::updateContextState() does; collisions are told apart. */
+bool StepSession::updateContextState() {
+    bool stateModified = false;
+    for (ForceImpl* force : context.getForceImpls()) {
+        const bool collides = dynamic_cast<const AndersenThermostat*>(&force->getOwner()) != nullptr;
+        if (collides) {
+            forcesHaveActed(stateModified);
+            beginCollisions();
+        }
+        force->updateContextState(context, stateModified);
+        if (collides) {
+            forcesHaveActed(stateModified);
+            endCollisions();
+        }
+    }
+    forcesHaveActed(stateModified);
+    return stateModified;
+}
+
+void StepSession::forcesHaveActed(bool onPositions) {
+    if (onPositions) {
+        askForFailure();
+        lastStep.forgetThere();
+    }
+    state.forcesHaveActed(onPositions);
+}
+
+stiffcore::StepNumbers StepSession::findNumbers() {
+    using stiffcore::Uniform;
+    const double h = integrator->getStepSize(), kT = getThermalEnergy();
+    const stiffcore::OrnsteinUhlenbeck heatBath(thermostat == nullptr ? 0 : thermostat->getFriction(), kT, h);
+    stiffcore::StepNumbers numbers;
+    numbers[Uniform::StepSize] = h;
+    numbers[Uniform::Tolerance] = integrator->getConstraintTolerance();
+    numbers[Uniform::ThermalEnergy] = kT;
+    numbers[Uniform::Decay] = heatBath.decay;
+    numbers[Uniform::NoiseAmplitude] = heatBath.amplitude;
+    return numbers;
+}
+
+void StepSession::finishSteps() {
+    askForFailure();
+}
+
+void StepSession::endSteps() {
+    activity = Activity::None;
+    if (lead == Lead::Device) {
+        showThere();
+        state.deviceHasActed();
+    }
+    else {
+        const Turn turn(*this);
+        show();
+    }
+    remember(); // what that asks for is at hand
+    state.endSteps();
+}
+
+void StepSession::computeForces() {
+    const int groups = integrator->getIntegrationForceGroups();
+    if (isOnDevice())
+        context.calcForcesAndEnergy(true, false, groups);
+    else
+        state.computeForces(groups);
+}
+
+void StepSession::computeVirtualSites() {
+    if (isOnDevice())
+        return context.computeVirtualSites();
+    particles.requireFiniteVelocities(className, integrator->getStepSize());
+    state.computeVirtualSites();
+}
+
+double StepSession::getThermalEnergy() const {
+    return thermostat == nullptr ? 0 : BOLTZ * thermostat->getTemperature();
+}
+
+double StepSession::computeKineticEnergy() {
+    const Turn turn(*this);
+    return findKineticEnergy();
+}
+
+// Failures.
+
+void StepSession::askForFailure() {
+    if (device == nullptr || !device->hasFailed())
+        return;
+    const Device::Failure failure = device->recover();
+    lead = Lead::Host;
+    lastStep.forget();
+    state.deviceHasActed();
+    {
+        const Turn turn(*this);
+        state.changePositions() = failure.before.positions;
+        state.changeVelocities() = failure.before.velocities;
+        state.computeVirtualSites();
+        stepHasFailedThere(failure.before, context.getStepCount() == countAtBeginning);
+        particles.requireFiniteState(className);
+    }
+    if (failure.kind == Device::VelocityFailed)
+        particles.refuseVelocity(failure.particle, className, integrator->getStepSize());
+    refuseBlock(failure.block, failure.kind == Device::ForcesFailed);
+}
+
+void StepSession::refuseBlock(const std::vector<int>& block, bool forces) const {
+    refuseMolecule(describeMolecule(block, particles.countMobile(block)), forces);
+}
+
+void StepSession::refuseMolecule(const std::string& molecule, bool) const {
+    throw OpenMMException(className + ": a step has failed because of " + molecule);
+}
+
+// Changes, and what is saved and brought back.
+
+HostState& StepSession::hear() {
+    if (lead == Lead::Device) {
+        if (activity == Activity::Steps)
+            device->remember();
+        lead = Lead::Both;
+        stepsHaveBeenTaken(device->recall());
+    }
+    return state;
+}
+
+void StepSession::stateChanged(State::DataType changed) {
+    if (activity == Activity::BringingBack)
+        return;
+    // Where a checkpoint is loaded, new positions and velocities do not mean that the hidden state is void: it came too.
+    const bool came = activity == Activity::LoadingCheckpoint &&
+                      (changed == State::Positions || changed == State::Velocities);
+    if (activity == Activity::LoadingCheckpoint && changed == State::Energy)
+        activity = Activity::None;
+    if (!came) {
+        lastStep.forgetThere();
+        if (changed == State::Positions || changed == State::Velocities) {
+            hear();
+            lead = Lead::Host;
+        }
+        state.haveBeenSet(changed);
+        forget(changed);
+    }
+    // The state at the end of steps will be remembered.
+    if (activity == Activity::Steps)
+        return;
+    if (changed == State::Parameters)
+        remembered.parameters = context.getParameters();
+    else
+        remember();
+}
+
+void StepSession::forget(State::DataType changed) {
+    if (changed == State::Parameters || changed == State::Energy)
+        lastStep.forget();
+}
+
+void StepSession::remember() {
+    remembered.known = true;
+    context.getPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
+    remembered.parameters = context.getParameters();
+    remembered.time = context.getTime();
+    remembered.stepCount = context.getStepCount();
+    remembered.onDevice = (lead == Lead::Device);
+    if (remembered.onDevice)
+        return device->remember();
+    const Turn turn(*this);
+    remembered.state.positions = state.positions();
+    remembered.state.velocities = state.velocities();
+}
+
+void StepSession::bringBackState() {
+    activity = Activity::BringingBack; // these are not changes
+    if (remembered.known) {
+        context.setPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
+        if (remembered.onDevice) {
+            const Device::State there = device->recall();
+            context.setPositions(there.positions);
+            context.setVelocities(there.velocities);
+            device->remember(); // as it is now, rounded
+            hear();
+            lead = Lead::Host;
+        }
+        else {
+            const Turn turn(*this);
+            state.changePositions() = remembered.state.positions;
+            state.changeVelocities() = remembered.state.velocities;
+        }
+        for (const auto& [name, value] : remembered.parameters)
+            context.setParameter(name, value);
+    }
+    context.setTime(remembered.time);
+    context.setStepCount(remembered.stepCount);
+    activity = Activity::None;
+}
+
+// A run that goes on begins again from what has been saved, to be the same as one that is resumed.
+
+void StepSession::createCheckpoint(std::ostream& stream) {
+    const Turn turn(*this);
+    state.write(stream);
+    writeHidden(stream);
+    backend.getResources().write(stream);
+    lead = Lead::Host;
+}
+
+void StepSession::loadCheckpoint(std::istream& stream) {
+    const Turn turn(*this);
+    state.read(stream);
+    readHidden(stream);
+    backend.getResources().read(stream);
+    lastStep.forget();
+    lead = Lead::Host;
+    activity = Activity::LoadingCheckpoint;
+}
+
+void StepSession::serializeState(SerializationNode& node) {
+    const Turn turn(*this);
+    writeHidden(node);
+    lead = Lead::Host;
+}
+
+void StepSession::deserializeState(const SerializationNode& node) {
+    const Turn turn(*this);
+    readHidden(node);
+    lastStep.forget();
+    lead = Lead::Host;
+}
