@@ -49,7 +49,7 @@ test test-thorough: .venv/installed .venv/requirements-test .venv/requirements-e
 	$(BIN)/cmake --build build
 	$(BIN)/ctest --test-dir build --output-on-failure --parallel $(CMAKE_BUILD_PARALLEL_LEVEL) $(CTEST_CHOICE) \
 	    || status=$$?
-	$(BIN)/python -m pytest --numprocesses $(CMAKE_BUILD_PARALLEL_LEVEL) -m "$(PYTEST_CHOICE)" || status=$$?
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(CMAKE_BUILD_PARALLEL_LEVEL) -m "$(PYTEST_CHOICE)" || status=$$?
 	if [ -n "$$skipped" ]; then echo "$$skipped"; fi
 	exit $$status
 

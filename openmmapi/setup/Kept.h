@@ -10,8 +10,7 @@ namespace OpenMMStiff {
  * settings are others, or when somebody says that the System has changed; and what comes of it counts as changed only
  * if it differs.
  *
- * @tparam Settings    can be made from what update() is handed, and compared with it
- * @tparam Collected   can be compared
+ * @tparam Settings, Collected   can be compared
  */
 template <class Settings, class Collected> class Kept {
 public:
@@ -23,12 +22,12 @@ public:
      *                  time.
      * @return whether anything has changed
      */
-    template <class Present, class Collect> bool update(const Present& present, Collect&& collect) {
+    template <class Collect> bool update(const Settings& present, Collect&& collect) {
         if (upToDate && settings == present)
             return false;
         upToDate = false;
         Collected next = collect(present);
-        settings = Settings(present);
+        settings = present;
         upToDate = true;
         if (revision > 0 && next == collected)
             return false;
@@ -38,7 +37,7 @@ public:
     }
 
     /** Whether update() has nothing to do. */
-    template <class Present> bool isUpToDate(const Present& present) const {
+    bool isUpToDate(const Settings& present) const {
         return upToDate && settings == present;
     }
     /** The System may have changed. */

@@ -1,5 +1,5 @@
 #include "KeptPairs.h"
-#include "openmmstiff/MassPenaltyIntegrator.h"
+#include "openmmstiff/StiffKernels.h"
 #include "openmm/OpenMMException.h"
 
 using namespace OpenMM;
@@ -8,51 +8,28 @@ using std::vector;
 
 namespace {
 
-/** What a getter gives for each index; and whether that is what it gave before, without taking memory. */
+/** What a getter gives for each index. */
 template <class Getter>
-vector<ExplicitPair> getAll(const MassPenaltyIntegrator& integrator, int number, Getter getter) {
-    vector<ExplicitPair> pairs(number);
+vector<PairInertia> getAll(const MassPenaltyIntegrator& integrator, int number, Getter getter) {
+    vector<PairInertia> pairs(number);
     for (int i = 0; i < number; i++)
         (integrator.*getter)(i, pairs[i].particle1, pairs[i].particle2, pairs[i].inertia);
     return pairs;
 }
-template <class Getter>
-bool areThese(const vector<ExplicitPair>& pairs, const MassPenaltyIntegrator& integrator, int number, Getter getter) {
-    if ((int) pairs.size() != number)
-        return false;
-    for (int i = 0; i < number; i++) {
-        ExplicitPair pair;
-        (integrator.*getter)(i, pair.particle1, pair.particle2, pair.inertia);
-        if (!(pair == pairs[i]))
-            return false;
-    }
-    return true;
-}
 
 } // namespace
 
-vector<ExplicitPair> OpenMMStiff::getExplicitPairs(const MassPenaltyIntegrator& integrator) {
+vector<PairInertia> OpenMMStiff::getExplicitPairs(const MassPenaltyIntegrator& integrator) {
     return getAll(integrator, integrator.getNumPairs(), &MassPenaltyIntegrator::getPairParameters);
 }
 
-vector<ExplicitPair> OpenMMStiff::getExplicitBonds(const MassPenaltyIntegrator& integrator) {
+vector<PairInertia> OpenMMStiff::getExplicitBonds(const MassPenaltyIntegrator& integrator) {
     return getAll(integrator, integrator.getNumBondInertias(), &MassPenaltyIntegrator::getBondInertiaParameters);
 }
 
-KeptPairs::Settings::Settings(const MassPenaltyIntegrator& integrator)
-        : integrationGroups(integrator.getIntegrationForceGroups()), period(integrator.getPenalizedPeriod()),
-          bondInertia(integrator.getBondInertia()), useBondedForces(integrator.getUseBondedForces()),
-          useDefaultBondInertia(integrator.getUseDefaultBondInertia()), pairs(getExplicitPairs(integrator)),
-          bonds(getExplicitBonds(integrator)) {
-}
-
-bool KeptPairs::Settings::operator==(const MassPenaltyIntegrator& integrator) const {
-    return integrationGroups == integrator.getIntegrationForceGroups() && period == integrator.getPenalizedPeriod() &&
-           bondInertia == integrator.getBondInertia() && useBondedForces == integrator.getUseBondedForces() &&
-           useDefaultBondInertia == integrator.getUseDefaultBondInertia() &&
-           areThese(pairs, integrator, integrator.getNumPairs(), &MassPenaltyIntegrator::getPairParameters) &&
-           areThese(bonds, integrator, integrator.getNumBondInertias(),
-                    &MassPenaltyIntegrator::getBondInertiaParameters);
+KeptPairs::Settings KeptPairs::getSettings(const MassPenaltyIntegrator& integrator) {
+    return {double(getPairRevision(integrator)), double(integrator.getIntegrationForceGroups()),
+            integrator.getPenalizedPeriod(), integrator.getBondInertia()};
 }
 
 void KeptPairs::initialize(const MassPenaltyIntegrator& integrator, const std::string& className) {
@@ -63,13 +40,13 @@ void KeptPairs::initialize(const MassPenaltyIntegrator& integrator, const std::s
 }
 
 bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
-    if (!kept.update(integrator, [&](const MassPenaltyIntegrator& integrator) { return choose(Settings(integrator)); }))
+    if (!kept.update(getSettings(integrator), [&](const Settings&) { return choose(integrator); }))
         return false;
     const Pairs& pairs = kept.get();
     vector<vector<int>> particles;
     for (const PenalizedPair& pair : pairs.pairs)
         particles.push_back({pair.particle1, pair.particle2});
-    for (const BondInertia& bond : pairs.bonds)
+    for (const PairInertia& bond : pairs.bonds)
         particles.push_back({bond.particle1, bond.particle2});
     blocks = connect(system, particles, pairs.pairs.size());
     addFreeParticles(system, blocks);
@@ -80,7 +57,7 @@ KeptPairs::Pairs KeptPairs::getNextPairs(const MassPenaltyIntegrator& integrator
     readParameters(integrator.getIntegrationForceGroups());
     const bool known = stiffnessKnown || !bonded->needsGeometry();
     const vector<double> toRestore = restored;
-    const Pairs next = choose(Settings(integrator));
+    const Pairs next = choose(integrator);
     if (!known) {
         stiffnessKnown = false;
         restored = toRestore;
@@ -90,10 +67,9 @@ KeptPairs::Pairs KeptPairs::getNextPairs(const MassPenaltyIntegrator& integrator
 }
 
 void KeptPairs::requirePossible(const MassPenaltyIntegrator& integrator) {
-    const Settings settings(integrator);
-    readParameters(settings.integrationGroups);
-    choosePairs(system, nullptr, settings.pairs, settings.period, className);
-    chooseBonds(system, nullptr, 0, false, settings.bonds, className);
+    readParameters(integrator.getIntegrationForceGroups());
+    choosePairs(system, nullptr, getExplicitPairs(integrator), integrator.getPenalizedPeriod(), className);
+    chooseBonds(system, nullptr, 0, false, getExplicitBonds(integrator), className);
 }
 
 void KeptPairs::parametersMayHaveChanged(const MassPenaltyIntegrator& integrator) {
@@ -116,13 +92,15 @@ void KeptPairs::restoreStiffness(const vector<double>& stiffness) {
     stiffnessKnown = false;
 }
 
-KeptPairs::Pairs KeptPairs::choose(const Settings& settings) {
-    readParameters(settings.integrationGroups);
-    if (settings.useBondedForces)
+KeptPairs::Pairs KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
+    const bool useBonded = integrator.getUseBondedForces();
+    readParameters(integrator.getIntegrationForceGroups());
+    if (useBonded)
         updateStiffness();
-    const BondedStiffness* const used = settings.useBondedForces ? bonded.get() : nullptr;
-    return {choosePairs(system, used, settings.pairs, settings.period, className),
-            chooseBonds(system, used, settings.bondInertia, settings.useDefaultBondInertia, settings.bonds, className)};
+    const BondedStiffness* const used = useBonded ? bonded.get() : nullptr;
+    return {choosePairs(system, used, getExplicitPairs(integrator), integrator.getPenalizedPeriod(), className),
+            chooseBonds(system, used, integrator.getBondInertia(), integrator.getUseDefaultBondInertia(),
+                        getExplicitBonds(integrator), className)};
 }
 
 void KeptPairs::forgetParameters() {

@@ -5,6 +5,7 @@
 #include "Kept.h"
 #include "PenalizedPairs.h"
 #include "openmm/System.h"
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,8 +16,8 @@ namespace OpenMMStiff {
 class MassPenaltyIntegrator;
 
 /** What a user has added with addPair(), and with addBondInertia(). */
-OPENMM_EXPORT_STIFF std::vector<ExplicitPair> getExplicitPairs(const MassPenaltyIntegrator& integrator);
-OPENMM_EXPORT_STIFF std::vector<ExplicitPair> getExplicitBonds(const MassPenaltyIntegrator& integrator);
+OPENMM_EXPORT_STIFF std::vector<PairInertia> getExplicitPairs(const MassPenaltyIntegrator& integrator);
+OPENMM_EXPORT_STIFF std::vector<PairInertia> getExplicitBonds(const MassPenaltyIntegrator& integrator);
 
 /**
  * The penalized and constrained pairs of a Context, the bonds with an inertia, and their blocks, kept up to date with it.
@@ -37,7 +38,7 @@ public:
     bool update(const MassPenaltyIntegrator& integrator);
     /** Whether update() has nothing to do. */
     bool areCurrent(const MassPenaltyIntegrator& integrator) const {
-        return getRevision() > 0 && kept.isUpToDate(integrator);
+        return getRevision() > 0 && kept.isUpToDate(getSettings(integrator));
     }
     /** The number of times that pairs have become others. */
     int getRevision() const {
@@ -70,18 +71,10 @@ public:
     void restoreStiffness(const std::vector<double>& stiffness);
 
 private:
-    /** What the pairs depend on besides the System. */
-    struct Settings {
-        int integrationGroups = 0;
-        double period = 0, bondInertia = 0;
-        bool useBondedForces = true, useDefaultBondInertia = true;
-        std::vector<ExplicitPair> pairs, bonds;
-
-        Settings() = default;
-        explicit Settings(const MassPenaltyIntegrator& integrator);
-        bool operator==(const MassPenaltyIntegrator& integrator) const;
-    };
-    Pairs choose(const Settings& settings);
+    /** What the pairs depend on besides the System: getPairRevision(), force groups, period and inertia of bonds. */
+    using Settings = std::array<double, 4>;
+    static Settings getSettings(const MassPenaltyIntegrator& integrator);
+    Pairs choose(const MassPenaltyIntegrator& integrator);
     void forgetParameters();
     void readParameters(int integrationGroups);
     void updateStiffness();

@@ -108,7 +108,7 @@ double stiffnessOfDistance(double k, double r1, double r2, double theta) {
  * @param remedy    the method by which it is changed
  * @return 1/m1 + 1/m2 [1/dalton]
  */
-double requireMovable(const System& system, const ExplicitPair& pair, const string& name, const char* remedy) {
+double requireMovable(const System& system, const PairInertia& pair, const string& name, const char* remedy) {
     auto refuse = [&](const string& why) {
         throw OpenMMException(message(name, ", between particles ", pair.particle1, " and ", pair.particle2, ", ", why,
                                       ". Change it with ", remedy, ", or leave it out"));
@@ -308,7 +308,7 @@ void BondedStiffness::compute(const System& system, const PresentGeometry& geome
 }
 
 vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const BondedStiffness* bonded,
-                                               const vector<ExplicitPair>& explicitPairs, double period,
+                                               const vector<PairInertia>& explicitPairs, double period,
                                                const string& className) {
     const double infinity = std::numeric_limits<double>::infinity(), pi = 3.14159265358979323846;
     std::map<std::pair<int, int>, PenalizedPair> chosen;
@@ -323,7 +323,7 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
                                                                    pair.periodic};
         }
     for (size_t p = 0; p < explicitPairs.size(); p++) {
-        const ExplicitPair& pair = explicitPairs[p];
+        const PairInertia& pair = explicitPairs[p];
         const double inverseMass =
                 requireMovable(system, pair, message(className, ": pair ", p), "setPairParameters()");
         const auto key = ordered(pair.particle1, pair.particle2);
@@ -348,12 +348,12 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
     return pairs;
 }
 
-vector<BondInertia> OpenMMStiff::chooseBonds(const System& system, const BondedStiffness* bonded, double inertia,
-                                             bool lessGain, const vector<ExplicitPair>& explicitBonds,
+vector<PairInertia> OpenMMStiff::chooseBonds(const System& system, const BondedStiffness* bonded, double inertia,
+                                             bool lessGain, const vector<PairInertia>& explicitBonds,
                                              const string& className) {
     const double ordinaryMass = 1.008;
     const std::map<int, int> partners = inertia > 0 ? findPartners(system, bonded) : std::map<int, int>();
-    std::map<std::pair<int, int>, BondInertia> chosen;
+    std::map<std::pair<int, int>, PairInertia> chosen;
     auto choose = [&](int i, int j, double own, double inverseMass) {
         if (own * inverseMass > minInertia)
             chosen[ordered(i, j)] = {i, j, own};
@@ -365,12 +365,12 @@ vector<BondInertia> OpenMMStiff::chooseBonds(const System& system, const BondedS
         choose(partner, hydrogen, lessGain ? inertia - gain : inertia, inverseReducedMass(system, hydrogen, partner));
     }
     for (size_t b = 0; b < explicitBonds.size(); b++) {
-        const ExplicitPair& bond = explicitBonds[b];
+        const PairInertia& bond = explicitBonds[b];
         choose(bond.particle1, bond.particle2, bond.inertia,
                requireMovable(system, bond, message(className, ": the inertia of bond ", b),
                               "setBondInertiaParameters()"));
     }
-    vector<BondInertia> bonds;
+    vector<PairInertia> bonds;
     for (const auto& entry : chosen)
         bonds.push_back(entry.second);
     return bonds;

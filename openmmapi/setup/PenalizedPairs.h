@@ -13,21 +13,9 @@
 
 namespace OpenMMStiff {
 
-using stiffcore::BondInertia;
+using stiffcore::PairInertia;
 using stiffcore::PairTerms;
 using stiffcore::PenalizedPair;
-
-/**
- * A pair, or a bond, that a user has given an inertia [dalton].
- */
-struct ExplicitPair {
-    int particle1, particle2;
-    double inertia;
-
-    bool operator==(const ExplicitPair& other) const {
-        return particle1 == other.particle1 && particle2 == other.particle2 && inertia == other.inertia;
-    }
-};
 
 /**
  * What is known of the Context where stiffness has to be taken from the present geometry.
@@ -112,7 +100,7 @@ private:
  * @throws OpenMMException   if an explicit pair is impossible
  */
 OPENMM_EXPORT_STIFF std::vector<PenalizedPair> choosePairs(const OpenMM::System& system, const BondedStiffness* bonded,
-                                                           const std::vector<ExplicitPair>& explicitPairs,
+                                                           const std::vector<PairInertia>& explicitPairs,
                                                            double period, const std::string& className);
 
 /**
@@ -125,9 +113,9 @@ OPENMM_EXPORT_STIFF std::vector<PenalizedPair> choosePairs(const OpenMM::System&
  * @param explicitBonds   bonds given by the user, which take the place of others
  * @throws OpenMMException   if an explicit bond is impossible
  */
-OPENMM_EXPORT_STIFF std::vector<BondInertia> chooseBonds(const OpenMM::System& system, const BondedStiffness* bonded,
+OPENMM_EXPORT_STIFF std::vector<PairInertia> chooseBonds(const OpenMM::System& system, const BondedStiffness* bonded,
                                                          double inertia, bool lessGain,
-                                                         const std::vector<ExplicitPair>& explicitBonds,
+                                                         const std::vector<PairInertia>& explicitBonds,
                                                          const std::string& className);
 
 } // namespace OpenMMStiff

@@ -17,7 +17,11 @@ static const double maxInertia = 1e9;
 
 MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
         : StiffIntegrator(stepSize), penalizedPeriod(0), bondInertia(0), useBondedForces(true),
-          useDefaultBondInertia(true) {
+          useDefaultBondInertia(true), revision(0) {
+}
+
+int OpenMMStiff::getPairRevision(const MassPenaltyIntegrator& integrator) {
+    return integrator.revision;
 }
 
 void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
@@ -50,11 +54,13 @@ void MassPenaltyIntegrator::setBondInertia(double inertia) {
                                       ", not ", inertia, " dalton; 0 is none"));
     bondInertia = inertia;
     useDefaultBondInertia = false;
+    revision++;
 }
 
 void MassPenaltyIntegrator::setUseDefaultBondInertia(bool use) {
     bondInertia = getBondInertia();
     useDefaultBondInertia = use;
+    revision++;
 }
 
 int MassPenaltyIntegrator::addPair(int particle1, int particle2, double inertia) {
@@ -69,6 +75,7 @@ void MassPenaltyIntegrator::getPairParameters(int index, int& particle1, int& pa
 void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int particle2, double inertia) {
     checkPair("pair", "addPair()", index, pairs.size(), {particle1, particle2, inertia});
     pairs[index] = {particle1, particle2, inertia};
+    revision++;
 }
 
 int MassPenaltyIntegrator::addBondInertia(int particle1, int particle2, double inertia) {
@@ -83,6 +90,7 @@ void MassPenaltyIntegrator::getBondInertiaParameters(int index, int& particle1, 
 void MassPenaltyIntegrator::setBondInertiaParameters(int index, int particle1, int particle2, double inertia) {
     checkPair("bond", "addBondInertia()", index, bonds.size(), {particle1, particle2, inertia});
     bonds[index] = {particle1, particle2, inertia};
+    revision++;
 }
 
 void MassPenaltyIntegrator::checkPair(const char* kind, const char* adder, int index, int number,
@@ -114,7 +122,7 @@ void MassPenaltyIntegrator::getPenalizedPairParameters(int index, int& particle1
 int MassPenaltyIntegrator::computeNumInertialBonds() {
     requireContext();
     inertialBonds.clear();
-    for (const BondInertia& bond : getKernel<MassPenaltyQueries>().getPairs().bonds)
+    for (const PairInertia& bond : getKernel<MassPenaltyQueries>().getPairs().bonds)
         inertialBonds.push_back({bond.particle1, bond.particle2, bond.inertia});
     return inertialBonds.size();
 }

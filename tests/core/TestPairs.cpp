@@ -29,7 +29,7 @@ struct Molecules {
     int numAtoms;
     vector<double> masses, x, v;
     vector<PenalizedPair> pairs;
-    vector<BondInertia> bonds;
+    vector<PairInertia> bonds;
     vector<Block> blocks;
 
     /**
@@ -109,7 +109,7 @@ struct Dense {
         const MatrixXd ofAtoms = mass;
         if (!constrainedOnly)
             for (int b : molecules.blocks[m].otherTerms) {
-                const BondInertia& bond = molecules.bonds[b];
+                const PairInertia& bond = molecules.bonds[b];
                 MatrixXd relative = MatrixXd::Zero(3, n);
                 relative.middleCols<3>(3 * (bond.particle1 - first)) = -Eigen::Matrix3d::Identity();
                 relative.middleCols<3>(3 * (bond.particle2 - first)) = Eigen::Matrix3d::Identity();

@@ -143,18 +143,18 @@ private:
         vector<vector<int>> particles;
         for (const PenalizedPair& pair : terms.pairs)
             particles.push_back({pair.particle1, pair.particle2});
-        for (const BondInertia& bond : terms.bonds)
+        for (const PairInertia& bond : terms.bonds)
             particles.push_back({bond.particle1, bond.particle2});
         vector<stiffcore::Block> blocks = connect(system, particles, terms.pairs.size());
         addFreeParticles(system, blocks);
-        write(name, particles.empty(), record(method, blocks, terms, masses));
+        write(name, particles.empty(), record(method, blocks, &terms, masses));
     }
 
     template <class Method>
     void writeTerms(const string& name, const TermSelection& selection, const Method& method) const {
         KeptStiffTerms kept;
         kept.update(system, selection, caller);
-        write(name, kept.getTerms().coordinates.empty(), record(method, kept.getBlocks(), kept.getTerms(), masses));
+        write(name, kept.getTerms().coordinates.empty(), record(method, kept.getBlocks(), &kept.getTerms(), masses));
     }
 
     void write(const string& name, bool isEmpty, const Recorded& recorded) const {

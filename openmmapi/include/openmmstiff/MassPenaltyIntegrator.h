@@ -86,6 +86,7 @@ public:
      */
     void setUseBondedForces(bool use) {
         useBondedForces = use;
+        revision++;
     }
     /**
      * Get the inertia of the bonds of hydrogens [dalton]. See setBondInertia() for details.
@@ -261,6 +262,8 @@ private:
     double penalizedPeriod, bondInertia; // the period is 0 if it follows the step
     bool useBondedForces, useDefaultBondInertia;
     std::vector<Pair> pairs, bonds, penalizedPairs, inertialBonds;
+    int revision;
+    friend OPENMM_EXPORT_STIFF int getPairRevision(const MassPenaltyIntegrator& integrator);
 };
 
 } // namespace OpenMMStiff

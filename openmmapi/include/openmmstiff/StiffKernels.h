@@ -151,8 +151,10 @@ public:
 };
 
 /**
- * Get a number that is another one after each change of the constraints and their parameters.
+ * Get a number that is another one after each change of the pairs that a user has added and what chooses others, but for
+ * period and inertia, which may follow the step; or of the constraints and their parameters.
  */
+OPENMM_EXPORT_STIFF int getPairRevision(const MassPenaltyIntegrator& integrator);
 OPENMM_EXPORT_STIFF int getConstraintRevision(const SpookIntegrator& integrator);
 
 } // namespace OpenMMStiff

@@ -112,7 +112,9 @@ void ComputeDevice::initialize(Copy& copy) {
         copy.correction.initialize(context, size, context.getPosqCorrection().getElementSize(), "stiffCorrection");
 }
 
-void ComputeDevice::compile(const Recorded& recorded, const Blocks& large) {
+void ComputeDevice::compile(const Method& method, const Blocks& small, const Blocks& large, Terms terms,
+                            const vector<double>& masses) {
+    const Recorded recorded = record(method, small, terms, masses);
     const ContextSelector selector(context);
     groups.clear();
     blocks.clear();

@@ -31,18 +31,8 @@ public:
     void initialize() override;
     bool initializeRandom(int seed) override;
 
-    void compile(const stiffcore::PenaltyMethod& method, const Blocks& blocks, const Blocks& outside,
-                 const stiffcore::PairTerms& pairs, const std::vector<double>& masses) override {
-        compile(record(method, blocks, pairs, masses), outside);
-    }
-    void compile(const stiffcore::ImpulseMethod& method, const Blocks& blocks, const Blocks& outside,
-                 const stiffcore::StiffTerms& terms, const std::vector<double>& masses) override {
-        compile(record(method, blocks, terms, masses), outside);
-    }
-    void compile(const stiffcore::ImplicitMethod& method, const Blocks& blocks, const Blocks& outside,
-                 const stiffcore::StiffTerms& terms, const std::vector<double>& masses) override {
-        compile(record(method, blocks, terms, masses), outside);
-    }
+    void compile(const Method& method, const Blocks& blocks, const Blocks& outside, Terms terms,
+                 const std::vector<double>& masses) override;
     bool areTogether() const override {
         return together;
     }
@@ -99,8 +89,6 @@ private:
         OpenMM::ComputeKernel pack, unpack;
     };
 
-    /** Compile a program, with blocks that somebody else moves. */
-    void compile(const Recorded& recorded, const Blocks& large);
     /** Put what is the same for all blocks where kernels read it. */
     void setUniform(const stiffcore::StepNumbers& numbers);
     void addStateArguments(const OpenMM::ComputeKernel& kernel, Copy& copy);

@@ -67,11 +67,8 @@ void recordPropagate(BlockText& text, const Roots& batch, RootScratch& work) {
         text.storeVelocity(i, work.v[i]);
 }
 
-} // namespace
-
-Recorded stiffdevice::record(const stiffcore::PenaltyMethod& method, const Blocks& blocks,
-                             const stiffcore::PairTerms& pairs, const vector<double>& masses) {
-    Recorded recorded = recordMethod(method, blocks, pairs, masses);
+void addVelocities(Recorded& recorded, const stiffcore::PenaltyMethod& method, const Blocks& blocks,
+                   const stiffcore::PairTerms& pairs, const vector<double>& masses) {
     for (RecordedKind& kind : recorded)
         kind.kernels.resize(method.Propagate + 1);
     addBlocks<stiffcore::RootBatch>(recorded, selectBound(blocks), pairs, masses, true, [&](auto&& record) {
@@ -80,17 +77,22 @@ Recorded stiffdevice::record(const stiffcore::PenaltyMethod& method, const Block
         kernels.push_back(record("propagate", recordPropagate));
         return kernels;
     });
-    return recorded;
 }
 
-Recorded stiffdevice::record(const stiffcore::ImpulseMethod& method, const Blocks& blocks,
-                             const stiffcore::StiffTerms& terms, const vector<double>& masses) {
-    return recordMethod(method, blocks, terms, masses);
-}
+} // namespace
 
-Recorded stiffdevice::record(const stiffcore::ImplicitMethod& method, const Blocks& blocks,
-                             const stiffcore::StiffTerms& terms, const vector<double>& masses) {
-    return recordMethod(method, blocks, terms, masses);
+Recorded stiffdevice::record(const stiffhost::Device::Method& method, const Blocks& blocks,
+                             stiffhost::Device::Terms terms, const vector<double>& masses) {
+    return std::visit(
+            [&](const auto& method) {
+                using Method = std::decay_t<decltype(method)>;
+                const auto& itsTerms = *std::get<const typename Method::template Batch<double>::Terms*>(terms);
+                Recorded recorded = recordMethod(method, blocks, itsTerms, masses);
+                if constexpr (std::is_same_v<Method, stiffcore::PenaltyMethod>)
+                    addVelocities(recorded, method, blocks, itsTerms, masses);
+                return recorded;
+            },
+            method);
 }
 
 string stiffdevice::getText(const Recorded& recorded) {

@@ -28,13 +28,8 @@ struct RecordedKind {
 using Blocks = stiffhost::Device::Blocks;
 using Recorded = std::vector<RecordedKind>;
 
-// Record the kernels of a method, see stiffhost::Device::compile().
-
-Recorded record(const stiffcore::PenaltyMethod& method, const Blocks& blocks, const stiffcore::PairTerms& pairs,
-                const std::vector<double>& masses);
-Recorded record(const stiffcore::ImpulseMethod& method, const Blocks& blocks, const stiffcore::StiffTerms& terms,
-                const std::vector<double>& masses);
-Recorded record(const stiffcore::ImplicitMethod& method, const Blocks& blocks, const stiffcore::StiffTerms& terms,
+/** Record the kernels of a method, see stiffhost::Device::compile(). */
+Recorded record(const stiffhost::Device::Method& method, const Blocks& blocks, stiffhost::Device::Terms terms,
                 const std::vector<double>& masses);
 
 /** All that the compiler of a device gets to see of it. */

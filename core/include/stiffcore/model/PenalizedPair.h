@@ -28,14 +28,14 @@ struct PenalizedPair {
 };
 
 /**
- * Two particles whose relative velocity carries an extra inertia: M + lambda (e_i - e_j) (e_i - e_j)^T.
+ * Two particles that have an inertia [dalton]: of a bond, that of their relative velocity, M + lambda (e_i - e_j) (e_i -
+ * e_j)^T; of a pair that a user has added, that of its distance.
  */
-struct BondInertia {
+struct PairInertia {
     int particle1, particle2;
-    /// The inertia lambda [dalton].
     double inertia;
 
-    bool operator==(const BondInertia& other) const {
+    bool operator==(const PairInertia& other) const {
         return particle1 == other.particle1 && particle2 == other.particle2 && inertia == other.inertia;
     }
 };
@@ -43,7 +43,7 @@ struct BondInertia {
 /** What a mass penalty adds to the masses. A block has indices of pairs as its terms, of bonds as its other terms. */
 struct PairTerms {
     std::vector<PenalizedPair> pairs;
-    std::vector<BondInertia> bonds;
+    std::vector<PairInertia> bonds;
 
     bool operator==(const PairTerms& other) const {
         return pairs == other.pairs && bonds == other.bonds;

@@ -261,7 +261,7 @@ private:
     }
 
     /** W, and the matrix C with C C^T = W that is to act on M^-1/2 xi: by Cholesky's factors, in double precision. */
-    void invertMasses(int lane, const std::vector<BondInertia>& bonds) {
+    void invertMasses(int lane, const std::vector<PairInertia>& bonds) {
         const int numGroups = pattern->groups.size();
         W.resize(numGroups);
         noiseRoot.resize(numGroups);

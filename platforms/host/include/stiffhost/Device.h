@@ -6,6 +6,7 @@
 #include "stiffcore/methods/ImpulseMethod.h"
 #include "stiffcore/methods/PenaltyMethod.h"
 #include <array>
+#include <variant>
 #include <vector>
 
 namespace stiffhost {
@@ -18,6 +19,9 @@ namespace stiffhost {
  */
 class Device {
 public:
+    /** The methods that it takes steps of, and what binds their blocks. */
+    using Method = std::variant<stiffcore::PenaltyMethod, stiffcore::ImpulseMethod, stiffcore::ImplicitMethod>;
+    using Terms = std::variant<const stiffcore::PairTerms*, const stiffcore::StiffTerms*>;
     using Blocks = std::vector<stiffcore::Block>;
     /** A state of the Context, and, if the method has them, the positions and velocities that it propagates. */
     struct State {
@@ -44,13 +48,10 @@ public:
      * Compile the kernels of a method.
      *
      * @param outside   blocks that somebody else moves, see getOutside()
+     * @param terms     those of the method's batches
      */
-    virtual void compile(const stiffcore::PenaltyMethod& method, const Blocks& blocks, const Blocks& outside,
-                         const stiffcore::PairTerms& pairs, const std::vector<double>& masses) = 0;
-    virtual void compile(const stiffcore::ImpulseMethod& method, const Blocks& blocks, const Blocks& outside,
-                         const stiffcore::StiffTerms& terms, const std::vector<double>& masses) = 0;
-    virtual void compile(const stiffcore::ImplicitMethod& method, const Blocks& blocks, const Blocks& outside,
-                         const stiffcore::StiffTerms& terms, const std::vector<double>& masses) = 0;
+    virtual void compile(const Method& method, const Blocks& blocks, const Blocks& outside, Terms terms,
+                         const std::vector<double>& masses) = 0;
     /** Whether the particles of each block lie together: OpenMM has not moved some of them through the box. */
     virtual bool areTogether() const = 0;
 

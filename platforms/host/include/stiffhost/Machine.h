@@ -83,7 +83,7 @@ public:
             largeParticles.insert(largeParticles.end(), block.particles.begin(), block.particles.end());
             largeTerms.insert(largeTerms.end(), block.terms.begin(), block.terms.end());
         }
-        device->compile(method, small, large, terms, particles.getMasses());
+        device->compile(method, small, large, &terms, particles.getMasses());
     }
     /** Whether the device does not take the blocks of a batch, and whether there are any such. */
     template <class Batch> static bool isLarge(const Batch& batch) {

@@ -151,7 +151,7 @@ protected:
         std::vector<std::array<int, 2>> together;
         const int numParticles = state.getSystem().getNumParticles();
         for (const auto& added : {getExplicitPairs(settings()), getExplicitBonds(settings())})
-            for (const OpenMMStiff::ExplicitPair& pair : added)
+            for (const OpenMMStiff::PairInertia& pair : added)
                 if (std::min(pair.particle1, pair.particle2) >= 0 &&
                     std::max(pair.particle1, pair.particle2) < numParticles)
                     together.push_back({pair.particle1, pair.particle2}); // others are refused later
