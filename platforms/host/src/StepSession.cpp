@@ -87,7 +87,7 @@ void StepSession::takeStep() {
 
 /** Notice what somebody else has set since the last step, such as another integrator of a CompoundIntegrator. */
 void StepSession::adoptState() {
-    if (lead != Lead::Host && canUseDevice() && isUpToDate())
+    if (lead != Lead::Host && canUseDevice() && isUpToDate() && getProgram() == compiledFor)
         return goOnThere();
     askForFailure();
     const Turn turn(*this);

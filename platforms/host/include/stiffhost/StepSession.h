@@ -127,7 +127,7 @@ protected:
     /** The first that is said. No turn is held. */
     virtual void beforeDeviceIsReady() {
     }
-    /** The program that a step would need now. */
+    /** The program that a step would need now, with the terms as they are. No turn is held. */
     virtual Program getProgram() {
         return {0, Program::none};
     }
