@@ -98,10 +98,12 @@ void StepSession::adoptState() {
     lead = Lead::Both;
     const Program present = getProgram();
     if (!(present == compiledFor)) {
-        compiledFor = present;
-        hasProgram = present.variant != Program::none && (thermostat == nullptr || deviceHasRandom);
-        if (hasProgram)
+        const bool takesSteps = present.variant != Program::none && (thermostat == nullptr || deviceHasRandom);
+        hasProgram = false; // if it does not compile
+        if (takesSteps)
             compile();
+        hasProgram = takesSteps;
+        compiledFor = present;
     }
     if (canUseDevice())
         handOver();

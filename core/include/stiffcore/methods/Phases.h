@@ -9,7 +9,7 @@
  * A step is a list of phases. Some are of the whole System: forces, virtual sites, the System's constraints. The others
  * work on one block at a time, and are written once, in the struct of their method:
  *
- *     Phase                                  their names
+ *     Phase                                  their names; Thermalize is the one that draws noise
  *     Batch<Real>, langevin                  what they work on; whether there is a heat bath
  *     takesForces, getEffect(phase)          the phase that loads them; what a phase changes of the Context
  *     getKernels()                           the lists that machines execute between phases of the whole System
