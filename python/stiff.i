@@ -253,7 +253,8 @@ from . import _conversions, _old_names
 %}
 }
 
-%ignore OpenMMStiff::getConstraintRevision;  // a friend, for kernels
+%ignore OpenMMStiff::getConstraintRevision;  // friends, for kernels
+%ignore OpenMMStiff::getPairRevision;
 
 // Made by bindings.py: docstrings, methods that convert units, the headers, and the classes that _downcast() tells.
 #define OPENMM_EXPORT_STIFF
