@@ -1,5 +1,5 @@
-"""Molecular dynamics of ASE with the mass penalty: MassPenaltyLangevin. Units are ASE's: Angstrom, eV, dalton, and the
-time that follows from these.
+"""Molecular dynamics of ASE with the mass penalty: MassPenaltyLangevin; and the potential of a System as a calculator:
+SystemCalculator. Units are ASE's: Angstrom, eV, dalton, and the time that follows from these.
 """
 
 import warnings
@@ -13,14 +13,15 @@ try:
     from ase import Atoms, units
 except ImportError:
     raise ImportError("openmmstiff.ase needs ASE: pip install 'openmm-stiff[ase]'") from None
+from ase.calculators.calculator import Calculator, all_changes
 from ase.md import thermalize_momenta
 from ase.md.md import MolecularDynamics
 
-from ._atoms import NANOMETER, PICOSECOND, Guard, Molecules
-from ._conversions import boolean, finite
+from ._atoms import ENERGY, NANOMETER, PICOSECOND, Guard, Molecules
+from ._conversions import boolean, finite, instance
 from .openmmstiff import MassPenaltyLangevinIntegrator
 
-__all__ = ["MassPenaltyLangevin"]
+__all__ = ["MassPenaltyLangevin", "SystemCalculator"]
 
 MOST_TIMESTEP, MOST_FRICTION = 30, 200      # fs, 1/ps: numbers beyond are in another unit
 MEMORY = 3e-5       # eV/Angstrom: sums on a GPU differ by less, a field that begins with the last one by more
@@ -158,6 +159,15 @@ class MassPenaltyLangevin(MolecularDynamics):
         self._integrator.setStepSize(self.dt/PICOSECOND)
         self._molecules.set_inertias(self._integrator)
 
+    def draw_momenta(self) -> None:
+        """
+        Draw momenta for the temperature of the thermostat, allowing for their belonging to half a step earlier: a run
+        that goes on from them is not hot at its beginning. The calculator is asked for the forces.
+        """
+        self._follow()
+        self._context.setVelocitiesToTemperature(self.temp/units.kB, self._draw_seed())
+        self._give_momenta()
+
     def step(self, forces: Any = None) -> None:
         """
         Make a step.
@@ -244,6 +254,62 @@ class MassPenaltyLangevin(MolecularDynamics):
             velocities = velocities - np.average(velocities, axis=0, weights=self._molecules.masses)
         self._left_momenta = velocities*(NANOMETER/PICOSECOND)*self._molecules.masses[:, None]
         self.atoms.set_momenta(self._left_momenta, apply_constraint=False)
+
+
+class SystemCalculator(Calculator):
+    """
+    The potential of an OpenMM System for ASE's Atoms, such as a force field, or what MLPotential makes.
+
+    Parameters
+    ----------
+    system : openmm.System
+        the System, without constraints, whose particles are the atoms in their order; a ValueError if not. If it is
+        periodic it has the cell of the atoms
+    platform : str
+        the name of OpenMM's platform; by default the fastest
+    """
+
+    implemented_properties = ["energy", "forces"]
+
+    def __init__(self, system: openmm.System, platform: str | None = None) -> None:
+        super().__init__()
+        if instance("system", system, openmm.System).getNumConstraints() > 0:
+            raise ValueError(f"SystemCalculator: the System has {system.getNumConstraints()} constraints, which atoms "
+                             "of ASE do not have. Make it with constraints=None and rigidWater=False")
+        self.system, self.platform = system, platform
+        self._context: openmm.Context | None = None
+
+    def calculate(self, atoms: Atoms | None = None, properties: Sequence[str] = ("energy",),
+                  system_changes: Sequence[str] = tuple(all_changes)) -> None:
+        """
+        Compute energy and forces; ASE calls it.
+
+        Parameters
+        ----------
+        atoms : ase.Atoms
+            the atoms
+        properties : list of str
+            not used: energy and forces come together
+        system_changes : list of str
+            what has changed, as other calculators of ASE have it
+        """
+        super().calculate(atoms, properties, system_changes)
+        atoms = self.atoms
+        if len(atoms) != self.system.getNumParticles():
+            raise ValueError(f"SystemCalculator: the System has {self.system.getNumParticles()} particles, but there "
+                             f"are {len(atoms)} atoms")
+        if self._context is None:
+            platform = [] if self.platform is None else [openmm.Platform.getPlatform(self.platform)]
+            self._context = openmm.Context(self.system, openmm.VerletIntegrator(0.001), *platform)
+        if self.system.usesPeriodicBoundaryConditions():
+            self._context.setPeriodicBoxVectors(*(atoms.cell.array/NANOMETER))
+        self._context.setPositions(atoms.positions/NANOMETER)
+        state = self._context.getState(energy=True, forces=True)
+        self.results = {"energy": state.getPotentialEnergy()._value*ENERGY,
+                        "forces": state.getForces(asNumpy=True)._value*(ENERGY/NANOMETER)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_context": None}
 
 
 def _read_timestep(timestep):

@@ -2,19 +2,21 @@
 
 import concurrent.futures
 import contextlib
+import itertools
 import multiprocessing
 import os
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 THREADS = ("OPENMM_CPU_THREADS", "OMP_NUM_THREADS")     # of OpenMM's CPU platform, and of libraries with OpenMP
+DEATHS = 3      # of processes, without a result in between, end all
 
 
-def runTasks(function: Callable[[Argument], Result], tasks: Sequence[Argument], processes: int = 1,
+def runTasks(function: Callable[[Argument], Result], tasks: Iterable[Argument], processes: int = 1,
              scheduler: str | None = None, wait: Callable[[], object] | None = None) -> Iterator[tuple[int, Result]]:
     """
     Call a function with each of some tasks, and yield what it returns.
@@ -23,11 +25,13 @@ def runTasks(function: Callable[[Argument], Result], tasks: Sequence[Argument], 
     ----------
     function : callable
         a function of a module (or of the script that runs), of one argument
-    tasks : list
-        the arguments; they, and what is returned, must be picklable: a TypeError with the remedy if not
+    tasks : iterable
+        the arguments; they, and what is returned, must be picklable: a TypeError with the remedy if not. Of what is not
+        a list no more are taken than there are workers, and the next when one has ended: they may depend on results
     processes : int
         how many processes of this machine work at a time; its processors are divided between them. With 1 this process
-        makes all by itself, one after the other
+        makes all by itself, one after the other. What a process that dies was at is given to another; if three die
+        without a result in between, that is a RuntimeError
     scheduler : str
         the address of a Dask scheduler (such as tcp://host:8786), whose workers are given the tasks instead. They need
         the packages of this process and see the same files; a worker should have one thread (`dask worker --nthreads
@@ -41,23 +45,47 @@ def runTasks(function: Callable[[Argument], Result], tasks: Sequence[Argument], 
         the index of a task and what the function has returned for it, in the order in which they end. An exception of
         the function ends all
     """
-    if not tasks or processes == 1 and not scheduler:
+    whole = isinstance(tasks, Sequence)
+    if whole and not tasks or processes == 1 and not scheduler:
         yield from enumerate(map(function, tasks))
         return
-    if not scheduler:
-        _require_picklable(function, tasks[0])
-    pool = _cluster(scheduler) if scheduler else _processes(min(processes, len(tasks)))
-    with pool as submit:
-        pending = {submit(function, task): index for index, task in enumerate(tasks)}
-        while pending:
-            done = [future for future in pending if future.done()]
-            for future in done:
-                yield pending.pop(future), future.result()
-            if not done:
-                concurrent.futures.wait(list(pending), timeout=1,
-                                        return_when=concurrent.futures.FIRST_COMPLETED)
-                if wait is not None:
+    number = min(processes, len(tasks)) if whole else processes
+    limit = len(tasks) if whole else countWorkers(scheduler) if scheduler else number
+    waiting, deaths = iter(enumerate(tasks)), 0
+    while True:
+        lost: list[tuple[int, Argument]] = []
+        with _cluster(scheduler) if scheduler else _processes(number) as submit:
+            pending: dict[concurrent.futures.Future, tuple[int, Argument]] = {}
+            while True:
+                for index, task in itertools.islice(waiting, 0 if lost else limit - len(pending)):
+                    if index == 0 and not scheduler:
+                        _require_picklable(function, task)
+                    try:
+                        pending[submit(function, task)] = index, task
+                    except concurrent.futures.BrokenExecutor:
+                        lost.append((index, task))
+                        break
+                if not pending:
+                    break
+                done, _ = concurrent.futures.wait(list(pending), 1, concurrent.futures.FIRST_COMPLETED)
+                for future in done:
+                    index, task = pending.pop(future)
+                    try:
+                        result = future.result()
+                    except concurrent.futures.BrokenExecutor:
+                        lost.append((index, task))
+                        continue
+                    deaths = 0
+                    yield index, result
+                if not done and wait is not None:
                     wait()
+        if not lost:
+            return
+        deaths += 1
+        if deaths == DEATHS:
+            raise RuntimeError(f"{DEATHS} processes have died, one after the other, at the tasks "
+                               f"{sorted(index for index, _ in lost)}. Have they run out of memory? Use fewer processes")
+        waiting = itertools.chain(lost, waiting)
 
 
 def _require_picklable(function, task):
