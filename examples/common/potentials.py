@@ -1,0 +1,52 @@
+"""Potentials of molecules as calculators of ASE: what examples take for surrogates and for targets."""
+from collections.abc import Callable, Sequence
+
+from ase import Atoms, units
+from ase.calculators.calculator import CalculationFailed, Calculator, all_changes
+
+
+def make_gfn1() -> Calculator:
+    """GFN1-xTB (S. Grimme, C. Bannwarth, P. Shushkov, J. Chem. Theory Comput. 13, 1989, 2017)."""
+    return make_tblite("GFN1-xTB")
+
+
+def make_gfn2() -> Calculator:
+    """GFN2-xTB (C. Bannwarth, S. Ehlert, S. Grimme, J. Chem. Theory Comput. 15, 1652, 2019)."""
+    return make_tblite("GFN2-xTB")
+
+
+def make_tblite(method: str) -> Calculator:
+    """Converged so far that forces do not depend on where the molecule came from."""
+    from tblite.ase import TBLite
+    return TBLite(method=method, accuracy=0.01, verbosity=0)
+
+
+def make_ani2x() -> Calculator:
+    """ANI-2x (C. Devereux et al., J. Chem. Theory Comput. 16, 4192, 2020), whose weights are in torchani's wheel."""
+    from torchani.models import ANI2x
+    return ANI2x().double().ase()
+
+
+class DensityFunctional(Calculator):
+    """Energies of closed shells by PySCF, each from a new guess, with density fitting."""
+
+    implemented_properties = ["energy"]
+
+    def __init__(self, functional: str = "b3lyp", basis: str = "def2-svp"):
+        super().__init__()
+        self.functional, self.basis = functional, basis
+
+    def calculate(self, atoms: Atoms | None = None, properties: Sequence[str] = ("energy",),
+                  system_changes: Sequence[str] = tuple(all_changes)):
+        from pyscf import dft, gto
+        super().calculate(atoms, properties, system_changes)
+        molecule = gto.M(atom=list(zip(self.atoms.symbols, self.atoms.positions)), basis=self.basis, verbose=0)
+        field = dft.RKS(molecule, xc=self.functional).density_fit()
+        energy = field.kernel()
+        if not field.converged:
+            raise CalculationFailed(f"{self.functional}: the self-consistent field does not converge")
+        self.results = {"energy": float(energy) * units.Hartree}
+
+
+POTENTIALS: dict[str, Callable[[], Calculator]] = {
+    "GFN1-xTB": make_gfn1, "GFN2-xTB": make_gfn2, "ANI-2x": make_ani2x, "B3LYP": DensityFunctional}

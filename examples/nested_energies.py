@@ -1,0 +1,212 @@
+#!/usr/bin/env python
+"""Ensembles of a potential from a few hundred of its energies: NestedSampler with a cheap potential as the surrogate.
+
+Printed are what the surrogate is worth, how many energies of the target an independent sample of the slowest torsion
+takes, and populations of that torsion. With --direct averages are compared with runs of the target itself: the mass
+penalty at 12 fs, and ASE's Langevin at 0.5 fs.
+
+Results are kept in files: what has been done is not done again.
+"""
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from ase import Atoms, units
+from ase.calculators.calculator import Calculator
+from ase.md.langevin import Langevin
+from ase.optimize import BFGS
+from openmmstiff.ase import MassPenaltyLangevin
+from openmmstiff.nested import NestedSampler
+from openmmstiff.sampling import blockedError
+
+from ase_molecules import MOLECULES as OTHERS, difference, geometry_of
+from common.observables import Geometry
+from common.options import OptionParser, add_record_option, choice, number, progress_bar, run_program
+from common.potentials import POTENTIALS
+from common.runs import Result, Task, make_missing
+from common.tables import mean_with_error, print_table, with_error
+from common.xtb import MOLECULES as SMALL
+
+TEMPERATURE = 300                   # K
+STEP = 12 * units.fs
+FRICTION = 0.005 / units.fs
+TRANS = 120                         # degrees, from here on
+KILOJOULES = units.kJ / units.mol
+RUNS = {"mass penalty, 12 fs": (MassPenaltyLangevin, STEP, FRICTION),
+        "Langevin, 0.5 fs": (Langevin, 0.5 * units.fs, 4 * FRICTION)}
+SAMPLE_INTERVAL = 24 * units.fs
+SETTLING = 3000 * units.fs
+ASPIRIN_TORSIONS = (0, 1, 3, 4), (1, 3, 4, 9), (4, 9, 10, 11), (9, 10, 12, 20), (13, 0, 1, 3)
+
+
+def build(name: str) -> tuple[Atoms, dict[str, tuple[int, ...]]]:
+    """A molecule, and its torsions: the first is the slowest."""
+    if name in SMALL:
+        molecule = SMALL[name]
+        return (Atoms([element.symbol for element in molecule.elements], 10 * np.array(molecule.positions)),
+                {"torsion": molecule.torsion})
+    return OTHERS[name](), {f"torsion {'-'.join(map(str, each))}": each for each in ASPIRIN_TORSIONS}
+
+
+class Observables:
+    """Of a molecule: lengths (Angstrom) and angles (degrees) by kind, torsions, and the energy (kJ/mol)."""
+
+    def __init__(self, atoms: Atoms, torsions: dict[str, tuple[int, ...]]):
+        self.geometry: Geometry = geometry_of(atoms)
+        self.torsions = torsions
+
+    def __call__(self, atoms: Atoms) -> dict[str, float]:
+        found = {kind: float(values.mean()) for kind, values in self.geometry.measure(atoms.positions).items()}
+        for name, torsion in self.torsions.items():
+            angle = atoms.get_dihedral(*torsion)
+            found |= {f"{name}, cos": np.cos(np.radians(angle)), f"{name}, sin": np.sin(np.radians(angle)),
+                      f"{name}, trans": float(abs((angle + 180) % 360 - 180) > TRANS)}
+        return found
+
+
+def start(name: str, make: Callable[[], Calculator], run: str, seed: int):
+    """Dynamics of a molecule, at a minimum."""
+    atoms, torsions = build(name)
+    atoms.calc = make()
+    BFGS(atoms, logfile=None).run(fmax=0.05)
+    dynamics, step, friction = RUNS[run]
+    return dynamics(atoms, step, temperature_K=TEMPERATURE, friction=friction, fixcm=False,
+                    rng=np.random.default_rng(seed)), Observables(atoms, torsions)
+
+
+def run_directly(name: str, target: str, run: str, time: float, seed: int) -> dict[str, np.ndarray]:
+    """Series of observables in the target itself; time in ps."""
+    dynamics, observe = start(name, POTENTIALS[target], run, seed)
+    dynamics.run(round(SETTLING / dynamics.dt))
+    burst = round(SAMPLE_INTERVAL / dynamics.dt)
+    found = []
+    for _ in range(round(1000 * units.fs * time / SAMPLE_INTERVAL)):
+        dynamics.run(burst)
+        found.append({**observe(dynamics.atoms), "energy": dynamics.atoms.get_potential_energy() / KILOJOULES})
+    return {kind: np.array([each[kind] for each in found]) for kind in found[0]}
+
+
+def sample(name: str, options, folder: Path) -> tuple[NestedSampler, Observables, str]:
+    """A sampler with all energies, and what the surrogate is called."""
+    dynamics, observe = start(name, POTENTIALS[options.surrogate], "mass penalty, 12 fs", options.seed)
+    settings = {"move": options.move, "steps": options.steps, "processes": options.processes,
+                "rng": np.random.default_rng(options.seed)}
+    label = options.surrogate
+    path = folder / f"{name}-{label}-{options.target}"
+    if options.corrected:
+        sampler = NestedSampler(dynamics, POTENTIALS[options.target], f"{path}-fit-{options.seed}.db", **settings)
+        sampler.run(options.corrected)
+        correction = sampler.correct()
+        print(f"{name}: of a spread of {correction.spread:.2f} kT the correction leaves {correction.left:.2f}", flush=True)
+        dynamics.atoms.calc = correction.calculator
+        label, path = f"{label}, corrected", Path(f"{path}-corrected-{options.corrected}")
+    sampler = NestedSampler(dynamics, POTENTIALS[options.target],
+                            f"{path}-{options.move}-{options.steps or 0}-{options.seed}.db", **settings)
+    with progress_bar(f"{name}, energies", options.energies) as bar:
+        sampler.attach(bar.update)
+        sampler.run(options.energies)
+    return sampler, observe, label
+
+
+def main():
+    parser = OptionParser(__doc__)
+    names = [*SMALL, "aspirin"]
+    parser.add_argument("--molecules", type=choice(names), nargs="+", default=names[:2], metavar="NAME",
+                        help=f"of {', '.join(names)} (default: {' '.join(names[:2])})")
+    for which, default in ("surrogate", "GFN1-xTB"), ("target", "GFN2-xTB"):
+        parser.add_argument(f"--{which}", type=choice(POTENTIALS), default=default, metavar="NAME",
+                            help=f"of {', '.join(POTENTIALS)} (default: %(default)s)")
+    parser.add_argument("--corrected", type=number(int, 50), metavar="N",
+                        help="correct the surrogate by N energies of the target first")
+    parser.add_argument("--energies", type=number(int, 50), default=300, metavar="N",
+                        help="of the target (default: %(default)s)")
+    parser.add_argument("--move", type=choice(("independent", "nested")), default="independent", metavar="NAME",
+                        help="independent or nested (default: %(default)s)")
+    parser.add_argument("--steps", type=number(int, 1), metavar="N", help="of the surrogate between snapshots")
+    parser.add_argument("--direct", type=number(float, 1, "ps"), metavar="PS",
+                        help="compare with runs of the target itself, ps at 12 fs, and a quarter of it at 0.5 fs")
+    parser.add_argument("--processes", type=number(int, 1), default=1, metavar="N",
+                        help="energies side by side (default: %(default)s)")
+    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
+                        help="random number seed (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
+                        help="folder for results (default: %(default)s)")
+    add_record_option(parser)
+    options = parser.parse_args()
+    folder = options.output / "nested"
+    parser.make_folder(folder)
+    rows = []
+    for name in options.molecules:
+        sampler, observe, label = sample(name, options, folder)
+        print(f"{name}: {sampler.report()}", flush=True)
+        rows += worth(name, label, options.target, sampler, observe)
+        if options.direct:
+            compare(name, options, folder, sampler, observe)
+    print()
+    print_table(["molecule", "surrogate", "target", "move, steps", "spread (kT)", "acceptance", "energies",
+                 "observable", "energies for a sample", "target", "surrogate alone", "chain"], rows, options.record,
+                table_name(options, "-".join(options.molecules)))
+
+
+def table_name(options, name: str) -> str:
+    return f"nested-{name}-{options.surrogate}-{options.target}{'-corrected' if options.corrected else ''}-{options.move}"
+
+
+def worth(name: str, label: str, target: str, sampler: NestedSampler, observe: Observables) -> list[list[str]]:
+    """A row for each torsion and one for the energy."""
+    report = sampler.report()
+    samples = [observe(atoms) for atoms in sampler.samples()]
+    snapshots = [observe(atoms) for atoms in sampler.snapshots()[0]]
+    rows = []
+    for torsion in observe.torsions:
+        found = [sampler.average(lambda atoms, kind=kind: observe(atoms)[f"{torsion}, {kind}"])  # noqa: B023
+                 for kind in ("cos", "sin", "trans")]
+        trans = [np.array([each[f"{torsion}, trans"] for each in of]) for of in (snapshots, samples)]
+        alone = mean_with_error(trans[0], 3) if report.move == "independent" else ""
+        rows.append([torsion, f"{(found[0].energies + found[1].energies) / 2:.1f}",
+                     f"trans {with_error(*found[2][:2], 3)}", alone, f"{trans[1].mean():.3f}"])
+    energy = sampler.average(lambda atoms: atoms.get_potential_energy() / KILOJOULES)
+    rows.append(["energy", f"{energy.energies:.1f}", f"{with_error(*energy[:2], 2)} kJ/mol", "", ""])
+    return [[name, label, target, f"{report.move}, {report.steps}", f"{report.spread:.2f}",
+             f"{report.acceptance:.2f}", str(report.energies), *row] for row in rows]
+
+
+def compare(name: str, options, folder: Path, sampler: NestedSampler, observe: Observables):
+    """Averages beside those of runs of the target; differences in errors."""
+    times = dict(zip(RUNS, (options.direct, options.direct / 4)))
+    tasks = {run: Task(f"{name}, {run}", partial(run_directly, name, options.target, run, time, options.seed),
+                       (folder / f"{name}-{options.target}-{run.split(',')[0]}-{time:g}ps.npz").absolute())
+             for run, time in times.items()}
+    make_missing(list(tasks.values()), options.processes)
+    direct = {run: Result.load(task.path) for run, task in tasks.items()}
+    snapshots, _ = sampler.snapshots()
+    alone = [observe(atoms) for atoms in snapshots]
+    rows = []
+    for kind in [*alone[0], "energy"]:
+        if kind == "energy":
+            found = sampler.average(lambda atoms: atoms.get_potential_energy() / KILOJOULES)
+        else:
+            found = sampler.average(lambda atoms, kind=kind: observe(atoms)[kind])
+        digits = 2 if kind == "energy" or kind.count("-") == 2 and "torsion" not in kind else 4
+        cells = [kind, with_error(*found[:2], digits)]
+        if kind != "energy":
+            series = np.array([each[kind] for each in alone])
+            cells.append(f"{mean_with_error(series, digits)} ({(series.mean() - found.mean) / found.error:+.1f})")
+        else:
+            cells.append("")
+        for run in RUNS:
+            series = direct[run][kind]
+            shift = (series.mean() - found.mean) / np.hypot(found.error, blockedError(series))
+            cells.append(f"{mean_with_error(series, digits)} ({shift:+.1f})")
+        rows.append(cells)
+    reference, other = (direct[run] for run in RUNS)
+    print(f"\n{name}; in brackets: differences from the nested average in errors; rms of both direct runs from each "
+          f"other {np.sqrt(np.mean([difference(reference[kind], other[kind])**2 for kind in alone[0]])):.2f}\n")
+    print_table(["observable", f"nested, {sampler.report().energies} energies", "surrogate alone",
+                 *(f"{run}, {time:g} ps" for run, time in times.items())], rows, options.record,
+                f"nested-right-{name}")
+
+
+if __name__ == "__main__":
+    run_program(main)
