@@ -70,7 +70,8 @@ def normal(path, spread=0.8, target=None, memory=0.0, **arguments):
     """A sampler whose surrogate is x^2/2, its target x^2/2 + spread x: the difference has a Gaussian distribution."""
     atoms = Atoms("H", calculator=Function(lambda x: x**2/2))
     target = target or Function(lambda x: x**2/2 + spread*x)
-    return NestedSampler(Perfect(atoms, memory), target, path, rng=np.random.default_rng(2), **arguments)
+    return NestedSampler(Perfect(atoms, memory), target, path,
+                         **{"steps": 1, "rng": np.random.default_rng(2), **arguments})
 
 
 def double_well(tilt):

@@ -13,7 +13,7 @@ from pathlib import Path
 import openmmstiff
 import pytest
 from conftest import CLASSES
-from openmmstiff import ase, mcmc, sampling, scanning, tasks
+from openmmstiff import ase, mcmc, nested, sampling, scanning, tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ROOT/"pyproject.toml"
@@ -106,7 +106,7 @@ def test_stubs_have_the_docstrings():
 
 
 def test_whatever_is_public_in_python_has_types():
-    items = [item for module in (ase, mcmc, sampling, scanning, tasks) for name, item in vars(module).items()
+    items = [item for module in (ase, mcmc, nested, sampling, scanning, tasks) for name, item in vars(module).items()
              if getattr(item, "__module__", "") == module.__name__ and not name.startswith("_")]
     items += [getattr(openmmstiff, name) for name in openmmstiff.__all__ if name not in STUBS]
     for item in items:
