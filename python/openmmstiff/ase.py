@@ -159,6 +159,21 @@ class MassPenaltyLangevin(MolecularDynamics):
         self._integrator.setStepSize(self.dt/PICOSECOND)
         self._molecules.set_inertias(self._integrator)
 
+    def set_rng(self, rng: Any) -> None:
+        """
+        Draw another seed of the random numbers.
+
+        Parameters
+        ----------
+        rng : object with standard_normal()
+            what it is drawn from
+        """
+        self.rng = rng
+        self._integrator.setRandomNumberSeed(self._draw_seed())
+        self._context.reinitialize()
+        self._take_positions()
+        self._take_momenta()
+
     def draw_momenta(self) -> None:
         """
         Draw momenta for the temperature of the thermostat, allowing for their belonging to half a step earlier: a run

@@ -3,13 +3,13 @@ Angstrom, eV, dalton, K; spreads are in kT.
 """
 
 import fcntl
-import functools
 import os
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -191,7 +191,7 @@ class _Target:
         return energy if np.isfinite(energy) else f"the energy is {energy}"
 
 
-@functools.lru_cache(1)
+@lru_cache(1)
 def _unpickle(pickled):
     return _Target(pickle.loads(pickled))
 
@@ -637,6 +637,9 @@ class NestedSampler:
                 if not abs(change) < SAME:
                     raise ValueError(f"NestedSampler: {self.path} was made with another surrogate: at snapshot {last.id} "
                                      f"this one's energy differs by {change:.3g} kT")
+                # The numbers that a script begins with are used up, and the same noise would lead to the same places.
+                self.rng = np.random.default_rng(np.frombuffer(last.atoms.positions.tobytes(), dtype=np.uint32))
+                getattr(self.dynamics, "set_rng", partial(setattr, self.dynamics, "rng"))(self.rng)
             yield
 
 
