@@ -64,6 +64,9 @@ class Observables:
                       f"{name}, trans": float(abs((angle + 180) % 360 - 180) > TRANS)}
         return found
 
+    def see(self, kind: str, atoms: Atoms) -> float:
+        return atoms.get_potential_energy() / KILOJOULES if kind == "energy" else self(atoms)[kind]
+
 
 def start(name: str, make: Callable[[], Calculator], run: str, seed: int):
     """Dynamics of a molecule, at a minimum."""
@@ -160,13 +163,12 @@ def worth(name: str, label: str, target: str, sampler: NestedSampler, observe: O
     snapshots = [observe(atoms) for atoms in sampler.snapshots()[0]]
     rows = []
     for torsion in observe.torsions:
-        found = [sampler.average(lambda atoms, kind=kind: observe(atoms)[f"{torsion}, {kind}"])  # noqa: B023
-                 for kind in ("cos", "sin", "trans")]
+        found = [sampler.average(partial(observe.see, f"{torsion}, {kind}")) for kind in ("cos", "sin", "trans")]
         trans = [np.array([each[f"{torsion}, trans"] for each in of]) for of in (snapshots, samples)]
         alone = mean_with_error(trans[0], 3) if report.move == "independent" else ""
         rows.append([torsion, f"{(found[0].energies + found[1].energies) / 2:.1f}",
                      f"trans {with_error(*found[2][:2], 3)}", alone, f"{trans[1].mean():.3f}"])
-    energy = sampler.average(lambda atoms: atoms.get_potential_energy() / KILOJOULES)
+    energy = sampler.average(partial(observe.see, "energy"))
     rows.append(["energy", f"{energy.energies:.1f}", f"{with_error(*energy[:2], 2)} kJ/mol", "", ""])
     return [[name, label, target, f"{report.move}, {report.steps}", f"{report.spread:.2f}",
              f"{report.acceptance:.2f}", str(report.energies), *row] for row in rows]
@@ -184,10 +186,7 @@ def compare(name: str, options, folder: Path, sampler: NestedSampler, observe: O
     alone = [observe(atoms) for atoms in snapshots]
     rows = []
     for kind in [*alone[0], "energy"]:
-        if kind == "energy":
-            found = sampler.average(lambda atoms: atoms.get_potential_energy() / KILOJOULES)
-        else:
-            found = sampler.average(lambda atoms, kind=kind: observe(atoms)[kind])
+        found = sampler.average(partial(observe.see, kind))
         digits = 2 if kind == "energy" or kind.count("-") == 2 and "torsion" not in kind else 4
         cells = [kind, with_error(*found[:2], digits)]
         if kind != "energy":

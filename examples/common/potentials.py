@@ -1,5 +1,6 @@
 """Potentials of molecules as calculators of ASE: what examples take for surrogates and for targets."""
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ase import Atoms, units
 from ase.calculators.calculator import CalculationFailed, Calculator, all_changes
@@ -40,7 +41,8 @@ class DensityFunctional(Calculator):
                   system_changes: Sequence[str] = tuple(all_changes)):
         from pyscf import dft, gto
         super().calculate(atoms, properties, system_changes)
-        molecule = gto.M(atom=list(zip(self.atoms.symbols, self.atoms.positions)), basis=self.basis, verbose=0)
+        here: Any = self.atoms  # a copy
+        molecule = gto.M(atom=list(zip(here.symbols, here.positions)), basis=self.basis, verbose=0)
         field = dft.RKS(molecule, xc=self.functional).density_fit()
         energy = field.kernel()
         if not field.converged:

@@ -309,16 +309,16 @@ class SystemCalculator(Calculator):
             what has changed, as other calculators of ASE have it
         """
         super().calculate(atoms, properties, system_changes)
-        atoms = self.atoms
-        if len(atoms) != self.system.getNumParticles():
+        here: Any = self.atoms      # a copy
+        if len(here) != self.system.getNumParticles():
             raise ValueError(f"SystemCalculator: the System has {self.system.getNumParticles()} particles, but there "
-                             f"are {len(atoms)} atoms")
+                             f"are {len(here)} atoms")
         if self._context is None:
             platform = [] if self.platform is None else [openmm.Platform.getPlatform(self.platform)]
             self._context = openmm.Context(self.system, openmm.VerletIntegrator(0.001), *platform)
         if self.system.usesPeriodicBoundaryConditions():
-            self._context.setPeriodicBoxVectors(*(atoms.cell.array/NANOMETER))
-        self._context.setPositions(atoms.positions/NANOMETER)
+            self._context.setPeriodicBoxVectors(*(here.cell.array/NANOMETER))
+        self._context.setPositions(here.positions/NANOMETER)
         state = self._context.getState(energy=True, forces=True)
         self.results = {"energy": state.getPotentialEnergy()._value*ENERGY,
                         "forces": state.getForces(asNumpy=True)._value*(ENERGY/NANOMETER)}

@@ -29,7 +29,7 @@ from ase.md.md import MolecularDynamics
 from scipy.special import erfc
 
 from ._atoms import ENERGY, NANOMETER, Molecules
-from ._conversions import integer
+from ._conversions import count, integer
 from ._correction import Coordinates
 from .ase import SystemCalculator
 from .sampling import correlationTime
@@ -42,7 +42,7 @@ INTERVAL = 200          # steps between snapshots
 SETTLING = 5            # intervals of the surrogate alone before the first snapshot
 LADDER = 30, 60, 120, 250, 500      # numbers of steps that are tried for a proposal
 TRIES = 8*len(LADDER)   # proposals for that
-DECAY = 20              # times the most of these: a run that tells how fast the surrogate moves
+DECAY = 10              # times the most of these: a run that tells how fast the surrogate moves
 MUCH, TOO_MUCH = 2, 4   # kT, of the spread: where nested moves pay, and where no move does
 SAME = 0.01             # kT, for energies of the same surrogate
 MOVES = "independent", "nested"
@@ -59,7 +59,8 @@ class Average(NamedTuple):
     error : float
         its standard error; infinite if the series never changes
     energies : float
-        how many energies of the target an independent sample of this observable takes
+        how many energies of the target an independent sample of this observable takes, of those that the average is
+        made of
     """
 
     mean: float
@@ -290,7 +291,8 @@ class NestedSampler:
         self.move, self.steps, self.failures = move, steps, failures
         self.processes, self.scheduler = processes, scheduler
         self.rng: Any = np.random if rng is None else rng
-        self._target, self._observers = _Target(target), []
+        self._target = _Target(target)
+        self._observers: list[tuple[Callable[..., object], int, tuple, dict[str, Any]]] = []
         self._settings = {"temperature_K": float(dynamics.temp/units.kB), "symbols": str(self.atoms.symbols)}
         self._snapshots: dict[int, _Snapshot] = {}
         self._read()
@@ -321,6 +323,7 @@ class NestedSampler:
         energies : int
             their number; failures that are counted as rejected are among them
         """
+        energies = count("NestedSampler: energies", energies)
         with self._alone():
             self._ask_for(min(PILOT, energies))
             if len(self._free()) >= PILOT//2:
@@ -329,13 +332,13 @@ class NestedSampler:
                     warnings.warn(f"NestedSampler: {verdict}", stacklevel=2)
             self._ask_for(energies)
 
-    def _ask_for(self, count):
+    def _ask_for(self, energies):
         """Propose and pay until there are so many energies; several at a time are under way."""
         asked: list[_Snapshot] = []
 
         def tasks() -> Iterator[tuple[_Target, Atoms]]:
             unpaid = [each for each in self._snapshots.values() if not each.paid]
-            while unpaid or len(self._snapshots) < count:
+            while unpaid or len(self._snapshots) < energies:
                 asked.append(unpaid.pop(0) if unpaid else self._propose())
                 atoms = self.atoms.copy()
                 atoms.set_constraint()
@@ -450,7 +453,7 @@ class NestedSampler:
                                0, 1) for steps in LADDER}
 
     def _find_coordinates(self):
-        molecules = Molecules(self.atoms, getattr(self.dynamics, "_molecules", None) and self.dynamics._molecules.bonds)
+        molecules = getattr(self.dynamics, "_molecules", None) or Molecules(self.atoms)
         return molecules, Coordinates(self.atoms.numbers.tolist(), molecules.bonds, molecules.neighbours)
 
     # ---- What has been found ----
@@ -480,8 +483,8 @@ class NestedSampler:
         """Snapshots and weights, which add up to 1, of each chain or of the free run."""
         chains = self._chains() if nested else []
         if chains:
-            count = sum(map(len, chains))
-            return [(chain, np.full(len(chain), 1/count)) for chain in chains]
+            whole = sum(map(len, chains))
+            return [(chain, np.full(len(chain), 1/whole)) for chain in chains]
         free = self._free()
         if not free:
             raise ValueError(f"NestedSampler: there are no energies in {self.path}; call run()")

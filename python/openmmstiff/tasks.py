@@ -45,13 +45,14 @@ def runTasks(function: Callable[[Argument], Result], tasks: Iterable[Argument], 
         the index of a task and what the function has returned for it, in the order in which they end. An exception of
         the function ends all
     """
-    whole = isinstance(tasks, Sequence)
-    if whole and not tasks or processes == 1 and not scheduler:
+    size = len(tasks) if isinstance(tasks, Sequence) else None      # of a list
+    if size == 0 or processes == 1 and not scheduler:
         yield from enumerate(map(function, tasks))
         return
-    number = min(processes, len(tasks)) if whole else processes
-    limit = len(tasks) if whole else countWorkers(scheduler) if scheduler else number
-    waiting, deaths = iter(enumerate(tasks)), 0
+    number = min(processes, size or processes)
+    limit = size or (countWorkers(scheduler) if scheduler else number)
+    waiting: Iterator[tuple[int, Argument]] = enumerate(tasks)
+    deaths = 0
     while True:
         lost: list[tuple[int, Argument]] = []
         with _cluster(scheduler) if scheduler else _processes(number) as submit:

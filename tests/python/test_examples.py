@@ -48,6 +48,21 @@ def test_ase_molecules_compares_the_steps():
     assert all(1.08 < float(value.partition("(")[0]) < 1.12 for value in row[1:3])
 
 
+def test_nested_energies_compares_with_direct_runs(tmp_path):
+    options = ["--molecules", "ethanol", "--energies", "50", "--steps", "10", "--direct", "1", "--output", tmp_path]
+    for _ in range(2):      # what has been done is not done again
+        run = subprocess.run([sys.executable, FOLDER/"nested_energies.py", *options, "--record", tmp_path/"record.json"],
+                             text=True, capture_output=True, env={**os.environ, "MPLBACKEND": "Agg", **ONE_THREAD})
+        assert run.returncode == 0, run.stderr
+    tables = json.loads((tmp_path/"record.json").read_text())["tables"]
+    torsion, energy = (dict(zip(table["columns"], row)) for table in [
+        tables["nested-ethanol-GFN1-xTB-GFN2-xTB-independent"]] for row in table["rows"])
+    assert 0.3 < float(torsion["spread (kT)"]) < 1.5 and torsion["energies"] == "50"
+    lengths = {row[0]: row[1:] for row in tables["nested-right-ethanol"]["rows"]}
+    assert all(1.08 < float(cell.partition("(")[0]) < 1.12 for cell in lengths["C-H"])
+    assert "nan" not in run.stdout
+
+
 def test_ase_molecules_measures_copies():
     """Bonds and angles of each copy are those that ASE measures."""
     from ase.neighborlist import neighbor_list
