@@ -133,12 +133,17 @@ class Report:
     agreement: float | None
 
     @property
+    def suffices(self) -> bool:
+        """Whether the surrogate will do for this move."""
+        return self.spread <= (MUCH if self.move == MOVES[0] else TOO_MUCH)
+
+    @property
     def verdict(self) -> str:
         """The answer in a sentence."""
         if self.spread > TOO_MUCH:
             return (f"This surrogate will not do: a spread of {self.spread:.1f} kT is beyond {TOO_MUCH}. Take a better "
                     "one, or see what correct() leaves of the spread")
-        if self.spread > MUCH and self.move == MOVES[0]:
+        if not self.suffices:
             return f"A spread of {self.spread:.1f} kT is much: try move='nested', or correct()"
         return f"This surrogate will do: its spread is {self.spread:.2f} kT"
 
@@ -326,10 +331,11 @@ class NestedSampler:
         energies = count("NestedSampler: energies", energies)
         with self._alone():
             self._ask_for(min(PILOT, energies))
-            if len(self._free()) >= PILOT//2:
-                verdict = self.report().verdict
-                if not verdict.startswith("This surrogate will do"):
-                    warnings.warn(f"NestedSampler: {verdict}", stacklevel=2)
+            if energies > 0 and not self._free():
+                raise RuntimeError("NestedSampler: the target has failed at all snapshots, the last time by "
+                                   f"{self._of_walker(-1)[-1].failure}")
+            if len(self._free()) >= PILOT//2 and not self.report().suffices:
+                warnings.warn(f"NestedSampler: {self.report().verdict}", stacklevel=2)
             self._ask_for(energies)
 
     def _ask_for(self, energies):
@@ -581,7 +587,7 @@ class NestedSampler:
         else:
             acceptance = _accept(weights)
         agreement = (found.mean - alone.mean)/np.hypot(found.error, alone.error) if chains else None
-        return Report(MOVES[bool(chains)], (self._proposals() or free)[-1].steps,
+        return Report(self.move, (self._proposals() or free)[-1].steps,
                       sum(each.paid for each in self._snapshots.values()),
                       sum(bool(each.failure) for each in self._snapshots.values()), spread, float(acceptance),
                       float(erfc(spread/2)), sum(len(each) for each, _ in series)/found.energies,

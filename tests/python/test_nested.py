@@ -390,6 +390,12 @@ def test_failures_end_the_run_or_are_rejected(move, value, message, tmp_path):
     assert "of which 8 failed" in str(report)
 
 
+def test_target_that_always_fails_is_told(tmp_path):
+    target = Logged(tmp_path, fails_every=1)
+    with pytest.raises(RuntimeError, match="failed at all snapshots, the last time by ArithmeticError: no convergence"):
+        normal(tmp_path/"run.db", target=target, failures="reject").run(4)
+
+
 def test_dask_evaluates_targets(tmp_path):
     distributed = pytest.importorskip("distributed")
     target = Logged(tmp_path)
