@@ -59,7 +59,8 @@ class Observables:
     def __call__(self, atoms: Atoms) -> dict[str, float]:
         found = {kind: float(values.mean()) for kind, values in self.geometry.measure(atoms.positions).items()}
         for name, torsion in self.torsions.items():
-            angle = atoms.get_dihedral(*torsion)
+            first, second, third, fourth = torsion
+            angle = atoms.get_dihedral(first, second, third, fourth)
             found |= {f"{name}, cos": np.cos(np.radians(angle)), f"{name}, sin": np.sin(np.radians(angle)),
                       f"{name}, trans": float(abs((angle + 180) % 360 - 180) > TRANS)}
         return found
