@@ -149,7 +149,7 @@ def main():
             compare(name, options, folder, sampler, observe)
     print()
     print_table(["molecule", "surrogate", "target", "move, steps", "spread (kT)", "acceptance", "energies",
-                 "observable", "energies for a sample", "target", "surrogate alone", "chain"], rows, options.record,
+                 "observable", "energies for a sample", "average", "surrogate alone", "chain"], rows, options.record,
                 table_name(options, "-".join(options.molecules)))
 
 
