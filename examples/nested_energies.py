@@ -102,7 +102,8 @@ def sample(name: str, options, folder: Path) -> tuple[NestedSampler, Observables
         sampler = NestedSampler(dynamics, POTENTIALS[options.target], f"{path}-fit-{options.seed}.db", **settings)
         sampler.run(options.corrected)
         correction = sampler.correct()
-        print(f"{name}: of a spread of {correction.spread:.2f} kT the correction leaves {correction.left:.2f}", flush=True)
+        print(f"{name}: of a spread of {correction.spread:.2f} kT the correction leaves {correction.left:.2f}",
+              flush=True)
         dynamics.atoms.calc = correction.calculator
         label, path = f"{label}, corrected", Path(f"{path}-corrected-{options.corrected}")
     sampler = NestedSampler(dynamics, POTENTIALS[options.target],
@@ -154,7 +155,8 @@ def main():
 
 
 def table_name(options, name: str) -> str:
-    return f"nested-{name}-{options.surrogate}-{options.target}{'-corrected' if options.corrected else ''}-{options.move}"
+    surrogate = f"{options.surrogate}{'-corrected' if options.corrected else ''}"
+    return f"nested-{name}-{surrogate}-{options.target}-{options.move}"
 
 
 def worth(name: str, label: str, target: str, sampler: NestedSampler, observe: Observables) -> list[list[str]]:

@@ -34,7 +34,7 @@ class Coordinates:
         self.kinds = sorted(kinds.values(), key=lambda members: len(members[0]))
 
     def find_slow(self, positions: np.ndarray) -> np.ndarray:
-        """What the motion of a molecule shows, shape (snapshots, coordinates): its torsions, or else all coordinates."""
+        """What the motion of a molecule shows, shape (snapshots, coordinates): its torsions, or else all of them."""
         if self.torsions:
             angles = np.transpose([measure(positions, atoms) for atoms in self.torsions])
             return np.concatenate([np.cos(angles), np.sin(angles)], axis=1)

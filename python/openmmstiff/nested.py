@@ -221,16 +221,16 @@ def _read_potential(name, value):
 
 class NestedSampler:
     """
-    Samples of the canonical ensemble of a target potential, from dynamics in a surrogate (Iftimie et al., J. Chem. Phys.
-    113, 4852, 2000; Gelb, J. Chem. Phys. 118, 7747, 2003; Coe, Sewell and Shaw, J. Chem. Phys. 130, 164104, 2009).
+    Samples of the canonical ensemble of a target potential, from dynamics in a surrogate (Iftimie et al., J. Chem.
+    Phys. 113, 4852, 2000; Gelb, J. Chem. Phys. 118, 7747, 2003; Coe, Sewell and Shaw, J. Chem. Phys. 130, 164104, 2009).
 
     The surrogate makes snapshots, and the target decides on them, by the difference D of both energies: it is asked for
     an energy a snapshot, for no forces, and for many snapshots side by side. There are two moves:
 
     - "independent": snapshots x' of a free run of the surrogate are proposals in place of the present x, accepted with
       min(1, exp(-(D' - D)/kT)). As x' has the density p(x') of the surrogate, whatever x is, the target's density
-      p(x) exp(-D/kT) is in detailed balance: p(x) e(-D) p(x') min(1, e(D - D')) is symmetric in x and x'. Snapshots that
-      are correlated would break this, so that the proposals are made in random order. Averages need no chain: they are
+      p(x) exp(-D/kT) is in detailed balance: p(x) e(-D) p(x') min(1, e(D - D')) is symmetric in x and x'. Snapshots
+      that are correlated would break this, so that the proposals are made in random order. Averages need no chain: they are
       those of all snapshots with the weights exp(-D/kT), right for correlated ones, too.
     - "nested": proposals come from the present x by some steps of the surrogate with momenta that are drawn, and are
       accepted with the same probability. Langevin dynamics from x to x' is as probable as that from x' to x with all
@@ -278,8 +278,8 @@ class NestedSampler:
                  move: str = "independent", steps: int | None = None, processes: int = 1, scheduler: str | None = None,
                  failures: str = "raise", rng: Any = None) -> None:
         if not isinstance(dynamics, MolecularDynamics) or not hasattr(dynamics, "temp"):
-            raise TypeError("NestedSampler: dynamics must be a MassPenaltyLangevin, or another MolecularDynamics of ASE "
-                            f"with a heat bath, not {dynamics!r}")
+            raise TypeError("NestedSampler: dynamics must be a MassPenaltyLangevin, or another MolecularDynamics of "
+                            f"ASE with a heat bath, not {dynamics!r}")
         for name, value, known in ("move", move, MOVES), ("failures", failures, ("raise", "reject")):
             if value not in known:
                 raise ValueError(f"NestedSampler: {name} must be one of {', '.join(known)}, not {value!r}")
@@ -543,8 +543,8 @@ class NestedSampler:
 
     def samples(self) -> list[Atoms]:
         """
-        Get the ensemble of the target, without weights: the chain of Metropolis, in which those that were not left occur
-        again. ase.io.write("run.xyz", sampler.samples()) writes what ASE and MDTraj read.
+        Get the ensemble of the target, without weights: the chain of Metropolis, in which those that were not left
+        occur again. ase.io.write("run.xyz", sampler.samples()) writes what ASE and MDTraj read.
 
         Returns
         -------
@@ -595,8 +595,8 @@ class NestedSampler:
 
     def correct(self) -> Correction:
         """
-        Correct the surrogate by what the energies tell: a sum of terms in bonds, angles and torsions (1, 2 and 3 periods),
-        equal for those that cannot be told apart, is fitted to the difference D by ridge regression. It is for a run of
+        Correct the surrogate by what the energies tell: a sum of terms in bonds, angles and torsions (1, 2 and 3
+        periods), equal for those that cannot be told apart, is fitted to the difference D by ridge regression. It is for a run of
         its own, in another file.
 
         Returns
@@ -644,8 +644,8 @@ class NestedSampler:
                 self._begin_at(last.atoms.positions, last.atoms.get_momenta())
                 change = (self.atoms.get_potential_energy() - last.surrogate)/self.dynamics.temp
                 if not abs(change) < SAME:
-                    raise ValueError(f"NestedSampler: {self.path} was made with another surrogate: at snapshot {last.id} "
-                                     f"this one's energy differs by {change:.3g} kT")
+                    raise ValueError(f"NestedSampler: {self.path} was made with another surrogate: at snapshot "
+                                     f"{last.id} this one's energy differs by {change:.3g} kT")
                 # The numbers that a script begins with are used up, and the same noise would lead to the same places.
                 self.rng = np.random.default_rng(np.frombuffer(last.atoms.positions.tobytes(), dtype=np.uint32))
                 getattr(self.dynamics, "set_rng", partial(setattr, self.dynamics, "rng"))(self.rng)

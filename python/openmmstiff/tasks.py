@@ -85,7 +85,7 @@ def runTasks(function: Callable[[Argument], Result], tasks: Iterable[Argument], 
         deaths += 1
         if deaths == DEATHS:
             raise RuntimeError(f"{DEATHS} processes have died, one after the other, at the tasks "
-                               f"{sorted(index for index, _ in lost)}. Have they run out of memory? Use fewer processes")
+                               f"{sorted(index for index, _ in lost)}. Out of memory? Use fewer processes")
         waiting = itertools.chain(lost, waiting)
 
 

@@ -1,4 +1,4 @@
-"""NestedSampler: ensembles of a target from dynamics in a surrogate, against quadrature; and what faults do to a run."""
+"""NestedSampler: ensembles of a target from dynamics in a surrogate, against quadrature; and what faults do to it."""
 
 import os
 import pickle
@@ -355,7 +355,8 @@ normal({path!r}, target=Logged({where!r}, dies_at=57), move={move!r}, steps=30).
 
 @pytest.mark.parametrize("move", ["independent", "nested"])
 def test_run_that_is_killed_goes_on(move, tmp_path):
-    script = KILLED.format(folder=str(Path(__file__).parent), path=str(tmp_path/"run.db"), where=str(tmp_path), move=move)
+    script = KILLED.format(folder=str(Path(__file__).parent), path=str(tmp_path/"run.db"), where=str(tmp_path),
+                           move=move)
     codes = [subprocess.run([sys.executable, "-c", script], timeout=300).returncode for _ in range(3)]
     assert codes == [-signal.SIGKILL, 0, 0]
     paid = Logged(tmp_path).paid()
