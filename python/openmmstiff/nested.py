@@ -222,7 +222,8 @@ def _read_potential(name, value):
 class NestedSampler:
     """
     Samples of the canonical ensemble of a target potential, from dynamics in a surrogate (Iftimie et al., J. Chem.
-    Phys. 113, 4852, 2000; Gelb, J. Chem. Phys. 118, 7747, 2003; Coe, Sewell and Shaw, J. Chem. Phys. 130, 164104, 2009).
+    Phys. 113, 4852, 2000; Gelb, J. Chem. Phys. 118, 7747, 2003; Coe, Sewell and Shaw, J. Chem. Phys. 130, 164104,
+    2009).
 
     The surrogate makes snapshots, and the target decides on them, by the difference D of both energies: it is asked for
     an energy a snapshot, for no forces, and for many snapshots side by side. There are two moves:
@@ -230,8 +231,8 @@ class NestedSampler:
     - "independent": snapshots x' of a free run of the surrogate are proposals in place of the present x, accepted with
       min(1, exp(-(D' - D)/kT)). As x' has the density p(x') of the surrogate, whatever x is, the target's density
       p(x) exp(-D/kT) is in detailed balance: p(x) e(-D) p(x') min(1, e(D - D')) is symmetric in x and x'. Snapshots
-      that are correlated would break this, so that the proposals are made in random order. Averages need no chain: they are
-      those of all snapshots with the weights exp(-D/kT), right for correlated ones, too.
+      that are correlated would break this, so that the proposals are made in random order. Averages need no chain: they
+      are those of all snapshots with the weights exp(-D/kT), right for correlated ones, too.
     - "nested": proposals come from the present x by some steps of the surrogate with momenta that are drawn, and are
       accepted with the same probability. Langevin dynamics from x to x' is as probable as that from x' to x with all
       momenta reversed; drawn momenta are as probable as reversed ones, so that p(x) K(x, x') = p(x') K(x', x) for the
@@ -596,8 +597,8 @@ class NestedSampler:
     def correct(self) -> Correction:
         """
         Correct the surrogate by what the energies tell: a sum of terms in bonds, angles and torsions (1, 2 and 3
-        periods), equal for those that cannot be told apart, is fitted to the difference D by ridge regression. It is for a run of
-        its own, in another file.
+        periods), equal for those that cannot be told apart, is fitted to the difference D by ridge regression. It is for
+        a run of its own, in another file.
 
         Returns
         -------
