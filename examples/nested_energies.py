@@ -20,7 +20,7 @@ from openmmstiff.ase import MassPenaltyLangevin
 from openmmstiff.nested import NestedSampler
 from openmmstiff.sampling import blockedError
 
-from ase_molecules import MOLECULES as OTHERS, difference, geometry_of
+from ase_molecules import MOLECULES as OTHERS, geometry_of
 from common.observables import Geometry
 from common.options import OptionParser, add_record_option, choice, number, progress_bar, run_program
 from common.potentials import POTENTIALS
@@ -177,6 +177,11 @@ def worth(name: str, label: str, target: str, sampler: NestedSampler, observe: O
              f"{report.acceptance:.2f}", str(report.energies), *row] for row in rows]
 
 
+def in_errors(difference: float, error: float) -> float:
+    """0 for what has never changed."""
+    return difference / error if error > 0 else 0.0
+
+
 def compare(name: str, options, folder: Path, sampler: NestedSampler, observe: Observables):
     """Averages beside those of runs of the target; differences in errors."""
     times = dict(zip(RUNS, (options.direct, options.direct / 4)))
@@ -194,17 +199,15 @@ def compare(name: str, options, folder: Path, sampler: NestedSampler, observe: O
         cells = [kind, with_error(*found[:2], digits)]
         if kind != "energy":
             series = np.array([each[kind] for each in alone])
-            cells.append(f"{mean_with_error(series, digits)} ({(series.mean() - found.mean) / found.error:+.1f})")
+            cells.append(f"{mean_with_error(series, digits)} ({in_errors(series.mean() - found.mean, found.error):+.1f})")
         else:
             cells.append("")
         for run in RUNS:
             series = direct[run][kind]
-            shift = (series.mean() - found.mean) / np.hypot(found.error, blockedError(series))
+            shift = in_errors(series.mean() - found.mean, np.hypot(found.error, blockedError(series)))
             cells.append(f"{mean_with_error(series, digits)} ({shift:+.1f})")
         rows.append(cells)
-    reference, other = (direct[run] for run in RUNS)
-    print(f"\n{name}; in brackets: differences from the nested average in errors; rms of both direct runs from each "
-          f"other {np.sqrt(np.mean([difference(reference[kind], other[kind])**2 for kind in alone[0]])):.2f}\n")
+    print(f"\n{name}; in brackets: differences from the nested average in errors\n")
     print_table(["observable", f"nested, {sampler.report().energies} energies", "surrogate alone",
                  *(f"{run}, {time:g} ps" for run, time in times.items())], rows, options.record,
                 f"nested-right-{name}")

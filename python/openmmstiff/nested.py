@@ -597,8 +597,8 @@ class NestedSampler:
     def correct(self) -> Correction:
         """
         Correct the surrogate by what the energies tell: a sum of terms in bonds, angles and torsions (1, 2 and 3
-        periods), equal for those that cannot be told apart, is fitted to the difference D by ridge regression. It is for
-        a run of its own, in another file.
+        periods), equal for those that cannot be told apart, is fitted to the difference D by ridge regression. It is
+        for a run of its own, in another file.
 
         Returns
         -------
