@@ -84,6 +84,6 @@ def measure(positions: np.ndarray, atoms: tuple[int, ...]) -> np.ndarray:
     if len(arms) == 1:
         return np.linalg.norm(arms[0], axis=1)
     if len(arms) == 2:
-        return np.arctan2(np.linalg.norm(np.cross(*arms), axis=1), -np.sum(arms[0]*arms[1], axis=1))
+        return np.arctan2(np.linalg.norm(np.cross(arms[0], arms[1]), axis=1), -np.sum(arms[0]*arms[1], axis=1))
     first, second = np.cross(arms[0], arms[1]), np.cross(arms[1], arms[2])
     return np.arctan2(np.linalg.norm(arms[1], axis=1)*np.sum(arms[0]*second, axis=1), np.sum(first*second, axis=1))

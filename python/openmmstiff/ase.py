@@ -292,7 +292,7 @@ class SystemCalculator(Calculator):
             raise ValueError(f"SystemCalculator: the System has {system.getNumConstraints()} constraints, which atoms "
                              "of ASE do not have. Make it with constraints=None and rigidWater=False")
         self.system, self.platform = system, platform
-        self._context: openmm.Context | None = None
+        self._context: Any = None
 
     def calculate(self, atoms: Atoms | None = None, properties: Sequence[str] = ("energy",),
                   system_changes: Sequence[str] = tuple(all_changes)) -> None:

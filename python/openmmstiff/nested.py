@@ -197,9 +197,11 @@ class _Target:
         return energy if np.isfinite(energy) else f"the energy is {energy}"
 
 
-@lru_cache(1)
+_load = lru_cache(1)(lambda pickled: _Target(pickle.loads(pickled)))
+
+
 def _unpickle(pickled):
-    return _Target(pickle.loads(pickled))
+    return _load(pickled)
 
 
 def _evaluate(task):
@@ -293,13 +295,14 @@ class NestedSampler:
             raise ValueError(f"NestedSampler: the name of the file must end in .db, by which ASE knows it: {path}")
         if not callable(target) or isinstance(target, (BaseCalculator, openmm.System)):
             _read_potential("target", target)
-        self.dynamics, self.atoms, self.path = dynamics, dynamics.atoms, Path(path)
+        self.dynamics: Any = dynamics
+        self.atoms, self.path = dynamics.atoms, Path(path)
         self.move, self.steps, self.failures = move, steps, failures
         self.processes, self.scheduler = processes, scheduler
         self.rng: Any = np.random if rng is None else rng
         self._target = _Target(target)
         self._observers: list[tuple[Callable[..., object], int, tuple, dict[str, Any]]] = []
-        self._settings = {"temperature_K": float(dynamics.temp/units.kB), "symbols": str(self.atoms.symbols)}
+        self._settings = {"temperature_K": float(self.dynamics.temp/units.kB), "symbols": str(self.atoms.symbols)}
         self._snapshots: dict[int, _Snapshot] = {}
         self._read()
 
@@ -619,7 +622,7 @@ class NestedSampler:
 
     def _read(self):
         """What is in the file, or a new one."""
-        self._database = connect(str(self.path), type="db", use_lock_file=False)
+        self._database: Any = connect(str(self.path), type="db", use_lock_file=False)
         if not self._database.metadata:     # a new one
             self._database.metadata = self._settings
         found = {name: self._database.metadata.get(name) for name in self._settings}

@@ -128,8 +128,8 @@ class Accepting:
 
 # ---- Right ----
 
-@pytest.mark.parametrize("move", ["independent", "nested"])
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("move", ["independent", pytest.param("nested", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("system", ["double well", pytest.param("bond", marks=pytest.mark.thorough)])
 def test_averages_are_those_of_quadrature(system, move, tmp_path):
     """And those of the surrogate, and with the sign of the difference turned round, are others."""
     surrogate, target = SYSTEMS[system][:2]
@@ -150,6 +150,7 @@ def test_averages_are_those_of_quadrature(system, move, tmp_path):
         assert abs(wrong.average(observe).mean - expected) > BEYOND*error
 
 
+@pytest.mark.thorough
 def test_without_a_decision_the_surrogate_is_sampled(tmp_path):
     surrogate, target = SYSTEMS["bond"][:2]
     sampler, observe = sample("bond", target, tmp_path/"run.db", "nested", COUNT, Accepting())
@@ -159,7 +160,7 @@ def test_without_a_decision_the_surrogate_is_sampled(tmp_path):
     assert abs(mean - quadrature("bond", surrogate)) < ERRORS*error
 
 
-@pytest.mark.parametrize("spread", [0.5, 0.9])
+@pytest.mark.parametrize("spread", [0.5, pytest.param(0.9, marks=pytest.mark.thorough)])
 def test_figures_are_those_of_gaussian_differences(spread, tmp_path):
     """Acceptance erfc(s/2); exp(s^2) energies for a sample of what does not depend on the difference."""
     sampler = normal(tmp_path/"run.db", spread)
@@ -191,6 +192,7 @@ def test_correlated_snapshots_bias_no_average(tmp_path):
     assert abs(samples - mean) < 0.15 < np.mean(chain) - mean
 
 
+@pytest.mark.thorough
 def test_both_moves_agree(tmp_path):
     sampler = normal(tmp_path/"run.db", 0.9, memory=0.97, move="nested", steps=30)
     sampler.run(450)
@@ -230,6 +232,7 @@ def peroxide_run(surrogate, target, path, count=0, **arguments):
     return sampler
 
 
+@pytest.mark.thorough
 def test_steps_of_the_nested_move_are_found(tmp_path):
     """A difference that follows the torsion, and no barrier: the more the better, up to where it is independent."""
     sampler = peroxide_run(peroxide(), peroxide(4.0), tmp_path/"run.db", PILOT + TRIES + 5, move="nested")
@@ -240,6 +243,7 @@ def test_steps_of_the_nested_move_are_found(tmp_path):
     assert len(sampler.samples()) == 5
 
 
+@pytest.mark.thorough
 def test_system_is_corrected(tmp_path):
     """What the target has beyond the surrogate is a sum of the terms that are fitted."""
     sampler = peroxide_run(peroxide(1.0, 0.1), peroxide(5.0, 0.1015), tmp_path/"run.db", 80)
