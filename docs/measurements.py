@@ -13,25 +13,15 @@ first cell like the one above it is left empty. The tables "scoreboard" and "val
 """
 import json
 import re
+import sys
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parent / "examples"))
+
+from common import scores  # noqa: E402
+
 BLOCK = re.compile(r"(<!-- table: (.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-
-def scoreboard(rows: list[dict]) -> dict:
-    """The largest right step of each method, what a sample takes there, and the first larger step that is wrong."""
-    def cells(row: dict) -> list[str]:
-        found = row.get("evaluations", {})
-        evaluations = (f"{kind} {value:.0f}({error:.0f}), {float(format(value * row['seconds'], '.2g')):g} s"
-                       for kind, (value, error) in found.items())
-        beyond = [f"{fs} fs: {fault}" for fs, fault in row["wrong"].items() if float(fs) > (row["step"] or 0)]
-        return [row["system"], row["method"], f"{row['step']:g}" if row["step"] else "none", "; ".join(evaluations),
-                *(beyond[:1] or [""])]
-
-    return {"columns": ["system", "integrator", "largest right step (fs)", "evaluations, processor time",
-                        "what is wrong beyond"],
-            "rows": [cells(row) for row in rows]}
 
 
 def validation(exams: list[dict]) -> dict:
@@ -42,7 +32,7 @@ def validation(exams: list[dict]) -> dict:
 def load() -> dict:
     """The file, with the tables that are made of its other sections."""
     data = json.loads((FOLDER / "measurements.json").read_text())
-    data["tables"] |= {"scoreboard": scoreboard(data["scoreboard"]),
+    data["tables"] |= {"scoreboard": scores.table(data["scoreboard"], scores.step_seconds(data["tables"])),
                        "validation": validation(data["validation"]["exams"])}
     return data
 

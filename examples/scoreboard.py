@@ -1,47 +1,52 @@
 #!/usr/bin/env python
-"""Evaluations of the forces, and seconds, for an independent sample: each method at its largest step that is right.
+"""Evaluations of the forces for an independent sample, and which steps of each method are right.
 
-A step is wrong if an energy differs by more than 0.3 % from that of a small step, or a kind of temperature by more than
-1 % from the thermostat's, and this is more than two standard errors. The slow observables are the torsion of a molecule
-and the distance of its ends, whose independent samples are two correlation times apart; in water, the dipoles (two
-times of their reorientation) and the centres of molecules (the time to diffuse over one diameter).
+Deviations are those of energies from a small step's, and of temperatures from the thermostat's. Tolerated are 0.3 % of
+the potential energy between molecules, 1 % of each kind of bonded energy and of temperature. A step is right if all are
+within that by two standard errors, and so are all smaller steps; wrong if one is beyond by two; else undecided, and its
+run is repeated with other seeds, until a budget is spent. Each method goes on to its first step that is wrong.
+
+The slow observables are the torsion of a molecule and the distance of its ends, whose independent samples are two
+correlation times apart; in water, the dipoles (two times of their reorientation) and the centres of molecules (the time
+to diffuse over one diameter).
 
 Results are kept in files, one for each run: what has been done is not done again. Prints a table and draws it.
 """
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from time import process_time
 
 import numpy as np
 import openmm as mm
 from matplotlib import pyplot
+from matplotlib.patches import Patch
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import GAS_CONSTANT, Samples, blockedError, sample
 
-from common import amoeba, villin, water
+from common import amoeba, scores, villin, water
 from expensive_forces import Geometry, evaluations_per_sample
 from common.observables import diffusion, places_of_waters, reorientation, temperatures_by_motion
 from common.options import OptionParser, add_output_option, add_record_option, choice, number, run_program
 from common.runs import Result, Settings, Task, make_missing
-from common.tables import origin, print_table, read, with_error, write
+from common.tables import MEASUREMENTS, origin, print_table, read, write
 from common.xtb import MOLECULES, add_distilled
 
 TEMPERATURE = 300.0                 # K
-ENERGY_TOLERANCE, TEMPERATURE_TOLERANCE, ERRORS = 0.003, 0.01, 2
 REFERENCE, CPU = "Reference", "CPU"  # platforms
 DIAMETER = 0.28                     # nm, of a water
 SAMPLE_INTERVAL = 0.048             # ps, more than a period of what vibrates
 REFERENCE_SHARE = 3                 # of the evaluations of a run
 INNER_STEP = 0.5                    # fs, of the fast forces of MTSLangevinIntegrator
 FAST, SLOW = 1, 0                   # its force groups where a force field is distilled
+CALM, SMALL = 5.0, 0.002            # 1/ps, ps: how a start is equilibrated
+OURS, THEIRS, HEAVY = "#99000d", "#4292c6", "#d98600"     # colours
 
 
 @dataclass(frozen=True)
 class Method:
-    """How a System is built and moved; steps in fs, from which the largest right one is chosen."""
+    """How a System is built and moved; steps in fs, growing beyond what is right."""
     label: str
     make: Callable[[float, float, float], mm.Integrator]
     steps: tuple[float, ...]
@@ -57,7 +62,6 @@ class Method:
 class Found:
     """Of a run: energies and temperatures are series; the slow observables have times (ps) of an independent sample."""
     step: float                         # ps
-    seconds: float                      # of a processor, for a step
     energies: dict[str, np.ndarray]     # kJ/mol
     temperatures: dict[str, np.ndarray]
     slow: dict[str, tuple[float, float]]    # with standard errors
@@ -96,6 +100,9 @@ class Subject:
     evaluations: int    # steps of a run, whatever their size
     methods: dict[str, Method]
     slow: tuple[str, ...]
+    practice: tuple[str, float]             # the method and step (fs) that people use
+    shown: tuple[tuple[str, float], ...]    # what the picture compares with it
+    platform = CPU
 
     def time(self, key: str, fs: float) -> float:
         """Of a run (ps): all take the same number of evaluations, but the reference takes more."""
@@ -103,9 +110,17 @@ class Subject:
         first = next(of for of in self.methods.values() if of.geometry == method.geometry)
         return fs / 1000 * self.evaluations * (REFERENCE_SHARE if method is first and fs == method.steps[0] else 1)
 
-    def start(self, geometry: str, seed: int) -> mm.Context:
-        """Of a small step, equilibrated."""
+    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
+        """Of a small step, equilibrated, if need be by so many."""
         raise NotImplementedError
+
+    def build(self, method: Method) -> mm.System:
+        raise NotImplementedError
+
+    def begin(self, method: Method, step: float, seed: int, positions: np.ndarray) -> mm.Context:
+        """A Context with velocities of the temperature; step in ps."""
+        integrator = method.make(TEMPERATURE, self.friction, step)
+        return begin(self.build(method), integrator, positions, self.platform, seed)
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
         """From positions of start(), for a time in ps."""
@@ -114,21 +129,22 @@ class Subject:
 
 class Molecule(Subject):
     """In GFN2-xTB, in vacuum."""
-    friction, slow = 5.0, ("torsion", "ends")
+    friction, slow, platform = 5.0, ("torsion", "ends"), REFERENCE
+    practice, shown = ("middle", 1), (("mts", 4), ("penalty", 12))
     methods = {
-        "middle": Method("LangevinMiddle", middle, (0.5, 1, 2)),
-        "heavy": Method("LangevinMiddle, H of 4 dalton", middle, (1, 2), hydrogen_mass=4.0),
+        "middle": Method("LangevinMiddle", middle, (0.5, 1, 1.5, 2, 2.5, 3)),
+        "heavy": Method("LangevinMiddle, H of 4 dalton", middle, (1, 2, 3, 4), hydrogen_mass=4.0),
         "mts": Method("MTSLangevin, distilled force field", partial(multiple_steps, {SLOW}, {FAST}), (2, 3, 4, 5, 6),
                       "distilled"),
-        "without": Method("mass penalty, no inertia of bonds", without_inertia, (4, 6, 8)),
-        "penalty": Method("mass penalty", penalty, (8, 10, 12, 16)),
+        "without": Method("mass penalty, no inertia of bonds", without_inertia, (4, 6, 8, 10, 12)),
+        "penalty": Method("mass penalty", penalty, (8, 10, 12, 16, 20)),
     }
 
     def __init__(self, name: str, evaluations: int):
         self.molecule, self.evaluations = MOLECULES[name], evaluations
         self.label = f"{self.molecule.name}, GFN2-xTB"
 
-    def start(self, geometry: str, seed: int) -> mm.Context:
+    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
         return self.molecule.relax(self.molecule.build_system(), TEMPERATURE, seed)
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
@@ -143,7 +159,7 @@ class Molecule(Subject):
         context = begin(system, integrator, positions, REFERENCE, seed)
         integrator.step(round(5 / step))
         burst = max(1, round(SAMPLE_INTERVAL / step))
-        found = sample_timed(context, burst, round(time / (burst * step)), observe=Geometry(molecule))
+        found = sample(context, burst, round(time / (burst * step)), observe=Geometry(molecule))
         counts = {kind: evaluations_per_sample([found], kind) for kind in self.slow}
         slow = {kind: (step * count, step * error) for kind, (count, error) in counts.items()}
         thermal = (3 * len(molecule.labels) - 6) / 2 * GAS_CONSTANT * TEMPERATURE
@@ -153,32 +169,31 @@ class Molecule(Subject):
 class Water(Subject):
     """TIP3P with PME, flexible or rigid."""
     friction, slow = 1.0, ("reorientation", "diffusion")
+    practice, shown = ("settle", 4), (("penalty", 12), ("rigid", 12))
     methods = {
-        "middle": Method("LangevinMiddle", middle, (1, 2, 2.5)),
+        "middle": Method("LangevinMiddle", middle, (1, 2, 2.5, 3)),
         "mts": Method("MTSLangevin", partial(multiple_steps, {0, water.NONBONDED_GROUP},
-                                             {water.BOND_GROUP, water.ANGLE_GROUP}), (2, 3, 4)),
-        "without": Method("mass penalty, no inertia of bonds", without_inertia, (4, 6)),
-        "penalty": Method("mass penalty", penalty, (8, 10, 12, 14)),
-        "settle": Method("LangevinMiddle, SETTLE", middle, (2, 4, 6), "rigid"),
-        "rigid": Method("mass penalty, rigid water", penalty, (10, 12, 14), "rigid"),
+                                             {water.BOND_GROUP, water.ANGLE_GROUP}), (1, 2, 3)),
+        "without": Method("mass penalty, no inertia of bonds", without_inertia, (4, 6, 8)),
+        "penalty": Method("mass penalty", penalty, (8, 10, 12, 14, 16)),
+        "settle": Method("LangevinMiddle, SETTLE", middle, (2, 4, 5, 6, 8), "rigid"),
+        "rigid": Method("mass penalty, rigid water", penalty, (8, 10, 12, 14, 16, 20), "rigid"),
     }
 
     def __init__(self, waters: int, evaluations: int):
         self.waters, self.evaluations, self.label = waters, evaluations, f"{waters} TIP3P waters"
 
-    def start(self, geometry: str, seed: int) -> mm.Context:
+    def build(self, method: Method) -> mm.System:
+        return water.build_system(water.build_box(self.waters), method.geometry)
+
+    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
         box = water.build_box(self.waters)
-        context = begin(water.build_system(box, geometry), middle(TEMPERATURE, 5, 0.002), box.positions, CPU, seed)
-        mm.LocalEnergyMinimizer.minimize(context, 10, 30)
-        context.setVelocitiesToTemperature(TEMPERATURE, seed)
-        context.getIntegrator().step(4000)
-        return context
+        return settle(begin(water.build_system(box, geometry), middle(TEMPERATURE, CALM, SMALL), box.positions, CPU,
+                            seed), 30, steps or 4000, seed)
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        system = water.build_system(water.build_box(self.waters), method.geometry)
-        integrator = method.make(TEMPERATURE, self.friction, step)
-        context = begin(system, integrator, positions, CPU, seed)
-        integrator.step(round(5 / step))
+        context = self.begin(method, step, seed, positions)
+        context.getIntegrator().step(round(5 / step))
         found, motions, slow = sample_water(context, self.waters, time, {
             "nonbonded": {water.NONBONDED_GROUP}, "bonds": {water.BOND_GROUP}, "angles": {water.ANGLE_GROUP}})
         return collect(found, motions, slow)
@@ -187,13 +202,15 @@ class Water(Subject):
 class Villin(Subject):
     """The villin headpiece in TIP3P-FB water; what is slow is the water's motion, for the protein's takes too long."""
     label, friction, slow = "villin in water", 1.0, ("reorientation", "diffusion")
+    practice, shown = ("constrained", 4), (("heavy1.5", 5), ("heavy3", 5), ("penalty", 10), ("rigid", 10))
     methods = {
-        "middle": Method("LangevinMiddle", middle, (1, 2)),
-        "mts": Method("MTSLangevin", partial(multiple_steps, {0}, {1, 2, 3}), (2,)),
-        "penalty": Method("mass penalty", penalty, (8, 10, 11)),
-        "constrained": Method("LangevinMiddle, HBonds, SETTLE", middle, (2, 4), "constrained"),
-        "heavy": Method("LangevinMiddle, HBonds, SETTLE, H of 4 dalton", middle, (4, 6), "constrained", 4.0),
-        "rigid": Method("mass penalty, HBonds, rigid water", penalty, (8, 10), "constrained"),
+        "middle": Method("LangevinMiddle", middle, (1, 2, 3)),
+        "mts": Method("MTSLangevin", partial(multiple_steps, {0}, {1, 2, 3}), (1, 2)),
+        "penalty": Method("mass penalty", penalty, (8, 10, 11, 12, 14, 16)),
+        "constrained": Method("LangevinMiddle, HBonds, SETTLE", middle, (2, 4, 5, 6), "constrained"),
+        **{f"heavy{mass:g}": Method(f"LangevinMiddle, HBonds, SETTLE, H of {mass:g} dalton", middle, (4, 5, 6),
+                                    "constrained", mass) for mass in (1.5, 2, 3, 4)},
+        "rigid": Method("mass penalty, HBonds, rigid water", penalty, (8, 10, 12, 14, 16), "constrained"),
     }
 
     def __init__(self, evaluations: int):
@@ -204,18 +221,14 @@ class Villin(Subject):
         return villin.build_villin(villin.read_villin("water"), "water", None if flexible else app.HBonds, not flexible,
                                    method.hydrogen_mass)
 
-    def start(self, geometry: str, seed: int) -> mm.Context:
+    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
         system = self.build(next(method for method in self.methods.values() if method.geometry == geometry))
-        context = begin(system, middle(TEMPERATURE, 5, 0.002), villin.read_villin("water").positions, CPU, seed)
-        mm.LocalEnergyMinimizer.minimize(context, 10, 100)
-        context.setVelocitiesToTemperature(TEMPERATURE, seed)
-        context.getIntegrator().step(20000)
-        return context
+        return settle(begin(system, middle(TEMPERATURE, CALM, SMALL), villin.read_villin("water").positions, CPU,
+                            seed), 100, steps or 20000, seed)
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        integrator = method.make(TEMPERATURE, self.friction, step)
-        context = begin(self.build(method), integrator, positions, CPU, seed)
-        integrator.step(round(2 / step))
+        context = self.begin(method, step, seed, positions)
+        context.getIntegrator().step(round(2 / step))
         waters = [residue for residue in villin.read_villin("water").topology.residues() if residue.name == "HOH"]
         found, _, slow = sample_water(context, len(waters), time, villin.ENERGIES,
                                       first=next(waters[0].atoms()).index, motions=False)
@@ -224,31 +237,29 @@ class Villin(Subject):
 
 class Amoeba(Subject):
     """A droplet of 27 AMOEBA waters in a container."""
-    label, friction, slow = "27 AMOEBA waters", 5.0, ("reorientation",)
+    label, friction, slow, platform = "27 AMOEBA waters", 5.0, ("reorientation",), REFERENCE
+    practice, shown = ("middle", 1), (("mts", 1), ("penalty", 12))
     methods = {
-        "middle": Method("LangevinMiddle", middle, (0.5, 1, 2)),
+        "middle": Method("LangevinMiddle", middle, (0.5, 1, 1.5, 2)),
         "mts": Method("MTSLangevin", amoeba.mts_langevin, (1, 2, 3)),
-        "without": Method("mass penalty, no inertia of bonds", without_inertia, (6, 8)),
-        "penalty": Method("mass penalty", penalty, (8, 10, 12)),
+        "without": Method("mass penalty, no inertia of bonds", without_inertia, (6, 8, 10, 12)),
+        "penalty": Method("mass penalty", penalty, (8, 10, 12, 16, 20)),
     }
 
     def __init__(self, evaluations: int):
         self.evaluations = evaluations
 
-    def start(self, geometry: str, seed: int) -> mm.Context:
+    def build(self, method: Method) -> mm.System:
+        return amoeba.build_system(amoeba.build_droplet(27).topology, "mutual")
+
+    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
         box = amoeba.build_droplet(27)
-        context = begin(amoeba.build_system(box.topology, "mutual"), middle(TEMPERATURE, 20, 0.001),
-                        box.positions, REFERENCE, seed)
-        mm.LocalEnergyMinimizer.minimize(context, 10, 50)
-        context.setVelocitiesToTemperature(TEMPERATURE, seed)
-        context.getIntegrator().step(10000)
-        return context
+        return settle(begin(amoeba.build_system(box.topology, "mutual"), middle(TEMPERATURE, 20, 0.001),
+                            box.positions, REFERENCE, seed), 50, steps or 10000, seed)
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        system = amoeba.build_system(amoeba.build_droplet(27).topology, "mutual")
-        integrator = method.make(TEMPERATURE, self.friction, step)
-        context = begin(system, integrator, positions, REFERENCE, seed)
-        integrator.step(round(5 / step))
+        context = self.begin(method, step, seed, positions)
+        context.getIntegrator().step(round(5 / step))
         found, motions, slow = sample_water(context, 27, time, amoeba.ENERGIES)
         return collect(found, motions, {"reorientation": slow["reorientation"]})
 
@@ -258,19 +269,21 @@ SUBJECTS: dict[str, Subject] = {
     "amoeba": Amoeba(40000), "tip3p": Water(216, 15000), "tip3p-895": Water(895, 15000), "villin": Villin(5000)}
 
 
-def begin(system: mm.System, integrator: mm.Integrator, positions, platform: str, seed: int) -> mm.Context:
+def begin(system: mm.System, integrator: mm.Integrator, positions, platform: str, seed: int,
+          properties: dict[str, str] | None = None) -> mm.Context:
     integrator.setRandomNumberSeed(seed)
-    context = mm.Context(system, integrator, mm.Platform.getPlatform(platform))
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(platform), properties or {})
     context.setPositions(positions)
     context.setVelocitiesToTemperature(TEMPERATURE, seed)
     return context
 
 
-def sample_timed(*arguments, **named) -> Samples:
-    """What sample() finds, its seconds those of the processor: other work beside does not count."""
-    begun = process_time()
-    found = sample(*arguments, **named)
-    return replace(found, seconds=process_time() - begun)
+def settle(context: mm.Context, iterations: int, steps: int, seed: int) -> mm.Context:
+    """Minimized, then equilibrated."""
+    mm.LocalEnergyMinimizer.minimize(context, 10, iterations)
+    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    context.getIntegrator().step(steps)
+    return context
 
 
 def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str, set[int]], first: int = 0,
@@ -293,7 +306,7 @@ def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str
                 held)))
         return found
 
-    found = sample_timed(context, burst, round(time / (burst * step)), groups=groups, observe=observe)
+    found = sample(context, burst, round(time / (burst * step)), groups=groups, observe=observe)
     speed, error = diffusion(found.observed["centres"], found.interval)     # 1e-5 cm^2/s, which is 1e-3 nm^2/ps
     across = DIAMETER**2 / (6e-3 * speed)
     tau, its_error = reorientation(found.observed["dipoles"], found.interval)
@@ -304,7 +317,7 @@ def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str
 def collect(found: Samples, temperatures: dict[str, np.ndarray], slow: dict[str, tuple[float, float]],
             scale: dict[str, float] | None = None) -> Found:
     """Without kinds of energies and motions that are not there (of rigid molecules)."""
-    return Found(found.step, found.seconds / found.steps,
+    return Found(found.step,
                  {name: series for name, series in found.energies.items() if series.any()},
                  {name: series for name, series in temperatures.items() if np.isfinite(series).all()},
                  slow, scale or {})
@@ -333,15 +346,23 @@ def found_of(results: list[Result]) -> list[Found]:
     return [] if any("failure" in result for result in results) else [result.into(Found) for result in results]
 
 
-def deviations(runs: list[Found], references: list[Found]) -> Iterator[tuple[str, float, float, float]]:
-    """What is judged: its deviation, the standard error of that, and what is tolerated; as parts of the whole."""
+def deviations(runs: list[Found], references: list[Found]) -> dict[str, tuple[float, float] | None]:
+    """What is judged: its deviation and the standard error of that, as parts of the whole.
+
+    An energy of the reference itself has twice its error, so that it is right if two errors are half of the tolerance.
+    """
+    found: dict[str, tuple[float, float] | None] = {}
     for name in runs[0].energies:
-        (mean, error), (expected, other) = (pool([each.energies[name] for each in of]) for of in (runs, references))
-        whole = abs(runs[0].scale.get(name, expected))
-        yield name, (mean - expected) / whole, float(np.hypot(error, other)) / whole, ENERGY_TOLERANCE
+        found[name] = None
+        if references:
+            (mean, error), (expected, other) = (pool([each.energies[name] for each in of]) for of in (runs, references))
+            whole = abs(runs[0].scale.get(name, expected))
+            found[name] = ((mean - expected) / whole,
+                           2 * error / whole if runs is references else float(np.hypot(error, other)) / whole)
     for name in runs[0].temperatures:
         mean, error = pool([each.temperatures[name] for each in runs])
-        yield name, mean / TEMPERATURE - 1, error / TEMPERATURE, TEMPERATURE_TOLERANCE
+        found[name] = mean / TEMPERATURE - 1, error / TEMPERATURE
+    return found
 
 
 def pool(series: list[np.ndarray]) -> tuple[float, float]:
@@ -355,22 +376,20 @@ def combine(values: Sequence[float], errors: Sequence[float]) -> tuple[float, fl
     return float(np.mean(values)), float(max(np.linalg.norm(errors) / len(values), scatter / len(values)**0.5))
 
 
-def find_fault(runs: list[Found], references: list[Found]) -> str:
-    """What does not meet the criterion, and by how much, or an empty text."""
-    if not runs or not references:
-        return "no reference" if runs else "fails"
-    return ", ".join(f"{name} {'+' if deviation > 0 else ''}{with_error(100 * deviation, 100 * error, 1)} %"
-                     for name, deviation, error, tolerated in deviations(runs, references)
-                     if abs(deviation) > max(tolerated, ERRORS * error))
-
-
 def average(runs: list[Found], name: str) -> tuple[float, float]:
     """Evaluations for an independent sample, and the standard error."""
     return combine(*zip(*(each.evaluations[name] for each in runs)))
 
 
+def weigh(runs: list[Found], references: list[Found], slow: Sequence[str]) -> dict:
+    """A step, as common.scores judges it."""
+    if not runs:
+        return {"failure": "fails"}
+    return {"deviations": deviations(runs, references), "evaluations": {kind: average(runs, kind) for kind in slow}}
+
+
 def judge(subject: Subject, results: dict[tuple[str, float], list[Found]]) -> Iterator[dict]:
-    """For each method the largest right step, or none, and what independent samples take there."""
+    """For each method what was found at each of its steps."""
     references: dict[str, list[Found]] = {}
     for name, method in subject.methods.items():
         made = {fs: results[name, fs] for fs in method.steps if (name, fs) in results}
@@ -378,67 +397,102 @@ def judge(subject: Subject, results: dict[tuple[str, float], list[Found]]) -> It
             continue
         geometry = "flexible" if method.geometry == "distilled" else method.geometry
         reference = references.setdefault(geometry, made[min(made)])
-        faults = {fs: find_fault(runs, reference) for fs, runs in made.items()}
-        step = max((fs for fs in made if not faults[fs]), default=None)
-        row = {"system": subject.label, "method": method.label, "ours": method.ours, "step": step,
-               "wrong": {f"{fs:g}": fault for fs, fault in faults.items() if fault}}
-        if step is not None:
-            row |= {"seconds": float(np.mean([each.seconds for each in made[step]])),
-                    "evaluations": {kind: average(made[step], kind) for kind in subject.slow}}
-        yield row
+        yield {"system": subject.label, "method": method.label, "ours": method.ours,
+               "steps": {f"{fs:g}": weigh(runs, reference, subject.slow) for fs, runs in made.items()}}
 
 
-def print_rows(rows: list[dict]):
-    """Of each system; what stands beside evaluations compares with the best method that is OpenMM's own."""
-    for label in dict.fromkeys(row["system"] for row in rows):
-        found = [row for row in rows if row["system"] == label]
-        kinds = next((list(row["evaluations"]) for row in found if row["step"]), [])
-        best = {kind: min((row["evaluations"][kind][0] for row in found if row["step"] and not row["ours"]),
-                          default=np.nan) for kind in kinds}
+def load(tasks: dict[tuple[str, float], list[Task]]) -> dict[tuple[str, float], list[Found]]:
+    """What was found in the runs whose files are there, with one seed or more."""
+    made = {key: [Result.load(task.path) for task in each if task.path.exists()] for key, each in tasks.items()}
+    return {key: found_of(results) for key, results in made.items() if results}
 
-        def cell(row: dict, kind: str) -> str:
-            if not row["step"]:
-                return "-"
-            value, error = row["evaluations"][kind]
-            return f"{with_error(value, error, 0)}  {best[kind] / value:.2f}  {value * row['seconds']:.3g} s"
 
-        print(f"\n{label}: evaluations of the forces for an independent sample, how many times fewer than the best of "
-              "OpenMM's own, and processor seconds\n")
-        print_table(["integrator", "step (fs)", *(f"{kind:26}" for kind in kinds), "wrong"], [
-            [row["method"], f"{row['step']:g}" if row["step"] else "-", *(cell(row, kind) for kind in kinds),
-             "; ".join(f"{fs} fs: {fault}" for fs, fault in row["wrong"].items())] for row in found])
+def wanted(subject: Subject, tasks: dict[tuple[str, float], list[Task]], seeds: int) -> Iterator[Task]:
+    """The runs to make next: of each method's first step with less than `seeds`, or twice as many of one that is
+    undecided, as far as there are tasks; none beyond a step that is wrong."""
+    found = {row["method"]: row["steps"] for row in judge(subject, load(tasks))}
+    for key, method in subject.methods.items():
+        for fs in method.steps:
+            missing = [task for task in tasks[key, fs] if not task.path.exists()]
+            made = len(tasks[key, fs]) - len(missing)
+            if made >= seeds:
+                verdict = scores.verdict(found[method.label][f"{fs:g}"])
+                if verdict == scores.WRONG:
+                    break
+                if verdict == scores.RIGHT or not missing:
+                    continue
+            yield from missing[:max(seeds - made, made)]
+            break
 
 
 def record(file: Path, rows: list[dict]) -> list[dict]:
-    """Put rows into a file in place of those of their systems; all that it has then."""
+    """Put steps into a file, in place of those that it has; all its rows then."""
     data = read(file)
-    systems: dict[str, list[dict]] = {}
-    for row in data["scoreboard"]:
-        systems.setdefault(row["system"], []).append(row)
-    systems |= {label: [row | origin() for row in rows if row["system"] == label]
-                for label in {row["system"] for row in rows}}
-    data["scoreboard"] = [row for of_system in systems.values() for row in of_system]
+    known = {(row["system"], row["method"]): row for row in data["scoreboard"]}
+    made = origin()
+    for row in rows:
+        old = known.setdefault((row["system"], row["method"]), row | {"steps": {}})
+        steps = old["steps"] | {fs: {"made": made["made"]} | step for fs, step in row["steps"].items()}
+        old |= {"steps": dict(sorted(steps.items(), key=lambda item: float(item[0]))), "command": made["command"]}
+    systems = list(dict.fromkeys(system for system, _ in known))
+    data["scoreboard"] = sorted(known.values(), key=lambda row: systems.index(row["system"]))
     write(file, data)
     return data["scoreboard"]
 
 
-def draw(rows: list[dict], path: Path):
-    """A panel for each system, a bar for each method: evaluations for an independent sample of its first observable."""
-    labels = list(dict.fromkeys(row["system"] for row in rows if row["step"]))
-    figure, panels = pyplot.subplots(len(labels), 1, figsize=(8, 0.6 + 1.9 * len(labels)), layout="constrained",
-                                     squeeze=False)
-    for label, panel in zip(labels, panels[:, 0]):
-        shown = [row for row in reversed(rows) if row["system"] == label and row["step"]]
-        kind = next(iter(shown[0]["evaluations"]))
-        values, errors = np.transpose([row["evaluations"][kind] for row in shown])
-        bars = panel.barh([f"{row['method']}, {row['step']:g} fs" for row in shown], values, xerr=errors,
-                          color=["#99000d" if row["ours"] else "#9ecae1" for row in shown], error_kw={"capsize": 2})
-        panel.bar_label(bars, [f"{value:.0f}" for value in values], padding=4, fontsize="small")
-        panel.set_title(f"{label}: {kind}", loc="left", fontsize="medium")
-        panel.set_xlim(0, 1.15 * max(values + errors))
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(labelsize="small")
-    panels[-1, 0].set_xlabel("evaluations of the forces for an independent sample")
+def times_fewer(subject: Subject, rows: list[dict], seconds: dict[tuple[str, str, str], float]) -> Iterator[dict]:
+    """What the picture shows of a system: evaluations and seconds for a sample over those of standard practice."""
+    known = {row["method"]: row["steps"] for row in rows if row["system"] == subject.label}
+
+    def cost(key: str, fs: float) -> tuple[float, float, float]:
+        """Evaluations, their error, and seconds or nan."""
+        label, step = subject.methods[key].label, f"{fs:g}"
+        value, error = known.get(label, {}).get(step, {}).get("evaluations", {}).get(subject.slow[0], (np.nan, np.nan))
+        return value, error, value * seconds.get((subject.label, label, step), np.nan)
+
+    base, its_error, its_seconds = cost(*subject.practice)
+    for key, fs in subject.shown:
+        value, error, time = cost(key, fs)
+        if np.isfinite(base / value):
+            method = subject.methods[key]
+            yield {"label": f"{method.label}, {fs:g} fs", "ours": method.ours, "heavy": method.hydrogen_mass is not None,
+                   "fewer": base / value, "error": base / value * float(np.hypot(error / value, its_error / base)),
+                   "faster": its_seconds / time, "verdict": scores.Reach.of(known[method.label]).verdict(fs)}
+
+
+def draw(rows: list[dict], path: Path, seconds: dict[tuple[str, str, str], float]):
+    """A row for each system; dark bars are evaluations, pale ones beneath are processor time."""
+    figure, panel = pyplot.subplots(figsize=(11, 6), layout="constrained")
+    ticks, y = {}, 0.0
+    for subject in SUBJECTS.values():
+        bars = list(times_fewer(subject, rows, seconds))
+        top = y
+        for bar in bars:
+            colour = OURS if bar["ours"] else HEAVY if bar["heavy"] else THEIRS
+            timed = bool(np.isfinite(bar["faster"]))
+            panel.barh(y, bar["fewer"], 0.8, xerr=bar["error"], color=colour, error_kw={"capsize": 2},
+                       hatch="" if bar["verdict"] == scores.RIGHT else "//", edgecolor="white")
+            if timed:
+                panel.barh(y + 0.55, bar["faster"], 0.3, color=colour, alpha=0.45)
+            panel.text(bar["fewer"] + bar["error"] + 0.15, y, f"{bar['fewer']:.1f}   {bar['label']}", va="center",
+                       fontsize="small")
+            y += 1.4 if timed else 1.0
+        if bars:
+            key, fs = subject.practice
+            ticks[(top + y - 1) / 2] = f"{subject.label}\nagainst {subject.methods[key].label}, {fs:g} fs"
+            y += 0.6
+    panel.axvline(1, color="black", linewidth=0.8)
+    panel.set_yticks(list(ticks), list(ticks.values()), fontsize="small")
+    panel.invert_yaxis()
+    panel.margins(x=0.3)
+    panel.set_xlim(0)
+    panel.set_xlabel("times fewer evaluations of the forces for an independent sample than standard practice")
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.legend(loc="lower right", frameon=False, handles=[
+        Patch(color=OURS, label="mass penalty, at the recommended step"), Patch(color=THEIRS, label="OpenMM's own"),
+        Patch(color=HEAVY, label="OpenMM's own, heavy hydrogens"),
+        Patch(color=OURS, alpha=0.45, label="pale: times less processor time"),
+        Patch(facecolor="grey", hatch="//", edgecolor="white", label="hatched: not yet decided whether right")])
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
 
@@ -451,6 +505,8 @@ def main():
                         help="multiplies the lengths of all runs (default: %(default)s)")
     parser.add_argument("--seeds", type=number(int, 1, most=999), default=2, metavar="N",
                         help="how many times to make each run (default: %(default)s)")
+    parser.add_argument("--budget", type=number(int, 1, most=999), default=8, metavar="N",
+                        help="how many times at most, while its step is undecided (default: %(default)s)")
     parser.add_argument("--processes", type=number(int, 1), default=2, metavar="N",
                         help="runs side by side (default: %(default)s)")
     parser.add_argument("--report", action="store_true", help="make no runs, report those of before")
@@ -460,18 +516,18 @@ def main():
     settings = Settings((options.output / "scoreboard").absolute(), scale=options.scale)
     parser.make_folder(settings.folder)
     tasks = {name: {key: [Task(run, call, settings.folder / f"{run}.npz") for run, call in calls.items()]
-                    for key, calls in runs_of(name, options.seeds, settings).items()} for name in options.systems}
-    if not options.report:
-        make_missing([task for of in tasks.values() for each in of.values() for task in each], options.processes)
-    rows: list[dict] = []
-    for name, of in tasks.items():
-        rows += judge(SUBJECTS[name], {key: found_of([Result.load(task.path) for task in each])
-                                       for key, each in of.items() if all(task.path.exists() for task in each)})
-    print_rows(rows)
-    if not any(row["step"] for row in rows):
-        parser.error(f"argument --output: '{settings.folder}' has no runs that are right; make them without "
-                     "--report, or longer ones by --scale")
-    draw(record(options.record, rows) if options.record else rows, options.output / "scoreboard.png")
+                    for key, calls in runs_of(name, max(options.seeds, options.budget), settings).items()}
+             for name in options.systems}
+    while not options.report and (missing := [task for name, of in tasks.items()
+                                              for task in wanted(SUBJECTS[name], of, options.seeds)]):
+        make_missing(missing, options.processes)
+    rows = [row for name, of in tasks.items() for row in judge(SUBJECTS[name], load(of))]
+    if not rows:
+        parser.error(f"argument --output: '{settings.folder}' has no runs; make them without --report")
+    seconds = scores.step_seconds(read(options.record or MEASUREMENTS)["tables"])
+    whole = scores.table(rows, seconds)
+    print_table(whole["columns"], whole["rows"])
+    draw(record(options.record, rows) if options.record else rows, options.output / "scoreboard.png", seconds)
     print(f"\nThe picture: {options.output / 'scoreboard.png'}")
 
 

@@ -95,12 +95,17 @@ def measure(makers: dict[str, Callable[[], mm.Integrator]], system: mm.System, s
         contexts[-1].setVelocitiesToTemperature(TEMPERATURE, options.seed)
         integrator.step(2 * options.steps)  # warm-up
 
-    seconds = {name: np.empty(options.rounds) for name in integrators}
-    for i in range(options.rounds):
+    return take_turns(integrators, options.rounds, options.steps)
+
+
+def take_turns(integrators: dict[str, mm.Integrator], rounds: int, steps: int) -> Times:
+    """Seconds of a step in each round, in which each integrator makes a burst of steps."""
+    seconds = {name: np.empty(rounds) for name in integrators}
+    for i in range(rounds):
         for name in list(integrators) if i % 2 == 0 else reversed(integrators):  # none is always first
             begin = perf_counter()
-            integrators[name].step(options.steps)
-            seconds[name][i] = (perf_counter() - begin) / options.steps
+            integrators[name].step(steps)
+            seconds[name][i] = (perf_counter() - begin) / steps
     return seconds
 
 

@@ -13,6 +13,7 @@ import openmmstiff
 from openmmstiff.sampling import blockedError
 
 ROOT = Path(__file__).resolve().parents[2]
+MEASUREMENTS = ROOT / "docs/measurements.json"
 LONGEST_LINE = 400  # of a list in the file
 NOTE = "\nIn brackets: standard errors of the last digits, by blocking; on runs of a few ps they are lower bounds."
 
@@ -59,10 +60,12 @@ def record_table(path: Path, name: str, columns: list[str], rows: list[list[str]
 
 
 def write(path: Path, data: dict):
-    """As JSON, in which a list without lists has one line."""
+    """As JSON, in which a list without lists has one line, and so has a dict without dicts if it is short."""
     def shorten(match: re.Match) -> str:
-        line = re.sub(r"\n\s*", " ", match[1])
-        return f"[{line}]" if len(line) < LONGEST_LINE else match[0]
+        line = re.sub(r"\n\s*", " ", match[2])
+        return f"{match[1]}{line}{match[3]}" if len(line) < LONGEST_LINE else match[0]
 
     text = json.dumps(data, indent=1, ensure_ascii=False)
-    path.write_text(re.sub(r"\[\n\s*([^\[\]{}]*?)\n\s*\]", shorten, text) + "\n")
+    for brackets in r"(\[)\n\s*([^\[\]{}]*?)\n\s*(\])", r"(\{)\n\s*([^{}]*?)\n\s*(\})":
+        text = re.sub(brackets, shorten, text)
+    path.write_text(text + "\n")

@@ -1,4 +1,4 @@
-"""The scoreboard's criterion and its choice of steps, and the force field that it distils for a rival."""
+"""The scoreboard's verdicts and its choice of runs, and the force field that it distils for a rival."""
 
 import json
 import os
@@ -17,19 +17,21 @@ sys.path.insert(0, str(ROOT/"examples"))
 os.environ.setdefault("OMP_NUM_THREADS", "1")      # of tblite: more do not pay for a small molecule
 
 import scoreboard  # noqa: E402
+from common import scores  # noqa: E402
 from expensive_forces import Geometry  # noqa: E402
 from common.xtb import MOLECULES, add_distilled  # noqa: E402
 
-ROWS = json.loads((ROOT/"docs/measurements.json").read_text())["scoreboard"]
+RECORD = json.loads((ROOT/"docs/measurements.json").read_text())
+ROWS, SECONDS = RECORD["scoreboard"], scores.step_seconds(RECORD["tables"])
 METHODS = {"middle": scoreboard.Method("LangevinMiddle", scoreboard.middle, (1, 2, 3)),
            "penalty": scoreboard.Method("mass penalty", scoreboard.penalty, (8, 12, 14))}
 
 
-def found(step, energy=-40.0, temperature=300.0, time=2.0):
-    """A run with errors of 0.02 kJ/mol and 0.5 K, and an independent sample every `time` ps."""
-    noise = np.random.default_rng(1).normal(size=400)
-    noise -= noise.mean()
-    return scoreboard.Found(step, 0.01, {"nonbonded": energy + 0.4*noise}, {"rotation": temperature + 10*noise},
+def found(step, energy=-40.0, temperature=300.0, time=2.0, noise=1.0):
+    """A run with errors of `noise` times 0.01 kJ/mol and 0.5 K, and an independent sample every `time` ps."""
+    ups = np.random.default_rng(1).normal(size=400)
+    ups -= ups.mean()
+    return scoreboard.Found(step, {"nonbonded": energy + 0.2*noise*ups}, {"rotation": temperature + 10*noise*ups},
                             {"reorientation": (time, 0.1)}, {})
 
 
@@ -37,36 +39,100 @@ class Subject(scoreboard.Subject):
     label, methods, slow = "water", METHODS, ("reorientation",)
 
 
-def test_each_method_is_taken_at_its_largest_step_that_is_right():
-    results = {("middle", 1): [found(0.001)], ("middle", 2): [found(0.002, energy=-40.1)], ("middle", 3): [],
+def step(**deviations):
+    """A step of a record; deviations and their errors in per cent."""
+    return {"deviations": {name: (value/100, error/100) for name, (value, error) in deviations.items()},
+            "evaluations": {"reorientation": (500, 20)}}
+
+
+@pytest.mark.parametrize("name, tolerance", [("nonbonded", 0.3), ("bonds", 1), ("rotation", 1)])
+def test_two_errors_decide(name, tolerance):
+    for value, error, verdict in ((0, 0.4, "right"), (0.7, 0.14, "right"), (0.7, 0.16, "undecided"), (0, 0.6, "undecided"),
+                                  (1.3, 0.14, "wrong"), (1.3, 0.16, "undecided"), (1.0, 0, "right")):
+        for sign in 1, -1:
+            assert scores.verdict(step(**{name: (sign*value*tolerance, error*tolerance)})) == verdict
+    assert scores.verdict({"deviations": {name: None}}) == "undecided"
+    assert scores.verdict({"failure": "fails"}) == "wrong"
+
+
+def test_a_step_is_right_only_if_all_smaller_ones_are():
+    """No fault is hidden below a step that is right, and none that is undecided is called right."""
+    right, wrong, undecided = step(bonds=(0, 0.1)), step(bonds=(2, 0.1)), step(bonds=(0, 1.0))
+    assert scores.Reach.of({"4": right, "8": right, "10": wrong, "12": right}) == scores.Reach(8, [], 10)
+    hidden = scores.Reach.of({"8": wrong, "12": right})
+    assert (hidden.right, hidden.wrong, hidden.verdict(12)) == (None, 8, "wrong")
+    assert scores.Reach.of({"10": right, "8": undecided}) == scores.Reach(None, [8, 10], None)     # 10 after 8
+    assert scores.Reach.of({"8": right, "10": undecided, "12": wrong}).verdict(10) == "undecided"
+
+
+def test_a_winner_at_the_end_of_its_grid_is_marked():
+    row = {"system": "water", "method": "mass penalty", "steps": {"8": step(bonds=(0, 0.1)), "10": step(bonds=(0, 0.1))}}
+    def cells(row):
+        whole = scores.table([row], {("water", "mass penalty", "8"): 0.01})
+        return dict(zip(whole["columns"], whole["rows"][0]))
+    assert cells(row)["first wrong step (fs)"] == "none up to 10, the last that was run"
+    row["steps"]["10"] = step(bonds=(2, 0.1))
+    assert cells(row)["first wrong step (fs)"] == "10: bonds +2.0(1) %"
+    assert cells(row)["right up to (fs)"] == "8"
+    assert cells(row)["evaluations for a sample, seconds"] == "at 8 fs: reorientation 500(20), 5 s"
+    row["steps"]["8"] = step(bonds=(0.8, 0.2))
+    assert (cells(row)["right up to (fs)"], cells(row)["undecided (fs)"]) == ("none", "8")
+
+
+def test_the_record_says_of_every_step_what_it_is():
+    """Every table and picture of it goes by Reach, and what it calls right is right by the bare numbers, too."""
+    for row in ROWS:
+        reach = scores.Reach.of(row["steps"])
+        for fs, each in row["steps"].items():
+            if float(fs) <= (reach.right or 0):
+                assert all(abs(value) + 2*error <= (0.003 if name == "nonbonded" else 0.01)
+                           for name, (value, error) in each["deviations"].items()), (row["system"], row["method"], fs)
+
+
+def test_deviations_are_of_energies_from_the_reference_and_of_temperatures_from_the_bath():
+    results = {("middle", 1): [found(0.001)], ("middle", 2): [found(0.002, energy=-40.3)], ("middle", 3): [],
                ("penalty", 8): [found(0.008, time=3.0), found(0.008, time=5.0)],
-               ("penalty", 12): [found(0.012, temperature=297.5, time=4.0), found(0.012, time=8.0)],
-               ("penalty", 14): [found(0.014, energy=-39.8, temperature=304.0)]}
+               ("penalty", 12): [found(0.012, temperature=297.6)],
+               ("penalty", 14): [found(0.014, noise=10)]}
     middle, ours = scoreboard.judge(Subject(), results)
-    assert (middle["step"], middle["ours"], middle["wrong"]) == (2, False, {"3": "fails"})
-    assert middle["evaluations"]["reorientation"] == pytest.approx((1000, 50))
-    assert (ours["step"], ours["ours"], ours["wrong"]) == (12, True, {"14": "nonbonded +0.5(1) %, rotation +1.3(2) %"})
-    assert ours["evaluations"]["reorientation"] == pytest.approx((500, 1000/6))     # the scatter of two seeds
-    assert ours["seconds"] == 0.01
+    assert not middle["ours"] and ours["ours"]
+    assert scores.Reach.of(middle["steps"]) == scores.Reach(1, [], 2)
+    assert scores.faults(middle["steps"]["2"]) == "nonbonded -0.7(0) %" and middle["steps"]["3"] == {"failure": "fails"}
+    assert scores.Reach.of(ours["steps"]) == scores.Reach(8, [12, 14], None)
+    assert ours["steps"]["12"]["deviations"]["rotation"] == pytest.approx((-0.008, 0.5/300), rel=0.2)
+    assert ours["steps"]["8"]["evaluations"]["reorientation"] == pytest.approx((500, 1000/8))      # the scatter of two seeds
+    own, other = (each["steps"][fs]["deviations"]["nonbonded"][1] for each, fs in ((middle, "1"), (ours, "12")))
+    assert own == pytest.approx(2*other/2**0.5, rel=1e-6)       # a reference has to be twice as sure
+    _, alone = scoreboard.judge(Subject(), {("middle", 1): [], ("penalty", 8): [found(0.008)]})
+    assert scores.verdict(alone["steps"]["8"]) == "undecided"      # without a reference
 
 
-def test_nothing_is_right_without_a_reference(capsys):
-    """Nor does the table or the picture need a rival or a right step."""
-    first, ours = scoreboard.judge(Subject(), {("middle", 1): [], ("penalty", 8): [found(0.008)]})
-    assert first["wrong"] == {"1": "fails"} and ours["wrong"] == {"8": "no reference"}
-    assert (first["step"], ours["step"]) == (None, None)
-    scoreboard.print_rows([first, ours])
-    assert "1 fs: fails" in capsys.readouterr().out
-    _, right = scoreboard.judge(Subject(), {("middle", 1): [found(0.001)], ("penalty", 8): [found(0.008)]})
-    scoreboard.print_rows([first, right])
-    assert "250(12)  nan" in capsys.readouterr().out
+def test_runs_go_on_while_undecided_up_to_the_first_wrong_step(tmp_path):
+    tasks = {(key, fs): [scoreboard.Task(f"{key}-{fs}-{seed}", None, tmp_path/f"{key}-{fs}-{seed}.npz") for seed in range(3)]
+             for key, method in METHODS.items() for fs in method.steps}
+
+    def next_runs():
+        return [task.name for task in scoreboard.wanted(Subject(), tasks, 1)]
+
+    def make(name, **what):
+        key, fs, _ = name.split("-")
+        scoreboard.Result(what or vars(found(int(fs)/1000))).save(tmp_path/f"{name}.npz")
+    assert next_runs() == ["middle-1-0", "penalty-8-0"]
+    make("middle-1-0")
+    make("penalty-8-0", **vars(found(0.008, noise=20)))
+    assert next_runs() == ["middle-2-0", "penalty-8-1"]         # undecided: again
+    make("penalty-8-1", **vars(found(0.008, noise=20)))
+    assert next_runs() == ["middle-2-0", "penalty-8-2"]         # and up to the budget
+    make("penalty-8-2", **vars(found(0.008, noise=20)))
+    make("middle-2-0", failure="lost")
+    assert next_runs() == ["penalty-12-0"]                      # nothing of LangevinMiddle beyond
 
 
 def test_a_report_of_no_runs_is_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["scoreboard.py", "--report", "--systems", "ethanol", "--output", str(tmp_path)])
     with pytest.raises(SystemExit, match="2"):
         scoreboard.main()
-    assert "has no runs that are right; make them without --report" in capsys.readouterr().err
+    assert "has no runs; make them without --report" in capsys.readouterr().err
 
 
 def test_a_distilled_force_field_leaves_the_force_and_takes_most_of_it():
@@ -88,26 +154,28 @@ def test_a_distilled_force_field_leaves_the_force_and_takes_most_of_it():
     assert np.linalg.norm(rest) < 0.35*np.linalg.norm(all_of_it)
 
 
-def test_the_readme_quotes_the_scoreboard():
-    counts = {f"{value:.0f}({error:.0f}) at {row['step']:g} fs" for row in ROWS
-              for value, error in row.get("evaluations", {}).values()}
+def test_the_readme_quotes_the_record():
+    """Each "so many times fewer evaluations, or less time" of its first screen is one of the picture's."""
     readme = (ROOT/"README.md").read_text()
-    table = readme[readme.index("| | `LangevinMiddleIntegrator`, flexible |"):].split("\n\n")[0]
-    quoted = re.findall(r"\d+\(\d+\) at \d+ fs", table)
-    assert len(quoted) >= 7 and set(quoted) <= counts
+    shown = [bar for subject in scoreboard.SUBJECTS.values() for bar in scoreboard.times_fewer(subject, ROWS, SECONDS)]
+    known = {f"{bar[kind]:.1f}" for bar in shown for kind in ("fewer", "faster")}
+    quoted = re.findall(r"(\d+\.\d) times (?:fewer|less)", readme)
+    assert len(quoted) >= 4 and set(quoted) <= known
 
 
-def test_what_is_recorded_replaces_the_rows_of_its_system(tmp_path, monkeypatch):
+def test_what_is_recorded_replaces_the_steps_that_were_run(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", [str(ROOT/"examples/scoreboard.py"), "--systems", "tip3p"])
     shutil.copy(ROOT/"docs/measurements.json", tmp_path)
-    row = {"system": ROWS[0]["system"], "method": "new"}
-    others = [each for each in ROWS if each["system"] != row["system"]]
-    first, *rest = scoreboard.record(tmp_path/"measurements.json", [row])
-    assert rest == others and row.items() <= first.items()
-    assert first["command"] == "examples/scoreboard.py --systems tip3p"
-    assert json.loads((tmp_path/"measurements.json").read_text())["scoreboard"] == [first, *rest]
+    first, *others = ROWS
+    fs, *kept = first["steps"]
+    rows = scoreboard.record(tmp_path/"measurements.json", [
+        {**first, "steps": {fs: {"failure": "fails"}, "0.1": step(bonds=(0, 1))}}, {**first, "method": "new"}])
+    assert list(rows[0]["steps"]) == ["0.1", fs, *kept] and rows[0]["steps"][fs]["failure"] == "fails"
+    assert rows[0]["steps"][fs]["made"][:2] == "20" and rows[0]["command"] == "examples/scoreboard.py --systems tip3p"
+    assert [row for row in rows[1:] if row["method"] != "new"] == others
+    assert [row["system"] for row in rows].count(first["system"]) == 1 + [row["system"] for row in ROWS].count(first["system"])
 
 
 def test_the_picture_of_the_readme_is_drawn_from_these_figures(tmp_path):
-    scoreboard.draw(ROWS, tmp_path/"scoreboard.png")
+    scoreboard.draw(ROWS, tmp_path/"scoreboard.png", SECONDS)
     assert (tmp_path/"scoreboard.png").stat().st_size > 10000

@@ -1,7 +1,7 @@
 """The inertia of bonds: the largest step of models of water, without it, with the default, and with heavy hydrogens.
 
 The criterion is the scoreboard's, for LangevinMiddle and SETTLE as well: nonbonded, bond and angle energies, and the
-temperatures of translation, rotation and vibration.
+temperatures of translation, rotation and vibration. Looked for are steps that are wrong by it.
 """
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +12,11 @@ import openmm as mm
 from openmmstiff import MassPenaltyLangevinIntegrator
 
 from exam import Claim, Exam, Result, Results, Settings, Table
+from common import scores
 from common.observables import diffusion, reorientation
 from common.tables import mean_with_error
 from common.water_sampling import Samples, steps_per_sample
-from scoreboard import Found, find_fault
+from scoreboard import Found, deviations
 from tip3p_water import Run, langevin_middle, mass_penalty
 from common.water import HEAVY_HYDROGEN
 from water_runs import WATERS, make_run
@@ -39,7 +40,7 @@ class Liquid:
     model: str
     geometry: str
     reference: float            # fs, of LangevinMiddle
-    goal: float                 # fs, a step of the default that meets the criterion
+    goal: float                 # fs, a step of the default that is not wrong
     steps: dict[str, tuple[float, ...]]     # fs, by the names of WAYS
 
 
@@ -89,14 +90,15 @@ def runs(settings: Settings) -> dict[str, partial]:
 def judged(run: Samples) -> Found:
     """The energies that are there, and the temperatures of the motions that are."""
     series = {text: getattr(run, name) for text, name in (ENERGIES | MOTIONS).items()}
-    return Found(run.step, 0, {text: series[text] for text in ENERGIES if series[text].any()},
+    return Found(run.step, {text: series[text] for text in ENERGIES if series[text].any()},
                  {text: series[text] for text in MOTIONS if np.isfinite(series[text]).all()}, {}, {})
 
 
 def fault_of(found: Result, reference: Samples) -> str:
-    """What does not meet the criterion, or an empty text."""
-    runs = [] if "failure" in found else [judged(found.into(Samples))]
-    return find_fault(runs, [judged(reference)])
+    """What is wrong, or an empty text."""
+    if "failure" in found:
+        return "fails"
+    return scores.faults({"deviations": deviations([judged(found.into(Samples))], [judged(reference)])})
 
 
 def averages(found: Result) -> tuple[str, str, str]:
@@ -110,9 +112,10 @@ def averages(found: Result) -> tuple[str, str, str]:
 
 
 def largest_row(results: Results, liquid: str, way: str, faults: dict[float, str]) -> list[str]:
-    """Of the largest step that is right, if there is one, and what is wrong at the next."""
-    step = max((fs for fs in faults if not faults[fs]), default=None)
-    wrong = next((f"{faults[fs]} at {fs:g}" for fs in sorted(faults) if fs > (step or 0)), "")
+    """Of the largest step below the first that is wrong, and what is wrong there."""
+    first = min((fs for fs in faults if faults[fs]), default=None)
+    step = max((fs for fs in faults if first is None or fs < first), default=None)
+    wrong = f"{faults[first]} at {first:g}" if first else ""
     energy, _, moving = averages(results[name_of(liquid, way, step)]) if step else ("", "", "")
     settle = " with SETTLE" if way == "middle" and LIQUIDS[liquid].geometry == "rigid" else ""
     return [f"{liquid}: {way}", liquid, WAYS[way].label + settle, energy, moving,
@@ -129,12 +132,12 @@ def report(results: Results) -> Iterator[Claim | Table]:
                     ["integrator", "step (fs)", "nonbonded (kJ/mol)", "T of translation, rotation, vibration (K)",
                      "D (1e-5 cm²/s), tau (ps)", "criterion"],
                     [[WAYS[way].label, f"{fs:g}", *(["-"] * 3 if "failure" in run else averages(run)),
-                      faults[way, fs] or "holds"] for (way, fs), run in found.items()])
+                      faults[way, fs] or "not wrong"] for (way, fs), run in found.items()])
         largest += [largest_row(results, liquid, way, {fs: faults[way, fs] for fs in steps})
                     for way, steps in of.steps.items()]
-        yield Claim.true(f"{liquid}: the default meets the criterion at {of.goal:g} fs", not faults["default", of.goal],
+        yield Claim.true(f"{liquid}: the default is not wrong at {of.goal:g} fs", not faults["default", of.goal],
                          faults["default", of.goal])
-    yield Table("The largest step that meets the criterion", COLUMNS, largest, "mass-tensor")
+    yield Table("The largest step below the first that is wrong", COLUMNS, largest, "mass-tensor")
 
 
 EXAM = Exam("mass-tensor", "The inertia of bonds: the largest steps in water", runs, report)

@@ -1,9 +1,9 @@
-"""The scoreboard: what an independent sample costs, each method at its largest step that is right."""
+"""The scoreboard: what an independent sample costs, each method at its steps that are not wrong."""
 from collections.abc import Iterator
 from functools import partial
 
 from exam import Claim, Exam, Results, Settings, Table
-from common.tables import with_error
+from common import scores
 from scoreboard import SUBJECTS, found_of, judge, runs_of
 
 EXAMINED = ("ethanol", "methylacetamide", "amoeba", "tip3p")
@@ -24,12 +24,12 @@ def report(results: Results) -> Iterator[Claim | Table]:
                 names.setdefault((method, float(fs.removesuffix("fs"))), []).append(name)
         of = SUBJECTS[subject]
         rows = list(judge(of, {key: found_of([results[name] for name in each]) for key, each in names.items()}))
-        yield Table(of.label, ["method", "step, fs", *of.slow, "wrong"], [
-            [row["method"], f"{row['step']:g}" if row["step"] else "-",
-             *(with_error(*row["evaluations"][kind], 0) if row["step"] else "-" for kind in of.slow),
-             "; ".join(f"{fs} fs: {fault}" for fs, fault in row["wrong"].items())] for row in rows])
+        whole = scores.table(rows, {})
+        yield Table(of.label, whole["columns"], whole["rows"])
         for kind in of.slow:
-            best = {ours: min((row["evaluations"][kind] for row in rows if row["step"] and row["ours"] == ours))
+            best = {ours: min(step["evaluations"][kind] for row in rows if row["ours"] == ours
+                              for fs, step in row["steps"].items()
+                              if scores.Reach.of(row["steps"]).verdict(float(fs)) != scores.WRONG)
                     for ours in (True, False)}
             ratio = best[False][0] / best[True][0]
             error = ratio * sum((error / value)**2 for value, error in best.values())**0.5

@@ -1,0 +1,62 @@
+#!/usr/bin/env python
+"""Time of a step over that of the best of OpenMM's own, in one process and one thread.
+
+Integrators step in turn, in short bursts, so that other load on the machine meets all alike, and each round has a
+ratio. The mass penalty at the rival's own step is what the integrator itself takes; the rest of a ratio is neighbour
+lists, which are rebuilt the more often the further atoms move in a step.
+"""
+import sys
+from pathlib import Path
+
+import openmm as mm
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from common.options import OptionParser, add_record_option, choice, number, run_program  # noqa: E402
+from common.tables import print_table  # noqa: E402
+from scoreboard import SUBJECTS, begin  # noqa: E402
+from step_cost import quartiles, take_turns  # noqa: E402
+
+# By method and step in fs, the rival first.
+STEPS = {"tip3p-895": (("settle", 6), ("settle", 4), ("rigid", 6), ("rigid", 12), ("rigid", 14), ("penalty", 12),
+                       ("penalty", 14)),
+         "villin": (("constrained", 4), ("rigid", 4), ("rigid", 10), ("penalty", 10), ("penalty", 11))}
+EQUILIBRATION, WARM_UP = 1000, 100      # steps: of 2 fs, and of each integrator's own
+SEED = 1
+
+
+def measure(name: str, rounds: int, steps: int) -> list[list[str]]:
+    subject = SUBJECTS[name]
+    methods = [(subject.methods[key], fs) for key, fs in STEPS[name]]
+    starts: dict[str, mm.State] = {}
+    contexts = []
+    for method, fs in methods:
+        if method.geometry not in starts:
+            starts[method.geometry] = subject.start(method.geometry, SEED, EQUILIBRATION).getState(positions=True)
+        integrator = method.make(300, subject.friction, fs / 1000)
+        positions = starts[method.geometry].getPositions(asNumpy=True)
+        contexts.append(begin(subject.build(method), integrator, positions, subject.platform, SEED, {"Threads": "1"}))
+        integrator.step(WARM_UP)
+    times = take_turns({str(i): context.getIntegrator() for i, context in enumerate(contexts)}, rounds, steps)
+    rival = times["0"]
+    return [[subject.label, method.label, f"{fs:g}", f"{1000 * sorted(rival)[len(rival) // 2]:.3f}",
+             quartiles(each / rival)] for (method, fs), each in zip(methods, times.values())]
+
+
+def main():
+    parser = OptionParser(__doc__)
+    parser.add_argument("--systems", type=choice(STEPS), nargs="+", default=list(STEPS), metavar="NAME",
+                        help=f"of {', '.join(STEPS)} (default: all)")
+    parser.add_argument("--rounds", type=number(int, 2), default=40, metavar="N",
+                        help="number of bursts of each integrator (default: %(default)s)")
+    parser.add_argument("--steps", type=number(int, 1), default=20, metavar="N",
+                        help="steps of a burst (default: %(default)s)")
+    add_record_option(parser)
+    options = parser.parse_args()
+    print_table(["system", "integrator", "step (fs)", "the rival's step (ms)", "ratio to that: median (quartiles)"],
+                [row for name in options.systems for row in measure(name, options.rounds, options.steps)],
+                options.record, "paired-steps")
+
+
+if __name__ == "__main__":
+    run_program(main)
