@@ -202,7 +202,7 @@ class Water(Subject):
 class Villin(Subject):
     """The villin headpiece in TIP3P-FB water; what is slow is the water's motion, for the protein's takes too long."""
     label, friction, slow = "villin in water", 1.0, ("reorientation", "diffusion")
-    practice, shown = ("constrained", 4), (("heavy1.5", 5), ("heavy3", 5), ("penalty", 10), ("rigid", 10))
+    practice, shown = ("constrained", 4), (("heavy1.5", 4), ("heavy3", 4), ("penalty", 11), ("rigid", 10))
     methods = {
         "middle": Method("LangevinMiddle", middle, (1, 2, 3)),
         "mts": Method("MTSLangevin", partial(multiple_steps, {0}, {1, 2, 3}), (1, 2)),

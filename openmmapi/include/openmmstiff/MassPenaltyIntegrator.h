@@ -10,23 +10,23 @@ namespace OpenMMStiff {
  * penalization (Bennett 1975; Plechac and Rousset 2010). The distances s_p of bonded pairs, and the 1-3
  * distances of angles, carry an extra inertia kappa_p,
  *
- *     T = 1/2 v^T M v + 1/2 sum kappa_p w_p^2,    w = G(x) v,    G = ds/dx,
+ *     T = 1/2 v^T M' v + 1/2 sum kappa_p w_p^2,    w = G(x) v,    G = ds/dx,
  *
- * so that stiff coordinates vibrate slowly enough for a large step. The potential is what it was: molecules stay
+ * where M' are the masses with the inertia of bonds, see setBondInertia(), so that stiff coordinates vibrate slowly enough for a large step. The potential is what it was: molecules stay
  * flexible, and averages over positions do not depend on masses, but for a bias that MassPenaltyLangevinIntegrator
  * removes. With auxiliary variables z tied to the distances, z = s(x), and RATTLE on (x, z), a step is symplectic and
  * time-reversible,
  *
- *     v <- v + h/2 M^-1 F(x),    tied to w = G(x) v
+ *     v <- v + h/2 M'^-1 F(x),    tied to w = G(x) v
  *     (x, z) <- (x, z) + h/2 (v, w),    tied to z = s(x) and w = G(x) v,    twice
- *     v <- v + h/2 M^-1 F(x),    tied to w = G(x) v
+ *     v <- v + h/2 M'^-1 F(x),    tied to w = G(x) v
  *
  * It needs one evaluation of the forces and works with any of them. Constraints of the System take part as pairs of
  * infinite inertia, in the same solve, so that redundant ones do no harm.
  *
  * Dynamics slower than the penalized period is nearly that of the System; vibrations are not.
  *
- * Between calls of step() the Context shows velocities u = N^-1 v, with N^T (M + G^T kappa G) N = M. They have the
+ * Between calls of step() the Context shows velocities u = N^-1 v, with N^T (M' + G^T kappa G) N = M. They have the
  * distribution of the masses, and their kinetic energy, u^T M u / 2, is that of the motion with the inertias. So they may be
  * drawn, read, set and handed to another integrator as any other velocities. When the step size, the period or the pairs
  * are changed, or the positions are set anew, the kinetic energy stays what it is.

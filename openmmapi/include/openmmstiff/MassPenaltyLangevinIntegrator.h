@@ -11,13 +11,13 @@ namespace OpenMMStiff {
  * with a small step, at the steps of rigid ones. In the order of OpenMM's LangevinMiddleIntegrator, with velocities
  * tied (w = G(x) v) after each line and positions (z = s(x)) after each motion,
  *
- *     v <- v + h M^-1 (F(x) + F_metric(x))
+ *     v <- v + h M'^-1 (F(x) + F_metric(x))
  *     (x, z) <- (x, z) + h/2 (v, w)
- *     v <- exp(-gamma h) v + sqrt((1 - exp(-2 gamma h)) kT / M) xi,
+ *     v <- exp(-gamma h) v + sqrt((1 - exp(-2 gamma h)) kT / M') xi,
  *     w <- exp(-gamma h) w + sqrt((1 - exp(-2 gamma h)) kT / kappa) xi
  *     (x, z) <- (x, z) + h/2 (v, w)
  *
- * The metric force, F_metric = -kT/2 grad ln det A with A = G M^-1 G^T + 1/kappa, undoes the bias that an inertia
+ * The metric force, F_metric = -kT/2 grad ln det A with A = G M'^-1 G^T + 1/kappa, undoes the bias that an inertia
  * which depends on the positions gives to their distribution; what is sampled is exp(-V / kT), in the limit of small
  * steps. Constraints of the System keep the distribution that they have with other integrators.
  */
@@ -39,7 +39,7 @@ public:
     }
     /**
      * Set whether the metric force acts, which is the default. For research: without it, as a control, the distribution
-     * of positions is too wide by the factor sqrt(det(M + G^T kappa G)); water's mean angle energy is then 2.5 % too
+     * of positions is too wide by the factor sqrt(det(M' + G^T kappa G)); water's mean angle energy is then 2.5 % too
      * high.
      *
      * @param correct   whether the metric force acts
