@@ -392,13 +392,11 @@ def judge(subject: Subject, results: dict[tuple[str, float], list[Found]]) -> It
     """For each method what was found at each of its steps."""
     references: dict[str, list[Found]] = {}
     for name, method in subject.methods.items():
-        made = {fs: results[name, fs] for fs in method.steps if (name, fs) in results}
-        if not made:
-            continue
         geometry = "flexible" if method.geometry == "distilled" else method.geometry
-        reference = references.setdefault(geometry, made[min(made)])
-        yield {"system": subject.label, "method": method.label, "ours": method.ours,
-               "steps": {f"{fs:g}": weigh(runs, reference, subject.slow) for fs, runs in made.items()}}
+        reference = references.setdefault(geometry, results.get((name, method.steps[0]), []))
+        if made := {fs: results[name, fs] for fs in method.steps if (name, fs) in results}:
+            yield {"system": subject.label, "method": method.label, "ours": method.ours,
+                   "steps": {f"{fs:g}": weigh(runs, reference, subject.slow) for fs, runs in made.items()}}
 
 
 def load(tasks: dict[tuple[str, float], list[Task]]) -> dict[tuple[str, float], list[Found]]:
@@ -463,12 +461,13 @@ def times_fewer(subject: Subject, rows: list[dict], seconds: dict[tuple[str, str
 def draw(rows: list[dict], path: Path, seconds: dict[tuple[str, str, str], float]):
     """A row for each system; dark bars are evaluations, pale ones beneath are processor time."""
     figure, panel = pyplot.subplots(figsize=(11, 6), layout="constrained")
-    ticks, y = {}, 0.0
+    ticks, y, heavy = {}, 0.0, False
     for subject in SUBJECTS.values():
         bars = list(times_fewer(subject, rows, seconds))
         top = y
         for bar in bars:
             colour = OURS if bar["ours"] else HEAVY if bar["heavy"] else THEIRS
+            heavy |= bar["heavy"]
             timed = bool(np.isfinite(bar["faster"]))
             panel.barh(y, bar["fewer"], 0.8, xerr=bar["error"], color=colour, error_kw={"capsize": 2},
                        hatch="" if bar["verdict"] == scores.RIGHT else "//", edgecolor="white")
@@ -489,8 +488,8 @@ def draw(rows: list[dict], path: Path, seconds: dict[tuple[str, str, str], float
     panel.set_xlabel("times fewer evaluations of the forces for an independent sample than standard practice")
     panel.spines[["top", "right"]].set_visible(False)
     panel.legend(loc="lower right", frameon=False, handles=[
-        Patch(color=OURS, label="mass penalty, at the recommended step"), Patch(color=THEIRS, label="OpenMM's own"),
-        Patch(color=HEAVY, label="OpenMM's own, heavy hydrogens"),
+        Patch(color=OURS, label="mass penalty"), Patch(color=THEIRS, label="OpenMM's own"),
+        *([Patch(color=HEAVY, label="OpenMM's own, heavy hydrogens")] if heavy else []),
         Patch(color=OURS, alpha=0.45, label="pale: times less processor time"),
         Patch(facecolor="grey", hatch="//", edgecolor="white", label="hatched: not yet decided whether right")])
     figure.savefig(path, dpi=110)

@@ -103,8 +103,9 @@ def test_deviations_are_of_energies_from_the_reference_and_of_temperatures_from_
     assert ours["steps"]["8"]["evaluations"]["reorientation"] == pytest.approx((500, 1000/8))      # the scatter of two seeds
     own, other = (each["steps"][fs]["deviations"]["nonbonded"][1] for each, fs in ((middle, "1"), (ours, "12")))
     assert own == pytest.approx(2*other/2**0.5, rel=1e-6)       # a reference has to be twice as sure
-    _, alone = scoreboard.judge(Subject(), {("middle", 1): [], ("penalty", 8): [found(0.008)]})
-    assert scores.verdict(alone["steps"]["8"]) == "undecided"      # without a reference
+    for others in {("middle", 1): []}, {("middle", 2): [found(0.002)]}, {}:
+        *_, alone = scoreboard.judge(Subject(), {**others, ("penalty", 8): [found(0.008)]})
+        assert scores.verdict(alone["steps"]["8"]) == "undecided"      # without a reference
 
 
 def test_runs_go_on_while_undecided_up_to_the_first_wrong_step(tmp_path):
