@@ -48,7 +48,8 @@ class Reach:
 
     @classmethod
     def of(cls, steps: dict[str, dict]) -> "Reach":
-        right, undecided = None, []
+        right: float | None = None
+        undecided: list[float] = []
         for fs in sorted(map(float, steps)):
             match verdict(steps[f"{fs:g}"]):
                 case "wrong":
