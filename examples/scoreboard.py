@@ -405,12 +405,13 @@ def load(tasks: dict[tuple[str, float], list[Task]]) -> dict[tuple[str, float], 
     return {key: found_of(results) for key, results in made.items() if results}
 
 
-def wanted(subject: Subject, tasks: dict[tuple[str, float], list[Task]], seeds: int) -> Iterator[Task]:
-    """The runs to make next: of each method's first step with less than `seeds`, or twice as many of one that is
-    undecided, as far as there are tasks; none beyond a step that is wrong."""
+def wanted(subject: Subject, tasks: dict[tuple[str, float], list[Task]], seeds: int,
+           methods: Sequence[str]) -> Iterator[Task]:
+    """The runs to make next: of the first step of each of these methods with less than `seeds`, or twice as many of one
+    that is undecided, as far as there are tasks; none beyond a step that is wrong."""
     found = {row["method"]: row["steps"] for row in judge(subject, load(tasks))}
     for key, method in subject.methods.items():
-        for fs in method.steps:
+        for fs in method.steps if key in methods else ():
             missing = [task for task in tasks[key, fs] if not task.path.exists()]
             made = len(tasks[key, fs]) - len(missing)
             if made >= seeds:
@@ -453,8 +454,9 @@ def times_fewer(subject: Subject, rows: list[dict], seconds: dict[tuple[str, str
         value, error, time = cost(key, fs)
         if np.isfinite(base / value):
             method = subject.methods[key]
-            yield {"label": f"{method.label}, {fs:g} fs", "ours": method.ours, "heavy": method.hydrogen_mass is not None,
-                   "fewer": base / value, "error": base / value * float(np.hypot(error / value, its_error / base)),
+            yield {"label": f"{method.label}, {fs:g} fs", "ours": method.ours,
+                   "heavy": method.hydrogen_mass is not None, "fewer": base / value,
+                   "error": base / value * float(np.hypot(error / value, its_error / base)),
                    "faster": its_seconds / time, "verdict": scores.Reach.of(known[method.label]).verdict(fs)}
 
 
@@ -500,6 +502,9 @@ def main():
     parser = OptionParser(__doc__)
     parser.add_argument("--systems", type=choice(SUBJECTS), nargs="+", default=list(SUBJECTS), metavar="NAME",
                         help=f"of {', '.join(SUBJECTS)} (default: all)")
+    names = list(dict.fromkeys(key for subject in SUBJECTS.values() for key in subject.methods))
+    parser.add_argument("--methods", type=choice(names), nargs="+", default=names, metavar="NAME",
+                        help=f"that have runs made, of {', '.join(names)} (default: all)")
     parser.add_argument("--scale", type=number(float, 0.001), default=1.0, metavar="FACTOR",
                         help="multiplies the lengths of all runs (default: %(default)s)")
     parser.add_argument("--seeds", type=number(int, 1, most=999), default=2, metavar="N",
@@ -517,8 +522,9 @@ def main():
     tasks = {name: {key: [Task(run, call, settings.folder / f"{run}.npz") for run, call in calls.items()]
                     for key, calls in runs_of(name, max(options.seeds, options.budget), settings).items()}
              for name in options.systems}
-    while not options.report and (missing := [task for name, of in tasks.items()
-                                              for task in wanted(SUBJECTS[name], of, options.seeds)]):
+    while not options.report and (missing := [
+            task for name, of in tasks.items()
+            for task in wanted(SUBJECTS[name], of, options.seeds, options.methods)]):
         make_missing(missing, options.processes)
     rows = [row for name, of in tasks.items() for row in judge(SUBJECTS[name], load(of))]
     if not rows:

@@ -8,7 +8,7 @@ from openmmstiff.sampling import GAS_CONSTANT
 TEMPERATURE = 300.0      # K
 KT = GAS_CONSTANT * TEMPERATURE
 GROUPS = {"HarmonicBondForce": 1, "HarmonicAngleForce": 2, "PeriodicTorsionForce": 3}  # 0: everything else
-ENERGIES = {"bonds": {1}, "angles": {2}, "torsions": {3}, "other": {0}}
+ENERGIES = {"bonds": {1}, "angles": {2}, "torsions": {3}, "nonbonded": {0}}
 IONS = ("CL", "NA")
 
 

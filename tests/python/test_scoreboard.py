@@ -113,7 +113,7 @@ def test_runs_go_on_while_undecided_up_to_the_first_wrong_step(tmp_path):
              for key, method in METHODS.items() for fs in method.steps}
 
     def next_runs():
-        return [task.name for task in scoreboard.wanted(Subject(), tasks, 1)]
+        return [task.name for task in scoreboard.wanted(Subject(), tasks, 1, Subject.methods)]
 
     def make(name, **what):
         key, fs, _ = name.split("-")
