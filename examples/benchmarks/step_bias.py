@@ -1,0 +1,82 @@
+#!/usr/bin/env python
+"""Whether the mass penalty at 12 fs biases energies of flexible TIP3P water, and whether the step or the inertia does.
+
+Runs of 216 waters: LangevinMiddle at 1 fs; the mass penalty at 12 fs; at 3 fs with the inertias of 12 fs, where the
+step is a quarter; and at 12 fs with twice the penalized period. Energies are per water, temperatures of its motions.
+
+Results are kept in files: what has been done is not done again.
+"""
+import sys
+from functools import partial
+from pathlib import Path
+
+import openmm as mm
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from common.options import OptionParser, add_output_option, add_record_option, number, run_program  # noqa: E402
+from common.runs import Result, Settings, Task, make_missing  # noqa: E402
+from common.tables import print_table, with_error  # noqa: E402
+from scoreboard import SUBJECTS, Found, Method, middle, penalty, pool  # noqa: E402
+
+STEP = 0.012            # ps
+WATER = SUBJECTS["tip3p"]
+ENERGIES, MOTIONS = ("nonbonded", "bonds", "angles"), ("translation", "rotation", "vibration")
+
+
+def with_inertias(step: float, periods: float, temperature: float, friction: float, size: float) -> mm.Integrator:
+    """At a step of `size` with the inertias of another step, and so many times its penalized period."""
+    integrator = penalty(temperature, friction, step)
+    integrator.setPenalizedPeriod(periods * integrator.getPenalizedPeriod())
+    integrator.setBondInertia(integrator.getBondInertia())
+    integrator.setStepSize(size)
+    return integrator
+
+
+# By name: the method with its step in fs, and the length of a run in ps.
+WAYS = {
+    "middle": (Method("LangevinMiddle", middle, (1,)), 360),
+    "penalty": (Method("mass penalty", penalty, (12,)), 720),
+    "quarter": (Method("mass penalty, inertias of 12 fs", partial(with_inertias, STEP, 1), (3,)), 720),
+    "slower": (Method("mass penalty, twice the period", partial(with_inertias, STEP, 2), (12,)), 720),
+}
+
+
+def make(name: str, seed: int, settings: Settings) -> dict:
+    method, time = WAYS[name]
+    start = settings.shared("step-bias", lambda: WATER.start("flexible", settings.seed).getState(positions=True))
+    return vars(WATER.run(method, method.steps[0] / 1000, settings.time(time), seed,
+                          start.getPositions(asNumpy=True)._value))
+
+
+def main():
+    parser = OptionParser(__doc__)
+    parser.add_argument("--seeds", type=number(int, 1, most=999), default=2, metavar="N",
+                        help="how many times to make each run (default: %(default)s)")
+    parser.add_argument("--scale", type=number(float, 0.001), default=1.0, metavar="FACTOR",
+                        help="multiplies the lengths of all runs (default: %(default)s)")
+    parser.add_argument("--processes", type=number(int, 1), default=2, metavar="N",
+                        help="runs side by side (default: %(default)s)")
+    parser.add_argument("--report", action="store_true", help="make no runs, report those of before")
+    add_output_option(parser, "step-bias")
+    add_record_option(parser)
+    options = parser.parse_args()
+    settings = Settings((options.output / "step-bias").absolute(), scale=options.scale)
+    tasks = {name: [Task(f"{name}-{seed}", partial(make, name, seed, settings), settings.folder / f"{name}-{seed}.npz")
+                    for seed in range(1, options.seeds + 1)] for name in WAYS}
+    if not options.report:
+        make_missing(sum(tasks.values(), []), options.processes)
+    rows = []
+    for name, (method, _) in WAYS.items():
+        runs = [Result.load(task.path).into(Found) for task in tasks[name] if task.path.exists()]
+        if runs:
+            energies = [pool([run.energies[kind] / WATER.waters for run in runs]) for kind in ENERGIES]
+            motions = [pool([run.temperatures[kind] for run in runs]) for kind in MOTIONS]
+            rows.append([method.label, f"{method.steps[0]:g}", f"{len(runs)}",
+                         *(with_error(*each, 3) for each in energies), *(with_error(*each, 1) for each in motions)])
+    print_table(["integrator", "step (fs)", "runs", *(f"{kind} (kJ/mol)" for kind in ENERGIES),
+                 *(f"{kind} (K)" for kind in MOTIONS)], rows, options.record, "step-bias")
+
+
+if __name__ == "__main__":
+    run_program(main)
