@@ -53,10 +53,13 @@ public:
             written->setBoolProperty(name, value);
     }
     void value(const char* name, std::string& value) {
-        if (isReading())
-            value = text(name);
-        else
-            written->setStringProperty(name, value);
+        if (!isReading()) {
+            written->setStringProperty(name, endsBehindEntity(value) ? value + ' ' : value);
+            return;
+        }
+        value = text(name);
+        if (endsBehindEntity(value) && value.back() == ' ')
+            value.pop_back();
     }
     template <class Enumeration> void value(const char* name, Enumeration& value) {
         static_assert(std::is_enum_v<Enumeration>);
@@ -136,6 +139,14 @@ public:
     }
 
 private:
+    /**
+     * Whether a text ends, blanks aside, with one character behind one that XML writes as an entity. OpenMM's parser
+     * loses what is last there: it gets a blank.
+     */
+    static bool endsBehindEntity(const std::string& text) {
+        const auto last = text.find_last_not_of(' ');
+        return last != std::string::npos && last > 0 && std::string("<>&\"'").find(text[last - 1]) != std::string::npos;
+    }
     [[noreturn]] static void refuse(const std::string& name, const std::string& reason) {
         throw OpenMM::OpenMMException("the attribute '" + name + "' of its XML form " + reason);
     }
