@@ -1,7 +1,6 @@
 """Fixtures and small Systems that the Python tests share. Units are OpenMM's: nm, ps, K, kJ/mol."""
 
 import functools
-import inspect
 import os
 import re
 import subprocess
@@ -14,7 +13,7 @@ import openmmstiff
 import pytest
 from hypothesis import HealthCheck, settings
 from openmm import app, unit
-from openmmstiff import HMMIntegrator, StiffIntegrator, _old_names
+from openmmstiff import HMMIntegrator, StiffIntegrator
 
 FORCE_FIELD = app.ForceField("tip3p.xml")
 PLATFORMS = ["Reference", "CPU"]
@@ -156,11 +155,6 @@ def add_force_with_parameter(system):
 
 def has_heat_bath(cls):
     return hasattr(cls, "setFriction")
-
-
-def names_of(cls):
-    """The names of a class's attributes, without those that only warn."""
-    return [name for name in dir(cls) if not isinstance(inspect.getattr_static(cls, name), _old_names.OldName)]
 
 
 def create(cls, stepSize=0.002):

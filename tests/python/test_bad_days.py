@@ -6,7 +6,6 @@ import multiprocessing
 import random
 import signal
 import time
-import xml.etree.ElementTree as ElementTree
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -224,7 +223,7 @@ def test_contexts_leave_no_memory_behind(cls, platform):
     assert growth(live, lives) <= 4096 + of_openmm
 
 
-# ---- Damaged checkpoints and XML ----
+# ---- Damaged checkpoints ----
 
 def refuses(context, checkpoint, *words):
     """A checkpoint is refused with these words, and the Context stays as it is."""
@@ -284,35 +283,3 @@ def test_files_that_are_no_checkpoints(platform):
         refuses(context, checkpoint)
     context.getIntegrator().step(5)
     assert (motion(context) == motion(begin(ZhangSkeelIntegrator, platform, steps=10))).all()
-
-
-@pytest.mark.parametrize("cls", INTEGRATORS, **NAMES)
-def test_xml_of_settings_that_are_missing_misspelt_or_no_numbers(cls):
-    """OpenMM's own functions take a text that is no number for 0."""
-    form = ElementTree.fromstring(XmlSerializer.serialize(create(cls)))
-
-    def refused(attribute, value=None):
-        changed = ElementTree.fromstring(ElementTree.tostring(form))
-        changed.attrib.pop(attribute, None)
-        if value is not None:
-            changed.set(attribute, value)
-        with pytest.raises(OpenMMException, match=f"^{cls.__name__}: ") as refusal:
-            XmlSerializer.deserialize(ElementTree.tostring(changed, encoding="unicode"))
-        return str(refusal.value)
-
-    settings = set(form.attrib) - {"type"}
-    for setting in settings:
-        assert f"'{setting}' of its XML form is missing" in refused(setting)
-    for setting in settings - {"phaseParameter"}:
-        for value in ("", "abc", "0x5", "1 2", "1,5", "1e400"):
-            assert f"'{setting}' of its XML form must be" in refused(setting, value)
-        refused(setting, "nan")
-    assert "no attribute 'stepsize'" in refused("stepsize", "0.001")
-
-
-def test_xml_of_a_negative_damping():
-    """It is not the damping in steps that is meant."""
-    xml = XmlSerializer.serialize(openmmstiff.SpookIntegrator(0.002))
-    for value in ("-1", "nan"):
-        with pytest.raises(OpenMMException, match="SpookIntegrator: .*damping"):
-            XmlSerializer.deserialize(xml.replace('damping="0"', f'damping="{value}"'))

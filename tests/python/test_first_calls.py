@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import openmm
 import pytest
-from conftest import INTEGRATORS, create, names_of, water_cluster
+from api import names_of
+from conftest import INTEGRATORS, create, water_cluster
 from openmm import LocalEnergyMinimizer, State, XmlSerializer, app, unit
 from openmmstiff import HMMIntegrator, ImpulseLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator
 from test_devices import run_with_opencl

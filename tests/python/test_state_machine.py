@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from openmm import XmlSerializer
 
+import api
 import conftest
 from openmmstiff import HMMIntegrator, ImpulseIntegrator, MassPenaltyIntegrator, ZhangSkeelIntegrator
 from test_devices import run_with_opencl
@@ -267,7 +268,7 @@ class Run:
                               integratorParameters=True, enforcePeriodicBox=True)
 
     def read_of_integrator(self):
-        for name in conftest.names_of(self.integrator):
+        for name in api.names_of(self.integrator):
             if name.startswith(("compute", "describe")) and name not in ("describeKernels",):
                 getattr(self.integrator, name)()
 
