@@ -17,9 +17,10 @@ from openmmstiff import HMMIntegrator, StiffIntegrator
 
 FORCE_FIELD = app.ForceField("tip3p.xml")
 PLATFORMS = ["Reference", "CPU"]
-# These files take most of the time: they are about devices, examples, handbook and types, and other people's packages.
-THOROUGH = {"test_amoeba", "test_devices", "test_docs", "test_examples", "test_kernels", "test_minimal",
-            "test_openmmtools", "test_sweep", "test_tour", "test_types", "test_validation"}
+# These files take most of the time: devices, misuse, examples, handbook and types, and other people's packages.
+THOROUGH = {"test_amoeba", "test_bad_values", "test_devices", "test_docs", "test_examples", "test_kernels",
+            "test_minimal", "test_odd_systems", "test_openmmtools", "test_tour", "test_types", "test_validation",
+            "test_workflows"}
 # The classes of C++, and the integrators among them.
 CLASSES = [getattr(openmmstiff, name) for name in openmmstiff.__all__
            if isinstance(getattr(openmmstiff._wrapped, name, None), type)]
@@ -43,6 +44,16 @@ def pytest_collection_modifyitems(items):
 def platform(request):
     """Each platform that the plugin has kernels for."""
     return openmm.Platform.getPlatform(request.param)
+
+
+@pytest.fixture
+def one_thread():
+    """On the CPU platform a Context has one thread: sums over more differ in their last digits, and Contexts are many."""
+    cpu = openmm.Platform.getPlatform("CPU")
+    before = cpu.getPropertyDefaultValue("Threads")
+    cpu.setPropertyDefaultValue("Threads", "1")
+    yield
+    cpu.setPropertyDefaultValue("Threads", before)
 
 
 def read_water_box():

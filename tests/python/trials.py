@@ -1,28 +1,36 @@
-"""What the parts of the sweep share: a small System that every integrator takes, and how a case is judged."""
+"""What users run into, as cases: a small System that every integrator takes, and how a case is judged.
+
+Each works and stays finite, or is refused by an error that says what is wrong and leaves the Context as it was. A case
+that crashes or hangs ends the process: pytest-xdist (`-n 2`) says in which test, and `-s -v` shows the case.
+"""
+import faulthandler
 import functools
-import inspect
+import os
 import re
+import resource
+import sys
+import zlib
 
 import numpy as np
 import openmm
 import openmmstiff
-from openmm import OpenMMException, unit
-from openmmstiff import HMMIntegrator, _old_names
+from openmm import OpenMMException
 
-INTEGRATORS = [name for name in openmmstiff.__all__ if name.endswith("Integrator") and name != "StiffIntegrator"]
-NATIVE = {"LangevinMiddleIntegrator": lambda: seeded(openmm.LangevinMiddleIntegrator(300, 5, 0.001)),
+import conftest
+from conftest import GAS_CONSTANT
+from openmmstiff import MassPenaltyIntegrator
+
+NATIVE = {"LangevinMiddleIntegrator": lambda: openmm.LangevinMiddleIntegrator(300, 5, 0.001),
           "VerletIntegrator": lambda: openmm.VerletIntegrator(0.001)}
+INTEGRATORS = [cls.__name__ for cls in conftest.INTEGRATORS]
 REFUSALS = (TypeError, ValueError, OSError, OpenMMException)
-UNCLEAR = re.compile(r"Assertion failure|_M_range_check|std::|in method '|argument \d+ of type|not iterable"
+UNCLEAR = re.compile(r"Assertion failure|_M_range_check|::|\bbad_|basic_string|in method '|argument \d+ of type|not iterable"
                      r"|no attribute|Wrong number or type of arguments|not subscriptable|not supported between"
                      r"|unsupported operand|has no len\(\)|unhashable|(?<!mask )-2147483648|abstract method|^\W*$")
 PLAIN = "Particle coordinate is NaN"     # OpenMM's own error, when it computes forces: it needs no further name
-KB = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
 ALL = {"positions": True, "velocities": True, "energy": True, "forces": True}
-
-
-class Fault(Exception):
-    """A claim that does not hold."""
+LIMIT, MEMORY = 30, 8 << 30     # seconds and bytes that a case may take, far more than any should
+SHARE = float(os.environ.get("SWEEP", 0))   # of the cases, if it is not each test's own; 1 for all
 
 
 class Refused(Exception):
@@ -30,53 +38,56 @@ class Refused(Exception):
 
 
 def attempt(call, *arguments, naming=(), **keywords):
-    """The result of a call; Refused if it is refused clearly (by a message with one of the names), or else a Fault."""
+    """The result of a call; Refused if it is refused clearly, by a message with one of the names."""
     try:
         return call(*arguments, **keywords)
-    except (Fault, Refused):
+    except (AssertionError, Refused):
         raise
     except BaseException as error:
         text = f"{type(error).__name__}: {error}"
-        if not isinstance(error, REFUSALS) or UNCLEAR.search(str(error)):
-            raise Fault(f"unclear error: {text}") from None
-        if naming and not any(name in text for name in (*naming, PLAIN)):
-            raise Fault(f"the error names none of {', '.join(naming)}: {text}") from None
+        assert isinstance(error, REFUSALS) and not UNCLEAR.search(str(error)), f"unclear error: {text}"
+        assert not naming or any(name in text for name in (*naming, PLAIN)), f"names none of {', '.join(naming)}: {text}"
         raise Refused(text) from None
 
 
-def must_work(trial, *case):
-    """Run a trial in which a refusal is a fault."""
+def judge(cases, share=1.0):
+    """No case has a fault, (what, function, whether it must not be refused), of a share that is always the same."""
+    faults, memory = [], resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, memory[1]))
     try:
-        trial(*case)
-    except Refused as error:
-        raise Fault(f"refused, though it should work: {error}") from None
+        for what, run, must_work in cases:
+            if zlib.crc32(what.encode()) >= (SHARE or share)*2**32:
+                continue
+            print(what)
+            faulthandler.dump_traceback_later(LIMIT, exit=True, file=sys.__stderr__)
+            try:
+                run()
+            except Refused as error:
+                faults += [f"{what}: refused, though it should work: {error}"]*must_work
+            except BaseException as error:
+                faults.append(f"{what}: {type(error).__name__}: {error}")
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        resource.setrlimit(resource.RLIMIT_AS, memory)
+    assert not faults, f"{len(faults)} faults:\n" + "\n".join(faults)
+
+
+def create(name):
+    """An integrator of a class, with a seed: at 300 K if it has a heat bath, with few micro-steps for vibrations."""
+    if name in NATIVE:
+        integrator = NATIVE[name]()
+    else:
+        cls = getattr(openmmstiff, name)
+        integrator = conftest.create(cls, 0.004 if issubclass(cls, MassPenaltyIntegrator) else 0.001)    # slows bonds
+        if conftest.has_heat_bath(cls):
+            integrator.setFriction(5)
+    return seeded(integrator) if hasattr(integrator, "setRandomNumberSeed") else integrator
 
 
 def seeded(item):
     """All have the same seed: OpenMM's CPU platform refuses two of them in a Context."""
     item.setRandomNumberSeed(1)
     return item
-
-
-def names_of(item):
-    """The names of a class's attributes, without those that only warn."""
-    return [name for name in dir(item) if not isinstance(inspect.getattr_static(item, name), _old_names.OldName)]
-
-
-def create(name):
-    """An integrator of a class, with a seed: at 300 K if it has a heat bath, with few micro-steps for vibrations."""
-    step = 0.004 if name.startswith("MassPenalty") else 0.001       # so that bonds are slowed
-    if name in NATIVE:
-        return NATIVE[name]()
-    cls = getattr(openmmstiff, name)
-    if hasattr(cls, "setFriction"):
-        return seeded(cls(300, 5, step))
-    if cls is not HMMIntegrator:
-        return cls(step)
-    integrator = cls(step, 1e5)
-    integrator.setFilter(HMMIntegrator.Simple)
-    integrator.setNumMicroStepsPerPeriod(8)
-    return integrator
 
 
 @functools.cache
@@ -131,14 +142,9 @@ def relaxed(molecules, rigid, well):
     return snapshot(context)[0]
 
 
-def platform_properties(platform):
-    """One thread: cases run side by side."""
-    return {"Threads": "1"} if platform == "CPU" else {}
-
-
 def bind(system, integrator, platform, positions=None, temperature=None):
     """A Context, with velocities if there is a temperature."""
-    context = openmm.Context(system, integrator, openmm.Platform.getPlatform(platform), platform_properties(platform))
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatform(platform))
     if positions is not None:
         context.setPositions(positions)
         if temperature:
@@ -155,8 +161,7 @@ def snapshot(context):
 
 def unchanged(context, before, what):
     for name, old, new in zip(("positions", "velocities", "time"), before, snapshot(context)):
-        if not np.array_equal(old, new, equal_nan=True):
-            raise Fault(f"{name} changed by {what}")
+        assert np.array_equal(old, new, equal_nan=True), f"{name} changed by {what}"
 
 
 def steps(context, count=2, naming=(), finite_energy=True):
@@ -170,14 +175,12 @@ def steps(context, count=2, naming=(), finite_energy=True):
             unchanged(context, before, f"a step that failed ({error})")
             raise
         for name, values in zip(("positions", "velocities", "time"), snapshot(context)):
-            if not np.isfinite(values).all():
-                raise Fault(f"{name} not finite after step {number + 1}")
+            assert np.isfinite(values).all(), f"{name} not finite after step {number + 1}"
     if finite_energy:
         state = attempt(context.getState, energy=True)
         for name in ("Potential", "Kinetic"):
             energy = getattr(state, f"get{name}Energy")()._value
-            if not np.isfinite(energy):
-                raise Fault(f"{name.lower()} energy {energy} after {count} steps")
+            assert np.isfinite(energy), f"{name.lower()} energy {energy} after {count} steps"
 
 
 def temperature(context):
@@ -185,7 +188,7 @@ def temperature(context):
     system = context.getSystem()
     masses = [system.getParticleMass(i)._value for i in range(system.getNumParticles())]
     degrees = 3*sum(mass > 0 for mass in masses) - system.getNumConstraints()
-    return 2*context.getState(energy=True).getKineticEnergy()._value/(degrees*KB)
+    return 2*context.getState(energy=True).getKineticEnergy()._value/(degrees*GAS_CONSTANT)
 
 
 def velocity_temperature(context):
@@ -193,4 +196,4 @@ def velocity_temperature(context):
     system = context.getSystem()
     masses = np.array([system.getParticleMass(i)._value for i in range(system.getNumParticles())])
     kinetic = 0.5*(masses[:, None]*snapshot(context)[1]**2).sum()
-    return 2*kinetic/((3*len(masses) - system.getNumConstraints())*KB)
+    return 2*kinetic/((3*len(masses) - system.getNumConstraints())*GAS_CONSTANT)
