@@ -1,6 +1,5 @@
 """The impulse integrators in ordinary OpenMM scripts: what is theirs alone."""
 
-import functools
 import sys
 from pathlib import Path
 
@@ -9,8 +8,7 @@ import openmm
 import pytest
 from openmm import app
 
-from conftest import (FEMTOSECONDS, GAS_CONSTANT, CountingForce, Waters, add_force_with_parameter, positions_of,
-                      total_energy, velocities_of, water_box)
+from conftest import (FEMTOSECONDS, GAS_CONSTANT, CountingForce, Waters, positions_of, total_energy, velocities_of)
 from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator
 
 KICKS = {name: getattr(ImpulseIntegrator, name) for name in ("Plain", "Mollified", "Projected")}
@@ -19,31 +17,6 @@ KICKS = {name: getattr(ImpulseIntegrator, name) for name in ("Plain", "Mollified
 @pytest.fixture(params=KICKS)
 def kick(request):
     return KICKS[request.param]
-
-
-def test_one_force_evaluation_in_a_step(waters, platform, kick):
-    """... and one more whenever something has changed that the kick depends on, and only then."""
-    add_force_with_parameter(waters.system)
-    counter = CountingForce(waters.system)
-    integrator = ImpulseIntegrator(1*FEMTOSECONDS)
-    integrator.setKick(kick)
-    context = waters.context(integrator, platform)
-    evaluations = functools.partial(counter.count_beyond_one_a_step, integrator)
-
-    # createSystem() adds a CMMotionRemover, which changes velocities only.
-    assert evaluations(lambda: None) == 1, "the first step"
-    assert evaluations(lambda: None) == 0
-    assert evaluations(lambda: context.getState(energy=True, forces=True, positions=True)) == 0
-    assert evaluations(lambda: context.setVelocitiesToTemperature(300, 2)) == 0
-    assert evaluations(integrator.computeNumMicroSteps) == 0
-    assert evaluations(lambda: integrator.setNumMicroSteps(9)) == 0
-    assert evaluations(lambda: integrator.setStepSize(0.5*FEMTOSECONDS)) == 0, "the kick is an acceleration"
-    assert evaluations(lambda: integrator.setKick((kick + 1) % 3)) == 1
-    assert evaluations(lambda: context.setParameter("scale", 1.0)) == 1
-    assert evaluations(lambda: context.setPositions(1.001*positions_of(context))) == 1
-    assert evaluations(lambda: context.setPeriodicBoxVectors((3, 0, 0), (0, 3, 0), (0, 0, 3))) == 1
-    assert evaluations(lambda: integrator.setIntegrationForceGroups({0, 9})) == 1
-    assert evaluations(lambda: context.loadCheckpoint(context.createCheckpoint())) == 1
 
 
 def test_the_langevin_form_evaluates_the_forces_once_a_step(waters, platform, kick):
@@ -144,29 +117,6 @@ def test_mollified_kicks_conserve_their_energy(waters, platform):
         modified.append(energies[-1] - slow + slow_at_rest)
     assert np.std(energies) > 1
     assert np.std(modified) < 0.1
-
-
-def test_thread_counts_agree(kick):
-    """Kicks and micro-steps are alike on one thread and on two: bit for bit, with slow forces that are."""
-    _, positions, system = water_box()
-    for i in reversed(range(system.getNumForces())):
-        if isinstance(system.getForce(i), (openmm.NonbondedForce, openmm.CMMotionRemover)):
-            system.removeForce(i)
-    field = openmm.CustomExternalForce("300*sin(5*x)*cos(3*y+z)")
-    for i in range(system.getNumParticles()):
-        field.addParticle(i)
-    system.addForce(field)
-    ends = []
-    for threads in ("1", "2"):
-        integrator = ImpulseIntegrator(4*FEMTOSECONDS)
-        integrator.setKick(kick)
-        context = openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"), {"Threads": threads})
-        context.setPositions(positions)
-        context.setVelocitiesToTemperature(300, 1)
-        integrator.step(20)
-        ends.append(positions_of(context))
-    assert np.abs(ends[0] - np.array(positions._value)).max() > 0.01
-    assert (ends[0] == ends[1]).all()
 
 
 @pytest.fixture(scope="module")

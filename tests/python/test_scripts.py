@@ -1,5 +1,6 @@
 """The integrators in ordinary OpenMM scripts: what a user combines them with."""
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -7,16 +8,20 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import (FEMTOSECONDS, GAS_CONSTANT, INTEGRATORS, CountingForce, Waters, has_heat_bath, positions_of,
-                      total_energy, water_box)
-from openmmstiff import ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelIntegrator
+from conftest import (FEMTOSECONDS, GAS_CONSTANT, INTEGRATORS, CountingForce, Waters, add_force_with_parameter,
+                      has_heat_bath, positions_of, total_energy, water_box)
+from openmmstiff import (ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
+                         ZhangSkeelLangevinIntegrator)
 
 
-def plain_impulse(stepSize):
-    """An ImpulseIntegrator that conserves energy at small steps: the projected kick leaves out the work along bonds."""
+def with_kick(kick, stepSize):
     integrator = ImpulseIntegrator(stepSize)
-    integrator.setKick(ImpulseIntegrator.Plain)
+    integrator.setKick(kick)
     return integrator
+
+
+plain_impulse = functools.partial(with_kick, ImpulseIntegrator.Plain)   # conserves energy: others leave out work on bonds
+KICKS = [functools.partial(with_kick, kick) for kick in (ImpulseIntegrator.Mollified, ImpulseIntegrator.Projected)]
 
 
 def slow_mass_penalty(stepSize):
@@ -126,21 +131,70 @@ def test_andersen_thermostat(nve, platform):
     assert abs(blocks.mean() - 300) < 4*error
 
 
-def test_thread_counts_agree(nve):
-    """Blocks are solved alike on one thread and on two: bit for bit, with forces that are."""
+@pytest.mark.parametrize("make", [*NVE.values(), *KICKS], ids=[*NVE, "Mollified", "Projected"])
+def test_thread_counts_agree(make):
+    """Blocks, kicks and micro-steps are alike on one thread and on two: bit for bit, with slow forces that are."""
     topology, positions, system = water_box()
     for i in reversed(range(system.getNumForces())):
         if isinstance(system.getForce(i), (openmm.NonbondedForce, openmm.CMMotionRemover)):
             system.removeForce(i)
+    field = openmm.CustomExternalForce("300*sin(5*x)*cos(3*y+z)")
+    for i in range(system.getNumParticles()):
+        field.addParticle(i)
+    system.addForce(field)
     ends = []
     for threads in ("1", "2"):
-        integrator = nve(3*FEMTOSECONDS)
+        integrator = make(3*FEMTOSECONDS)
         context = openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"), {"Threads": threads})
         context.setPositions(positions)
         context.setVelocitiesToTemperature(300, 1)
-        integrator.step(50)
+        integrator.step(30)
         ends.append(positions_of(context))
+    assert np.abs(ends[0] - np.array(positions._value)).max() > 0.01
     assert (ends[0] == ends[1]).all()
+
+
+def zhang_skeel_langevin(stepSize):
+    return ZhangSkeelLangevinIntegrator(300, 1, stepSize)
+
+
+# What is done, and the evaluations of forces that this costs beyond one a step: with Zhang-Skeel, and with impulses,
+# whose kick is an acceleration.
+EVALUATIONS = [
+    (lambda context, integrator: None, 1, 1),       # the first step
+    (lambda context, integrator: None, 0, 0),
+    (lambda context, integrator: context.getState(energy=True, forces=True, positions=True), 0, 0),
+    (lambda context, integrator: context.setVelocitiesToTemperature(300, 2), 0, 0),
+    (lambda context, integrator: integrator.computeSystemTemperature(), 0, None),
+    (lambda context, integrator: integrator.getPropagatedPositions(), 0, None),
+    (lambda context, integrator: integrator.setTemperature(310), 0, None),
+    (lambda context, integrator: integrator.computeNumMicroSteps(), None, 0),
+    (lambda context, integrator: integrator.setNumMicroSteps(9), None, 0),
+    (lambda context, integrator: integrator.setStepSize(integrator.getStepSize()), 0, 0),
+    (lambda context, integrator: integrator.setStepSize(0.5*FEMTOSECONDS), 1, 0),
+    (lambda context, integrator: integrator.setBeta(0.3), 1, None),
+    (lambda context, integrator: integrator.setKick((integrator.getKick() + 1) % 3), None, 1),
+    (lambda context, integrator: context.setParameter("scale", 1.0), 1, 1),
+    (lambda context, integrator: context.setPositions(positions_of(context)), 1, None),
+    (lambda context, integrator: context.setPositions(1.001*positions_of(context)), 1, 1),
+    (lambda context, integrator: context.setPeriodicBoxVectors((3, 0, 0), (0, 3, 0), (0, 0, 3)), 1, 1),
+    (lambda context, integrator: integrator.setIntegrationForceGroups({0, 9}), 1, 1),
+    (lambda context, integrator: context.loadCheckpoint(context.createCheckpoint()), 1, 1),
+]
+
+
+@pytest.mark.parametrize("make", [zhang_skeel_langevin, plain_impulse, *KICKS],
+                         ids=["ZhangSkeelLangevinIntegrator", "Plain", "Mollified", "Projected"])
+def test_one_force_evaluation_in_a_step(make, waters, platform):
+    """... and one more whenever something has changed that the accelerations depend on, and only then."""
+    add_force_with_parameter(waters.system)
+    counter = CountingForce(waters.system)
+    integrator = make(1*FEMTOSECONDS)
+    context = waters.context(integrator, platform)      # its CMMotionRemover changes velocities only
+    for number, (action, *expected) in enumerate(EVALUATIONS):
+        cost = expected[isinstance(integrator, ImpulseIntegrator)]
+        if cost is not None:
+            assert counter.count_beyond_one_a_step(integrator, lambda: action(context, integrator)) == cost, number
 
 
 def test_seeds_repeat_on_two_threads(langevin):
@@ -161,8 +215,8 @@ def test_seeds_repeat_on_two_threads(langevin):
     assert not (ends[0] == ends[2]).all()
 
 
-def run_nve(system, positions, integrator, steps, velocities=None):
-    """The change of the total energy per atom over a run at about 300 K [kJ/mol]."""
+def run_nve(system, positions, integrator, steps=50):
+    """A Context after a run at about 300 K, in which the total energy has changed by less than 0.02 kJ/mol per atom."""
     context = openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"))
     context.setPositions(positions)
     context.computeVirtualSites()
@@ -171,30 +225,35 @@ def run_nve(system, positions, integrator, steps, velocities=None):
     integrator.step(1)
     before = total_energy(context)
     integrator.step(steps)
-    return (total_energy(context) - before)/system.getNumParticles(), context
+    assert abs(total_energy(context) - before)/system.getNumParticles() < 0.02
+    return context
 
 
-def test_flexible_four_site_water(nve):
-    """TIP4P-Ew with its virtual sites and PME: energy is kept, the sites are where they belong."""
+def four_site_water():
+    """TIP4P-Ew with its virtual sites and PME."""
     pdb = app.PDBFile(str(Path(app.__file__).parent/"data"/"tip4pew.pdb"))
-    system = app.ForceField("tip4pew.xml").createSystem(pdb.topology, nonbondedMethod=app.PME,
-                                                        nonbondedCutoff=0.8*unit.nanometer, rigidWater=False)
-    change, context = run_nve(system, pdb.positions, nve(1*FEMTOSECONDS), 50)
-    assert abs(change) < 0.02
-    before = positions_of(context)
-    context.computeVirtualSites()
-    assert np.abs(positions_of(context) - before).max() < 1e-6
+    return pdb.positions, app.ForceField("tip4pew.xml").createSystem(
+        pdb.topology, nonbondedMethod=app.PME, nonbondedCutoff=0.8*unit.nanometer, rigidWater=False)
 
 
-def test_triclinic_box(nve):
-    """A rhombic dodecahedron: the same System as in a cube, but for the box."""
+def dodecahedron():
+    """Water in a triclinic box: the same System as in a cube, but for the box."""
     modeller = app.Modeller(app.Topology(), []*unit.nanometer)
     forcefield = app.ForceField("tip3p.xml")
     modeller.addSolvent(forcefield, numAdded=400, boxShape="dodecahedron")
-    system = forcefield.createSystem(modeller.topology, nonbondedMethod=app.PME,
-                                     nonbondedCutoff=0.7*unit.nanometer, rigidWater=False)
-    change, context = run_nve(system, modeller.positions, nve(1*FEMTOSECONDS), 50)
-    assert abs(change) < 0.02
+    return modeller.positions, forcefield.createSystem(modeller.topology, nonbondedMethod=app.PME,
+                                                       nonbondedCutoff=0.7*unit.nanometer, rigidWater=False)
+
+
+@pytest.mark.parametrize("make", [four_site_water, dodecahedron, lambda: water_box(rigid=True)[1:]],
+                         ids=["four-site water", "triclinic box", "a script for rigid water"])
+def test_energy_is_kept_and_sites_are_where_they_belong(make, nve):
+    """Nothing is stiff in a System of rigid waters: they are integrated with their constraints."""
+    positions, system = make()
+    context = run_nve(system, positions, nve(1*FEMTOSECONDS))
+    before = positions_of(context)
+    context.computeVirtualSites()
+    assert np.abs(positions_of(context) - before).max() < 1e-6
 
 
 @pytest.fixture(scope="module")
@@ -209,9 +268,7 @@ def test_flexible_protein_in_rigid_water(nve, villin):
     system = forcefield.createSystem(pdb.topology, nonbondedMethod=app.PME, nonbondedCutoff=0.8*unit.nanometer,
                                      constraints=None, rigidWater=True)
     assert system.getNumConstraints() > 0
-    change, context = run_nve(system, pdb.positions, nve(1*FEMTOSECONDS), 30)
-    assert abs(change) < 0.02
-    positions = positions_of(context)
+    positions = positions_of(run_nve(system, pdb.positions, nve(1*FEMTOSECONDS), 30))
     for i in range(0, system.getNumConstraints(), 97):
         first, second, length = system.getConstraintParameters(i)
         found = np.linalg.norm(positions[first] - positions[second])
@@ -225,10 +282,3 @@ def test_constrained_protein_is_an_error_that_says_what_to_do(cls, villin):
     system = forcefield.createSystem(pdb.topology, nonbondedMethod=app.PME, constraints=app.HBonds)
     with pytest.raises(openmm.OpenMMException, match=f"{cls.__name__}.*constraint.*rigidWater=False"):
         openmm.Context(system, cls(1*FEMTOSECONDS), openmm.Platform.getPlatform("CPU"))
-
-
-def test_script_for_rigid_water_runs_unchanged(nve):
-    """Nothing is stiff in a System of rigid waters: they are integrated with their constraints."""
-    topology, positions, system = water_box(rigid=True)
-    change, context = run_nve(system, positions, nve(1*FEMTOSECONDS), 30)
-    assert abs(change) < 0.02
