@@ -84,7 +84,8 @@ METHODS = {
     **{f"add{kind}": PAIR for kind in ("Pair", "BondInertia")},
     **{f"set{kind}Parameters": {"index": 0, **PAIR} for kind in ("Pair", "BondInertia")},
     **{f"get{kind}Parameters": {"index": 0} for kind in (
-        "Pair", "PenalizedPair", "BondInertia", "InertialBond", "Constraint", *(f"{kind}Constraint" for kind in CONSTRAINTS))},
+        "Pair", "PenalizedPair", "BondInertia", "InertialBond",
+        "Constraint", *(f"{kind}Constraint" for kind in CONSTRAINTS))},
     "setSystemConstraintParameters": {"constraint": 0, **SOFT}, "getSystemConstraintParameters": {"constraint": 0},
     "step": {"steps": 1}, "setVelocitiesToTemperature": {"temperature": 300, "randomSeed": 1},
     "describeKernels": {"platformName": "CPU"}, "getPropagatedPositions": {"asNumpy": True},

@@ -48,7 +48,7 @@ def platform(request):
 
 @pytest.fixture
 def one_thread():
-    """On the CPU platform a Context has one thread: sums over more differ in their last digits, and Contexts are many."""
+    """On the CPU platform a Context has one thread: there are many, and sums over more differ in their last digits."""
     cpu = openmm.Platform.getPlatform("CPU")
     before = cpu.getPropertyDefaultValue("Threads")
     cpu.setPropertyDefaultValue("Threads", "1")

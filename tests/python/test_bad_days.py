@@ -256,8 +256,8 @@ def test_files_that_are_no_checkpoints(cls, platform):
     saved = context.createCheckpoint()
     other, = (openmm.Platform.getPlatform(name) for name in PLATFORMS if name != platform.getName())
     fewer = Waters(3).context(create(cls), platform).createCheckpoint()
-    garbage = [b"", bytes(len(saved)), random.Random(1).randbytes(len(saved)), fewer, begin(cls, other).createCheckpoint(),
-               XmlSerializer.serialize(context.getIntegrator()).encode()]
+    garbage = [b"", bytes(len(saved)), random.Random(1).randbytes(len(saved)), fewer,
+               begin(cls, other).createCheckpoint(), XmlSerializer.serialize(context.getIntegrator()).encode()]
     for checkpoint in garbage:
         refuses(context, checkpoint)
     for each in (context, same):

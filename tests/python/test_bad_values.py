@@ -152,7 +152,8 @@ def test_it_works_or_says_why_not(name, method, good, platform):
 
     def cases(variants, works):
         for (argument, expression), bound in itertools.product(variants, (False, True)[:1 + in_context]):
-            yield (f"{name}.{method or ''}({argument or ''}: {expression}), {'after a step, ' if bound else ''}{platform}",
+            when = "after a step, " if bound else ""
+            yield (f"{name}.{method or ''}({argument or ''}: {expression}), {when}{platform}",
                    functools.partial(trial, name, method, good, argument, expression, bound, platform),
                    works and (bound or not in_context))     # without a Context some have nothing to do
 

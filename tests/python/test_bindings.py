@@ -188,10 +188,10 @@ def test_wrong_arguments_are_named(cls):
 NAN, NM = float("nan"), unit.nanometer
 ZS, IMPULSE, PENALTY, SPOOK = ZhangSkeelLangevinIntegrator, ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator
 REFUSED = [     # class, method (none for the constructor), arguments, error, message
-    (ZS, None, [300*unit.kelvin, 1*unit.picosecond, 0.002], TypeError, "frictionCoeff must be a quantity in /picosecond"),
-    (ZhangSkeelIntegrator, None, [1*unit.kelvin], TypeError, "stepSize must be a quantity in picosecond, not in kelvin"),
-    (ZS, None, [-1, 1, 0.002], OpenMMException, "Temperature"), (ZS, None, [300, -1, 0.002], OpenMMException, "Friction"),
-    (ImpulseLangevinIntegrator, None, [300, -1, 0.002], OpenMMException, "Friction"),
+    (ZS, None, [300, 1*unit.picosecond, 0.002], TypeError, "frictionCoeff must be a quantity in /picosecond"),
+    (IMPULSE, None, [1*unit.kelvin], TypeError, "stepSize must be a quantity in picosecond, not in kelvin"),
+    (ZS, None, [-1, 1, 0.002], OpenMMException, "Temperature"),
+    *((cls, None, [300, -1, 0.002], OpenMMException, "Friction") for cls in (ZS, ImpulseLangevinIntegrator)),
     (ZS, "setTemperature", [3*NM], TypeError, "temperature must be a quantity in kelvin, not in nanometer"),
     *((ZS, "setTemperature", [value], TypeError, "temperature must be a number")
       for value in ("300", np.str_("300"), None, [300], 300j)),
@@ -243,7 +243,7 @@ REFUSED = [     # class, method (none for the constructor), arguments, error, me
     *((SPOOK, "addVelocityConstraint", [[0], values], TypeError, "an element of coefficients must be a string or")
       for values in ([0, 0, True], [None, 0, 0])),
     (SPOOK, "addVelocityConstraint", [[0], [1*unit.kelvin, 0, 0]], TypeError, "must be a plain number"),
-    (SPOOK, "addVelocityConstraint", [[0], [1, 0, 0], False], TypeError, "rate must be a string or a number, not False"),
+    (SPOOK, "addVelocityConstraint", [[0], [1, 0, 0], False], TypeError, "rate must be a string or a number, not"),
     *((SPOOK, "addVelocityConstraint", [[0], [1, 0, 0], value], ValueError, "rate must be finite")
       for value in (NAN, float("-inf"))),
     *((SPOOK, f"add{kind}Constraint", [[0], wrap(text)], ValueError, message)

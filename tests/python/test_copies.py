@@ -97,7 +97,8 @@ def cast(integrator):
 
 COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda item: pickle.loads(pickle.dumps(item)),
           "deserialize": lambda item: XmlSerializer.deserialize(XmlSerializer.serialize(item)),
-          "clone": XmlSerializer.clone, "cast": cast, "cast to a base": lambda item: StiffIntegrator.cast(untyped(item))}
+          "clone": XmlSerializer.clone, "cast": cast,
+          "cast to a base": lambda item: StiffIntegrator.cast(untyped(item))}
 COMPOUNDS = {"a compound": compound_of, "a compound from XML": lambda item: XmlSerializer.clone(compound_of(item)),
              "a compound, after a cast": lambda item: compound_of(cast(item))}
 

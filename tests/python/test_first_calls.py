@@ -123,7 +123,7 @@ def calls_of(cls):
     calls = dict(CONTEXT_CALLS)
     for name in api.methods_of(openmm.Context):
         if not any(what.split("(")[0] == name for what in CONTEXT_CALLS):
-            assert not needs_arguments(getattr(openmm.Context, name)), f"Context.{name}() is to be called with arguments"
+            assert not needs_arguments(getattr(openmm.Context, name)), f"Context.{name}() is to have arguments"
             calls[name] = lambda context, donor, name=name: getattr(context, name)()
     methods = api.methods_of(cls)
     settings = [name[3:] for name in methods if name.startswith("set") and f"get{name[3:]}" in methods
@@ -176,8 +176,9 @@ def attempt(call, *arguments):
 # For speed, what asks neither for positions nor for forces is tried with one kind of System only, and what sets
 # something with a few.
 INDIFFERENT = re.compile(
-    "(Constraint|Pair|Inertia|Bond)Parameters|describeKernels|get(Platform|System|Integrator|Molecules|Time|StepCount|Parameters?)$|"
-    "integrator.(get(?!Multipliers|Propagated|Num)|set[.])|set(Time|StepCount|Temperature|RandomNumberSeed|Friction|Beta|Thermalize|NumMicro|MetricC)|"
+    "(Constraint|Pair|Inertia|Bond)Parameters|describeKernels|integrator.(get(?!Multipliers|Propagated|Num)|set[.])|"
+    "get(Platform|System|Integrator|Molecules|Time|StepCount|Parameters?)$|"
+    "set(Time|StepCount|Temperature|RandomNumberSeed|Friction|Beta|Thermalize|NumMicro|MetricC)|"
     "unknown|too few")
 SETS = re.compile(r"integrator[.](add|set(?!Velocities|Method))|(set(State|Positions|Velocities$|Periodic|"
                   "Parameter)|createC|loadC|reinit)")

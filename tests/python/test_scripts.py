@@ -20,7 +20,7 @@ def with_kick(kick, stepSize):
     return integrator
 
 
-plain_impulse = functools.partial(with_kick, ImpulseIntegrator.Plain)   # conserves energy: others leave out work on bonds
+plain_impulse = functools.partial(with_kick, ImpulseIntegrator.Plain)   # others leave out the work along bonds
 KICKS = [functools.partial(with_kick, kick) for kick in (ImpulseIntegrator.Mollified, ImpulseIntegrator.Projected)]
 
 

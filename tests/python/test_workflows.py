@@ -135,7 +135,7 @@ def compound(name, other, alternating, platform):
         for round_ in range(3 if alternating else 1):
             pair.setCurrentIntegrator(second if round_ % 2 else first)
             steps(context, 5)
-            assert temperature(context) < 3*300, f"{temperature(context):.3g} K with member {pair.getCurrentIntegrator()}"
+            assert temperature(context) < 3*300, f"{temperature(context):.3g} K by {pair.getCurrentIntegrator()}"
 
 
 @for_each
@@ -148,7 +148,7 @@ def test_compounds(name, platform):
 
 @for_each
 def test_contexts_come_and_go(name, platform):
-    """Whatever is asked for between, nothing ends the process: before there is a Context, with it, and when it has gone."""
+    """What is asked for before there is a Context, with it, and when it has gone, is told or refused."""
     integrator, (system, positions), where = create(name), waters(), platform.getName()
     getters = [each for each in api.methods_of(type(integrator)) if each.startswith(("get", "compute"))
                and not api.arguments_of(name, each)]
