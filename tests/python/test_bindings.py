@@ -62,9 +62,9 @@ def documented_methods(cls):
             if name in vars(cls)]
 
 
-@pytest.mark.parametrize("cls", CLASSES)
-def test_classes_are_documented(cls):
-    assert len(cls.__doc__) > 100
+@pytest.mark.parametrize("name", openmmstiff.__all__)
+def test_classes_and_functions_are_documented(name):
+    assert len(getattr(openmmstiff, name).__doc__) > 100
 
 
 @pytest.mark.parametrize("cls, name", [pair for cls in [*CLASSES, *INTERNAL] for pair in documented_methods(cls)],

@@ -9,8 +9,7 @@ import pytest
 from openmm import app, unit
 
 from conftest import FEMTOSECONDS, Waters
-from openmmstiff import (ConstraintPenalties, ImpulseIntegrator, MultiplierReporter, ZhangSkeelIntegrator,
-                         penalizeConstraints)
+from openmmstiff import ImpulseIntegrator, MultiplierReporter, ZhangSkeelIntegrator, penalizeConstraints
 
 PERIOD = 0.01  # ps
 
@@ -158,33 +157,35 @@ def test_a_resumed_run_appends_to_its_file(kind, tmp_path):
     assert len(path.read_text().splitlines()) == 2
 
 
-@pytest.mark.parametrize("name, value, error, message", [
-    ("penalties", None, TypeError, "penalties must be an object of class ConstraintPenalties, not None"),
-    ("reportInterval", 2.5, TypeError, "reportInterval must be an integer, not 2.5"),
-    ("sampleInterval", "2", TypeError, "sampleInterval must be an integer, not '2'"),
-    ("sampleInterval", 0, ValueError, "both must be positive"),
-    ("file", 3, TypeError, "file must be a path or an open file, not 3"),
-    ("append", "a", TypeError, "append must be True or False, not 'a'")])
-def test_arguments_of_the_reporter_are_checked(name, value, error, message):
-    arguments = {"penalties": penalizeConstraints(rigid_waters().system, PERIOD), "reportInterval": 10, name: value}
+def reporter(penalties, **changes):
+    return MultiplierReporter(**{"penalties": penalties, "reportInterval": 10, **changes})
+
+
+@pytest.mark.parametrize("call, error, message", [
+    (lambda each: reporter(None), TypeError, "penalties must be an object of class ConstraintPenalties, not None"),
+    (lambda each: reporter(each, reportInterval=2.5), TypeError, "reportInterval must be an integer, not 2.5"),
+    (lambda each: reporter(each, sampleInterval="2"), TypeError, "sampleInterval must be an integer, not '2'"),
+    (lambda each: reporter(each, sampleInterval=0), ValueError, "both must be positive"),
+    (lambda each: reporter(each, sampleInterval=3), ValueError, "multiple of sampleInterval"),
+    (lambda each: reporter(each, file=3), TypeError, "file must be a path or an open file, not 3"),
+    (lambda each: reporter(each, append="a"), TypeError, "append must be True or False, not 'a'"),
+    (lambda each: penalizeConstraints(None, 1), TypeError, "system must be an object of class System, not None"),
+    (lambda each: penalizeConstraints("system", 1), TypeError, "system must be an object of class System"),
+    *((lambda each, form=form: penalizeConstraints(openmm.System(), 1, form), (TypeError, ValueError),
+       "form must be one of 'squared', 'linear'") for form in (["squared"], 3*unit.kelvin)),
+    (lambda each: penalizeConstraints(pendulum()[0], 1, "cubic"), ValueError, "'squared', 'linear', not 'cubic'"),
+    (lambda each: penalizeConstraints(pendulum()[0], 0), openmm.OpenMMException,
+     "ConstraintPenalties: the period must be .* number, not 0"),
+    (lambda each: penalizeConstraints(pendulum()[0], 1*unit.nanometer), TypeError,
+     "period must be a quantity in picosecond"),
+    (lambda each: penalizeConstraints(pendulum(0.1)[0], 0.1), openmm.OpenMMException, "no constraints to replace"),
+    (lambda each: each.getConstraintParameters(1), openmm.OpenMMException,
+     "there is no constraint 1. There are 1, from 0 to 0$"),
+    (lambda each: each.computeViolations(None), TypeError, "context must be an object of class Context, not None"),
+])
+def test_errors_say_what_to_do(call, error, message):
     with pytest.raises(error, match=message):
-        MultiplierReporter(**arguments)
-
-
-@pytest.mark.parametrize("system, form, message", [
-    (None, "squared", "system must be an object of class System, not None"),
-    ("system", "squared", "system must be an object of class System"),
-    (openmm.System(), ["squared"], "form must be one of 'squared', 'linear'"),
-    (openmm.System(), 3*unit.kelvin, "form must be one of 'squared', 'linear'")])
-def test_arguments_are_checked(system, form, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        penalizeConstraints(system, PERIOD, form)
-
-
-def test_violations_need_a_context():
-    penalties = penalizeConstraints(rigid_waters().system, PERIOD)
-    with pytest.raises(TypeError, match="context must be an object of class Context, not None"):
-        penalties.computeViolations(None)
+        call(pendulum(0.1)[1])
 
 
 @pytest.mark.parametrize("form", ["squared", "linear"])
@@ -206,21 +207,3 @@ def test_a_context_of_another_system_is_an_error(form):
         for compute in (penalties.computeViolations, penalties.computeMultipliers):
             with pytest.raises(openmm.OpenMMException, match="ConstraintPenalties: .*another System.*these 6 springs"):
                 compute(context)
-
-
-def test_errors_say_what_to_do():
-    system, _ = pendulum()
-    with pytest.raises(ValueError, match="'squared', 'linear', not 'cubic'"):
-        penalizeConstraints(system, 0.1, "cubic")
-    with pytest.raises(openmm.OpenMMException, match="ConstraintPenalties: the period must be .* number, not 0"):
-        penalizeConstraints(system, 0)
-    with pytest.raises(TypeError, match="period must be a quantity in picosecond"):
-        penalizeConstraints(system, 1*unit.nanometer)
-    penalties = penalizeConstraints(system, 0.1)
-    with pytest.raises(openmm.OpenMMException, match="no constraints to replace"):
-        penalizeConstraints(system, 0.1)
-    with pytest.raises(openmm.OpenMMException, match="there is no constraint 1. There are 1, from 0 to 0$"):
-        penalties.getConstraintParameters(1)
-    with pytest.raises(ValueError, match="multiple of sampleInterval"):
-        MultiplierReporter(penalties, 10, sampleInterval=3)
-    assert ConstraintPenalties.__doc__ and penalizeConstraints.__doc__
