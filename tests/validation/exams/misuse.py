@@ -1,36 +1,40 @@
-"""The whole sweep of what users run into (tests/sweep): every bad value, odd System, saved state and workflow.
+"""All that tests/python tries of what users run into: every bad value, odd System, saved state and workflow.
 
-The claim on each of some 40,000 cases: it works and stays finite, or is refused by an error that says what is wrong.
+The claim on each of many thousand cases: it works and stays finite, or is refused by an error that says what is wrong.
 """
+import os
+import subprocess
 import sys
-from collections import Counter
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from exam import Claim, Exam, Results, Settings, Table, each
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "sweep"))
+FILES = {"bad-values": "test_bad_values", "odd-Systems": "test_odd_systems", "saved-states": "test_bad_days",
+         "workflows": "test_workflows"}
+TESTS = Path(__file__).resolve().parents[2]/"python"
 
-from sweep import PARTS, Sweep  # noqa: E402
 
-
-def run(part: str, settings: Settings) -> dict:
-    """How many cases were refused, accepted, or showed a fault; and the faults."""
-    sweep, counts, faults = Sweep(), Counter(), []
-    for name in PARTS[part][2]:
-        for case, kind, text in sweep.run(part, name, min(1.0, settings.scale)):
-            counts[kind] += 1
-            if kind == "fault":
-                faults.append(f"{case.platform} {case.what}: {text}")
-    sweep.end()
-    return {"faults": np.array(faults, dtype=str), **{kind: counts[kind] for kind in ("accepted", "refused")}}
+def run(file: str, settings: Settings) -> dict:
+    """How many tests there are, each of many cases; and what is wrong. A worker that dies is one fault."""
+    with TemporaryDirectory() as folder:
+        report = Path(folder)/"report.xml"
+        subprocess.run([sys.executable, "-m", "pytest", "--numprocesses", "1", "-m", "", f"--junitxml={report}",
+                        TESTS/f"{file}.py"], cwd=TESTS.parents[1], capture_output=True,
+                       env={**os.environ, "SWEEP": str(min(1.0, settings.scale))})
+        tests = list(ElementTree.parse(report).iter("testcase"))
+    faults = [f"{test.get('name')}: {fault.get('message')}" for test in tests for fault in test
+              if fault.tag in ("failure", "error")]
+    return {"tests": len(tests), "faults": np.array(faults, dtype=str)}
 
 
 def runs(settings: Settings) -> dict[str, partial]:
-    return {PARTS[part][0].replace(" ", "-"): partial(run, part, settings) for part in PARTS}
+    return {name: partial(run, file, settings) for name, file in FILES.items()}
 
 
 def claims(results: Results, name: str) -> Iterator[Claim]:
@@ -41,8 +45,8 @@ def claims(results: Results, name: str) -> Iterator[Claim]:
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
-    yield Table("", ["cases", "accepted", "refused", "faults"], [
-        [name, *(str(result[kind]) for kind in ("accepted", "refused")), str(len(result["faults"]))]
+    yield Table("", ["cases", "tests", "faults"], [
+        [name, str(result["tests"]), str(len(result["faults"]))]
         for name, result in results.items() if "failure" not in result])
     yield from each(results, partial(claims, results))
 
