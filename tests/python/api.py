@@ -35,8 +35,8 @@ INTEGRATORS = {
     SpookIntegrator: Row(StiffIntegrator, 2, STEP),
     HMMIntegrator: Row(StiffIntegrator, 2, ["macroStepSize", "angularFrequency"]),
 }
-CONSTRUCTORS = {"temperature": 300, "frictionCoeff": 5, "stepSize": 0.001, "macroStepSize": 0.001,
-                "angularFrequency": 1e5}
+CONSTRUCTORS = {"temperature": 300*KELVIN, "frictionCoeff": 5/PS, "stepSize": 0.001*PS, "macroStepSize": 0.001*PS,
+                "angularFrequency": 1e5/PS}
 OTHER_NAMES = {"StiffIntegrator", "ConstraintPenalties", "MultiplierReporter", "addPairsFromTopology", "examine",
                "penalizeConstraints"}
 
