@@ -3,24 +3,25 @@
 against ASE's Langevin at 0.5 fs.
 
 Printed are the means of bond lengths and angles by their elements, and of the energy of a molecule, with blocked
-errors; the temperature; and how many evaluations of the forces there were, of how many molecules, and how fast.
+errors; the temperature; and how many evaluations of the forces there were, of how many copies at once, and how fast.
 pip install 'openmm-stiff[ase]' tblite, or sevenn, whose wheel has its weights.
 """
 import argparse
 import os
+import warnings
 from collections.abc import Callable
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from ase import Atoms, units
 from ase.build import molecule
-from ase.calculators.calculator import Calculator
 from ase.md.langevin import Langevin
 from ase.neighborlist import natural_cutoffs, neighbor_list
 from ase.optimize import BFGS
 from openmm import unit
 from openmmstiff import examine
-from openmmstiff.ase import MassPenaltyLangevin
+from openmmstiff.ase import Batch, MassPenaltyLangevin
 from openmmstiff.sampling import blockedError
 
 from common.observables import Geometry
@@ -36,7 +37,6 @@ REFERENCE_FRICTION = 20.0       # 1/ps, of ASE's Langevin: averages do not depen
 PICOSECOND = 1000 * units.fs
 SETTLING = 0.1                  # of the time of a run, before it
 SAMPLE_INTERVAL = 8 * units.fs  # at least
-CELL = 25, 25, 100              # Angstrom, of a copy: they diffuse along a row, and their images move with them
 ASPIRIN = (
     (3.03, 1.15, -1.08), (2.00, 0.49, -0.22), (1.85, 0.66, 0.96), (1.24, -0.35, -0.96), (0.09, -0.88, -0.39),
     (-0.05, -2.26, -0.39), (-1.19, -2.83, 0.15), (-2.18, -2.03, 0.70), (-2.03, -0.65, 0.70), (-0.90, -0.06, 0.15),
@@ -47,19 +47,42 @@ MOLECULES = {"ethanol": lambda: molecule("CH3CH2OH"), "benzene": lambda: molecul
              "aspirin": lambda: Atoms("C2O2C7O2H8", ASPIRIN)}
 
 
-def make_tblite() -> Calculator:
-    """GFN2-xTB, converged so far that forces do not depend on where the molecule came from."""
+Model = Callable[[list[Atoms]], dict[str, Any]]
+
+
+def make_tblite() -> Model:
+    """GFN2-xTB, one molecule after the other, converged so far that forces do not depend on where it came from."""
     from tblite.ase import TBLite
-    return TBLite(method="GFN2-xTB", accuracy=0.01, verbosity=0)
+    calculator = TBLite(method="GFN2-xTB", accuracy=0.01, verbosity=0)
+
+    def model(systems: list[Atoms]) -> dict[str, Any]:
+        found = [(calculator.get_potential_energy(atoms), calculator.get_forces(atoms)) for atoms in systems]
+        energies, forces = zip(*found)
+        return {"energy": energies, "forces": np.concatenate(forces)}
+
+    return model
 
 
-def make_sevennet() -> Calculator:
-    """SevenNet-0, on a GPU if there is one."""
+def make_sevennet() -> Model:
+    """SevenNet-0, all molecules as one graph; on a GPU if there is one."""
+    from sevenn.atom_graph_data import AtomGraphData
     from sevenn.calculator import SevenNetCalculator
-    return SevenNetCalculator("7net-0")
+    from sevenn.train.dataload import unlabeled_atoms_to_graph
+    from torch_geometric.loader.dataloader import Collater
+    calculator, collate = SevenNetCalculator("7net-0"), Collater([])
+    calculator.model.set_is_batch_data(True)
+
+    def model(systems: list[Atoms]) -> dict[str, Any]:
+        graphs = [unlabeled_atoms_to_graph(atoms, calculator.cutoff) for atoms in systems]
+        batch = collate([AtomGraphData.from_numpy_dict(graph) for graph in graphs])
+        found = calculator.model(batch.to(calculator.device))
+        return {"energy": found["inferred_total_energy"].detach().cpu().numpy(),
+                "forces": found["inferred_force"].detach().cpu().numpy()}
+
+    return model
 
 
-CALCULATORS = {"tblite": make_tblite, "sevennet": make_sevennet}
+MODELS = {"tblite": make_tblite, "sevennet": make_sevennet}
 
 
 def geometry_of(atoms: Atoms) -> Geometry:
@@ -68,32 +91,23 @@ def geometry_of(atoms: Atoms) -> Geometry:
     return Geometry(atoms.get_chemical_symbols(), [(i, j) for i, j in pairs if i < j])
 
 
-def lay_out(atoms: Atoms, copies: int) -> Atoms:
-    """Copies of a molecule in a row, so far apart that a calculator with a cutoff takes each by itself."""
-    row = atoms.copy()
-    if copies > 1:
-        row.set_cell(CELL)
-        row.pbc = True      # without it, SevenNet's list of neighbours is slow
-        row = row.repeat((1, 1, copies))
-    return row
-
-
-def run(dynamics: Langevin | MassPenaltyLangevin, geometry: Geometry, copies: int, time: float,
+def run(batch: Batch, runs: list[Langevin] | list[MassPenaltyLangevin], geometry: Geometry, time: float,
         label: str) -> dict[str, np.ndarray]:
-    """Series of what Geometry tells, one copy after the other, of a molecule's energy in kJ/mol, and of the
-    temperature; time in ASE's units."""
-    atoms, samples = dynamics.atoms, []
-    interval = max(1, round(SAMPLE_INTERVAL / dynamics.dt))
-    settling, steps = round(SETTLING * time / dynamics.dt), round(time / dynamics.dt)
+    """Series of what Geometry tells, one copy after the other, of the energy in kJ/mol, and of the temperature; time in
+    ASE's units."""
+    samples, step = [], runs[0].dt
+    interval = max(1, round(SAMPLE_INTERVAL / step))
+    settling, steps = round(SETTLING * time / step), round(time / step)
     with progress_bar(label, settling + steps) as bar:
         for done in range(0, settling + steps, interval):
-            dynamics.run(interval)
+            batch.run(runs, interval)
             bar.update(interval)
             if done >= settling:
-                energy = atoms.get_potential_energy() / copies / (units.kJ / units.mol)
-                measured = geometry.measure(atoms.positions.reshape(copies, -1, 3))
-                samples.append({**{kind: values.mean(axis=1) for kind, values in measured.items()}, "energy": energy,
-                                "temperature": atoms.get_temperature()})
+                copies = [each.atoms for each in runs]
+                measured = geometry.measure(np.array([atoms.positions for atoms in copies]))
+                energies = [atoms.get_potential_energy() / (units.kJ / units.mol) for atoms in copies]
+                samples.append({**{kind: values.mean(axis=1) for kind, values in measured.items()}, "energy": energies,
+                                "temperature": [atoms.get_temperature() for atoms in copies]})  # of 3N momenta
     return {name: np.array([each[name] for each in samples]).T.ravel() for name in samples[0]}
 
 
@@ -102,26 +116,29 @@ def difference(reference: np.ndarray, series: np.ndarray) -> float:
     return (series.mean() - reference.mean()) / np.hypot(blockedError(reference), blockedError(series))
 
 
-def compare(name: str, make_calculator: Callable[[], Calculator], options: argparse.Namespace):
-    """Run a molecule with each step and print the averages."""
+def compare(name: str, model: Model, options: argparse.Namespace):
+    """Run copies of a molecule with each step and print the averages."""
     atoms = MOLECULES[name]()
-    atoms.calc = make_calculator()
+    Batch(model, [atoms])
     BFGS(atoms, logfile=None).run(fmax=0.03)
-    geometry, copies = geometry_of(atoms), options.copies
+    geometry, count = geometry_of(atoms), options.copies
     steps = options.steps or [examine(atoms, TEMPERATURE).getStepSize().value_in_unit(unit.femtosecond)]
     titles, columns, counts = [], [], []
     for title, make, step, friction, time in (
             ("Langevin", Langevin, SMALL_STEP, REFERENCE_FRICTION, options.reference_time or options.time),
             *(("mass penalty", MassPenaltyLangevin, step, options.friction, options.time) for step in steps)):
-        row = lay_out(atoms, copies)
-        row.calc = make_calculator()
-        dynamics = make(row, step * units.fs, temperature_K=TEMPERATURE, friction=friction / PICOSECOND, fixcm=False,
-                        rng=np.random.default_rng(options.seed))
+        copies = [atoms.copy() for _ in range(count)]
+        batch, rng = Batch(model, copies), np.random.default_rng(options.seed)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*fixcm", category=FutureWarning)
+            runs = [make(copy, step * units.fs, temperature_K=TEMPERATURE, friction=friction / PICOSECOND,
+                         fixcm=options.fixcm, rng=rng) for copy in copies]
         titles.append(f"{title}, {step:g} fs")
         start = perf_counter()
-        columns.append(run(dynamics, geometry, copies, time * PICOSECOND, f"{name}, {titles[-1]}"))
-        speed = dynamics.nsteps / (perf_counter() - start)
-        counts.append((f"{copies} x {time:g}", dynamics.nsteps, dynamics.nsteps * copies, f"{speed:.3g}"))
+        columns.append(run(batch, runs, geometry, time * PICOSECOND, f"{name}, {titles[-1]}"))
+        steps_made = runs[0].nsteps
+        counts.append((f"{count} x {time:g}", steps_made, steps_made * count,
+                       f"{steps_made / (perf_counter() - start):.3g}"))
 
     rows = []
     for kind, reference in columns[0].items():
@@ -139,10 +156,11 @@ def main():
     parser = OptionParser(__doc__)
     parser.add_argument("--molecules", type=choice(MOLECULES), nargs="+", default=list(MOLECULES), metavar="NAME",
                         help=f"of {', '.join(MOLECULES)} (default: all)")
-    parser.add_argument("--calculator", type=choice(CALCULATORS), default="tblite", metavar="NAME",
-                        help=f"{' or '.join(CALCULATORS)} (default: %(default)s)")
+    parser.add_argument("--calculator", type=choice(MODELS), default="tblite", metavar="NAME",
+                        help=f"{' or '.join(MODELS)} (default: %(default)s)")
     parser.add_argument("--copies", type=number(int, 1), default=1, metavar="N",
-                        help="molecules in one evaluation, for calculators with a cutoff (default: %(default)s)")
+                        help="of each molecule, run in one batch (default: %(default)s)")
+    parser.add_argument("--fixcm", action="store_true", help="hold the centre of mass, as ASE's Langevin does by default")
     parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", metavar="FS",
                         help="of the mass penalty, fs (default: the recommended one)")
     add_run_options(parser, time=50.0, friction=5.0)
@@ -152,12 +170,11 @@ def main():
                         help="random number seed (default: %(default)s)")
     add_record_option(parser)
     options = parser.parse_args()
-    if options.copies > 1 and options.calculator == "tblite":
-        parser.error("argument --copies: those of tblite would interact; use --calculator sevennet")
     print("Lengths in Angstrom, angles in degrees, energies in kJ/mol, temperatures in K; standard errors of the last "
           "digits; (differences in errors)")
+    model = MODELS[options.calculator]()
     for name in options.molecules:
-        compare(name, CALCULATORS[options.calculator], options)
+        compare(name, model, options)
 
 
 if __name__ == "__main__":

@@ -176,9 +176,9 @@ class Potential:
         copy.positions[:] = positions
         copy.calc = self.atoms.calc
         calculator = type(copy.calc).__name__
-        forces = _read_array(f"{calculator}: the forces", copy.get_forces(), positions.shape)
+        forces = read_array(f"{calculator}: the forces", copy.get_forces(), positions.shape)
         energy = copy.get_potential_energy()
-        energy = _read_array(f"{calculator}: the energy", energy, (1,)*np.ndim(energy)).item()  # some are arrays of 1
+        energy = read_array(f"{calculator}: the energy", energy, (1,)*np.ndim(energy)).item()  # some are arrays of 1
         _require_finite(copy, f"{calculator}: the force on", forces, UNDEFINED)
         if not np.isfinite(energy):
             raise ValueError(f"{calculator}: the energy is {energy}{UNDEFINED}")
@@ -258,7 +258,7 @@ def _require_finite(atoms, what, vectors, remedy=""):
         raise ValueError(f"{what} {_name(atoms, i)} is {vectors[i].tolist()}{remedy}")
 
 
-def _read_array(what, value, shape):
+def read_array(what, value, shape):
     """What a calculator has returned, as an array of numbers; a ValueError if it is none of this shape."""
     try:
         array = np.asarray(value).astype(float, casting="same_kind")

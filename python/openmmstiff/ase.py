@@ -1,9 +1,12 @@
-"""Molecular dynamics of ASE with the mass penalty: MassPenaltyLangevin; and the potential of a System as a calculator:
-SystemCalculator. Units are ASE's: Angstrom, eV, dalton, and the time that follows from these.
+"""Molecular dynamics of ASE with the mass penalty: MassPenaltyLangevin; runs side by side, whose model is called once a
+step for all: Batch; and the potential of a System as a calculator: SystemCalculator. Units are ASE's: Angstrom, eV,
+dalton, and the time that follows from these.
 """
 
+import threading
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from queue import SimpleQueue
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -17,13 +20,14 @@ from ase.calculators.calculator import Calculator, all_changes
 from ase.md import thermalize_momenta
 from ase.md.md import MolecularDynamics
 
-from ._atoms import ENERGY, NANOMETER, PICOSECOND, Guard, Molecules
+from ._atoms import DISPLACEMENT, ENERGY, NANOMETER, PICOSECOND, Guard, Molecules, read_array
 from ._conversions import boolean, finite, instance
 from .openmmstiff import MassPenaltyLangevinIntegrator
 
-__all__ = ["MassPenaltyLangevin", "SystemCalculator"]
+__all__ = ["Batch", "MassPenaltyLangevin", "SystemCalculator"]
 
 MOST_TIMESTEP, MOST_FRICTION = 30, 200      # fs, 1/ps: numbers beyond are in another unit
+UNIT_OF = {"femtoseconds": ("ase.units.fs", 1), "picoseconds": ("1000*ase.units.fs", 1000)}     # and how many fs it has
 MEMORY = 3e-5       # eV/Angstrom: sums on a GPU differ by less, a field that begins with the last one by more
 
 
@@ -271,6 +275,160 @@ class MassPenaltyLangevin(MolecularDynamics):
         self.atoms.set_momenta(self._left_momenta, apply_constraint=False)
 
 
+class Batch:
+    """
+    Runs of ASE side by side, such as those of replicas of a molecule, whose model is called once a step for all.
+
+    Each of the Atoms stays an object by itself, with its own cell and constraints, and each run has its own settings,
+    noise, trajectory and logfile: it is the run that it would be alone. It may be a MassPenaltyLangevin, or any other
+    dynamics or optimizer of ASE. Runs take turns in one process, each in a thread that waits while another goes on. ::
+
+        batch = Batch(model, copies)
+        runs = [MassPenaltyLangevin(atoms, 12*units.fs, temperature_K=300, friction=0.005/units.fs)
+                for atoms in copies]
+        batch.run(runs, 1000)
+
+    Before its first batch the model is asked twice more, with atoms displaced: a warning says if its forces are others
+    for one of the Atoms alone. Outside of run() it is called for one of the Atoms at a time, by examine(copies[0]), say.
+
+    Parameters
+    ----------
+    model : callable
+        takes a list of Atoms, and returns a dict as models of TorchSim do: "energy", the energy of each of the Atoms
+        [eV], of shape (Atoms,); and "forces", those on all atoms of the first, then of the second and so on
+        [eV/Angstrom], of shape (all atoms, 3)
+    systems : list of Atoms
+        what it will be called for, each of which gets a calculator. A ValueError if one is there twice: [atoms]*8 is
+        one object; take [atoms.copy() for _ in range(8)]
+    """
+
+    def __init__(self, model: Callable[[list[Atoms]], Mapping[str, Any]], systems: Sequence[Atoms]) -> None:
+        if isinstance(systems, Atoms) or not all(isinstance(atoms, Atoms) for atoms in systems):
+            raise TypeError(f"Batch: systems must be a list of ASE's Atoms, not {systems!r}")
+        _require_different("systems", systems, "take atoms.copy() for each")
+        self.model = model
+        self._checked = False
+        for atoms in systems:
+            atoms.calc = BatchCalculator(self)
+
+    def run(self, runs: Sequence[Any], *arguments: Any, **keywords: Any) -> None:
+        """
+        Let runs go on side by side until all have ended.
+
+        An error in one of them ends all, and a RuntimeError says in which it was. What the model raises comes through
+        as it is. Each MassPenaltyLangevin has then made its last step whole, or not at all.
+
+        Parameters
+        ----------
+        runs : list of MassPenaltyLangevin, or of other dynamics or optimizers of ASE
+            the runs, each of other Atoms; a ValueError if not
+        *arguments, **keywords
+            what the method run() of each takes, such as the number of steps
+        """
+        _require_different("the Atoms of runs", [run.atoms for run in runs], "make one run of each")
+        waiting = every = [_Run(self, f"run {i}", lambda run=run: run.run(*arguments, **keywords))
+                           for i, run in enumerate(runs)]
+        results: list[dict[str, Any]] = [{} for _ in runs]
+        try:
+            while waiting:
+                for run, found in zip(waiting, results):
+                    run.go_on(found)
+                waiting = [run for run in waiting if run.asked is not None]
+                asked = [run.asked for run in waiting]
+                if len(asked) > 1 and not self._checked:
+                    self._check(asked)
+                results = self._evaluate(asked) if asked else []
+        finally:
+            for run in every:
+                run.stop()
+
+    def _evaluate(self, systems):
+        """The results of each, as calculators of ASE have them."""
+        found = self.model(systems)
+        if not (isinstance(found, Mapping) and {"energy", "forces"} <= found.keys()):
+            raise TypeError(f"Batch: the model must return a dict with 'energy' and 'forces', not {found!r}")
+        ends = np.cumsum([len(atoms) for atoms in systems])
+        energies = read_array("Batch: the model's energy", found["energy"], (len(systems),))
+        forces = read_array("Batch: the model's forces", found["forces"], (int(ends[-1]), 3))
+        return [{"energy": energy, "forces": each} for energy, each in zip(energies.tolist(), np.split(forces, ends))]
+
+    def _check(self, systems):
+        """Warn if the last one has other forces alone than among the others."""
+        displaced, random = [atoms.copy() for atoms in systems], np.random.default_rng(1)
+        for atoms in displaced:
+            atoms.positions += DISPLACEMENT*random.normal(size=(len(atoms), 3))
+        among, alone = (self._evaluate(asked)[-1]["forces"] for asked in (displaced, displaced[-1:]))
+        self._checked = True
+        if (difference := abs(among - alone).max()) > MEMORY:
+            warnings.warn(f"Batch: the model's forces on Atoms depend on the others of the batch: they differ by "
+                          f"{difference:.1g} eV/Angstrom from those of the same Atoms alone, and the runs are not "
+                          "independent. It must keep the order of the Atoms, and take each by itself", stacklevel=3)
+
+
+class BatchCalculator(Calculator):
+    """What each of the Atoms of a Batch has: it waits for the others of run(), or calls the model for these alone."""
+
+    implemented_properties = ["energy", "forces"]
+
+    def __init__(self, batch: Batch) -> None:
+        super().__init__()
+        self.batch = batch
+
+    def calculate(self, atoms: Atoms | None = None, properties: Sequence[str] = ("energy",),
+                  system_changes: Sequence[str] = tuple(all_changes)) -> None:
+        """Compute energy and forces; ASE calls it."""
+        super().calculate(atoms, properties, system_changes)
+        here, run = self.atoms, threading.current_thread()      # here: a copy
+        waits = isinstance(run, _Run) and run.batch is self.batch
+        self.results = run.ask(here) if waits else self.batch._evaluate([here])[0]
+
+
+class _Run(threading.Thread):
+    """A run that goes on until it asks its calculator or ends, while nothing else of the process does."""
+
+    def __init__(self, batch, name, function):
+        super().__init__(name=name, daemon=True)
+        self.batch, self.function = batch, function
+        self.asked: Any = None      # the Atoms, until it has ended
+        self.error: BaseException | None = None
+        self._questions, self._answers = SimpleQueue(), SimpleQueue()
+        self.start()
+
+    def run(self):
+        try:
+            self._wait()
+            self.function()
+        except _Stopped:
+            pass
+        except BaseException as error:
+            self.error = error
+        self._questions.put(None)
+
+    def go_on(self, results):
+        self._answers.put(results)
+        self.asked = self._questions.get()
+        if self.error is not None:
+            raise RuntimeError(f"Batch: {self.name}: {self.error}") from self.error
+
+    def ask(self, atoms):
+        self._questions.put(atoms)
+        return self._wait()
+
+    def stop(self):
+        self._answers.put(None)
+        self.join()
+
+    def _wait(self):
+        if (results := self._answers.get()) is None:
+            self._answers.put(None)     # should it ask again
+            raise _Stopped
+        return results
+
+
+class _Stopped(BaseException):
+    """What a run ends by that is not to go on."""
+
+
 class SystemCalculator(Calculator):
     """
     The potential of an OpenMM System for ASE's Atoms, such as a force field, or what MLPotential makes.
@@ -327,13 +485,26 @@ class SystemCalculator(Calculator):
         return {**vars(self), "_context": None}
 
 
+def _require_different(what, objects, remedy):
+    """A ValueError if one of them is there twice."""
+    first = {}
+    for i, each in enumerate(objects):
+        if (before := first.setdefault(id(each), i)) != i:
+            raise ValueError(f"Batch: {what} must be different objects, but {before} and {i} are the same: {remedy}")
+
+
 def _read_timestep(timestep):
     """In ASE's time; a ValueError if it must be in another unit."""
     timestep = finite("MassPenaltyLangevin: timestep", timestep, "", positive=True)
     found = round(timestep/units.fs, 6)
+    for unit, (name, size) in UNIT_OF.items():
+        meant = timestep*size
+        if _is_round(meant) and meant <= MOST_TIMESTEP:
+            raise ValueError(f"MassPenaltyLangevin: timestep={timestep:g} is a step of {found:.3g} fs. Were {unit} "
+                             f"meant? Multiply by {name}: timestep={timestep:g}*{name}")
     if found > MOST_TIMESTEP:
         raise ValueError(f"MassPenaltyLangevin: a timestep of {found:.3g} fs is beyond {MOST_TIMESTEP} fs. Were "
-                         f"femtoseconds meant? timestep={timestep:g}*units.fs")
+                         "femtoseconds meant? Multiply by ase.units.fs, as in timestep=12*ase.units.fs")
     return timestep
 
 
@@ -341,7 +512,13 @@ def _read_friction(friction):
     """In 1/ASE's time; a ValueError if it must be in another unit."""
     friction = finite("MassPenaltyLangevin: friction", friction, "")
     found = round(friction*PICOSECOND, 6)
-    if found > MOST_FRICTION:
-        raise ValueError(f"MassPenaltyLangevin: a friction of {found:.3g}/ps is beyond {MOST_FRICTION}/ps. Were 1/ps "
-                         f"meant? friction={friction:g}/(1000*units.fs)")
+    if _is_round(friction) or found > MOST_FRICTION:
+        raise ValueError(f"MassPenaltyLangevin: friction={friction:g} is one of {found:.3g}/ps"
+                         f"{f', beyond {MOST_FRICTION}/ps' if found > MOST_FRICTION else ''}. Were 1/ps meant? Divide "
+                         "by 1000*ase.units.fs, as in friction=5/(1000*ase.units.fs)")
     return friction
+
+
+def _is_round(number):
+    """Whether this is a multiple of 1/4, as people type it, and as no number with ASE's units is."""
+    return number > 0.2 and abs(4*number - round(4*number)) < 1e-9

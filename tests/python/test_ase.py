@@ -1,5 +1,6 @@
 """MassPenaltyLangevin, a MolecularDynamics of ASE: the integrator's steps, and what happens to Atoms around them."""
 
+import threading
 import warnings
 
 import numpy as np
@@ -16,10 +17,12 @@ from ase.calculators.emt import EMT  # noqa: E402
 from ase.constraints import FixAtoms, FixBondLengths, FixCom, Hookean  # noqa: E402
 from ase.io import Trajectory, read  # noqa: E402
 from ase.md import Langevin, thermalize_momenta  # noqa: E402
+from ase.optimize import BFGS  # noqa: E402
 
 from conftest import run_python  # noqa: E402
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine  # noqa: E402
-from openmmstiff.ase import MassPenaltyLangevin  # noqa: E402
+from openmmstiff.ase import Batch, MassPenaltyLangevin  # noqa: E402
+from openmmstiff.sampling import blockedError  # noqa: E402
 from openmmstiff.scanning import scan  # noqa: E402
 
 STEP, TEMPERATURE, FRICTION = 6*units.fs, 300, 0.005/units.fs
@@ -172,8 +175,16 @@ def test_inertias_follow_the_step():
     ({"friction": np.inf}, ValueError, "friction must be a finite number"),
     ({"timestep": 0}, ValueError, "timestep must be a finite number that is positive, but is 0"),
     ({"timestep": "8 fs"}, TypeError, "timestep must be a number"),
-    ({"timestep": 12}, ValueError, r"a timestep of 122 fs is .* femtoseconds meant\? timestep=12\*units.fs"),
-    ({"friction": 5}, ValueError, r"a friction of 491/ps is .* 1/ps meant\? friction=5/\(1000\*units.fs\)"),
+    ({"timestep": 12}, ValueError, r"is a step of 122 fs. Were femtoseconds meant\? .*: timestep=12\*ase.units.fs"),
+    ({"timestep": 1}, ValueError, r"is a step of 10.2 fs. Were femtoseconds meant\? Multiply by ase.units.fs"),
+    ({"timestep": 0.5}, ValueError, r"is a step of 5.09 fs. Were femtoseconds meant\?"),
+    ({"timestep": 122}, ValueError, r"a timestep of 1.24e\+03 fs is beyond 30 fs. Were femtoseconds meant\?"),
+    ({"timestep": 12e-3}, ValueError,
+     r"is a step of 0.122 fs. Were picoseconds meant\? Multiply by 1000\*ase.units.fs: timestep=0.012\*1000\*ase"),
+    ({"timestep": 0.0005}, ValueError, r"is a step of 0.00509 fs. Were picoseconds meant\?"),
+    ({"friction": 5}, ValueError, r"friction=5 is one of 491/ps, beyond 200/ps. Were 1/ps meant\? Divide by 1000\*ase"),
+    ({"friction": 1}, ValueError, r"friction=1 is one of 98.2/ps. Were 1/ps meant\? .*=5/\(1000\*ase.units.fs\)"),
+    ({"friction": 5/units.fs}, ValueError, r"is one of 5e\+03/ps, beyond 200/ps. Were 1/ps meant\?"),
     ({"rng": 3}, TypeError, "rng must be a generator of random numbers, such as .*, not 3"),
     ({"fixcm": 1}, TypeError, "fixcm must be True or False"),
     ({"atoms": "H2O"}, TypeError, "atoms must be an object of ASE's class Atoms, not 'H2O'"),
@@ -199,9 +210,19 @@ def test_the_largest_settings():
     dyn = run_of(water(), timestep=30*units.fs, friction=200/(1000*units.fs))
     with pytest.raises(ValueError, match="a timestep of 31 fs is beyond 30 fs"):
         dyn.set_timestep(31*units.fs)
-    with pytest.raises(ValueError, match="a friction of 201/ps is beyond 200/ps"):
+    with pytest.raises(ValueError, match="one of 201/ps, beyond 200/ps"):
         dyn.set_friction(0.201/units.fs)
     assert dyn.todict()["timestep"] == 30*units.fs and dyn.todict()["friction"] == 200/(1000*units.fs)
+
+
+def test_settings_with_units_are_taken():
+    """Steps up to 30 fs and frictions up to 200/ps, as people write them, are not mistaken for other units."""
+    dyn = run_of(water())
+    for femtoseconds in np.arange(1, 121)/4:
+        dyn.set_timestep(float(femtoseconds)*units.fs)
+    for friction in np.arange(201):
+        dyn.set_friction(float(friction)/(1000*units.fs))
+    dyn.set_friction(0.002)     # as in tutorials of ASE
 
 
 # ---- As other dynamics of ASE ----
@@ -542,6 +563,235 @@ def test_a_bond_that_forms_ends_the_run():
     with pytest.raises(RuntimeError, match=r"atom [01] \(H\) and atom [23] \(H\) have formed a bond: they are 0.[78]"):
         dyn.run(1000)
     assert dyn.nsteps > 20
+
+
+def interleaved_waters():
+    """Four in a periodic cell, the atoms of each apart: all oxygens, one hydrogen of each, and then the others."""
+    atoms = Atoms(cell=[9, 9, 9], pbc=True)
+    for place in ((8.8, 8.9, 0.1), (4, 0.1, 0.2), (0.1, 4, 0.2), (4, 4, 9.3)):
+        one = molecule("H2O")
+        one.translate(place)
+        atoms += one
+    atoms = atoms[[3*i + k for k in (0, 2, 1) for i in (2, 0, 3, 1)]]
+    atoms.wrap()
+    atoms.calc = Springs(atoms)
+    return atoms
+
+
+@pytest.mark.parametrize("oxygen", range(4))
+def test_errors_name_atoms_by_their_index_in_atoms(oxygen):
+    """However they are ordered and shifted to be whole, for the solver and for what looks at bonds."""
+    atoms = interleaved_waters()
+    hydrogens = oxygen + 4, oxygen + 8
+    assert np.ptp(atoms.positions[[oxygen, *hydrogens]]) > 5 and atoms.get_distance(oxygen, hydrogens[1], mic=True) < 1
+    dyn = run_of(atoms)
+    dyn.run(1)
+    kept = atoms.get_positions(), atoms.get_momenta()
+    momenta = kept[1].copy()
+    momenta[[oxygen, *hydrogens]] *= 1e5
+    atoms.set_momenta(momenta)
+    with pytest.raises(openmm.OpenMMException, match=rf"molecule with atom {oxygen} \(O\), atom {hydrogens[0]} \(H\), "
+                                                     rf"atom {hydrogens[1]} \(H\) cannot be solved for"):
+        dyn.run(1)
+    atoms.set_momenta(kept[1])
+    atoms.positions[hydrogens[1]] += 0.8*atoms.get_distance(oxygen, hydrogens[1], mic=True, vector=True)
+    with pytest.raises(RuntimeError, match=rf"bond of atom {oxygen} \(O\) and atom {hydrogens[1]} \(H\) has broken"):
+        dyn.run(1)
+    atoms.set_positions(kept[0])
+    atoms.calc.reset()
+    forces = np.zeros((12, 3))
+    forces[hydrogens[1], 1] = np.nan
+    atoms.calc.calculate = lambda *_: atoms.calc.results.update(energy=0.0, forces=forces)
+    with pytest.raises(ValueError, match=rf"force on atom {hydrogens[1]} \(H\)"):
+        dyn.run(1)
+
+
+# ---- Batches ----
+
+class Model:
+    """A batched model of springs, which counts the Atoms of each call."""
+
+    def __init__(self, systems):
+        self.calculators, self.calls = {str(atoms.symbols): Springs(atoms) for atoms in systems}, []
+
+    def __call__(self, systems):
+        self.calls.append(len(systems))
+        found = []
+        for atoms in systems:
+            calculator = self.calculators[str(atoms.symbols)]
+            calculator.calculate(atoms)
+            found.append(calculator.results)
+        return {"energy": [each["energy"] for each in found],
+                "forces": np.concatenate([each["forces"] for each in found])}
+
+
+def waters(count):
+    copies = [molecule("H2O") for _ in range(count)]
+    model = Model(copies)
+    return copies, model, Batch(model, copies)
+
+
+def test_a_step_of_a_batch_is_one_call(tmp_path):
+    """As many as a lone run has, after two of a check; with logfiles and trajectories, in parts, and at other rates."""
+    copies, model, batch = waters(3)
+    runs = [run_of(atoms, loginterval=i + 1, **({"logfile": str(tmp_path/f"log{i}")} if i else {}),
+                   trajectory=str(tmp_path/f"{i}.traj")) for i, atoms in enumerate(copies)]
+    batch.run(runs, 10)
+    assert model.calls == [3, 1] + (1 + 2 + 10)*[3]
+    batch.run(runs, 5)
+    assert model.calls[15:] == 5*[3] and [run.nsteps for run in runs] == [15]*3
+    for i, atoms in enumerate(copies):
+        frames = read(tmp_path/f"{i}.traj", ":")
+        assert len(frames) == 1 + 15//(i + 1)
+        assert i or close(frames[-1].positions, atoms.positions)
+        assert frames[-1].get_potential_energy() != frames[0].get_potential_energy()
+    batch.run(runs[:2], 1)
+    copies[2].rattle(0.01, seed=1)
+    copies[2].get_forces()
+    assert model.calls[20:] == [2, 1]
+    assert threading.active_count() == 1
+
+
+def different_systems():
+    """A molecule, one across the boundaries of a cell, one with an atom that is held, and another molecule."""
+    held, periodic = molecule("H2O"), molecule("CH4")
+    held.set_constraint(FixAtoms([0]))
+    periodic.set_cell([7, 8, 9])
+    periodic.pbc = True
+    periodic.translate(-periodic.positions[0])
+    periodic.wrap()
+    for atoms in (systems := [molecule("CH3OH"), periodic, held, molecule("NH3")]):
+        thermalize_momenta(atoms, 300, rng=np.random.default_rng(len(atoms)))
+    return systems
+
+
+RUNS = {"mass penalty": (lambda atoms: run_of(atoms, friction=0, fixcm=not atoms.constraints), {"steps": 20}),
+        "Langevin": (lambda atoms: Langevin(atoms, units.fs, temperature_K=300, friction=FRICTION, fixcm=False,
+                                            rng=np.random.default_rng(3)), {"steps": 20}),
+        "BFGS": (lambda atoms: BFGS(atoms, logfile=None), {"fmax": 1e-3})}
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_runs_of_a_batch_are_those_of_lone_atoms(kind):
+    """To the last bit, without noise or with that of their own generators; optimizers end one after the other."""
+    make, arguments = RUNS[kind]
+    model, ends, steps = Model(different_systems()), [], []
+    for together in (True, False):
+        systems = different_systems()
+        for atoms in systems:
+            atoms.calc = model.calculators[str(atoms.symbols)]
+            if kind == "BFGS":
+                atoms.rattle(0.03, seed=len(atoms))
+        if together:
+            batch = Batch(model, systems)
+            runs = [make(atoms) for atoms in systems]
+            batch.run(runs, **arguments)
+        else:
+            runs = [make(atoms) for atoms in systems]
+            for run in runs:
+                run.run(**arguments)
+        ends.append([array for atoms in systems for array in (atoms.positions, atoms.get_momenta())])
+        steps.append([run.nsteps for run in runs])
+    assert all(map(np.array_equal, *ends)) and steps[0] == steps[1]
+    assert kind != "BFGS" or len(set(steps[0])) > 1
+
+
+def test_a_batch_of_one_has_the_noise_of_a_lone_run():
+    (copy,), _, batch = waters(1)
+    lone = water()
+    batch.run([run_of(copy)], 20)
+    run_of(lone).run(20)
+    assert np.array_equal(copy.positions, lone.positions)
+
+
+def test_copies_have_their_own_noise_and_temperature():
+    """Equipartition in each, at its temperature; and momenta at the same time that have nothing to do with each other,
+    though all are seeded alike."""
+    copies, _, batch = waters(3)
+    temperatures, momenta, series = np.array([150, 150, 450]), [], []
+    runs = [run_of(atoms, temperature_K=temperature, friction=0.15/units.fs, timestep=8*units.fs)
+            for atoms, temperature in zip(copies, temperatures)]
+    batch.run(runs, 20)
+    for _ in range(400):
+        batch.run(runs, 2)
+        momenta.append([atoms.get_momenta() for atoms in copies])
+        series.append([(atoms.get_temperature(), atoms.get_potential_energy()/(1.5*units.kB)) for atoms in copies])
+    for found, temperature in zip(np.transpose(series, (1, 2, 0)), temperatures):
+        for values in found:
+            assert abs(values.mean() - temperature) < 4*blockedError(values) < 0.6*temperature
+    correlations = np.corrcoef(np.array(momenta).swapaxes(0, 1).reshape(3, -1))
+    assert abs(correlations[np.triu_indices(3, 1)]).max() < 0.1
+
+
+def test_errors_of_one_run_end_the_batch():
+    """Within a step, of which nothing is left in those that have not made it; the others go on without it."""
+    copies, model, batch = waters(3)
+    runs = [run_of(atoms) for atoms in copies]
+    batch.run(runs, 2)
+    copies[1].positions[2] += [0, 2, 0]
+    kept = [atoms.get_positions() for atoms in copies]
+    with pytest.raises(RuntimeError, match=r"Batch: run 1: the bond of atom 0 \(O\) and atom 2 \(H\) has broken") as raised:
+        batch.run(runs, 2)
+    assert isinstance(raised.value.__cause__, RuntimeError) and threading.active_count() == 1
+    assert all(np.array_equal(atoms.positions, before) for atoms, before in zip(copies[1:], kept[1:]))
+    batch.run([runs[0], runs[2]], 2)
+    assert [run.nsteps for run in runs] == [5, 2, 4]
+
+
+@pytest.mark.parametrize("error", [MemoryError("of the device"), KeyboardInterrupt()])
+def test_what_the_model_of_a_batch_raises_comes_through(error):
+    copies, model, batch = waters(2)
+    runs = [run_of(atoms) for atoms in copies]
+    batch.run(runs, 2)
+    kept, (calculator,) = [atoms.get_positions() for atoms in copies], model.calculators.values()
+    for atoms in copies:
+        atoms.calc.reset()
+    calculator.error = error
+    with pytest.raises(type(error)) as raised:
+        batch.run(runs, 2)
+    assert raised.value is error and threading.active_count() == 1
+    assert all(np.array_equal(atoms.positions, before) for atoms, before in zip(copies, kept))
+    calculator.error = None
+    batch.run(runs, 1)
+    assert [run.nsteps for run in runs] == [3, 3]
+
+
+@pytest.mark.parametrize("change", [
+    lambda found, count: {**found, "forces": found["forces"] + 1e-3*count},                 # they see each other
+    lambda found, count: {**found, "forces": found["forces"].reshape(count, 3, 3)[::-1].reshape(-1, 3)}])
+def test_models_that_mix_up_atoms_are_found_out(change):
+    copies, model, _ = waters(3)
+    batch = Batch(lambda systems: change(model(systems), len(systems)), copies)
+    runs = [run_of(atoms) for atoms in copies]
+    with pytest.warns(UserWarning, match="forces on Atoms depend on the others of the batch: they differ by .* eV"):
+        batch.run(runs, 1)
+    batch.run(runs, 1)      # it is said once
+
+
+@pytest.mark.parametrize("change, error, message", [
+    (lambda found: None, TypeError, "the model must return a dict with 'energy' and 'forces', not None"),
+    (lambda found: {"energy": found["energy"]}, TypeError, "a dict with 'energy' and 'forces', not {'energy': "),
+    (lambda found: {**found, "energy": 3.0}, ValueError, r"energy must be numbers in an array of shape \(2,\), not of"),
+    (lambda found: {**found, "forces": found["forces"].reshape(2, 3, 3)}, ValueError,
+     r"forces must be numbers in an array of shape \(6, 3\), not of shape \(2, 3, 3\)"),
+    (lambda found: {**found, "forces": found["forces"]*[np.nan]}, RuntimeError,
+     r"run 0: BatchCalculator: the force on atom 0 \(O\) is \[nan, nan, nan\]")])
+def test_what_models_must_not_return(change, error, message):
+    copies, model, _ = waters(2)
+    batch = Batch(lambda systems: change(model(systems)), copies)
+    with pytest.raises(error, match=message):
+        batch.run([run_of(atoms) for atoms in copies], 1)
+
+
+def test_batches_need_different_atoms():
+    copies, model, batch = waters(2)
+    with pytest.raises(ValueError, match=r"systems must be different objects, but 0 and 1 are the same: take atoms.copy"):
+        Batch(model, [copies[0]]*8)
+    for wrong in (copies[0], ["H2O"]):
+        with pytest.raises(TypeError, match="systems must be a list of ASE's Atoms, not"):
+            Batch(model, wrong)
+    with pytest.raises(ValueError, match="the Atoms of runs must be different objects, but 0 and 2 are the same"):
+        batch.run([run_of(atoms) for atoms in (*copies, copies[0])], 1)
 
 
 # ---- Calculators ----

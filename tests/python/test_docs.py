@@ -55,6 +55,23 @@ pdb = app.PDBFile(app.__path__[0] + "/data/tip3p.pdb")
 topology, positions = pdb.topology, pdb.positions
 mm_system = app.ForceField("tip3p.xml").createSystem(topology, nonbondedMethod=app.PME, rigidWater=False)
 system, atoms = mm_system, [0, 1, 2]
+from openmmstiff.ase import Batch
+whole = Batch.run
+Batch.run = lambda self, runs, steps: whole(self, runs, 3)
+class Tensor(np.ndarray):
+    cpu = numpy = lambda self: self
+class SevenNetModel:    # every atom in a well where it was in the first of the Atoms
+    device = dtype = start = None
+    def __init__(self, name):
+        pass
+    def __call__(self, positions):
+        self.start = positions[0] if self.start is None else self.start
+        forces = self.start - positions
+        return {"energy": (forces**2).sum(axis=(1, 2)).view(Tensor)/2, "forces": forces.reshape(-1, 3).view(Tensor)}
+sys.modules["sevenn.torchsim"] = types.SimpleNamespace(SevenNetModel=SevenNetModel)
+sys.modules["sevenn"] = types.SimpleNamespace(torchsim=sys.modules["sevenn.torchsim"])
+sys.modules["torch_sim"] = types.SimpleNamespace(io=types.SimpleNamespace(
+    atoms_to_state=lambda systems, device, dtype: np.array([atoms.positions for atoms in systems])))
 """,
     "nested.md": """
 from openmmstiff.nested import NestedSampler
