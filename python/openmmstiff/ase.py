@@ -303,7 +303,7 @@ class Batch:
     """
 
     def __init__(self, model: Callable[[list[Atoms]], Mapping[str, Any]], systems: Sequence[Atoms]) -> None:
-        if isinstance(systems, Atoms) or not all(isinstance(atoms, Atoms) for atoms in systems):
+        if not all(isinstance(atoms, Atoms) for atoms in systems):
             raise TypeError(f"Batch: systems must be a list of ASE's Atoms, not {systems!r}")
         _require_different("systems", systems, "take atoms.copy() for each")
         self.model = model
@@ -378,9 +378,11 @@ class BatchCalculator(Calculator):
                   system_changes: Sequence[str] = tuple(all_changes)) -> None:
         """Compute energy and forces; ASE calls it."""
         super().calculate(atoms, properties, system_changes)
-        here, run = self.atoms, threading.current_thread()      # here: a copy
-        waits = isinstance(run, _Run) and run.batch is self.batch
-        self.results = run.ask(here) if waits else self.batch._evaluate([here])[0]
+        run = threading.current_thread()
+        if isinstance(run, _Run) and run.batch is self.batch:
+            self.results = run.ask(self.atoms)      # which is a copy
+        else:
+            self.results, = self.batch._evaluate([self.atoms])
 
 
 class _Run(threading.Thread):
@@ -391,7 +393,8 @@ class _Run(threading.Thread):
         self.batch, self.function = batch, function
         self.asked: Any = None      # the Atoms, until it has ended
         self.error: BaseException | None = None
-        self._questions, self._answers = SimpleQueue(), SimpleQueue()
+        self._questions: SimpleQueue[Any] = SimpleQueue()
+        self._answers: SimpleQueue[Any] = SimpleQueue()
         self.start()
 
     def run(self):
@@ -487,7 +490,7 @@ class SystemCalculator(Calculator):
 
 def _require_different(what, objects, remedy):
     """A ValueError if one of them is there twice."""
-    first = {}
+    first: dict[int, int] = {}
     for i, each in enumerate(objects):
         if (before := first.setdefault(id(each), i)) != i:
             raise ValueError(f"Batch: {what} must be different objects, but {before} and {i} are the same: {remedy}")
