@@ -91,7 +91,7 @@ def geometry_of(atoms: Atoms) -> Geometry:
     return Geometry(atoms.get_chemical_symbols(), [(i, j) for i, j in pairs if i < j])
 
 
-def run(batch: Batch, runs: list[Langevin] | list[MassPenaltyLangevin], geometry: Geometry, time: float,
+def run(batch: Batch, runs: list[Langevin | MassPenaltyLangevin], geometry: Geometry, time: float,
         label: str) -> dict[str, np.ndarray]:
     """Series of what Geometry tells, one copy after the other, of the energy in kJ/mol, and of the temperature; time in
     ASE's units."""
