@@ -160,7 +160,8 @@ def main():
                         help=f"{' or '.join(MODELS)} (default: %(default)s)")
     parser.add_argument("--copies", type=number(int, 1), default=1, metavar="N",
                         help="of each molecule, run in one batch (default: %(default)s)")
-    parser.add_argument("--fixcm", action="store_true", help="hold the centre of mass, as ASE's Langevin does by default")
+    parser.add_argument("--fixcm", action="store_true",
+                        help="hold the centre of mass, as ASE's Langevin does by default")
     parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", metavar="FS",
                         help="of the mass penalty, fs (default: the recommended one)")
     add_run_options(parser, time=50.0, friction=5.0)

@@ -289,7 +289,7 @@ class Batch:
         batch.run(runs, 1000)
 
     Before its first batch the model is asked twice more, with atoms displaced: a warning says if its forces are others
-    for one of the Atoms alone. Outside of run() it is called for one of the Atoms at a time, by examine(copies[0]), say.
+    for one of the Atoms alone. Outside of run() it is called for one of the Atoms at a time, as by examine(copies[0]).
 
     Parameters
     ----------

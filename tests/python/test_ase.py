@@ -730,7 +730,7 @@ def test_errors_of_one_run_end_the_batch():
     batch.run(runs, 2)
     copies[1].positions[2] += [0, 2, 0]
     kept = [atoms.get_positions() for atoms in copies]
-    with pytest.raises(RuntimeError, match=r"Batch: run 1: the bond of atom 0 \(O\) and atom 2 \(H\) has broken") as raised:
+    with pytest.raises(RuntimeError, match=r"Batch: run 1: the bond of atom 0 .* atom 2 \(H\) has broken") as raised:
         batch.run(runs, 2)
     assert isinstance(raised.value.__cause__, RuntimeError) and threading.active_count() == 1
     assert all(np.array_equal(atoms.positions, before) for atoms, before in zip(copies[1:], kept[1:]))
@@ -785,7 +785,7 @@ def test_what_models_must_not_return(change, error, message):
 
 def test_batches_need_different_atoms():
     copies, model, batch = waters(2)
-    with pytest.raises(ValueError, match=r"systems must be different objects, but 0 and 1 are the same: take atoms.copy"):
+    with pytest.raises(ValueError, match="systems must be different objects, but 0 and 1 are the same: take atoms"):
         Batch(model, [copies[0]]*8)
     for wrong in (copies[0], ["H2O"]):
         with pytest.raises(TypeError, match="systems must be a list of ASE's Atoms, not"):

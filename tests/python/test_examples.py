@@ -40,7 +40,7 @@ def test_example_runs_and_draws(name, tmp_path):
 
 
 def test_ase_molecules_compares_the_steps():
-    run = subprocess.run([sys.executable, FOLDER/"ase_molecules.py", "--time", "0.5", "--molecules", "ethanol",
+    run = subprocess.run([sys.executable, FOLDER/"ase_molecules.py", "--time", "1", "--molecules", "ethanol",
                           "--copies", "2"],
                          text=True, capture_output=True, env={**os.environ, "MPLBACKEND": "Agg", **ONE_THREAD})
     assert run.returncode == 0, run.stderr
