@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common.options import OptionParser, add_output_option, add_record_option, number, run_program  # noqa: E402
 from common.runs import Result, Settings, Task, make_missing  # noqa: E402
 from common.tables import print_table, with_error  # noqa: E402
-from scoreboard import SUBJECTS, Found, Method, middle, penalty, pool  # noqa: E402
+from scoreboard import Found, Method, Water, middle, penalty, pool  # noqa: E402
 
 STEP = 0.012            # ps
-WATER = SUBJECTS["tip3p"]
+WATER = Water(216, evaluations=0)     # the length of runs is given
 ENERGIES, MOTIONS = ("nonbonded", "bonds", "angles"), ("translation", "rotation", "vibration")
 
 
