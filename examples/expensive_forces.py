@@ -21,7 +21,8 @@ from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import Samples, blockedError, correlationTime, sample
 
 from common import observables
-from common.options import OptionParser, add_output_option, add_record_option, choice, number, run_program
+from common.options import (OptionParser, add_output_option, add_record_option, add_repeat_options,
+                            choice, number, run_program)
 from common.runs import Result, Task, make_missing
 from common.tables import print_table, with_error
 from common.xtb import MOLECULES, Molecule
@@ -141,11 +142,7 @@ def main():
                         help="simulated time of the longest runs, ps, for each seed (default: %(default)s)")
     parser.add_argument("--friction", type=number(float, 0.01, "1/ps"), default=5.0, metavar="GAMMA",
                         help="Langevin friction, 1/ps; that of the reference is 20 (default: %(default)s)")
-    parser.add_argument("--seeds", type=number(int, 1, most=999), default=2, metavar="N",
-                        help="how many times to make each run (default: %(default)s)")
-    parser.add_argument("--processes", type=number(int, 1), default=2, metavar="N",
-                        help="runs side by side (default: %(default)s)")
-    parser.add_argument("--report", action="store_true", help="make no runs, print what those made so far have given")
+    add_repeat_options(parser)
     add_output_option(parser, "expensive_forces.png")
     add_record_option(parser)
     options = parser.parse_args()

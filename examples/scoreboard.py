@@ -28,7 +28,8 @@ from openmmstiff.sampling import GAS_CONSTANT, Samples, blockedError, sample
 from common import amoeba, scores, villin, water
 from expensive_forces import Geometry, evaluations_per_sample
 from common.observables import diffusion, places_of_waters, reorientation, temperatures_by_motion
-from common.options import OptionParser, add_output_option, add_record_option, choice, number, run_program
+from common.options import (OptionParser, add_output_option, add_record_option, add_repeat_options,
+                            add_scale_option, choice, number, run_program)
 from common.runs import Result, Settings, Task, make_missing
 from common.tables import MEASUREMENTS, origin, print_table, read, write
 from common.xtb import MOLECULES, add_distilled
@@ -505,15 +506,10 @@ def main():
     names = list(dict.fromkeys(key for subject in SUBJECTS.values() for key in subject.methods))
     parser.add_argument("--methods", type=choice(names), nargs="+", default=names, metavar="NAME",
                         help=f"that have runs made, of {', '.join(names)} (default: all)")
-    parser.add_argument("--scale", type=number(float, 0.001), default=1.0, metavar="FACTOR",
-                        help="multiplies the lengths of all runs (default: %(default)s)")
-    parser.add_argument("--seeds", type=number(int, 1, most=999), default=2, metavar="N",
-                        help="how many times to make each run (default: %(default)s)")
+    add_scale_option(parser)
+    add_repeat_options(parser)
     parser.add_argument("--budget", type=number(int, 1, most=999), default=8, metavar="N",
                         help="how many times at most, while its step is undecided (default: %(default)s)")
-    parser.add_argument("--processes", type=number(int, 1), default=2, metavar="N",
-                        help="runs side by side (default: %(default)s)")
-    parser.add_argument("--report", action="store_true", help="make no runs, report those of before")
     add_output_option(parser, "scoreboard.png")
     add_record_option(parser)
     options = parser.parse_args()

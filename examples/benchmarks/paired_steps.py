@@ -15,10 +15,10 @@ import openmm as mm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common.options import OptionParser, add_record_option, choice, number, run_program  # noqa: E402
+from common.options import OptionParser, add_record_option, choice, run_program  # noqa: E402
 from common.tables import print_table  # noqa: E402
 from scoreboard import SUBJECTS, begin  # noqa: E402
-from step_cost import quartiles, take_turns  # noqa: E402
+from step_cost import add_turn_options, quartiles, take_turns  # noqa: E402
 
 # By method and step in fs, the rival first.
 STEPS = {"tip3p": (("settle", 4), ("rigid", 4), ("rigid", 12), ("penalty", 12)),
@@ -52,10 +52,7 @@ def main():
     parser = OptionParser(__doc__)
     parser.add_argument("--systems", type=choice(STEPS), nargs="+", default=list(STEPS), metavar="NAME",
                         help=f"of {', '.join(STEPS)} (default: all)")
-    parser.add_argument("--rounds", type=number(int, 2), default=40, metavar="N",
-                        help="number of bursts of each integrator (default: %(default)s)")
-    parser.add_argument("--steps", type=number(int, 1), default=20, metavar="N",
-                        help="steps of a burst (default: %(default)s)")
+    add_turn_options(parser)
     add_record_option(parser)
     options = parser.parse_args()
     print_table(["system", "integrator", "step (fs)", "the rival's step (ms)", "ratio to that: median (quartiles)"],

@@ -14,7 +14,8 @@ import openmm as mm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common.options import OptionParser, add_output_option, add_record_option, number, run_program  # noqa: E402
+from common.options import (OptionParser, add_output_option, add_record_option, add_repeat_options,  # noqa: E402
+                            add_scale_option, run_program)
 from common.runs import Result, Settings, Task, make_missing  # noqa: E402
 from common.tables import print_table, with_error  # noqa: E402
 from scoreboard import Found, Method, Water, middle, penalty, pool  # noqa: E402
@@ -51,13 +52,8 @@ def make(name: str, seed: int, settings: Settings) -> dict:
 
 def main():
     parser = OptionParser(__doc__)
-    parser.add_argument("--seeds", type=number(int, 1, most=999), default=2, metavar="N",
-                        help="how many times to make each run (default: %(default)s)")
-    parser.add_argument("--scale", type=number(float, 0.001), default=1.0, metavar="FACTOR",
-                        help="multiplies the lengths of all runs (default: %(default)s)")
-    parser.add_argument("--processes", type=number(int, 1), default=2, metavar="N",
-                        help="runs side by side (default: %(default)s)")
-    parser.add_argument("--report", action="store_true", help="make no runs, report those of before")
+    add_repeat_options(parser)
+    add_scale_option(parser)
     add_output_option(parser, "step-bias")
     add_record_option(parser)
     options = parser.parse_args()

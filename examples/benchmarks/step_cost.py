@@ -55,10 +55,7 @@ def main():
     add_box_options(parser, waters=895)
     parser.add_argument("--threads", type=number(int, 1), default=2, metavar="N",
                         help="threads of the CPU platform (default: %(default)s)")
-    parser.add_argument("--rounds", type=number(int, 2), default=40, metavar="N",
-                        help="number of bursts of each integrator (default: %(default)s)")
-    parser.add_argument("--steps", type=number(int, 1), default=20, metavar="N",
-                        help="steps of a burst (default: %(default)s)")
+    add_turn_options(parser)
     add_record_option(parser)
     options = parser.parse_args()
 
@@ -96,6 +93,14 @@ def measure(makers: dict[str, Callable[[], mm.Integrator]], system: mm.System, s
         integrator.step(2 * options.steps)  # warm-up
 
     return take_turns(integrators, options.rounds, options.steps)
+
+
+def add_turn_options(parser: OptionParser):
+    """--rounds and --steps, as take_turns() has them."""
+    parser.add_argument("--rounds", type=number(int, 2), default=40, metavar="N",
+                        help="number of bursts of each integrator (default: %(default)s)")
+    parser.add_argument("--steps", type=number(int, 1), default=20, metavar="N",
+                        help="steps of a burst (default: %(default)s)")
 
 
 def take_turns(integrators: dict[str, mm.Integrator], rounds: int, steps: int,

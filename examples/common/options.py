@@ -72,6 +72,21 @@ def add_run_options(parser: OptionParser, time: float, friction: float = 1.0):
                         help="Langevin friction, 1/ps (default: %(default)s)")
 
 
+def add_repeat_options(parser: OptionParser):
+    """--seeds, --processes, --report: of runs that are kept in files."""
+    parser.add_argument("--seeds", type=number(int, 1, most=999), default=2, metavar="N",
+                        help="how many times to make each run (default: %(default)s)")
+    parser.add_argument("--processes", type=number(int, 1), default=2, metavar="N",
+                        help="runs side by side (default: %(default)s)")
+    parser.add_argument("--report", action="store_true", help="make no runs, report those of before")
+
+
+def add_scale_option(parser: OptionParser):
+    """--scale, of the lengths of runs."""
+    parser.add_argument("--scale", type=number(float, 0.001), default=1.0, metavar="FACTOR",
+                        help="multiplies the lengths of all runs (default: %(default)s)")
+
+
 def add_output_option(parser: OptionParser, figure: str):
     """options.output, the folder for a script's figure; make it with parser.make_folder()."""
     parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",

@@ -12,10 +12,10 @@ namespace OpenMMStiff {
  *
  *     T = 1/2 v^T M' v + 1/2 sum kappa_p w_p^2,    w = G(x) v,    G = ds/dx,
  *
- * where M' are the masses with the inertia of bonds, see setBondInertia(), so that stiff coordinates vibrate slowly enough for a large step. The potential is what it was: molecules stay
- * flexible, and averages over positions do not depend on masses, but for a bias that MassPenaltyLangevinIntegrator
- * removes. With auxiliary variables z tied to the distances, z = s(x), and RATTLE on (x, z), a step is symplectic and
- * time-reversible,
+ * where M' are the masses with the inertia of bonds, see setBondInertia(), so that stiff coordinates vibrate slowly
+ * enough for a large step. The potential is what it was: molecules stay flexible, and averages over positions do not
+ * depend on masses, but for a bias that MassPenaltyLangevinIntegrator removes. With auxiliary variables z tied to the
+ * distances, z = s(x), and RATTLE on (x, z), a step is symplectic and time-reversible,
  *
  *     v <- v + h/2 M'^-1 F(x),    tied to w = G(x) v
  *     (x, z) <- (x, z) + h/2 (v, w),    tied to z = s(x) and w = G(x) v,    twice
@@ -27,8 +27,8 @@ namespace OpenMMStiff {
  * Dynamics slower than the penalized period is nearly that of the System; vibrations are not.
  *
  * Between calls of step() the Context shows velocities u = N^-1 v, with N^T (M' + G^T kappa G) N = M. They have the
- * distribution of the masses, and their kinetic energy, u^T M u / 2, is that of the motion with the inertias. So they may be
- * drawn, read, set and handed to another integrator as any other velocities. When the step size, the period or the pairs
+ * distribution of the masses, and their kinetic energy, u^T M u / 2, is that of the motion with the inertias. So they
+ * may be drawn, read, set and handed to another integrator as any other velocities. When the step size, the period or the pairs
  * are changed, or the positions are set anew, the kinetic energy stays what it is.
  */
 class OPENMM_EXPORT_STIFF MassPenaltyIntegrator : public StiffIntegrator {
