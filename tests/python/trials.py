@@ -29,7 +29,7 @@ UNCLEAR = re.compile(r"Assertion failure|_M_range_check|::|\bbad_|basic_string|i
                      r"|not supported between|unsupported operand|has no len\(\)|unhashable|(?<!mask )-2147483648|abstract method|^\W*$")
 PLAIN = "Particle coordinate is NaN"     # OpenMM's own error, when it computes forces: it needs no further name
 ALL = {"positions": True, "velocities": True, "energy": True, "forces": True}
-LIMIT, MEMORY = 120, 8 << 30     # seconds and bytes that a case may take, far more than any should on a busy machine
+LIMIT, MEMORY = 30, 8 << 30     # seconds and bytes that a case may take, far more than any should on a busy machine
 SHARE = float(os.environ.get("SWEEP", 0))   # of the cases, if it is not each test's own; 1 for all
 
 
