@@ -174,9 +174,12 @@ def growth(action, times):
 
 @pytest.mark.parametrize("cls", INTEGRATORS, **NAMES)
 def test_steps_take_no_memory_for_good(cls, platform):
-    """What the test runner gives back meanwhile is less than a thousand steps would take at the least, 16 kB."""
+    """A table that is made larger once does so in one of three series, what is lost in each call in all of them.
+
+    What the test runner gives back meanwhile is less than a thousand steps would take at the least, 16 kB.
+    """
     context = begin(cls, platform)
-    assert growth(lambda: context.getIntegrator().step(20), 50) <= 0
+    assert any(growth(lambda: context.getIntegrator().step(20), 50) <= 0 for _ in range(3))
 
 
 @pytest.mark.parametrize("cls", INTEGRATORS, **NAMES)
