@@ -4,7 +4,7 @@ against ASE's Langevin at 0.5 fs.
 
 Printed are the means of bond lengths and angles by their elements, and of the energy of a molecule, with blocked
 errors; the temperature; and how many evaluations of the forces there were, of how many copies at once, and how fast.
-pip install 'openmm-stiff[ase]' tblite, or sevenn, whose wheel has its weights.
+pip install 'openmm-stiff[ase]' rdkit tblite, or sevenn in place of tblite, whose wheel has its weights.
 """
 import argparse
 import os
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from ase import Atoms, units
-from ase.build import molecule
 from ase.md.langevin import Langevin
 from ase.neighborlist import natural_cutoffs, neighbor_list
 from ase.optimize import BFGS
@@ -24,6 +23,7 @@ from openmmstiff import examine
 from openmmstiff.ase import Batch, MassPenaltyLangevin
 from openmmstiff.sampling import blockedError
 
+from common.molecules import DRUGS, SMILES, build_atoms
 from common.observables import Geometry
 from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
                             run_program)
@@ -37,15 +37,7 @@ REFERENCE_FRICTION = 20.0       # 1/ps, of ASE's Langevin: averages do not depen
 PICOSECOND = 1000 * units.fs
 SETTLING = 0.1                  # of the time of a run, before it
 SAMPLE_INTERVAL = 8 * units.fs  # at least
-ASPIRIN = (
-    (3.03, 1.15, -1.08), (2.00, 0.49, -0.22), (1.85, 0.66, 0.96), (1.24, -0.35, -0.96), (0.09, -0.88, -0.39),
-    (-0.05, -2.26, -0.39), (-1.19, -2.83, 0.15), (-2.18, -2.03, 0.70), (-2.03, -0.65, 0.70), (-0.90, -0.06, 0.15),
-    (-0.79, 1.42, 0.09), (-0.11, 2.04, -0.69), (-1.57, 2.03, 0.99), (2.57, 2.05, -1.50), (3.32, 0.50, -1.90),
-    (3.88, 1.44, -0.48), (0.73, -2.86, -0.81), (-1.31, -3.90, 0.15), (-3.06, -2.47, 1.13), (-2.80, -0.02, 1.12),
-    (-1.45, 2.99, 0.93))
-MOLECULES = {"ethanol": lambda: molecule("CH3CH2OH"), "benzene": lambda: molecule("C6H6"),
-             "aspirin": lambda: Atoms("C2O2C7O2H8", ASPIRIN)}
-
+DEFAULT = "ethanol", "benzene", "aspirin"
 
 Model = Callable[[list[Atoms]], dict[str, Any]]
 
@@ -118,7 +110,7 @@ def difference(reference: np.ndarray, series: np.ndarray) -> float:
 
 def compare(name: str, model: Model, options: argparse.Namespace):
     """Run copies of a molecule with each step and print the averages."""
-    atoms = MOLECULES[name]()
+    atoms = build_atoms(name)
     Batch(model, [atoms])
     BFGS(atoms, logfile=None).run(fmax=0.03)
     geometry, count = geometry_of(atoms), options.copies
@@ -153,9 +145,9 @@ def compare(name: str, model: Model, options: argparse.Namespace):
 
 
 def main():
-    parser = OptionParser(__doc__)
-    parser.add_argument("--molecules", type=choice(MOLECULES), nargs="+", default=list(MOLECULES), metavar="NAME",
-                        help=f"of {', '.join(MOLECULES)} (default: all)")
+    parser, names = OptionParser(__doc__), [*SMILES, *DRUGS]
+    parser.add_argument("--molecules", type=choice(names), nargs="+", default=list(DEFAULT), metavar="NAME",
+                        help=f"of {', '.join(names)} (default: {', '.join(DEFAULT)})")
     parser.add_argument("--calculator", type=choice(MODELS), default="tblite", metavar="NAME",
                         help=f"{' or '.join(MODELS)} (default: %(default)s)")
     parser.add_argument("--copies", type=number(int, 1), default=1, metavar="N",

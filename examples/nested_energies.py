@@ -20,7 +20,8 @@ from openmmstiff.ase import MassPenaltyLangevin
 from openmmstiff.nested import NestedSampler
 from openmmstiff.sampling import blockedError
 
-from ase_molecules import MOLECULES as OTHERS, geometry_of
+from ase_molecules import geometry_of
+from common.molecules import DRUGS, SMILES, build_atoms, find_torsions
 from common.observables import Geometry
 from common.options import OptionParser, add_record_option, choice, number, progress_bar, run_program
 from common.potentials import POTENTIALS
@@ -37,16 +38,15 @@ RUNS = {"mass penalty, 12 fs": (MassPenaltyLangevin, STEP, FRICTION),
         "Langevin, 0.5 fs": (Langevin, 0.5 * units.fs, 4 * FRICTION)}
 SAMPLE_INTERVAL = 24 * units.fs
 SETTLING = 3000 * units.fs
-ASPIRIN_TORSIONS = (0, 1, 3, 4), (1, 3, 4, 9), (4, 9, 10, 11), (9, 10, 12, 20), (13, 0, 1, 3)
 
 
 def build(name: str) -> tuple[Atoms, dict[str, tuple[int, ...]]]:
-    """A molecule, and its torsions: the first is the slowest."""
+    """A molecule, and its torsions."""
     if name in SMALL:
         molecule = SMALL[name]
         return (Atoms([element.symbol for element in molecule.elements], 10 * np.array(molecule.positions)),
                 {"torsion": molecule.torsion})
-    return OTHERS[name](), {f"torsion {'-'.join(map(str, each))}": each for each in ASPIRIN_TORSIONS}
+    return build_atoms(name), {f"torsion {'-'.join(map(str, each))}": each for each in find_torsions(name)}
 
 
 class Observables:
@@ -116,7 +116,7 @@ def sample(name: str, options, folder: Path) -> tuple[NestedSampler, Observables
 
 def main():
     parser = OptionParser(__doc__)
-    names = [*SMALL, "aspirin"]
+    names = list(dict.fromkeys([*SMALL, *SMILES, *DRUGS]))
     parser.add_argument("--molecules", type=choice(names), nargs="+", default=names[:2], metavar="NAME",
                         help=f"of {', '.join(names)} (default: {' '.join(names[:2])})")
     for which, default in ("surrogate", "GFN1-xTB"), ("target", "GFN2-xTB"):

@@ -22,10 +22,10 @@ def make_tblite(method: str) -> Calculator:
     return TBLite(method=method, accuracy=0.01, verbosity=0)
 
 
-def make_ani2x() -> Calculator:
-    """ANI-2x (C. Devereux et al., J. Chem. Theory Comput. 16, 4192, 2020), whose weights are in torchani's wheel."""
-    from torchani.models import ANI2x
-    return ANI2x().double().ase()
+def make_ani1ccx() -> Calculator:
+    """ANI-1ccx (J. S. Smith et al., Nature Commun. 10, 2903, 2019), whose weights are in the wheel of torchani 2.0."""
+    from torchani.models import ANI1ccx
+    return ANI1ccx().double().ase()
 
 
 class DensityFunctional(Calculator):
@@ -51,4 +51,4 @@ class DensityFunctional(Calculator):
 
 
 POTENTIALS: dict[str, Callable[[], Calculator]] = {
-    "GFN1-xTB": make_gfn1, "GFN2-xTB": make_gfn2, "ANI-2x": make_ani2x, "B3LYP": DensityFunctional}
+    "GFN1-xTB": make_gfn1, "GFN2-xTB": make_gfn2, "ANI-1ccx": make_ani1ccx, "B3LYP": DensityFunctional}

@@ -1,7 +1,7 @@
 """Molecules of all kinds in GFN2-xTB, at the step that examine() advises: they hold, at the bath's temperature.
 
 What is planar was difficult: more distances than motions in the plane, the surplus ones of which tell motion out of it
-in second order only. RDKit builds the molecules from SMILES.
+in second order only.
 """
 from collections.abc import Iterator
 from functools import partial
@@ -12,6 +12,7 @@ from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, exa
 from openmmstiff.sampling import sample
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each
+from common.molecules import SMILES, read_smiles
 from common.tables import mean_with_error
 from common.xtb import Molecule
 
@@ -20,24 +21,11 @@ STEPS = 100_000
 RELAXATION = (0.0, 50.0, 0.0005, 1000)      # K, 1/ps, ps, steps of LangevinMiddle from RDKit's positions
 INTERVAL = 10                               # steps between samples
 TOLERANCE = 0.015                           # of the temperature
-SMILES = {
-    "ethanol": "CCO", "dimethyl ether": "COC", "N-methylacetamide": "CC(=O)NC",
-    "alanine dipeptide": "CC(=O)NC(C)C(=O)NC", "urea": "NC(=O)N", "uracil": "O=c1cc[nH]c(=O)[nH]1",
-    "benzene": "c1ccccc1", "naphthalene": "c1ccc2ccccc2c1",
-    "furan": "c1ccoc1", "thiophene": "c1ccsc1", "caffeine": "Cn1cnc2c1c(=O)n(C)c(=O)n2C",
-    "paracetamol": "CC(=O)Nc1ccc(O)cc1", "aspirin": "CC(=O)Oc1ccccc1C(=O)O", "nitrobenzene": "O=[N+]([O-])c1ccccc1",
-    "methanesulfonamide": "CS(=O)(=O)N", "2-butyne": "CC#CC", "acetonitrile": "CC#N", "cyclopropane": "C1CC1",
-    "norbornane": "C1CC2CCC1C2", "acetate": "CC(=O)[O-]", "guanidinium": "NC(=[NH2+])N",
-    "dimethyl phosphate": "COP(=O)(O)OC",
-}
 
 
 def build(name: str) -> Molecule:
     from rdkit import Chem
-    from rdkit.Chem import AllChem
-    molecule = Chem.AddHs(Chem.MolFromSmiles(SMILES[name]))
-    AllChem.EmbedMolecule(molecule, randomSeed=1)
-    AllChem.UFFOptimizeMolecule(molecule)
+    molecule = read_smiles(name)
     return Molecule(name, " ".join(f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in molecule.GetAtoms()),
                     tuple((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()),
                     tuple(map(tuple, 0.1 * molecule.GetConformer().GetPositions())), (), (),
