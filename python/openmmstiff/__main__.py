@@ -1,6 +1,8 @@
 """What `python -m openmmstiff` does: without arguments, it checks the installation."""
 
 import argparse
+import contextlib
+import io
 import os
 import platform as machine
 import re
@@ -13,7 +15,9 @@ import numpy as np
 import openmm
 from openmm import unit
 
-from . import ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator
+from . import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
+               MassPenaltyLangevinIntegrator, SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator,
+               ZhangSkeelLangevinIntegrator)
 from ._commands import examine_command, prefix_command, scan_command
 from ._version import OPENMM_SERIES, __version__
 
@@ -55,8 +59,8 @@ def check_installation():
                         ("OpenMM", openmm.__version__), ("Python", machine.python_version()),
                         ("System", f"{machine.system()} {machine.release()}, {machine.machine()}")]:
         print(f"{name:14}{value}")
-    print(f"\nPositions of 8 flexible waters after {NUM_STEPS} steps, with each of the deterministic integrators; the "
-          "largest difference\nfrom those on Reference, in nm, and where it was found:\n")
+    print(f"\nPositions of 8 flexible waters after {NUM_STEPS} steps, with each integrator; the largest "
+          "difference\nfrom those on Reference, in nm, and where it was found:\n")
     platforms = [openmm.Platform.getPlatform(i) for i in range(openmm.Platform.getNumPlatforms())]
     names = [platform.getName() for platform in platforms]
     kernels = [StiffIntegrator.describeKernels(platform.getName()) for platform in platforms]
@@ -151,16 +155,18 @@ def _check(platform, precision, reference):
 
 
 def _integrators(system):
-    """One of each class whose steps are deterministic, at small steps."""
+    """One of each class, at small steps; heat baths of 0 K, which draw no noise."""
     spook = SpookIntegrator(0.0005)
     bonds = system.getForce(0)
     for i in range(bonds.getNumBonds()):
         spook.addDistanceConstraint(*bonds.getBondParameters(i)[:3])
-    return [ZhangSkeelIntegrator(0.001), ImpulseIntegrator(0.001), MassPenaltyIntegrator(0.002), spook]
+    return [ZhangSkeelIntegrator(0.001), ZhangSkeelLangevinIntegrator(0, 1, 0.001), ImpulseIntegrator(0.001),
+            ImpulseLangevinIntegrator(0, 1, 0.001), MassPenaltyIntegrator(0.002),
+            MassPenaltyLangevinIntegrator(0, 1, 0.002), spook, HMMIntegrator(0.0005, 1e5)]
 
 
 def _waters():
-    """The (System, positions [nm]) of 2 x 2 x 2 flexible TIP3P waters in vacuum."""
+    """The (System, positions [nm]) of 2 x 2 x 2 flexible TIP3P waters in vacuum, one in a field."""
     # Rounded to single precision, in which platforms for GPUs keep parameters even where they compute in double.
     length, angle, bond_stiffness, angle_stiffness = np.array(
         [0.09572, 1.82421813, 462750.4, 836.8], np.float32).tolist()
@@ -179,7 +185,10 @@ def _waters():
             nonbonded.addException(i, j, 0, 1, 0)
         first, second = [length, 0, 0], [length*np.cos(angle), length*np.sin(angle), 0]
         positions += [0.31*np.array(place) + offset for offset in ([0, 0, 0], first, second)]
-    for force in bonds, angles, nonbonded:
+    vibration = openmm.CustomExternalForce("20*cos(theta)*x")   # what HMMIntegrator averages
+    vibration.addGlobalParameter("theta", 0)
+    vibration.addParticle(0)
+    for force in bonds, angles, nonbonded, vibration:
         system.addForce(force)
     return system, np.array(positions)
 
@@ -309,22 +318,46 @@ def add_benchmark(commands):
     parser = commands.add_parser(
         "benchmark", help="compare each platform with Reference, and measure its speed: for reports from GPUs",
         description="Check the installation, then print tables in Markdown: how far forces and positions are from "
-                    "Reference's, ns/day of water by LangevinMiddle with SETTLE at 4 fs and by MassPenaltyLangevin at "
-                    "12 fs, and what integrators take without forces. It takes a few minutes.")
+                    "Reference's, velocities, failed steps and checkpoints, ns/day of water by LangevinMiddle with "
+                    "SETTLE at 4 fs and by MassPenaltyLangevin at 12 fs, and what integrators take without forces; at "
+                    "the end, what is right, wrong and slow. All of it is in a file, too, to attach to an issue. It "
+                    "takes a few minutes.")
     parser.add_argument("--platforms", nargs="+", metavar="NAME[:PRECISION]",
                         help="such as CUDA:single CUDA:mixed (default: those that are there, in mixed precision)")
     parser.add_argument("--seconds", type=_positive, default=2, metavar="S",
                         help="of each measurement (default: %(default)s)")
-    parser.set_defaults(run=benchmark_command)
+    parser.add_argument("--output", type=Path, default=Path("openmmstiff-benchmark.md"), metavar="FILE",
+                        help="for what is printed (default: %(default)s)")
+    parser.set_defaults(run=lambda options: benchmark_command(options, parser.error))
 
 
-def benchmark_command(options):
+class _Copied(io.TextIOBase):
+    """What is written goes to the terminal and, at once, into a file."""
+
+    def __init__(self, *files):
+        self.files = files
+
+    def write(self, text):
+        for file in self.files:
+            file.write(text)
+            file.flush()
+        return len(text)
+
+
+def benchmark_command(options, fail):
     """Print the check of the installation as a block of Markdown, then the tables."""
     from ._benchmark import benchmark
-    print("```text")
-    right = check_installation()
-    print("```", flush=True)
-    return benchmark(options.platforms, options.seconds) and right
+    try:
+        file = options.output.open("w")
+    except OSError as error:
+        fail(f"argument --output: {error}")
+    with file, contextlib.redirect_stdout(_Copied(sys.stdout, file)):
+        print("```text")
+        right = check_installation()
+        print("```", flush=True)
+        right = benchmark(options.platforms, options.seconds) and right
+    print(f"\nThe file for an issue: {options.output}")
+    return right
 
 
 def add_prefix(commands):

@@ -1,5 +1,6 @@
 """What `python -m openmmstiff benchmark` measures on each platform of OpenMM, printed as Markdown."""
 
+import copy
 import functools
 import os
 import platform as machine
@@ -11,12 +12,14 @@ from openmm import app, unit
 
 from . import (ImpulseLangevinIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator,
                ZhangSkeelLangevinIntegrator)
+from .sampling import GAS_CONSTANT
 
 TEMPERATURE, FRICTION = 300, 1              # K, 1/ps
 SETTLING_FRICTION, SETTLING_STEPS = 20, 250     # of 4 fs
 MINIMIZATION = 10, 30                       # kJ/mol/nm, iterations
-COPIES = 3                                  # of the small box along each edge of the large one
-FAST = 0.005                                # s for a step in the small box: what is slower leaves the large one out
+COPIES = 1, 3, 5                            # of the small box along each edge of the others
+FAST = 0.005                                # s for a step in a box: what is slower leaves the larger ones out
+ERRORS = 4                                  # of the distribution of velocities
 MOLECULES = 10_000                          # whose integration is timed without nonbonded forces
 WARMING, BURSTS = 50, 20                    # steps before a measurement, and its parts
 # In single precision forces are right to some 1e-5 of themselves, and positions at 3 nm to 1e-7 nm.
@@ -26,24 +29,35 @@ INTEGRATORS = (MassPenaltyLangevinIntegrator, 0.008), (ImpulseLangevinIntegrator
 
 
 def benchmark(platforms, seconds):
-    """Print tables of agreement and speed; whether every platform computes what Reference does."""
+    """Print tables of agreement, conduct and speed, and a verdict; whether every platform does what Reference does."""
     platforms = platforms or find_platforms()
-    right = True
-    _print_row("platform", "device", "forces", "positions (nm)", "agrees", heading=(
-        "\n895 flexible TIP3P waters with PME: differences from Reference, relative of the forces (root mean square, "
-        f"{FORCE_TOLERANCE:g} is allowed), and largest of the positions after a step of MassPenaltyIntegrator of 4 fs "
-        f"({POSITION_TOLERANCE:g} nm)"))
+    wrong: dict[str, list[str]] = {name: [] for name in platforms}
+    slow: dict[str, list[str]] = {name: [] for name in platforms}
+    for what, measure, heading, columns in (
+            ("positions", _compare_with_reference,
+             "895 flexible TIP3P waters with PME: differences from Reference, relative of the forces (root mean square, "
+             f"{FORCE_TOLERANCE:g} is allowed), and largest of the positions after a step of MassPenaltyIntegrator of 4 "
+             f"fs ({POSITION_TOLERANCE:g} nm)", ["device", "forces", "positions (nm)", "agrees"]),
+            ("conduct", _try_conduct,
+             f"{MOLECULES:,} waters without nonbonded forces, MassPenaltyLangevinIntegrator at {TEMPERATURE} K: "
+             f"temperature and kurtosis of the velocities (3 if they are normal), each within {ERRORS} standard errors; "
+             "a step with forces that are not finite raises an error and changes nothing; a run goes on from a "
+             "checkpoint to the last bit", ["temperature (K)", "kurtosis", "failed step", "checkpoint", "right"]),
+            ("water", lambda name: _measure_water(name, seconds, slow[name]),
+             f"TIP3P with PME, {TEMPERATURE} K, friction {FRICTION}/ps",
+             ["waters", "LangevinMiddle + SETTLE, 4 fs (ns/day)", "MassPenaltyLangevin, 12 fs (ns/day)", "ratio"]),
+            ("steps", lambda name: _measure_kernels(name, seconds),
+             f"Step of {MOLECULES:,} waters without forces, relative to LangevinMiddle + SETTLE",
+             ["LangevinMiddle + SETTLE (ms)", *(cls.__name__ for cls, _ in INTEGRATORS)])):
+        _print_row("platform", *columns, heading=f"\n{heading}")
+        for name in platforms:
+            if not _try(name, measure):
+                wrong[name].append(what)
+    print()
     for name in platforms:
-        right &= _try(name, _compare_with_reference)
-    _print_row("platform", "waters", "LangevinMiddle + SETTLE, 4 fs (ns/day)", "MassPenaltyLangevin, 12 fs (ns/day)",
-               "ratio", heading=f"\nTIP3P with PME, {TEMPERATURE} K, friction {FRICTION}/ps")
-    for name in platforms:
-        right &= _try(name, lambda name: _measure_water(name, seconds))
-    _print_row("platform", "LangevinMiddle + SETTLE (ms)", *(cls.__name__ for cls, _ in INTEGRATORS),
-               heading=f"\nStep of {MOLECULES:,} waters without forces, relative to LangevinMiddle + SETTLE")
-    for name in platforms:
-        right &= _try(name, lambda name: _measure_kernels(name, seconds))
-    return right
+        verdict = f"wrong: {', '.join(wrong[name])}" if wrong[name] else "right"
+        print(f"- {name}: {'; '.join([verdict, *slow[name]])}")
+    return not any(wrong.values())
 
 
 def find_platforms():
@@ -80,6 +94,45 @@ def _compare_with_reference(name):
     return bool(agrees)
 
 
+def _try_conduct(name):
+    system, positions = _molecules("flexible")
+    system = copy.deepcopy(system)
+    trap = openmm.CustomExternalForce("sqrt(1-broken)*x")   # not a number if `broken` is 2
+    trap.addGlobalParameter("broken", 1)
+    trap.addParticle(0)
+    system.addForce(trap)
+    integrator = MassPenaltyLangevinIntegrator(TEMPERATURE, SETTLING_FRICTION, 0.004)
+    context = _context(name, system, positions, integrator)
+    integrator.step(SETTLING_STEPS)
+    masses = np.array([system.getParticleMass(i)._value for i in range(system.getNumParticles())])
+    velocities = context.getState(velocities=True).getVelocities(asNumpy=True)._value*np.sqrt(masses)[:, None]
+    square = np.mean(velocities**2)
+    temperature, kurtosis = square/GAS_CONSTANT, np.mean(velocities**4)/square**2
+    error = ERRORS/np.sqrt(velocities.size)     # of a mean of normal numbers; with a variance of 2 that of squares
+    normal = abs(temperature/TEMPERATURE - 1) < error*2**0.5 and abs(kurtosis - 3) < error*24**0.5
+
+    def place():
+        return context.getState(positions=True).getPositions(asNumpy=True)._value
+
+    before, refused = place(), False
+    context.setParameter("broken", 2)
+    try:
+        integrator.step(1)
+    except openmm.OpenMMException:
+        refused = np.array_equal(place(), before)
+    context.setParameter("broken", 1)
+    checkpoint = context.createCheckpoint()
+    ends = []
+    for _ in range(2):
+        context.loadCheckpoint(checkpoint)
+        integrator.step(WARMING)
+        ends.append(place())
+    same = bool(np.isfinite(ends[0]).all()) and np.array_equal(*ends)
+    right = normal and refused and same
+    _print_row(name, f"{temperature:.1f}", f"{kurtosis:.3f}", *("yes" if each else "NO" for each in (refused, same, right)))
+    return right
+
+
 @functools.cache
 def _step_once(name):
     """A Context of flexible water, its forces [kJ/mol/nm] and its positions after a step [nm]."""
@@ -113,9 +166,9 @@ def _processor():
     return machine.processor() or machine.machine()
 
 
-def _measure_water(name, seconds):
-    """Rows of ns/day; the large box is for devices that are fast."""
-    for copies in (1, COPIES):
+def _measure_water(name, seconds, slow):
+    """Rows of ns/day, of which `slow` gets those where ours is slower; larger boxes are for devices that are fast."""
+    for copies in COPIES:
         topology, positions = _water(copies)
         contexts, steps = [], (0.004, 0.012)
         for cls, step in zip((openmm.LangevinMiddleIntegrator, MassPenaltyLangevinIntegrator), steps):
@@ -129,6 +182,8 @@ def _measure_water(name, seconds):
         speeds = [86.4*step/each for step, each in zip(steps, found)]
         _print_row(name, topology.getNumResidues(), *(f"{speed:.4g}" for speed in speeds),
                    f"{speeds[1]/speeds[0]:.2f}")
+        if speeds[1] < speeds[0]:
+            slow.append(f"slower than LangevinMiddle with SETTLE in {topology.getNumResidues()} waters")
         if "Precision" not in contexts[0].getPlatform().getPropertyNames() or found[0] > FAST:
             break
     return True

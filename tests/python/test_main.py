@@ -4,12 +4,14 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import openmm
 import openmmstiff
 import pytest
 from conftest import PLATFORMS
+from openmm import unit
 from openmmstiff import StiffIntegrator, __main__ as command, _benchmark
 
 ALL_PLATFORMS = [openmm.Platform.getPlatform(i).getName() for i in range(openmm.Platform.getNumPlatforms())]
@@ -222,22 +224,26 @@ def test_device_without_double_precision_is_none_without_any(monkeypatch, capsys
 
 
 class Tables:
-    """What `benchmark` printed: its tables, lists of rows of cells."""
+    """What `benchmark` printed: its tables, lists of rows of cells, and verdicts."""
 
     def __init__(self, text):
         self.check, _, rest = text.partition("```\n\n")
+        self.verdicts = re.findall("^- (.*)", rest, re.MULTILINE)
         parts = re.findall(r"(?:^\|.*\|\n)+", rest, re.MULTILINE)
         self.tables = [[re.split(r" \| ", line.strip("| ")) for line in part.splitlines()] for part in parts]
 
 
 @pytest.fixture
-def benchmark(monkeypatch, capsys):
-    """Runs the benchmark in this process, with few molecules."""
+def benchmark(monkeypatch, capsys, tmp_path):
+    """Runs the benchmark in this process, with few molecules; the file has all that is printed."""
     monkeypatch.setattr(_benchmark, "MOLECULES", 400)
 
     def run(*arguments):
-        code = command.main(["benchmark", "--seconds", "0.01", *arguments])
-        return code, Tables(capsys.readouterr().out)
+        file = tmp_path/"report.md"
+        code = command.main(["benchmark", "--seconds", "0.01", "--output", str(file), *arguments])
+        printed = capsys.readouterr().out
+        assert printed == f"{file.read_text()}\nThe file for an issue: {file}\n"
+        return code, Tables(printed)
     yield run
     _benchmark._molecules.cache_clear()
 
@@ -246,18 +252,20 @@ def test_benchmark_prints_tables_in_markdown(benchmark):
     code, found = benchmark("--platforms", "CPU")
     assert code == 0
     assert found.check.startswith("```text\nOpenMM-Stiff") and "runs and agrees." in found.check
-    agreement, speed, kernels = found.tables
+    agreement, conduct, speed, kernels = found.tables
     for table in found.tables:
         assert len({len(row) for row in table}) == 1 and set(table[1]) == {"---"} and len(table) == 3
     name, device, forces, positions, agrees = agreement[2]
     assert (name, agrees) == ("CPU", "yes") and "thread" in device
     assert 0 < float(forces) < _benchmark.FORCE_TOLERANCE and 0 < float(positions) < _benchmark.POSITION_TOLERANCE
+    assert conduct[2][0] == "CPU" and conduct[2][3:] == ["yes", "yes", "yes"]
     assert speed[2][:2] == ["CPU", "895"]
     settle, penalty, ratio = map(float, speed[2][2:])
     assert min(settle, penalty) > 0 and ratio == pytest.approx(penalty/settle, rel=0.01)
     assert kernels[0][2:] == ["MassPenaltyLangevinIntegrator", "ImpulseLangevinIntegrator",
                               "ZhangSkeelLangevinIntegrator"]
     assert kernels[2][0] == "CPU" and float(kernels[2][1]) > 0
+    assert found.verdicts[0].startswith("CPU: right")
 
 
 def test_benchmark_tells_what_differs_and_what_fails(benchmark, monkeypatch):
@@ -269,6 +277,37 @@ def test_benchmark_tells_what_differs_and_what_fails(benchmark, monkeypatch):
     for table in found.tables:
         assert table[2][0] == "Quantum" and re.match("fails: .*Quantum", table[2][1])
     assert all(table[3][0] == "CPU" for table in others)
+    assert found.verdicts[0] == "Quantum: wrong: positions, conduct, water, steps"
+    assert found.verdicts[1].startswith("CPU: wrong: positions")
+
+
+@pytest.mark.parametrize("temperature, kurtosis", [(1.2, 1), (1, 1.2)])
+def test_benchmark_tells_velocities_of_another_distribution(benchmark, monkeypatch, temperature, kurtosis):
+    """Of another temperature, or not normal: two temperatures of the same mean."""
+    get = openmm.Context.getState
+
+    def changed(context, *arguments, **named):
+        state = get(context, *arguments, **named)
+        if not named.get("velocities"):
+            return state
+        velocities = state.getVelocities(asNumpy=True)._value.copy()
+        split = np.sqrt(kurtosis - 1)   # the relative variance of two temperatures; 3 (1 + split^2) is the kurtosis
+        velocities[::2] *= np.sqrt(temperature*(1 + split))
+        velocities[1::2] *= np.sqrt(temperature*(1 - split))
+        return SimpleNamespace(getVelocities=lambda asNumpy: velocities*unit.nanometer/unit.picosecond)
+
+    monkeypatch.setattr(openmm.Context, "getState", changed)
+    code, found = benchmark("--platforms", "CPU")
+    assert code == 1 and found.tables[1][2][-1] == "NO" and "conduct" in found.verdicts[0]
+
+
+def test_benchmark_tells_what_fails_without_an_error(benchmark, monkeypatch):
+    """Steps that take no notice of wrong forces, and a checkpoint that is not loaded."""
+    set_parameter = openmm.Context.setParameter
+    monkeypatch.setattr(openmm.Context, "setParameter", lambda context, name, value: set_parameter(context, name, 1))
+    monkeypatch.setattr(openmm.Context, "loadCheckpoint", lambda context, checkpoint: None)
+    code, found = benchmark("--platforms", "CPU")
+    assert code == 1 and found.tables[1][2][3:] == ["NO", "NO", "NO"]
 
 
 def test_benchmark_boxes_are_those_of_openmm_side_by_side():
