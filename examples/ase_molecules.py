@@ -1,10 +1,10 @@
 #!/usr/bin/env python
-"""Molecules in GFN2-xTB or SevenNet-0 by ASE: MassPenaltyLangevin at the step that examine() recommends, or at others,
-against ASE's Langevin at 0.5 fs.
+"""Molecules in GFN2-xTB, SevenNet-0 or ANI-1ccx by ASE: MassPenaltyLangevin at the step that examine() recommends, or at
+others, against ASE's Langevin at 0.5 fs.
 
 Printed are the means of bond lengths and angles by their elements, and of the energy of a molecule, with blocked
 errors; the temperature; and how many evaluations of the forces there were, of how many copies at once, and how fast.
-pip install 'openmm-stiff[ase]' rdkit tblite, or sevenn in place of tblite, whose wheel has its weights.
+pip install 'openmm-stiff[ase]' rdkit tblite; for tblite, sevenn or torchani==2.0, whose wheels have their weights.
 """
 import argparse
 import os
@@ -74,7 +74,24 @@ def make_sevennet() -> Model:
     return model
 
 
-MODELS = {"tblite": make_tblite, "sevennet": make_sevennet}
+def make_ani1ccx() -> Model:
+    """ANI-1ccx, for H, C, N and O; all molecules as one batch, with no atom (-1) where one has fewer."""
+    import torch
+    from torchani.models import ANI1ccx
+    model = ANI1ccx(periodic_table_index=True).double()
+
+    def evaluate(systems: list[Atoms]) -> dict[str, Any]:
+        numbers, positions = (torch.nn.utils.rnn.pad_sequence([torch.tensor(each) for each in of], True, fill)
+                              for of, fill in (([atoms.numbers for atoms in systems], -1),
+                                               ([atoms.positions for atoms in systems], 0.0)))
+        energies = model((numbers, positions.requires_grad_())).energies * units.Hartree
+        gradients, = torch.autograd.grad(energies.sum(), positions)
+        return {"energy": energies.detach().numpy(), "forces": -gradients.numpy()[(numbers >= 0).numpy()]}
+
+    return evaluate
+
+
+MODELS = {"tblite": make_tblite, "sevennet": make_sevennet, "ani1ccx": make_ani1ccx}
 
 
 def geometry_of(atoms: Atoms) -> Geometry:

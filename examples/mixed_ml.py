@@ -1,10 +1,10 @@
 #!/usr/bin/env python
 """A mixed system at large steps: alanine dipeptide by an expensive potential, flexible water by a force field.
 
-As one writes it with OpenMM-ML for MACE, AIMNet2 or ANI; here the potential is GFN2-xTB, of tblite, by its ASE
-calculator, which needs no weights: pip install openmmml ase tblite. The mass penalty finds the bonds and angles of the
-water in the force field, and is told those of the solute by addPairsFromTopology(). LangevinMiddleIntegrator at 1 fs is
-the reference.
+As one writes it with OpenMM-ML for MACE, AIMNet2 or ANI; here the potential is GFN2-xTB or ANI-1ccx by its ASE
+calculator, which downloads nothing: pip install openmmml ase, and tblite or torchani==2.0. The mass penalty finds the
+bonds and angles of the water in the force field, and is told those of the solute by addPairsFromTopology().
+LangevinMiddleIntegrator at 1 fs is the reference.
 """
 import os
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from openmmstiff.sampling import sample
 
 from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
                             run_program)
+from common.potentials import POTENTIALS
 from common.tables import NOTE, mean_with_error, print_table
 from tip3p_water import TEMPERATURE
 
@@ -32,7 +33,8 @@ CUTOFF = 0.9                # nm
 EQUILIBRATION = (20.0, 0.001, 5.0)      # friction (1/ps), step and time (ps), by the force field alone
 RELAXATION = (20.0, 0.001, 0.5)         # then with the potential
 SETTLING_TIME = 0.5         # ps, with each run's own integrator
-SAMPLE_INTERVAL = 0.012     # ps
+SAMPLE_INTERVAL = 0.024     # ps
+BETWEEN, WITHIN = 1, 2      # groups of forces: between molecules, and the potential within the solute
 
 
 def build_solute(forcefield: app.ForceField) -> app.Modeller:
@@ -50,27 +52,19 @@ def build_solute(forcefield: app.ForceField) -> app.Modeller:
     return modeller
 
 
-def build_mixed_system(topology: app.Topology, system: mm.System, solute: list[int]) -> mm.System:
+def build_mixed_system(topology: app.Topology, system: mm.System, solute: list[int], potential: str) -> mm.System:
     """The System with all bonds, angles, torsions and nonbonded forces within the solute replaced by the potential."""
     from openmmml import MLPotential
     # With machine-learned potentials these lines are all, of which the first names the model:
     #     potential = MLPotential("mace-off23-small")     # or "aimnet2", or "ani2x"
     #     return potential.createMixedSystem(topology, system, solute)
     import ase
-    from tblite.ase import TBLite
-
-    class FreshTBLite(TBLite):
-        """Begins each self-consistent field anew. TBLite begins with the density of the last positions, so that forces
-        depend on where the atoms came from and are no gradient of an energy: ethanol at constant energy loses 1.4 kT/ns
-        per degree of freedom. Its cache_api=False alone does not change that; accuracy=0.01 helps, too."""
-
-        def calculate(self, *args, **kwargs):
-            self.reset()  # forgets the density if cache_api is False
-            super().calculate(*args, **kwargs)
-
     numbers = [atom.element.atomic_number for atom in topology.atoms()]
-    molecule = ase.Atoms([numbers[i] for i in solute], calculator=FreshTBLite(verbosity=0, cache_api=False))
-    return MLPotential("ase").createMixedSystem(topology, system, solute, aseAtoms=molecule, mlLongRange=False)
+    molecule = ase.Atoms([numbers[i] for i in solute], calculator=POTENTIALS[potential]())
+    mixed = MLPotential("ase").createMixedSystem(topology, system, solute, aseAtoms=molecule, mlLongRange=False)
+    for force in mixed.getForces():
+        force.setForceGroup({"NonbondedForce": BETWEEN, "PythonForce": WITHIN}.get(force.getName(), 0))
+    return mixed
 
 
 class Lengths:
@@ -95,9 +89,11 @@ def mean_and_deviation(lengths: np.ndarray) -> str:
 
 def main():
     parser = OptionParser(__doc__)
-    add_run_options(parser, time=4.0, friction=5.0)
-    parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[4.0, 6.0], metavar="FS",
-                        help="step sizes of MassPenaltyLangevin, fs (default: 4 6)")
+    add_run_options(parser, time=12.0, friction=5.0)
+    parser.add_argument("--potential", type=choice(POTENTIALS), default="GFN2-xTB", metavar="NAME",
+                        help=f"of the solute: {', '.join(POTENTIALS)} (default: %(default)s)")
+    parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[8.0, 12.0], metavar="FS",
+                        help="step sizes of MassPenaltyLangevin, fs (default: 8 12)")
     parser.add_argument("--platform", type=choice(("CPU", "Reference", "OpenCL", "CUDA", "HIP")), default="CPU",
                         metavar="NAME", help="OpenMM platform (default: %(default)s)")
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
@@ -119,7 +115,7 @@ def main():
     solute = [atom.index for atom in topology.atoms() if atom.residue.name in HEAVY_ATOMS]
     mm_system = forcefield.createSystem(topology, nonbondedMethod=app.PME, nonbondedCutoff=CUTOFF * unit.nanometer,
                                         constraints=None, rigidWater=False)
-    system = build_mixed_system(topology, mm_system, solute)
+    system = build_mixed_system(topology, mm_system, solute, options.potential)
     # The first step of a minimization is so long that an SCF may fail, so the force field makes it.
     for each, (friction, step, time), minimize in ((mm_system, EQUILIBRATION, True), (system, RELAXATION, False)):
         simulation = simulate(each, positions, mm.LangevinMiddleIntegrator(TEMPERATURE, friction, step))
@@ -132,8 +128,9 @@ def main():
                 bar.update(100)
         positions = simulation.context.getState(positions=True).getPositions()
 
-    print(f"Alanine dipeptide in GFN2-xTB, {topology.getNumResidues() - len(HEAVY_ATOMS)} flexible TIP3P waters, "
-          f"{TEMPERATURE:g} K, friction {options.friction:g}/ps, {options.time:g} ps each, {options.platform}\n")
+    waters = topology.getNumResidues() - len(HEAVY_ATOMS)
+    print(f"Alanine dipeptide in {options.potential}, {waters} flexible TIP3P waters, {TEMPERATURE:g} K, friction "
+          f"{options.friction:g}/ps, {options.time:g} ps each, {options.platform}\n")
 
     def rows() -> Iterator[list[str]]:
         for label, make, fs in (("LangevinMiddle", mm.LangevinMiddleIntegrator, 1.0),
@@ -148,12 +145,16 @@ def main():
             samples = round(options.time / (burst * fs / 1000))
             integrator.step(round(1000 * SETTLING_TIME / fs))
             with progress_bar(label, burst * samples) as bar:
-                found = sample(simulation.context, burst, samples, observe=Lengths(topology), progress=bar.update)
+                found = sample(simulation.context, burst, samples, observe=Lengths(topology), progress=bar.update,
+                               groups={"within": {WITHIN}, "between": {BETWEEN}})
             yield [label, f"{fs:g}", mean_with_error(found.temperature, 1),
-                   *map(mean_and_deviation, found.observed.values()), f"{1000 * found.seconds / found.steps:.1f}"]
+                   *map(mean_and_deviation, found.observed.values()),
+                   *(mean_with_error(series, 1) for series in found.energies.values()),
+                   f"{1000 * found.seconds / found.steps:.1f}"]
 
     print_table(["integrator", "step (fs)", "T (K)", "X-H mean, s.d. (nm)", "heavy atoms (nm)", "water O-H (nm)",
-                 "ms/step"], rows(), options.record, "mixed-ml")
+                 "solute (kJ/mol)", "between molecules (kJ/mol)", "ms/step"], rows(), options.record,
+                f"mixed-{options.potential}")
     print(NOTE)
 
 
