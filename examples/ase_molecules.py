@@ -1,6 +1,6 @@
 #!/usr/bin/env python
-"""Molecules in GFN2-xTB, SevenNet-0 or ANI-1ccx by ASE: MassPenaltyLangevin at the step that examine() recommends, or at
-others, against ASE's Langevin at 0.5 fs.
+"""Molecules in GFN2-xTB, SevenNet-0 or ANI-1ccx by ASE: MassPenaltyLangevin at the step that examine() recommends, or
+at others, against ASE's Langevin at 0.5 fs.
 
 Printed are the means of bond lengths and angles by their elements, and of the energy of a molecule, with blocked
 errors; the temperature; and how many evaluations of the forces there were, of how many copies at once, and how fast.

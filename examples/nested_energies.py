@@ -199,7 +199,8 @@ def compare(name: str, options, folder: Path, sampler: NestedSampler, observe: O
         cells = [kind, with_error(*found[:2], digits)]
         if kind != "energy":
             series = np.array([each[kind] for each in alone])
-            cells.append(f"{mean_with_error(series, digits)} ({in_errors(series.mean() - found.mean, found.error):+.1f})")
+            shift = in_errors(series.mean() - found.mean, found.error)
+            cells.append(f"{mean_with_error(series, digits)} ({shift:+.1f})")
         else:
             cells.append("")
         for run in RUNS:

@@ -13,7 +13,7 @@ SMILES = {
     "norbornane": "C1CC2CCC1C2", "acetate": "CC(=O)[O-]", "guanidinium": "NC(=[NH2+])N",
     "dimethyl phosphate": "COP(=O)(O)OC",
 }
-# Drugs of the elements of ANI-2x, neutral.
+# Drugs, neutral; without F, S and Cl they are within what ANI-1ccx knows.
 DRUGS = {
     "benzocaine": "CCOC(=O)c1ccc(N)cc1", "carbamazepine": "NC(=O)N1c2ccccc2C=Cc2ccccc21",
     "chlorzoxazone": "O=c1[nH]c2cc(Cl)ccc2o1", "dapsone": "Nc1ccc(cc1)S(=O)(=O)c1ccc(N)cc1",
@@ -32,10 +32,11 @@ TURNS = "[!$([CX4H3]);!$(*#*);!D1]-&!@[!$([CX4H3]);!$(*#*);!D1]"
 def read_smiles(name: str) -> Any:
     """RDKit's molecule, with hydrogens, near a minimum."""
     from rdkit import Chem
-    from rdkit.Chem import AllChem
+    from rdkit.Chem.rdDistGeom import EmbedMolecule
+    from rdkit.Chem.rdForceFieldHelpers import UFFOptimizeMolecule
     molecule = Chem.AddHs(Chem.MolFromSmiles((SMILES | DRUGS)[name]))
-    AllChem.EmbedMolecule(molecule, randomSeed=1)
-    AllChem.UFFOptimizeMolecule(molecule)
+    EmbedMolecule(molecule, randomSeed=1)
+    UFFOptimizeMolecule(molecule)
     return molecule
 
 

@@ -35,13 +35,13 @@ def benchmark(platforms, seconds):
     slow: dict[str, list[str]] = {name: [] for name in platforms}
     for what, measure, heading, columns in (
             ("positions", _compare_with_reference,
-             "895 flexible TIP3P waters with PME: differences from Reference, relative of the forces (root mean square, "
-             f"{FORCE_TOLERANCE:g} is allowed), and largest of the positions after a step of MassPenaltyIntegrator of 4 "
-             f"fs ({POSITION_TOLERANCE:g} nm)", ["device", "forces", "positions (nm)", "agrees"]),
+             "895 flexible TIP3P waters with PME: differences from Reference, relative of the forces (root mean "
+             f"square, {FORCE_TOLERANCE:g} is allowed), and largest of the positions after a step of "
+             f"MassPenaltyIntegrator of 4 fs ({POSITION_TOLERANCE:g} nm)", ["device", "forces", "positions (nm)", "agrees"]),
             ("conduct", _try_conduct,
              f"{MOLECULES:,} waters without nonbonded forces, MassPenaltyLangevinIntegrator at {TEMPERATURE} K: "
-             f"temperature and kurtosis of the velocities (3 if they are normal), each within {ERRORS} standard errors; "
-             "a step with forces that are not finite raises an error and changes nothing; a run goes on from a "
+             f"temperature and kurtosis of the velocities (3 if they are normal), each within {ERRORS} standard "
+             "errors; a step with forces that are not finite raises an error and changes nothing; a run goes on from a "
              "checkpoint to the last bit", ["temperature (K)", "kurtosis", "failed step", "checkpoint", "right"]),
             ("water", lambda name: _measure_water(name, seconds, slow[name]),
              f"TIP3P with PME, {TEMPERATURE} K, friction {FRICTION}/ps",
@@ -129,7 +129,8 @@ def _try_conduct(name):
         ends.append(place())
     same = bool(np.isfinite(ends[0]).all()) and np.array_equal(*ends)
     right = normal and refused and same
-    _print_row(name, f"{temperature:.1f}", f"{kurtosis:.3f}", *("yes" if each else "NO" for each in (refused, same, right)))
+    _print_row(name, f"{temperature:.1f}", f"{kurtosis:.3f}",
+               *("yes" if each else "NO" for each in (refused, same, right)))
     return right
 
 
