@@ -120,6 +120,17 @@ import openmmstiff
 """)
 
 
+@pytest.mark.parametrize("package, module, name", [("ase", "ase", "ASE"), ("ase", "nested", "ASE"),
+                                                   ("openmmtools", "mcmc", "OpenMMTools")])
+def test_packages_of_others_are_not_needed(package, module, name):
+    """Nor imported, but by what is for them, which says what it needs."""
+    result = run_python(f"import sys, openmmstiff\nassert {package!r} not in sys.modules\n"
+                        f"sys.modules[{package!r}] = None\ntry:\n    openmmstiff.examine('atoms')\n"
+                        f"except TypeError as error:\n    print(error)\nimport openmmstiff.{module}")
+    assert "must be an object of class Simulation" in result.stdout
+    assert f"openmmstiff.{module} needs {name}: pip install 'openmm-stiff[{package}]'" in result.stderr
+
+
 @pytest.mark.parametrize("version", ["8.5.2", "8.60"])
 def test_another_series_of_openmm_is_refused(version):
     """Before the extension is imported, which would crash, and with a message that says what to do."""
