@@ -323,34 +323,21 @@ def test_drift_is_told():
     assert not found.runs[1].average("bonds").known and "drifts" in found.table()
 
 
-def test_mass_penalty_without_bonded_forces_takes_those_of_the_topology():
+@pytest.mark.parametrize("others, stiffness, expected", [(SPRINGS, 0.0, SPRINGS), (1, 4.6e5, SPRINGS), (1, 10.0, 1)])
+def test_mass_penalty_takes_from_the_topology_what_no_bonded_force_has(others, stiffness, expected):
+    """All bonds, or the first, of another force, as in a mixed system. Bonds that are recognized and slow get no pairs."""
     topology, positions, system = springs()
     bonds = system.getForce(0)
     custom = openmm.CustomCompoundBondForce(2, "230000*(distance(p1, p2) - 0.1)^2")
-    for i in range(bonds.getNumBonds()):
-        custom.addBond(bonds.getBondParameters(i)[:2])
+    harmonic = openmm.HarmonicBondForce()
+    for i in range(SPRINGS):
+        ends = bonds.getBondParameters(i)[:2]
+        custom.addBond(ends) if i < others else harmonic.addBond(*ends, 0.1, stiffness)
     system.removeForce(0)
-    system.addForce(custom)
-    run, = scan(system, topology, positions, ["MassPenaltyLangevin"], steps=[6], time=0.1, platform="Reference").runs
-    assert run.pairs == SPRINGS and run.samples is not None
-
-
-def test_mass_penalty_takes_from_the_topology_what_no_bonded_force_has():
-    """The first bond, of another force, as in a mixed system. Bonds that are recognized and slow get no pairs."""
-    for stiffness, expected in (4.6e5, SPRINGS), (10.0, 1):
-        topology, positions, system = springs()
-        bonds = system.getForce(0)
-        custom = openmm.CustomCompoundBondForce(2, "230000*(distance(p1, p2) - 0.1)^2")
-        custom.addBond([0, 1])
-        system.addForce(custom)
-        others = openmm.HarmonicBondForce()
-        for i in range(1, bonds.getNumBonds()):
-            others.addBond(*bonds.getBondParameters(i)[:3], stiffness)
-        system.removeForce(0)
-        system.addForce(others)
-        run, = scan(system, topology, positions, ["MassPenaltyLangevin"], steps=[4], time=0.1,
-                    platform="Reference").runs
-        assert run.pairs == expected
+    for force in [custom, harmonic][:1 if others == SPRINGS else 2]:
+        system.addForce(force)
+    run, = scan(system, topology, positions, ["MassPenaltyLangevin"], steps=[4], time=0.1, platform="Reference").runs
+    assert run.pairs == expected and run.samples is not None
 
 
 def test_default_steps_are_those_that_examine_recommends():
@@ -363,19 +350,6 @@ def test_default_steps_are_those_that_examine_recommends():
         "LangevinMiddle": [1, 1.5, 2], "MassPenaltyLangevin": [6, 8, 12]}
     assert found.friction == 5 and all(run.samples is not None for run in found.runs)
     assert [done for done, _ in told] == sorted(done for done, _ in told) and told[-1][0] == 1
-
-
-def test_no_recommended_step_is_an_error():
-    """Zhang-Skeel's method refuses constraints on stiff molecules; for free particles there is no step at all."""
-    topology, positions, system = springs()
-    system.addConstraint(0, 2, 0.3)
-    with pytest.raises(ValueError, match="examine[(][)] recommends no step of ZhangSkeelLangevin for this System"):
-        scan(system, topology, positions, ["ZhangSkeelLangevin"], time=3, platform="Reference")
-    free = openmm.System()
-    free.addForce(openmm.CustomExternalForce("0"))
-    free.addParticle(1)
-    with pytest.raises(ValueError, match="no steps are recommended .*: give some"):
-        scan(free, app.Topology(), [[0, 0, 0]], time=3, platform="Reference")
 
 
 def test_runs_that_are_planned_too_short_are_told():
@@ -391,7 +365,26 @@ def test_integrator_of_ones_own():
     assert result.integrators == ["nose"] and result.runs[0].samples is not None
 
 
+def springs_with(change):
+    system = springs()[2]
+    change(system)
+    return system
+
+
+FREE = openmm.System()
+FREE.addForce(openmm.CustomExternalForce("0"))
+FREE.addParticle(1)
+
+
 @pytest.mark.parametrize("changes, message", [
+    # Zhang-Skeel's method refuses constraints on stiff molecules; for free particles there is no step at all.
+    ({"system": springs_with(lambda system: system.addConstraint(0, 2, 0.3)), "integrators": ["ZhangSkeelLangevin"],
+      "time": 3}, "examine[(][)] recommends no step of ZhangSkeelLangevin for this System"),
+    ({"system": FREE, "topology": app.Topology(), "positions": [[0, 0, 0]], "time": 3},
+     "no steps are recommended .*: give some"),
+    ({"system": springs_with(lambda system: system.addForce(
+        openmm.PythonForce(lambda state: (0.0, np.zeros((2*SPRINGS, 3))))))},
+     "the System cannot be copied through XML: .* left out"),
     ({"integrators": ["Verlet"]}, "no integrator 'Verlet'; choose from LangevinMiddle, MassPenaltyLangevin"),
     ({"integrators": []}, "there are no integrators"),
     ({"integrators": {"own": openmm.VerletIntegrator(0.001)}}, "give steps for 'own'"),
@@ -404,14 +397,7 @@ def test_integrator_of_ones_own():
 def test_bad_arguments_are_errors(changes, message):
     topology, positions, system = springs()
     with pytest.raises(ValueError, match=message):
-        scan(**{"system": system, "topology": topology, "positions": positions, **changes})
-
-
-def test_system_that_cannot_be_copied_is_an_error():
-    topology, positions, system = springs()
-    system.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2*SPRINGS, 3)))))
-    with pytest.raises(ValueError, match="the System cannot be copied through XML: .* left out"):
-        scan(system, topology, positions)
+        scan(**{"system": system, "topology": topology, "positions": positions, "platform": "Reference", **changes})
 
 
 @pytest.fixture
@@ -453,32 +439,25 @@ def test_real_time_is_kept(files, capsys):
     assert printed.count("LangevinMiddle  ") >= 4 and "fails" not in printed
 
 
-@pytest.mark.parametrize("changes, message", [
-    (["--integrators", "Middle"], "there is no integrator 'Middle'; choose from LangevinMiddle, MassPenaltyLangevin"),
-    (["--integrators", "LangevinMiddle:a"], "'LangevinMiddle:a': give steps in fs as in LangevinMiddle:2,4"),
-    (["--minutes", "0"], "'0': give a positive number")])
-def test_wrong_options_are_told(files, capsys, changes, message):
-    with pytest.raises(SystemExit) as exit:
-        command.main(["scan", *files, *changes])
-    assert exit.value.code == 2
-    assert message in capsys.readouterr().err
-
-
-def test_wrong_files_are_told(files, tmp_path, capsys):
-    integrator = tmp_path/"integrator.xml"
-    integrator.write_text(openmm.XmlSerializer.serialize(openmmstiff.MassPenaltyIntegrator(0.001)))
-    for system, structure, message in [(integrator, files[1], "has a MassPenaltyIntegrator, not a System"),
-                                       (files[1], files[1], "is not what XmlSerializer writes of a System"),
-                                       (tmp_path/"none.xml", files[1], "No such file"),
-                                       (files[0], files[0], "cannot be read as a structure")]:
-        with pytest.raises(SystemExit):
-            command.main(["scan", str(system), str(structure), *files[2:]])
-        assert message in capsys.readouterr().err
-
-
-def test_platform_that_is_not_there_is_told(files, capsys):
-    assert command.main(["scan", *files, "--platform", "Quantum"]) == 1
-    assert "Quantum" in capsys.readouterr().err
+@pytest.mark.parametrize("words, code, message", [
+    ("system.xml water.pdb --integrators Middle", 2,
+     "there is no integrator 'Middle'; choose from LangevinMiddle, MassPenaltyLangevin"),
+    ("system.xml water.pdb --integrators LangevinMiddle:a", 2,
+     "'LangevinMiddle:a': give steps in fs as in LangevinMiddle:2,4"),
+    ("system.xml water.pdb --minutes 0", 2, "'0': give a positive number"),
+    ("integrator.xml water.pdb", 2, "has a MassPenaltyIntegrator, not a System"),
+    ("water.pdb water.pdb", 2, "is not what XmlSerializer writes of a System"),
+    ("none.xml water.pdb", 2, "No such file"),
+    ("system.xml system.xml", 2, "cannot be read as a structure"),
+    ("system.xml water.pdb --platform Quantum", 1, "Quantum")])
+def test_wrong_options_and_files_are_told(words, code, message, files, tmp_path, monkeypatch, capsys):
+    (tmp_path/"integrator.xml").write_text(openmm.XmlSerializer.serialize(openmmstiff.MassPenaltyIntegrator(0.001)))
+    monkeypatch.chdir(tmp_path)
+    try:
+        found = command.main(["scan", *words.split()])
+    except SystemExit as exit:
+        found = exit.code
+    assert found == code and message in capsys.readouterr().err
 
 
 def test_cluster_of_dask_gives_the_same(files, tmp_path):
