@@ -130,9 +130,15 @@ def velocities_of(context):
     return state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer/unit.picosecond)
 
 
+def energies_of(context, **parts):
+    """Potential and kinetic energy [kJ/mol]."""
+    state = context.getState(energy=True, **parts)
+    return tuple(energy.value_in_unit(unit.kilojoule_per_mole)
+                 for energy in (state.getPotentialEnergy(), state.getKineticEnergy()))
+
+
 def total_energy(context):
-    state = context.getState(energy=True)
-    return (state.getPotentialEnergy() + state.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
+    return sum(energies_of(context))
 
 
 class CountingForce:

@@ -10,7 +10,7 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import GAS_CONSTANT, create, fenced, has_heat_bath, positions_of, run_python
+from conftest import GAS_CONSTANT, create, energies_of, fenced, has_heat_bath, positions_of
 from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator,
                          SpookIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator, addPairsFromTopology)
 from openmmstiff.sampling import blockedError, countFreedom
@@ -51,12 +51,22 @@ def thermodynamic_state(temperature=300.0):
     return states.ThermodynamicState(dimers()[0], temperature*unit.kelvin)
 
 
-def assert_at_temperature(kinetic, temperature):
-    """The mean of kinetic energies of dimers() is that of a temperature, within 4 errors of less than 4 %."""
-    found = 2*np.array(kinetic)/(6*DIMERS*GAS_CONSTANT)
-    error = blockedError(found)
-    assert error < 0.04*temperature
-    assert abs(found.mean() - temperature) < 4*error
+def assert_mean(series, expected, largest):
+    """Within 4 errors, which must not be larger than so much."""
+    error = blockedError(series)
+    assert error < largest
+    assert abs(np.mean(series) - expected) < 4*error
+
+
+def assert_at_temperature(kinetic, temperature, freedom=6*DIMERS):
+    """The mean of kinetic energies [kJ/mol] is that of a temperature."""
+    assert_mean(2*np.array(kinetic)/(freedom*GAS_CONSTANT), temperature, 0.04*temperature)
+
+
+def assert_of_dimers(potential, kinetic, temperature):
+    """Energies of dimers() [kJ/mol] have the means that are known exactly."""
+    assert_at_temperature(kinetic, temperature)
+    assert_mean(np.array(potential)/(GAS_CONSTANT*temperature), 2*DIMERS, 0.05*2*DIMERS)
 
 
 # ---- MassPenaltyMove ----
@@ -95,11 +105,7 @@ def test_parallel_tempering(tmp_path):
     accepted, proposed = (matrix.sum() for matrix in reporter.read_mixing_statistics())
     assert 0 < accepted <= proposed
     for index, temperature in enumerate(TEMPERATURES):
-        assert_at_temperature(kinetic[index, 15:], temperature)
-        reduced = potential[index, 15:]/(GAS_CONSTANT*temperature)
-        error = blockedError(reduced)
-        assert error < 0.05*2*DIMERS
-        assert abs(reduced.mean() - 2*DIMERS) < 4*error
+        assert_of_dimers(potential[index, 15:], kinetic[index, 15:], temperature)
 
 
 def test_alanine_dipeptide_as_with_a_small_step(tmp_path):
@@ -113,10 +119,7 @@ def test_alanine_dipeptide_as_with_a_small_step(tmp_path):
         potential, kinetic = energies_by_temperature(sampler, reporter, 120)[:, :, 20:]
         found.append(potential)
         for index, temperature in enumerate(temperatures):
-            kinetic_temperatures = 2*kinetic[index]/(freedom*GAS_CONSTANT)
-            error = blockedError(kinetic_temperatures)
-            assert error < 0.04*temperature
-            assert abs(kinetic_temperatures.mean() - temperature) < 4*error
+            assert_at_temperature(kinetic[index], temperature, freedom)
     for temperature, *series in zip(temperatures, *found):
         error = np.hypot(*map(blockedError, series))
         assert error < 0.05*freedom/2*GAS_CONSTANT*temperature      # that of as many harmonic oscillators
@@ -130,14 +133,11 @@ def test_mcmc_sampler(reassign):
     sampler = mcmc.MCMCSampler(thermodynamic_state(), states.SamplerState(positions),
                                make_move(40, reassign_velocities=reassign))
     contexts = cache.ContextCache(platform=REFERENCE)
-    kinetic, potential = [], []
+    found = []
     for _ in range(300):
         sampler.run(context_cache=contexts)
-        kinetic.append(sampler.sampler_state.kinetic_energy._value)
-        potential.append(sampler.sampler_state.potential_energy._value)
-    assert_at_temperature(kinetic[15:], 300)
-    reduced = np.array(potential[15:])/(GAS_CONSTANT*300)
-    assert abs(reduced.mean() - 2*DIMERS) < 4*blockedError(reduced) < 0.2*2*DIMERS
+        found.append((sampler.sampler_state.potential_energy._value, sampler.sampler_state.kinetic_energy._value))
+    assert_of_dimers(*np.transpose(found[15:]), 300)
 
 
 def test_code_of_the_page(tmp_path):
@@ -249,13 +249,6 @@ def test_moves_of_other_integrators_are_copied_and_go_on():
         assert not np.array_equal(state.positions, dimers()[1])
 
 
-def test_openmmtools_is_not_needed_by_others():
-    """Nor imported by them."""
-    result = run_python("import sys, openmmstiff\nassert 'openmmtools' not in sys.modules\n"
-                        "sys.modules['openmmtools'] = None\nimport openmmstiff.mcmc")
-    assert "openmmstiff.mcmc needs OpenMMTools: pip install 'openmm-stiff[openmmtools]'" in result.stderr
-
-
 # ---- The integrators in samplers, states and Contexts ----
 
 @pytest.mark.parametrize("cls, step, missing", [(MassPenaltyLangevinIntegrator, STEP, 0),
@@ -275,12 +268,8 @@ def test_short_moves_take_energy_from_the_bonds_of_zhang_skeel_alone(cls, step, 
         context.setPositions(state.getPositions(asNumpy=True))
         context.setVelocities(state.getVelocities(asNumpy=True))
         integrator.step(25)
-        bonds.append(context.getState(energy=True, groups={1}).getPotentialEnergy().value_in_unit(
-            unit.kilojoule_per_mole))
-    found = np.array(bonds)/(DIMERS/2*GAS_CONSTANT*300)
-    error = blockedError(found)
-    assert error < 0.04
-    assert abs(found.mean() - (1 - missing)) < 4*error
+        bonds.append(energies_of(context, groups={1})[0])
+    assert_mean(np.array(bonds)/(DIMERS/2*GAS_CONSTANT*300), 1 - missing, 0.04)
 
 
 @pytest.mark.parametrize("cls", THERMOSTATED)
@@ -363,71 +352,68 @@ def test_alchemical_molecules_hold_at_each_lambda(cls, step, value):
     kinetic = []
     for _ in range(100):
         integrator.step(25)
-        kinetic.append(context.getState(energy=True).getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))
-    temperatures = 2*np.array(kinetic)/((3*toluene.system.getNumParticles() - 3)*GAS_CONSTANT)
-    assert abs(temperatures.mean() - 300) < 4*blockedError(temperatures) < 60
+        kinetic.append(energies_of(context)[1])
+    freedom = 3*toluene.system.getNumParticles() - 3
+    assert_mean(2*np.array(kinetic)/(freedom*GAS_CONSTANT), 300, 60/4)
     energies = []
     for other in (value, abs(value - 0.01)):
         toluene.state(other).apply_to_context(context)
-        energies.append(context.getState(energy=True).getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole))
+        energies.append(energies_of(context)[0])
     assert 0 < abs(energies[1] - energies[0]) < 100
 
 
-def simulate(integrator):
-    """A Simulation of dimers(), warmed up."""
-    system, positions = dimers()
+def simulate(cls, step, system, positions, symbols, steps=0):
+    """A Simulation of a System at 300 K, after some steps."""
+    integrator, topology = cls(300, FRICTION, step), app.Topology()
     integrator.setRandomNumberSeed(1)
-    topology = app.Topology()
-    residue = topology.addResidue("DIM", topology.addChain())
-    for i in range(2*DIMERS):
-        topology.addAtom("OH"[i % 2], app.Element.getBySymbol("OH"[i % 2]), residue)
+    residue = topology.addResidue("ALL", topology.addChain())
+    for i, symbol in enumerate(symbols):
+        topology.addAtom(f"{symbol}{i}", app.Element.getBySymbol(symbol), residue)
     simulation = app.Simulation(topology, system, integrator, REFERENCE)
     start(simulation.context, positions)
-    simulation.step(500)
+    simulation.step(steps)
     return simulation
 
 
-@pytest.mark.parametrize("cls, step", [(MassPenaltyLangevinIntegrator, STEP), (ZhangSkeelLangevinIntegrator, 0.002)])
+OF_DIMERS = pytest.mark.parametrize("cls, step", [(MassPenaltyLangevinIntegrator, STEP),
+                                                  (ZhangSkeelLangevinIntegrator, 0.002)])
+
+
+@OF_DIMERS
 def test_simulated_tempering(cls, step):
     """Temperatures change by the integrator's setTemperature(), and the kinetic energy follows."""
-    integrator = cls(TEMPERATURES[0], FRICTION, step)
-    simulation = simulate(integrator)
+    simulation = simulate(cls, step, *dimers(), "OH"*DIMERS, 500)
     tempering = app.SimulatedTempering(simulation, temperatures=[each*unit.kelvin for each in TEMPERATURES],
                                        weights=[-2*DIMERS*np.log(each/TEMPERATURES[0]) for each in TEMPERATURES],
                                        tempChangeInterval=25, reportInterval=10**6, reportFile=io.StringIO())
     kinetic = {temperature: [] for temperature in TEMPERATURES}
     for _ in range(600):
         tempering.step(50)
-        temperature = integrator.getTemperature().value_in_unit(unit.kelvin)
+        temperature = simulation.integrator.getTemperature().value_in_unit(unit.kelvin)
         assert temperature == TEMPERATURES[tempering.currentTemperature]
-        energy = simulation.context.getState(energy=True).getKineticEnergy()
-        kinetic[temperature].append(energy.value_in_unit(unit.kilojoule_per_mole))
+        kinetic[temperature].append(energies_of(simulation.context)[1])
     for temperature in TEMPERATURES:
         assert_at_temperature(kinetic[temperature], temperature)
 
 
-@pytest.mark.parametrize("cls, step", [(MassPenaltyLangevinIntegrator, STEP), (ZhangSkeelLangevinIntegrator, 0.002)])
+@OF_DIMERS
 def test_replica_exchange_of_openmm(cls, step):
     """OpenMM's own sampler, which scales velocities and keeps States: kinetic and potential energies are right."""
-    simulation = simulate(cls(TEMPERATURES[0], FRICTION, step))
+    simulation = simulate(cls, step, *dimers(), "OH"*DIMERS, 500)
     sampler = app.ReplicaExchangeSampler([{"temperature": each*unit.kelvin} for each in TEMPERATURES], simulation, 25)
-    kinetic, potential, places = [[] for _ in TEMPERATURES], [[] for _ in TEMPERATURES], set()
+    energies, places = [[] for _ in TEMPERATURES], set()
 
     def report(sampler):
         places.add(tuple(sampler.replicaStateIndex))
         for replica, state in enumerate(sampler.replicaStateIndex):
             simulation.context.setState(sampler.replicaConformation[replica])
-            found = simulation.context.getState(energy=True)
-            kinetic[state].append(found.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))
-            potential[state].append(found.getPotentialEnergy().value_in_unit(unit.kilojoule_per_mole))
+            energies[state].append(energies_of(simulation.context))
 
     sampler.reporters.append(report)
     sampler.simulate(220)
     assert len(places) > 3, "replicas wander"
-    for index, temperature in enumerate(TEMPERATURES):
-        assert_at_temperature(kinetic[index][20:], temperature)
-        reduced = np.array(potential[index][20:])/(GAS_CONSTANT*temperature)
-        assert abs(reduced.mean() - 2*DIMERS) < 4*blockedError(reduced) < 0.2*2*DIMERS
+    for found, temperature in zip(energies, TEMPERATURES):
+        assert_of_dimers(*np.transpose(found[20:]), temperature)
 
 
 BARRIER = 8.0   # kJ/mol
@@ -458,15 +444,7 @@ def test_metadynamics_finds_the_free_energy_of_a_torsion(cls, step):
     variable.addTorsion(0, 1, 2, 3)
     bias = app.BiasVariable(variable, -np.pi, np.pi, 0.3, periodic=True, gridWidth=73)
     metadynamics = app.Metadynamics(system, [bias], 300, 6, 0.5, 40)
-    integrator = cls(300, FRICTION, step)
-    integrator.setRandomNumberSeed(1)
-    topology = app.Topology()
-    residue = topology.addResidue("CHN", topology.addChain())
-    for i in range(4):
-        topology.addAtom(f"C{i}", app.Element.getBySymbol("C"), residue)
-    simulation = app.Simulation(topology, system, integrator, REFERENCE)
-    start(simulation.context, positions)
-    metadynamics.step(simulation, 40*1200)
+    metadynamics.step(simulate(cls, step, system, positions, "CCCC"), 40*1200)
     found = metadynamics.getFreeEnergy().value_in_unit(unit.kilojoule_per_mole)
     expected = BARRIER/2*(1 + np.cos(2*np.linspace(-np.pi, np.pi, 73)))
     difference = found - found.mean() - (expected - expected.mean())
