@@ -72,13 +72,14 @@ def judge(cases, share=1.0):
     assert not faults, f"{len(faults)} faults:\n" + "\n".join(faults)
 
 
-def create(name):
+def create(name, stepSize=None):
     """An integrator of a class, with a seed: at 300 K if it has a heat bath, with few micro-steps for vibrations."""
     if name in NATIVE:
         integrator = NATIVE[name]()
     else:
         cls = getattr(openmmstiff, name)
-        integrator = conftest.create(cls, 0.004 if issubclass(cls, MassPenaltyIntegrator) else 0.001)    # slows bonds
+        usual = 0.004 if issubclass(cls, MassPenaltyIntegrator) else 0.001     # slows bonds
+        integrator = conftest.create(cls, stepSize or usual)
         if conftest.has_heat_bath(cls):
             integrator.setFriction(5)
     return seeded(integrator) if hasattr(integrator, "setRandomNumberSeed") else integrator
@@ -133,7 +134,11 @@ def waters(molecules=3, rigid=1, well=20.0, positions=True):
 @functools.cache
 def relaxed(molecules, rigid, well):
     """Positions of waters() at 300 K: its own are a lattice."""
-    system, positions = waters(molecules, rigid, well, positions=False)
+    return relax(*waters(molecules, rigid, well, positions=False))
+
+
+def relax(system, positions):
+    """Positions after a minimization and some time at 300 K with much friction."""
     integrator = seeded(openmm.LangevinMiddleIntegrator(300, 50, 0.0005))
     context = bind(system, integrator, "Reference", positions)
     openmm.LocalEnergyMinimizer.minimize(context, 10, 100)
