@@ -12,7 +12,6 @@ import openmm
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openmm import XmlSerializer
 
 import conftest
 from conftest import GAS_CONSTANT, has_heat_bath, positions_of, total_energy, velocities_of
@@ -483,50 +482,6 @@ def test_drawn_velocities_have_the_temperature(cls, data):
         context.setVelocitiesToTemperature(300, seed)
         velocities.append(velocities_of(context))
     assert are_thermal(np.array(velocities), context)
-
-
-# ---- Copies ----
-
-CHOICES = {
-    ZhangSkeelIntegrator: {"Beta": st.floats(0.25, 0.5),
-                           "Method": st.sampled_from([ZhangSkeelIntegrator.StiffHessian,
-                                                      ZhangSkeelIntegrator.Newmark])},
-    ImpulseIntegrator: {"Kick": st.sampled_from([ImpulseIntegrator.Plain, ImpulseIntegrator.Projected]),
-                        "NumMicroSteps": st.integers(4, 9), "ProjectedPeriod": st.floats(0, 0.05)},
-    MassPenaltyIntegrator: {"PenalizedPeriod": st.floats(0, 0.1, exclude_min=True), "BondInertia": st.floats(0, 10)},
-    MassPenaltyLangevinIntegrator: {"MetricCorrection": st.booleans()},
-    SpookIntegrator: {"Compliance": st.floats(1e-12, 1e-7), "Damping": st.floats(0, 0.01, exclude_min=True)},
-    HMMIntegrator: {"NumMicroStepsPerPeriod": st.sampled_from([4, 8, 10]), "MacroMethod": st.sampled_from(
-        [HMMIntegrator.SHAKE, HMMIntegrator.RATTLE])},
-}
-HEAT_BATH = {"Friction": st.floats(0, 10), "Temperature": st.floats(0, 400)}
-
-
-def draw_integrator(data, cls):
-    """An integrator with settings of all kinds."""
-    choices = {name: choice for base, names in CHOICES.items() if issubclass(cls, base)
-               for name, choice in names.items()}
-    if has_heat_bath(cls):
-        choices |= HEAT_BATH
-    return make(cls, data.draw(st.floats(0.0002, 0.001)),
-                **{name: data.draw(choice, label=name) for name, choice in choices.items()})
-
-
-@for_each()
-@given(data=st.data())
-def test_copies_and_resumed_runs_are_the_run(cls, data):
-    """XML, and a checkpoint taken on the way: bit for bit. (All Contexts of the platform draw from one stream.)"""
-    made = draw_molecules(data, cls)
-    original = draw_integrator(data, cls)
-    context = start(made, original)
-    advance(context, 7)
-    checkpoint = context.createCheckpoint()
-    end = advance(context, 7), velocities_of(context)
-    again = start(made, cls.cast(XmlSerializer.clone(original)))
-    assert (advance(again, 14) == end[0]).all() and (velocities_of(again) == end[1]).all()
-    resumed = start(made, cls.cast(XmlSerializer.clone(original)), seed=2)
-    resumed.loadCheckpoint(checkpoint)
-    assert (advance(resumed, 7) == end[0]).all() and (velocities_of(resumed) == end[1]).all()
 
 
 # ---- Symmetries ----

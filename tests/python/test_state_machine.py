@@ -1,7 +1,7 @@
 """What a user does to a Context, in any order, and whether it stays one run: random sequences from hypothesis.
 
 A sequence is carried out once, and then again in other ways that are claimed to be the same: with actions between that
-do nothing, step by step, moved from Context to Context, on another platform. One after the other, as the Contexts of
+do nothing, step by step, moved from Context to Context and to copies of the integrator, on another platform. One after the other, as the Contexts of
 the Reference platform draw from one stream of random numbers. Units are OpenMM's: nm, ps, K, kJ/mol.
 
 `HYPOTHESIS_PROFILE=long python -m pytest tests/python/test_state_machine.py` makes 50 times as many sequences, new ones
@@ -23,16 +23,25 @@ from openmm import XmlSerializer
 
 import api
 import conftest
-from openmmstiff import HMMIntegrator, ImpulseIntegrator, MassPenaltyIntegrator, ZhangSkeelIntegrator
+from openmmstiff import (HMMIntegrator, ImpulseIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator,
+                         SpookIntegrator, ZhangSkeelIntegrator)
 from test_devices import run_with_opencl
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
-SEQUENCES, ACTIONS = {"Reference": 8, "CPU": 6, "OpenCL": 2}, 14       # of a class on a platform; in a sequence
+SEQUENCES, ACTIONS = {"Reference": 12, "CPU": 8, "OpenCL": 2}, 14       # of a class on a platform; in a sequence
 BOX = 2.4
 STEPS = {MassPenaltyIntegrator: 0.002, HMMIntegrator: 0.0005}   # and classes derived from them; others 0.001
-VARIANTS = {ZhangSkeelIntegrator: [{}, {"Method": ZhangSkeelIntegrator.Newmark}],
-            ImpulseIntegrator: [{"Kick": ImpulseIntegrator.Plain}, {"Kick": ImpulseIntegrator.Projected}],
-            HMMIntegrator: [{}, {"MacroMethod": HMMIntegrator.SHAKE}]}
+CHOICES = {     # settings of classes, and of those derived from them
+    ZhangSkeelIntegrator: {"Method": st.sampled_from([ZhangSkeelIntegrator.StiffHessian, ZhangSkeelIntegrator.Newmark]),
+                           "Beta": st.floats(0.25, 0.5)},
+    ImpulseIntegrator: {"Kick": st.sampled_from([ImpulseIntegrator.Plain, ImpulseIntegrator.Projected]),
+                        "NumMicroSteps": st.integers(4, 9), "ProjectedPeriod": st.floats(0, 0.05)},
+    MassPenaltyIntegrator: {"PenalizedPeriod": st.floats(0, 0.1, exclude_min=True), "BondInertia": st.floats(0, 10)},
+    MassPenaltyLangevinIntegrator: {"MetricCorrection": st.booleans()},
+    SpookIntegrator: {"Damping": st.floats(0, 0.01, exclude_min=True), "Compliance": st.floats(1e-12, 1e-7)},
+    HMMIntegrator: {"MacroMethod": st.sampled_from([HMMIntegrator.SHAKE, HMMIntegrator.RATTLE]),
+                    "NumMicroStepsPerPeriod": st.sampled_from([4, 8, 10])}}
+ON_DEVICES = {"Method", "Kick", "MacroMethod"}      # of these, as each choice needs Contexts, which take long to make
 RANDOM = {"Barostat", "Andersen"}       # what draws random numbers, among the forces that change the state
 counts = collections.Counter()
 
@@ -121,9 +130,8 @@ class Run:
     kept = {}       # Contexts on OpenCL, which take long to make
 
     def __init__(self, platform, cls, friction=0.0, variant=(), large=True, extra=None, nonbonded=True):
-        self.platform, self.friction, self.saved, self.shown = openmm.Platform.getPlatform(platform), friction, {}, []
-        self.added = []
-        self.cls, self.variant, self.has_extra = cls, dict(variant), extra is not None
+        self.platform, self.saved, self.shown = openmm.Platform.getPlatform(platform), {}, []
+        self.cls, self.has_extra = cls, extra is not None
         self.start = place(large)[0]
         key = (platform, cls, friction, str(variant), large, extra)
         if key in self.kept:
@@ -136,7 +144,14 @@ class Run:
                 context.loadCheckpoint(beginning)
         else:
             self.system = make_system(large, nonbonded, extra, cls is HMMIntegrator)
-            self.contexts = [self.fresh(), self.fresh()][::-1]
+            integrator = conftest.create(cls, self.base_step())
+            integrator.setConstraintTolerance(1e-10)
+            if conftest.has_heat_bath(cls):
+                integrator.setFriction(friction)
+                integrator.setRandomNumberSeed(7)
+            for name, value in variant:
+                getattr(integrator, "set" + name)(value)
+            self.contexts = [self.fresh(integrator), self.fresh(integrator)][::-1]
             self.begin(1)
             if platform == "OpenCL":
                 # A checkpoint of OpenMM's has no charges yet before forces have been computed, and erases those set.
@@ -146,19 +161,10 @@ class Run:
     def base_step(self):
         return next((step for base, step in STEPS.items() if issubclass(self.cls, base)), 0.001)
 
-    def fresh(self):
-        """A new Context, as this one is set up."""
-        integrator = conftest.create(self.cls, self.base_step())
-        integrator.setConstraintTolerance(1e-10)
-        if conftest.has_heat_bath(integrator):
-            integrator.setFriction(self.friction)
-            integrator.setRandomNumberSeed(7)
-        for name, value in self.variant.items():
-            getattr(integrator, "set" + name)(value)
-        for inertia in self.added:
-            integrator.addBondInertia(0, 1, inertia)
+    def fresh(self, integrator):
+        """A new Context, with a copy of an integrator."""
         properties = {"OpenCL": {"Precision": "double"}, "CPU": {"Threads": "2"}}.get(self.platform.getName(), {})
-        return openmm.Context(self.system, integrator, self.platform, properties)
+        return openmm.Context(self.system, XmlSerializer.clone(integrator), self.platform, properties)
 
     @property
     def context(self):
@@ -207,17 +213,16 @@ class Run:
             context.getIntegrator().setStepSize(factor*self.base_step())
 
     def set_bond_inertia(self, inertia):
-        self.variant["BondInertia"] = inertia
         for context in self.contexts:
             context.getIntegrator().setBondInertia(inertia)
 
     def add_bond_inertia(self, inertia):
-        known, self.added = bool(self.added), [inertia]
         for context in self.contexts:
-            if known:
-                context.getIntegrator().setBondInertiaParameters(0, 0, 1, inertia)
+            integrator = context.getIntegrator()
+            if integrator.getNumBondInertias():
+                integrator.setBondInertiaParameters(0, 0, 1, inertia)
             else:
-                context.getIntegrator().addBondInertia(0, 1, inertia)
+                integrator.addBondInertia(0, 1, inertia)
 
     def set_parameter(self, value):
         self.context.setParameter("scale", value)
@@ -303,9 +308,7 @@ class Run:
         """Go on in a Context that is new, or that has another past."""
         saved = self.state() if by_state else self.context.createCheckpoint()
         if fresh:
-            size = self.integrator.getStepSize()
-            self.contexts[1] = self.fresh()
-            self.contexts[1].getIntegrator().setStepSize(size)
+            self.contexts[1] = self.fresh(self.integrator)
         self.contexts.reverse()
         if by_state:
             self.context.setState(XmlSerializer.deserialize(saved))
@@ -357,11 +360,15 @@ class Life(RuleBasedStateMachine):
 
     @initialize(data=st.data())
     def begin(self, data):
-        variants = next((all_ for base, all_ in VARIANTS.items() if issubclass(self.cls, base)), [{}])
         friction = data.draw(st.sampled_from([0.0, 5.0])) if conftest.has_heat_bath(self.cls) else 0.0
         devices = self.platform == "OpenCL"
+        chosen = [choice for base, choices in CHOICES.items() if issubclass(self.cls, base)
+                  for choice in choices.items() if not devices or choice[0] in ON_DEVICES]
+        if conftest.has_heat_bath(self.cls) and not devices:
+            chosen.append(("Temperature", st.floats(0, 400)))
         extras = [None] if devices else [None, "Remover", "Andersen", "Barostat"]
-        self.options = {"friction": friction, "variant": tuple(data.draw(st.sampled_from(variants)).items()),
+        self.options = {"friction": friction,
+                        "variant": tuple((name, data.draw(choice, label=name)) for name, choice in chosen),
                         "large": data.draw(st.booleans()), "nonbonded": self.platform != "CPU",
                         "extra": data.draw(st.sampled_from(extras))}
         self.seed = data.draw(st.integers(0, 999))
