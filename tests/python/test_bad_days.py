@@ -217,15 +217,18 @@ def test_a_run_goes_on_after_damaged_checkpoints(cls, platform):
     """As if they had not been there, bit for bit but for OpenMM's random numbers, which it has read before.
 
     Files are cut anywhere, as Simulation.saveCheckpoint() leaves them if the process ends meanwhile, or damaged in the
-    integrator's part or the particles'. Names that come first, and Reference's random numbers, are OpenMM's own, and
-    with no integrator checked.
+    integrator's part or the particles', are of another platform or System, or no checkpoints at all. Names that come
+    first, and Reference's random numbers, are OpenMM's own, and with no integrator checked.
     """
     context, undisturbed = begin(cls, platform, steps=10), begin(cls, platform, steps=25)
     saved = context.createCheckpoint()
     context.getIntegrator().step(5)
     own = saved.index(b"OpenMM-Stiff/")
-    for end in (0, 1, own//4, own//2, own - 100):
-        refuses(context, saved[:end])
+    other, = (openmm.Platform.getPlatform(name) for name in PLATFORMS if name != platform.getName())
+    for wrong in (*(saved[:end] for end in (0, 1, own//4, own//2, own - 100)), bytes(len(saved)),
+                  random.Random(1).randbytes(len(saved)), Waters(3).context(create(cls), platform).createCheckpoint(),
+                  begin(cls, other).createCheckpoint(), XmlSerializer.serialize(context.getIntegrator()).encode()):
+        refuses(context, wrong)
     for end in [*range(own, len(saved), (len(saved) - own)//10), len(saved) - 1]:
         refuses(context, saved[:end], cls.__name__, "the checkpoint cannot be loaded", "as before")
     context.loadCheckpoint(saved)
@@ -250,20 +253,3 @@ def test_what_openmm_keeps_is_part_of_the_checksum(damage, platform):
     value = {"time": np.float64(context.getTime()._value), "step count": np.int64(77), "box": np.float64(3.25)}[damage]
     assert saved.count(value.tobytes()) == 1
     refuses(context, saved.replace(value.tobytes(), (value + 1).tobytes()), "ZhangSkeelIntegrator", "it is damaged")
-
-
-@pytest.mark.parametrize("cls", INTEGRATORS, **NAMES)
-def test_files_that_are_no_checkpoints(cls, platform):
-    """Nor is one of another platform, or of another System."""
-    context, same = begin(cls, platform, steps=5), begin(cls, platform, steps=5)
-    saved = context.createCheckpoint()
-    other, = (openmm.Platform.getPlatform(name) for name in PLATFORMS if name != platform.getName())
-    fewer = Waters(3).context(create(cls), platform).createCheckpoint()
-    garbage = [b"", bytes(len(saved)), random.Random(1).randbytes(len(saved)), fewer,
-               begin(cls, other).createCheckpoint(), XmlSerializer.serialize(context.getIntegrator()).encode()]
-    for checkpoint in garbage:
-        refuses(context, checkpoint)
-    for each in (context, same):
-        each.getIntegrator().step(5)
-    if cls in DETERMINISTIC:
-        assert (motion(context) == motion(same)).all()
