@@ -9,6 +9,7 @@ each time, and says how many. As a program, with the name of a platform, it runs
 """
 
 import collections
+import itertools
 import random
 import sys
 import warnings
@@ -26,6 +27,9 @@ import conftest
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator,
                          SpookIntegrator, ZhangSkeelIntegrator)
 from test_devices import run_with_opencl
+from test_odd_systems import angles, bonds, force, periodic
+from test_odd_systems import system as odd_system
+from trials import seeded
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SEQUENCES, ACTIONS = {"Reference": 12, "CPU": 8, "OpenCL": 2}, 14       # of a class on a platform; in a sequence
@@ -61,65 +65,45 @@ def place(large):
     return np.concatenate(x), [range(end - len(molecule), end) for end, molecule in zip(ends, x)]
 
 
-def make_system(large, nonbonded, extra, phase):
-    """The System. Particle 0 feels a force of the size of the parameter `scale`, if it is asked for the phase's too."""
+def make_system(large, nonbonded, extra):
+    """The System. Particle 0 feels a force of the size of the parameter `scale`, and one of HMM's phase."""
     x, molecules = place(large)
-    system = openmm.System()
-    system.setDefaultPeriodicBoxVectors(*(BOX*np.eye(3)))
-    bonds, angles = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
-    pull = openmm.CustomExternalForce("scale*a*x")
-    weak = openmm.CustomBondForce("400*(1-exp(-20*(r-length)))^2")      # its stiffness is that at the first step
-    weak.addPerBondParameter("length")
-    pull.addGlobalParameter("scale", 10.0)
-    pull.addPerParticleParameter("a")
-    forces = openmm.NonbondedForce()
-    forces.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
-    forces.setCutoffDistance(0.7)
-    lengths = {}
-    for number, molecule in enumerate(molecules):
-        o = molecule[0]
-        for i in molecule:
-            oxygen, chain = i == o, number == 4
-            system.addParticle(12.0 if chain else [16.0, 1.0, 1.0, 0.0][i - o])
-            charge = 0.1*(-1)**i if chain else [-0.8, 0.4, 0.4, 0][i - o]
-            forces.addParticle(charge, 0.315 if oxygen or chain else 0.1, 0.4 if chain or oxygen else 0)
-        pull.addParticle(o, [1.0])
-        if number == 3:
-            for i, j in ((o, o + 1), (o, o + 2), (o + 1, o + 2)):
-                system.addConstraint(i, j, np.linalg.norm(x[i] - x[j]))
-            system.setVirtualSite(o + 3, openmm.ThreeParticleAverageSite(o, o + 1, o + 2, 0.7, 0.15, 0.15))
-            near = [(i, j) for i in molecule for j in molecule if i < j]
-        else:
-            arms = [(i, i + 1) for i in molecule[:-1]] if number == 4 else [(o, o + 1), (o, o + 2)]
-            for i, j in arms:
-                lengths[i, j] = np.linalg.norm(x[i] - x[j])
-                if number == 4 and i == molecule[-2]:
-                    weak.addBond(i, j, [lengths[i, j]])
-                else:
-                    bonds.addBond(i, j, lengths[i, j], 4e5)
-            corners = [(i, i + 1, i + 2) for i in molecule[:-2]] if number == 4 else [(o + 1, o, o + 2)]
-            for i, j, k in corners:
-                one, other = x[i] - x[j], x[k] - x[j]
-                cosine = one @ other/np.linalg.norm(one)/np.linalg.norm(other)
-                angles.addAngle(i, j, k, np.arccos(cosine), 400)
-            near = [(i, j) for i in molecule for j in molecule if i < j <= i + 3]
-        for i, j in near:
-            forces.addException(i, j, 0, 1, 0)
-    for force in (bonds, angles, weak):
-        force.setUsesPeriodicBoundaryConditions(True)
-    for force in (bonds, angles, weak, pull, *([forces] if nonbonded else [])):
-        system.addForce(force)
-    if phase:
-        vibration = openmm.CustomExternalForce("20*cos(theta)*x")
-        vibration.addGlobalParameter("theta", np.pi/2)
-        vibration.addParticle(0)
-        system.addForce(vibration)
+    chain = [*molecules[4]] if large else []
+
+    def length(i, j):
+        return np.linalg.norm(x[i] - x[j])
+
+    def angle(i, j, k):
+        return np.arccos((x[i] - x[j]) @ (x[k] - x[j])/length(i, j)/length(j, k))
+
+    flexible, rigid = [molecule[0] for molecule in molecules[:3]], molecules[3] if large else []
+    pairs = [(o, o + k) for o in flexible for k in (1, 2)] + [*zip(chain, chain[1:])]
+    triples = [(o + 1, o, o + 2) for o in flexible] + [*zip(chain, chain[1:], chain[2:])]
+    weak = force("CustomBondForce", "addBond", [(*pair, [length(*pair)]) for pair in pairs[6:][-1:]],
+                 "400*(1-exp(-20*(r-length)))^2",       # its stiffness is that at the first step
+                 setup=lambda made: made.addPerBondParameter("length"))
+    pull = force("CustomExternalForce", "addParticle", [(molecule[0], [1.0]) for molecule in molecules], "scale*a*x",
+                 setup=lambda made: (made.addGlobalParameter("scale", 10.0), made.addPerParticleParameter("a")))
+    water = [(16.0, -0.8, 0.315, 0.4), (1.0, 0.4, 0.1, 0), (1.0, 0.4, 0.1, 0), (0.0, 0, 0.1, 0)]
+    particles = [water[i - molecule[0]] for molecule in molecules[:4] for i in molecule] + [
+        (12.0, 0.1*(-1)**i, 0.315, 0.4) for i in chain]
+    charges = force("NonbondedForce", "addParticle", [particle[1:] for particle in particles], setup=lambda made: (
+        made.setNonbondedMethod(made.CutoffPeriodic), made.setCutoffDistance(0.7)))
+    for molecule in molecules:
+        for i, j in itertools.combinations(molecule, 2):
+            if j <= i + 3:
+                charges.addException(i, j, 0, 1, 0)
+    stiff = pairs[:-1] if large else pairs
+    system, _ = odd_system(
+        x, periodic(bonds(*((*pair, length(*pair), 4e5) for pair in stiff))),
+        periodic(angles(*((*triple, angle(*triple), 400) for triple in triples))), periodic(weak), pull,
+        *([charges] if nonbonded else []), masses=[particle[0] for particle in particles], box=[*BOX*np.eye(3)],
+        constraints=[(i, j, length(i, j)) for i, j in itertools.combinations(rigid[:3], 2)],
+        sites=[(rigid[3], (rigid[0], rigid[1]))] if rigid else (), phase="20*cos(theta)*x")
     if extra:
-        force = {"Barostat": lambda: openmm.MonteCarloBarostat(1, 300, 1), "Remover": lambda: openmm.CMMotionRemover(1),
-                 "Andersen": lambda: openmm.AndersenThermostat(300, 20)}[extra]()
-        if extra in RANDOM:
-            force.setRandomNumberSeed(5)
-        system.addForce(force)
+        made = {"Barostat": lambda: openmm.MonteCarloBarostat(1, 300, 1), "Remover": lambda: openmm.CMMotionRemover(1),
+                "Andersen": lambda: openmm.AndersenThermostat(300, 20)}[extra]()
+        system.addForce(seeded(made) if extra in RANDOM else made)
     return system
 
 
@@ -143,7 +127,7 @@ class Run:
                     context.getIntegrator().setUseDefaultBondInertia(True)
                 context.loadCheckpoint(beginning)
         else:
-            self.system = make_system(large, nonbonded, extra, cls is HMMIntegrator)
+            self.system = make_system(large, nonbonded, extra)
             integrator = conftest.create(cls, self.base_step())
             integrator.setConstraintTolerance(1e-10)
             if conftest.has_heat_bath(cls):
