@@ -114,56 +114,48 @@ def test_defaults():
     assert impulse.getProjectedPeriod() == 20*unit.femtoseconds
 
 
-def test_enumerations_are_integers_with_names():
-    integrator = ImpulseIntegrator(0.002)
-    names = ("Plain", "Mollified", "Projected")
-    assert len({getattr(ImpulseIntegrator, name) for name in names}) == 3
-    for name in names:
-        value = getattr(ImpulseIntegrator, name)
-        integrator.setKick(np.int64(value))
-        assert integrator.getKick() == value
-        assert f"\n{name} : int\n" in inspect.getdoc(ImpulseIntegrator)
+K, PS, FS = unit.kelvin, unit.picosecond, unit.femtosecond
+KICKS = ["Plain", "Mollified", "Projected"]
+ACCEPTED = [    # class, setting, what is given, what it is then
+    (ZhangSkeelLangevinIntegrator, "Temperature", np.float32(310), 310*K),
+    (ZhangSkeelLangevinIntegrator, "Friction", np.int64(2), 2/PS),
+    (ZhangSkeelLangevinIntegrator, "Friction", 0.002/FS, 2/PS),
+    (ZhangSkeelLangevinIntegrator, "RandomNumberSeed", np.int64(7), 7),
+    (ZhangSkeelLangevinIntegrator, "ThermalizeStiffModes", np.bool_(False), False),
+    # OpenMM's own, which do what they did.
+    *((cls, name, given, found) for cls in (ZhangSkeelLangevinIntegrator, openmm.VerletIntegrator)
+      for name, given, found in [("StepSize", np.float64(0.003), 0.003*PS), ("StepSize", 4*FS, 0.004*PS),
+                                 ("ConstraintTolerance", np.float64(1e-7), 1e-7), ("ConstraintTolerance", 1e-5, 1e-5),
+                                 ("IntegrationForceGroups", {0, 31}, 1 - 2**31), ("IntegrationForceGroups", 0, 0)]),
+    *((ImpulseIntegrator, "Kick", np.int64(getattr(ImpulseIntegrator, name)), number)
+      for number, name in enumerate(KICKS)),
+    *((ZhangSkeelIntegrator, f"{kind}ForceGroups", groups, mask) for kind in ("Stiff", "Integration")
+      for groups, mask in [({0}, 1), ({1, 3}, 0b1010), (frozenset({2}), 4), (0b1010, 0b1010), (np.int32(6), 6),
+                           ({31}, -2**31), (2**31, -2**31), (0xFFFFFFFF, -1), (-1, -1)])]
 
 
-def test_numpy_numbers_are_accepted():
-    integrator = ZhangSkeelLangevinIntegrator(np.float32(300), np.int64(1), np.float64(0.002))
-    integrator.setRandomNumberSeed(np.int64(7))
-    integrator.setStiffForceGroups(np.int32(6))
-    integrator.setThermalizeStiffModes(np.bool_(False))
-    assert integrator.getTemperature() == 300*unit.kelvin
-    assert integrator.getRandomNumberSeed() == 7
-    assert integrator.getStiffForceGroups() == 6
-    assert integrator.getThermalizeStiffModes() is False
+@pytest.mark.parametrize("cls, name, given, expected", ACCEPTED)
+def test_what_setters_accept_is_what_getters_return(cls, name, given, expected):
+    integrator = create(cls)
+    getattr(integrator, "set" + name)(given)
+    found = getattr(integrator, "get" + name)()
+    assert type(found) is type(expected)
+    if unit.is_quantity(found):
+        assert found.unit == expected.unit
+        found, expected = found._value, pytest.approx(expected._value, rel=1e-15)
+    assert found == expected
 
 
-def test_units_are_converted():
-    integrator = ZhangSkeelLangevinIntegrator(300*unit.kelvin, 0.001/unit.femtosecond, 2*unit.femtoseconds)
-    assert integrator.getTemperature().value_in_unit(unit.kelvin) == 300
-    assert integrator.getFriction().value_in_unit(unit.picosecond**-1) == pytest.approx(1)
-    assert integrator.getStepSize().value_in_unit(unit.picosecond) == pytest.approx(0.002)
-    integrator.setFriction(0.002/unit.femtosecond)
-    assert integrator.getFriction().value_in_unit(unit.picosecond**-1) == pytest.approx(2)
+@pytest.mark.parametrize("arguments", [(np.float32(300), np.int64(1), np.float64(0.002)), (300*K, 0.001/FS, 2*FS)])
+def test_constructors_take_numbers_of_numpy_and_units(arguments):
+    integrator = ZhangSkeelLangevinIntegrator(*arguments)
+    assert [integrator.getTemperature()/K, integrator.getFriction()*PS, integrator.getStepSize()/PS] == pytest.approx(
+        [300, 1, 0.002], rel=1e-15)
 
 
-def test_setters_of_openmm_do_what_they_did():
-    integrator, native = langevin(), openmm.VerletIntegrator(0.002)
-    for size, tolerance, groups in ((4*unit.femtoseconds, np.float64(1e-7), {0, 31}), (0.003, 1e-5, 0)):
-        for each in (integrator, native):
-            each.setStepSize(size)
-            each.setConstraintTolerance(tolerance)
-            each.setIntegrationForceGroups(groups)
-        for getter in ("getStepSize", "getConstraintTolerance", "getIntegrationForceGroups"):
-            assert getattr(integrator, getter)() == getattr(native, getter)()
-
-
-@pytest.mark.parametrize("groups, mask", [
-    ({0}, 1), ({1, 3}, 0b1010), (frozenset({2}), 4), (0b1010, 0b1010), ({31}, -2**31), (2**31, -2**31),
-    (0xFFFFFFFF, -1), (-1, -1)])
-def test_force_groups_are_a_set_or_an_int(groups, mask):
-    integrator = ZhangSkeelIntegrator(0.002)
-    integrator.setStiffForceGroups(groups)
-    integrator.setIntegrationForceGroups(groups)
-    assert integrator.getStiffForceGroups() == integrator.getIntegrationForceGroups() == mask
+@pytest.mark.parametrize("name", KICKS)
+def test_enumerations_are_documented(name):
+    assert f"\n{name} : int\n" in inspect.getdoc(ImpulseIntegrator)
 
 
 # ---- Errors ----
