@@ -186,6 +186,14 @@ def create(cls, stepSize=0.002):
     return integrator
 
 
+def run_script(*arguments, folder=None):
+    """The completed process of a program of Python on one thread, which must succeed."""
+    run = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=600,
+                         env={**os.environ, "MPLBACKEND": "Agg", "OPENMM_CPU_THREADS": "1", "OMP_NUM_THREADS": "1"})
+    assert run.returncode == 0, run.stderr
+    return run
+
+
 def run_python(code, **environment):
     """Run code in a fresh interpreter, which has imported nothing yet; returns the completed process."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,

@@ -1,18 +1,16 @@
 """The examples run, and find what they should, at a small size."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import openmm
 import pytest
+from conftest import run_script
 
 FOLDER = Path(__file__).parents[2]/"examples"
 sys.path.insert(0, str(FOLDER))
-ONE_THREAD = {"OPENMM_CPU_THREADS": "1", "OMP_NUM_THREADS": "1"}
 RUNS = {  # options, the figure, and what is printed
     "papers/tao_owhadi/double_pendulum": (["--time", "1"], "Largest over smallest, omega from 10 to 1000"),
     "papers/tao_owhadi/pendulum_chain": (["--time", "1", "--links", "3"], "Z&S"),
@@ -32,36 +30,29 @@ RUNS = {  # options, the figure, and what is printed
 @pytest.mark.parametrize("name", RUNS)
 def test_example_runs_and_draws(name, tmp_path):
     options, printed = RUNS[name]
-    run = subprocess.run([sys.executable, FOLDER/f"{name}.py", *options, "--output", tmp_path], text=True,
-                         capture_output=True, env={**os.environ, "MPLBACKEND": "Agg", **ONE_THREAD})
-    assert run.returncode == 0, run.stderr
-    assert printed in run.stdout and "nan" not in run.stdout
+    found = run_script(FOLDER/f"{name}.py", *options, "--output", tmp_path).stdout
+    assert printed in found and "nan" not in found
     assert (tmp_path/f"{Path(name).name}.png").stat().st_size > 10000
 
 
 def test_ase_molecules_compares_the_steps():
-    run = subprocess.run([sys.executable, FOLDER/"ase_molecules.py", "--time", "1", "--molecules", "ethanol",
-                          "--copies", "2"],
-                         text=True, capture_output=True, env={**os.environ, "MPLBACKEND": "Agg", **ONE_THREAD})
-    assert run.returncode == 0, run.stderr
-    assert "mass penalty, 12 fs" in run.stdout and "nan" not in run.stdout
-    row, = (line.split() for line in run.stdout.splitlines() if line.startswith("C-H "))
+    found = run_script(FOLDER/"ase_molecules.py", "--time", "1", "--molecules", "ethanol", "--copies", "2").stdout
+    assert "mass penalty, 12 fs" in found and "nan" not in found
+    row, = (line.split() for line in found.splitlines() if line.startswith("C-H "))
     assert all(1.08 < float(value.partition("(")[0]) < 1.12 for value in row[1:3])
 
 
 def test_nested_energies_compares_with_direct_runs(tmp_path):
     options = ["--molecules", "ethanol", "--energies", "50", "--steps", "10", "--direct", "1", "--output", tmp_path]
     for _ in range(2):      # what has been done is not done again
-        run = subprocess.run([sys.executable, FOLDER/"nested_energies.py", *options, "--record", tmp_path/"record.json"],
-                             text=True, capture_output=True, env={**os.environ, "MPLBACKEND": "Agg", **ONE_THREAD})
-        assert run.returncode == 0, run.stderr
+        found = run_script(FOLDER/"nested_energies.py", *options, "--record", tmp_path/"record.json").stdout
     tables = json.loads((tmp_path/"record.json").read_text())["tables"]
     torsion, energy = (dict(zip(table["columns"], row)) for table in [
         tables["nested-ethanol-GFN1-xTB-GFN2-xTB-independent"]] for row in table["rows"])
     assert 0.3 < float(torsion["spread (kT)"]) < 1.5 and torsion["energies"] == "50"
     lengths = {row[0]: row[1:] for row in tables["nested-right-ethanol"]["rows"]}
     assert all(1.08 < float(cell.partition("(")[0]) < 1.12 for cell in lengths["C-H"])
-    assert "nan" not in run.stdout
+    assert "nan" not in found
 
 
 def test_ase_molecules_measures_copies():
@@ -131,10 +122,8 @@ def test_why_ccma_fails_on_martini_cholesterol():
 
 def test_martini_cholesterol_holds_where_openmm_fails(tmp_path):
     options = ["--cholesterols", "8", "--butanes", "150", "--equilibration", "30", "--time", "30", "--steps", "30"]
-    run = subprocess.run([sys.executable, FOLDER/"martini_cholesterol.py", *options, "--runs", "ccma", "penalty",
-                          "slow", "--record", tmp_path/"record.json"], text=True, capture_output=True,
-                         env={**os.environ, **ONE_THREAD})
-    assert run.returncode == 0, run.stderr
+    run_script(FOLDER/"martini_cholesterol.py", *options, "--runs", "ccma", "penalty", "slow", "--record",
+               tmp_path/"record.json")
     table = json.loads((tmp_path/"record.json").read_text())["tables"]["martini-cholesterol"]
     middle, *ours = (dict(zip(table["columns"], row)) for row in table["rows"])
     assert middle["integrator"] == "LangevinMiddle" and middle["T (K)"].startswith("fails")

@@ -11,6 +11,7 @@ from pathlib import Path
 import openmm
 import openmmstiff
 import pytest
+from conftest import run_script
 from openmmstiff import __main__ as command
 
 SOURCE = Path(__file__).parents[2]
@@ -87,9 +88,8 @@ CLAIMS = {"flexible_water": near_the_bath(1), "pressure": pressure, "heavy_hydro
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
 def test_script_shows_what_it_says(name, tmp_path):
-    run = subprocess.run([sys.executable, "-W", "error", FOLDER/f"{name}.py"], cwd=tmp_path, capture_output=True,
-                         text=True, timeout=300, env={**os.environ, "OPENMM_CPU_THREADS": "1"})
-    assert run.returncode == 0 and run.stderr == "", run.stderr
+    run = run_script("-W", "error", FOLDER/f"{name}.py", folder=tmp_path)
+    assert run.stderr == ""
     CLAIMS[name](run.stdout.splitlines())
     assert not list(tmp_path.iterdir())
 
