@@ -174,10 +174,12 @@ def has_heat_bath(cls):
     return hasattr(cls, "setFriction")
 
 
-def create(cls, stepSize=0.002):
-    """An integrator of a class: with a heat bath at 300 K with a friction of 1/ps, for vibrations few micro-steps."""
+def create(cls, stepSize=0.002, friction=1, seed=0):
+    """An integrator of a class: with a heat bath at 300 K, if it has one, for vibrations few micro-steps."""
     if has_heat_bath(cls):
-        return cls(300, 1, stepSize)
+        integrator = cls(300, friction, stepSize)
+        integrator.setRandomNumberSeed(seed)
+        return integrator
     if not issubclass(cls, HMMIntegrator):
         return cls(stepSize)
     integrator = cls(stepSize, 1e5)

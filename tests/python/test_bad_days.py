@@ -1,6 +1,7 @@
 """Bad days: many Contexts at once, runs that are killed, memory that must not grow, files that are damaged."""
 
 import ctypes
+import functools
 import gc
 import multiprocessing
 import random
@@ -22,17 +23,10 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 STOCHASTIC = [cls for cls in INTEGRATORS if has_heat_bath(cls)]
 DETERMINISTIC = [cls for cls in INTEGRATORS if cls not in STOCHASTIC]
 NAMES = {"ids": lambda cls: cls.__name__}
+create = functools.partial(conftest.create, seed=5)
 # Processes that begin with the imports of this file done.
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__])
-
-
-def create(cls):
-    """An integrator, with a seed if it has a heat bath."""
-    integrator = conftest.create(cls)
-    if cls in STOCHASTIC:
-        integrator.setRandomNumberSeed(5)
-    return integrator
 
 
 def begin(cls, platform, steps=0):
@@ -198,6 +192,20 @@ def test_contexts_leave_no_memory_behind(cls, platform):
     lives = 30
     of_openmm = 2620*lives if platform.getName() == "CPU" and cls in STOCHASTIC else 0
     assert growth(live, lives) <= 4096 + of_openmm
+
+
+@pytest.mark.parametrize("cls", INTEGRATORS, **NAMES)
+def test_an_owner_deletes_what_it_has_once(cls):
+    """A second deletion would crash."""
+    xml = XmlSerializer.serialize(create(cls))
+
+    def live():
+        integrator, compound = XmlSerializer.deserialize(xml), openmm.CompoundIntegrator()
+        assert integrator.thisown
+        compound.addIntegrator(integrator)
+        assert not integrator.thisown and not compound.getIntegrator(0).thisown
+
+    assert growth(live, 100) <= 4096
 
 
 # ---- Damaged checkpoints ----

@@ -256,11 +256,8 @@ STEPS = {MassPenaltyIntegrator: 0.002, MassPenaltyLangevinIntegrator: 0.002, HMM
 
 def make(cls, step=None, friction=0.0, **chosen):
     """An integrator of a class that holds its constraints in full; what is chosen goes to its set methods."""
-    integrator = conftest.create(cls, STEPS.get(cls, 0.001) if step is None else step)
+    integrator = conftest.create(cls, STEPS.get(cls, 0.001) if step is None else step, friction, seed=7)
     integrator.setConstraintTolerance(1e-12)
-    if has_heat_bath(integrator):
-        integrator.setFriction(friction)
-        integrator.setRandomNumberSeed(7)
     for name, value in chosen.items():
         getattr(integrator, "set" + name)(value)
     return integrator

@@ -117,7 +117,7 @@ def test_one_step_and_few_samples_are_said():
 
 
 def springs():
-    """A (topology, positions, System): bonds that vibrate with a period of 9 fs, each with an energy of kT/2."""
+    """A (System, topology, positions): bonds that vibrate with a period of 9 fs, each with an energy of kT/2."""
     system, topology, positions = openmm.System(), app.Topology(), []
     bonds, chain = openmm.HarmonicBondForce(), topology.addChain()
     for i in range(SPRINGS):
@@ -127,7 +127,7 @@ def springs():
         bonds.addBond(system.addParticle(16), system.addParticle(1), 0.1, 4.6e5)
         positions += [[0.3*i, 0, 0], [0.3*i + 0.1, 0, 0]]
     system.addForce(bonds)
-    return topology, np.array(positions), system
+    return system, topology, np.array(positions)
 
 
 def test_forces_are_put_into_groups_by_name():
@@ -153,7 +153,7 @@ def test_names_beyond_the_number_of_groups_are_others():
 
 
 def reference_context(step):
-    topology, positions, system = springs()
+    system, _, positions = springs()
     integrator = openmm.LangevinMiddleIntegrator(300, 50, step)
     integrator.setRandomNumberSeed(1)
     context = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))
@@ -201,7 +201,7 @@ def test_tasks_return_or_raise(processes):
 @pytest.fixture(scope="module")
 def scanned():
     """With steps beyond the limit, 2.9 fs for LangevinMiddle."""
-    topology, positions, system = springs()
+    system, topology, positions = springs()
     told = []
     result = scan(system, topology, positions, friction=50,
                   steps={"LangevinMiddle": [1, 2, 5], "MassPenaltyLangevin": [4, 8]}, time=4, platform="Reference",
@@ -326,7 +326,7 @@ def test_drift_is_told():
 @pytest.mark.parametrize("others, stiffness, expected", [(SPRINGS, 0.0, SPRINGS), (1, 4.6e5, SPRINGS), (1, 10.0, 1)])
 def test_mass_penalty_takes_from_the_topology_what_no_bonded_force_has(others, stiffness, expected):
     """All bonds, or the first, of another force, as in a mixed system. Bonds that are recognized and slow get no pairs."""
-    topology, positions, system = springs()
+    system, topology, positions = springs()
     bonds = system.getForce(0)
     custom = openmm.CustomCompoundBondForce(2, "230000*(distance(p1, p2) - 0.1)^2")
     harmonic = openmm.HarmonicBondForce()
@@ -342,9 +342,8 @@ def test_mass_penalty_takes_from_the_topology_what_no_bonded_force_has(others, s
 
 def test_default_steps_are_those_that_examine_recommends():
     """And a half and three quarters of them; a friction for the vacuum. All hold."""
-    topology, positions, system = springs()
     told = []
-    found = scan(system, topology, positions, time=3, platform="Reference",
+    found = scan(*springs(), time=3, platform="Reference",
                  progress=lambda done, label: told.append((done, label)))
     assert {name: [run.fs for run in found.runs if run.integrator == name] for name in found.integrators} == {
         "LangevinMiddle": [1, 1.5, 2], "MassPenaltyLangevin": [6, 8, 12]}
@@ -353,20 +352,18 @@ def test_default_steps_are_those_that_examine_recommends():
 
 
 def test_runs_that_are_planned_too_short_are_told():
-    topology, positions, system = springs()
     with pytest.warns(UserWarning, match="runs of 0.1 ps are too short .* friction of 5/ps give at least 3 ps"):
-        scan(system, topology, positions, ["LangevinMiddle"], steps=[1], time=0.1, platform="Reference")
+        scan(*springs(), ["LangevinMiddle"], steps=[1], time=0.1, platform="Reference")
 
 
 def test_integrator_of_ones_own():
-    topology, positions, system = springs()
-    result = scan(system, topology, positions, {"nose": openmm.NoseHooverIntegrator(300, 50, 0.001)}, steps=[1],
+    result = scan(*springs(), {"nose": openmm.NoseHooverIntegrator(300, 50, 0.001)}, steps=[1],
                   time=0.1, platform="Reference")
     assert result.integrators == ["nose"] and result.runs[0].samples is not None
 
 
 def springs_with(change):
-    system = springs()[2]
+    system = springs()[0]
     change(system)
     return system
 
@@ -395,9 +392,9 @@ FREE.addParticle(1)
     ({"system": openmm.System(), "positions": np.zeros((0, 3))}, "the System has no forces"),
     ({"positions": np.zeros((3, 3))}, r"System has 32 particles, but the positions are of shape \(3, 3\)")])
 def test_bad_arguments_are_errors(changes, message):
-    topology, positions, system = springs()
+    good = dict(zip(("system", "topology", "positions"), springs()))
     with pytest.raises(ValueError, match=message):
-        scan(**{"system": system, "topology": topology, "positions": positions, "platform": "Reference", **changes})
+        scan(**{**good, "platform": "Reference", **changes})
 
 
 @pytest.fixture

@@ -128,11 +128,8 @@ class Run:
                 context.loadCheckpoint(beginning)
         else:
             self.system = make_system(large, nonbonded, extra)
-            integrator = conftest.create(cls, self.base_step())
+            integrator = conftest.create(cls, self.base_step(), friction, seed=7)
             integrator.setConstraintTolerance(1e-10)
-            if conftest.has_heat_bath(cls):
-                integrator.setFriction(friction)
-                integrator.setRandomNumberSeed(7)
             for name, value in variant:
                 getattr(integrator, "set" + name)(value)
             self.contexts = [self.fresh(integrator), self.fresh(integrator)][::-1]

@@ -20,7 +20,7 @@ import conftest
 from conftest import GAS_CONSTANT
 from openmmstiff import MassPenaltyIntegrator
 
-NATIVE = {"LangevinMiddleIntegrator": lambda: openmm.LangevinMiddleIntegrator(300, 5, 0.001),
+NATIVE = {"LangevinMiddleIntegrator": lambda: seeded(openmm.LangevinMiddleIntegrator(300, 5, 0.001)),
           "VerletIntegrator": lambda: openmm.VerletIntegrator(0.001)}
 INTEGRATORS = [cls.__name__ for cls in conftest.INTEGRATORS]
 REFUSALS = (TypeError, ValueError, OSError, OpenMMException)
@@ -75,14 +75,10 @@ def judge(cases, share=1.0):
 def create(name, stepSize=None):
     """An integrator of a class, with a seed: at 300 K if it has a heat bath, with few micro-steps for vibrations."""
     if name in NATIVE:
-        integrator = NATIVE[name]()
-    else:
-        cls = getattr(openmmstiff, name)
-        usual = 0.004 if issubclass(cls, MassPenaltyIntegrator) else 0.001     # slows bonds
-        integrator = conftest.create(cls, stepSize or usual)
-        if conftest.has_heat_bath(cls):
-            integrator.setFriction(5)
-    return seeded(integrator) if hasattr(integrator, "setRandomNumberSeed") else integrator
+        return NATIVE[name]()
+    cls = getattr(openmmstiff, name)
+    usual = 0.004 if issubclass(cls, MassPenaltyIntegrator) else 0.001     # slows bonds
+    return conftest.create(cls, stepSize or usual, friction=5, seed=1)
 
 
 def seeded(item):
@@ -194,11 +190,3 @@ def temperature(context):
     masses = [system.getParticleMass(i)._value for i in range(system.getNumParticles())]
     degrees = 3*sum(mass > 0 for mass in masses) - system.getNumConstraints()
     return 2*context.getState(energy=True).getKineticEnergy()._value/(degrees*GAS_CONSTANT)
-
-
-def velocity_temperature(context):
-    """The kinetic temperature of the velocities and the masses alone [K]."""
-    system = context.getSystem()
-    masses = np.array([system.getParticleMass(i)._value for i in range(system.getNumParticles())])
-    kinetic = 0.5*(masses[:, None]*snapshot(context)[1]**2).sum()
-    return 2*kinetic/((3*len(masses) - system.getNumConstraints())*GAS_CONSTANT)
