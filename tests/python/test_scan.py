@@ -325,7 +325,7 @@ def test_drift_is_told():
 
 @pytest.mark.parametrize("others, stiffness, expected", [(SPRINGS, 0.0, SPRINGS), (1, 4.6e5, SPRINGS), (1, 10.0, 1)])
 def test_mass_penalty_takes_from_the_topology_what_no_bonded_force_has(others, stiffness, expected):
-    """All bonds, or the first, of another force, as in a mixed system. Bonds that are recognized and slow get no pairs."""
+    """All bonds, or the first, of another force, as in a mixed system. Bonds that are known and slow get no pairs."""
     system, topology, positions = springs()
     bonds = system.getForce(0)
     custom = openmm.CustomCompoundBondForce(2, "230000*(distance(p1, p2) - 0.1)^2")

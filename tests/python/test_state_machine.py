@@ -1,8 +1,9 @@
 """What a user does to a Context, in any order, and whether it stays one run: random sequences from hypothesis.
 
 A sequence is carried out once, and then again in other ways that are claimed to be the same: with actions between that
-do nothing, step by step, moved from Context to Context and to copies of the integrator, on another platform. One after the other, as the Contexts of
-the Reference platform draw from one stream of random numbers. Units are OpenMM's: nm, ps, K, kJ/mol.
+do nothing, step by step, moved from Context to Context and to copies of the integrator, on another platform. One after
+the other, as the Contexts of the Reference platform draw from one stream of random numbers. Units are OpenMM's: nm, ps,
+K, kJ/mol.
 
 `HYPOTHESIS_PROFILE=long python -m pytest tests/python/test_state_machine.py` makes 50 times as many sequences, new ones
 each time, and says how many. As a program, with the name of a platform, it runs all there.

@@ -44,7 +44,7 @@ SHAPE = [[0, 0, 0], [0.141, 0, 0], [-0.036, 0.103, 0], [-0.036, -0.051, 0.089], 
 
 
 def methanol(rigid):
-    """(System, positions), with constraints instead of bonds if it is rigid. HMM's phase has no force at its default."""
+    """(System, positions), with constraints instead of bonds if it is rigid. By default HMM's phase has no force."""
     nonbonded = force("NonbondedForce", "addParticle", CHARGES)
     nonbonded.createExceptionsFromBonds([bond[:2] for bond in BONDS], 0.5, 0.5)
     torsions = force("PeriodicTorsionForce", "addTorsion", [(i, 0, 1, 5, 3, 0, 0.94) for i in (2, 3, 4)])
