@@ -1,13 +1,16 @@
-"""The integrators on OpenMM's OpenCL platform, in processes of their own: OpenCL is found with what `make test` has
-found, the lines NAME=value in OPENMM_STIFF_OPENCL_ENVIRONMENT."""
+"""The integrators on OpenMM's OpenCL platform, in processes of their own: on the OpenCL that `make test` has found, the
+lines NAME=value in OPENMM_STIFF_OPENCL_ENVIRONMENT, on Intel's, and in Oclgrind, which checks what kernels access."""
 
+import functools
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-ENVIRONMENT = os.environ.get("OPENMM_STIFF_OPENCL_ENVIRONMENT")
+INSTALL = Path(__file__).parents[1]/"support"/"opencl.py"
 WATER = """
 import numpy as np
 import openmm as mm
@@ -38,31 +41,54 @@ def start(integrator, precision, seed=1):
 """
 
 
-def run_with_opencl(*arguments):
-    """What Python prints, run with some arguments where there is an OpenCL."""
-    if ENVIRONMENT is None:
-        pytest.skip("no OpenCL; `make test` looks for one")
-    variables = dict(line.split("=", 1) for line in ENVIRONMENT.splitlines() if line)
-    result = subprocess.run([sys.executable, *arguments], env={**os.environ, **variables}, text=True,
-                            capture_output=True, timeout=600)
+@functools.cache
+def variables(opencl):
+    """With which an OpenCL works: the one of `make test`, or another, which is installed if need be."""
+    if opencl is None:
+        found = os.environ.get("OPENMM_STIFF_OPENCL_ENVIRONMENT", "no")
+        reason = "no OpenCL; `make test` looks for one" if found == "no" else ""
+    else:
+        result = subprocess.run([sys.executable, INSTALL, Path(sys.prefix)/"opencl", opencl], text=True,
+                                capture_output=True)
+        found, reason = result.stdout, result.stderr
+    if reason:
+        pytest.skip(reason)
+    return dict(line.split("=", 1) for line in found.splitlines() if line)
+
+
+def run_process(opencl, *arguments, **environment):
+    """Python with some arguments, in a process that has succeeded."""
+    result = subprocess.run([sys.executable, *arguments], env={**os.environ, **variables(opencl), **environment},
+                            text=True, capture_output=True, timeout=1800)
     assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
+    return result
 
 
-def run_on_opencl(code):
-    """Run a program that begins with WATER."""
-    run_with_opencl("-c", WATER + code)
+def run_with_opencl(*arguments, opencl=None):
+    """What Python prints, run with some arguments where there is an OpenCL."""
+    return run_process(opencl, *arguments).stdout
 
 
-def test_installation_is_found_right():
+@pytest.fixture(params=[None, "Intel"], ids=["found", "Intel"])
+def opencl(request):
+    return request.param
+
+
+@pytest.fixture
+def run_on_opencl(opencl):
+    """Runs a program that begins with WATER."""
+    return lambda code: run_with_opencl("-c", WATER + code, opencl=opencl)
+
+
+def test_installation_is_found_right(opencl):
     """`python -m openmmstiff`, with a platform for devices."""
-    lines = run_with_opencl("-m", "openmmstiff").splitlines()
+    lines = run_with_opencl("-m", "openmmstiff", opencl=opencl).splitlines()
     for precision in ("single", "mixed", "double"):
         assert any(line.split()[:2] == ["OpenCL", precision] and "agrees" in line for line in lines), lines
 
 
 @pytest.mark.parametrize("precision", ["single", "mixed", "double"])
-def test_hidden_positions_follow_the_order_of_the_device(precision):
+def test_hidden_positions_follow_the_order_of_the_device(run_on_opencl, precision):
     """Every 250 times that positions are sent, twice a step, the device sorts the waters and wraps them. Nobody sees
     that, nor loses hidden positions."""
     run_on_opencl(f"""
@@ -81,7 +107,7 @@ assert 240 < temperature(context) < 360
 
 
 @pytest.mark.parametrize("precision", ["single", "mixed"])
-def test_long_steps_with_a_barostat(precision):
+def test_long_steps_with_a_barostat(run_on_opencl, precision):
     """Accepted moves of a barostat shift molecules by whole boxes, rejected ones leave other forces behind."""
     run_on_opencl(f"""
 barostat = mm.MonteCarloBarostat(1, 300, 3)
@@ -102,7 +128,7 @@ assert abs(lengths.mean() - 0.0973) < 5e-4 and lengths.max() < 0.12
 """)
 
 
-def test_integrators_take_turns():
+def test_integrators_take_turns(run_on_opencl):
     """In a CompoundIntegrator each continues from where the other has left the device."""
     run_on_opencl("""
 compound = mm.CompoundIntegrator()
@@ -122,7 +148,7 @@ assert abs(temperature(context) - 300) < 40, temperature(context)
 
 
 @pytest.mark.parametrize("precision", ["single", "mixed", "double"])
-def test_checkpoints_resume_where_devices_sort_molecules(precision):
+def test_checkpoints_resume_where_devices_sort_molecules(run_on_opencl, precision):
     """In a Context with another order: to what the forces differ by with another list of neighbours, as OpenMM's own
     integrators do."""
     bound = {"single": 1e-4, "mixed": 1e-4, "double": 1e-11}[precision]
@@ -140,3 +166,102 @@ for make in (lambda: MassPenaltyLangevinIntegrator(300, 5, 0.006), lambda: Zhang
     difference = np.abs(positions(one) - positions(other)).max()
     assert difference <= {bound}, difference
 """)
+
+
+# ---- Oclgrind ----
+
+KERNELS = """
+import sys
+import openmm as mm
+from openmmstiff import *
+from openmmstiff.__main__ import _integrators, _waters
+
+def waters(rigid):
+    # With a chain of six atoms, 18 rows, and one too large for a device.
+    system, positions = _waters()
+    bonds, angles = system.getForce(0), system.getForce(1)
+    for length in (6, 9):
+        first = system.getNumParticles()
+        for i in range(first, first + length):
+            system.addParticle(12)
+            if i > first:
+                bonds.addBond(i - 1, i, 0.15, 2e5)
+            if i > first + 1:
+                angles.addAngle(i - 2, i - 1, i, 2, 400)
+            positions = list(positions) + [(0.13*(i - first), 0.075*(i % 2), 1 + 0.3*length)]
+    system.removeForce(2)       # Oclgrind lacks a function that its kernel calls
+    if rigid:
+        for o in range(0, 24, 3):
+            for i, j, length in (0, 1, 0.09572), (0, 2, 0.09572), (1, 2, 0.15139):
+                system.addConstraint(o + i, o + j, length)
+    return system, positions
+
+def run(system, positions, integrator):
+    context = mm.Context(system, integrator, mm.Platform.getPlatform("OpenCL"), {"Precision": sys.argv[1]})
+    context.setPositions(positions)
+    context.setVelocitiesToTemperature(300, 1)
+    integrator.step(2)
+    context.loadCheckpoint(context.createCheckpoint())
+    integrator.step(1)
+    return context
+
+for integrator in _integrators(waters(False)[0]):
+    run(*waters(False), integrator)
+run(*waters(True), MassPenaltyLangevinIntegrator(300, 1, 0.002))
+broken, positions = waters(False)
+trap = mm.CustomExternalForce("sqrt(1-broken)*x")
+trap.addGlobalParameter("broken", 1)
+trap.addParticle(0)
+broken.addForce(trap)
+context = run(broken, positions, MassPenaltyLangevinIntegrator(300, 1, 0.002))
+context.setParameter("broken", 2)
+try:
+    context.getIntegrator().step(1)
+except mm.OpenMMException:
+    print("refused")
+"""
+# One number is written behind the end of a buffer, and two work items write a number at once.
+FAULTS = """
+import ctypes
+cl, null, one = ctypes.CDLL("libOpenCL.so.1"), None, ctypes.c_size_t(1)
+pointer, by = ctypes.c_void_p, ctypes.byref
+for name in "Context CommandQueue Buffer ProgramWithSource Kernel".split():
+    getattr(cl, "clCreate" + name).restype = pointer
+platform, device = pointer(), pointer()
+cl.clGetPlatformIDs(1, by(platform), null)
+cl.clGetDeviceIDs(platform, ctypes.c_uint64(0xFFFFFFFF), 1, by(device), null)
+context = pointer(cl.clCreateContext(null, 1, by(device), null, null, null))
+queue = pointer(cl.clCreateCommandQueue(context, device, ctypes.c_uint64(0), null))
+buffer = pointer(cl.clCreateBuffer(context, ctypes.c_uint64(1), ctypes.c_size_t(16), null, null))
+text = ctypes.c_char_p(b"kernel void f(global int* a) { a[0] = get_global_id(0); a[4*get_global_id(0)] = 1; }")
+program = pointer(cl.clCreateProgramWithSource(context, 1, by(text), null, null))
+cl.clBuildProgram(program, 1, by(device), null, null, null)
+kernel = pointer(cl.clCreateKernel(program, b"f", null))
+cl.clSetKernelArg(kernel, 0, ctypes.c_size_t(8), by(buffer))
+cl.clEnqueueNDRangeKernel(queue, kernel, 1, null, by(ctypes.c_size_t(2)), by(one), 0, null, null)
+cl.clFinish(queue)
+"""
+
+
+def find_faults(code, *arguments):
+    """What Oclgrind says of the kernels of a program, and what the program prints.
+
+    A block that fails may tell so while another of the same kernel looks whether one has failed before it: that goes on
+    with either number.
+    """
+    result = run_process("Oclgrind", "-c", code, *arguments, OCLGRIND_DATA_RACES="1")
+    faults = re.findall(r"^(?:Invalid|\S+ data race).*?(?=\n\n|\Z)", result.stderr.replace("\n\t\n", "\n"),
+                        re.MULTILINE | re.DOTALL)
+    return [fault for fault in faults if not ("if (failure[0] != 0" in fault and "FAIL(" in fault)], result.stdout
+
+
+@pytest.mark.parametrize("precision", ["single", "mixed", "double"])
+def test_kernels_access_what_is_theirs_and_do_not_race(precision):
+    """Of all integrators, with and without constraints of the System, of large molecules, of a step that fails."""
+    faults, printed = find_faults(KERNELS, precision)
+    assert faults == [] and printed.endswith("refused\n")
+
+
+def test_oclgrind_finds_faults():
+    faults, _ = find_faults(FAULTS)
+    assert any("Invalid write" in line for line in faults) and any("race" in line for line in faults)

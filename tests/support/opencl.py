@@ -1,4 +1,4 @@
-"""Find an OpenCL on which OpenMM computes, or install one without root: `opencl.py FOLDER`.
+"""Find an OpenCL on which OpenMM computes, or install one without root: `opencl.py FOLDER [Intel|Oclgrind]`.
 
 Prints the environment variables that make it work, one `NAME=value` a line, or nothing if the environment works as it
 is. If there is no OpenCL, it exits with 1 and says why on stderr. What counts is a trial, in a process of its own since
@@ -6,10 +6,14 @@ an unfit OpenCL may crash: OpenMM must get the force of a bond right, in mixed a
 
 If nothing works on Linux on x86-64, FOLDER gets PoCL, which computes on the processor, and, unless the system has one,
 libOpenCL.so.1, the loader that leads programs to an OpenCL. PoCL calls the linker `ld`, which has to be there.
+
+With a name it is that OpenCL which is installed: Intel's for processors, or Oclgrind, which interprets kernels and tells
+of each access outside of a buffer and each race. Oclgrind lacks a function that OpenMM's nonbonded forces need.
 """
 
 import contextlib
 import ctypes
+import fcntl
 import importlib.util
 import os
 import platform
@@ -26,6 +30,8 @@ from pathlib import Path
 POCL = "pocl-binary-distribution==3.0"
 # The loader in the first of these packages needs libraries of the second. They are large, so they are the last resort.
 LOADER_PACKAGES = ["intel-opencl-rt==2026.2.0", "intel-cmplr-lib-rt==2026.2.0"]
+INTEL = [*LOADER_PACKAGES, "tbb==2023.2.0", "tcmlib==1.6.0", "umf==1.2.0"]
+OCLGRIND = ["oclgrind", "liboclgrind-21.10", "libllvm14", "libclang-cpp14"]    # of Debian 12
 LOADER = "libOpenCL.so.1"
 LOADER_LIBRARIES = {LOADER, "libsvml.so", "libirng.so", "libimf.so", "libintlc.so.5"}
 # PoCL 3.0 calls a processor that is newer than it "generic", and then knows no such processor. It copies this name with
@@ -118,13 +124,19 @@ def get_pocl(scratch, result):
         archive.extractall(result)
 
 
-def get_debian_loader(scratch, result):
+def download_debian(packages, scratch, target):
+    """Download packages of the system and unpack them."""
     try:
-        run("apt-get", "download", "ocl-icd-libopencl1", cwd=scratch)
+        run("apt-get", "download", *packages, cwd=scratch)
     except Failure:  # the lists of packages may be old or missing
         run("apt-get", "update")
-        run("apt-get", "download", "ocl-icd-libopencl1", cwd=scratch)
-    run("dpkg", "-x", *map(str, scratch.glob("*.deb")), str(scratch/"unpacked"))
+        run("apt-get", "download", *packages, cwd=scratch)
+    for path in scratch.glob("*.deb"):
+        run("dpkg", "-x", str(path), str(target))
+
+
+def get_debian_loader(scratch, result):
+    download_debian(["ocl-icd-libopencl1"], scratch, scratch/"unpacked")
     for path in (scratch/"unpacked").rglob(LOADER):
         shutil.copy(path, result)
 
@@ -210,9 +222,44 @@ def find(folder):
     return variables
 
 
-def main(folder):
+def get_intel(scratch, result):
+    for archive in download(INTEL, scratch):
+        for member in archive.infolist():
+            if "/data/lib/" in member.filename and not member.is_dir():
+                member.filename = Path(member.filename).name
+                archive.extract(member, result)
+
+
+def get_oclgrind(scratch, result):
+    download_debian(OCLGRIND, scratch, result)
+
+
+def install_other(name, folder):
+    """Returns the variables with which one of the others works."""
+    get, library = {"Intel": (get_intel, "libintelocl.so"), "Oclgrind": (get_oclgrind, "liboclgrind-rt-icd.so")}[name]
+    folder.mkdir(parents=True, exist_ok=True)
+    loader = install_loader(folder/"loader")
+    install(get, folder/name)
+    path, *_ = (folder/name).rglob(library)
+    vendors = folder/f"{name}-vendors"
+    vendors.mkdir(exist_ok=True)
+    (vendors/"this.icd").write_text(f"{path}\n")
+    libraries = [path.parent, *{each.parent for each in (folder/name).rglob("libLLVM*")}, *([loader] if loader else [])]
+    variables = {"OCL_ICD_VENDORS": str(vendors), "LD_LIBRARY_PATH": ":".join(map(str, libraries))}
+    try_out(variables)
+    return variables
+
+
+def main(folder, name=None):
+    folder = Path(folder).resolve()
     try:
-        variables = find(Path(folder).resolve())
+        if name is None:
+            variables = find(folder)
+        else:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with open(f"{folder}.lock", "w") as lock:   # several tests may want it at once
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                variables = install_other(name, folder)
     except Failure as failure:
         sys.exit(f"OpenMM has no OpenCL to compute on: {failure}.")
     for name, value in merged(variables).items():
@@ -220,4 +267,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    compute_force() if sys.argv[1] == "--trial" else main(sys.argv[1])
+    compute_force() if sys.argv[1] == "--trial" else main(*sys.argv[1:])

@@ -146,6 +146,7 @@ public:
     std::string getText() const {
         return "KERNEL void " + name +
                "(ARGUMENTS) {\n"
+               // Another block may be failing in this phase: this one goes on with either number.
                "    if (failure[0] != 0 && failure[0] != phase)\n"
                "        return; // the state is that of a step that has failed before\n"
                "    for (int block = GLOBAL_ID; block < count; block += GLOBAL_SIZE) {\n" +
