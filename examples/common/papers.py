@@ -43,8 +43,8 @@ def make_context(system: mm.System, integrator: mm.Integrator, positions: np.nda
 
 
 def simulate(system: mm.System, integrator: mm.Integrator, positions: np.ndarray, steps: int, every: int = 1,
-             velocities: np.ndarray | None = None, progress: Callable[[int], object] | None = None,
-             observe: Callable[[], Any] | None = None, platform: str = "Reference") -> Trajectory:
+             velocities: np.ndarray | None = None, observe: Callable[[], Any] | None = None,
+             platform: str = "Reference") -> Trajectory:
     """Run, and look at the start and every so many steps. A run that fails ends there."""
     context = make_context(system, integrator, positions, velocities, platform)
     frames, observed, seconds = [], [], 0.0
@@ -58,8 +58,6 @@ def simulate(system: mm.System, integrator: mm.Integrator, positions: np.ndarray
             seconds += perf_counter() - begin
             if observe:
                 observed.append(observe())
-            if progress:
-                progress(every)
         state = context.getState(positions=True, velocities=True, energy=True)
         energy = (state.getPotentialEnergy() + state.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
         frames.append((state.getTime().value_in_unit(unit.picosecond),

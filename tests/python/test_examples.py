@@ -14,7 +14,7 @@ sys.path.insert(0, str(FOLDER))
 RUNS = {  # options, the figure, and what is printed
     "papers/tao_owhadi/double_pendulum": (["--time", "1"], "Largest over smallest, omega from 10 to 1000"),
     "papers/tao_owhadi/pendulum_chain": (["--time", "1", "--links", "3"], "Z&S"),
-    "papers/tao_owhadi/dna": (["--time", "40", "--draws", "1", "--limits", "0"], "Z&S, h = 2"),
+    "papers/tao_owhadi/dna": (["--time", "40", "--draws", "1"], "Z&S, h = 2"),
     "papers/tao_owhadi/magnetised_body": (["--time", "1"], "Z&S, b = 0.2"),
     "papers/tao_owhadi/water_clusters": (["--shorten", "100", "--replicas", "1", "--part", "multipliers"], "q, averages"),
     "papers/rod_ladder": (["--time", "0.5", "--links", "3", "--largest", "20"], "Slope in logarithms"),

@@ -21,12 +21,9 @@ What differs from the paper, or is not said there:
   for as long as chaos lets it, fails at t = 5000 to 9000 with each of ten draws; there h = 1.5 failed with five of them
   from t = 28000 on, h = 1 with none up to t = 10000, and an open chain was no better than the ring. The likely reason
   is the truncation that makes Z&S linearly implicit: push-forward Newmark (Integrator 3), from which it is truncated,
-  gains no energy at h = 2. Z&Ss (Integrator 4) lasts longer than Z&S, but gains energy too in longer runs. Verlet is
-  not near its limit at h = 0.2: that is shortly before h = 1, the frequencies being up to 2 and, by U, a little more.
-- The momenta "facilitate opening-up": without them the mean stays at the first minimum in the two runs made.
-- The seconds are those of OpenMM's Reference platform against MATLAB of 2008. A Verlet step is compiled code here,
-  while a step of Z&S evaluates second and third derivatives of general expressions, and solves a sparse system of
-  600 coordinates, y and z included: ten times the step does not pay for that here.
+  gains no energy at h = 2. Z&Ss (Integrator 4) lasts longer than Z&S, but gains energy too in longer runs.
+- Ten times the step does not pay here: a step of Verlet is compiled code, while one of Z&S evaluates second and third
+  derivatives of general expressions, and solves a sparse system of 600 coordinates, y and z included.
 
 Z&S propagates x and shows q = x + b h^2 a(x) in the Context. Angles are x, and so is the paper's energy; the energy
 of q is given beside it. Fast oscillations are damped at large steps, as the paper says: by that, both energies become
@@ -35,19 +32,17 @@ VerletIntegrator has velocities half a step behind: it is given those at -h/2, a
 of the mean is that of its velocities as they are.
 """
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import openmm as mm
-from matplotlib import pyplot
 from openmm import unit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from common.options import OptionParser, number, progress_bar, run_program  # noqa: E402
-from common.papers import make_context, parse, save  # noqa: E402
+from common.options import OptionParser, choice, number, run_program  # noqa: E402
+from common.papers import each, make_context, panels, parse, print_table  # noqa: E402
 from penalties import STIFF_GROUP, simulate_both, zhang_skeel  # noqa: E402
 
 ANGLES = 200
@@ -55,41 +50,22 @@ A, X0, EPS = 7.0, 0.3, 1 / 1400
 MINIMA = (np.arccos(1 - X0), 2 * np.pi - np.arccos(1 - X0))
 MEAN, SPREAD = 0.8, 0.1  # of the angles at the start
 BETA = 0.3
-FRAME = 2.0              # time from one frame to the next, about
-LIMITS_FRAME = 10.0      # the same where larger steps are tried
+FRAME = 2.0              # time from one frame to the next
 NEAR = 0.5               # of a minimum
 RUNAWAY = 10.0           # a run has failed when its energy exceeds that of the start by this factor
-
-
-@dataclass
-class Method:
-    name: str
-    step: float
-    paper_seconds: float = 0
-    color: str = ""
-
-    @property
-    def label(self) -> str:
-        return f"{self.name}, h = {self.step:g}"
-
-
-METHODS = (Method("Verlet", 0.2, 23.26, "#d62728"), Method("Z&S", 2.0, 3.24, "#08306b"))
-LIMITS = (Method("Verlet", 0.9), Method("Verlet", 1.0), Method("Z&S", 2.0), Method("Z&S", 3.0), Method("Z&Ss", 2.0),
-          Method("Z&Ss", 3.0), Method("Newmark", 2.0))
-INTEGRATORS = {"Z&S": "ThirdDerivatives", "Z&Ss": "FullHessian", "Newmark": "Newmark"}
+# Steps, and names of zhang_skeel().
+METHODS = {"Verlet": (0.2, ""), "Z&S": (2.0, "ThirdDerivatives"), "Z&Ss": (2.0, "FullHessian"),
+           "Newmark": (2.0, "Newmark")}
 
 
 @dataclass
 class Run:
-    method: Method
     times: np.ndarray     # of frames, up to a failure
     mean: np.ndarray      # angle
     rate: np.ndarray      # of the mean
     energies: np.ndarray  # of x, as in the paper
     shown: np.ndarray     # energies of the Context, of q for Z&S
     failure: float | None  # when
-    steps: int            # that were made
-    seconds: float        # of these
 
     def visits(self) -> list[tuple[float, int]]:
         """When the mean came near a minimum, other than the last, and which."""
@@ -103,9 +79,7 @@ class Run:
 
 def dna() -> mm.System:
     system = mm.System()
-    pairing = mm.CustomExternalForce("eps*(exp(-a*(1-cos(x)-x0))-1)^2")
-    for name, value in (("eps", EPS), ("a", A), ("x0", X0)):
-        pairing.addGlobalParameter(name, value)
+    pairing = mm.CustomExternalForce(f"{EPS}*(exp(-{A}*(1-cos(x)-{X0}))-1)^2")
     alignment = mm.CustomCompoundBondForce(2, "0.5*(x1-x2)^2")
     for k in range(ANGLES):
         system.addParticle(1)
@@ -123,97 +97,50 @@ def potential_energy(angles: np.ndarray) -> np.ndarray:
     return np.sum(EPS * pairing + (np.roll(angles, -1, axis=1) - angles) ** 2 / 2, axis=1)
 
 
-def start(noise: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and velocities; noise is the seed of xi."""
+def run(method: str, noise: int, time: float) -> Run:
+    """From angles with noise, of which this is the seed."""
+    step, name = METHODS[method]
     x, v = np.zeros((ANGLES, 3)), np.zeros((ANGLES, 3))
     x[:, 0] = MEAN + SPREAD * np.random.default_rng(noise).standard_normal(ANGLES)
     v[:, 0] = np.cos(4 * np.pi * np.arange(1, ANGLES + 1) / ANGLES) / np.sqrt(ANGLES)
-    return x, v
-
-
-def accelerations(x: np.ndarray) -> np.ndarray:
-    """By OpenMM; the masses are 1."""
-    forces = make_context(dna(), mm.VerletIntegrator(1.0), x).getState(forces=True).getForces(asNumpy=True)
-    return forces.value_in_unit(unit.kilojoule_per_mole / unit.nanometer)
-
-
-def run(method: Method, x: np.ndarray, v: np.ndarray, time: float, frame: float,
-        progress: Callable[[int], object]) -> Run:
-    if method.name == "Verlet":
-        integrator, v = mm.VerletIntegrator(method.step), v - method.step / 2 * accelerations(x)
+    if method == "Verlet":
+        integrator = mm.VerletIntegrator(step)
+        forces = make_context(dna(), mm.VerletIntegrator(1.0), x).getState(forces=True).getForces(asNumpy=True)
+        v -= step / 2 * forces.value_in_unit(unit.kilojoule_per_mole / unit.nanometer)
     else:
-        integrator = zhang_skeel(INTEGRATORS[method.name], method.step, BETA)
-    every = max(1, round(frame / method.step))
-    steps = every * max(1, round(time / (every * method.step)))
-    found, propagated = simulate_both(dna(), integrator, x, steps, every, v, progress)
+        integrator = zhang_skeel(name, step, BETA)
+    every, frames = round(FRAME / step), round(time / FRAME)
+    found, propagated = simulate_both(dna(), integrator, x, every * frames, every, v)
     sound = np.isfinite(found.energies) & (found.energies < RUNAWAY * found.energies[0])
     kept = len(sound) if sound.all() else int(np.argmin(sound))
-    failure = None
-    if kept <= steps // every:  # one that OpenMM or the integrator refused has no frame
-        failure = kept * every * method.step
-    rates = found.velocities[:kept, :, 0]
-    angles, energies = propagated[:kept, :, 0], found.energies[:kept]
-    if method.name != "Verlet":
-        energies = potential_energy(angles) + np.sum(rates ** 2, axis=1) / 2
-    return Run(method, found.times[:kept], angles.mean(axis=1), rates.mean(axis=1), energies, found.energies[:kept],
-               failure, every * (len(found.times) - 1), found.seconds)
+    rates, angles, shown = found.velocities[:kept, :, 0], propagated[:kept, :, 0], found.energies[:kept]
+    energies = shown if method == "Verlet" else potential_energy(angles) + np.sum(rates ** 2, axis=1) / 2
+    return Run(found.times[:kept], angles.mean(axis=1), rates.mean(axis=1), energies, shown,
+               None if kept > frames else kept * FRAME)
 
 
-def late(values: np.ndarray) -> float:
-    """The mean over the second half."""
-    return float(values[len(values) // 2:].mean())
-
-
-def print_run(label: str, found: Run):
+def row(method: str, noise: int, found: Run) -> tuple:
     visits = found.visits()
-    transitions = len(visits) - 1
-    last = f"{visits[-1][0]:.0f}" if transitions else "-"
-    shown = f"{late(found.shown):.3f}" if found.method.name != "Verlet" else ""
-    failure = "" if found.failure is None else f"  fails by t = {found.failure:.0f}"
-    print(f"{found.method.label:16}{label:12}{transitions:>11}{last:>9}{MINIMA[visits[-1][1]]:8.2f}"
-          f"{found.mean.max():9.2f}{found.energies[0]:9.3f}{late(found.energies):9.3f}{shown:>9}{failure}")
+    late = slice(len(found.times) // 2, None)
+    return (f"{method}, h = {METHODS[method][0]:g}", noise, len(visits) - 1, visits[-1][0], MINIMA[visits[-1][1]],
+            found.mean.max(), found.energies[0], found.energies[late].mean(), found.shown[late].mean(),
+            "" if found.failure is None else f"by t = {found.failure:.0f}")
 
 
-def print_runs(noisy: list[Run], resting: list[Run]):
-    print(f"\n{'':28}{'transitions':>11}{'last at':>9}{'then at':>8}{'largest':>9}{'energy':>9}{'later':>9}"
-          f"{'of q':>9}")
-    draws = len(noisy) // len(METHODS)
-    for i, found in enumerate(noisy):
-        print_run(f"xi {i % draws + 1}", found)
-    for found in resting:
-        print_run("at rest, xi 1", found)
-    print("Largest: mean angle. Energies: at the start, over the second half, and that of q over the second half.\n")
-
-    seconds = [np.mean([found.seconds for found in noisy if found.method is method]) for method in METHODS]
-    print(f"{'':16}{'seconds':>9}{'us a step':>11}{'paper':>9}")
-    for method, cost, found in zip(METHODS, seconds, noisy[::draws]):
-        print(f"{method.label:16}{cost:9.2f}{1e6 * found.seconds / found.steps:11.0f}{method.paper_seconds:9.2f}")
-    print(f"{'ratio':16}{seconds[0] / seconds[1]:9.2f}{'':11}"
-          f"{METHODS[0].paper_seconds / METHODS[1].paper_seconds:9.2f}")
-
-
-def draw(runs: list[Run], path: Path):
-    figure, panels = pyplot.subplots(len(runs), 3, figsize=(13, 3.4 * len(runs)), squeeze=False, layout="constrained",
-                                     sharex="col")
-    for (over_time, portrait, energy), found in zip(panels, runs):
-        color = found.method.color
-        over_time.plot(found.times, found.mean, color=color, linewidth=0.9)
-        portrait.plot(found.mean, found.rate, color=color, linewidth=0.5)
-        for minimum in MINIMA:
-            over_time.axhline(minimum, color="0.6", linewidth=0.8, linestyle="--", zorder=0)
-            portrait.axvline(minimum, color="0.6", linewidth=0.8, linestyle="--", zorder=0)
-        energy.plot(found.times, found.energies, color=color, linewidth=0.7,
-                    label="of x, as in the paper" if found.method.name != "Verlet" else None)
-        if found.method.name != "Verlet":
-            energy.plot(found.times, found.shown, color="#6baed6", linewidth=0.7, label="of q, as in the Context")
-            energy.legend(frameon=False, loc="upper left")
-        energy.set_ylim(0, 1.25 * found.energies[0])
-        over_time.set(title=found.method.label, ylabel="mean angle", ylim=(0, 2 * np.pi))
-        portrait.set(title="phase portrait", ylabel="rate of the mean")
-        energy.set(title="energy", ylabel="energy")
-    for panel, label in zip(panels[-1], ("time", "mean angle", "time")):
-        panel.set_xlabel(label)
-    save(figure, path)
+def draw(runs: dict[str, Run], path: Path):
+    with panels(path, len(runs), 3) as free:
+        for i, (method, found) in enumerate(runs.items()):
+            over_time, portrait, energy = free[3 * i:3 * i + 3]
+            over_time.plot(found.times, found.mean, linewidth=0.9)
+            portrait.plot(found.mean, found.rate, linewidth=0.5)
+            for minimum in MINIMA:
+                over_time.axhline(minimum, color="0.6", linewidth=0.8, linestyle="--", zorder=0)
+                portrait.axvline(minimum, color="0.6", linewidth=0.8, linestyle="--", zorder=0)
+            energy.plot(found.times, found.energies, linewidth=0.7, label="of x, as in the paper")
+            energy.plot(found.times, found.shown, linewidth=0.7, label="of q, as in the Context")
+            energy.set(title="energy", xlabel="time", ylim=(0, 1.25 * found.energies[0]))
+            over_time.set(title=method, xlabel="time", ylabel="mean angle", ylim=(0, 2 * np.pi))
+            portrait.set(title="phase portrait", xlabel="mean angle", ylabel="rate of the mean")
 
 
 def main():
@@ -222,33 +149,16 @@ def main():
                         help="simulated time of each run (default: %(default)s)")
     parser.add_argument("--draws", type=number(int, 1, most=100), default=3, metavar="N",
                         help="draws of the initial angles (default: %(default)s)")
-    parser.add_argument("--limits", type=number(float, 0), default=10000.0, metavar="T",
-                        help="time up to which larger steps are tried, 0 for none (default: %(default)s)")
+    parser.add_argument("--methods", type=choice(METHODS), nargs="+", default=["Verlet", "Z&S"], metavar="NAME",
+                        help=f"of {', '.join(METHODS)} (default: Verlet Z&S)")
     options = parse(parser)
-
-    print(f"{ANGLES} angles on a ring, eps = {EPS:.3g}, b = {BETA:g}, up to t = {options.time:g}")
-    noisy, resting = [], []
-    for method in METHODS:
-        with progress_bar(method.label, round((options.draws + 1) * options.time / method.step)) as bar:
-            for noise in range(1, options.draws + 1):
-                noisy.append(run(method, *start(noise), options.time, FRAME, bar.update))
-            x, v = start(1)
-            resting.append(run(method, x, 0 * v, options.time, FRAME, bar.update))
-    print_runs(noisy, resting)
-
-    if options.limits:
-        print(f"\nHow large a step? Up to t = {options.limits:g}, xi 1, energy less than {RUNAWAY:g} times that of the "
-              f"start.\nGrowth: of the Context's energy, from the first quarter of what lasts to the fourth.\n\n"
-              f"{'':16}{'growth':>8}")
-        for method in LIMITS:
-            with progress_bar(method.label, round(options.limits / method.step)) as bar:
-                found = run(method, *start(1), options.limits, LIMITS_FRAME, bar.update)
-            quarter = max(1, len(found.shown) // 4)
-            growth = found.shown[-quarter:].mean() / found.shown[1:quarter + 1].mean()
-            print(f"{method.label:16}{growth:8.2f}  "
-                  + ("lasts" if found.failure is None else f"fails by t = {found.failure:.0f}"))
-
-    draw(noisy[::options.draws], options.figure)
+    keys = [(method, noise) for method in options.methods for noise in range(1, options.draws + 1)]
+    runs = {(method, noise): run(method, noise, options.time) for method, noise in each("runs", keys)}
+    print_table(f"{ANGLES} angles on a ring, eps = {EPS:.3g}, b = {BETA:g}, up to t = {options.time:g}: transitions, "
+                "the last one, where it led to;\nthe largest mean angle; energies at the start, over the second half, and that of "
+                "q over the second half", "method|xi|transitions|last at:.0f|then at:.2f|largest:.2f|energy:.3f"
+                "|later:.3f|of q:.3f|fails", [row(method, noise, found) for (method, noise), found in runs.items()])
+    draw({method: runs[method, 1] for method in options.methods}, options.figure)
 
 
 if __name__ == "__main__":

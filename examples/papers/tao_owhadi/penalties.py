@@ -3,7 +3,7 @@
 The numbers are the paper's, in units that it leaves open: 1 stands for OpenMM's nm, ps and dalton.
 """
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from openmm import unit
 from openmmstiff import ZhangSkeelIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from common.papers import Trajectory, simulate  # noqa: E402
+from common.papers import Trajectory, each, print_table, simulate  # noqa: E402
 
 STIFF_GROUP = 1       # the force group of penalties
 ANCHOR_MASS = 1e12    # OpenMM refuses constraints to massless particles: a very heavy one hardly moves
@@ -40,20 +40,35 @@ def zhang_skeel(method: str, step: float, beta: float) -> ZhangSkeelIntegrator:
     return integrator
 
 
-def simulate_both(system: mm.System, integrator: mm.Integrator, positions: np.ndarray, steps: int, every: int,
-                  velocities: np.ndarray, progress: Callable[[int], object] | None = None
-                  ) -> tuple[Trajectory, np.ndarray]:
+def simulate_both(system: mm.System, integrator: mm.Integrator, positions: np.ndarray, steps: int, every: int = 1,
+                  velocities: np.ndarray | None = None) -> tuple[Trajectory, np.ndarray]:
     """A run, and the positions x that it propagates; those of its frames are q, with a method of zhang_skeel()."""
     if not isinstance(integrator, ZhangSkeelIntegrator):
-        found = simulate(system, integrator, positions, steps, every, velocities, progress)
+        found = simulate(system, integrator, positions, steps, every, velocities)
         return found, found.positions
-    found = simulate(system, integrator, positions, steps, every, velocities, progress,
+    found = simulate(system, integrator, positions, steps, every, velocities,
                      lambda: integrator.getPropagatedPositions().value_in_unit(unit.nanometer))
     return found, np.array([positions, *found.observed])
 
 
-GRAVITY = 1.0                 # of the pendula, along -y
+# Pendula
+
+GRAVITY = 1.0                 # along -y
+OMEGA, BETA = 20.0, 0.4       # of the penalties and the methods, unless others are given
 CONSTRAINT_TOLERANCE = 1e-10  # of SHAKE, relative
+
+
+@dataclass
+class Method:
+    """A row of the paper's comparisons."""
+    label: str
+    name: str                    # SHAKE, Verlet on penalties, or one of zhang_skeel() on penalties
+    step: float
+    color: str
+
+    @property
+    def whole_label(self) -> str:
+        return f"{self.label}, h = {self.step:g}"
 
 
 def pendulum_system(lengths: np.ndarray, omega: float | None = None) -> mm.System:
@@ -77,30 +92,45 @@ def pendulum_system(lengths: np.ndarray, omega: float | None = None) -> mm.Syste
     return system
 
 
-@dataclass
-class Method:
-    """A row of the paper's comparisons of pendula."""
-    label: str
-    name: str                    # of swing()
-    step: float
-    paper_seconds: float         # 0 if there are none
-    color: str
-
-
 def swing(method: str, lengths: np.ndarray, positions: np.ndarray, step: float, steps: int, every: int = 1,
-          omega: float | None = None, beta: float = 0.25,
-          progress: Callable[[int], object] | None = None) -> Trajectory:
+          omega: float = OMEGA) -> Trajectory:
     """The pendulum from rest at these positions, at which the links have their lengths.
 
-    Methods are SHAKE, and on penalties Verlet and those of zhang_skeel(). OpenMM's Verlet is a leapfrog whose
-    velocities belong to t - h/2: SHAKE and Verlet start with those that the pendulum has half a step before rest.
+    OpenMM's Verlet is a leapfrog whose velocities belong to t - h/2: SHAKE and Verlet start with those that the
+    pendulum has half a step before rest.
     """
     if method not in ("SHAKE", "Verlet"):
-        return simulate(pendulum_system(lengths, omega), zhang_skeel(method, step, beta), positions, steps, every,
-                        progress=progress)
+        return simulate(pendulum_system(lengths, omega), zhang_skeel(method, step, BETA), positions, steps, every)
     system = pendulum_system(lengths, None if method == "SHAKE" else omega)
     integrator = mm.VerletIntegrator(step)
     integrator.setConstraintTolerance(CONSTRAINT_TOLERANCE)
     velocities = np.zeros_like(positions)
     velocities[1:, 1] = GRAVITY * step / 2
-    return simulate(system, integrator, positions, steps, every, velocities, progress)
+    return simulate(system, integrator, positions, steps, every, velocities)
+
+
+def swing_all(methods: Sequence[Method], lengths: np.ndarray, positions: np.ndarray, frame: float,
+              time: float) -> list[Trajectory]:
+    """With a frame every `frame`, up to where the energy is off by more than its initial size."""
+    runs = []
+    for method in each("methods", methods):
+        every = round(frame / method.step)
+        found = swing(method.name, lengths, positions, method.step, every * round(time / frame), every)
+        failed = ~(np.abs(found.energies - found.energies[0]) <= np.abs(found.energies[0]))
+        kept = slice(np.argmax(failed) if failed.any() else None)
+        runs.append(Trajectory(found.times[kept], found.positions[kept], found.velocities[kept], found.energies[kept],
+                               found.observed, found.seconds))
+    return runs
+
+
+def print_comparison(title: str, methods: Sequence[Method], runs: Sequence[Trajectory], apart: Sequence[np.ndarray],
+                     times: Sequence[float]):
+    """`apart`: of each run its distance from what it is compared with; the largest up to these times is shown."""
+    rows = []
+    for method, run, distance in zip(methods, runs, apart):
+        half = method.step / 2
+        rows.append((method.label, method.step, *(
+            f"{distance[run.times < time + half].max():.2g}" if run.times[-1] > time - half
+            else f"fails at {run.times[-1]:.3g}" for time in times), np.abs(run.energies - run.energies[0]).max()))
+    print_table(f"{title}; largest change of the energy, which is {runs[0].energies[0]:g}",
+                ["method", "h:g", *(f"t <= {time:g}" for time in times), "energy:.1e"], rows)

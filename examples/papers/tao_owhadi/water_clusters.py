@@ -6,9 +6,9 @@ the Zhang-Skeel family with the stiff blocks of V1. In four parts:
 
 histogram7    Fig. 4: O-O distances of 7 waters at constant temperature, by the Langevin form of StiffHessian
               (their simplified Z&S for stiff systems) and by LangevinMiddle with SETTLE. Two more runs tell apart
-              what the finite omega does and what the step does: penalties by LangevinMiddle at a fifth of the step,
-              and StiffHessian with a larger omega at the same step, its stiff modes without noise: with noise,
-              x swings so far at b = 1/4 that the matrix of the linear system is no longer definite, an exception.
+              what the finite omega does and what the step does: penalties by LangevinMiddle at a fifth of the step
+              ("control"), and StiffHessian with a larger omega, its stiff modes without noise: with noise, x swings so
+              far at b = 1/4 that the matrix of the linear system is no longer definite, an exception.
 histogram100  Fig. 7: the same of 100 waters, over a shorter time.
 multipliers   Fig. 5: at constant energy, the multiplier of the first O-H constraint against window averages of
               -omega^2 g, g = r^2 - d^2, for several steps.
@@ -55,32 +55,26 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from cluster import (  # noqa: E402
     ENERGY, FRICTION, INVERSE_TEMPERATURE, LENGTH, OH_LENGTH, OMEGA, SEED, STEP, TEMPERATURE, TIME, Cluster)
-from common.observables import rdf_error, rdf_p_value  # noqa: E402
-from common.options import OptionParser, choice, number, progress_bar, run_program  # noqa: E402
-from common.papers import Trajectory, panels, parse, simulate, verlet  # noqa: E402
+from common.observables import rdf_error  # noqa: E402
+from common.options import OptionParser, choice, number, run_program  # noqa: E402
+from common.papers import Trajectory, each, panels, parse, print_table, simulate, verlet  # noqa: E402
 from penalties import STIFF_GROUP, simulate_both, zhang_skeel  # noqa: E402
 
 LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 50.0, 500.0, 0.2
-HISTOGRAM_TIME = {7: 10000.0, 100: 1000.0}
 B = 0.25                        # beta of the method
 
-MULTIPLIER_TIME = 10.0                                     # chaos has not set in
 LEAST_TIME = 5 * WINDOW                                    # of any run, however much it is shortened
 MULTIPLIER_STEPS = (0.05, 0.025, 0.01, 0.005, 0.0025)      # every one divides WINDOW, and the last divides the others
-CONSERVATION_TIME, DOWNSAMPLING = 1000.0, 20
+DOWNSAMPLING = 20
 BROKEN = 500 / INVERSE_TEMPERATURE                         # a run whose energy is so far off is over
 CONTROL_SUBSTEPS = 5                                       # steps of the control run in one of the others
 
 SETTLING_TIME, SETTLING_FRICTION = 100.0, 5.0              # the paper's unit, 1/ps
 SAMPLING = 20                                              # steps from one look at the distances to the next
-BARE_SHARE = 10                                            # a bare step is timed for so many others
 BIN = 0.02                                                 # Angstrom, of histograms
 PEAK_WIDTH = 0.24                                          # Angstrom: what counts to a peak is half as far away
 PEAKS_BELOW = 6.0                                          # Angstrom: the further ones of 100 waters are flat
-
-# Seconds in the paper (MATLAB): total, of which in nonlinear or linear solves
-PAPER_SECONDS = {7: {"SETTLE": "13472 (12284, SHAKE)", "Z&Ss stiff": "1549 (67)"},
-                 100: {"SETTLE": "42234 (14272, SHAKE)", "Z&Ss stiff": "30059 (319)"}}
+PAPER_SECONDS = {7: {"SETTLE": "13472", "Z&Ss stiff": "1549"}, 100: {"SETTLE": "42234", "Z&Ss stiff": "30059"}}
 
 
 # Histograms
@@ -88,11 +82,9 @@ PAPER_SECONDS = {7: {"SETTLE": "13472 (12284, SHAKE)", "Z&Ss stiff": "1549 (67)"
 @dataclass
 class Sampled:
     """Of one integrator; of every replica but for the seconds."""
-    minimum: np.ndarray                                         # distances in the minimum, Angstrom
     distances: list[np.ndarray] = field(default_factory=list)   # (frames, pairs), Angstrom
     temperatures: list[np.ndarray] = field(default_factory=list)
     seconds: float = 0.0                                        # of the steps
-    bare_seconds: float = 0.0                                   # of as many without constraints or linear solves
 
     def histograms(self, edges: np.ndarray) -> np.ndarray:
         """Densities, (replicas, bins)."""
@@ -109,14 +101,14 @@ class Sampled:
         return np.array(positions)
 
 
-def stiff_langevin(step: float) -> mm.Integrator:
+def stiff_langevin(step: float) -> ZhangSkeelLangevinIntegrator:
     integrator = ZhangSkeelLangevinIntegrator(TEMPERATURE, FRICTION, step * TIME)
     integrator.setStiffForceGroups(1 << STIFF_GROUP)
     integrator.setBeta(B)
     return integrator
 
 
-def cold_langevin(step: float) -> mm.Integrator:
+def cold_langevin(step: float) -> ZhangSkeelLangevinIntegrator:
     """Without noise in the stiff modes, as it is right for stand-ins of constraints."""
     integrator = stiff_langevin(step)
     integrator.setThermalizeStiffModes(False)
@@ -143,56 +135,29 @@ COMPARED = (("Z&Ss stiff", "SETTLE"), ("control", "SETTLE"), ("Z&Ss stiff", "con
             (f"omega {LARGE_OMEGA:g}", "SETTLE"))
 
 
-def timed_steps(integrator: mm.Integrator, steps: int) -> float:
-    begin = perf_counter()
-    integrator.step(steps)
-    return perf_counter() - begin
-
-
-def bare_context(cluster: Cluster, system: mm.System, start: np.ndarray, seed: int) -> mm.Context:
-    """LangevinMiddle with the same forces and no constraints, with steps so short that nothing moves; warmed up.
-
-    It has a seed because all Contexts of the Reference platform draw from one stream of random numbers.
-    """
-    system = mm.XmlSerializer.clone(system)
-    for i in reversed(range(system.getNumConstraints())):
-        system.removeConstraint(i)
-    integrator = mm.LangevinMiddleIntegrator(0, FRICTION, 1e-9)
-    integrator.setRandomNumberSeed(seed)
-    context = mm.Context(system, integrator, cluster.get_platform())
-    context.setPositions(start)
-    integrator.step(SAMPLING)
-    return context
-
-
-def sample(cluster: Cluster, system: mm.System, integrator: mm.Integrator, start: np.ndarray, substeps: int,
-           frames: int, seed: int, sampled: Sampled, progress: Callable[[int], object]):
+def sample(cluster: Cluster, system: mm.System, run: Run, start: np.ndarray, frames: int, seed: int, sampled: Sampled):
     """One replica: settle under strong friction, then look every SAMPLING steps of length STEP."""
-    bare = bare_context(cluster, system, start, seed)
+    integrator = run.make(STEP / run.substeps)
     integrator.setRandomNumberSeed(seed)
     context = mm.Context(system, integrator, cluster.get_platform())
     context.setPositions(start)
     context.setVelocitiesToTemperature(TEMPERATURE, seed)
     integrator.setFriction(SETTLING_FRICTION)
-    for _ in range(round(SETTLING_TIME / STEP) // SAMPLING):
-        integrator.step(SAMPLING * substeps)
-        progress(SAMPLING * substeps)
+    integrator.step(round(SETTLING_TIME / STEP) * run.substeps)
     integrator.setFriction(FRICTION)
-    cold = isinstance(integrator, ZhangSkeelLangevinIntegrator) and not integrator.getThermalizeStiffModes()
-    freedoms = 3 * system.getNumParticles() - (len(cluster.pairs) if cold else system.getNumConstraints())
-    distances, energies, bare_seconds = [], [], []
-    for frame in range(frames):
-        if frame % BARE_SHARE == 0:
-            bare_seconds.append(timed_steps(bare.getIntegrator(), SAMPLING))
-        sampled.seconds += timed_steps(integrator, SAMPLING * substeps)
-        progress(SAMPLING * substeps)
+    freedoms = 3 * system.getNumParticles() - (
+        len(cluster.pairs) if run.make is cold_langevin else system.getNumConstraints())
+    distances, energies = [], []
+    for _ in range(frames):
+        begin = perf_counter()
+        integrator.step(SAMPLING * run.substeps)
+        sampled.seconds += perf_counter() - begin
         state = context.getState(positions=True, energy=True)
         distances.append(cluster.oxygen_distances(
             state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)))
         energies.append(state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))
     sampled.distances.append(np.array(distances))
     sampled.temperatures.append(2 / freedoms / GAS_CONSTANT * np.array(energies))
-    sampled.bare_seconds += float(np.mean(bare_seconds)) * frames * substeps
 
 
 def run_histogram(cluster: Cluster, time: float, replicas: int) -> dict[str, Sampled]:
@@ -200,17 +165,10 @@ def run_histogram(cluster: Cluster, time: float, replicas: int) -> dict[str, Sam
     frames = max(2, round(time / STEP / SAMPLING / replicas))
     systems = {name: cluster.penalised(run.omega) if run.omega else cluster.rigid for name, run in RUNS.items()}
     starts = {name: cluster.minimise(system, cluster.minimum)[1] for name, system in systems.items()}
-    found = {name: Sampled(cluster.oxygen_distances(start)) for name, start in starts.items()}
-    settling = round(SETTLING_TIME / STEP) // SAMPLING
-    total = replicas * (frames + settling) * SAMPLING * sum(run.substeps for run in RUNS.values())
-    seed = SEED
-    with progress_bar("", total) as bar:
-        for replica in range(replicas):
-            for name, run in RUNS.items():
-                bar.set_description(f"{cluster.waters} waters, {name} {replica + 1}/{replicas}")
-                seed += 1
-                sample(cluster, systems[name], run.make(STEP / run.substeps), starts[name], run.substeps, frames, seed,
-                       found[name], bar.update)
+    found = {name: Sampled() for name in RUNS}
+    turns = [name for _ in range(replicas) for name in RUNS]
+    for turn, name in enumerate(each(f"{cluster.waters} waters", turns)):
+        sample(cluster, systems[name], RUNS[name], starts[name], frames, SEED + 1 + turn, found[name])
     return found
 
 
@@ -228,48 +186,34 @@ def difference(one: np.ndarray, other: np.ndarray) -> str:
     return f"{shift:+.4f} +- {sqrt((one.var(ddof=1) + other.var(ddof=1)) / len(one)):.4f}"
 
 
-def print_histogram(cluster: Cluster, found: dict[str, Sampled], time: float):
-    edges = histogram_edges(found)
-    blocks = {name: sampled.histograms(edges) for name, sampled in found.items()}
-    replicas = len(blocks["SETTLE"])
-    print(f"\n{cluster.waters} waters, T = {time:g} ({time * TIME:.0f} ps) in {replicas} replicas, "
-          f"{TEMPERATURE:.1f} K, friction {FRICTION:.3f}/ps, {cluster.platform} platform; the minimum of the rigid\n"
-          f"cluster has {cluster.energy:.2f} kcal/mol. Z&Ss stiff: omega = {OMEGA:g}, or {LARGE_OMEGA:g} where it is "
-          f"said. Control: LangevinMiddle at h / {CONTROL_SUBSTEPS}, omega = {OMEGA:g}.\nSeconds: of the steps. "
-          "Solves: of these, what steps of LangevinMiddle with the same forces and no constraints do not take\n"
-          f"(of Z&Ss stiff that is Hessians, too).\n\n{'':14}{'T (K)':>14}{'seconds':>10}{'solves':>9}"
-          f"{'over SETTLE':>13}   the paper's seconds")
+def show_histogram(panel: Axes, cluster: Cluster, time: float, replicas: int):
+    found = run_histogram(cluster, time, replicas)
+    rows = []
     for name, sampled in found.items():
         kinetic = np.concatenate(sampled.temperatures)
-        solves = "" if name == "control" else f"{sampled.seconds - sampled.bare_seconds:.2f}"
-        print(f"{name:14}{f'{kinetic.mean():.2f} +- {blockedError(kinetic):.2f}':>14}{sampled.seconds:10.2f}"
-              f"{solves:>9}{sampled.seconds / found['SETTLE'].seconds:13.2f}"
-              f"   {PAPER_SECONDS[cluster.waters].get(name, '')}".rstrip())
-    print("\nPeaks of the O-O histogram (Angstrom)\n")
-    print("  SETTLE" + "".join(f"{f'{one} - {other}':>22}" for one, other in COMPARED))
-    for near in peaks(edges, blocks["SETTLE"].mean(axis=0)):
+        rows.append((name, f"{kinetic.mean():.2f} +- {blockedError(kinetic):.2f}", sampled.seconds,
+                     sampled.seconds / found["SETTLE"].seconds, PAPER_SECONDS[cluster.waters].get(name, "")))
+    print_table(f"{cluster.waters} waters, T = {time:g} ({time * TIME:.0f} ps) in {replicas} replicas, "
+                f"{TEMPERATURE:.1f} K, friction {FRICTION:.3f}/ps, {cluster.platform} platform; the minimum of the "
+                f"rigid\ncluster has {cluster.energy:.2f} kcal/mol. Z&Ss stiff: omega = {OMEGA:g}. Control: "
+                f"LangevinMiddle at h / {CONTROL_SUBSTEPS}, omega = {OMEGA:g}",
+                "|T (K)|seconds:.2f|over SETTLE:.2f|the paper's seconds", rows)
+    edges = histogram_edges(found)
+    centres = (edges[1:] + edges[:-1]) / 2
+    for name, sampled in found.items():
+        blocks, style = sampled.histograms(edges), RUNS[name].style
+        mean = blocks.mean(axis=0)
+        error = rdf_error(blocks) if len(blocks) > 1 else 0 * mean
+        panel.plot(centres, mean, linewidth=1, label=name, **style)
+        panel.fill_between(centres, mean - error, mean + error, color=style["color"], alpha=0.25, linewidth=0)
+    panel.set(title=f"O-O distances of {cluster.waters} waters, {TEMPERATURE:.0f} K", xlabel="r (Angstrom)",
+              ylabel="density (1/Angstrom)")
+    rows = []
+    for near in peaks(edges, found["SETTLE"].histograms(edges).mean(axis=0)):
         at = {name: sampled.peak(near) for name, sampled in found.items()}
-        print(f"{at['SETTLE'].mean():8.3f}" + "".join(
-            f"{difference(at[one], at[other]):>22}" for one, other in COMPARED))
-    print()
-    for name, run in RUNS.items():
-        if run.omega and run.substeps == 1:
-            shifts = found[name].minimum - found["SETTLE"].minimum
-            print(f"O-O distances in the minimum, penalties of omega = {run.omega:g} less constraints: "
-                  f"{shifts.mean():+.4f} on average, {sqrt(np.mean(shifts ** 2)):.4f} rms")
-    print("\nHistograms: the part of the area by which two differ, and the probability that chance alone does this")
-    for one, other in COMPARED:
-        apart = np.abs(blocks[one].mean(axis=0) - blocks[other].mean(axis=0)).sum() * BIN / 2
-        print(f"{one + ' - ' + other:24}{100 * apart:6.1f} %{chance(blocks[one], blocks[other])}")
-
-
-def chance(blocks: np.ndarray, others: np.ndarray) -> str:
-    """Of a difference as large as theirs, from the bins that no replica left empty."""
-    full = (blocks > 0).all(axis=0) & (others > 0).all(axis=0)
-    if len(blocks) == 1 or not full.any():
-        return ""
-    with np.errstate(divide="ignore"):  # a bin may have the same count in all of a few short replicas
-        return f"   p = {rdf_p_value(blocks[:, full], others[:, full]):.4f}"
+        rows.append((at["SETTLE"].mean(), *(difference(at[one], at[other]) for one, other in COMPARED)))
+    print_table("Peaks of the O-O histogram (Angstrom)",
+                ["SETTLE:.3f", *(f"{one} - {other}" for one, other in COMPARED)], rows)
 
 
 def peaks(edges: np.ndarray, density: np.ndarray) -> np.ndarray:
@@ -280,31 +224,7 @@ def peaks(edges: np.ndarray, density: np.ndarray) -> np.ndarray:
     return tops[tops < PEAKS_BELOW]
 
 
-def draw_histogram(panel: Axes, cluster: Cluster, found: dict[str, Sampled]):
-    edges = histogram_edges(found)
-    centres = (edges[1:] + edges[:-1]) / 2
-    for name, sampled in found.items():
-        blocks = sampled.histograms(edges)
-        mean = blocks.mean(axis=0)
-        error = rdf_error(blocks) if len(blocks) > 1 else 0 * mean
-        label = f"{name}: penalties, h / {CONTROL_SUBSTEPS}" if name == "control" else name
-        panel.plot(centres, mean, linewidth=1, label=label, **RUNS[name].style)
-        panel.fill_between(centres, mean - error, mean + error, color=RUNS[name].style["color"], alpha=0.25,
-                           linewidth=0)
-    panel.set(title=f"O-O distances of {cluster.waters} waters, {TEMPERATURE:.0f} K", xlabel="r (Angstrom)",
-              ylabel="density (1/Angstrom)")
-
-
 # Multipliers
-
-@dataclass
-class Multipliers:
-    """-omega^2 g or lambda of the first O-H bond after every step, kcal/mol/Angstrom^2."""
-    times: np.ndarray
-    constrained: np.ndarray
-    shown: np.ndarray        # of the Context's positions q
-    propagated: np.ndarray   # of x
-
 
 def window_average(values: np.ndarray, step: float) -> np.ndarray:
     width = round(WINDOW / step)
@@ -315,61 +235,42 @@ def relative_rms(values: np.ndarray, exact: np.ndarray) -> float:
     return sqrt(np.mean((values - exact) ** 2) / np.mean(exact ** 2))
 
 
-def run_multipliers(cluster: Cluster, time: float) -> dict[float, Multipliers]:
-    """For every step; the constrained motion is that of RATTLE at the least one."""
+def show_multipliers(panel: Axes, cluster: Cluster, time: float):
+    """-omega^2 g or lambda of the first O-H bond after every step; the constrained motion is RATTLE's at the least."""
     start, velocities = cluster.thermal_start()
     least = MULTIPLIER_STEPS[-1]
-    scale = ENERGY / LENGTH ** 2
 
     def spring(positions: np.ndarray) -> np.ndarray:
-        """-omega^2 g of the first bond."""
-        squares = np.sum((positions[:, 0] - positions[:, 1]) ** 2, axis=1) / LENGTH ** 2
+        """-omega^2 g of the first bond, kcal/mol/Angstrom^2."""
+        squares = np.sum((positions[1:, 0] - positions[1:, 1]) ** 2, axis=1) / LENGTH ** 2
         return -MULTIPLIER_OMEGA ** 2 * (squares - OH_LENGTH ** 2)
 
-    found = {}
-    with progress_bar("", round(time / least) + sum(round(time / step) for step in MULTIPLIER_STEPS)) as bar:
-        bar.set_description("multipliers, constrained")
-        rigid = simulate(cluster.rigid, verlet(least * TIME), start, round(time / least), 1, velocities, bar.update)
-        exact = np.array([cluster.multipliers(x, v)[0] for x, v in zip(rigid.positions, rigid.velocities)]) / scale
-        for step in MULTIPLIER_STEPS:
-            bar.set_description(f"multipliers, h = {step:g}")
-            integrator = zhang_skeel("StiffHessian", step * TIME, B)
-            run, propagated = simulate_both(cluster.penalised(MULTIPLIER_OMEGA), integrator, start,
-                                            round(time / step), 1, velocities, bar.update)
-            times = run.times[1:] / TIME
-            found[step] = Multipliers(times, exact[::round(step / least)][1:len(run.times)],
-                                      spring(run.positions[1:]), spring(propagated[1:]))
-    return found
-
-
-def print_multipliers(found: dict[float, Multipliers]):
-    exact = found[MULTIPLIER_STEPS[-1]].constrained
-    print(f"\nMultiplier of the first O-H bond, omega = {MULTIPLIER_OMEGA:g}, over a time of "
-          f"{found[STEP].times[-1]:g}; constrained: mean {exact.mean():.3f}, standard deviation\n{exact.std():.3f} "
-          "kcal/mol/Angstrom^2. Differences from it, rms over rms. x: the propagated positions; q: those of the\n"
-          f"Context. Averages: over windows of {WINDOW:g}, of both.\n\n{'h':8}{'h (fs)':>8}{'q':>10}{'q, averages':>14}"
-          f"{'x':>10}{'x, averages':>14}")
-    for step, each in found.items():
-        row = []
-        for values in (each.shown, each.propagated):
-            row += [relative_rms(values, each.constrained),
-                    relative_rms(window_average(values, step), window_average(each.constrained, step))]
-        print(f"{step:<8g}{1000 * step * TIME:8.3f}" + "".join(
-            f"{value:{width}.2g}" for value, width in zip(row, (10, 14, 10, 14))))
-
-
-def draw_multipliers(panel: Axes, found: dict[float, Multipliers]):
-    for step, colour in ((MULTIPLIER_STEPS[-1], "#d62728"), (STEP, "#1f77b4")):
-        each = found[step]
-        times = window_average(each.times, step)
-        if step != STEP:
-            panel.plot(each.times, each.shown, color=colour, alpha=0.25, linewidth=0.4,
-                       label=f"-omega^2 g, h = {step:g}")
-        panel.plot(times, window_average(each.shown, step), color=colour, linewidth=1.2,
-                   label=f"window average, h = {step:g}")
-    panel.plot(each.times, each.constrained, "k--", linewidth=1, label="constrained")
+    rigid = simulate(cluster.rigid, verlet(least * TIME), start, round(time / least), 1, velocities)
+    exact = np.array([cluster.multipliers(x, v)[0] for x, v in zip(rigid.positions, rigid.velocities)]) * (
+        LENGTH ** 2 / ENERGY)
+    rows = []
+    for step in each("multipliers", MULTIPLIER_STEPS):
+        integrator = zhang_skeel("StiffHessian", step * TIME, B)
+        run, propagated = simulate_both(cluster.penalised(MULTIPLIER_OMEGA), integrator, start, round(time / step), 1,
+                                        velocities)
+        times, constrained = run.times[1:] / TIME, exact[::round(step / least)][1:len(run.times)]
+        shown, x = spring(run.positions), spring(propagated)
+        rows.append((step, 1000 * step * TIME, *(
+            error for values in (shown, x) for error in (
+                relative_rms(values, constrained),
+                relative_rms(window_average(values, step), window_average(constrained, step))))))
+        if step in (least, STEP):
+            panel.plot(window_average(times, step), window_average(shown, step), linewidth=1.2,
+                       label=f"window average of -omega^2 g, h = {step:g}")
+    panel.plot(times, shown, color="#d62728", alpha=0.25, linewidth=0.4, label=f"-omega^2 g, h = {least:g}")
+    panel.plot(times, constrained, "k--", linewidth=1, label="constrained")
     panel.set(title=f"Multiplier of the first O-H bond, omega = {MULTIPLIER_OMEGA:g}", xlabel="time",
               ylabel="kcal/mol/Angstrom^2")
+    print_table(f"Multiplier of the first O-H bond, omega = {MULTIPLIER_OMEGA:g}, over a time of {time:g}; constrained:"
+                f" mean {exact[1:].mean():.3f}, standard deviation\n{exact[1:].std():.3f} kcal/mol/Angstrom^2. "
+                "Differences from it, rms over rms. x: the propagated positions; q: those of the\nContext. Averages: "
+                f"over windows of {WINDOW:g}, of both", "h:g|h (fs):.3f|q:.2g|q, averages:.2g|x:.2g|x, averages:.2g",
+                rows)
 
 
 # Conservation
@@ -377,10 +278,9 @@ def draw_multipliers(panel: Axes, found: dict[float, Multipliers]):
 @dataclass
 class Conserved:
     times: np.ndarray
-    energy: np.ndarray   # less that of the first frame after the start, kcal/mol: the start's q is x
+    energy: np.ndarray   # less that of the first frame after the start, kT: the start's q is x
     linear: np.ndarray   # |P - P(0)| / |P(0)|
     angular: np.ndarray  # the same of L
-    seconds: float
     over: bool           # the run broke down
 
 
@@ -391,62 +291,47 @@ def conserved(cluster: Cluster, run: Trajectory, propagated: np.ndarray, frames:
     kept = slice(off[0] if len(off) else len(energy))
     linear, angular = (np.linalg.norm(each - each[0], axis=1) / np.linalg.norm(each[0]) for each in
                        cluster.momenta(propagated[kept], run.velocities[kept]))
-    return Conserved(run.times[kept] / TIME, energy[kept], linear, angular, run.seconds, len(linear) < frames)
+    return Conserved(run.times[kept] / TIME, INVERSE_TEMPERATURE * energy[kept], linear, angular, len(linear) < frames)
 
 
-def run_conservation(cluster: Cluster, time: float) -> dict[str, Conserved]:
-    steps = DOWNSAMPLING * ceil(time / STEP / DOWNSAMPLING)
+def show_conservation(mine: Sequence[Axes], cluster: Cluster, time: float):
+    energies, momenta = mine
+    frames = ceil(time / STEP / DOWNSAMPLING)
     start, loaded = cluster.thermal_start(), cluster.loaded_start(OMEGA)
     penalised = cluster.penalised(OMEGA)
     runs = {"RATTLE": (start, cluster.rigid, verlet(STEP * TIME))}
     for method in ("StiffHessian", "NewmarkOneIteration", "FullHessian", "ThirdDerivatives"):
         runs[method] = loaded, penalised, zhang_skeel(method, STEP * TIME, B)
     runs["StiffHessian, g = 0"] = start, penalised, zhang_skeel("StiffHessian", STEP * TIME, B)
-    found = {}
-    with progress_bar("", steps * len(runs)) as bar:
-        for name, ((positions, velocities), system, integrator) in runs.items():
-            bar.set_description(f"conservation, {name}")
-            run, propagated = simulate_both(system, integrator, positions, steps, DOWNSAMPLING, velocities, bar.update)
-            found[name] = conserved(cluster, run, propagated, steps // DOWNSAMPLING + 1)
-    return found
-
-
-def print_conservation(found: dict[str, Conserved]):
-    print(f"\n7 waters without noise, h = {STEP:g}, b = {B:g}, T = {found['RATTLE'].times[-1]:g}. Energy in kT "
-          "(0.02 kcal/mol): the standard deviation, and\nthe mean of the last tenth of the run less that of the "
-          "first. Momenta: the largest change, relative. FullHessian and\nThirdDerivatives take the Hessian of the "
-          "whole potential; RATTLE runs as a CustomIntegrator. g = 0: a start there.\n\n"
-          f"{'':24}{'deviation':>10}{'drift':>10}{'linear':>10}{'angular':>10}{'seconds':>9}")
-    for name, run in found.items():
-        tenth = ceil(len(run.times) / 10)
-        energy = INVERSE_TEMPERATURE * run.energy[1:]
-        print(f"{name:24}{energy.std():10.2g}{energy[-tenth:].mean() - energy[:tenth].mean():10.2g}"
-              f"{run.linear.max():10.1g}{run.angular.max():10.2g}{run.seconds:9.2f}"
-              + f"   breaks down after {run.times[-1]:.0f}" * run.over)
-
-
-def draw_conservation(panels: Sequence[Axes], found: dict[str, Conserved]):
-    names = [name for name in found if name != "FullHessian"]
-    for name, colour in zip(names, ("k", "#d62728", "#ff7f0e", "#1f77b4", "#e7a1a2")):
-        run = found[name]
-        panels[0].plot(run.times[2:], INVERSE_TEMPERATURE * np.abs(run.energy[2:]), color=colour, linewidth=0.8,
-                       label=name)
-        panels[1].plot(run.times[1:], run.angular[1:], color=colour, linewidth=0.8, label=name)
-    panels[0].set(title=f"Energy, h = {STEP:g}", xlabel="time", ylabel="change / kT", yscale="log")
-    panels[1].set(title=f"Angular momentum, h = {STEP:g}", xlabel="time", ylabel="change, relative",
-                  yscale="log")
-    panels[0].set_ylim(bottom=1e-3)
+    rows = []
+    for name in each("conservation", runs):
+        (positions, velocities), system, integrator = runs[name]
+        found = conserved(cluster, *simulate_both(system, integrator, positions, DOWNSAMPLING * frames, DOWNSAMPLING,
+                                                  velocities), frames + 1)
+        tenth, energy = ceil(len(found.times) / 10), found.energy[1:]
+        rows.append((name, energy.std(), energy[-tenth:].mean() - energy[:tenth].mean(), found.linear.max(),
+                     found.angular.max(), f"breaks down after {found.times[-1]:.0f}" if found.over else ""))
+        if name != "FullHessian":
+            energies.semilogy(found.times[2:], np.abs(found.energy[2:]), linewidth=0.8, label=name)
+            momenta.semilogy(found.times[1:], found.angular[1:], linewidth=0.8, label=name)
+    print_table(f"7 waters without noise, h = {STEP:g}, b = {B:g}, T = {time:g}. Energy in kT (0.02 kcal/mol): the "
+                "standard deviation, and\nthe mean of the last tenth of the run less that of the first. Momenta: the "
+                "largest change, relative. FullHessian and\nThirdDerivatives take the Hessian of the whole potential. "
+                "g = 0: a start there", "|deviation:.2g|drift:.2g|linear:.1g|angular:.2g|", rows)
+    energies.set(title=f"Energy, h = {STEP:g}", xlabel="time", ylabel="change / kT")
+    momenta.set(title=f"Angular momentum, h = {STEP:g}", xlabel="time", ylabel="change, relative")
+    energies.set_ylim(bottom=1e-3)
 
 
 @dataclass
 class Part:
     waters: int
     time: float
-    panels: int
+    panels: int = 1
 
 
-PARTS = {"histogram7": Part(7, HISTOGRAM_TIME[7], 1), "histogram100": Part(100, HISTOGRAM_TIME[100], 1),
-         "multipliers": Part(7, MULTIPLIER_TIME, 1), "conservation": Part(7, CONSERVATION_TIME, 2)}
+PARTS = {"histogram7": Part(7, 10000.0), "histogram100": Part(100, 1000.0), "multipliers": Part(7, 10.0),
+         "conservation": Part(7, 1000.0, 2)}
 
 
 def main():
@@ -459,7 +344,6 @@ def main():
     parser.add_argument("--replicas", type=number(int, 1, most=100), default=8, metavar="N",
                         help="of every run of the histograms, which share its time (default: %(default)s)")
     options = parse(parser)
-
     parts = {name: part for name, part in PARTS.items() if name in options.part}
     clusters = {waters: Cluster(waters, options.shorten) for waters in {part.waters for part in parts.values()}}
     count = sum(part.panels for part in parts.values())
@@ -468,17 +352,11 @@ def main():
             cluster, time = clusters[part.waters], max(part.time / options.shorten, LEAST_TIME)
             mine, free = free[:part.panels], free[part.panels:]
             if name == "multipliers":
-                multipliers = run_multipliers(cluster, time)
-                print_multipliers(multipliers)
-                draw_multipliers(mine[0], multipliers)
+                show_multipliers(mine[0], cluster, time)
             elif name == "conservation":
-                conservation = run_conservation(cluster, time)
-                print_conservation(conservation)
-                draw_conservation(mine, conservation)
+                show_conservation(mine, cluster, time)
             else:
-                sampled = run_histogram(cluster, time, options.replicas)
-                print_histogram(cluster, sampled, time)
-                draw_histogram(mine[0], cluster, sampled)
+                show_histogram(mine[0], cluster, time, options.replicas)
         for panel in free:
             panel.set_visible(False)
 
