@@ -214,23 +214,6 @@ def largest_errors(run: Run, limit: Callable[[float], State], steps: int) -> tup
 HEADINGS = [f"{what}, {kick}:.2g" for what in ("q", "P^T p") for kick in KICKS]  # of errors, arrays in this order
 
 
-def print_setup(chain: Chain, start: Start, limit: Callable[[float], State]):
-    """Initial values, how far apart the frequencies stay, and what the correcting potential does."""
-    rigid, times = limit_motion(chain, start, correction=False), np.linspace(0, DURATION, 301)
-    states = [limit(time) for time in times]
-    omega = np.array([chain.modes(chain.lengths(state.q)[1])[0] for state in states])
-    soft, stiff = omega.T
-    q_error, p_error = np.array([(np.abs(state.q - rigid(time).q).max(), np.abs(state.v - rigid(time).v).max())
-                                 for time, state in zip(times, states)]).max(axis=0)
-    print(f"alpha {chain.alpha}; angles {start.angles}, rates {start.rates}; energies E_j of the modes "
-          f"{np.round(start.actions(chain) * omega[0], 2)}\n"
-          f"Frequencies eps omega_j along the limit motion: {soft.min():.3f}-{soft.max():.3f}, "
-          f"{stiff.min():.3f}-{stiff.max():.3f}\n"
-          f"Least eps |omega_2 - omega_1|: {np.abs(stiff - soft).min():.2f}; least eps |omega_2 - 2 omega_1|: "
-          f"{np.abs(stiff - 2 * soft).min():.2f}\n"
-          f"Limit without correcting potential: off by {q_error:.2g} in q, {p_error:.2g} in P^T p")
-
-
 def study_errors(chain: Chain, start: Start, limit: Callable[[float], State]):
     """By eps and h, and by eps."""
     def errors(eps: float, count: int) -> np.ndarray:
@@ -318,7 +301,6 @@ def main():
     options = parse(parser)
     chain, start = Chain(2), wide_swing(2)
     limit = limit_motion(chain, start)
-    print_setup(chain, start, limit)
     by_step, by_eps = study_errors(chain, start, limit)
     draw(by_step, by_eps, study_actions(chain, start),
          study_resonances(chain, small_swing(2), options.resonance_steps), options.figure)

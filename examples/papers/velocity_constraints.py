@@ -10,7 +10,7 @@ SpookIntegrator takes constraints A(x, t) v = w(t). Three problems, in consisten
       x = g/(2 omega^2) sin^2(omega t),   y = g/(2 omega^2) (omega t - 1/2 sin(2 omega t)):
 
   it never gets lower than x = g/(2 omega^2), but travels across the slope for ever. The force from the side is
-  4 g sin(omega t). Without gravity it goes round a circle, with 2 s omega at the speed s.
+  4 g sin(omega t).
 - Two groups of masses, each held together by springs and vibrating, are pulled apart along x: the distance d of
   their centres of mass has the prescribed rate w(t) = v + a sin(Omega t). A spring of force constant k is between
   the centres. The multiplier of the constraint is the pulling force, k (d - d0) + mu d'', mu the reduced mass.
@@ -25,8 +25,7 @@ known from ordinary differential equations, to the constrained one.
 Printed are the largest errors of positions (of the midpoint, the distance, the centre of the wheel) and of the
 multipliers over steps h that are halved, and their slopes. What to expect:
 
-- The skate is of first order. A step takes the direction of the rod at its start for the velocity in its middle,
-  and projects the velocity from the direction before on this one: a factor cos(omega h) for the speed.
+- The skate is of first order. A step takes the direction of the rod at its start for the velocity in its middle.
 - The pulling is of second order, because w is taken at the middle of the step.
 - The wheel is of second order: in motion its spokes are longer by O(h^2). But for that, its acceleration is exact.
 - Friction is of first order: its force is that at the end of a step.
@@ -34,7 +33,6 @@ multipliers over steps h that are halved, and their slopes. What to expect:
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -57,7 +55,7 @@ GAMMAS = (0.1, 0.03, 0.01, 0.003, 0.001)
 GAMMA_STEP = 0.0125        # h of the runs over gamma
 
 PULL = 1.0                 # g, the component of gravity down a slope
-TURNING, SPEED = 1.0, 1.0  # omega of the skate, and the speed of the free one
+TURNING = 1.0              # omega of the skate
 
 GROUP_MASSES = np.array(((1.0, 2.0, 3.0, 4.0), (5.0, 1.0, 2.0, 1.0)))
 GROUP_SHAPE = 0.1 * np.array(((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)))
@@ -118,20 +116,20 @@ def weighed_system(masses: np.ndarray, gravity: tuple[float, float]) -> mm.Syste
     return system
 
 
-def skate(gravity: float, speed: float, gamma: float = 0) -> Problem:
+def skate(gamma: float = 0) -> Problem:
     """It points down the plane at the start. Its midpoint is x + iy."""
     def rod(time: float) -> complex:
         return np.exp(1j * TURNING * time)
 
     def sliding(time: float) -> np.ndarray:
         s, c = np.sin(TURNING * time), np.cos(TURNING * time)
-        return np.array((gravity / (2 * TURNING ** 2) * (s * s + 1j * (TURNING * time - s * c))
-                         + speed / TURNING * (s + 1j * (1 - c)), (gravity / TURNING * s + speed) * rod(time)))
+        return np.array((PULL / (2 * TURNING ** 2) * (s * s + 1j * (TURNING * time - s * c)),
+                         PULL / TURNING * s * rod(time)))
 
     midpoint, force = exact_motion(
-        sliding, lambda time: 4 * gravity * np.sin(TURNING * time) + 2 * speed * TURNING,
+        sliding, lambda time: 4 * PULL * np.sin(TURNING * time),
         lambda time, state: (np.conj(rod(time)) * state[1]).imag,
-        lambda time, state, force: gravity + 1j * rod(time) * force / 2, gamma)  # the mass is 2
+        lambda time, state, force: PULL + 1j * rod(time) * force / 2, gamma)  # the mass is 2
 
     def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
         (place, velocity), ends = midpoint(time), np.array((-0.5, 0.5)) * rod(time)
@@ -141,7 +139,7 @@ def skate(gravity: float, speed: float, gamma: float = 0) -> Problem:
         integrator.addDistanceConstraint(0, 1, 1)
         integrator.addVelocityConstraint([0, 1], ["-(y2-y1)/2", "(x2-x1)/2", "0"] * 2, "0", gamma)
 
-    return Problem(weighed_system(np.ones(2), (gravity, 0)), constrain, motion, lambda time: [force(time)],
+    return Problem(weighed_system(np.ones(2), (PULL, 0)), constrain, motion, lambda time: [force(time)],
                    np.full(2, 0.5))
 
 
@@ -229,18 +227,14 @@ def wheel(gamma: float = 0) -> Problem:
                    lambda time: [friction(time), total * LOAD], masses / total)
 
 
-PROBLEMS: dict[str, Callable[..., Problem]] = {
-    "incline": partial(skate, PULL, 0), "circle": partial(skate, 0, SPEED), "pulling": pulled_groups, "wheel": wheel}
-SOFT = ("incline", "pulling", "wheel")  # what is run with friction, too
+PROBLEMS: dict[str, Callable[..., Problem]] = {"skate": skate, "pulling": pulled_groups, "wheel": wheel}
 
 
 @dataclass
 class Run:
-    positions: np.ndarray    # the compared vector at each frame
-    multipliers: np.ndarray  # of the last step before each, (frames, constraints)
-    error: float             # the largest distance from the exact vector
-    force_error: float       # the largest of a multiplier, after the first frame
-    speed: float             # with which the compared vector moves at the end
+    positions: np.ndarray  # the compared vector at each frame
+    error: float           # the largest distance from the exact vector
+    force_error: float     # the largest of a multiplier, after the first frame
 
 
 def run(problem: Problem, step: float) -> Run:
@@ -255,8 +249,7 @@ def run(problem: Problem, step: float) -> Run:
     found = simulate(problem.system, integrator, problem.motion(0)[0], every * len(TIMES), every,
                      problem.motion(-step / 2)[1], observe=lambda: integrator.getMultipliers()[-count:])
     positions, forces = problem.weights @ found.positions[1:], [problem.forces(time - step) for time in TIMES]
-    return Run(positions, found.observed, distance(positions, problem.path(TIMES)),
-               np.abs(found.observed - forces)[1:].max(), float(np.linalg.norm(problem.weights @ found.velocities[-1])))
+    return Run(positions, distance(positions, problem.path(TIMES)), np.abs(found.observed - forces)[1:].max())
 
 
 def distance(a: np.ndarray, b: np.ndarray) -> float:
@@ -277,63 +270,36 @@ def print_results(runs: dict[str, dict[float, Run]], steps: list[float]):
                         ("Largest error of the forces, the multipliers", "force_error")):
         print_errors(title, ("h", *runs), steps,
                      np.array([[getattr(found[step], kind) for found in runs.values()] for step in steps]), FITTED)
-    print_table(f"Speed of the free skate at t = {DURATION:g}, {SPEED:g} at the start, and with the factor "
-                "cos(omega h) a step", "h:g|speed:.4f|expected:.4f",
-                [(step, found.speed, SPEED * np.cos(TURNING * step) ** round(DURATION / step))
-                 for step, found in runs["circle"].items()])
-    rows = []
-    for name in SOFT:
-        found = runs[f"{name}, friction"][steps[-1]]
-        slipping, held = (PROBLEMS[name](gamma=gamma).path(TIMES) for gamma in (FRICTION, 0))
-        rows.append((name, found.error, distance(found.positions, held), distance(slipping, held)))
-    print_table(f"With gamma = {FRICTION:g}, h = {steps[-1]:g}: largest distance of the run from the exact motion with "
-                "friction and from that\nwith a constraint, and of those two from each other",
-                "|friction:.2g|constraint:.2g|each other:.2g", rows)
-    lowest, slipped = (runs[name][steps[-1]].positions[:, 0].max() for name in ("incline", "incline, friction"))
-    print(f"Lowest point of the skate on the incline: {lowest:.3f} (the cycloid's is {PULL / (2 * TURNING ** 2):g}), "
-          f"with friction {slipped:.3f} and going on.")
+    lowest, slipped = (runs[name][steps[-1]].positions[:, 0].max() for name in ("skate", "skate, friction"))
+    print(f"Lowest point of the skate: {lowest:.3f} (the cycloid's is {PULL / (2 * TURNING ** 2):g}), with friction "
+          f"{slipped:.3f} and going on.")
 
 
 def print_limit():
     columns = []
-    for make in each("gamma", [PROBLEMS[name] for name in SOFT]):
+    for make in each("gamma", PROBLEMS.values()):
         held = run(make(), GAMMA_STEP).positions
         columns.append([distance(run(make(gamma=gamma), GAMMA_STEP).positions, held) for gamma in GAMMAS])
     print_errors(f"Largest distance from the run with a constraint at h = {GAMMA_STEP:g}: friction becomes a "
-                 "constraint as gamma -> 0", ("gamma", *SOFT), GAMMAS, np.array(columns).T, len(GAMMAS))
+                 "constraint as gamma -> 0", ("gamma", *PROBLEMS), GAMMAS, np.array(columns).T, len(GAMMAS))
 
 
 def draw(runs: dict[str, dict[float, Run]], steps: list[float], path: Path):
-    times = np.linspace(0, DURATION, 601)
-    shown = ((steps[0], ".", "#d62728"), (steps[-1], "-", "#08306b"))
-    friction: dict[str, Any] = {"color": "#ff7f0e", "linestyle": "--", "label": f"gamma = {FRICTION:g}"}
-    with panels(path, 2, 2) as (cycloid, circle, force, errors):
-        for panel, name in ((cycloid, "incline"), (circle, "circle")):
-            panel.plot(*PROBLEMS[name]().path(times).T[1::-1], color="#9ecae1", linewidth=5, label="exact")
-            for step, style, color in shown:
-                panel.plot(*runs[name][step].positions.T[1::-1], style, color=color, linewidth=1.2,
-                           label=f"h = {step:g}")
-        cycloid.plot(*runs["incline, friction"][steps[-1]].positions.T[1::-1], **friction)
+    with panels(path, 1, 2) as (cycloid, errors):
+        cycloid.plot(*PROBLEMS["skate"]().path(np.linspace(0, DURATION, 601)).T[1::-1], color="#9ecae1", linewidth=5,
+                     label="exact")
+        for name, step, style, label in (("skate", steps[0], ".", f"h = {steps[0]:g}"),
+                                         ("skate", steps[-1], "-", f"h = {steps[-1]:g}"),
+                                         ("skate, friction", steps[-1], "--", f"gamma = {FRICTION:g}")):
+            cycloid.plot(*runs[name][step].positions.T[1::-1], style, linewidth=1.2, label=label)
         cycloid.invert_yaxis()
         cycloid.set(title="Skate on an inclined plane", xlabel="y (across the slope)", ylabel="x (down the slope)")
-        circle.set(title="Free skate", xlabel="y", ylabel="x", aspect="equal")
-
-        force.plot(times, [PROBLEMS["pulling"]().forces(time) for time in times], color="#9ecae1", linewidth=5,
-                   label="exact")
-        for step, style, color in shown:
-            force.plot(TIMES - step, runs["pulling"][step].multipliers, style, color=color, linewidth=1.2,
-                       label=f"h = {step:g}")
-        force.plot(TIMES - steps[-1], runs["pulling, friction"][steps[-1]].multipliers, **friction)
-        force.set(title="Force that pulls the groups apart", xlabel="time", ylabel="force", ylim=(-2.5, 6))
-
-        colors = {"incline": "#08306b", "circle": "#d62728", "pulling": "#2ca02c", "wheel": "#9467bd"}
         for name, by_step in runs.items():
-            errors.loglog(steps, [found.error for found in by_step.values()], "o-" if name in colors else "o--",
-                          color=colors[name.split(",")[0]], markersize=4, linewidth=1, label=name)
+            errors.loglog(steps, [found.error for found in by_step.values()], "o-" if name in PROBLEMS else "o--",
+                          markersize=4, linewidth=1, label=name)
         draw_slope(errors, steps, 10, 1)
         draw_slope(errors, steps, 0.02, 2)
         errors.set(title="Largest error of positions", xlabel="h", ylabel="error", ylim=(steps[-1] ** 2 * 1e-4, 3))
-        errors.legend(frameon=False, fontsize="small", ncols=2)
 
 
 def main():
@@ -343,7 +309,7 @@ def main():
     options = parse(parser)
     steps = [STEP / 2 ** i for i in range(options.halvings + 1)]
     problems = {name: make() for name, make in PROBLEMS.items()}
-    problems |= {f"{name}, friction": PROBLEMS[name](gamma=FRICTION) for name in SOFT}
+    problems |= {f"{name}, friction": make(gamma=FRICTION) for name, make in PROBLEMS.items()}
     runs = {name: {step: run(problems[name], step) for step in steps} for name in each("steps", problems)}
     print_results(runs, steps)
     print_limit()

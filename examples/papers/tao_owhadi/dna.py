@@ -155,9 +155,10 @@ def main():
     keys = [(method, noise) for method in options.methods for noise in range(1, options.draws + 1)]
     runs = {(method, noise): run(method, noise, options.time) for method, noise in each("runs", keys)}
     print_table(f"{ANGLES} angles on a ring, eps = {EPS:.3g}, b = {BETA:g}, up to t = {options.time:g}: transitions, "
-                "the last one, where it led to;\nthe largest mean angle; energies at the start, over the second half, and that of "
-                "q over the second half", "method|xi|transitions|last at:.0f|then at:.2f|largest:.2f|energy:.3f"
-                "|later:.3f|of q:.3f|fails", [row(method, noise, found) for (method, noise), found in runs.items()])
+                "the last one, where it led to;\nthe largest mean angle; energies at the start, over the second half, "
+                "and that of q over the second half", "method|xi|transitions|last at:.0f|then at:.2f|largest:.2f"
+                "|energy:.3f|later:.3f|of q:.3f|fails",
+                [row(method, noise, found) for (method, noise), found in runs.items()])
     draw({method: runs[method, 1] for method in options.methods}, options.figure)
 
 
