@@ -19,7 +19,7 @@ from openmm import unit
 from scipy.integrate import solve_ivp
 
 from common import tables
-from common.options import OptionParser, add_output_option, progress_bar
+from common.options import OptionParser, add_output_option, number, progress_bar
 
 
 @dataclass
@@ -118,8 +118,12 @@ def print_table(title: str, columns: str | Iterable[str], rows: Iterable[Sequenc
                                          for value, spec in zip(row, formats)] for row in rows])
 
 
-def parse(parser: OptionParser):
-    """The options; `figure` of them is the path of the figure, which has the name of the script, in a folder."""
+def parse(parser: OptionParser, time: float = 0, least: float = 1):
+    """The options; `figure` of them is the path of the figure, which has the name of the script, in a folder. With a
+    default, `time` is an option, too."""
+    if time:
+        parser.add_argument("--time", type=number(float, least), default=time, metavar="T",
+                            help="simulated time of each run (default: %(default)s)")
     name = f"{Path(sys.argv[0]).stem}.png"
     add_output_option(parser, name)
     options = parser.parse_args()

@@ -199,30 +199,28 @@ def study_large_steps(time: float) -> list[Fall]:
 
 # Time of a step
 
-def time_steps(links: int) -> tuple[float, float]:
-    """Seconds of the set-up, which ends with the first step, and of a step: the median."""
+def time_steps(links: int) -> float:
+    """Seconds of a step, the median, after the first one."""
     integrator = ladder_integrator(links, STEP)
-    begin = perf_counter()
     context = make_context(ladder_system(links), integrator, level_ladder(links), platform=PLATFORM)
     integrator.step(1)
-    set_up = perf_counter() - begin
     seconds: list[float] = []
     while len(seconds) < FEW_STEPS or (len(seconds) < MANY_STEPS and sum(seconds) < ENOUGH_SECONDS):
         begin = perf_counter()
         context.getIntegrator().step(1)
         seconds.append(perf_counter() - begin)
-    return set_up, float(np.median(seconds))
+    return float(np.median(seconds))
 
 
 def study_cost(largest: int) -> dict[int, float]:
     """Milliseconds of a step by the number of links."""
     sizes = [int(size) for size in np.unique(np.round(np.geomspace(SMALLEST, largest, SIZES)))]
     found = {size: time_steps(size) for size in each("timing", sizes)}
-    print_table("Time of a step", "links|set-up, s:.3f|ms/step:.3f|us/link:.2f",
-                [(size, set_up, 1e3 * step, 1e6 * step / size) for size, (set_up, step) in found.items()])
+    print_table("Time of a step", "links|ms/step:.3f|us/link:.2f",
+                [(size, 1e3 * step, 1e6 * step / size) for size, step in found.items()])
     upper = sizes[len(sizes) // 2:]
-    print(f"Slope in logarithms from {upper[0]} links on: {slope(upper, [found[size][1] for size in upper]):.2f}")
-    return {size: 1e3 * step for size, (_, step) in found.items()}
+    print(f"Slope in logarithms from {upper[0]} links on: {slope(upper, [found[size] for size in upper]):.2f}")
+    return {size: 1e3 * step for size, step in found.items()}
 
 
 # Figure
@@ -270,13 +268,11 @@ def draw(falls: list[Fall], orders: dict[float, np.ndarray], costs: dict[int, fl
 
 def main():
     parser = OptionParser(__doc__)
-    parser.add_argument("--time", type=number(float, 0.1), default=10.0, metavar="T",
-                        help="time of the runs (default: %(default)s)")
     parser.add_argument("--links", type=number(int, 1), nargs="+", default=[10, 100], metavar="N",
                         help="numbers of links of the runs (default: 10 100)")
     parser.add_argument("--largest", type=number(int, 2 * SMALLEST), default=10000, metavar="N",
                         help="links of the largest ladder whose steps are timed (default: %(default)s)")
-    options = parse(parser)
+    options = parse(parser, time=10.0, least=0.1)
     draw(fall_all(options.links, options.time), study_order(min(ORDER_TIME, options.time)),
          study_cost(options.largest), study_large_steps(options.time),
          fall(PICTURE_LINKS, min(options.time, max(PICTURE_TIMES))), options.figure)

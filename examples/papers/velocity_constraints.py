@@ -1,7 +1,7 @@
 #!/usr/bin/env python
-"""Constraints on velocities: a skate, groups pulled apart, and a rolling wheel, against their exact motions.
+"""Constraints on velocities: a skate and a rolling wheel, against their exact motions.
 
-SpookIntegrator takes constraints A(x, t) v = w(t). Three problems, in consistent units (nm, ps, daltons):
+SpookIntegrator takes constraints A(x, t) v = w(t). Two problems, in consistent units (nm, ps, daltons):
 
 - A skate on an inclined plane: two masses of 1 at a distance of 1. Their midpoint moves along the rod only, which
   no constraint on positions can say. The rod turns at a constant rate omega, and from rest on a plane with the pull
@@ -11,29 +11,24 @@ SpookIntegrator takes constraints A(x, t) v = w(t). Three problems, in consisten
 
   it never gets lower than x = g/(2 omega^2), but travels across the slope for ever. The force from the side is
   4 g sin(omega t).
-- Two groups of masses, each held together by springs and vibrating, are pulled apart along x: the distance d of
-  their centres of mass has the prescribed rate w(t) = v + a sin(Omega t). A spring of force constant k is between
-  the centres. The multiplier of the constraint is the pulling force, k (d - d0) + mu d'', mu the reduced mass.
 - A wheel, a hub and a rim of masses on rigid spokes, rolls down a slope without slipping. One constraint is that the
   point of contact is at rest, another that the centre stays above the ground. With the moment of inertia I, mass M
   and radius r, the acceleration is g/(1 + I/(M r^2)), and the multipliers are friction and the load of the ground.
 
 Each is also run with a large compliance gamma, by which the constraint becomes a friction, A v = w - gamma force: the
-skate slips down the plane, the pulled groups lag, the wheel slips. The smaller gamma is, the closer is this motion,
-known from ordinary differential equations, to the constrained one.
+skate slips down the plane, and the wheel on it. The smaller gamma is, the closer is this motion, known from ordinary
+differential equations, to the constrained one.
 
-Printed are the largest errors of positions (of the midpoint, the distance, the centre of the wheel) and of the
-multipliers over steps h that are halved, and their slopes. What to expect:
+Printed are the largest errors of positions (of the midpoint, the centre of the wheel) and of the multipliers over steps
+h that are halved, and their slopes. What to expect:
 
 - The skate is of first order. A step takes the direction of the rod at its start for the velocity in its middle.
-- The pulling is of second order, because w is taken at the middle of the step.
 - The wheel is of second order: in motion its spokes are longer by O(h^2). But for that, its acceleration is exact.
 - Friction is of first order: its force is that at the end of a step.
 """
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +51,6 @@ GAMMA_STEP = 0.0125        # h of the runs over gamma
 
 PULL = 1.0                 # g, the component of gravity down a slope
 TURNING = 1.0              # omega of the skate
-
-GROUP_MASSES = np.array(((1.0, 2.0, 3.0, 4.0), (5.0, 1.0, 2.0, 1.0)))
-GROUP_SHAPE = 0.1 * np.array(((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)))
-GROUP_SPRING, GROUP_BOND, VIBRATION = 10.0, 0.3, 0.2  # springs within groups; the size of velocities at the start
-CENTRE_SPRING, CENTRE_DISTANCE = 2.0, 1.0             # k and d0
-RATE, SWING, OMEGA = 0.1, 0.3, 2.0                    # v, a and Omega
 
 RIM, RADIUS, HUB_MASS, RIM_MASS = 6, 1.0, 3.0, 1.0
 LOAD = np.sqrt(3)          # the component of gravity towards a slope of 30 degrees; gravity is 2
@@ -143,54 +132,6 @@ def skate(gamma: float = 0) -> Problem:
                    np.full(2, 0.5))
 
 
-def group_system() -> mm.System:
-    system, springs = mm.System(), mm.HarmonicBondForce()
-    between = mm.CustomCentroidBondForce(2, f"{CENTRE_SPRING / 2}*(distance(g1,g2)-{CENTRE_DISTANCE})^2")
-    for masses in GROUP_MASSES:
-        members = [system.addParticle(mass) for mass in masses]
-        between.addGroup(members)  # at its centre of mass
-        for i, j in combinations(members, 2):
-            springs.addBond(i, j, GROUP_BOND, GROUP_SPRING)
-    between.addBond([0, 1])
-    system.addForce(springs)
-    system.addForce(between)
-    return system
-
-
-def pulled_groups(gamma: float = 0) -> Problem:
-    """Pulled exactly, or with gamma by a dashpot between the centres and what moves at the rate w."""
-    totals = GROUP_MASSES.sum(axis=1)
-    reduced = 1 / np.sum(1 / totals)
-    shares = GROUP_MASSES / totals[:, None]
-    weights = np.concatenate((-shares[0], shares[1]))  # the distance of the centres is weights @ x
-
-    def rate(time: float) -> float:
-        return RATE + SWING * np.sin(OMEGA * time)
-
-    def pulled(time: float) -> np.ndarray:
-        return np.array((CENTRE_DISTANCE + RATE * time + SWING / OMEGA * (1 - np.cos(OMEGA * time)), rate(time)))
-
-    def spring(state: np.ndarray) -> float:
-        return CENTRE_SPRING * (state[0] - CENTRE_DISTANCE)
-
-    distance, force = exact_motion(
-        pulled, lambda time: spring(pulled(time)) + reduced * SWING * OMEGA * np.cos(OMEGA * time),
-        lambda time, state: state[1] - rate(time), lambda time, state, force: (force - spring(state)) / reduced, gamma)
-    # In the frame of each group's centre; later on, the springs change these.
-    at_rest, vibrating = (np.concatenate([each - share @ each for each, share in zip(vectors, shares)]) for vectors in (
-        (GROUP_SHAPE, GROUP_SHAPE), VIBRATION * np.random.default_rng(1).normal(size=(2, *GROUP_SHAPE.shape))))
-    along = np.outer(np.repeat(reduced / totals * (-1, 1), len(GROUP_SHAPE)), (1, 0, 0))  # centres, 1 apart
-
-    def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
-        d, d_rate = distance(time)
-        return at_rest + d * along, vibrating + d_rate * along
-
-    coefficients = [text for weight in weights for text in (repr(float(weight)), "0", "0")]
-    return Problem(group_system(), lambda integrator: integrator.addVelocityConstraint(
-        list(range(len(weights))), coefficients, f"{RATE}+{SWING}*sin({OMEGA}*t)", gamma), motion,
-        lambda time: [force(time)], weights)
-
-
 def wheel(gamma: float = 0) -> Problem:
     """It rolls, or with gamma slips on the ground; from rest, x down the slope, the ground at y = 0."""
     masses = np.array((HUB_MASS, *(RIM * [RIM_MASS])))
@@ -227,7 +168,7 @@ def wheel(gamma: float = 0) -> Problem:
                    lambda time: [friction(time), total * LOAD], masses / total)
 
 
-PROBLEMS: dict[str, Callable[..., Problem]] = {"skate": skate, "pulling": pulled_groups, "wheel": wheel}
+PROBLEMS: dict[str, Callable[..., Problem]] = {"skate": skate, "wheel": wheel}
 
 
 @dataclass

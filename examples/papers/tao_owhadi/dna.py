@@ -145,13 +145,11 @@ def draw(runs: dict[str, Run], path: Path):
 
 def main():
     parser = OptionParser(__doc__)
-    parser.add_argument("--time", type=number(float, 10), default=5000.0, metavar="T",
-                        help="simulated time of each run (default: %(default)s)")
     parser.add_argument("--draws", type=number(int, 1, most=100), default=3, metavar="N",
                         help="draws of the initial angles (default: %(default)s)")
     parser.add_argument("--methods", type=choice(METHODS), nargs="+", default=["Verlet", "Z&S"], metavar="NAME",
                         help=f"of {', '.join(METHODS)} (default: Verlet Z&S)")
-    options = parse(parser)
+    options = parse(parser, time=5000.0, least=10)
     keys = [(method, noise) for method in options.methods for noise in range(1, options.draws + 1)]
     runs = {(method, noise): run(method, noise, options.time) for method, noise in each("runs", keys)}
     print_table(f"{ANGLES} angles on a ring, eps = {EPS:.3g}, b = {BETA:g}, up to t = {options.time:g}: transitions, "

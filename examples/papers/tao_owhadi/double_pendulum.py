@@ -30,7 +30,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from common.options import OptionParser, number, run_program  # noqa: E402
+from common.options import OptionParser, run_program  # noqa: E402
 from common.papers import Trajectory, each, panels, parse, print_table, solve  # noqa: E402
 from penalties import (  # noqa: E402
     BETA, GRAVITY, OMEGA, Method, pendulum_system, print_comparison, simulate_both, swing, swing_all, zhang_skeel)
@@ -175,10 +175,7 @@ def draw(runs: list[Trajectory], errors: list[np.ndarray], violated: np.ndarray,
 
 
 def main():
-    parser = OptionParser(__doc__)
-    parser.add_argument("--time", type=number(float, 1), default=100.0, metavar="T",
-                        help="time of the comparison, and of figure 2 if less than 10 (default: %(default)s)")
-    options = parse(parser)
+    options = parse(OptionParser(__doc__), time=100.0)
     time = min(FIGURE_2_TIME, options.time)
     draw(*compare(options.time), violations(time), *multipliers(time), options.figure)
 

@@ -35,7 +35,7 @@ import openmm as mm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from common.options import OptionParser, number, run_program  # noqa: E402
+from common.options import OptionParser, run_program  # noqa: E402
 from common.papers import panels, parse, print_table, solve  # noqa: E402
 from penalties import simulate_both, zhang_skeel  # noqa: E402
 
@@ -157,10 +157,7 @@ def draw(motions: list[Motion], benchmark: Motion, path: Path):
 
 
 def main():
-    parser = OptionParser(__doc__)
-    parser.add_argument("--time", type=number(float, 1, most=100), default=20.0, metavar="T",
-                        help="simulated time (default: %(default)s)")
-    options = parse(parser)
+    options = parse(OptionParser(__doc__), time=20.0)
     steps = round(options.time / STEP)
     benchmark = benchmark_motion(steps)
     motions = [motion for beta in BETAS for motion in penalised_motions(f"Z&S, b = {beta:g}", beta, 1, steps)]

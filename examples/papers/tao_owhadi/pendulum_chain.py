@@ -29,9 +29,7 @@ def main():
     parser = OptionParser(__doc__)
     parser.add_argument("--links", type=number(int, 1, most=100), default=10, metavar="N",
                         help="number of links and masses (default: %(default)s)")
-    parser.add_argument("--time", type=number(float, 1), default=100.0, metavar="T",
-                        help="time of the runs (default: %(default)s)")
-    options = parse(parser)
+    options = parse(parser, time=100.0)
     start = np.outer(np.arange(options.links + 1), (1.0, -2.0, 0.0))
     runs = swing_all(METHODS, np.full(options.links, LENGTH), start, FRAME, options.time)
     exact = runs[REFERENCE].positions
