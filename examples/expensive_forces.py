@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import openmm as mm
-from matplotlib import pyplot
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import Samples, blockedError, correlationTime, sample
@@ -143,7 +142,7 @@ def main():
     parser.add_argument("--friction", type=number(float, 0.01, "1/ps"), default=5.0, metavar="GAMMA",
                         help="Langevin friction, 1/ps; that of the reference is 20 (default: %(default)s)")
     add_repeat_options(parser)
-    add_output_option(parser, "expensive_forces.png")
+    add_output_option(parser)
     add_record_option(parser)
     options = parser.parse_args()
     names = [name for name in RUNS if name in options.runs]
@@ -175,8 +174,6 @@ def main():
                       geometry.bonds, 5, 1e5, 1e6)
     print_coordinates("Angles: mean, its difference from the reference (degrees), variance (degrees^2)", results,
                       geometry.angles, 2, 1, 1)
-    draw(results, geometry, options.output / "expensive_forces.png")
-    print(f"\nVariances over those of the reference: {options.output / 'expensive_forces.png'}")
 
 
 def title(name: str) -> str:
@@ -234,31 +231,6 @@ def print_coordinates(heading: str, results: dict[str, list[Samples]], kinds, di
             print(f"  {title(name):43}{with_error(*found[0], digits):16}"
                   f"{with_error(magnify * value, magnify * error, 2 if magnify == 1 else 1):12}{beyond[0]:8}"
                   f"{with_error(magnify_variance * width, magnify_variance * its_error, 3):14}{beyond[1]}".rstrip())
-
-
-def draw(results: dict[str, list[Samples]], geometry: Geometry, path: Path):
-    """The variances of all kinds of coordinates over the reference's, a panel for bonds and one for angles."""
-    figure, panels = pyplot.subplots(1, 2, figsize=(12, 4.5), layout="constrained", width_ratios=(1, 1.6))
-    first = next(iter(results))
-    for panel, heading, kinds in zip(panels, ("Bonds", "Angles"), (geometry.bonds, geometry.angles)):
-        reference = [variance(results[first], kind) for kind in kinds]
-        places = np.arange(len(kinds))
-        panel.axhline(1, color="0.6", linewidth=1)
-        panel.bar(places, [2 * error / value for value, error in reference], 0.9,
-                  bottom=[1 - error / value for value, error in reference], color="0.88", zorder=0,
-                  label=f"{title(first)}, +- error")
-        others = [name for name in results if name != first]
-        for i, name in enumerate(others):
-            found = [variance(results[name], kind) for kind in kinds]
-            panel.errorbar(places + (i - (len(others) - 1) / 2) * 0.14,
-                           [value / ref for (value, _), (ref, _) in zip(found, reference)],
-                           [error / ref for (_, error), (ref, _) in zip(found, reference)],
-                           fmt="o", markersize=4, capsize=2, label=title(name))
-        panel.set(title=heading, ylabel="variance over the reference's")
-        panel.set_xticks(places, list(kinds), rotation=60, fontsize="small")
-    panels[1].legend(fontsize="small", frameon=False)
-    figure.savefig(path, dpi=150)
-    pyplot.close(figure)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, Samples, sample
 
 from common.observables import rigid_motion
-from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
-                            run_program)
+from common.options import (OptionParser, add_platform_options, add_record_option, add_run_options, choice, number,
+                            progress_bar, run_program)
 from common.tables import NOTE, mean_with_error, print_table
 from common.water import advance
 
@@ -282,10 +282,7 @@ def main():
                         help=f"of {', '.join(RUNS)} (default: all)")
     parser.add_argument("--steps", type=number(float, 1, "fs", most=100), nargs="+", metavar="FS",
                         help="step sizes for every run, fs (default: each has its own)")
-    parser.add_argument("--platform", type=choice(("CPU", "Reference")), default="CPU", metavar="NAME",
-                        help="OpenMM platform, CPU or Reference (default: %(default)s)")
-    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
-                        help="random number seed (default: %(default)s)")
+    add_platform_options(parser)
     add_record_option(parser)
     options = parser.parse_args()
     liquid = equilibrate(options)

@@ -15,8 +15,8 @@ from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import sample
 
-from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
-                            run_program)
+from common.options import (OptionParser, add_platform_options, add_record_option, add_run_options, choice, number,
+                            progress_bar, run_program)
 from common.potentials import POTENTIALS
 from common.tables import NOTE, mean_with_error, print_table
 from tip3p_water import TEMPERATURE
@@ -94,10 +94,7 @@ def main():
                         help=f"of the solute: {', '.join(POTENTIALS)} (default: %(default)s)")
     parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[8.0, 12.0], metavar="FS",
                         help="step sizes of MassPenaltyLangevin, fs (default: 8 12)")
-    parser.add_argument("--platform", type=choice(("CPU", "Reference", "OpenCL", "CUDA", "HIP")), default="CPU",
-                        metavar="NAME", help="OpenMM platform (default: %(default)s)")
-    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
-                        help="random number seed (default: %(default)s)")
+    add_platform_options(parser, ("CPU", "Reference", "OpenCL", "CUDA", "HIP"))
     add_record_option(parser)
     options = parser.parse_args()
     platform = mm.Platform.getPlatform(options.platform)

@@ -24,7 +24,7 @@ from common.water_sampling import Samples, number_of_steps, sample
 from common.water import EQUILIBRATION_STEP, WaterBox, advance, build_box, build_system, equilibrate, start_geometry
 
 TEMPERATURE = 300.0  # K
-EQUILIBRATION_TIME = {"rigid": 6.0, "flexible": 3.0}  # ps, the flexible box starting from the rigid one
+EQUILIBRATION_TIME = {"rigid": 6.0, "flexible": 3.0}  # ps
 # Then each run settles with its own integrator: a Zhang-Skeel run has cold stiff modes after setPositions().
 SETTLING_TIME = 0.3       # ps
 SETTLING_FRICTION = 20.0  # 1/ps
@@ -104,10 +104,10 @@ def make_simulation(box: WaterBox, run: Run, friction: float, seed: int, platfor
     return app.Simulation(box.topology, system, integrator, mm.Platform.getPlatform(platform))
 
 
-def equilibrate_both(box: WaterBox, ps: float, options) -> dict[str, mm.State]:
+def equilibrate_both(box: WaterBox, times: dict[str, float], options) -> dict[str, mm.State]:
     """Each geometry after so many ps of its own, flexible molecules from rigid ones, with a bar of progress."""
     states: dict[str, mm.State] = {}
-    for geometry in ("rigid", "flexible"):
+    for geometry, ps in times.items():
         with progress_bar(f"equilibration, {geometry}", round(ps / EQUILIBRATION_STEP[geometry])) as bar:
             states[geometry] = equilibrate(box, geometry, ps, temperature=TEMPERATURE, platform=options.platform,
                                            seed=options.seed, progress=bar.update, start=states.get("rigid"))
@@ -134,26 +134,16 @@ def main():
 
     box = build_box(options.waters)
     runs = {name: run for name, run in RUNS.items() if name in options.integrators}
-    flexible = any(run.geometry == "flexible" for run in runs.values())
-    equilibrations = ("rigid", "flexible") if flexible else ("rigid",)
-    steps = (sum(round(EQUILIBRATION_TIME[which] / EQUILIBRATION_STEP[which]) for which in equilibrations)
-             + sum(round(SETTLING_TIME / run.step) + number_of_steps(options.time, run.step)
-                   for run in runs.values()))
-    states: dict[str, mm.State] = {}
+    states = equilibrate_both(box, EQUILIBRATION_TIME, options)
     results = {}
-    with progress_bar("", steps) as bar:
-        for geometry in equilibrations:
-            bar.set_description(f"equilibration, {geometry}")
-            states[geometry] = equilibrate(
-                box, geometry, EQUILIBRATION_TIME[geometry], temperature=TEMPERATURE, seed=options.seed,
-                platform=options.platform, progress=bar.update, start=states.get("rigid"))
-        for name, run in runs.items():
-            bar.set_description(name)
-            simulation = make_simulation(box, run, SETTLING_FRICTION, options.seed, options.platform)
-            simulation.context.setPositions(states[start_geometry(run.geometry)].getPositions())
-            simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+    for name, run in runs.items():
+        simulation = make_simulation(box, run, SETTLING_FRICTION, options.seed, options.platform)
+        simulation.context.setPositions(states[start_geometry(run.geometry)].getPositions())
+        simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+        settling = round(SETTLING_TIME / run.step)
+        with progress_bar(name, settling + number_of_steps(options.time, run.step)) as bar:
             try:
-                advance(simulation.integrator, round(SETTLING_TIME / run.step), bar.update)
+                advance(simulation.integrator, settling, bar.update)
                 set_friction(simulation, options.friction)
                 results[name] = sample(simulation, options.time, bar.update)
             except (FloatingPointError, mm.OpenMMException) as error:

@@ -100,7 +100,7 @@ def observe_ethanol(state: mm.State) -> dict[str, np.ndarray]:
 
 def prepare_water(options) -> Subject:
     box = build_box(options.waters)
-    state = equilibrate_both(box, options.time / 2, options)["flexible"]
+    state = equilibrate_both(box, dict.fromkeys(("rigid", "flexible"), options.time / 2), options)["flexible"]
     return Subject(build_system(box, "flexible"), state.getPositions(), 1.0, options.time, options.snapshots,
                    0.4 * options.time, 6, observe_water, {"H-O-H bend": (2150, 2600), "O-H stretch": (3450, 4000)})
 

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from common.options import OptionParser, add_record_option, number, progress_bar, run_program  # noqa: E402
 from common.tables import print_table, with_error  # noqa: E402
+from common.water import build_box, nearest_waters  # noqa: E402
 
 TEMPERATURE, FRICTION, WATERS, RADIUS = 300.0, 5.0, 60, 0.85     # K, 1/ps, number, nm
 SHOWN = 6                       # steps
@@ -28,13 +29,9 @@ LARGE, SMALL = "mass penalty, 12 fs", "LangevinMiddle, 2 fs"
 
 def build_drop() -> tuple[mm.System, np.ndarray]:
     """The waters in the middle of OpenMM's box, in vacuum, held together by a wall."""
-    pdb = app.PDBFile(str(Path(app.__file__).parent / "data/tip3p.pdb"))
-    positions = pdb.getPositions(asNumpy=True).value_in_unit(unit.nanometer)
-    centre = positions.mean(axis=0)
-    modeller = app.Modeller(pdb.topology, pdb.positions)
-    waters = sorted(pdb.topology.residues(), key=lambda water: np.linalg.norm(
-        positions[next(water.atoms()).index] - centre))
-    modeller.delete(waters[WATERS:])
+    box = build_box()
+    centre = box.positions.mean(axis=0)
+    modeller = nearest_waters(box, WATERS, centre)
     system = app.ForceField("tip3p.xml").createSystem(modeller.topology, rigidWater=False, removeCMMotion=False)
     wall = mm.CustomExternalForce(f"1000*max(0, r-{RADIUS})^2; r=sqrt((x-{centre[0]})^2+(y-{centre[1]})^2"
                                   f"+(z-{centre[2]})^2)")

@@ -54,7 +54,7 @@ def main():
     parser = OptionParser(__doc__)
     add_repeat_options(parser)
     add_scale_option(parser)
-    add_output_option(parser, "step-bias")
+    add_output_option(parser)
     add_record_option(parser)
     options = parser.parse_args()
     settings = Settings((options.output / "step-bias").absolute(), scale=options.scale)

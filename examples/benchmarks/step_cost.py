@@ -1,10 +1,8 @@
 #!/usr/bin/env python
 """Cost of a step of this package's integrators relative to one of OpenMM's.
 
-Flexible TIP3P water with PME; and rigid water without any forces, which shows what constraints cost. All integrators
-start from the same equilibrated state and step in turn, in short bursts, so that other load on the machine meets all
-alike; only the steps are timed. The cost of the impulse methods' motion under the stiff terms is that of additional
-micro-steps, which take nothing else.
+Flexible TIP3P water with PME. All integrators start from the same equilibrated state and step in turn, in short bursts,
+so that other load on the machine meets all alike; only the steps are timed.
 """
 import sys
 from collections.abc import Callable
@@ -13,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 import openmm as mm
-from openmmstiff import ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelLangevinIntegrator
+from openmmstiff import ImpulseIntegrator, ZhangSkeelLangevinIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -24,28 +22,21 @@ from common.water import build_box, build_system, equilibrate  # noqa: E402
 
 FRICTION = 1.0       # 1/ps
 STEP = 0.001         # ps
-MICRO_STEPS, MORE_MICRO_STEPS = 8, 48
-FEW, MANY = f"Impulse, projected, {MICRO_STEPS} micro-steps", "Impulse, projected, more"
+MICRO_STEPS = 8
 
 
-def impulse_with(kick: int, micro_steps: int) -> mm.Integrator:
+def impulse_with(kick: int) -> mm.Integrator:
     integrator = impulse(kick)(TEMPERATURE, FRICTION, STEP)
-    integrator.setNumMicroSteps(micro_steps)
+    integrator.setNumMicroSteps(MICRO_STEPS)
     return integrator
 
 
 INTEGRATORS = {
     "LangevinMiddle": lambda: mm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, STEP),
     "Z&Ss-Langevin": lambda: ZhangSkeelLangevinIntegrator(TEMPERATURE, FRICTION, STEP),
-    "Impulse, plain": lambda: impulse_with(ImpulseIntegrator.Plain, MICRO_STEPS),
-    FEW: lambda: impulse_with(ImpulseIntegrator.Projected, MICRO_STEPS),
-    MANY: lambda: impulse_with(ImpulseIntegrator.Projected, MORE_MICRO_STEPS),
-    "Impulse, mollified": lambda: impulse_with(ImpulseIntegrator.Mollified, MICRO_STEPS),
-}
-CONSTRAINED = {
-    "Verlet + SETTLE": lambda: mm.VerletIntegrator(STEP),
-    "SPOOK": lambda: SpookIntegrator(STEP),
-    "Mass penalty's RATTLE": lambda: MassPenaltyIntegrator(STEP),
+    "Impulse, plain": lambda: impulse_with(ImpulseIntegrator.Plain),
+    "Impulse, projected": lambda: impulse_with(ImpulseIntegrator.Projected),
+    "Impulse, mollified": lambda: impulse_with(ImpulseIntegrator.Mollified),
 }
 Times = dict[str, np.ndarray]
 
@@ -63,25 +54,20 @@ def main():
     settings = {"temperature": TEMPERATURE, "platform": options.platform, "seed": options.seed}
     rigid = equilibrate(box, "rigid", 0.5, **settings)
     flexible = equilibrate(box, "flexible", 0.5, **settings, start=rigid)
-    without_forces = build_system(box, "rigid")
-    while without_forces.getNumForces():
-        without_forces.removeForce(0)
     where = f"{options.platform} platform" + (f", {options.threads} threads" if options.platform == "CPU" else "")
     print(f"{options.waters} waters, {where}, {1000 * STEP:g} fs, {options.rounds} rounds of {options.steps} steps: "
           "median (quartiles)")
-    seconds = measure(INTEGRATORS, build_system(box, "flexible"), flexible, options)
-    print_times("flexible", seconds, options.record)
-    # The motion is divided into two halves, each of which begins with one more evaluation of the stiff forces.
-    micro_step = (seconds[MANY] - seconds[FEW]) / (MORE_MICRO_STEPS - MICRO_STEPS)
-    print(f"\nmotion under the stiff terms, {MICRO_STEPS} micro-steps, of the whole step: "
-          f"{quartiles((MICRO_STEPS + 2) * micro_step / seconds[FEW])}")
-    print_times("rigid, no forces", measure(CONSTRAINED, without_forces, rigid, options), options.record)
+    seconds = measure(build_system(box, "flexible"), flexible, options)
+    reference = next(iter(seconds))
+    print_table(["flexible", "ms/step", f"ratio to {reference}"], [
+        [name, quartiles(1000 * times), quartiles(times / seconds[reference])] for name, times in seconds.items()],
+        options.record, "step-cost")
 
 
-def measure(makers: dict[str, Callable[[], mm.Integrator]], system: mm.System, state: mm.State, options) -> Times:
+def measure(system: mm.System, state: mm.State, options) -> Times:
     """Seconds of a step in each round."""
     properties = {"Threads": str(options.threads)} if options.platform == "CPU" else {}
-    integrators = {name: make() for name, make in makers.items()}
+    integrators = {name: make() for name, make in INTEGRATORS.items()}
     contexts = []  # keeps the Contexts alive
     for integrator in integrators.values():
         if hasattr(integrator, "setRandomNumberSeed"):
@@ -113,16 +99,6 @@ def take_turns(integrators: dict[str, mm.Integrator], rounds: int, steps: int,
             integrators[name].step(steps)
             seconds[name][i] = (clock() - begin) / steps
     return seconds
-
-
-def print_times(waters: str, seconds: Times, file: Path | None):
-    """Each beside the first."""
-    reference = next(iter(seconds))
-    print()
-    print_table([waters, "ms/step", f"ratio to {reference}"], [
-        [f"{name} ({MORE_MICRO_STEPS})" if name == MANY else name, quartiles(1000 * times),
-         quartiles(times / seconds[reference])] for name, times in seconds.items()],
-        file, f"step-cost-{waters.split(',')[0]}")
 
 
 def quartiles(values: np.ndarray) -> str:

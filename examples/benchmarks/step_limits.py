@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import openmm as mm
-from openmm import app
 from openmmstiff import ImpulseIntegrator, ZhangSkeelLangevinIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -20,12 +19,12 @@ from common.options import (  # noqa: E402
     OptionParser, add_box_options, add_record_option, add_run_options, choice, progress_bar, run_program)
 from common.tables import mean_with_error, print_table  # noqa: E402
 from common.water_sampling import number_of_steps, sample  # noqa: E402
-from tip3p_water import TEMPERATURE, equilibrate_both, impulse, mass_penalty  # noqa: E402
-from common.water import HEAVY_HYDROGEN, advance, build_box, build_system  # noqa: E402
+from tip3p_water import Run, TEMPERATURE, equilibrate_both, impulse, make_simulation, mass_penalty  # noqa: E402
+from common.water import HEAVY_HYDROGEN, advance, build_box  # noqa: E402
 
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then as long with each run's own integrator
 
-# Label, geometry and hydrogen mass of water.build_system, integrator, steps in fs.
+# As those of a Run, but for steps in fs.
 SERIES = {
     "settle": ("LangevinMiddle + SETTLE", "rigid", None, mm.LangevinMiddleIntegrator, (2, 4, 6, 8)),
     "middle": ("LangevinMiddle", "flexible", None, mm.LangevinMiddleIntegrator, (1, 2, 2.5, 3)),
@@ -48,7 +47,7 @@ def main():
     options = parser.parse_args()
 
     box = build_box(options.waters)
-    states = equilibrate_both(box, EQUILIBRATION_TIME, options)
+    states = equilibrate_both(box, dict.fromkeys(("rigid", "flexible"), EQUILIBRATION_TIME), options)
     print(f"{options.waters} TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "
           f"{options.time:g} ps each, {options.platform} platform\n")
 
@@ -56,19 +55,17 @@ def main():
         for name in options.integrators:
             label, geometry, hydrogen_mass, make, steps = SERIES[name]
             for step in (fs / 1000 for fs in steps):
-                integrator = make(TEMPERATURE, options.friction, step)
-                integrator.setRandomNumberSeed(options.seed)
-                simulation = app.Simulation(box.topology, build_system(box, geometry, hydrogen_mass), integrator,
-                                            mm.Platform.getPlatform(options.platform))
+                run = Run(label, geometry, step, make, hydrogen_mass=hydrogen_mass)
+                simulation = make_simulation(box, run, options.friction, options.seed, options.platform)
                 simulation.context.setPositions(states[geometry].getPositions())
                 simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
                 settling = round(EQUILIBRATION_TIME / step)
                 with progress_bar(f"{label} {1000 * step:g} fs", settling + number_of_steps(options.time, step)) as bar:
                     try:
-                        advance(integrator, settling, bar.update)
+                        advance(simulation.integrator, settling, bar.update)
                         found = sample(simulation, options.time, bar.update)
-                        results = [mean_with_error(found.temperature, 1), mean_with_error(found.centre_temperature, 1),
-                                   mean_with_error(found.rotation_temperature, 1), mean_with_error(found.nonbonded, 2)]
+                        motions = found.temperature, found.centre_temperature, found.rotation_temperature
+                        results = [*(mean_with_error(each, 1) for each in motions), mean_with_error(found.nonbonded, 2)]
                     except (FloatingPointError, mm.OpenMMException):
                         results = [f"fails at {simulation.context.getTime()}"]
                 yield [label, f"{1000 * step:g}", *results]

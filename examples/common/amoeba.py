@@ -3,7 +3,7 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 
-from common.water import WaterBox, build_box
+from common.water import WaterBox, build_box, nearest_waters
 
 CUTOFF = 0.7               # nm, of PME and of the van der Waals forces
 CONTAINER = 0.6, 1000.0    # nm and kJ/mol/nm^2: oxygens outside of a sphere are drawn back by a spring
@@ -16,12 +16,8 @@ INNER_STEP = 0.5           # fs, of the bonded forces of MTSLangevinIntegrator
 def build_droplet(waters: int) -> WaterBox:
     """The molecules nearest to the centre of a box of TIP3P, without the box and around the origin."""
     box = build_box(895)
-    molecules = box.positions.reshape(-1, 3, 3)
-    molecules = molecules - molecules[:, 0].mean(axis=0)
-    nearest = set(np.argsort(np.linalg.norm(molecules[:, 0], axis=1))[:waters].tolist())
-    modeller = app.Modeller(box.topology, molecules.reshape(-1, 3) * unit.nanometer)
-    modeller.delete([residue for residue in box.topology.residues() if residue.index not in nearest])
-    modeller.topology.setPeriodicBoxVectors(None)
+    box.positions -= box.positions[::3].mean(axis=0)
+    modeller = nearest_waters(box, waters, np.zeros(3))
     return WaterBox(modeller.topology, np.array(modeller.positions.value_in_unit(unit.nanometer)))
 
 

@@ -58,8 +58,13 @@ def add_box_options(parser: OptionParser, waters: int):
     parser.add_argument("--waters", default=waters, metavar="N",
                         help="number of water molecules (default: %(default)s)",
                         type=number(int, MIN_WATERS, "(the box edge must exceed twice the cutoff)"))
-    parser.add_argument("--platform", type=choice(("CPU", "Reference")), default="CPU", metavar="NAME",
-                        help="OpenMM platform, CPU or Reference (default: %(default)s)")
+    add_platform_options(parser)
+
+
+def add_platform_options(parser: OptionParser, platforms: tuple[str, ...] = ("CPU", "Reference")):
+    """--platform, --seed."""
+    parser.add_argument("--platform", type=choice(platforms), default=platforms[0], metavar="NAME",
+                        help=f"OpenMM platform, of {', '.join(platforms)} (default: %(default)s)")
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
                         help="random number seed (default: %(default)s)")
 
@@ -87,10 +92,10 @@ def add_scale_option(parser: OptionParser):
                         help="multiplies the lengths of all runs (default: %(default)s)")
 
 
-def add_output_option(parser: OptionParser, figure: str):
-    """options.output, the folder for a script's figure; make it with parser.make_folder()."""
+def add_output_option(parser: OptionParser, figure: str = ""):
+    """options.output, the folder for a script's figure or results; make it with parser.make_folder()."""
     parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
-                        help=f"folder for the figure, {figure} (default: %(default)s)")
+                        help=f"folder for {f'the figure, {figure}' if figure else 'results'} (default: %(default)s)")
 
 
 def add_record_option(parser: OptionParser):

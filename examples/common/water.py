@@ -54,6 +54,16 @@ def build_box(waters: int = 895, model: str = MODEL) -> WaterBox:
     return WaterBox(topology, (molecules + (closer - 1) * oxygens).reshape(-1, 3), model)
 
 
+def nearest_waters(box: WaterBox, count: int, centre: np.ndarray) -> app.Modeller:
+    """The molecules whose oxygens are nearest to a point (nm), without the box."""
+    distances = np.linalg.norm(box.positions[::3] - centre, axis=1)
+    nearest = set(np.argsort(distances)[:count].tolist())
+    modeller = app.Modeller(box.topology, box.positions * unit.nanometer)
+    modeller.delete([residue for residue in box.topology.residues() if residue.index not in nearest])
+    modeller.topology.setPeriodicBoxVectors(None)
+    return modeller
+
+
 def build_system(box: WaterBox, geometry: str, hydrogen_mass: float | None = None) -> mm.System:
     """A PME System with its forces in the groups of GROUPS and one of three geometries.
 
