@@ -4,6 +4,7 @@ from functools import cache
 
 import mdtraj
 import numpy as np
+import openmm as mm
 from openmm import app, unit
 from openmmstiff.sampling import GAS_CONSTANT
 
@@ -53,6 +54,16 @@ def radial_distributions(topology: app.Topology, frames: list[np.ndarray],
             _, one = mdtraj.compute_rdf(trajectory, pairs[kind], r_range=RDF_RANGE, bin_width=RDF_BIN)
             g[k, i // per_block] += one / per_block
     return g
+
+
+def observe_density(system: mm.System) -> Callable[[mm.State], dict[str, float]]:
+    """What sampling.sample() takes to observe the density, g/cm^3."""
+    mass = sum(system.getParticleMass(i).value_in_unit(unit.gram / unit.mole) for i in range(system.getNumParticles()))
+
+    def observe(state: mm.State) -> dict[str, float]:
+        volume = state.getPeriodicBoxVolume() * unit.AVOGADRO_CONSTANT_NA
+        return {"density": mass / volume.value_in_unit(unit.centimeter**3 / unit.mole)}
+    return observe
 
 
 def without_vibrations(positions: np.ndarray, shape: np.ndarray, masses: np.ndarray) -> np.ndarray:

@@ -42,6 +42,22 @@ class Settings:
         """How many steps of `step` ps a run of `ps` has."""
         return max(least, round(self.time(ps) / step))
 
+    def begin(self, system: mm.System, integrator: mm.Integrator, start, temperature: float, seed: int,
+              minimize: int = 0) -> mm.Context:
+        """A Context with velocities drawn at a temperature, from positions or those of a State with its box."""
+        if hasattr(integrator, "setRandomNumberSeed"):
+            integrator.setRandomNumberSeed(seed)
+        context = mm.Context(system, integrator, mm.Platform.getPlatform(self.platform))
+        if isinstance(start, mm.State):
+            context.setPeriodicBoxVectors(*start.getPeriodicBoxVectors())
+            start = start.getPositions()
+        context.setPositions(start)
+        context.computeVirtualSites()
+        if minimize:
+            mm.LocalEnergyMinimizer.minimize(context, 10, minimize)
+        context.setVelocitiesToTemperature(temperature, seed)
+        return context
+
     def shared(self, name: str, make: Callable[[], mm.State]) -> mm.State:
         """A State that several runs start from, made by the first of them."""
         path = self.folder / "starts" / f"{name}.xml"

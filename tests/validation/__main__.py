@@ -15,7 +15,7 @@ import openmm as mm
 import openmmstiff
 
 from exam import Claim, Findings, Limit, load_exams
-from common.options import OptionParser, choice, number, run_program
+from common.options import OptionParser, add_platform_options, choice, number, run_program
 from common.runs import Result, Settings, Task, make_missing
 
 
@@ -27,10 +27,7 @@ def parse(exams: dict) -> tuple[OptionParser, Settings, object]:
     parser.add_argument("--report", action="store_true", help="make no runs, report those of before")
     parser.add_argument("--output", type=Path, default=Path("validation"), metavar="FOLDER",
                         help="folder of the results; delete it to begin anew (default: %(default)s)")
-    parser.add_argument("--platform", type=choice(("CPU", "Reference")), default="CPU", metavar="NAME",
-                        help="OpenMM platform, CPU or Reference (default: %(default)s)")
-    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
-                        help="random number seed (default: %(default)s)")
+    add_platform_options(parser)
     parser.add_argument("--scale", type=number(float, 0.0001, most=1000), default=1.0, metavar="FACTOR",
                         help="multiplies all simulated times (default: %(default)s)")
     parser.add_argument("--processes", type=number(int, 1), default=os.cpu_count() or 1, metavar="N",

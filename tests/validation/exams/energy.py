@@ -19,7 +19,7 @@ from physical_validation.data import ObservableData
 from exam import Claim, Exam, Results, Settings, Table, each
 from physics import simulation_data
 from common.tables import with_error
-from common.water import MODEL, build_box, build_system
+from common.water import MODEL, build_box, build_system, nearest_waters
 from water_runs import WATERS, equilibrated
 
 TEMPERATURE = 300.0      # K
@@ -119,11 +119,7 @@ def build_cluster(integrator: mm.Integrator, rigid: bool) -> mm.Context:
     """A few waters in a well, on the Reference platform, at a minimum."""
     box = build_box(WATERS)
     centre = box.positions.mean(axis=0)
-    distances = np.linalg.norm(box.positions[::3] - centre, axis=1)
-    kept = set(np.argsort(distances)[:CLUSTER_WATERS].tolist())
-    modeller = app.Modeller(box.topology, box.positions * unit.nanometer)
-    modeller.delete([residue for residue in box.topology.residues() if residue.index not in kept])
-    modeller.topology.setPeriodicBoxVectors(None)
+    modeller = nearest_waters(box, CLUSTER_WATERS, centre)
     system = app.ForceField(f"{MODEL}.xml").createSystem(modeller.topology, rigidWater=rigid, removeCMMotion=False)
     well = mm.CustomExternalForce(CLUSTER_WELL)
     for name, value in zip(("x0", "y0", "z0"), centre):

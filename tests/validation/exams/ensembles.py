@@ -13,13 +13,14 @@ import physical_validation
 from openmm import unit
 from openmmstiff import (ImpulseIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
-from openmmstiff.sampling import blockedError, countFreedom, sample
+from openmmstiff.sampling import countFreedom, sample
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each
 from physics import MOST, ensemble_claim, kinetic_claims, quietly, simulation_data
 from physical_validation.data import EnsembleData, ObservableData, SystemData, TrajectoryData
 from common.observables import temperatures_by_motion
 from tip3p_water import impulse, spook
+from common.tables import mean_with_error
 from common.villin import build_villin, read_villin
 from common.water import build_box, build_system
 from water_runs import WATERS, equilibrated
@@ -101,11 +102,7 @@ def build_held_villin() -> tuple[mm.System, np.ndarray]:
 def start_villin(settings: Settings) -> mm.State:
     system, positions = build_held_villin()
     integrator = LangevinMiddle(TEMPERATURES[0], 5, 0.001)
-    integrator.setRandomNumberSeed(settings.seed)
-    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
-    context.setPositions(positions)
-    mm.LocalEnergyMinimizer.minimize(context, 10, 200)
-    context.setVelocitiesToTemperature(TEMPERATURES[0], settings.seed)
+    context = settings.begin(system, integrator, positions, TEMPERATURES[0], settings.seed, 200)
     integrator.step(settings.steps(20.0, 0.001))
     return context.getState(positions=True)
 
@@ -126,20 +123,13 @@ def run(name: str, temperature: float, pressure: float, settings: Settings) -> d
     step = trial.fs / 1000
     system, state = build(trial, settings)
     integrator = trial.make(temperature, trial.friction, step)
-    baths = [integrator]
-    if not hasattr(integrator, "setFriction"):
-        baths = [mm.AndersenThermostat(temperature, trial.friction)]
-        system.addForce(baths[0])
+    baths = [] if hasattr(integrator, "setFriction") else [mm.AndersenThermostat(temperature, trial.friction)]
     if trial.barostat:
         baths.append(mm.MonteCarloBarostat(pressure, temperature, max(1, round(BAROSTAT_INTERVAL / step))))
-        system.addForce(baths[1])
     for bath in baths:
         bath.setRandomNumberSeed(seed)
-    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
-    if trial.barostat:
-        context.setPeriodicBoxVectors(*state.getPeriodicBoxVectors())
-    context.setPositions(state.getPositions())
-    context.setVelocitiesToTemperature(temperature, seed)
+        system.addForce(bath)
+    context = settings.begin(system, integrator, state, temperature, seed)
     integrator.step(settings.steps(SETTLING * (2 if trial.barostat else 1), step))
     masses = np.array([system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles())])
     seen, frames = 0, []
@@ -234,8 +224,7 @@ def row(results: Results, name: str) -> list[str]:
     result = results[next(iter(points(name)))]
     kinds = ("temperature", "translation", "rotation", "vibration")
     return [name, f"{ALL[name].friction:g}", f"{ALL[name].ps:g}",
-            *(f"{result[kind].mean():.1f} +- {blockedError(result[kind]):.1f}"
-              if kind in result and (kind != "vibration" or ALL[name].substance == "water") else "-"
+            *(mean_with_error(result[kind], 1) if kind in result and np.isfinite(result[kind]).all() else ""
               for kind in kinds)]
 
 

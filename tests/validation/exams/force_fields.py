@@ -13,12 +13,14 @@ from pathlib import Path
 import numpy as np
 import openmm as mm
 from openmm import app, unit
-from openmmstiff import (MassPenaltyLangevinIntegrator)
+from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import blockedError, sample
 
 from exam import Claim, Exam, Results, Settings, Table, each
+from common.observables import observe_density
 from common.runs import FAILURES
-from recommended import ERRORS, FRICTION, LABELS, TEMPERATURE, make_integrator
+from common.tables import mean_with_error
+from recommended import ERRORS, FRICTION, LABELS, TEMPERATURE, make_integrator, temperature_claim
 
 PRESSURE = 1.0                  # bar
 CUTOFF = 0.9                    # nm
@@ -29,7 +31,6 @@ TOLERANCE = 0.015               # of the temperature
 LARGEST_ERROR = 0.03            # of the temperature, that tells anything
 DENSITY_TOLERANCE = 0.02        # of runs that are too short to tell densities better
 RESIDUES = 4                    # of villin
-DALTONS_PER_NM3 = 1.66054e-3    # g/cm^3
 DATA = Path(app.__file__).parent / "data"
 
 
@@ -132,32 +133,24 @@ def build(name: str, options: Options) -> tuple[app.Topology, mm.System, unit.Qu
 def warm(system: mm.System, positions, seed: int, settings: Settings) -> mm.State:
     """From the minimum, by LangevinMiddle with a large friction and a small step."""
     integrator = mm.LangevinMiddleIntegrator(TEMPERATURE, 10, 0.001)
-    integrator.setRandomNumberSeed(seed)
-    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
-    context.setPositions(positions)
-    context.computeVirtualSites()
-    mm.LocalEnergyMinimizer.minimize(context, 10, 100)
-    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    context = settings.begin(system, integrator, positions, TEMPERATURE, seed, 100)
     integrator.step(settings.steps(WARMING, 0.001))
     return context.getState(positions=True)
 
 
 def follow(method: str, system: mm.System, start: mm.State, step: float, field: Field, options: Options, seed: int,
            settings: Settings) -> dict:
-    """Temperatures and volumes in time."""
+    """Temperatures and densities in time."""
     system = deepcopy(system)
     if has_pressure(field, options):
         system.addForce(mm.MonteCarloBarostat(PRESSURE, TEMPERATURE, max(1, round(BAROSTAT_INTERVAL / step))))
     integrator = make_integrator(method, system, step, seed)
-    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
-    context.setPositions(start.getPositions())
-    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    context = settings.begin(system, integrator, start, TEMPERATURE, seed)
     integrator.step(settings.steps(options.longer * SETTLING, step))
     interval = max(1, round(INTERVAL / step))
     count = settings.steps(options.longer * field.ps, interval * step)
-    samples = sample(context, interval, count, observe=lambda state: {
-        "volume": state.getPeriodicBoxVolume().value_in_unit(unit.nanometer**3)})
-    return {"temperature": samples.temperature, "volume": samples.observed["volume"]}
+    samples = sample(context, interval, count, observe=observe_density(system))
+    return {"temperature": samples.temperature, **samples.observed}
 
 
 def make(name: str, option: str, settings: Settings) -> dict:
@@ -165,9 +158,8 @@ def make(name: str, option: str, settings: Settings) -> dict:
     options = OPTIONS[option]
     seed = 100 * settings.seed + list(FIELDS).index(name)
     _, system, positions = build(name, options)
-    mass = sum(system.getParticleMass(i)._value for i in range(system.getNumParticles()))
     start = warm(system, positions, seed, settings)
-    found = {"atoms": system.getNumParticles(), "mass": mass}
+    found = {"atoms": system.getNumParticles()}
     for method, step in FIELDS[name].steps(option).items():
         try:
             series = follow(method, system, start, step / 1000, FIELDS[name], options, seed, settings)
@@ -186,11 +178,7 @@ def make_membrane(settings: Settings) -> dict:
         PRESSURE, 0, TEMPERATURE, mm.MonteCarloMembraneBarostat.XYIsotropic, mm.MonteCarloMembraneBarostat.ZFree, 10)
     system.addForce(barostat)
     integrator = MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION, 0.006)
-    integrator.setRandomNumberSeed(settings.seed)
-    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
-    context.setPositions(pdb.positions)
-    mm.LocalEnergyMinimizer.minimize(context, 10, 20)
-    context.setVelocitiesToTemperature(TEMPERATURE, settings.seed)
+    context = settings.begin(system, integrator, pdb.positions, TEMPERATURE, settings.seed, 20)
     samples = sample(context, 10, MEMBRANE_STEPS // 10)
     return {"atoms": system.getNumParticles(), "masspenalty temperature": samples.temperature}
 
@@ -205,12 +193,6 @@ def runs(settings: Settings) -> dict[str, partial]:
         "membrane": partial(make_membrane, settings)}
 
 
-def density(found: dict, method: str) -> tuple[float, float]:
-    """With its error, in g/cm^3."""
-    series = DALTONS_PER_NM3 * found["mass"] / found[f"{method} volume"]
-    return series.mean(), blockedError(series)
-
-
 def claims(results: Results, run: str, steps: dict[str, float], pressure: bool) -> Iterator[Claim]:
     found = results[run]
     for method, step in steps.items():
@@ -218,15 +200,12 @@ def claims(results: Results, run: str, steps: dict[str, float], pressure: bool) 
         if f"{method} failure" in found:
             yield Claim.true(f"{text}: runs to its end", False, found[f"{method} failure"])
             continue
-        series = found[f"{method} temperature"]
-        error = blockedError(series)
-        yield Claim(f"{text}: temperature, K", series.mean(), TEMPERATURE, error,
-                    max(ERRORS * error, TOLERANCE * TEMPERATURE), most_error=LARGEST_ERROR * TEMPERATURE)
+        yield temperature_claim(f"{text}: temperature, K", found[f"{method} temperature"], TOLERANCE, LARGEST_ERROR)
         if pressure and method != "middle" and "middle failure" not in found:
-            (value, error), (expected, other) = density(found, method), density(found, "middle")
-            error = float(np.hypot(error, other))
-            yield Claim(f"{text}: density, g/cm^3", value, expected, error,
-                        max(ERRORS * error, DENSITY_TOLERANCE * expected), most_error=np.inf)
+            of, reference = found[f"{method} density"], found["middle density"]
+            error = float(np.hypot(blockedError(of), blockedError(reference)))
+            yield Claim(f"{text}: density, g/cm^3", of.mean(), reference.mean(), error,
+                        max(ERRORS * error, DENSITY_TOLERANCE * reference.mean()), most_error=np.inf)
 
 
 def cell(found: dict, method: str, steps: dict[str, float], pressure: bool) -> str:
@@ -236,9 +215,8 @@ def cell(found: dict, method: str, steps: dict[str, float], pressure: bool) -> s
     step = f"{steps[method]:g} fs: "
     if f"{method} failure" in found:
         return step + found[f"{method} failure"]
-    series = found[f"{method} temperature"]
-    text = f"{step}{series.mean():.1f} +- {blockedError(series):.1f}"
-    return text + ("; {:.3f} +- {:.3f}".format(*density(found, method)) if pressure else "")
+    text = step + mean_with_error(found[f"{method} temperature"], 1)
+    return f"{text}; {mean_with_error(found[f'{method} density'], 3)}" if pressure else text
 
 
 def report(results: Results) -> Iterator[Claim | Table]:

@@ -14,7 +14,7 @@ from openmmstiff.sampling import blockedError
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_claim
 from common.observables import RDF_PAIRS, diffusion, first_peak, reorientation
-from common.tables import with_error
+from common.tables import mean_with_error, with_error
 from common.water_sampling import SAMPLE_INTERVAL, Samples
 from tip3p_water import TEMPERATURE, Run, impulse, langevin_middle, zhang_skeel, zhang_skeel_penalty
 from common.water import HEAVY_HYDROGEN
@@ -175,9 +175,8 @@ def equipartition_claims(results: Results, name: str) -> Iterator[Claim]:
 def equipartition_row(results: Results, name: str, motion: str) -> list[str]:
     value, error, slope, slope_error = extrapolated(results, name, motion)
     series = {fs: results[f"{name}-{fs}fs"][MOTIONS[motion]] for fs in STEPS[name]}
-    return [name, motion, *(f"{series[fs].mean():.1f} +- {blockedError(series[fs]):.1f}" if fs in series else "-"
-                            for fs in STEPS["settle"]),
-            f"{value:.1f} +- {error:.1f}", f"{slope:.3f} +- {slope_error:.3f}"]
+    return [name, motion, *(mean_with_error(series[fs], 1) if fs in series else "" for fs in STEPS["settle"]),
+            with_error(value, error, 1), with_error(slope, slope_error, 3)]
 
 
 def claims(results: Results, name: str) -> Iterator[Claim]:

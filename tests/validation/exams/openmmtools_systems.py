@@ -12,10 +12,11 @@ import numpy as np
 import openmm as mm
 from openmm import unit
 from openmmstiff import ZhangSkeelLangevinIntegrator, penalizeConstraints
-from openmmstiff.sampling import blockedError, countFreedom, sample
+from openmmstiff.sampling import countFreedom, sample
 
 from exam import Claim, Exam, Results, Settings, Table, each
-from recommended import ERRORS, FRICTION, LABELS, TEMPERATURE, make_integrator
+from common.tables import mean_with_error
+from recommended import FRICTION, LABELS, TEMPERATURE, make_integrator, temperature_claim
 
 SPRING_PERIOD = 0.004               # ps, of the springs that replace constraints
 TOLERANCE = 0.015                   # of the temperature, at the recommended steps
@@ -140,16 +141,13 @@ def make(name: str, method: str, settings: Settings) -> dict:
     from openmmtools import testsystems
     case = CASES[name]
     built = getattr(testsystems, case.cls)(**case.arguments)
-    system, platform = built.system, mm.Platform.getPlatform(settings.platform)
+    system = built.system
     step = KINDS[case.kind].steps[method] / 1000
     seed = 1000 * settings.seed + 10 * list(CASES).index(name) + list(LABELS).index(method)
     integrator = make_integrator(method, system, step, seed)
     if method == "zhangskeel" and case.kind == "rigid water":
         put_springs(system, integrator)
-    context = mm.Context(system, integrator, platform)
-    context.setPositions(built.positions)
-    mm.LocalEnergyMinimizer.minimize(context, 10, 50 if case.large else 200)
-    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    context = settings.begin(system, integrator, built.positions, TEMPERATURE, seed, 50 if case.large else 200)
     freedom = countFreedom(system)
     time = LARGE_STEPS * step if case.large else max(LEAST_TIME, 2 / (ERROR**2 * freedom * FRICTION))
     steps = min(settings.steps(time, step), MOST_STEPS)
@@ -187,9 +185,7 @@ def claims(results: Results, case: Case, method: str, run: str) -> Iterator[Clai
     if case.large:
         yield Claim.true("runs, with finite energies", bool(np.isfinite(series).all()))
         return
-    error = blockedError(series)
-    yield Claim("temperature, K", series.mean(), TEMPERATURE, error, max(ERRORS * error, TOLERANCE * TEMPERATURE),
-                most_error=LARGEST_ERROR * TEMPERATURE)
+    yield temperature_claim("temperature, K", series, TOLERANCE, LARGEST_ERROR)
 
 
 def cell(results: Results, case: Case, method: str, run: str) -> str:
@@ -203,7 +199,7 @@ def cell(results: Results, case: Case, method: str, run: str) -> str:
         return "refused: constraints on stiff molecules" if REFUSED in found["refused"] else found["refused"]
     if case.large:
         return f"{found['step']:g} fs: runs"
-    return f"{found['step']:g} fs: {found['temperature'].mean():.1f} +- {blockedError(found['temperature']):.1f}"
+    return f"{found['step']:g} fs: {mean_with_error(found['temperature'], 1)}"
 
 
 def report(results: Results) -> Iterator[Claim | Table]:

@@ -83,25 +83,20 @@ def beads() -> Built:
     return topology, system, np.array(positions), "CPU"
 
 
-SYSTEMS: dict[str, Callable[[], Built]] = {
-    "tip3p": lambda: tip3p("flexible"),
-    "tip3p-rigid": lambda: tip3p("rigid"),
-    "beads": beads,
-    "ethanol": lambda: xtb("ethanol"),
-    "ethanol-heavy": lambda: xtb("ethanol", 4.0),
-    "amoeba": amoeba,
-    "villin-vacuum": lambda: villin("vacuum"),
-    "villin-heavy": lambda: villin("vacuum", app.HBonds, 4.0),
-}
-LABELS = {
-    "tip3p": "216 TIP3P, flexible", "tip3p-rigid": "216 TIP3P, rigid", "beads": "beads as Martini's",
-    "ethanol": "ethanol, GFN2-xTB", "ethanol-heavy": "the same, H of 4 dalton", "amoeba": "8 AMOEBA waters",
-    "villin-vacuum": "villin, in vacuum", "villin-heavy": "the same, HBonds, H of 4 dalton",
+SYSTEMS: dict[str, tuple[str, Callable[[], Built]]] = {
+    "tip3p": ("216 TIP3P, flexible", lambda: tip3p("flexible")),
+    "tip3p-rigid": ("216 TIP3P, rigid", lambda: tip3p("rigid")),
+    "beads": ("beads as Martini's", beads),
+    "ethanol": ("ethanol, GFN2-xTB", lambda: xtb("ethanol")),
+    "ethanol-heavy": ("the same, H of 4 dalton", lambda: xtb("ethanol", 4.0)),
+    "amoeba": ("8 AMOEBA waters", amoeba),
+    "villin-vacuum": ("villin, in vacuum", lambda: villin("vacuum")),
+    "villin-heavy": ("the same, HBonds, H of 4 dalton", lambda: villin("vacuum", app.HBonds, 4.0)),
 }
 
 
 def start(name: str, integrator: mm.Integrator) -> app.Simulation:
-    topology, system, positions, platform = SYSTEMS[name]()
+    topology, system, positions, platform = SYSTEMS[name][1]()
     simulation = app.Simulation(topology, system, integrator, mm.Platform.getPlatform(platform))
     simulation.context.setPositions(positions)
     try:
@@ -169,7 +164,7 @@ def report(results: Results) -> Iterator[Claim | Table]:
     for name in (name.removesuffix("-1x") for name in made if name.endswith("1x") and name.replace("1x", "2x") in made):
         once, twice = made[f"{name}-1x"], made[f"{name}-2x"]
         system, kind = name.rsplit("-", 1)
-        rows.append([LABELS[system], {"middle": "LangevinMiddle", "penalty": "mass penalty"}[kind],
+        rows.append([SYSTEMS[system][0], {"middle": "LangevinMiddle", "penalty": "mass penalty"}[kind],
                      f"{once['step']:.3g}", f"{once['steps']:,}", tell(once), tell(twice)])
     yield Table(f"Friction {FRICTION:g}/ps", ["system", "integrator", "step (fs)", "steps", "T (K)",
                                               "at twice the step"], rows, "recommended-steps")

@@ -11,9 +11,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import openmm as mm
 from openmm import unit
-from openmmstiff.sampling import GAS_CONSTANT, blockedError, countFreedom
+from openmmstiff.sampling import GAS_CONSTANT, countFreedom
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_within
+from common.tables import mean_with_error
 from physics import MOST
 
 TEMPERATURES = (300.0, 350.0, 410.0, 480.0)     # K
@@ -74,16 +75,13 @@ def claims(results: Results, name: str) -> Iterator[Claim]:
         yield mean_within("part of exchanges that is accepted", found["accepted"], reference["accepted"], MOST)
 
 
-def with_error(series: np.ndarray, digits: int = 1) -> str:
-    return f"{series.mean():.{digits}f} +- {blockedError(series):.{digits}f}"
-
-
 def report(results: Results) -> Iterator[Claim | Table]:
     yield Table(f"Friction {FRICTION:g}/ps, moves of {MOVE:g} ps; potential energies in kJ/mol, temperatures in K",
                 ["move", "step, fs", *(f"potential, {temperature:g} K" for temperature in TEMPERATURES),
                  *(f"temperature, {temperature:g} K" for temperature in TEMPERATURES), "exchanges accepted"],
-                [[name, f"{step:g}", *map(with_error, results[name]["potential"]),
-                  *map(with_error, results[name]["temperature"]), with_error(results[name]["accepted"], 3)]
+                [[name, f"{step:g}", *(mean_with_error(series, 1) for kind in ("potential", "temperature")
+                                       for series in results[name][kind]),
+                  mean_with_error(results[name]["accepted"], 3)]
                  for name, step in STEPS.items()])
     yield from each(STEPS, partial(claims, results))
 

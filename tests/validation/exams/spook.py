@@ -13,10 +13,11 @@ import numpy as np
 import openmm as mm
 from openmm import unit
 from openmmstiff import SpookIntegrator
-from openmmstiff.sampling import GAS_CONSTANT, computeTemperature
+from openmmstiff.sampling import GAS_CONSTANT
 
 from exam import Claim, Exam, Result, Results, Settings, Table, each
 from common.observables import RDF_PAIRS, mean_and_error
+from common.tables import with_error
 from common.water_sampling import Samples, sample
 from tip3p_water import TEMPERATURE, Run, langevin_middle, make_simulation, spook
 from common.water import EQUILIBRATION_FRICTION, EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate
@@ -42,7 +43,6 @@ RELAXATION_STEP = 0.001    # ps
 RELAXATION_TIME = 0.5      # ps
 RELAXATION_BLOCKS = 8      # of molecules, for the error
 FIT = (0.5, 2.0)           # the decay is fitted between these multiples of the damping time
-SHOWN = (0, 1, 2, 5, 10, 20, 40, 80, 160, 320)  # steps
 
 
 def verlet(temperature: float, friction: float, step: float) -> mm.VerletIntegrator:
@@ -94,8 +94,7 @@ LOSSES = {
     "loss-2fs-long": Setting(0.002, 0.02, 0.06),
 }
 CONSERVED = {f"loss-{fs:g}fs-settle": Setting(fs / 1000, time=2.0) for fs in (0.5, 1, 2)}
-RELAXATIONS = {**{f"relaxation-{fs}fs": Setting(RELAXATION_STEP, fs / 1000) for fs in (10, 20)},
-               "relaxation-settle": Setting(RELAXATION_STEP)}
+RELAXATIONS = {f"relaxation-{fs}fs": Setting(RELAXATION_STEP, fs / 1000) for fs in (10, 20)}
 NAMES = (*SAMPLED, MOTION, *LOSSES, *CONSERVED, *RELAXATIONS)
 
 
@@ -108,29 +107,11 @@ class Starts:
 
 @dataclass
 class Theory:
-    """Of each of LOSSES and each segment. Powers in kJ/mol/ps, for the whole box."""
+    """Of each of LOSSES and each segment."""
     names: np.ndarray
-    slopes: np.ndarray      # of the energy
-    powers: np.ndarray      # of the constraint forces, mean
-    leading: np.ndarray     # the same for slow motion
+    slopes: np.ndarray      # of the energy, kJ/mol/ps, for the whole box
+    leading: np.ndarray     # the same for slow motion: the mean power of the constraint forces
     violations: np.ndarray  # mean of g, nm
-    steady: np.ndarray      # mean of (h^2/4 + h tau/2) v^T (Hess g) v, nm
-
-
-@dataclass
-class Loss:
-    """Of each segment."""
-    slopes: np.ndarray      # of the total energy, kJ/mol/ps
-    powers: np.ndarray      # of the constraint forces, mean, kJ/mol/ps
-    violations: np.ndarray  # mean of g, nm
-
-
-@dataclass
-class Relaxation:
-    """One entry for each step, the start first."""
-    violations: np.ndarray   # mean of g over blocks of molecules, nm, (steps, RELAXATION_BLOCKS)
-    sizes: np.ndarray        # mean of |g|, nm
-    temperatures: np.ndarray  # K
 
 
 class Constraints:
@@ -238,11 +219,6 @@ def follow(driving: np.ndarray, step: float, damping: float) -> np.ndarray:
     return violations
 
 
-def work_rates(violations: np.ndarray, multipliers: np.ndarray, step: float) -> np.ndarray:
-    """Power of the constraint forces at each step but the first and last: the sum of lambda g'."""
-    return np.sum(multipliers[1:-1] * (violations[2:] - violations[:-2]), axis=1) / (2 * step)
-
-
 def slope(values: np.ndarray, interval: float) -> float:
     return np.polyfit(interval * np.arange(len(values)), values, 1)[0]
 
@@ -256,15 +232,13 @@ def predict(directions: np.ndarray, multipliers: np.ndarray, lengths: np.ndarray
     n, forces = directions[:last + 1:every], multipliers[:last + 1:every]
     first = settled // every
     violations = follow(source(n, lengths, h, tau) - compliance * forces[1:-1], h, tau)
-    powers = work_rates(violations, forces[1:], h)[first - 2:]
-    energies = h * np.cumsum(powers)
+    # The work of the constraint forces, the sum of lambda g' over time.
+    energies = np.cumsum(np.sum(forces[2:-1] * (violations[2:] - violations[:-2]), axis=1)[first - 2:] / 2)
     bent = lengths * np.sum((directions[1:] - directions[:-1]) ** 2, axis=2) / MOTION_STEP**2
     curvatures = (bent[1:] + bent[:-1]) / 2
     rates = [(series[2:] - series[:-2]) / (2 * MOTION_STEP) for series in (multipliers[1:-1], curvatures)]
     leading = np.sum(h * tau**2 / 2 * rates[0] * rates[1] - compliance * tau * rates[0] ** 2, axis=1)
-    coefficient = h**2 / 4 + h * tau / 2
-    return (slope(energies, h), powers.mean(), leading.mean(), violations[first - 1:].mean(),
-            coefficient * curvatures.mean() - compliance * multipliers.mean())
+    return slope(energies, h), leading.mean(), violations[first - 1:].mean()
 
 
 def run_theory(starts: Starts, settings: Settings) -> Theory:
@@ -289,46 +263,41 @@ def run_theory(starts: Starts, settings: Settings) -> Theory:
     return Theory(np.array(list(LOSSES)), *np.moveaxis(np.array(found), (2, 1), (0, 1)))
 
 
-def run_loss(setting: Setting, starts: Starts, settings: Settings) -> Loss:
-    """Energies, and the work of the constraint forces unless OpenMM does not tell them."""
+def run_loss(setting: Setting, starts: Starts, settings: Settings) -> dict:
+    """Of each segment the slope of the total energy, kJ/mol/ps, and of SPOOK's the mean of g, nm."""
     steps, every = round(setting.time / setting.step), round(ENERGY_INTERVAL / setting.step)
-    slopes, powers, means = [], [], []
-    for context, constraints in segments(setting, starts, settings):
+    slopes, means = [], []
+    for context, _ in segments(setting, starts, settings):
         integrator = context.getIntegrator()
         integrator.step(round(setting.settling / setting.step))
-        energies, violations, multipliers = [], [], []
+        energies, violations = [], []
         for k in range(steps + 1):
             if k % every == 0:
                 state = context.getState(energy=True)
                 energies.append((state.getPotentialEnergy() + state.getKineticEnergy())
                                 .value_in_unit(unit.kilojoule_per_mole))
-            if setting.damping is not None:
-                violations.append(integrator.computeViolations())
+            if isinstance(integrator, SpookIntegrator):
+                violations.append(np.mean(integrator.computeViolations()))
             integrator.step(1)
-            if setting.damping is not None:
-                multipliers.append(integrator.getMultipliers())
         slopes.append(slope(np.array(energies), ENERGY_INTERVAL))
-        if setting.damping is not None:
-            powers.append(work_rates(np.array(violations), np.array(multipliers), setting.step).mean())
-            means.append(np.mean(violations))
-    return Loss(np.array(slopes), np.array(powers), np.array(means))
+        means.append(np.mean(violations or [0]))
+    return {"slopes": np.array(slopes), "violations": np.array(means)}
 
 
-def run_relaxation(setting: Setting, starts: Starts, settings: Settings) -> Relaxation:
-    """From the first of the states, each molecule stretched about its oxygen."""
+def run_relaxation(setting: Setting, starts: Starts, settings: Settings) -> dict:
+    """From the first of the states, each molecule stretched about its oxygen: the mean of g (nm) over blocks of
+    molecules, of the start and of each step."""
     molecules = starts.positions[0].reshape(-1, 3, 3)
     stretched = molecules[:, :1] + STRETCH * (molecules - molecules[:, :1])
     start = Starts(stretched.reshape(1, -1, 3), starts.velocities[:1])
-    for context, constraints in segments(setting, start, settings):
-        blocks, sizes, temperatures = [], [], []
-        for k in range(round(RELAXATION_TIME / setting.step) + 1):
-            if k:
-                context.getIntegrator().step(1)
-            violations = constraints.violations(read_positions(context))
-            blocks.append([block.mean() for block in np.array_split(violations, RELAXATION_BLOCKS)])
-            sizes.append(np.abs(violations).mean())
-            temperatures.append(computeTemperature(context, context.getState(energy=True)))
-    return Relaxation(np.array(blocks), np.array(sizes), np.array(temperatures))
+    (context, constraints), = segments(setting, start, settings)
+    blocks = []
+    for k in range(round(RELAXATION_TIME / setting.step) + 1):
+        if k:
+            context.getIntegrator().step(1)
+        violations = constraints.violations(read_positions(context))
+        blocks.append([block.mean() for block in np.array_split(violations, RELAXATION_BLOCKS)])
+    return {"violations": np.array(blocks)}
 
 
 def decay_rate(setting: Setting) -> float:
@@ -371,39 +340,28 @@ def decay_claims(results: Results, name: str) -> Iterator[Claim]:
 
 
 def loss_row(results: Results, name: str, setting: Setting) -> list[str]:
-    found, theory, powers, violations = results[name], results[MOTION], 2 * ["-"], 3 * ["-"]
+    found, theory, expected = results[name], results[MOTION], ["", "", ""]
     if setting.damping is not None:
         i = list(theory["names"]).index(name)
-        powers = [f"{theory[kind][i].mean() / PER_DEGREE:.3f}" for kind in ("powers", "leading")]
-        violations = [f"{found['violations'].mean():.4e}",
-                      *(f"{theory[kind][i].mean():.4e}" for kind in ("violations", "steady"))]
-    measured = ["{:.3f} +- {:.3f}".format(*mean_and_error(found[kind] / PER_DEGREE)) if len(found[kind]) else "-"
-                for kind in ("slopes", "powers")]
-    return [name, f"{1000 * setting.step:g}", f"{1000 * setting.damping:g}" if setting.damping else "-", *measured,
-            *powers, *violations]
-
-
-def tables(results: Results) -> Iterator[Table]:
-    yield Table(f"{WATERS} rigid waters, {TEMPERATURE:g} K", COLUMNS, [
-        summary(name, run, OFTEN.get(name, FRICTION), results[name].into(Samples)) for name, run in SAMPLED.items()])
-    yield Table("Relative violation of the constraints", ["run", "mean", "largest"], [
-        [name, f"{seen[:, 0].mean():.2e}", f"{seen[:, 1].max():.2e}"]
-        for name in SAMPLED for seen in [results[name]["violations"]] if len(seen)])
-    yield Table("Energy without a thermostat: change in kT/ns per degree of freedom; violation in nm",
-                ["run", "h, fs", "tau, fs", "energy", "work", "theory", "slow limit", "violation", "theory",
-                 "slow limit"],
-                [loss_row(results, name, setting) for name, setting in (LOSSES | CONSERVED).items()])
-    yield Table(f"Molecules stretched by a factor of {STRETCH:g}, steps of {1000 * RELAXATION_STEP:g} fs: mean abs(g) "
-                "in nm, temperature in K", ["steps", *RELAXATIONS], [
-                    [str(k), *(f"{results[name]['sizes'][k]:.3e}, {results[name]['temperatures'][k]:.1f}"
-                               for name in RELAXATIONS)] for k in SHOWN])
+        expected = [*(f"{theory[kind][i].mean() / PER_DEGREE:.3f}" for kind in ("slopes", "leading")),
+                    f"{theory['violations'][i].mean():.4e}"]
+    return [name, f"{1000 * setting.step:g}", f"{1000 * setting.damping:g}" if setting.damping else "",
+            with_error(*mean_and_error(found["slopes"] / PER_DEGREE), 3), *expected[:2],
+            f"{found['violations'].mean():.4e}", expected[2]]
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
-    yield from tables(results)
+    rows = [summary(name, run, OFTEN.get(name, FRICTION), results[name].into(Samples)) for name, run in SAMPLED.items()]
+    relative = [results[name]["violations"] for name in SAMPLED]
+    yield Table(f"{WATERS} rigid waters, {TEMPERATURE:g} K", [*COLUMNS, "violations: mean, largest"], [
+        [*row, f"{seen[:, 0].mean():.1e}, {seen[:, 1].max():.1e}" if len(seen) else ""]
+        for row, seen in zip(rows, relative)])
+    yield Table("Energy without a thermostat: change in kT/ns per degree of freedom; violation in nm",
+                ["run", "h (fs)", "tau (fs)", "energy", "theory", "slow limit", "violation", "theory"],
+                [loss_row(results, name, setting) for name, setting in (LOSSES | CONSERVED).items()])
     yield from each([name for name in SAMPLED if name not in (REFERENCE, CONTROL)], partial(sampling_claims, results))
     yield from each(LOSSES, partial(loss_claims, results))
-    yield from each([name for name in RELAXATIONS if RELAXATIONS[name].damping], partial(decay_claims, results))
+    yield from each(RELAXATIONS, partial(decay_claims, results))
 
 
 def make(name: str, settings: Settings) -> dict:
@@ -413,8 +371,8 @@ def make(name: str, settings: Settings) -> dict:
     if name == MOTION:
         return vars(run_theory(starts, settings))
     if name in RELAXATIONS:
-        return vars(run_relaxation(RELAXATIONS[name], starts, settings))
-    return vars(run_loss((LOSSES | CONSERVED)[name], starts, settings))
+        return run_relaxation(RELAXATIONS[name], starts, settings)
+    return run_loss((LOSSES | CONSERVED)[name], starts, settings)
 
 
 def runs(settings: Settings) -> dict[str, partial]:

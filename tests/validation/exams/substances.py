@@ -15,6 +15,7 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import sample
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_claim, mean_within
+from common.observables import observe_density
 from common.tables import mean_with_error
 from common.water_sampling import SAMPLE_INTERVAL
 from tip3p_water import TEMPERATURE
@@ -28,7 +29,6 @@ PRESSURE = 1.0             # bar
 BAROSTAT_INTERVAL = 0.024  # ps between two attempts to change the volume, with any step
 EQUILIBRATION_STEP = 0.0025  # ps, of LangevinMiddle with heavy hydrogens, which change no average
 VILLIN_INTERVAL = 0.12     # ps, a whole number of steps of 0.5, 5, 6 or 8 fs
-DALTONS_PER_NM3 = 1.66054e-3  # g/cm^3
 
 # OPLS-AA: Jorgensen, Maxwell and Tirado-Rives, J. Am. Chem. Soc. 118, 11225 (1996); units as in OpenMM. Here unlike
 # atoms have the mean sigma, as with every NonbondedForce, where OPLS-AA has the geometric mean.
@@ -216,8 +216,7 @@ def reference_of(name: str) -> str:
     return next(other for other, run in RUNS.items() if run.substance == RUNS[name].substance)
 
 
-def build_context(substance: Substance, integrator: mm.Integrator, hydrogen_mass: float | None, platform: str,
-                  seed: int) -> tuple[mm.Context, Model]:
+def build(substance: Substance, integrator: mm.Integrator, hydrogen_mass: float | None, seed: int) -> Model:
     """With the barostat that the substance may have; a Model with constraints or no bonds is refused."""
     model = substance.build(hydrogen_mass)
     bonds = sum(force.getNumBonds() for force in model.system.getForces()
@@ -229,18 +228,14 @@ def build_context(substance: Substance, integrator: mm.Integrator, hydrogen_mass
         barostat = mm.MonteCarloBarostat(PRESSURE, TEMPERATURE, attempt)
         barostat.setRandomNumberSeed(seed)
         model.system.addForce(barostat)
-    integrator.setRandomNumberSeed(seed)
-    context = mm.Context(model.system, integrator, mm.Platform.getPlatform(platform))
-    context.setPositions(model.positions)
-    return context, model
+    return model
 
 
 def equilibrate(substance: Substance, settings: Settings, seed: int) -> mm.State:
     """Minimize and run LangevinMiddle: the start of all runs of a substance."""
     integrator = LangevinMiddle(TEMPERATURE, EQUILIBRATION_FRICTION, EQUILIBRATION_STEP)
-    context, _ = build_context(substance, integrator, HEAVY_HYDROGEN, settings.platform, seed)
-    mm.LocalEnergyMinimizer.minimize(context, 10, 200)
-    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    model = build(substance, integrator, HEAVY_HYDROGEN, seed)
+    context = settings.begin(model.system, integrator, model.positions, TEMPERATURE, seed, 200)
     integrator.step(settings.steps(substance.equilibration, EQUILIBRATION_STEP))
     return context.getState(positions=True)
 
@@ -256,20 +251,13 @@ def make(name: str, settings: Settings) -> dict:
     state = settings.shared(run.substance, partial(equilibrate, substance, settings,
                                                    seed_of(reference_of(name), settings)))
     integrator = run.make(TEMPERATURE, run.friction, run.step)
-    context, model = build_context(substance, integrator, run.hydrogen_mass, settings.platform, seed)
-    context.setPeriodicBoxVectors(*state.getPeriodicBoxVectors())
-    context.setPositions(state.getPositions())
-    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    model = build(substance, integrator, run.hydrogen_mass, seed)
+    context = settings.begin(model.system, integrator, state, TEMPERATURE, seed)
     integrator.step(settings.steps(substance.settling, run.step))
-    masses = [model.system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(model.system.getNumParticles())]
-
-    def observe(state: mm.State) -> dict[str, float]:
-        volume = state.getPeriodicBoxVolume().value_in_unit(unit.nanometer**3)
-        return {"density": DALTONS_PER_NM3 * sum(masses) / volume}
-
     found = sample(context, round(substance.interval / run.step),
                    settings.steps(run.time, substance.interval, least=2),
-                   groups={kind: {group} for kind, group in substance.kinds.items()}, observe=observe)
+                   groups={kind: {group} for kind, group in substance.kinds.items()},
+                   observe=observe_density(model.system))
     scale = model.molecules if substance.per_molecule else KT
     pairs = integrator.computeNumPenalizedPairs() if isinstance(integrator, MassPenaltyLangevinIntegrator) else 0
     return {"ns per day": found.nsPerDay, "pairs": pairs, "temperature": found.temperature, **found.observed,

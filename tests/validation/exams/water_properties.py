@@ -9,11 +9,12 @@ from functools import partial
 
 import numpy as np
 import openmm as mm
-from openmm import unit
 from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, blockedError, sample
 
 from exam import Claim, Exam, Results, Settings, Table, each, mean_within
+from common.observables import observe_density
+from common.tables import mean_with_error, with_error
 from common.water import GROUPS, build_box, build_system
 from water_runs import WATERS, equilibrated
 
@@ -28,7 +29,6 @@ BAROSTAT_INTERVAL = 0.024               # ps
 SAMPLE_INTERVAL = 0.048
 SETTLING = 5.0
 GAS_TIME = 20.0
-GRAMS = 1.66054e-3                      # g/cm^3 in a dalton/nm^3
 
 
 def make_liquid(name: str, temperature: float, settings: Settings) -> dict:
@@ -36,23 +36,15 @@ def make_liquid(name: str, temperature: float, settings: Settings) -> dict:
     make, step, ps = INTEGRATORS[name]
     system = build_system(build_box(WATERS), "flexible")
     barostat = mm.MonteCarloBarostat(PRESSURE, temperature, round(BAROSTAT_INTERVAL / step))
+    barostat.setRandomNumberSeed(settings.seed)
     system.addForce(barostat)
     integrator = make(temperature, FRICTION, step)
-    for random in (barostat, integrator):
-        random.setRandomNumberSeed(settings.seed)
-    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
     state = settings.shared(f"water-{temperature:g}K", partial(equilibrated, "flexible", settings, settings.seed,
                                                                temperature, EQUILIBRATION))
-    context.setPositions(state.getPositions())
-    context.setVelocitiesToTemperature(temperature, settings.seed)
+    context = settings.begin(system, integrator, state.getPositions(), temperature, settings.seed)
     integrator.step(settings.steps(SETTLING, step))
-    mass = sum(system.getParticleMass(i)._value for i in range(system.getNumParticles()))
-
-    def observe(state: mm.State) -> dict[str, float]:
-        return {"density": GRAMS * mass / state.getPeriodicBoxVolume().value_in_unit(unit.nanometer**3)}
-
     found = sample(context, round(SAMPLE_INTERVAL / step), settings.steps(ps, SAMPLE_INTERVAL, least=16),
-                   observe=observe)
+                   observe=observe_density(system))
     return {"density": found.observed["density"], "potential": found.potential / WATERS}
 
 
@@ -64,10 +56,7 @@ def make_gas(name: str, settings: Settings) -> dict:
         if system.getForce(i).getName() not in GROUPS or isinstance(system.getForce(i), mm.NonbondedForce):
             system.removeForce(i)
     integrator = make(ROOM, FRICTION, step)
-    integrator.setRandomNumberSeed(settings.seed)
-    context = mm.Context(system, integrator, mm.Platform.getPlatform(settings.platform))
-    context.setPositions(build_box(WATERS).positions)
-    context.setVelocitiesToTemperature(ROOM, settings.seed)
+    context = settings.begin(system, integrator, build_box(WATERS).positions, ROOM, settings.seed)
     integrator.step(settings.steps(SETTLING, step))
     found = sample(context, round(SAMPLE_INTERVAL / step), settings.steps(GAS_TIME, SAMPLE_INTERVAL, least=16))
     return {"potential": found.potential / WATERS}
@@ -112,11 +101,10 @@ def derived_claims(results: Results, _: str) -> Iterator[Claim]:
 
 def report(results: Results) -> Iterator[Claim | Table]:
     yield Table(f"{WATERS} flexible TIP3P waters, {PRESSURE:g} bar", ["run", "density, g/cm^3", "U, kJ/mol"], [
-        [name, *(f"{result[kind].mean():.4f} +- {blockedError(result[kind]):.4f}" if kind in result else "-"
-                 for kind in ("density", "potential"))] for name, result in results.items()])
+        [name, *(mean_with_error(result[kind], 4) if kind in result else "" for kind in ("density", "potential"))]
+        for name, result in results.items()])
     yield Table("", ["integrator", *DERIVED], [
-        [name, *("{:.2f} +- {:.2f}".format(*compute(results, name)) for compute, _ in DERIVED.values())]
-        for name in INTEGRATORS])
+        [name, *(with_error(*compute(results, name), 2) for compute, _ in DERIVED.values())] for name in INTEGRATORS])
     yield from each([name for name in results if name.startswith("masspenalty")], partial(claims, results))
     yield from each(["masspenalty"], partial(derived_claims, results))
 
