@@ -30,19 +30,9 @@ SETTLING_TIME = 0.3       # ps
 SETTLING_FRICTION = 20.0  # 1/ps
 
 
-def langevin_middle(temperature: float, friction: float, step: float) -> mm.Integrator:
-    """OpenMM's integrator; with constraints (rigid water) it uses SETTLE."""
-    return mm.LangevinMiddleIntegrator(temperature, friction, step)
-
-
-def zhang_skeel(temperature: float, friction: float, step: float) -> mm.Integrator:
-    """Every harmonic bond and angle of the System is stiff: nothing more to set."""
-    return ZhangSkeelLangevinIntegrator(temperature, friction, step)
-
-
 def zhang_skeel_penalty(temperature: float, friction: float, step: float) -> mm.Integrator:
     """For springs that stand in for constraints: their modes take no part in the thermal motion."""
-    integrator = zhang_skeel(temperature, friction, step)
+    integrator = ZhangSkeelLangevinIntegrator(temperature, friction, step)
     integrator.setThermalizeStiffModes(False)
     return integrator
 
@@ -54,11 +44,6 @@ def impulse(kick: int) -> Callable[[float, float, float], mm.Integrator]:
         integrator.setKick(kick)
         return integrator
     return make
-
-
-def mass_penalty(temperature: float, friction: float, step: float) -> mm.Integrator:
-    """Bonds, angles and the turning of hydrogens are slowed down as the step asks for: nothing more to set."""
-    return MassPenaltyLangevinIntegrator(temperature, friction, step)
 
 
 def spook(damping: float) -> Callable[[float, float, float], mm.Integrator]:
@@ -80,12 +65,13 @@ class Run:
     hydrogen_mass: float | None = None  # dalton, if it is not the force field's
 
 
+LangevinMiddle = mm.LangevinMiddleIntegrator    # which uses SETTLE where water is rigid
 RUNS = {
-    "settle-4fs": Run("LangevinMiddle + SETTLE", "rigid", 0.004, langevin_middle, "settle-4fs"),
-    "middle-1fs": Run("LangevinMiddle, flexible", "flexible", 0.001, langevin_middle, "middle-1fs"),
-    "middle-2fs": Run("LangevinMiddle, flexible", "flexible", 0.002, langevin_middle, "middle-1fs"),
-    "zhangskeel-3fs": Run("Z&Ss-Langevin, flexible", "flexible", 0.003, zhang_skeel, "middle-1fs"),
-    "masspenalty-12fs": Run("Mass penalty, flexible", "flexible", 0.012, mass_penalty, "middle-1fs"),
+    "settle-4fs": Run("LangevinMiddle + SETTLE", "rigid", 0.004, LangevinMiddle, "settle-4fs"),
+    "middle-1fs": Run("LangevinMiddle, flexible", "flexible", 0.001, LangevinMiddle, "middle-1fs"),
+    "middle-2fs": Run("LangevinMiddle, flexible", "flexible", 0.002, LangevinMiddle, "middle-1fs"),
+    "zhangskeel-3fs": Run("Z&Ss-Langevin, flexible", "flexible", 0.003, ZhangSkeelLangevinIntegrator, "middle-1fs"),
+    "masspenalty-12fs": Run("Mass penalty, flexible", "flexible", 0.012, MassPenaltyLangevinIntegrator, "middle-1fs"),
     "penalty-2fs": Run("Z&Ss-Langevin, penalty springs", "penalty", 0.002, zhang_skeel_penalty, "settle-4fs"),
     "projected-4fs": Run("Projected impulse, flexible", "flexible", 0.004,
                          impulse(ImpulseIntegrator.Projected), "settle-4fs"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import openmm as mm
-from openmmstiff import ImpulseIntegrator, ZhangSkeelLangevinIntegrator
+from openmmstiff import ImpulseIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -19,21 +19,20 @@ from common.options import (  # noqa: E402
     OptionParser, add_box_options, add_record_option, add_run_options, choice, progress_bar, run_program)
 from common.tables import mean_with_error, print_table  # noqa: E402
 from common.water_sampling import number_of_steps, sample  # noqa: E402
-from tip3p_water import Run, TEMPERATURE, equilibrate_both, impulse, make_simulation, mass_penalty  # noqa: E402
-from common.water import HEAVY_HYDROGEN, advance, build_box  # noqa: E402
+from tip3p_water import Run, TEMPERATURE, equilibrate_both, impulse, make_simulation  # noqa: E402
+from common.water import advance, build_box  # noqa: E402
 
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then as long with each run's own integrator
 
 # As those of a Run, but for steps in fs.
 SERIES = {
-    "settle": ("LangevinMiddle + SETTLE", "rigid", None, mm.LangevinMiddleIntegrator, (2, 4, 6, 8)),
-    "middle": ("LangevinMiddle", "flexible", None, mm.LangevinMiddleIntegrator, (1, 2, 2.5, 3)),
-    "zhangskeel": ("Z&Ss-Langevin", "flexible", None, ZhangSkeelLangevinIntegrator, (2, 3, 3.5, 4)),
-    "plain": ("Impulse, plain", "flexible", None, impulse(ImpulseIntegrator.Plain), (1, 2, 3, 4)),
-    "mollified": ("Impulse, mollified", "flexible", None, impulse(ImpulseIntegrator.Mollified), (4, 6, 7, 8, 9, 10)),
-    "projected": ("Impulse, projected", "flexible", None, impulse(ImpulseIntegrator.Projected), (4, 6, 7, 8, 9, 10)),
-    "masspenalty": ("Mass penalty", "flexible", None, mass_penalty, (4, 6, 8, 9, 10, 11)),
-    "masspenalty-heavy": ("Mass penalty, heavy H", "flexible", HEAVY_HYDROGEN, mass_penalty, (8, 10, 12, 14, 16)),
+    "settle": ("LangevinMiddle + SETTLE", "rigid", mm.LangevinMiddleIntegrator, (2, 4, 6, 8)),
+    "middle": ("LangevinMiddle", "flexible", mm.LangevinMiddleIntegrator, (1, 2, 2.5, 3)),
+    "zhangskeel": ("Z&Ss-Langevin", "flexible", ZhangSkeelLangevinIntegrator, (2, 3, 3.5, 4)),
+    "plain": ("Impulse, plain", "flexible", impulse(ImpulseIntegrator.Plain), (1, 2, 3, 4)),
+    "mollified": ("Impulse, mollified", "flexible", impulse(ImpulseIntegrator.Mollified), (4, 6, 7, 8, 9, 10)),
+    "projected": ("Impulse, projected", "flexible", impulse(ImpulseIntegrator.Projected), (4, 6, 7, 8, 9, 10)),
+    "masspenalty": ("Mass penalty", "flexible", MassPenaltyLangevinIntegrator, (8, 10, 12, 14, 16)),
 }
 
 
@@ -53,9 +52,9 @@ def main():
 
     def rows() -> Iterator[list[str]]:
         for name in options.integrators:
-            label, geometry, hydrogen_mass, make, steps = SERIES[name]
+            label, geometry, make, steps = SERIES[name]
             for step in (fs / 1000 for fs in steps):
-                run = Run(label, geometry, step, make, hydrogen_mass=hydrogen_mass)
+                run = Run(label, geometry, step, make)
                 simulation = make_simulation(box, run, options.friction, options.seed, options.platform)
                 simulation.context.setPositions(states[geometry].getPositions())
                 simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)

@@ -87,10 +87,15 @@ def limit(claim: Claim, value: float = 0.0, tolerance: float = 0.0) -> Limit:
     return Limit(**asdict(claim), stated=value, margin=tolerance)
 
 
+def pair_claim(text: str, value: tuple[float, float], reference: tuple[float, float], tolerance: float) -> Claim:
+    """Two values, each with its error, are the same."""
+    return Claim(text, value[0], reference[0], float(np.hypot(value[1], reference[1])), tolerance)
+
+
 def mean_claim(text: str, series: np.ndarray, reference: np.ndarray, tolerance: float) -> Claim:
     """Two runs have the same mean of a time series."""
-    return Claim(text, series.mean(), reference.mean(), float(np.hypot(blockedError(series), blockedError(reference))),
-                 tolerance)
+    value, expected = ((each.mean(), blockedError(each)) for each in (series, reference))
+    return pair_claim(text, value, expected, tolerance)
 
 
 def mean_within(text: str, series: np.ndarray, reference: np.ndarray, errors: float = 3) -> Claim:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import numpy as np
 import openmm as mm
 
-from exam import Claim, Settings, bath_claim, mean_claim
+from exam import Claim, Settings, bath_claim, mean_claim, pair_claim
 from common.observables import RDF_PAIRS, rdf_p_value
 from common.tables import mean_with_error
 from common.water_sampling import Samples, sample
@@ -56,12 +56,9 @@ def energy_claim(run: Samples, reference: Samples, tolerance: float) -> Claim:
 
 def bond_length_claims(run: Samples, reference: Samples, variance_tolerance: float) -> Iterator[Claim]:
     """Mean (within 2e-5 nm) and variance (relative tolerance) of the O-H length."""
-    length, reference_length = run.bond_length, reference.bond_length
-    variance, reference_variance = run.bond_variance, reference.bond_variance
-    yield Claim("O-H length, mean, nm", length[0], reference_length[0],
-                float(np.hypot(length[1], reference_length[1])), 2e-5)
-    yield Claim("O-H length, variance, nm^2", variance[0], reference_variance[0],
-                float(np.hypot(variance[1], reference_variance[1])), variance_tolerance * reference_variance[0])
+    yield pair_claim("O-H length, mean, nm", run.bond_length, reference.bond_length, 2e-5)
+    yield pair_claim("O-H length, variance, nm^2", run.bond_variance, reference.bond_variance,
+                     variance_tolerance * reference.bond_variance[0])
 
 
 def rdf_claims(what: str, rdf: np.ndarray, reference: np.ndarray,

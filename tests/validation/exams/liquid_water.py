@@ -9,14 +9,14 @@ from functools import partial
 
 import numpy as np
 import openmm as mm
-from openmmstiff import ImpulseIntegrator, MassPenaltyLangevinIntegrator
+from openmmstiff import ImpulseIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator
 from openmmstiff.sampling import blockedError
 
-from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_claim
+from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_claim, pair_claim
 from common.observables import RDF_PAIRS, diffusion, first_peak, reorientation
 from common.tables import mean_with_error, with_error
 from common.water_sampling import SAMPLE_INTERVAL, Samples
-from tip3p_water import TEMPERATURE, Run, impulse, langevin_middle, zhang_skeel, zhang_skeel_penalty
+from tip3p_water import TEMPERATURE, Run, impulse, zhang_skeel_penalty
 from common.water import HEAVY_HYDROGEN
 from water_runs import (COLUMNS, P_VALUE, WATERS, bond_length_claims, energy_claim, make_run, rdf_claims, summary,
                         temperature_claims)
@@ -54,13 +54,13 @@ def rigid_physics(label: str, geometry: str, fs: float, make, ps: float, frictio
 
 PROJECTED, MOLLIFIED = impulse(ImpulseIntegrator.Projected), impulse(ImpulseIntegrator.Mollified)
 TRIALS = {
-    FLEXIBLE: Trial(Run("LangevinMiddle, flexible", "flexible", 0.0005, langevin_middle, FLEXIBLE), 300),
+    FLEXIBLE: Trial(Run("LangevinMiddle, flexible", "flexible", 0.0005, mm.LangevinMiddleIntegrator, FLEXIBLE), 300),
     **{f"masspenalty-{fs}fs": penalized(fs, ps) for fs, ps in ((2, 150), (4, 150), (6, 300), (8, 300))},
     "masspenalty-12fs-heavy": penalized(12, 300, ", H of 4 dalton", HEAVY_HYDROGEN),
     "masspenalty-8fs-8steps": penalized(8, 200, ", 8 steps", periods=8),
     "masspenalty-8fs-nometric": penalized(8, 200, ", no metric force", metric=False),
-    "zhangskeel-3fs": Trial(Run("Zhang-Skeel", "flexible", 0.003, zhang_skeel, FLEXIBLE), 150, 3.0),
-    **{f"settle-{fs}fs": rigid_physics("LangevinMiddle, SETTLE", "rigid", fs, langevin_middle, ps, 1.0)
+    "zhangskeel-3fs": Trial(Run("Zhang-Skeel", "flexible", 0.003, ZhangSkeelLangevinIntegrator, FLEXIBLE), 150, 3.0),
+    **{f"settle-{fs}fs": rigid_physics("LangevinMiddle, SETTLE", "rigid", fs, mm.LangevinMiddleIntegrator, ps, 1.0)
        for fs, ps in ((2, 150), (4, 150), (6, 150), (8, 150))},
     "springs-2fs": rigid_physics("Zhang-Skeel, penalty springs", "penalty", 2, zhang_skeel_penalty, 100, 3.0),
     "springs-3fs": rigid_physics("Zhang-Skeel, penalty springs", "penalty", 3, zhang_skeel_penalty, 120, 5.0),
@@ -101,8 +101,8 @@ def peak_claims(run: Samples, reference: Samples, tolerance: float) -> Iterator[
             peaks.append(first_peak(pair, blocks.mean(axis=0)))
             errors.append(np.std(left_out, axis=0) * np.sqrt(len(blocks) - 1))
         for i, what in enumerate(("position, nm", "height")):
-            yield Claim(f"{pair} first peak, {what}", peaks[0][i], peaks[1][i],
-                        float(np.hypot(errors[0][i], errors[1][i])), tolerance * peaks[1][i])
+            yield pair_claim(f"{pair} first peak, {what}", *((peaks[k][i], errors[k][i]) for k in (0, 1)),
+                             tolerance * peaks[1][i])
 
 
 def sampling_claims(run: Samples, reference: Samples) -> Iterator[Claim]:
@@ -144,13 +144,11 @@ def dynamics(run: Samples) -> dict[str, tuple[float, float]]:
 def dynamics_claims(trial: Trial, run: Samples, reference: Samples) -> Iterator[Claim]:
     """Slowed motion comes near to that of 0.5 fs; molecules that move as rigid ones differ by no more than errors."""
     found = dynamics(run)
-    for text, (expected, reference_error) in dynamics(reference).items():
-        value, error = found[text]
-        error = float(np.hypot(error, reference_error))
+    for text, expected in dynamics(reference).items():
+        claim = pair_claim(text, found[text], expected, 0.06 * expected[0])
         if trial.run.reference == RIGID:
-            yield Claim.within(text, value, expected, error, most_error=0.05 * expected)
-        else:
-            yield Claim(text, value, expected, error, 0.06 * expected)
+            claim = Claim.within(text, claim.value, claim.expected, claim.error, most_error=0.05 * claim.expected)
+        yield claim
 
 
 def extrapolated(results: Results, name: str, motion: str) -> tuple[float, float, float, float]:
@@ -209,7 +207,7 @@ def report(results: Results) -> Iterator[Claim | Table]:
     yield Table("Temperatures of translation and rotation, K, over the step h, friction 1/ps; fitted by T + c h^2",
                 ["integrator", "motion", *(f"{fs} fs" for fs in STEPS["settle"]), "T", "c, K/fs^2"],
                 [equipartition_row(results, name, motion) for name in STEPS for motion in MOTIONS])
-    yield from each([name for name in TRIALS if TRIALS[name].run.make is not langevin_middle],
+    yield from each([name for name in TRIALS if TRIALS[name].run.make is not mm.LangevinMiddleIntegrator],
                     partial(claims, results))
     yield from each(STEPS, partial(equipartition_claims, results))
 

@@ -17,7 +17,7 @@ from common.observables import diffusion, reorientation
 from common.tables import mean_with_error, with_error
 from common.water_sampling import Samples, steps_per_sample
 from scoreboard import Found, deviations
-from tip3p_water import Run, langevin_middle, mass_penalty
+from tip3p_water import Run
 from common.water import HEAVY_HYDROGEN
 from water_runs import WATERS, make_run
 
@@ -52,8 +52,9 @@ class Way:
     hydrogen_mass: float | None = None
 
 
-WAYS = {"middle": Way("LangevinMiddle", langevin_middle), "without": Way("mass penalty, no inertia of bonds", without),
-        "default": Way("mass penalty", mass_penalty),
+WAYS = {"middle": Way("LangevinMiddle", mm.LangevinMiddleIntegrator),
+        "without": Way("mass penalty, no inertia of bonds", without),
+        "default": Way("mass penalty", MassPenaltyLangevinIntegrator),
         "heavy": Way("mass penalty, no inertia of bonds, H of 4 dalton", without, HEAVY_HYDROGEN)}
 FLEXIBLE = {"middle": (1, 2, 2.5), "without": (4, 6, 8), "default": (6, 8, 10, 12, 14, 16), "heavy": (8, 10, 12)}
 # OpenMM leaves the hydrogens of rigid water as they are.

@@ -19,7 +19,7 @@ from exam import Claim, Exam, Result, Results, Settings, Table, each
 from common.observables import RDF_PAIRS, mean_and_error
 from common.tables import with_error
 from common.water_sampling import Samples, sample
-from tip3p_water import TEMPERATURE, Run, langevin_middle, make_simulation, spook
+from tip3p_water import TEMPERATURE, Run, make_simulation, spook
 from common.water import EQUILIBRATION_FRICTION, EQUILIBRATION_STEP, advance, build_box, build_system, equilibrate
 from water_runs import (COLUMNS, EQUILIBRATION_TIME, P_VALUE, WATERS, energy_claim, equilibrated, ignore, rdf_claims,
                         summary, temperature_claims)
@@ -52,7 +52,7 @@ def verlet(temperature: float, friction: float, step: float) -> mm.VerletIntegra
 REFERENCE, CONTROL = "settle-2fs", "verlet-2fs"
 OFTEN = {"spook-2fs-often": 5.0}  # 1/ps, where it is not FRICTION
 SAMPLED = {
-    REFERENCE: Run("LangevinMiddle + SETTLE", "rigid", 0.002, langevin_middle, REFERENCE),
+    REFERENCE: Run("LangevinMiddle + SETTLE", "rigid", 0.002, mm.LangevinMiddleIntegrator, REFERENCE),
     CONTROL: Run("Andersen, Verlet + SETTLE", "rigid", 0.002, verlet, REFERENCE),
     "spook-1fs": Run("Andersen, SPOOK", "rigid", 0.001, spook(2), REFERENCE),
     "spook-2fs": Run("Andersen, SPOOK", "rigid", 0.002, spook(2), REFERENCE),
@@ -164,7 +164,7 @@ def load_starts(settings: Settings) -> Starts:
         if before is None:
             before = equilibrate(box, "rigid", 2 * settings.time(EQUILIBRATION_TIME), temperature=TEMPERATURE,
                                  platform=settings.platform, seed=seed)
-        integrator = langevin_middle(TEMPERATURE, EQUILIBRATION_FRICTION, step)
+        integrator = mm.LangevinMiddleIntegrator(TEMPERATURE, EQUILIBRATION_FRICTION, step)
         integrator.setRandomNumberSeed(seed)
         context = mm.Context(build_system(box, "rigid"), integrator, mm.Platform.getPlatform(settings.platform))
         context.setState(before)

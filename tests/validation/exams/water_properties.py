@@ -12,7 +12,7 @@ import openmm as mm
 from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import GAS_CONSTANT, blockedError, sample
 
-from exam import Claim, Exam, Results, Settings, Table, each, mean_within
+from exam import Claim, Exam, Results, Settings, Table, each, mean_within, pair_claim
 from common.observables import observe_density
 from common.tables import mean_with_error, with_error
 from common.water import GROUPS, build_box, build_system
@@ -95,8 +95,7 @@ def claims(results: Results, name: str) -> Iterator[Claim]:
 
 def derived_claims(results: Results, _: str) -> Iterator[Claim]:
     for text, (compute, tolerance) in DERIVED.items():
-        (value, error), (expected, reference_error) = (compute(results, name) for name in ("masspenalty", "middle"))
-        yield Claim(text, value, expected, float(np.hypot(error, reference_error)), tolerance)
+        yield pair_claim(text, compute(results, "masspenalty"), compute(results, "middle"), tolerance)
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
