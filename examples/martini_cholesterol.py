@@ -7,10 +7,10 @@ of S. J. Marrink et al. (J. Phys. Chem. B 111, 7812, 2007). Around it is butane,
 
 CCMA takes the coupling of two constraints that share a bead from a third one that closes the triangle, or from a
 harmonic angle; where it finds none it leaves the coupling out. Then its iteration diverges here at every step size,
-without an exception (OpenMM issue 3603). With the angles of the flat ring as hints, of no strength, it diverges as soon
-as a ring folds too far. Springs of 10^6 kJ/mol/nm^2 instead of the constraints, as the topology has them for
-minimization, need a small step. MassPenaltyLangevinIntegrator takes both forms as they are: it solves constraints with
-their full matrix, and makes springs heavy.
+without an exception (OpenMM issue 3603). Told the angles of the flat ring, by harmonic angles of no strength, it
+diverges as soon as a ring folds too far. Springs of 10^6 kJ/mol/nm^2 instead of the constraints, as the topology has
+them for minimization, need a small step. MassPenaltyLangevinIntegrator takes both forms as they are: it solves
+constraints with their full matrix, and makes springs heavy.
 
 For production take the constraints: they are the model, exact, and no slower. Minimize with the springs, because
 OpenMM's minimizer calls CCMA. Both forms differ a little by themselves: constraints favour folded rings, by the factor
@@ -24,9 +24,8 @@ import numpy as np
 import openmm as mm
 from openmm import unit
 from openmmstiff import MassPenaltyLangevinIntegrator
-from openmmstiff.sampling import GAS_CONSTANT, Samples, sample
+from openmmstiff.sampling import Samples, sample
 
-from common.observables import rigid_motion
 from common.options import (OptionParser, add_platform_options, add_record_option, add_run_options, choice, number,
                             progress_bar, run_program)
 from common.tables import NOTE, mean_with_error, print_table
@@ -42,9 +41,7 @@ PRESSURES = 500.0, 1.0      # bar, in the first third of the equilibration, to c
 SETTLING_TIME = 10.0        # ps, with each run's own integrator
 SAMPLE_INTERVAL = 0.3       # ps, a whole number of steps of 2, 5, 10, 20 or 30 fs
 BROKEN = 0.1                # a relative deviation of a length that is no vibration
-NONBONDED, SOFT, STIFF = 0, 1, 2    # groups: between molecules; angle, torsion and the soft bond; springs
-ENERGIES = {"nonbonded": {NONBONDED}, "soft": {SOFT}}
-TEMPERATURES = "butane", "translation", "rotation", "internal"
+NONBONDED, BONDED = 0, 1    # groups
 
 BEADS = ("ROH", "R1", "R2", "R3", "R4", "R5", "C1", "C2")
 TYPES = ("SP1", "SC1", "SC3", "SC1", "SC1", "SC1", "SC1", "C1")
@@ -53,7 +50,6 @@ ROH, R1, R2, R3, R4, R5, C1, C2 = range(len(BEADS))
 MASSIVE = [ROH, R2, R3, C1, C2]
 LENGTHS: dict[tuple[int, ...], float] = {
     (ROH, R2): 0.4904, (ROH, R3): 0.6019, (R2, R3): 0.2719, (R2, C1): 0.7237, (R3, C1): 0.5376}  # nm
-ACROSS = ((ROH, R2, C1), (ROH, R3, C1))     # angles between constraints of different triangles
 TAIL = 0.425, 1250.0                        # nm and kJ/mol/nm^2, the bond C1-C2
 ANGLE = "25/2*(cos(theta)+1)^2"             # R3-C1-C2
 FOLD = "50/2*min(d, 2*pi-d)^2; d=abs(theta-flat); flat=-179.7*pi/180; pi=3.14159265359"     # of the two triangles
@@ -84,14 +80,14 @@ def make_forces() -> dict[str, mm.Force]:
     pairs.setNonbondedMethod(mm.CustomNonbondedForce.CutoffPeriodic)
     pairs.setCutoffDistance(CUTOFF)
     forces = {"pairs": pairs, "tails": mm.HarmonicBondForce(), "angles": mm.CustomAngleForce(ANGLE),
-              "folds": mm.CustomTorsionForce(FOLD), "springs": mm.HarmonicBondForce(), "hints": mm.HarmonicAngleForce()}
+              "folds": mm.CustomTorsionForce(FOLD), "springs": mm.HarmonicBondForce()}
     for name, force in forces.items():
-        force.setForceGroup({"pairs": NONBONDED, "springs": STIFF, "hints": STIFF}.get(name, SOFT))
+        force.setForceGroup(NONBONDED if name == "pairs" else BONDED)
     return forces
 
 
 def add_cholesterol(system: mm.System, forces: dict[str, mm.Force], form: str):
-    """One more molecule, its ring held in one of the forms constraints, hinted and springs."""
+    """One more molecule, its ring held by constraints or by springs."""
     first = system.getNumParticles()
 
     def indices(*beads: int) -> list[int]:
@@ -104,11 +100,6 @@ def add_cholesterol(system: mm.System, forces: dict[str, mm.Force], form: str):
             forces["springs"].addBond(*indices(*beads), length, SPRING)
         else:
             system.addConstraint(*indices(*beads), length)
-    if form == "hinted":
-        shape = build_shape()
-        for i, j, k in ACROSS:
-            one, other = ((shape[end] - shape[j]) / np.linalg.norm(shape[end] - shape[j]) for end in (i, k))
-            forces["hints"].addAngle(*indices(i, j, k), np.arccos(one @ other), 0)
     system.setVirtualSite(first + R1, mm.OutOfPlaneSite(*indices(R2, ROH, R3), 0.5207, 0.2882, -0.83824))
     system.setVirtualSite(first + R4, mm.ThreeParticleAverageSite(*indices(R3, R2, C1), 1 - 0.9613 - 0.6320, 0.9613,
                                                                   0.6320))
@@ -177,42 +168,16 @@ def equilibrate(options) -> mm.State:
     return context.getState(positions=True, velocities=True)
 
 
-class Motion:
-    """What a State shows of deviations and temperatures."""
-
-    def __init__(self, system: mm.System, cholesterols: int, butanes: int):
-        self.cholesterols, self.butanes = cholesterols, butanes
-        self.freedom = (3 * len(MASSIVE) - 6) * cholesterols - system.getNumConstraints()   # but for rigid motion
-        self.first, self.second = np.array(list(LENGTHS)).T
-        self.lengths = np.array(list(LENGTHS.values()))
-        self.masses = np.array(MASSES)[MASSIVE]
-
-    def of_cholesterols(self, values: unit.Quantity) -> np.ndarray:
-        """Positions or velocities of the cholesterols, (molecules, beads, 3)."""
-        return values[:self.cholesterols * len(BEADS)]._value.reshape(-1, len(BEADS), 3)
-
-    def deviation(self, state: mm.State) -> float:
-        """The largest relative deviation of a length that is to be held; a FloatingPointError if they are lost."""
-        beads = self.of_cholesterols(state.getPositions(asNumpy=True))
-        with np.errstate(all="ignore"):     # positions may be anything
-            found = np.linalg.norm(beads[:, self.first] - beads[:, self.second], axis=2) / self.lengths
-        deviation = float(np.nan_to_num(np.abs(found - 1), nan=np.inf).max())
-        if deviation > BROKEN:
-            raise FloatingPointError(f"a length is off by {deviation:.1g} of itself")
-        return deviation
-
-    def __call__(self, state: mm.State) -> dict[str, float]:
-        """The deviation; and the temperatures [K] of the butanes and of the cholesterols' translation, rotation, and
-        what is left of the kinetic energy: it counts what the integrator has made heavier."""
-        velocities = state.getVelocities(asNumpy=True)
-        translation, rotation = rigid_motion(self.of_cholesterols(state.getPositions(asNumpy=True))[:, MASSIVE],
-                                             self.of_cholesterols(velocities)[:, MASSIVE], self.masses)
-        solvent = BUTANE_MASS / 2 * np.sum(velocities[-self.butanes:]._value ** 2)
-        internal = state.getKineticEnergy()._value - solvent - translation - rotation
-        energies = {"butane": (solvent, 3 * self.butanes), "translation": (translation, 3 * self.cholesterols),
-                    "rotation": (rotation, 3 * self.cholesterols), "internal": (internal, self.freedom)}
-        return {"deviation": self.deviation(state),
-                **{name: 2 * energy / (number * GAS_CONSTANT) for name, (energy, number) in energies.items()}}
+def deviation(state: mm.State, cholesterols: int) -> float:
+    """The largest relative deviation of a length that is to be held; a FloatingPointError if they are lost."""
+    beads = state.getPositions(asNumpy=True)[:cholesterols * len(BEADS)]._value.reshape(-1, len(BEADS), 3)
+    first, second = np.array(list(LENGTHS)).T
+    with np.errstate(all="ignore"):     # positions may be anything
+        found = np.linalg.norm(beads[:, first] - beads[:, second], axis=2) / list(LENGTHS.values())
+    largest = float(np.nan_to_num(np.abs(found - 1), nan=np.inf).max())
+    if largest > BROKEN:
+        raise FloatingPointError(f"a length is off by {largest:.1g} of itself")
+    return largest
 
 
 @dataclass
@@ -223,18 +188,16 @@ class Run:
     steps: tuple[float, ...]    # fs
 
 
-HELD = {"constraints": "constraints", "hinted": "constraints, hints for CCMA",
-        "springs": "springs of 10⁶ kJ/mol/nm²"}     # the ring, by form
+HELD = {"constraints": "constraints", "springs": "springs of 10⁶ kJ/mol/nm²"}     # the ring, by form
 RUNS = {
     "ccma": Run("LangevinMiddle", "constraints", mm.LangevinMiddleIntegrator, (20.0, 2.0)),
-    "hinted": Run("LangevinMiddle", "hinted", mm.LangevinMiddleIntegrator, (20.0, 2.0)),
     "springs": Run("LangevinMiddle", "springs", mm.LangevinMiddleIntegrator, (5.0, 10.0)),
     "penalty": Run("mass penalty", "constraints", MassPenaltyLangevinIntegrator, (10.0, 20.0, 30.0)),
     "slow": Run("mass penalty", "springs", MassPenaltyLangevinIntegrator, (20.0, 30.0)),
 }
 
 
-def settle(context: mm.Context, motion: Motion, steps: int, progress: Callable[[int], object]):
+def settle(context: mm.Context, cholesterols: int, steps: int, progress: Callable[[int], object]):
     """Make steps, the first of them one by one: OpenMM does not say when constraints are lost."""
     done = 0
     while done < steps:
@@ -242,7 +205,7 @@ def settle(context: mm.Context, motion: Motion, steps: int, progress: Callable[[
         context.getIntegrator().step(burst)
         done += burst
         progress(burst)
-        motion.deviation(context.getState(positions=True))
+        deviation(context.getState(positions=True), cholesterols)
 
 
 def begin_run(run: Run, fs: float, liquid: mm.State, options) -> mm.Context:
@@ -261,12 +224,12 @@ def begin_run(run: Run, fs: float, liquid: mm.State, options) -> mm.Context:
 def make_run(context: mm.Context, label: str, options) -> Samples:
     """Settle, then sample."""
     step = context.getIntegrator().getStepSize().value_in_unit(unit.picosecond)
-    motion = Motion(context.getSystem(), options.cholesterols, options.butanes)
     burst, settling = round(SAMPLE_INTERVAL / step), round(SETTLING_TIME / step)
     samples = max(1, round(options.time / SAMPLE_INTERVAL))
     with progress_bar(f"{label}, {1000 * step:g} fs", settling + burst * samples) as bar:
-        settle(context, motion, settling, bar.update)
-        return sample(context, burst, samples, groups=ENERGIES, observe=motion, progress=bar.update)
+        settle(context, options.cholesterols, settling, bar.update)
+        return sample(context, burst, samples, groups={"nonbonded": {NONBONDED}}, progress=bar.update,
+                      observe=lambda state: {"deviation": deviation(state, options.cholesterols)})
 
 
 def main():
@@ -301,16 +264,11 @@ def main():
                     yield [*label, f"fails after {time:.3g} ps: {str(error).split('. ')[0]}"]
                     continue
                 yield [*label, mean_with_error(found.temperature, 1), mean_with_error(found.energies["nonbonded"], 0),
-                       mean_with_error(found.energies["soft"], 1),
-                       *(mean_with_error(found.observed[name], 1) for name in TEMPERATURES),
-                       f"{found.observed['deviation'].max():.0e}", f"{found.nsPerDay:.0f}"]
+                       f"{found.observed['deviation'].max():.0e}"]
 
-    print_table(["integrator", "ring held by", "step (fs)", "T (K)", "nonbonded (kJ/mol)", "soft (kJ/mol)",
-                 *(f"T of {name}" for name in TEMPERATURES), "deviation", "ns/day"], rows(), options.record,
-                "martini-cholesterol")
-    print("\nSoft: the bond, the angle and the fold that the model has besides. T of the butanes, and of the "
-          "cholesterols' motions.\nDeviation: the largest, relative, of a length that is held; springs vibrate."
-          f"{NOTE}")
+    print_table(["integrator", "ring held by", "step (fs)", "T (K)", "nonbonded (kJ/mol)", "deviation"], rows(),
+                options.record, "martini-cholesterol")
+    print(f"\nDeviation: the largest, relative, of a length that is held; springs vibrate.{NOTE}")
 
 
 if __name__ == "__main__":

@@ -259,8 +259,7 @@ def make(name: str, settings: Settings) -> dict:
                    groups={kind: {group} for kind, group in substance.kinds.items()},
                    observe=observe_density(model.system))
     scale = model.molecules if substance.per_molecule else KT
-    pairs = integrator.computeNumPenalizedPairs() if isinstance(integrator, MassPenaltyLangevinIntegrator) else 0
-    return {"ns per day": found.nsPerDay, "pairs": pairs, "temperature": found.temperature, **found.observed,
+    return {"temperature": found.temperature, **found.observed,
             **{kind: energy / scale for kind, energy in found.energies.items()}}
 
 
@@ -288,18 +287,17 @@ def row(name: str, result: dict) -> list[str]:
     energies = {kind: mean_with_error(result[kind], 3 if substance.per_molecule else 0) for kind in substance.kinds}
     nonbonded, bonds, angles = (energies.pop(kind if kind in energies else f"protein {kind}") for kind in
                                 ("nonbonded", "bonds", "angles"))
-    others = (f"{kind} {energy}" for kind, energy in energies.items())
     label = "LangevinMiddle" if run.make is LangevinMiddle else "mass penalty"
     heavy = f", H of {run.hydrogen_mass:g} dalton" if run.hydrogen_mass else ""
     return [name, substance.label, f"{label}, {1000 * run.step:g}{heavy}", nonbonded, bonds, angles,
-            mean_with_error(result["temperature"], 1), mean_with_error(result["density"], 4), ", ".join(others),
-            f"{run.friction:g}", f"{run.time:g}", f"{result['ns per day']:.2f}", str(result["pairs"])]
+            mean_with_error(result["temperature"], 1), mean_with_error(result["density"], 4),
+            ", ".join(f"{kind} {energy}" for kind, energy in energies.items())]
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
     yield Table(f"{TEMPERATURE:g} K; energies in kJ/mol per molecule, of villin in kT",
                 ["run", "system", "integrator, step (fs)", "nonbonded", "bonds", "angles", "T (K)", "density (g/cm³)",
-                 "other energies", "friction (1/ps)", "ps", "ns/day", "distances slowed down"],
+                 "other energies"],
                 [row(name, result) for name, result in results.items() if "failure" not in result], "substances")
     yield from each([name for name in RUNS if name != reference_of(name)], partial(claims, results))
 
