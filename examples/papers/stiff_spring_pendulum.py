@@ -255,13 +255,6 @@ def study_resonances(chain: Chain, start: Start, steps: int) -> dict[float, dict
         actions = {kick: Run(chain, start, RESONANCE_EPS, x * pi * RESONANCE_EPS / chain.highest, kick).sample_actions(
             ceil(steps / SAMPLING), SAMPLING) for kick in KICKS}
         found[x] = {kick: np.abs(values / start.actions(chain) - 1)[:, -1].max() for kick, values in actions.items()}
-    rows = []
-    for order in ORDERS:
-        for name, least, most in ((f"{order} +- 0.03", 0, 0.03), ("0.3 to 0.5 away", 0.3, 0.5)):
-            near = [row for x, row in found.items() if least <= round(abs(x - order), 6) <= most]
-            rows.append((name, *(max(row[kick] for row in near) for kick in KICKS)))
-    print_table(f"The same for the stiffest mode in a small swing (angles of {SWING:g}) at eps = {RESONANCE_EPS:g}, "
-                f"{steps} steps", ["h omega / pi", *(f"{kick}:.2g" for kick in KICKS)], rows)
     return found
 
 

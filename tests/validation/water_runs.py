@@ -72,12 +72,9 @@ def summary(name: str, run: Run, friction: float, found: Samples) -> list[str]:
     """A row of a table with COLUMNS."""
     motions = (found.centre_temperature, found.rotation_temperature, found.internal_temperature)
     return [name, run.label, f"{1000 * run.step:g}", f"{friction:g}",
-            *(mean_with_error(series, 2) for series in (found.nonbonded, found.bond_energy, found.angle_energy)),
-            f"{found.bond_length[0]:.5f}, {found.bond_variance[0] ** 0.5:.5f}",
-            *(mean_with_error(series, 1) if np.isfinite(series).all() else "" for series in motions),
-            f"{found.ns_per_day:.1f}"]
+            mean_with_error(found.nonbonded, 2), f"{found.bond_length[0]:.5f}, {found.bond_variance[0] ** 0.5:.5f}",
+            *(mean_with_error(series, 1) if np.isfinite(series).all() else "" for series in motions)]
 
 
-COLUMNS = ["run", "integrator", "step (fs)", "friction (1/ps)", "nonbonded (kJ/mol)", "bonds (kJ/mol)",
-           "angles (kJ/mol)", "O-H mean, s.d. (nm)", "T of translation (K)", "T of rotation (K)", "T of vibration (K)",
-           "ns/day"]
+COLUMNS = ["run", "integrator", "step (fs)", "friction (1/ps)", "nonbonded (kJ/mol)", "O-H mean, s.d. (nm)",
+           "T of translation (K)", "T of rotation (K)", "T of vibration (K)"]

@@ -57,7 +57,7 @@ from cluster import (  # noqa: E402
     ENERGY, FRICTION, INVERSE_TEMPERATURE, LENGTH, OH_LENGTH, OMEGA, SEED, STEP, TEMPERATURE, TIME, Cluster)
 from common.observables import rdf_error  # noqa: E402
 from common.options import OptionParser, choice, number, run_program  # noqa: E402
-from common.papers import Trajectory, each, panels, parse, print_table, simulate, verlet  # noqa: E402
+from common.papers import each, panels, parse, print_table, simulate, verlet  # noqa: E402
 from penalties import STIFF_GROUP, simulate_both, zhang_skeel  # noqa: E402
 
 LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 50.0, 500.0, 0.2
@@ -66,7 +66,7 @@ B = 0.25                        # beta of the method
 LEAST_TIME = 5 * WINDOW                                    # of any run, however much it is shortened
 MULTIPLIER_STEPS = (0.05, 0.025, 0.01, 0.005, 0.0025)      # every one divides WINDOW, and the last divides the others
 DOWNSAMPLING = 20
-BROKEN = 500 / INVERSE_TEMPERATURE                         # a run whose energy is so far off is over
+BROKEN = 500.0                                             # kT; a run whose energy is so far off is over
 CONTROL_SUBSTEPS = 5                                       # steps of the control run in one of the others
 
 SETTLING_TIME, SETTLING_FRICTION = 100.0, 5.0              # the paper's unit, 1/ps
@@ -275,25 +275,6 @@ def show_multipliers(panel: Axes, cluster: Cluster, time: float):
 
 # Conservation
 
-@dataclass
-class Conserved:
-    times: np.ndarray
-    energy: np.ndarray   # less that of the first frame after the start, kT: the start's q is x
-    linear: np.ndarray   # |P - P(0)| / |P(0)|
-    angular: np.ndarray  # the same of L
-    over: bool           # the run broke down
-
-
-def conserved(cluster: Cluster, run: Trajectory, propagated: np.ndarray, frames: int) -> Conserved:
-    """Frames up to the one whose energy is BROKEN."""
-    energy = (run.energies - run.energies[1]) / ENERGY
-    off = np.flatnonzero(~(np.abs(energy) < BROKEN))
-    kept = slice(off[0] if len(off) else len(energy))
-    linear, angular = (np.linalg.norm(each - each[0], axis=1) / np.linalg.norm(each[0]) for each in
-                       cluster.momenta(propagated[kept], run.velocities[kept]))
-    return Conserved(run.times[kept] / TIME, INVERSE_TEMPERATURE * energy[kept], linear, angular, len(linear) < frames)
-
-
 def show_conservation(mine: Sequence[Axes], cluster: Cluster, time: float):
     energies, momenta = mine
     frames = ceil(time / STEP / DOWNSAMPLING)
@@ -306,14 +287,19 @@ def show_conservation(mine: Sequence[Axes], cluster: Cluster, time: float):
     rows = []
     for name in each("conservation", runs):
         (positions, velocities), system, integrator = runs[name]
-        found = conserved(cluster, *simulate_both(system, integrator, positions, DOWNSAMPLING * frames, DOWNSAMPLING,
-                                                  velocities), frames + 1)
-        tenth, energy = ceil(len(found.times) / 10), found.energy[1:]
-        rows.append((name, energy.std(), energy[-tenth:].mean() - energy[:tenth].mean(), found.linear.max(),
-                     found.angular.max(), f"breaks down after {found.times[-1]:.0f}" if found.over else ""))
+        run, x = simulate_both(system, integrator, positions, DOWNSAMPLING * frames, DOWNSAMPLING, velocities)
+        energy = INVERSE_TEMPERATURE / ENERGY * (run.energies - run.energies[1])[1:]   # the start's q is x
+        off = np.flatnonzero(~(np.abs(energy) < BROKEN))
+        last = off[0] if len(off) else len(energy)
+        energy, times = energy[:last], run.times[1:last + 1] / TIME
+        linear, angular = (np.linalg.norm(each[1:] - each[0], axis=1) / np.linalg.norm(each[0]) for each in
+                           cluster.momenta(x[:last + 1], run.velocities[:last + 1]))
+        tenth = ceil((last + 1) / 10)
+        rows.append((name, energy.std(), energy[-tenth:].mean() - energy[:tenth].mean(), linear.max(), angular.max(),
+                     f"breaks down after {times[-1]:.0f}" if last < frames else ""))
         if name != "FullHessian":
-            energies.semilogy(found.times[2:], np.abs(found.energy[2:]), linewidth=0.8, label=name)
-            momenta.semilogy(found.times[1:], found.angular[1:], linewidth=0.8, label=name)
+            energies.semilogy(times[1:], np.abs(energy[1:]), linewidth=0.8, label=name)
+            momenta.semilogy(times, angular, linewidth=0.8, label=name)
     print_table(f"7 waters without noise, h = {STEP:g}, b = {B:g}, T = {time:g}. Energy in kT (0.02 kcal/mol): the "
                 "standard deviation, and\nthe mean of the last tenth of the run less that of the first. Momenta: the "
                 "largest change, relative. FullHessian and\nThirdDerivatives take the Hessian of the whole potential. "

@@ -181,11 +181,6 @@ def drift(result: dict) -> tuple[float, float]:
     return slope / scale, error / scale
 
 
-def fluctuation(result: dict) -> float:
-    """Standard deviation of the total energy, kJ/mol."""
-    return float(result["energy"].std())
-
-
 def deviation_from_order(results: Results, name: str) -> float:
     """Largest relative deviation of a ratio of fluctuations from that of the squared steps: physical-validation's."""
     data = []
@@ -201,17 +196,12 @@ def order_claims(results: Results, name: str) -> Iterator[Claim]:
                         0, ORDER_TOLERANCE)
 
 
-def row(name: str, fs: float, result: dict) -> list[str]:
-    return [name, f"{fs:g}", f"{fluctuation(result):.3g}", with_error(*drift(result), 3)]
-
-
 def report(results: Results) -> Iterator[Claim | Table]:
+    deviations = {name: float(results[name]["energy"].std()) for name in LIQUID}
     columns = ["run", "step (fs)", "deviation of the total energy (kJ/mol)", "drift (kT/ns per degree of freedom)"]
     yield Table(f"{WATERS} flexible waters, {TIME:g} ps, no friction", columns, [
-        row(name, 1000 * step, results[name]) for name, (_, step) in LIQUID.items()], "energy")
-    yield Table(f"{CLUSTER_WATERS} waters in a well, {CONVERGENCE_TIME:g} ps; SPOOK's are rigid", columns, [
-        row(name, 1000 * step, results[f"cluster-{name}"]) for name, (_, step) in CONVERGING.items()])
-    deviations = {name: fluctuation(results[name]) for name in LIQUID}
+        [name, f"{1000 * step:g}", f"{deviations[name]:.3g}", with_error(*drift(results[name]), 3)]
+        for name, (_, step) in LIQUID.items()], "energy")
     yield Claim.between("deviation over Verlet's at 0.5 fs", deviations["zhangskeel-1fs"] / deviations["verlet-0.5fs"],
                         0, MOST_DEVIATION, run="zhangskeel-1fs")
     yield Claim.between("deviation over Verlet's at 2 fs", deviations["masspenalty-4fs"] / deviations["verlet-2fs"],

@@ -104,6 +104,7 @@ CASES = {
     **cases("constrained, large", "AlanineDipeptideExplicit", "HostGuestExplicit", "DNADodecamerExplicit",
             "DHFRExplicit", "SrcImplicit", large=True),
 }
+# The same Systems, or like them; and those that are left out.
 SAME = {"DiatomicFluid": ["UnconstrainedDiatomicFluid"], "DipolarFluid": ["UnconstrainedDipolarFluid"],
         "LennardJonesFluid": ["LennardJonesFluidTruncated", "LennardJonesFluidSwitched"],
         "FlexibleWaterBox": ["FlexibleReactionFieldWaterBox", "FlexiblePMEWaterBox"], "WaterBox": ["PMEWaterBox"],
@@ -211,9 +212,6 @@ def report(results: Results) -> Iterator[Claim | Table]:
              *(cell(results, case, method, run_name(name, method)) for method in LABELS)]
             for name, case in CASES.items()]
     yield Table(f"Temperature, K, with a bath of {TEMPERATURE:g} K", ["system", "atoms", *LABELS.values()], rows)
-    yield Table("Left out, because they are the same Systems as others, or like them", ["system", "classes"],
-                [[name, ", ".join(same)] for name, same in SAME.items()])
-    yield Table("Left out", ["system", "why"], [list(item) for item in LEFT_OUT.items()])
     for name, case in CASES.items():
         for method in KINDS[case.kind].steps:
             run = run_name(name, method)
