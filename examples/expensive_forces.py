@@ -54,7 +54,7 @@ RUNS = {
     **{f"penalty-{fs}fs": Run("mass penalty", MassPenaltyLangevinIntegrator, fs / 1000)
        for fs in (8, 12, 16, 20)},
 }
-REFERENCE, LIMIT = "middle-0.5fs", "middle-2fs"
+LIMIT = "middle-2fs"
 
 
 class Geometry(observables.Geometry):
