@@ -6,6 +6,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,17 @@ template <class... Subject> int checkClaims(std::initializer_list<Claim<Subject.
         }
     std::cout << passed << " of " << claims.size() << " claims hold" << std::endl;
     return passed == claims.size() ? 0 : 1;
+}
+
+/** Check a claim for each line of a table; the error says for which it does not hold. */
+template <class Row, class Check> void checkEach(const std::vector<Row>& rows, Check&& check) {
+    for (const Row& row : rows)
+        try {
+            check(row);
+        }
+        catch (const std::exception& e) {
+            throw std::runtime_error(row.name + ": " + e.what());
+        }
 }
 
 /** The message of the exception that an action throws; empty if it throws none. */
@@ -65,5 +77,8 @@ inline void assertThrows(const std::function<void()>& action, const std::vector<
     stifftest::Claim {                                                                                                 \
 #function, function                                                                                            \
     }
+
+/// Claims that hold one molecule at a time, and for several side by side.
+#define CLAIM_WITH_LANES(function) CLAIM(function<double>), CLAIM(function<stiffcore::Lanes>)
 
 #endif /* STIFF_TEST_CLAIMS_H_ */

@@ -42,12 +42,15 @@ void assertTakesNoMemory(const std::string& what, Steps&& steps, Evaluations&& e
         throwException(__FILE__, __LINE__, "There are more allocations in " + what + " than by the forces");
 }
 
-/** Whether an allocation that the compiler cannot leave out is counted, as it has to be. */
-inline bool isCountRight() {
-    return countAllocations([] {
-               double* volatile memory = new double[100];
-               delete[] memory;
-           }) == 1;
+/** Assert that work() takes no memory, where that can be counted; one that the compiler cannot leave out is counted. */
+template <class Work> void assertTakesNoMemory(Work&& work) {
+    const long one = countAllocations([] {
+        double* volatile memory = new double[100];
+        delete[] memory;
+    });
+    const long count = countAllocations(work);
+    if (canCountAllocations && (one != 1 || count != 0))
+        throwException(__FILE__, __LINE__, std::to_string(count) + " allocations; of one " + std::to_string(one));
 }
 
 } // namespace stifftest

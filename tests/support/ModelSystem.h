@@ -17,6 +17,11 @@ namespace stifftest {
 using stiffcore::Block;
 using stiffcore::StiffCoordinate;
 
+/** Those of a symmetric matrix, the least one first. */
+inline Eigen::VectorXd eigenvaluesOf(const Eigen::MatrixXd& matrix) {
+    return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(matrix, Eigen::EigenvaluesOnly).eigenvalues();
+}
+
 /** A stiff coordinate s with its potential k/2 (s - s0)^2. */
 struct ModelTerm : StiffCoordinate {
     double k, s0;
@@ -223,6 +228,18 @@ public:
         addTetrahedron();
         addTree(3, 0);
     }
+    /** All of these, and as many alike, whose numbers are mixed; those of even seeds in a periodic box. */
+    static ModelSystem makeMixture(unsigned seed) {
+        ModelSystem model(seed);
+        if (seed % 2 == 0) {
+            model.box = model.random.box();
+            model.periodic = true;
+        }
+        model.addMixture();
+        model.addAlike();
+        model.renumber();
+        return model;
+    }
 
     /** Molecules of few kinds, so many of each that they fill the lanes of a batch and begin another one. */
     void addAlike() {
@@ -328,6 +345,11 @@ public:
                     result[rows[i]] += local[i];
         }
         return result;
+    }
+    /** The squares of the frequencies of a block, the least one first. */
+    Eigen::VectorXd squaredFrequencies(const Block& block) const {
+        const Eigen::VectorXd roots = massDiagonal(block).cwiseSqrt().cwiseInverse();
+        return eigenvaluesOf(roots.asDiagonal() * hessian(block) * roots.asDiagonal());
     }
     /** How far the coordinates of a block are from their equilibrium values. */
     Eigen::VectorXd deviations(const Block& block) const {

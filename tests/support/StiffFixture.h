@@ -117,7 +117,4 @@ private:
 
 } // namespace stifftest
 
-/// Claims that hold one molecule at a time, and for several side by side.
-#define CLAIM_WITH_LANES(function) CLAIM(function<double>), CLAIM(function<stiffcore::Lanes>)
-
 #endif /* STIFF_TEST_STIFF_FIXTURE_H_ */
