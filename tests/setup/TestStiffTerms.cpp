@@ -70,14 +70,25 @@ void addParticles(System& system, const vector<double>& masses) {
         system.addParticle(mass);
 }
 
-/** Add a water, oxygen first; the terms have parameters of their own, by which tests know them. */
-void addWater(System& system, HarmonicBondForce& bonds, HarmonicAngleForce& angles, double id) {
-    const int o = system.getNumParticles();
-    addParticles(system, {15.999, 1.008, 1.008});
-    bonds.addBond(o, o + 1, 0.1, 1000 + id);
-    bonds.addBond(o, o + 2, 0.1, 2000 + id);
-    angles.addAngle(o + 1, o, o + 2, 1.8, 3000 + id);
-}
+/** A System with bonds, and then angles. */
+struct Bonded : System {
+    HarmonicBondForce& bonds = *new HarmonicBondForce();
+    HarmonicAngleForce& angles = *new HarmonicAngleForce();
+
+    explicit Bonded(const vector<double>& masses = {}) {
+        addParticles(*this, masses);
+        addForce(&bonds);
+        addForce(&angles);
+    }
+    /** Add a water, oxygen first; the terms have parameters of their own, by which tests know them. */
+    void addWater(double id) {
+        const int o = getNumParticles();
+        addParticles(*this, {15.999, 1.008, 1.008});
+        bonds.addBond(o, o + 1, 0.1, 1000 + id);
+        bonds.addBond(o, o + 2, 0.1, 2000 + id);
+        angles.addAngle(o + 1, o, o + 2, 1.8, 3000 + id);
+    }
+};
 
 void constrainWater(System& system, int oxygen) {
     system.addConstraint(oxygen, oxygen + 1, 0.1);
@@ -124,15 +135,12 @@ void testTermsAreReadAsTheForcesHoldThem() {
 }
 
 void testTermsByKindMayBeInAnyGroup() {
-    System system;
-    auto *bonds = new HarmonicBondForce(), *moreBonds = new HarmonicBondForce();
-    auto* angles = new HarmonicAngleForce();
-    addWater(system, *bonds, *angles, 1);
+    Bonded system;
+    auto* moreBonds = new HarmonicBondForce();
+    system.addWater(1);
     moreBonds->addBond(1, 2, 0.16, 4001);
-    bonds->setForceGroup(3);
+    system.bonds.setForceGroup(3);
     moreBonds->setForceGroup(31);
-    system.addForce(bonds);
-    system.addForce(angles);
     system.addForce(moreBonds);
     system.addForce(new NonbondedForce());
     system.addForce(new CMMotionRemover());
@@ -145,14 +153,10 @@ void testTermsByKindMayBeInAnyGroup() {
 }
 
 void testGroupsChooseTheForces() {
-    System system;
-    auto* bonds = new HarmonicBondForce();
-    auto* angles = new HarmonicAngleForce();
-    addWater(system, *bonds, *angles, 1);
-    bonds->setForceGroup(3);
-    angles->setForceGroup(31);
-    system.addForce(bonds);
-    system.addForce(angles);
+    Bonded system;
+    system.addWater(1);
+    system.bonds.setForceGroup(3);
+    system.angles.setForceGroup(31);
     system.addForce(new NonbondedForce());
     ASSERT_EQUAL(2, (int) collect(system, 1 << 3).size());
     ASSERT_EQUAL(1, (int) collect(system, 1 << 31).size());
@@ -162,14 +166,10 @@ void testGroupsChooseTheForces() {
 }
 
 void testForcesThatAreNotIntegratedAreLeftOut() {
-    System system;
-    auto* bonds = new HarmonicBondForce();
-    auto* angles = new HarmonicAngleForce();
-    addWater(system, *bonds, *angles, 1);
-    bonds->setForceGroup(1);
-    angles->setForceGroup(2);
-    system.addForce(bonds);
-    system.addForce(angles);
+    Bonded system;
+    system.addWater(1);
+    system.bonds.setForceGroup(1);
+    system.angles.setForceGroup(2);
     auto* nonbonded = new NonbondedForce();
     nonbonded->setForceGroup(3);
     system.addForce(nonbonded);
@@ -207,12 +207,9 @@ void testForceWithoutHessianIsRefused() {
 }
 
 void testGroupsWithoutForceAreRefused() {
-    System system;
-    addParticles(system, {1, 1});
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, 0.1, 1000);
-    bonds->setForceGroup(2);
-    system.addForce(bonds);
+    Bonded system({1, 1});
+    system.bonds.addBond(0, 1, 0.1, 1000);
+    system.bonds.setForceGroup(2);
     assertRefused({"no force", "mask 8", "setForceGroup", "setUseDefaultStiffForceGroups(true)"},
                   [&] { collect(system, 1 << 3); });
     assertRefused({"no force", "mask 4", "mask 2"}, [&] { collect(system, 1 << 2, 1 << 1); });
@@ -239,14 +236,10 @@ void testForcesWithoutPotentialAreToleratedInStiffGroups() {
 
 void testTermsHeldByConstraintsAreLeftOut() {
     // What createSystem(flexibleConstraints=True, rigidWater=True) makes, with a flexible water beside it.
-    System system;
-    auto* bonds = new HarmonicBondForce();
-    auto* angles = new HarmonicAngleForce();
-    addWater(system, *bonds, *angles, 1);
-    addWater(system, *bonds, *angles, 2);
+    Bonded system;
+    system.addWater(1);
+    system.addWater(2);
     constrainWater(system, 0);
-    system.addForce(bonds);
-    system.addForce(angles);
     const vector<Term> terms = collect(system);
     ASSERT_EQUAL(3, (int) terms.size());
     ASSERT_EQUAL(1002, terms[0].k);
@@ -259,67 +252,51 @@ void testTermsHeldByConstraintsAreLeftOut() {
 }
 
 void testConstraintsCountInEitherOrderOfTheirParticles() {
-    System system;
-    addParticles(system, {1, 1});
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, 0.1, 1000);
-    system.addForce(bonds);
+    Bonded system({1, 1});
+    system.bonds.addBond(0, 1, 0.1, 1000);
     system.addConstraint(1, 0, 0.1);
     ASSERT(collect(system).empty());
 }
 
 void testAngleWithOneFreeSideIsKept() {
-    System system;
-    auto* bonds = new HarmonicBondForce();
-    auto* angles = new HarmonicAngleForce();
-    addWater(system, *bonds, *angles, 1);
+    Bonded system;
+    system.addWater(1);
     system.addConstraint(0, 1, 0.1);
     system.addConstraint(0, 2, 0.1);
-    system.addForce(bonds);
-    system.addForce(angles);
     const vector<Term> terms = collect(system);
     ASSERT_EQUAL(1, (int) terms.size());
     ASSERT_EQUAL(3001, terms[0].k);
 }
 
 void testTermsWithAParticleTwiceAreLeftOut() {
-    System system;
-    addParticles(system, {1, 1});
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 0, 0.1, 1000);
-    bonds->addBond(0, 1, 0.1, 2000);
-    auto* angles = new HarmonicAngleForce();
-    angles->addAngle(0, 1, 0, 1, 3000);
-    system.addForce(bonds);
-    system.addForce(angles);
+    Bonded system({1, 1});
+    system.bonds.addBond(0, 0, 0.1, 1000);
+    system.bonds.addBond(0, 1, 0.1, 2000);
+    system.angles.addAngle(0, 1, 0, 1, 3000);
     const vector<Term> terms = collect(system);
     ASSERT_EQUAL(1, (int) terms.size());
     ASSERT_EQUAL(2000, terms[0].k);
 }
 
 void testStructureAndParametersAreTold() {
-    System system;
-    auto* bonds = new HarmonicBondForce();
-    auto* angles = new HarmonicAngleForce();
-    addWater(system, *bonds, *angles, 1);
-    addWater(system, *bonds, *angles, 2);
+    Bonded system;
+    system.addWater(1);
+    system.addWater(2);
     constrainWater(system, 0); // so that the terms have other indices than the bonds
-    system.addForce(angles);
-    system.addForce(bonds);
     const StiffTerms before = collectTerms(system);
     ASSERT(before == collectTerms(system));
-    bonds->setBondParameters(3, 3, 5, 0.11, 5000);
-    angles->setAngleParameters(1, 4, 3, 5, 1.9, 6000);
+    system.bonds.setBondParameters(3, 3, 5, 0.11, 5000);
+    system.angles.setAngleParameters(1, 4, 3, 5, 1.9, 6000);
     StiffTerms terms = collectTerms(system);
     ASSERT(terms.coordinates == before.coordinates && !(terms == before));
     ASSERT_EQUAL(3, (int) terms.harmonics.size());
-    ASSERT(terms.harmonics[0].k == 6000 && terms.harmonics[0].s0 == 1.9);
-    ASSERT(terms.harmonics[1].k == 1002 && terms.harmonics[1].s0 == 0.1);
-    ASSERT(terms.harmonics[2].k == 5000 && terms.harmonics[2].s0 == 0.11);
-    angles->setAngleParameters(1, 5, 3, 4, 1.9, 6000);
+    ASSERT(terms.harmonics[0].k == 1002 && terms.harmonics[0].s0 == 0.1);
+    ASSERT(terms.harmonics[1].k == 5000 && terms.harmonics[1].s0 == 0.11);
+    ASSERT(terms.harmonics[2].k == 6000 && terms.harmonics[2].s0 == 1.9);
+    system.angles.setAngleParameters(1, 5, 3, 4, 1.9, 6000);
     ASSERT(!(before.coordinates == collectTerms(system).coordinates));
     // That an angle is straight is part of the structure.
-    angles->setAngleParameters(1, 4, 3, 5, 3.141594, 6000);
+    system.angles.setAngleParameters(1, 4, 3, 5, 3.141594, 6000);
     ASSERT(!(before.coordinates == collectTerms(system).coordinates));
 }
 
@@ -340,18 +317,13 @@ vector<Use> choose(const System& system, double period, bool bends = false) {
 /** Of a coordinate s with V = k/2 (s - s0)^2 alone, the period is 2 pi / sqrt(k g M^-1 g^T), g its gradient. */
 void testPeriodsChooseRows() {
     const double m1 = 12, m2 = 3, m3 = 1.5, r1 = 0.1, r2 = 0.15, theta = 1.9, k1 = 1e5, k2 = 2e5, ka = 300;
-    System system;
-    addParticles(system, {m1, m2, m3, 0});
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, r1, k1);
-    bonds->addBond(2, 1, r2, k2);
-    bonds->addBond(3, 0, r1, k1);
-    system.addForce(bonds);
-    auto* angles = new HarmonicAngleForce();
-    angles->addAngle(0, 1, 2, theta, ka);
-    angles->addAngle(1, 0, 3, theta, ka); // with an anchor
-    angles->addAngle(1, 2, 3, theta, ka); // one of its legs is no bond
-    system.addForce(angles);
+    Bonded system({m1, m2, m3, 0});
+    system.bonds.addBond(0, 1, r1, k1);
+    system.bonds.addBond(2, 1, r2, k2);
+    system.bonds.addBond(3, 0, r1, k1);
+    system.angles.addAngle(0, 1, 2, theta, ka);
+    system.angles.addAngle(1, 0, 3, theta, ka); // with an anchor
+    system.angles.addAngle(1, 2, 3, theta, ka); // one of its legs is no bond
     auto gradientSquare = [](double mA, double rA, double mV, double mB, double rB, double theta) {
         // With a along x and b at theta from it: 1/r across each leg, and the vertex takes the negative sum.
         const Vec3 ga(0, -1 / rA, 0), gb(-std::sin(theta) / rB, std::cos(theta) / rB, 0), gv = -(ga + gb);
@@ -372,34 +344,24 @@ void testPeriodsChooseRows() {
 
 /** Without a force constant a coordinate is no row, nor does its bond give the length of a leg. */
 void testRowsHaveForceConstants() {
-    System system;
-    addParticles(system, {1, 1, 1});
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, 0.1, 1000);
-    bonds->addBond(1, 2, 0.1, 0);
-    system.addForce(bonds);
-    auto* angles = new HarmonicAngleForce();
-    angles->addAngle(0, 1, 2, 1.9, 500);
-    system.addForce(angles);
+    Bonded system({1, 1, 1});
+    system.bonds.addBond(0, 1, 0.1, 1000);
+    system.bonds.addBond(1, 2, 0.1, 0);
+    system.angles.addAngle(0, 1, 2, 1.9, 500);
     ASSERT(choose(system, infinity) == vector<Use>({Use::Coordinate, Use::None, Use::Coordinate}));
     ASSERT(choose(system, 1e6) == vector<Use>({Use::Coordinate, Use::None, Use::None}));
-    bonds->setBondParameters(1, 1, 2, 0.1, 1);
+    system.bonds.setBondParameters(1, 1, 2, 0.1, 1);
     ASSERT(choose(system, 1e6) == vector<Use>(3, Use::Coordinate));
 }
 
 /** Only angles with their minimum at 180 degrees are represented by their bends, where these are asked for. */
 void testStraightAnglesAreBends() {
-    System system;
-    addParticles(system, {1, 1, 1, 1});
-    auto* bonds = new HarmonicBondForce();
+    Bonded system({1, 1, 1, 1});
     for (int i = 0; i < 3; i++)
-        bonds->addBond(i, i + 1, 0.1, 1000);
-    system.addForce(bonds);
-    auto* angles = new HarmonicAngleForce();
-    angles->addAngle(0, 1, 2, 3.141594, 500); // as Amber's files have it
-    angles->addAngle(1, 2, 3, 3.14, 500);
-    angles->addAngle(0, 1, 3, M_PI, 0);
-    system.addForce(angles);
+        system.bonds.addBond(i, i + 1, 0.1, 1000);
+    system.angles.addAngle(0, 1, 2, 3.141594, 500); // as Amber's files have it
+    system.angles.addAngle(1, 2, 3, 3.14, 500);
+    system.angles.addAngle(0, 1, 3, M_PI, 0);
     for (double period : {1e6, infinity}) {
         vector<Use> expected(5, Use::Coordinate);
         expected.push_back(Use::None);
@@ -433,19 +395,14 @@ void testFunctionsAreRowsIfAllAre() {
 void testConnectedGroupsAreBlocks() {
     // Two molecules with mixed numbers, the second a ring, and a free particle: 0-4-2 with the branch 4-6,
     // 1-3-5-1, 7.
-    System system;
-    addParticles(system, vector<double>(8, 1.0));
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(5, 1, 0.1, 1);
-    bonds->addBond(4, 2, 0.1, 2);
-    bonds->addBond(4, 6, 0.1, 3);
-    bonds->addBond(3, 5, 0.1, 4);
-    bonds->addBond(0, 4, 0.1, 5);
-    bonds->addBond(1, 3, 0.1, 6);
-    system.addForce(bonds);
-    auto* angles = new HarmonicAngleForce();
-    angles->addAngle(0, 4, 6, 2, 7);
-    system.addForce(angles);
+    Bonded system(vector<double>(8, 1.0));
+    system.bonds.addBond(5, 1, 0.1, 1);
+    system.bonds.addBond(4, 2, 0.1, 2);
+    system.bonds.addBond(4, 6, 0.1, 3);
+    system.bonds.addBond(3, 5, 0.1, 4);
+    system.bonds.addBond(0, 4, 0.1, 5);
+    system.bonds.addBond(1, 3, 0.1, 6);
+    system.angles.addAngle(0, 4, 6, 2, 7);
     const vector<Block> blocks = find(system);
     ASSERT_EQUAL(2, (int) blocks.size());
     assertBlock(blocks[0], {0, 2, 4, 6}, 4, {1, 2, 4, 6});
@@ -453,11 +410,8 @@ void testConnectedGroupsAreBlocks() {
 }
 
 void testAnglesAloneConnectTheirParticles() {
-    System system;
-    addParticles(system, vector<double>(5, 1.0));
-    auto* angles = new HarmonicAngleForce();
-    angles->addAngle(4, 0, 2, 2, 7);
-    system.addForce(angles);
+    Bonded system(vector<double>(5, 1.0));
+    system.angles.addAngle(4, 0, 2, 2, 7);
     const vector<Block> blocks = find(system);
     ASSERT_EQUAL(1, (int) blocks.size());
     assertBlock(blocks[0], {0, 2, 4}, 3, {0});
@@ -466,14 +420,11 @@ void testAnglesAloneConnectTheirParticles() {
 void testALongChainIsOneBlockInAnyOrderOfItsBonds() {
     const int n = 1000;
     for (bool backwards : {false, true}) {
-        System system;
-        addParticles(system, vector<double>(n, 1.0));
-        auto* bonds = new HarmonicBondForce();
+        Bonded system(vector<double>(n, 1.0));
         for (int i = 0; i < n - 1; i += 2)
-            bonds->addBond(backwards ? n - 1 - i : i, backwards ? n - 2 - i : i + 1, 0.1, 1);
+            system.bonds.addBond(backwards ? n - 1 - i : i, backwards ? n - 2 - i : i + 1, 0.1, 1);
         for (int i = 1; i < n - 1; i += 2)
-            bonds->addBond(i, i + 1, 0.1, 1);
-        system.addForce(bonds);
+            system.bonds.addBond(i, i + 1, 0.1, 1);
         const vector<Block> blocks = find(system);
         ASSERT_EQUAL(1, (int) blocks.size());
         ASSERT_EQUAL(n, blocks[0].numMobile);
@@ -485,18 +436,13 @@ void testALongChainIsOneBlockInAnyOrderOfItsBonds() {
 
 void testMasslessAnchorsDoNotConnectBlocks() {
     // 0 and 3 are massless: 1-0-2 with an angle joins 1 and 2, 4-0 and 5-3 stay alone; 0-3 moves nothing.
-    System system;
-    addParticles(system, {0, 1, 1, 0, 1, 1});
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(4, 0, 0.1, 1);
-    bonds->addBond(0, 3, 0.1, 2);
-    bonds->addBond(3, 5, 0.1, 3);
-    bonds->addBond(5, 0, 0.1, 4);
-    system.addForce(bonds);
-    auto* angles = new HarmonicAngleForce();
-    angles->addAngle(1, 0, 2, 2, 5);
-    angles->addAngle(0, 3, 0 + 4, 2, 6);
-    system.addForce(angles);
+    Bonded system({0, 1, 1, 0, 1, 1});
+    system.bonds.addBond(4, 0, 0.1, 1);
+    system.bonds.addBond(0, 3, 0.1, 2);
+    system.bonds.addBond(3, 5, 0.1, 3);
+    system.bonds.addBond(5, 0, 0.1, 4);
+    system.angles.addAngle(1, 0, 2, 2, 5);
+    system.angles.addAngle(0, 3, 0 + 4, 2, 6);
     const vector<Block> blocks = find(system);
     ASSERT_EQUAL(3, (int) blocks.size());
     assertBlock(blocks[0], {1, 2, 0}, 2, {4});
@@ -505,27 +451,18 @@ void testMasslessAnchorsDoNotConnectBlocks() {
 }
 
 void testTermsBetweenMasslessParticlesMakeNoBlock() {
-    System system;
-    addParticles(system, {0, 0, 0, 1});
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, 0.1, 1);
-    system.addForce(bonds);
-    auto* angles = new HarmonicAngleForce();
-    angles->addAngle(0, 1, 2, 2, 5);
-    system.addForce(angles);
+    Bonded system({0, 0, 0, 1});
+    system.bonds.addBond(0, 1, 0.1, 1);
+    system.angles.addAngle(0, 1, 2, 2, 5);
     ASSERT_EQUAL(2, (int) collect(system).size());
     ASSERT(find(system).empty());
 }
 
 void testConstraintOnABlockIsRefused() {
-    System system;
-    auto* bonds = new HarmonicBondForce();
-    auto* angles = new HarmonicAngleForce();
-    addWater(system, *bonds, *angles, 1);
-    addWater(system, *bonds, *angles, 2);
+    Bonded system;
+    system.addWater(1);
+    system.addWater(2);
     addParticles(system, {1, 1, 1});
-    system.addForce(bonds);
-    system.addForce(angles);
     system.addConstraint(6, 7, 0.1);
     ASSERT_EQUAL(2, (int) find(system).size()); // elsewhere constraints are welcome
     for (const auto& [first, second] : vector<std::pair<int, int>>{{3, 8}, {8, 3}, {4, 5}}) {
@@ -540,14 +477,11 @@ void testConstraintOnABlockIsRefused() {
 
 void testTermsOnVirtualSitesAreSlow() {
     // Unless forces may not be divided.
-    System system;
-    addParticles(system, {1, 1, 0, 1});
+    Bonded system({1, 1, 0, 1});
     system.setVirtualSite(2, new TwoParticleAverageSite(0, 1, 0.5, 0.5));
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(3, 2, 0.1, 1);
-    bonds->addBond(0, 1, 0.1, 1);
-    bonds->setName("MyBonds");
-    system.addForce(bonds);
+    system.bonds.addBond(3, 2, 0.1, 1);
+    system.bonds.addBond(0, 1, 0.1, 1);
+    system.bonds.setName("MyBonds");
     auto* functions = new CustomBondForce("r^4");
     functions->addBond(2, 3);
     functions->addBond(0, 3);
@@ -569,29 +503,23 @@ void testTermsOnVirtualSitesAreSlow() {
 }
 
 void testConstraintsBetweenMasslessParticlesAreAccepted() {
-    System system;
-    addParticles(system, {0, 0, 1});
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, 0.1, 1);
-    bonds->addBond(1, 2, 0.1, 1);
-    system.addForce(bonds);
+    Bonded system({0, 0, 1});
+    system.bonds.addBond(0, 1, 0.1, 1);
+    system.bonds.addBond(1, 2, 0.1, 1);
     system.addConstraint(0, 1, 0.1);
     ASSERT_EQUAL(1, (int) find(system).size());
 }
 
 void testSummary() {
-    System system;
-    auto* bonds = new HarmonicBondForce();
-    auto* angles = new HarmonicAngleForce();
+    Bonded system;
     for (int i = 0; i < 3; i++)
-        addWater(system, *bonds, *angles, i);
+        system.addWater(i);
     addParticles(system, {0, 0, 4});
-    bonds->addBond(9, 10, 0.1, 1e9); // moves nothing
+    system.bonds.addBond(9, 10, 0.1, 1e9); // moves nothing
     auto* functions = new CustomBondForce("r^4");
     functions->addBond(9, 11);
-    angles->setForceGroup(1);
-    for (Force* force : {(Force*) bonds, (Force*) angles, (Force*) functions})
-        system.addForce(force);
+    system.angles.setForceGroup(1);
+    system.addForce(functions);
     const StiffTerms terms = collectTerms(system, TermScope::Stiff, 3, allGroups, className);
     StiffMotion motion(system, "stiff terms", "Do something", allGroups, className);
     ASSERT(motion.warn(1e-6).find("there are no stiff terms") == 0);
@@ -617,15 +545,12 @@ void testBlocksAreInTheOrderOfTheirFirstParticles() {
     // Whatever the order of the terms; the same System gives the same blocks.
     vector<vector<int>> first;
     for (int variant = 0; variant < 3; variant++) {
-        System system;
-        addParticles(system, vector<double>(30, 1.0));
-        auto* bonds = new HarmonicBondForce();
+        Bonded system(vector<double>(30, 1.0));
         for (int i = 0; i < 10; i++) {
             const int molecule = (variant == 0 ? i : variant == 1 ? 9 - i : (7 * i) % 10);
-            bonds->addBond(29 - molecule, molecule, 0.1, 1);
-            bonds->addBond(molecule, 10 + molecule, 0.1, 1);
+            system.bonds.addBond(29 - molecule, molecule, 0.1, 1);
+            system.bonds.addBond(molecule, 10 + molecule, 0.1, 1);
         }
-        system.addForce(bonds);
         vector<vector<int>> particles;
         for (const Block& block : find(system)) {
             ASSERT_EQUAL((int) particles.size(), block.particles[0]);
