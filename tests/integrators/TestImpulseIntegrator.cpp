@@ -1,7 +1,6 @@
 #include "OpenMMStiff.h"
-#include "CountAllocations.h"
 #include "Derivatives.h"
-#include "Statistics.h"
+#include "Methods.h"
 #include "Systems.h"
 #include "PlatformTest.h"
 #include "Vectors.h"
@@ -14,10 +13,6 @@ using Eigen::VectorXd;
 using std::vector;
 
 namespace {
-
-const vector<ImpulseIntegrator::KickMethod> allKicks = {ImpulseIntegrator::Plain, ImpulseIntegrator::Mollified,
-                                                        ImpulseIntegrator::Projected};
-const char* names[] = {"Plain", "Mollified", "Projected"};
 
 /** The stiff coordinates of a water, two bond lengths and the angle. */
 VectorXd waterCoordinates(const VectorXd& x) {
@@ -70,7 +65,7 @@ void testStepIsTheMethod(Platform& platform) {
         const MatrixXd weighted = mass.cwiseInverse().asDiagonal() * G.transpose();
         return VectorXd(a - weighted * (G * weighted).ldlt().solve(G * a));
     };
-    for (auto method : allKicks) {
+    for (const auto& [name, method, is] : impulseKicks) {
         ImpulseIntegrator integrator(h);
         integrator.setKick(method);
         integrator.setNumMicroSteps(numMicroSteps);
@@ -98,67 +93,12 @@ void testStepIsTheMethod(Platform& platform) {
     }
 }
 
-/**
- * How far a step of a molecule of three is from symplectic: the largest entry of J^T Omega J - Omega, by differences
- * of a size d in scaled coordinates.
- */
-double symplecticDefect(Platform& platform, const Model& model, ImpulseIntegrator::KickMethod kick, double d) {
-    ImpulseIntegrator integrator(0.004);
-    integrator.setKick(kick);
-    integrator.setProjectedPeriod(INFINITY);
-    integrator.setNumMicroSteps(10);
-    Context context(model.system, integrator, platform);
-    // Scaled canonical coordinates of about the same size, root(m) x w and root(m) v, w in 1/ps.
-    VectorXd scale(18);
-    const double w = 300;
-    for (int i = 0; i < 9; i++) {
-        scale[9 + i] = std::sqrt(model.system.getParticleMass(i / 3));
-        scale[i] = scale[9 + i] * w;
-    }
-    VectorXd state(18);
-    state << toVector(model.positions), toVector(makeVelocities(model.system, 300, 2));
-    auto step = [&](const VectorXd& scaled) {
-        const VectorXd z = scaled.cwiseQuotient(scale);
-        context.setPositions(toVec3s(z.head(9)));
-        context.setVelocities(toVec3s(z.tail(9)));
-        integrator.step(1);
-        VectorXd end(18);
-        end << toVector(getPositions(context)), toVector(getVelocities(context));
-        return VectorXd(end.cwiseProduct(scale));
-    };
-    return stifftest::symplecticDefect(differentiate(state.cwiseProduct(scale), d, step));
-}
-
-/** J^T Omega J = Omega for the plain and the mollified kick; the projected one is not symplectic. */
-void testSymplecticity(Platform& platform) {
-    for (auto kick : allKicks) {
-        // Rounding enters difference quotients divided by the difference.
-        const double defect =
-                symplecticDefect(platform, makeWaterInField(), kick, byRounding(platform, 0.01, 0.01, 0.1));
-        std::cout << names[kick] << ": largest entry of J^T Omega J - Omega " << defect << std::endl;
-        if (kick == ImpulseIntegrator::Projected) {
-            ASSERT(defect > 1e-4);
-        }
-        else {
-            ASSERT(defect < byRounding(platform, 1e-6, 1e-6, 1e-3));
-        }
-    }
-}
-
-/**
- * So it is for a molecule that begins exactly straight, and is meant to be. Within 1e-4 of 180 degrees OpenMM's own
- * forces are not smooth: differences are taken over longer ways.
- */
+/** A molecule may begin exactly straight, and at rest. */
 void testStraightMolecules(Platform& platform) {
     if (isDevice(platform))
-        return; // their forces near 180 degrees come from approximations that are smooth even less
+        return; // their forces near 180 degrees come from approximations that are not smooth
     const Model model = makeStraightMoleculeInField();
-    for (auto kick : {ImpulseIntegrator::Plain, ImpulseIntegrator::Mollified}) {
-        const double defect = symplecticDefect(platform, model, kick, 0.1);
-        std::cout << names[kick] << ", straight molecule: largest entry of J^T Omega J - Omega " << defect << std::endl;
-        ASSERT(defect < 1e-6);
-    }
-    for (auto kick : allKicks) {
+    for (const auto& [name, kick, is] : impulseKicks) {
         ImpulseIntegrator integrator(0.004);
         integrator.setKick(kick);
         integrator.setProjectedPeriod(INFINITY);
@@ -167,113 +107,6 @@ void testStraightMolecules(Platform& platform) {
         integrator.step(1);
         context.setVelocities(makeVelocities(model.system, 300, 11));
         integrator.step(100);
-    }
-}
-
-/** A bond to a virtual site is slow, and its force counts once, whatever the force that it belongs to. */
-void testBondsToVirtualSitesAreSlow(Platform& platform) {
-    for (auto kick : allKicks)
-        for (int groups : {0, 1}) {
-            vector<vector<Vec3>> ends;
-            for (bool harmonic : {true, false}) {
-                Model model = makeWaterWithBoundSite(harmonic);
-                model.system.getForce(2).setForceGroup(1); // NonbondedForce
-                ImpulseIntegrator integrator(0.001);
-                integrator.setKick(kick);
-                if (groups != 0)
-                    integrator.setStiffForceGroups(groups);
-                Context context(model.system, integrator, platform, deterministic(platform));
-                context.setPositions(model.positions);
-                context.computeVirtualSites();
-                context.setVelocities(makeVelocities(model.system, 300, 21));
-                integrator.step(50);
-                ends.push_back(getPositions(context));
-            }
-            ASSERT(largestDifference(ends[0], ends[1]) <
-                   byRounding(platform, hasPreciseForces(platform) ? 1e-9 : 1e-6, 1e-6, 1e-4));
-        }
-}
-
-/** From (x, -v) the same steps lead back. What is left is rounding, and the instability's growth of it. */
-void testReversible(Platform& platform) {
-    const Model model = makeWaterCluster(2);
-    const int numSteps = 100;
-    for (auto kick : allKicks) {
-        ImpulseIntegrator integrator(0.002);
-        integrator.setKick(kick);
-        integrator.setNumMicroSteps(5); // the automatic number may depend on where the run starts
-        Context context(model.system, integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
-        context.setVelocities(makeVelocities(model.system, 300, 6));
-        integrator.step(numSteps);
-        vector<Vec3> reversed = getVelocities(context);
-        for (Vec3& v : reversed)
-            v *= -1;
-        ASSERT(largestDifference(getPositions(context), model.positions) > 0.01);
-        context.setVelocities(reversed);
-        integrator.step(numSteps);
-        const double error = largestDifference(getPositions(context), model.positions);
-        std::cout << names[kick] << ": " << numSteps << " steps forth and back: back at the start within " << error
-                  << " nm" << std::endl;
-        // Forces in double and in single precision; steps in single precision.
-        ASSERT(error < byRounding(platform, hasPreciseForces(platform) ? 1e-10 : 1e-5, 1e-10, 1e-5, 1e-4));
-    }
-}
-
-/** Total momentum is kept to rounding: neither projection nor mollification exert a force on a molecule as a whole. */
-void testMomentumIsKept(Platform& platform) {
-    Model model = makeWaterCluster(2);
-    if (!hasPreciseForces(platform)) {
-        // Single precision forces do not sum to 0: some springs between molecules instead.
-        model.system.removeForce(2);
-        auto* springs = new CustomBondForce("50*(r-0.3)^2");
-        for (int i = 0; i + 4 < model.system.getNumParticles(); i++)
-            springs->addBond(i, i + 4);
-        model.system.addForce(springs);
-    }
-    for (auto kick : allKicks) {
-        ImpulseIntegrator integrator(0.002);
-        integrator.setKick(kick);
-        Context context(model.system, integrator, platform);
-        context.setPositions(model.positions);
-        context.setVelocities(makeVelocities(model.system, 300, 7));
-        auto momentum = [&] {
-            Vec3 sum;
-            const vector<Vec3> v = getVelocities(context);
-            for (int i = 0; i < model.system.getNumParticles(); i++)
-                sum += v[i] * model.system.getParticleMass(i);
-            return sum;
-        };
-        const Vec3 before = momentum();
-        integrator.step(500);
-        ASSERT_EQUAL_VEC(before, momentum(), byRounding(platform, 1e-10, 1e-10, 1e-3));
-    }
-}
-
-/** A method's own error is of second order in h, with micro-steps so small that theirs does not matter. */
-void testOrderIsTwo(Platform& platform) {
-    const Model model = makeWaterInField();
-    const double time = 0.016, microStep = 1e-6;
-    for (auto kick : allKicks) {
-        vector<vector<Vec3>> ends;
-        vector<double> steps, errors;
-        for (int numSteps : {256, 8, 16, 32}) {
-            const double h = time / numSteps;
-            ImpulseIntegrator integrator(h);
-            integrator.setKick(kick);
-            integrator.setNumMicroSteps(std::lround(h / microStep));
-            Context context(model.system, integrator, platform);
-            context.setPositions(model.positions);
-            context.setVelocities(makeVelocities(model.system, 300, 5));
-            integrator.step(numSteps);
-            ends.push_back(getPositions(context));
-            if (ends.size() > 1) {
-                steps.push_back(h);
-                errors.push_back(largestDifference(ends.back(), ends[0]));
-            }
-        }
-        std::cout << names[kick] << ": order of the error in x " << logSlope(steps, errors) << std::endl;
-        ASSERT_EQUAL_TOL(2, logSlope(steps, errors), 0.1);
     }
 }
 
@@ -292,7 +125,7 @@ void testOnlyThePlainKickStretchesBonds(Platform& platform) {
     bonds->addBond(0, 1, 0.1, k);
     model.system.addForce(bonds);
     model.system.addForce(pull);
-    for (auto kick : allKicks) {
+    for (const auto& [name, kick, is] : impulseKicks) {
         ImpulseIntegrator integrator(0.001);
         integrator.setKick(kick);
         Context context(model.system, integrator, platform);
@@ -375,7 +208,7 @@ void testActionsAreKept(Platform& platform) {
     // h omega / pi, away from resonance and at it.
     for (double phase : {0.37, 1.43, 2.0, 4.0}) {
         const double h = phase * M_PI / omega;
-        for (auto kick : allKicks) {
+        for (const auto& [name, kick, is] : impulseKicks) {
             ImpulseIntegrator integrator(h);
             integrator.setKick(kick);
             integrator.setProjectedPeriod(INFINITY);
@@ -394,7 +227,7 @@ void testActionsAreKept(Platform& platform) {
                 integrator.step(1);
                 largest = std::max(largest, std::abs(action() / start - 1));
             }
-            std::cout << names[kick] << ", h omega = " << phase << " pi: the action changes by " << largest
+            std::cout << name << ", h omega = " << phase << " pi: the action changes by " << largest
                       << " of itself at most" << std::endl;
             const bool resonant = (phase == std::round(phase));
             if (kick != ImpulseIntegrator::Plain) {
@@ -565,27 +398,6 @@ void testErrors(Platform& platform) {
     integrator.step(1);
 }
 
-/** A step takes no memory beyond what the forces of OpenMM take. */
-void testNoMemoryIsAllocated(Platform& platform) {
-    if (!canCountAllocations || isDevice(platform)) // transfers to and from a device take some
-        return;
-    const Model model = makeWaterInField();
-    for (auto kick : allKicks) {
-        ImpulseIntegrator integrator(0.002);
-        ImpulseLangevinIntegrator langevin(300, 1, 0.002);
-        for (int which : {0, 1}) {
-            ImpulseIntegrator& tested = (which == 0 ? integrator : langevin);
-            tested.setKick(kick);
-            Context context(model.system, tested, platform, deterministic(platform));
-            context.setPositions(model.positions);
-            tested.step(2);
-            assertTakesNoMemory(
-                    std::string("10 steps, ") + names[kick] + (which == 0 ? "" : ", Langevin"),
-                    [&] { tested.step(10); }, [&] { evaluateForces(context, 10); });
-        }
-    }
-}
-
 /** A projected kick that projects nothing is a plain one, bit for bit. */
 void testNothingProjectedIsPlain(Platform& platform) {
     const Model model = makeWaterCluster(2);
@@ -607,12 +419,11 @@ void testNothingProjectedIsPlain(Platform& platform) {
 } // namespace
 
 int main(int argc, char* argv[]) {
-    return checkOnPlatform(
-            argc, argv,
-            {CLAIM(testNothingProjectedIsPlain), CLAIM(testStepIsTheMethod), CLAIM(testSymplecticity),
-             CLAIM(testStraightMolecules), CLAIM(testBondsToVirtualSitesAreSlow), CLAIM(testReversible),
-             CLAIM(testMomentumIsKept), CLAIM(testOrderIsTwo), CLAIM(testOnlyThePlainKickStretchesBonds),
-             CLAIM(testProjectedPeriodChoosesCoordinates), CLAIM(testActionsAreKept), CLAIM(testNumberOfMicroSteps),
-             CLAIM(testAbsurdNumbersOfMicroSteps), CLAIM(testNumberOfMicroStepsFollowsTheSystem),
-             CLAIM(testNumberOfMicroStepsFollowsThePositions), CLAIM(testErrors), CLAIM(testNoMemoryIsAllocated)});
+    return checkOnPlatform(argc, argv,
+                           {CLAIM(testNothingProjectedIsPlain), CLAIM(testStepIsTheMethod),
+                            CLAIM(testStraightMolecules), CLAIM(testOnlyThePlainKickStretchesBonds),
+                            CLAIM(testProjectedPeriodChoosesCoordinates), CLAIM(testActionsAreKept),
+                            CLAIM(testNumberOfMicroSteps), CLAIM(testAbsurdNumbersOfMicroSteps),
+                            CLAIM(testNumberOfMicroStepsFollowsTheSystem),
+                            CLAIM(testNumberOfMicroStepsFollowsThePositions), CLAIM(testErrors)});
 }

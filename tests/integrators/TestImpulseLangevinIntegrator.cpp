@@ -150,16 +150,10 @@ void testPlainKicksHeatAtResonance(Platform& platform) {
     ASSERT(temperatures[1] > 400);
 }
 
-void testErrors(Platform&) {
-    assertThrows([] { ImpulseLangevinIntegrator(-1, 1, 0.001); }, {"Temperature", "-1"});
-    assertThrows([] { ImpulseLangevinIntegrator(300, -2, 0.001); }, {"Friction", "-2"});
-    assertThrows([] { ImpulseLangevinIntegrator(300, 1, -0.001); }, {"negative"});
-}
-
 } // namespace
 
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testHarmonicVariances), CLAIM(testWithoutFrictionPositionsAreThoseOfTheImpulseMethod),
-                            CLAIM(testTemperature), CLAIM(testPlainKicksHeatAtResonance), CLAIM(testErrors)});
+                            CLAIM(testTemperature), CLAIM(testPlainKicksHeatAtResonance)});
 }

@@ -387,32 +387,6 @@ void testDampingFollowsTheStep(Platform&) {
     ASSERT_EQUAL(6, integrator.getDampingSteps());
 }
 
-/** Linear and angular momentum are kept to rounding, whatever the violations: constraint forces are central. */
-void testMomentaAreKept(Platform& platform) {
-    Model model = makeWaterCluster(2, true);
-    while (model.system.getNumForces() > 0)
-        model.system.removeForce(0);
-    for (int i = 0; i < model.system.getNumConstraints(); i++) {
-        int p1, p2;
-        double distance;
-        model.system.getConstraintParameters(i, p1, p2, distance);
-        model.system.setConstraintParameters(i, p1, p2, 1.05 * distance);
-    }
-    SpookIntegrator integrator(0.002);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
-    context.setVelocities(makeVelocities(model.system, 300, 3));
-    auto momenta = [&] {
-        const vector<Vec3> x = getPositions(context), v = getVelocities(context);
-        return std::make_pair(momentum(model.system, v), angularMomentum(model.system, x, v));
-    };
-    const auto before = momenta();
-    integrator.step(500);
-    const auto after = momenta();
-    ASSERT_EQUAL_VEC(before.first, after.first, 1e-11);
-    ASSERT_EQUAL_VEC(before.second, after.second, 1e-11);
-}
-
 /** Rigid waters move as with SETTLE; the difference is of second order. */
 void testRigidWatersFollowSettle(Platform& platform) {
     const Model model = makeWaterCluster(2, true);
@@ -447,5 +421,5 @@ int main(int argc, char* argv[]) {
                             CLAIM(testViolationsDecayWithTheDampingTime), CLAIM(testViolationInMotion),
                             CLAIM(testOrder), CLAIM(testEnergyLossIsAsTheorySays),
                             CLAIM(testDefaultDampingKeepsTheTemperature), CLAIM(testDampingFollowsTheStep),
-                            CLAIM(testMomentaAreKept), CLAIM(testRigidWatersFollowSettle)});
+                            CLAIM(testRigidWatersFollowSettle)});
 }

@@ -1,46 +1,42 @@
+/**
+ * ZhangSkeelIntegrator: the step, the positions that it hides, and the methods of the family; what Tao and Owhadi (2014)
+ * claim of each, and what they deny. See TestMethods for what they have in common with others.
+ */
+
+#include "Derivatives.h"
+#include "Methods.h"
 #include "OpenMMStiff.h"
-#include "openmmstiff/StiffKernels.h"
+#include "PlatformTest.h"
 #include "Statistics.h"
 #include "Systems.h"
-#include "PlatformTest.h"
+#include "Vectors.h"
 #include "openmm/serialization/XmlSerializer.h"
-#include <Eigen/Dense>
-#include <dlfcn.h>
+#include <algorithm>
 #include <memory>
 #include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
 using namespace stifftest;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
 using std::vector;
 
 namespace {
 
-double bondedEnergy(const vector<Vec3>& x) {
-    const Vec3 a = x[1] - x[0], b = x[2] - x[0];
-    const double ra = std::sqrt(a.dot(a)), rb = std::sqrt(b.dot(b));
-    const double bend = std::acos(a.dot(b) / (ra * rb)) - waterAngle;
-    const double stretchA = ra - bondLength, stretchB = rb - bondLength;
+using Method = ZhangSkeelIntegrator::Method;
+
+/** The energy of a water's bonds and angle. */
+double bondedEnergy(const VectorXd& x) {
+    const Eigen::Vector3d a = x.segment<3>(3) - x.segment<3>(0), b = x.segment<3>(6) - x.segment<3>(0);
+    const double bend = std::acos(a.dot(b) / (a.norm() * b.norm())) - waterAngle;
+    const double stretchA = a.norm() - bondLength, stretchB = b.norm() - bondLength;
     return 0.5 * bondConstant * (stretchA * stretchA + stretchB * stretchB) + 0.5 * angleConstant * bend * bend;
 }
 
-/** Force and Hessian of a water's bonds and angle by differences of its energy, accurate to about 1e-6. */
-void differentiate(vector<Vec3> x, Eigen::VectorXd& force, Eigen::MatrixXd& hessian) {
-    const double d = 2e-5;
-    auto energy = [&](int i, double di, int j, double dj) {
-        vector<Vec3> moved = x;
-        moved[i / 3][i % 3] += di;
-        moved[j / 3][j % 3] += dj;
-        return bondedEnergy(moved);
-    };
-    for (int i = 0; i < 9; i++) {
-        force[i] =
-                -(8 * (energy(i, d, i, 0) - energy(i, -d, i, 0)) - (energy(i, 2 * d, i, 0) - energy(i, -2 * d, i, 0))) /
-                (12 * d);
-        for (int j = 0; j < 9; j++)
-            hessian(i, j) = (energy(i, d, j, d) - energy(i, d, j, -d) - energy(i, -d, j, d) + energy(i, -d, j, -d)) /
-                            (4 * d * d);
-    }
+VectorXd gradient(const VectorXd& x) {
+    auto energy = [](const VectorXd& at) { return VectorXd(VectorXd::Constant(1, bondedEnergy(at))); };
+    return differentiate(x, 2e-5, energy).transpose();
 }
 
 /** A step is Integrator 5 of Tao and Owhadi: compared with the equations, solved densely with difference quotients. */
@@ -65,162 +61,36 @@ void testStepIsIntegrator5(Platform& platform) {
     model.system.addForce(bonds);
     model.system.addForce(angles);
 
-    auto acceleration = [&](const vector<Vec3>& x) {
-        Eigen::VectorXd force(9);
-        Eigen::MatrixXd hessian(9, 9);
-        differentiate(x, force, hessian);
-        Eigen::MatrixXd matrix = beta * h * h * hessian;
-        for (int i = 0; i < 9; i++)
+    auto acceleration = [&](const VectorXd& x) {
+        MatrixXd matrix = beta * h * h * differentiate(x, 2e-5, gradient);
+        VectorXd force = -gradient(x);
+        for (int i = 0; i < 9; i++) {
             matrix(i, i) += masses[i / 3];
-        for (int i = 0; i < 3; i++) {
-            force[3 * i] -= 30;
-            force[3 * i + 1] -= 2 * 700 * x[i][1];
+            force[i] -= (i % 3 == 0 ? 30 : i % 3 == 1 ? 2 * 700 * x[i] : 0);
         }
-        Eigen::VectorXd a = matrix.ldlt().solve(force);
-        vector<Vec3> result;
-        for (int i = 0; i < 3; i++)
-            result.push_back(Vec3(a[3 * i], a[3 * i + 1], a[3 * i + 2]));
-        return result;
+        return VectorXd(matrix.ldlt().solve(force));
     };
-    vector<Vec3> x = model.positions, v = makeVelocities(model.system, 300, 1);
+    const vector<Vec3> velocities = makeVelocities(model.system, 300, 1);
+    VectorXd x = toVector(model.positions), v = toVector(velocities);
     ZhangSkeelIntegrator integrator(h);
     integrator.setBeta(beta);
     Context context(model.system, integrator, platform);
-    context.setPositions(x);
-    context.setVelocities(v);
+    context.setPositions(model.positions);
+    context.setVelocities(velocities);
     integrator.step(2);
-    vector<Vec3> a = acceleration(x);
+    VectorXd a = acceleration(x);
     for (int step = 0; step < 2; step++) {
-        for (int i = 0; i < 3; i++)
-            x[i] += v[i] * h + a[i] * (0.5 * h * h);
-        const vector<Vec3> next = acceleration(x);
-        for (int i = 0; i < 3; i++)
-            v[i] += (a[i] + next[i]) * (0.5 * h);
+        x += h * v + 0.5 * h * h * a;
+        const VectorXd next = acceleration(x);
+        v += 0.5 * h * (a + next);
         a = next;
     }
     // The difference quotients leave relative errors of 1e-6 in the forces, the CPU platform's forces some 1e-7.
-    ASSERT(largestDifference(x, integrator.getPropagatedPositions()) < 1e-7);
-    ASSERT(largestDifference(v, getVelocities(context)) < 2e-4);
-    for (int i = 0; i < 3; i++)
-        x[i] += a[i] * (beta * h * h);
-    ASSERT(largestDifference(x, getPositions(context)) < 1e-7);
+    ASSERT(largestDifference(toVec3s(x), integrator.getPropagatedPositions()) < 1e-7);
+    ASSERT(largestDifference(toVec3s(v), getVelocities(context)) < 2e-4);
+    ASSERT(largestDifference(toVec3s(x + beta * h * h * a), getPositions(context)) < 1e-7);
     ASSERT_EQUAL_TOL(2 * h, context.getTime(), 1e-12);
     ASSERT_EQUAL(2, context.getStepCount());
-}
-
-/** Reference positions and velocities of a cluster after a time, and those of a run with a given step size. */
-struct Endpoint {
-    vector<Vec3> x, v;
-};
-
-Endpoint runCluster(Platform& platform, const Model& model, double h, int numSteps) {
-    ZhangSkeelIntegrator integrator(h);
-    Context context(model.system, integrator, platform, deterministic(platform));
-    context.setPositions(model.positions);
-    context.setVelocities(makeVelocities(model.system, 300, 5));
-    integrator.step(numSteps);
-    return {integrator.getPropagatedPositions(), getVelocities(context)};
-}
-
-/**
- * The error in (x, v) is of order 2: halving h three times divides it by 4 each time. The CPU platform computes
- * nonbonded forces in single precision, whose noise would hide the smallest errors: there the waters do not interact.
- */
-void testOrderIsTwo(Platform& platform) {
-    Model model = makeWaterCluster(2);
-    if (!hasPreciseForces(platform))
-        model.system.removeForce(2);
-    const double time = 0.032;
-    // In single precision rounding hides the errors of small steps; those of larger ones are of order 2 only in x.
-    const bool single = (getRounding(platform) == Rounding::Single);
-    const Endpoint exact = runCluster(platformForManySteps(platform), model, time / 8192, 8192);
-    vector<double> steps, xErrors, vErrors;
-    for (int numSteps : single ? vector<int>{64, 128, 256, 512} : vector<int>{128, 256, 512, 1024}) {
-        const Endpoint end = runCluster(platform, model, time / numSteps, numSteps);
-        steps.push_back(time / numSteps);
-        xErrors.push_back(largestDifference(end.x, exact.x));
-        vErrors.push_back(largestDifference(end.v, exact.v));
-    }
-    std::cout << "order of the error in x " << logSlope(steps, xErrors) << ", in v " << logSlope(steps, vErrors)
-              << ", h = " << 1000 * steps[0] << " to " << 1000 * steps.back() << " fs" << std::endl;
-    ASSERT_EQUAL_TOL(2, logSlope(steps, xErrors), 0.05);
-    if (!single)
-        ASSERT_EQUAL_TOL(2, logSlope(steps, vErrors), 0.05);
-}
-
-/** From (x, -v) the same steps lead back. What is left is rounding, and the instability's growth of it. */
-void testReversible(Platform& platform) {
-    const Model model = makeWaterCluster(2);
-    const double h = 0.002;
-    const int numSteps = 100;
-    ZhangSkeelIntegrator integrator(h);
-    Context context(model.system, integrator, platform, deterministic(platform));
-    context.setPositions(model.positions);
-    const vector<Vec3> start = makeVelocities(model.system, 300, 6);
-    context.setVelocities(start);
-    integrator.step(numSteps);
-    vector<Vec3> reversed = getVelocities(context);
-    for (Vec3& v : reversed)
-        v *= -1;
-    const vector<Vec3> turning = integrator.getPropagatedPositions();
-    ASSERT(largestDifference(turning, model.positions) > 0.01);
-    context.setPositions(turning);
-    context.setVelocities(reversed);
-    integrator.step(numSteps);
-    const double error = largestDifference(integrator.getPropagatedPositions(), model.positions);
-    std::cout << numSteps << " steps forth and back: back at the start within " << error << " nm" << std::endl;
-    // Forces in double and in single precision; steps in single precision.
-    ASSERT(error < byRounding(platform, hasPreciseForces(platform) ? 1e-10 : 1e-6, 1e-10, 1e-6, 1e-4));
-}
-
-/** Total momentum is kept to rounding: M + b h^2 H1 maps a common acceleration on the total force. */
-void testMomentumIsKept(Platform& platform) {
-    Model model = makeWaterCluster(2);
-    if (!hasPreciseForces(platform))
-        model.system.removeForce(2); // single precision forces do not sum to 0
-    ZhangSkeelIntegrator integrator(0.003);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
-    context.setVelocities(makeVelocities(model.system, 300, 7));
-    const Vec3 before = momentum(model.system, getVelocities(context));
-    integrator.step(1000);
-    const Vec3 after = momentum(model.system, getVelocities(context));
-    std::cout << "momentum after 1000 steps: changed by " << std::sqrt((after - before).dot(after - before)) << " of "
-              << std::sqrt(before.dot(before)) << " dalton nm/ps" << std::endl;
-    ASSERT_EQUAL_VEC(before, after, byRounding(platform, 1e-11, 1e-9, 1e-3));
-}
-
-/** The order in h of the error of the angular momentum after a given time. */
-double angularMomentumOrder(Platform& platform, const Model& model, const vector<int>& numSteps) {
-    const double time = 0.05;
-    const Vec3 before = angularMomentum(model.system, model.positions, makeVelocities(model.system, 300, 5));
-    vector<double> steps, errors;
-    for (int n : numSteps) {
-        const Endpoint end = runCluster(platform, model, time / n, n);
-        const Vec3 error = angularMomentum(model.system, end.x, end.v) - before;
-        steps.push_back(time / n);
-        errors.push_back(std::sqrt(error.dot(error)));
-    }
-    const double order = logSlope(steps, errors);
-    std::cout << "angular momentum of " << model.system.getNumParticles() / 3 << " water(s): error " << errors[0]
-              << " to " << errors.back() << " dalton nm^2/ps at h = " << 1000 * steps[0] << " to "
-              << 1000 * steps.back() << " fs, order " << order << std::endl;
-    return order;
-}
-
-/**
- * The method is not variational: angular momentum is not kept. The torque of M a is -b h^2 x cross (H1 a), which
- * rotational invariance of V1 turns into b h^2 F1 cross a. It is of order 2 if slow forces act beside the stiff
- * ones. If all forces are stiff, F1 = M a + b h^2 H1 a is parallel to M a but for another factor h^2, and it is of
- * order 4.
- */
-void testOrderOfTheAngularMomentumError(Platform& platform) {
-    const Model molecule = makeWaterCluster(1), cluster = makeWaterCluster(2);
-    if (hasSingleForces(platform))
-        return; // single precision does not keep it either
-    ASSERT_EQUAL_TOL(4, angularMomentumOrder(platform, molecule, {125, 250, 500, 1000}), 0.1);
-    if (hasPreciseForces(platform)) // whose nonbonded forces, in single precision, do not keep it either
-        ASSERT_EQUAL_TOL(2, angularMomentumOrder(platform, cluster, {100, 200, 400, 800}), 0.1);
 }
 
 /** With b = 0 the method is velocity Verlet, and q = x. */
@@ -268,156 +138,69 @@ void testPropagatedPositions(Platform& platform) {
     ASSERT(offset > 1e-5 && offset < 0.01);
     context.setPositions(getPositions(context));
     ASSERT(largestDifference(integrator.getPropagatedPositions(), getPositions(context)) == 0);
-}
-
-/** A run resumed from a checkpoint, in the same or a new Context, is bit for bit the run that went on. */
-void testCheckpoint(Platform& platform) {
-    const Model model = makeWaterCluster(2);
-    ZhangSkeelIntegrator integrator(0.002);
-    Context context(model.system, integrator, platform, deterministic(platform));
-    context.setPositions(model.positions);
-    context.setVelocities(makeVelocities(model.system, 300, 10));
-    integrator.step(10);
+    // So it is after a checkpoint, which has the offset.
+    const vector<Vec3> x = undisturbed.getPropagatedPositions();
     std::stringstream checkpoint;
-    context.createCheckpoint(checkpoint);
-    const State saved = context.getState(State::Positions | State::Velocities | State::IntegratorParameters);
-    integrator.step(10);
-    const vector<Vec3> x = integrator.getPropagatedPositions(), q = getPositions(context), v = getVelocities(context);
-    auto assertResumed = [&](Context& c, ZhangSkeelIntegrator& i, double tolerance) {
-        i.step(10);
-        ASSERT(largestDifference(x, i.getPropagatedPositions()) <= tolerance);
-        ASSERT(largestDifference(q, getPositions(c)) <= tolerance);
-        ASSERT(largestDifference(v, getVelocities(c)) <= tolerance);
-    };
+    other.createCheckpoint(checkpoint);
     context.loadCheckpoint(checkpoint);
-    assertResumed(context, integrator, 0);
-    ZhangSkeelIntegrator fresh(0.002);
-    Context newContext(model.system, fresh, platform, deterministic(platform));
-    checkpoint.clear();
-    checkpoint.seekg(0);
-    newContext.loadCheckpoint(checkpoint);
-    assertResumed(newContext, fresh, 0);
-    newContext.setState(saved);
-    assertResumed(newContext, fresh, copyRounding(platform));
-    // Positions set after a checkpoint was loaded are new ones.
-    checkpoint.clear();
-    checkpoint.seekg(0);
-    newContext.loadCheckpoint(checkpoint);
-    newContext.setPositions(getPositions(newContext));
-    ASSERT(largestDifference(fresh.getPropagatedPositions(), getPositions(newContext)) == 0);
+    ASSERT(largestDifference(integrator.getPropagatedPositions(), x) == 0);
+    context.setPositions(getPositions(context));
+    ASSERT(largestDifference(integrator.getPropagatedPositions(), getPositions(context)) == 0);
 }
 
-/** reinitialize(true) goes on from the same state, with what has changed in the System. */
-void testReinitialize(Platform& platform) {
-    Model model = makeWaterCluster(2);
-    ZhangSkeelIntegrator integrator(0.002), other(0.002);
-    Context context(model.system, integrator, platform, deterministic(platform));
-    Context unchanged(model.system, other, platform, deterministic(platform));
-    for (Context* c : {&context, &unchanged}) {
-        c->setPositions(model.positions);
-        c->setVelocities(makeVelocities(model.system, 300, 11));
-    }
-    integrator.step(10);
-    other.step(10);
-    context.reinitialize(true);
-    integrator.step(10);
-    other.step(10);
-    ASSERT(largestDifference(getPositions(context), getPositions(unchanged)) <= copyRounding(platform));
-    auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
-    for (int i = 0; i < bonds.getNumBonds(); i++) {
-        int p1, p2;
-        double length, k;
-        bonds.getBondParameters(i, p1, p2, length, k);
-        bonds.setBondParameters(i, p1, p2, length, 0.5 * k);
-    }
-    const vector<Vec3> x = integrator.getPropagatedPositions(), v = getVelocities(context);
-    context.reinitialize(true);
-    ASSERT(largestDifference(x, integrator.getPropagatedPositions()) == 0);
-    integrator.step(1);
-    ZhangSkeelIntegrator newIntegrator(0.002);
-    Context newContext(model.system, newIntegrator, platform, deterministic(platform));
-    newContext.setPositions(x);
-    newContext.setVelocities(v);
-    newIntegrator.step(1);
-    ASSERT(largestDifference(getPositions(context), getPositions(newContext)) <= copyRounding(platform));
-}
-
-/**
- * Each change between steps has the effect that it would have in a new Context that starts at the same (x, v):
- * nothing stale is used. (That nothing is recomputed without cause is tested from Python, where force evaluations
- * can be counted.)
- */
+/** What changes between steps has the effect that it has in a new Context that starts at the same (x, v). */
 void testChangesTakeEffect(Platform& platform) {
     Model model = makeWaterCluster(2);
-    auto* external = new CustomExternalForce("scale*x^2");
-    external->addGlobalParameter("scale", 0);
-    external->addParticle(0);
-    model.system.addForce(external);
-    // A periodic force makes the box matter.
-    auto* periodic = new CustomBondForce("20*r^2");
-    periodic->addBond(0, 3);
-    periodic->setUsesPeriodicBoundaryConditions(true);
-    model.system.addForce(periodic);
-    const int group = 7;
-    periodic->setForceGroup(group);
+    model.system.getForce(1).setForceGroup(3); // the angles
     ZhangSkeelIntegrator integrator(0.002);
     Context context(model.system, integrator, platform, deterministic(platform));
     context.setPositions(model.positions);
     context.setVelocities(makeVelocities(model.system, 300, 12));
-    integrator.step(5);
-
     auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
-    auto assertEffect = [&](const std::function<void()>& change) {
-        std::stringstream before;
-        context.createCheckpoint(before);
-        integrator.step(2);
-        const vector<Vec3> without = getPositions(context);
-        context.loadCheckpoint(before);
-        integrator.step(1); // makes the accelerations known at x, as they are in the middle of a run
-        const vector<Vec3> x = integrator.getPropagatedPositions(), v = getVelocities(context);
-        change();
-        integrator.step(1);
-        ZhangSkeelIntegrator fresh(integrator.getStepSize());
-        fresh.setBeta(integrator.getBeta());
-        fresh.setIntegrationForceGroups(integrator.getIntegrationForceGroups());
-        if (!integrator.getUseDefaultStiffForceGroups())
-            fresh.setStiffForceGroups(integrator.getStiffForceGroups());
-        Context newContext(model.system, fresh, platform, deterministic(platform));
-        Vec3 a, b, c;
-        context.getState(0).getPeriodicBoxVectors(a, b, c);
-        newContext.setPeriodicBoxVectors(a, b, c);
-        newContext.setParameter("scale", context.getParameter("scale"));
-        newContext.setPositions(x);
-        newContext.setVelocities(v);
-        fresh.step(1);
-        ASSERT(largestDifference(getPositions(newContext), getPositions(context)) <= copyRounding(platform));
-        ASSERT(largestDifference(getPositions(context), without) > 1e-9); // there is an effect
+    const vector<std::function<void()>> changes = {
+            [&] { integrator.setBeta(0.5); },
+            [&] {
+                bonds.setBondParameters(0, 0, 1, 0.1, 2 * bondConstant);
+                bonds.updateParametersInContext(context);
+            },
+            [&] { integrator.setStiffForceGroups(1 << 3); },
+            [&] {
+                for (int i = 0; i < bonds.getNumBonds(); i++)
+                    bonds.setBondParameters(i, i / 2 * 3, i / 2 * 3 + 1 + i % 2, bondLength, 0.5 * bondConstant);
+                context.reinitialize(true);
+            },
     };
-    assertEffect([&] { integrator.setStepSize(0.001); });
-    assertEffect([&] { integrator.setBeta(0.5); });
-    assertEffect([&] { context.setParameter("scale", 100.0); });
-    assertEffect([&] { context.setPeriodicBoxVectors(Vec3(0.5, 0, 0), Vec3(0, 0.5, 0), Vec3(0, 0, 0.5)); });
-    assertEffect([&] { integrator.setIntegrationForceGroups(~(1 << group)); });
-    assertEffect([&] {
-        bonds.setBondParameters(0, 0, 1, 0.1, 2 * bondConstant);
-        bonds.updateParametersInContext(context);
-    });
-    assertEffect([&] {
-        model.system.getForce(0).setForceGroup(3);
-        context.reinitialize(true);
-        integrator.setStiffForceGroups(1 << 3);
-    });
+    for (const auto& change : changes) {
+        integrator.step(5); // so that the accelerations at x are known
+        const vector<Vec3> x = integrator.getPropagatedPositions(), v = getVelocities(context);
+        auto stepFrom = [&](const System& system) {
+            ZhangSkeelIntegrator fresh(0.002);
+            fresh.setBeta(integrator.getBeta());
+            if (!integrator.getUseDefaultStiffForceGroups())
+                fresh.setStiffForceGroups(integrator.getStiffForceGroups());
+            Context newContext(system, fresh, platform, deterministic(platform));
+            newContext.setPositions(x);
+            newContext.setVelocities(v);
+            fresh.step(1);
+            return getPositions(newContext);
+        };
+        const vector<Vec3> without = stepFrom(model.system);
+        change();
+        ASSERT(largestDifference(x, integrator.getPropagatedPositions()) == 0);
+        integrator.step(1);
+        ASSERT(largestDifference(stepFrom(model.system), getPositions(context)) <= copyRounding(platform));
+        ASSERT(largestDifference(getPositions(context), without) > 1e-9); // there is an effect
+    }
 }
 
-/** A failed step throws an error that says what and where, and leaves the state as it was; a smaller step goes on. */
+/** A step with an indefinite matrix says what and where, and leaves the state as it was; a smaller step goes on. */
 void testFailedStepKeepsTheState(Platform& platform) {
     Model model = makeWaterCluster(1);
     model.system.removeForce(2);
     // An angle far from equilibrium has a negative curvature out of the plane and along the bonds.
-    model.positions[2] = Vec3(-0.0957, 0.002, 0);
-    model.positions[1] = Vec3(0.0957, 0.002, 0);
-    model.positions[0] = Vec3(0, 0, 0);
+    model.positions = {Vec3(), Vec3(0.0957, 0.002, 0), Vec3(-0.0957, 0.002, 0)};
     ZhangSkeelIntegrator integrator(0.0001);
+    assertThrows([&] { integrator.setBeta(-0.1); }, {"beta", "-0.1"});
     Context context(model.system, integrator, platform);
     context.setPositions(model.positions);
     context.setVelocities(makeVelocities(model.system, 300, 13));
@@ -433,104 +216,6 @@ void testFailedStepKeepsTheState(Platform& platform) {
     integrator.setStepSize(0.0001);
     integrator.step(1);
     ASSERT_EQUAL(2, context.getStepCount());
-    // Forces that are not numbers.
-    vector<Vec3> bad = v;
-    bad[0] = Vec3(std::nan(""), 0, 0);
-    context.setVelocities(bad);
-    bool thrown = false;
-    try {
-        integrator.step(1);
-    }
-    catch (const OpenMMException&) {
-        thrown = true;
-    }
-    ASSERT(thrown);
-    context.setVelocities(v);
-    integrator.step(1);
-}
-
-/** What cannot be integrated is refused with an error that names it and a remedy; the integrator stays usable. */
-void testErrors(Platform& platform) {
-    Model constrained = makeWaterCluster(1);
-    constrained.system.addConstraint(0, 1, bondLength);
-    ZhangSkeelIntegrator integrator(0.002);
-    assertThrows([&] { Context context(constrained.system, integrator, platform); },
-                 {"ZhangSkeelIntegrator", "constraint 0", "particles 0 and 1", "rigidWater=False"});
-    integrator.setStiffForceGroups(1);
-    Model model = makeWaterCluster(1);
-    cutOff(model);
-    assertThrows([&] { Context context(model.system, integrator, platform); },
-                 {"ZhangSkeelIntegrator", "NonbondedForce", "group 0", "setForceGroup"});
-    integrator.setStiffForceGroups(1 << 5);
-    assertThrows([&] { Context context(model.system, integrator, platform); }, {"ZhangSkeelIntegrator", "stiff"});
-    ASSERT(!integrator.getUseDefaultStiffForceGroups());
-    integrator.setUseDefaultStiffForceGroups(true);
-    assertThrows([&] { integrator.setUseDefaultStiffForceGroups(false); }, {"setStiffForceGroups()"});
-    ASSERT(integrator.getUseDefaultStiffForceGroups());
-    assertThrows([&] { integrator.step(1); }, {"not bound"});
-    Context context(model.system, integrator, platform);
-    assertThrows([&] { integrator.step(1); }, {"positions have not been set"});
-    assertThrows([&] { Context second(model.system, integrator, platform); }, {"already bound"});
-    assertThrows([&] { integrator.setStepSize(-1); }, {"negative"});
-    assertThrows([&] { integrator.setBeta(-0.1); }, {"beta", "-0.1"});
-    // Changed to something impossible in mid-run: an error, and back again it goes on.
-    context.setPositions(model.positions);
-    integrator.step(1);
-    integrator.setStiffForceGroups(1);
-    assertThrows([&] { integrator.step(1); }, {"NonbondedForce"});
-    integrator.setUseDefaultStiffForceGroups(true);
-    integrator.step(1);
-    ASSERT_EQUAL(2, context.getStepCount());
-}
-
-/** Rigid waters beside a flexible solute: constraints hold in positions and velocities, and show x itself. */
-void testConstraintsOutsideTheStiffTerms(Platform& platform) {
-    const Model model = makeSoluteInRigidWater();
-    const int first = model.system.getNumParticles() - 3; // the solute
-    ZhangSkeelIntegrator integrator(0.0005);
-    integrator.setConstraintTolerance(1e-8);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
-    context.setVelocities(makeVelocities(model.system, 300, 14));
-    context.applyVelocityConstraints(1e-8);
-    const State before = context.getState(State::Energy);
-    integrator.step(400);
-    const State after = context.getState(State::Energy | State::Positions | State::Velocities);
-    const vector<Vec3>&q = after.getPositions(), &v = after.getVelocities();
-    for (int i = 0; i < model.system.getNumConstraints(); i++) {
-        int p1, p2;
-        double distance;
-        model.system.getConstraintParameters(i, p1, p2, distance);
-        const Vec3 r = q[p1] - q[p2];
-        ASSERT_EQUAL_TOL(1, std::sqrt(r.dot(r)) / distance, 1e-6); // SETTLE's own accuracy
-        ASSERT_EQUAL_TOL(0, r.dot(v[p1] - v[p2]) / distance, 1e-6 + 10 * storeRounding(platform));
-    }
-    const vector<Vec3> x = integrator.getPropagatedPositions();
-    ASSERT(largestDifference(vector<Vec3>(x.begin(), x.begin() + first), vector<Vec3>(q.begin(), q.begin() + first)) <=
-           storeRounding(platform));
-    ASSERT(largestDifference(x, q) > 0);
-    const double energyBefore = before.getKineticEnergy() + before.getPotentialEnergy();
-    const double energyAfter = after.getKineticEnergy() + after.getPotentialEnergy();
-    ASSERT_EQUAL_TOL(0, energyAfter - energyBefore, 0.3);
-}
-
-/** Massless particles stay, whatever their velocity; virtual sites follow their molecules, at q. */
-void testMasslessParticlesAndVirtualSites(Platform& platform) {
-    const Model model = makeWaterWithSiteAndAnchor();
-    const int site = 3, anchor = 4;
-    ZhangSkeelIntegrator integrator(0.002);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
-    context.computeVirtualSites();
-    vector<Vec3> velocities = makeVelocities(model.system, 300, 15);
-    velocities[anchor] = Vec3(1, 2, 3);
-    context.setVelocities(velocities);
-    integrator.step(100);
-    const vector<Vec3> q = getPositions(context), x = integrator.getPropagatedPositions();
-    ASSERT_EQUAL_VEC(model.positions[anchor], q[anchor], storeRounding(platform));
-    ASSERT_EQUAL_VEC(q[0] * 0.7 + q[1] * 0.15 + q[2] * 0.15, q[site], siteRounding(platform));
-    ASSERT_EQUAL_VEC(x[0] * 0.7 + x[1] * 0.15 + x[2] * 0.15, x[site], siteRounding(platform));
-    ASSERT(largestDifference(q, x) > 0);
 }
 
 /** A particle that is made massless in mid-run stays where the Context shows it, to the bit if that keeps bits. */
@@ -614,40 +299,380 @@ void testBarostatKeepsTheOffset(Platform& platform) {
     ASSERT(numMoves > 3);
 }
 
-/** In a CompoundIntegrator another integrator moves the positions: they are adopted as they are. */
-void testCompoundIntegrator(Platform& platform) {
-    const Model model = makeWaterCluster(2);
-    CompoundIntegrator compound;
-    auto* stiff = new ZhangSkeelIntegrator(0.002);
-    compound.addIntegrator(stiff);
-    compound.addIntegrator(new VerletIntegrator(0.0005));
-    Context context(model.system, compound, platform, deterministic(platform));
+double energy(const Context& context) {
+    const State state = context.getState(State::Energy);
+    return state.getPotentialEnergy() + state.getKineticEnergy();
+}
+
+/** The tightest tolerance of Newton's method: with rounded forces, where they allow no more. */
+double findTolerance(Platform& platform) {
+    return byRounding(platform, 1e-12, 0.0, 0.0);
+}
+
+/** The largest excursion of an oscillator with h^2 k / m = Omega^2, which begins at x = 1; it ends at 1e3. */
+double excursion(Platform& platform, Method method, double beta, double Omega, int numSteps) {
+    System system;
+    system.addParticle(2);
+    auto* spring = new CustomExternalForce("0.5*k*x^2");
+    spring->addPerParticleParameter("k");
+    const double h = 0.01;
+    spring->addParticle(0, {2 * Omega * Omega / (h * h)});
+    spring->setForceGroup(stiffGroup);
+    system.addForce(spring);
+    ZhangSkeelIntegrator integrator(h);
+    choose(integrator, method);
+    integrator.setBeta(beta);
+    Context context(system, integrator, platform);
+    const double start = std::min(1.0, 10 / (Omega * Omega)); // so that the stiffest is slower than light
+    context.setPositions({Vec3(start, 0, 0)});
+    double largest = 0;
+    for (int i = 0; i < numSteps && largest <= 1e3; i++) {
+        integrator.step(1);
+        largest = std::max(largest, std::abs(integrator.getPropagatedPositions()[0][0]) / start);
+    }
+    return largest;
+}
+
+/**
+ * Linear modes are stable at any step size if b >= 1/4, and below for Omega^2 < 1/(1/4 - b). At b = 1/4 and a large
+ * Omega a mode begun at rest turns by nearly half a circle in each step, and errs little beyond its start.
+ */
+void testLinearStability(Platform& platform) {
+    for (const auto& [name, method, is] : zhangSkeelMethods) {
+        for (double beta : {0.25, 0.4})
+            for (double Omega : {0.1, 1.0, 10.0, 100.0, 1e3, 1e4})
+                // No device can hold the force of the last one.
+                ASSERT((isDevice(platform) && Omega == 1e4) || excursion(platform, method, beta, Omega, 3000) < 1.001);
+        ASSERT(excursion(platform, method, 0.2, std::sqrt(19.8), 3000) < 20);
+        ASSERT(excursion(platform, method, 0.2, std::sqrt(20.2), 3000) > 1e3);
+    }
+}
+
+/**
+ * The angular momentum about the origin, in (x, v), is kept by methods that are symplectic. The others are not
+ * variational: the torque of M a is -b h^2 x cross (H1 a), which rotational invariance of V1 turns into b h^2 F1 cross a.
+ * The error is of order 2 if slow forces act beside the stiff ones. If all forces are stiff, F1 = M a + b h^2 H1 a is
+ * parallel to M a but for another factor h^2, and it is of order 4; that of one Newton iteration is of order 2, that of
+ * the method.
+ */
+void testAngularMomentum(Platform& platform) {
+    for (bool slowForces : {false, true}) {
+        if (slowForces && !hasPreciseForces(platform))
+            continue; // nonbonded forces in single precision do not keep it either
+        Model model = makeWaterCluster(slowForces ? 2 : 1);
+        for (int f = 0; f < 2; f++)
+            model.system.getForce(f).setForceGroup(stiffGroup);
+        if (!slowForces)
+            model.system.removeForce(2);
+        const vector<Vec3> velocities = makeVelocities(model.system, 300, 5);
+        const Vec3 before = angularMomentum(model.system, model.positions, velocities);
+        const double time = 0.05;
+        for (const auto& [name, method, is] : zhangSkeelMethods) {
+            if (slowForces && method != ZhangSkeelIntegrator::StiffHessian)
+                continue;
+            vector<double> steps, errors;
+            for (int numSteps : {125, 250, 500, 1000}) {
+                ZhangSkeelIntegrator integrator(time / numSteps);
+                choose(integrator, method);
+                integrator.setNewtonTolerance(findTolerance(platform));
+                Context context(model.system, integrator, platform);
+                context.setPositions(model.positions);
+                context.setVelocities(velocities);
+                double largest = 0;
+                for (int part = 0; part < 25; part++) {
+                    integrator.step(numSteps / 25);
+                    const Vec3 error =
+                            angularMomentum(model.system, integrator.getPropagatedPositions(), getVelocities(context)) -
+                            before;
+                    largest = std::max(largest, std::sqrt(error.dot(error) / before.dot(before)));
+                }
+                steps.push_back(time / numSteps);
+                errors.push_back(largest);
+            }
+            const double order = logSlope(steps, errors);
+            std::cout << name << ": angular momentum of " << model.system.getNumParticles() / 3
+                      << " water(s) changed by " << errors[0] << " of itself at h = " << 1000 * steps[0]
+                      << " fs, order " << order << std::endl;
+            if (is.symplectic) {
+                ASSERT(*std::max_element(errors.begin(), errors.end()) < byRounding(platform, 1e-10, 1e-9, 1e-5));
+            }
+            else if (!hasSingleForces(platform)) {
+                ASSERT_EQUAL_TOL(slowForces || method == ZhangSkeelIntegrator::NewmarkOneIteration ? 2 : 4, order,
+                                 slowForces ? 0.1 : 0.05);
+            }
+        }
+    }
+}
+
+/** Over long runs the energy of ZhangSkeel stays, that of the one Newton iteration does not. */
+void testLongRunOfTheDoublePendulum(Platform& platform) {
+    const Model model = makeDoublePendulum();
+    const int numSamples = 1000, numSteps = 100;
+    for (Method method : {ZhangSkeelIntegrator::ThirdDerivatives, ZhangSkeelIntegrator::NewmarkOneIteration}) {
+        ZhangSkeelIntegrator integrator(0.05);
+        choose(integrator, method);
+        integrator.setBeta(0.4);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        double early = 0, late = 0;
+        try {
+            for (int i = 0; i < numSamples; i++) {
+                integrator.step(numSteps);
+                (i < numSamples / 2 ? early : late) += energy(context) / (numSamples / 2);
+            }
+        }
+        catch (const OpenMMException& error) {
+            std::cout << error.what() << std::endl;
+            late = INFINITY;
+        }
+        std::cout << zhangSkeelMethods[method].name << ": mean energy " << early << " in the first half of "
+                  << numSamples * numSteps << " steps, " << late << " in the second" << std::endl;
+        if (method == ZhangSkeelIntegrator::ThirdDerivatives) {
+            ASSERT(std::abs(late - early) < 0.05);
+        }
+        else {
+            ASSERT(!(std::abs(late - early) < 0.5));
+        }
+    }
+}
+
+/** Newton's iterations are counted; the other methods have none. */
+void testNewtonIterationsAreCounted(Platform& platform) {
+    const Model model = makeDoublePendulum();
+    ZhangSkeelIntegrator integrator(0.05);
+    choose(integrator, ZhangSkeelIntegrator::StiffHessian);
+    assertThrows([&] { integrator.getNumNewtonIterations(); }, {"not bound"});
+    Context context(model.system, integrator, platform);
     context.setPositions(model.positions);
-    context.setVelocities(makeVelocities(model.system, 300, 18));
-    compound.step(5);
-    compound.setCurrentIntegrator(1);
-    compound.step(5);
-    const vector<Vec3> q = getPositions(context), v = getVelocities(context);
-    ASSERT(largestDifference(q, stiff->getPropagatedPositions()) == 0);
-    compound.setCurrentIntegrator(0);
-    compound.step(3);
-    ZhangSkeelIntegrator alone(0.002);
-    Context reference(model.system, alone, platform, deterministic(platform));
-    reference.setPositions(q);
-    reference.setVelocities(v);
-    alone.step(3);
-    ASSERT(largestDifference(getPositions(reference), getPositions(context)) == 0);
+    integrator.step(1);
+    ASSERT_EQUAL(0, integrator.getNumNewtonIterations());
+    integrator.setMethod(ZhangSkeelIntegrator::Newmark);
+    integrator.setNewtonTolerance(findTolerance(platform));
+    integrator.step(5);
+    const int many = integrator.getNumNewtonIterations();
+    integrator.setNewtonTolerance(1e-2);
+    integrator.step(1);
+    const int few = integrator.getNumNewtonIterations();
+    std::cout << "Newton iterations: " << many << " to 1e-12, " << few << " to 1e-2" << std::endl;
+    ASSERT(few >= 1 && few < many && many < byRounding(platform, 20, 20, 100));
+}
+
+/**
+ * By default Newton's iteration ends where the platform's forces allow no more. The energy of waters then stays as it
+ * does with forces in double precision.
+ */
+void testNewmarkWithForcesOfAnyPrecision(Platform& platform) {
+    const Model model = makeWaterCluster(3);
+    ZhangSkeelIntegrator integrator(0.001);
+    ASSERT_EQUAL(0, integrator.getNewtonTolerance());
+    integrator.setMethod(ZhangSkeelIntegrator::Newmark);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    context.setVelocities(makeVelocities(model.system, 100, 5));
+    int most = 0;
+    auto step = [&](int number) {
+        for (int i = 0; i < number; i++) {
+            integrator.step(1);
+            most = std::max(most, integrator.getNumNewtonIterations());
+        }
+    };
+    step(1);
+    const double before = energy(context), kinetic = context.getState(State::Energy).getKineticEnergy();
+    step(200);
+    const double change = energy(context) - before;
+    std::cout << "Newmark, 27 waters, 200 steps of 1 fs: energy changed by " << change << " kJ/mol, at most " << most
+              << " iterations" << std::endl;
+    ASSERT(std::abs(change) < 0.02 * kinetic);
+    ASSERT(most < 20);
+    integrator.setNewtonTolerance(1e-12);
+    if (hasPreciseForces(platform)) {
+        integrator.step(1);
+        return;
+    }
+    // Some steps meet it nevertheless: rounded positions may be a fixed point of the iteration.
+    assertThrows([&] { integrator.step(100); }, {"ZhangSkeelIntegrator", "1e-12", "at best by", "rounded",
+                                                 platform.getName(), "setNewtonTolerance() with 0"});
+    integrator.setNewtonTolerance(0);
+    integrator.step(1);
+}
+
+/** Where a force jumps at its cutoff there may be no solution; the error names the remedy, and no infinities. */
+void testJumpAtTheCutoffIsNamed(Platform& platform) {
+    const double h = 0.01, force = 1e3;
+    for (bool switched : {false, true}) {
+        System system;
+        auto* repulsion = new CustomNonbondedForce(std::to_string(-force) + "*r");
+        repulsion->setNonbondedMethod(CustomNonbondedForce::CutoffNonPeriodic);
+        repulsion->setCutoffDistance(1);
+        repulsion->setUseSwitchingFunction(switched);
+        repulsion->setSwitchingDistance(0.5);
+        repulsion->setName("Repulsion");
+        for (int i : {0, 1}) {
+            system.addParticle(1 + i);
+            repulsion->addParticle();
+        }
+        system.addForce(repulsion);
+        ZhangSkeelIntegrator integrator(h);
+        integrator.setMethod(ZhangSkeelIntegrator::Newmark);
+        Context context(system, integrator, platform);
+        // With the force the two are beyond the cutoff, without it they are not.
+        const vector<Vec3> positions = {Vec3(), Vec3(1 - 0.1 * h * h * force, 0, 0)};
+        context.setPositions(positions);
+        if (switched) {
+            integrator.step(1);
+            continue;
+        }
+        std::string message;
+        try {
+            integrator.step(1);
+        }
+        catch (const OpenMMException& error) {
+            message = error.what();
+        }
+        for (const char* words : {"ZhangSkeelIntegrator", "not converged", "'Repulsion' (index 0",
+                                  "jumps at its cutoff", "setUseSwitchingFunction()"})
+            ASSERT(message.find(words) != std::string::npos);
+        ASSERT(message.find("inf ") == std::string::npos && message.find("nan") == std::string::npos);
+        ASSERT(largestDifference(positions, getPositions(context)) <= storeRounding(platform));
+    }
+}
+
+/** A bond to a virtual site is slow, and its force counts once, whatever the force that it belongs to. */
+void testBondsToVirtualSitesAreSlow(Platform& platform) {
+    for (Method method : {ZhangSkeelIntegrator::StiffHessian, ZhangSkeelIntegrator::Newmark})
+        for (int groups : {0, 1}) {
+            vector<vector<Vec3>> ends;
+            for (bool harmonic : {true, false}) {
+                const Model model = [&] {
+                    Model made = makeWaterWithBoundSite(harmonic);
+                    made.system.getForce(2).setForceGroup(1); // NonbondedForce
+                    return made;
+                }();
+                ZhangSkeelIntegrator integrator(0.001);
+                integrator.setMethod(method);
+                if (groups != 0)
+                    integrator.setStiffForceGroups(groups);
+                Context context(model.system, integrator, platform);
+                context.setPositions(model.positions);
+                context.computeVirtualSites();
+                context.setVelocities(makeVelocities(model.system, 300, 21));
+                integrator.step(50);
+                ends.push_back(getPositions(context));
+            }
+            ASSERT(largestDifference(ends[0], ends[1]) <
+                   byRounding(platform, hasPreciseForces(platform) ? 1e-9 : 1e-6, 1e-6, 1e-4));
+        }
+    // Where a force of stiff groups is F1, all of it has to have a Hessian.
+    Model model = makeWaterWithBoundSite(true);
+    model.system.getForce(2).setForceGroup(1);
+    ZhangSkeelIntegrator integrator(0.001);
+    integrator.setMethod(ZhangSkeelIntegrator::ThirdDerivatives);
+    integrator.setStiffForceGroups(1);
+    assertThrows([&] { Context context(model.system, integrator, platform); },
+                 {"ZhangSkeelIntegrator", "particle 3", "virtual site", "StiffHessian"});
+}
+
+/** Parameters of the Context and of terms may change during a run. */
+void testChangedParametersTakeEffect(Platform& platform) {
+    for (const auto& [name, method, is] : zhangSkeelMethods) {
+        Model model = makeDoublePendulum(20);
+        ZhangSkeelIntegrator changed(0.02), fresh(0.02);
+        choose(changed, method);
+        choose(fresh, method);
+        Model other = makeDoublePendulum(30);
+        auto& otherPenalty = dynamic_cast<CustomBondForce&>(other.system.getForce(0));
+        otherPenalty.setBondParameters(1, 1, 2, {1.3});
+        Context context(model.system, changed, platform), reference(other.system, fresh, platform);
+        context.setPositions(model.positions);
+        changed.step(1);
+        context.setParameter("w", 30);
+        auto& penalty = dynamic_cast<CustomBondForce&>(model.system.getForce(0));
+        penalty.setBondParameters(1, 1, 2, {1.3});
+        penalty.updateParametersInContext(context);
+        for (Context* each : {&context, &reference}) {
+            each->setPositions(model.positions);
+            each->setVelocities(vector<Vec3>(3));
+        }
+        changed.step(5);
+        fresh.step(5);
+        ASSERT(largestDifference(getPositions(context), getPositions(reference)) < 1e-12);
+    }
+}
+
+/** A resumed run goes on bit for bit. */
+void testCheckpoint(Platform& platform) {
+    const Model model = makeDoublePendulum();
+    for (const auto& [name, method, is] : zhangSkeelMethods) {
+        ZhangSkeelIntegrator integrator(0.02);
+        choose(integrator, method);
+        Context context(model.system, integrator, platform);
+        context.setPositions(model.positions);
+        integrator.step(10);
+        std::stringstream checkpoint;
+        context.createCheckpoint(checkpoint);
+        integrator.step(10);
+        const vector<Vec3> x = integrator.getPropagatedPositions(), v = getVelocities(context);
+        context.loadCheckpoint(checkpoint);
+        integrator.step(10);
+        ASSERT_EQUAL(0, largestDifference(x, integrator.getPropagatedPositions()));
+        ASSERT_EQUAL(0, largestDifference(v, getVelocities(context)));
+    }
+}
+
+void testErrors(Platform& platform) {
+    ZhangSkeelIntegrator integrator(0.001);
+    assertThrows([&] { integrator.setMethod(Method(7)); }, {"ZhangSkeelIntegrator", "no method 7", "Newmark"});
+    assertThrows([&] { integrator.setNewtonTolerance(-1e-9); }, {"ZhangSkeelIntegrator", "is -1e-09"});
+    // A large NonbondedForce has no Hessian.
+    Model water = makeWaterCluster(1);
+    cutOff(water);
+    for (Method method : {ZhangSkeelIntegrator::FullHessian, ZhangSkeelIntegrator::ThirdDerivatives}) {
+        integrator.setMethod(method);
+        assertThrows([&] { Context context(water.system, integrator, platform); },
+                     {"ZhangSkeelIntegrator", "'NonbondedForce'", "cutoff", "StiffHessian", "Newmark"});
+    }
+    // Without the penalty's Hessian the iteration does not converge; the state is what it was.
+    const Model pendulum = makeDoublePendulum(200);
+    ZhangSkeelIntegrator newmark(0.1);
+    newmark.setMethod(ZhangSkeelIntegrator::Newmark);
+    Context context(pendulum.system, newmark, platform);
+    context.setPositions(pendulum.positions);
+    context.setVelocities({Vec3(), Vec3(0.1, 0.5, 0), Vec3()});
+    assertThrows([&] { newmark.step(1); }, {"ZhangSkeelIntegrator", "Newton", "setStiffForceGroups()"});
+    ASSERT_EQUAL(0, largestDifference(pendulum.positions, getPositions(context)));
+    newmark.setStiffForceGroups(1 << stiffGroup);
+    newmark.step(1);
+}
+
+/** A method that is impossible for a System stays so, step after step, until another one is set. */
+void testRefusedMethodStaysRefused(Platform& platform) {
+    const Model model = makeSoluteInRigidWater();
+    ZhangSkeelIntegrator integrator(0.0005);
+    Context context(model.system, integrator, platform);
+    context.setPositions(model.positions);
+    integrator.step(1);
+    const vector<Vec3> before = getPositions(context);
+    for (int i = 0; i < 2; i++) {
+        assertThrows([&] { integrator.setMethod(ZhangSkeelIntegrator::FullHessian); },
+                     {"ZhangSkeelIntegrator", "constraint 0", "has stiff terms too"});
+        ASSERT_EQUAL(ZhangSkeelIntegrator::StiffHessian, integrator.getMethod());
+    }
+    context.reinitialize(true);
+    ASSERT(largestDifference(before, getPositions(context)) == 0);
+    integrator.step(1);
+    ASSERT_EQUAL(2, context.getStepCount());
 }
 
 } // namespace
 
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
-                           {CLAIM(testStepIsIntegrator5), CLAIM(testOrderIsTwo), CLAIM(testReversible),
-                            CLAIM(testMomentumIsKept), CLAIM(testOrderOfTheAngularMomentumError),
-                            CLAIM(testBetaZeroIsVelocityVerlet), CLAIM(testPropagatedPositions), CLAIM(testCheckpoint),
-                            CLAIM(testReinitialize), CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState),
-                            CLAIM(testErrors), CLAIM(testConstraintsOutsideTheStiffTerms),
-                            CLAIM(testMasslessParticlesAndVirtualSites), CLAIM(testParticlesMadeMasslessStay),
-                            CLAIM(testBarostatKeepsTheOffset), CLAIM(testCompoundIntegrator)});
+                           {CLAIM(testStepIsIntegrator5), CLAIM(testBetaZeroIsVelocityVerlet),
+                            CLAIM(testPropagatedPositions), CLAIM(testParticlesMadeMasslessStay),
+                            CLAIM(testBarostatKeepsTheOffset), CLAIM(testChangesTakeEffect),
+                            CLAIM(testFailedStepKeepsTheState), CLAIM(testLinearStability), CLAIM(testAngularMomentum),
+                            CLAIM(testLongRunOfTheDoublePendulum), CLAIM(testNewtonIterationsAreCounted),
+                            CLAIM(testNewmarkWithForcesOfAnyPrecision), CLAIM(testJumpAtTheCutoffIsNamed),
+                            CLAIM(testBondsToVirtualSitesAreSlow), CLAIM(testChangedParametersTakeEffect),
+                            CLAIM(testCheckpoint), CLAIM(testErrors), CLAIM(testRefusedMethodStaysRefused)});
 }

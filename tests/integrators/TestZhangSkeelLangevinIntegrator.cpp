@@ -2,7 +2,6 @@
 #include "Statistics.h"
 #include "Systems.h"
 #include "PlatformTest.h"
-#include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -91,51 +90,6 @@ void testHarmonicVariances(Platform& platform) {
     }
 }
 
-/** Below b = 1/4 a mode is unstable where 1 + (b - 1/4) Omega^2 < 0, and stable before. */
-void testStabilityLimitBelowOneQuarter(Platform& platform) {
-    if (!canHoldOscillators(platform))
-        return;
-    const double beta = 0.2, h = 0.002, limit = std::sqrt(1 / (0.25 - beta));
-    for (double omega : {0.98 * limit, 1.02 * limit}) {
-        Model model = makeOscillators({omega}, 2, h);
-        model.positions[0] = Vec3(1e-3, 0, 0);
-        ZhangSkeelIntegrator integrator(h);
-        integrator.setBeta(beta);
-        Context context(model.system, integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
-        integrator.step(50);
-        const double x = std::abs(integrator.getPropagatedPositions()[0][0]);
-        if (omega < limit) {
-            ASSERT(x < 1e-2);
-        }
-        else {
-            ASSERT(x > 1);
-        }
-    }
-}
-
-/** At b = 1/4 a linear mode stays bounded at any step size, up to Omega = 1e4. */
-void testUnconditionalStability(Platform& platform) {
-    if (!canHoldOscillators(platform))
-        return;
-    const double h = 0.002;
-    for (double omega : {1.0, 10.0, 100.0, 1e3, 1e4}) {
-        if (isDevice(platform) && omega > 1e3)
-            continue; // no device can hold the force
-        Model model = makeOscillators({omega}, 2, h);
-        model.positions[0] = Vec3(1e-3, 0, 0);
-        ZhangSkeelIntegrator integrator(h);
-        Context context(model.system, integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
-        double largest = 0;
-        for (int i = 0; i < 1000; i++) {
-            integrator.step(1);
-            largest = std::max(largest, std::abs(integrator.getPropagatedPositions()[0][0]));
-        }
-        ASSERT(largest < 1.001e-3);
-    }
-}
-
 /** Without friction the step is that of ZhangSkeelIntegrator, bit for bit. */
 void testWithoutFriction(Platform& platform) {
     const Model model = makeWaterCluster(2);
@@ -165,58 +119,6 @@ void testFrictionAtZeroTemperature(Platform& platform) {
     // In single precision each step rounds velocities to 6e-8 of themselves.
     ASSERT_EQUAL_VEC(Vec3(1, -2, 3) * std::exp(-2.5), getVelocities(context)[0],
                      byRounding(platform, 1e-12, 1e-12, 1e-12, 3e-6));
-}
-
-/** Seeds: the same seed gives the same run again, also after reinitialize(); another one does not; 0 is unique. */
-void testSeeds(Platform& platform) {
-    const Model model = makeWaterCluster(2);
-    auto run = [&](int seed, bool reinitialized) {
-        ZhangSkeelLangevinIntegrator integrator(300, 5, 0.001);
-        integrator.setRandomNumberSeed(seed);
-        Context context(model.system, integrator, platform, deterministic(platform));
-        for (int i = 0; i < (reinitialized ? 2 : 1); i++) {
-            if (i > 0)
-                context.reinitialize();
-            context.setPositions(model.positions);
-            context.setVelocities(makeVelocities(model.system, 300, 21));
-            integrator.step(10);
-        }
-        return getPositions(context);
-    };
-    const vector<Vec3> once = run(5, false);
-    ASSERT(largestDifference(once, run(5, false)) == 0);
-    ASSERT(largestDifference(once, run(5, true)) == 0);
-    ASSERT(largestDifference(once, run(6, false)) > 0);
-    ASSERT(largestDifference(run(0, false), run(0, false)) > 0);
-}
-
-/** Random numbers and hidden state are in the checkpoint: the resumed run is bit for bit the run that went on. */
-void testCheckpoint(Platform& platform) {
-    Model model = makeWaterCluster(2);
-    std::vector<std::map<std::string, std::string>> properties = {deterministic(platform)};
-    if (platform.getName() == "CPU")
-        properties.push_back({{"Threads", "2"}});
-    for (const auto& property : properties) {
-        if (property.count("DeterministicForces") == 0 && platform.getName() == "CPU")
-            model.system.removeForce(2); // bonded forces do not depend on the timing of threads
-        for (bool thermalize : {true, false}) {
-            ZhangSkeelLangevinIntegrator integrator(300, 5, 0.002), other(300, 5, 0.002);
-            integrator.setThermalizeStiffModes(thermalize);
-            other.setThermalizeStiffModes(thermalize);
-            Context context(model.system, integrator, platform, property);
-            Context newContext(model.system, other, platform, property);
-            context.setPositions(model.positions);
-            context.setVelocities(makeVelocities(model.system, 300, 22));
-            integrator.step(11);
-            std::stringstream checkpoint;
-            context.createCheckpoint(checkpoint);
-            integrator.step(10);
-            newContext.loadCheckpoint(checkpoint);
-            other.step(10);
-            ASSERT(largestDifference(getPositions(context), getPositions(newContext)) == 0);
-            ASSERT(largestDifference(getVelocities(context), getVelocities(newContext)) == 0);
-        }
-    }
 }
 
 /** The temperature of flexible waters in a cluster, and that of the molecules' centres, is that of the heat bath. */
@@ -325,25 +227,8 @@ void testDegreesOfFreedom(Platform& platform) {
     context.setVelocitiesToTemperature(300, 27);
     const double kinetic = context.getState(State::Energy).getKineticEnergy();
     ASSERT_EQUAL_TOL(2 * kinetic / ((6 * 8 - 3) * boltzmann), integrator.computeSystemTemperature(), 1e-9);
-}
-
-/** Constrained waters stay on their constraints under noise. */
-void testConstraints(Platform& platform) {
-    Model model = makeWaterCluster(2, true);
-    ZhangSkeelLangevinIntegrator integrator(300, 10, 0.002);
-    Context context(model.system, integrator, platform, deterministic(platform));
-    context.setPositions(model.positions);
-    context.setVelocitiesToTemperature(300, 28);
-    integrator.step(200);
-    const vector<Vec3> q = getPositions(context), v = getVelocities(context);
-    for (int i = 0; i < model.system.getNumConstraints(); i++) {
-        int p1, p2;
-        double distance;
-        model.system.getConstraintParameters(i, p1, p2, distance);
-        const Vec3 r = q[p1] - q[p2];
-        ASSERT_EQUAL_TOL(1, std::sqrt(r.dot(r)) / distance, 1e-5);
-        ASSERT_EQUAL_TOL(0, r.dot(v[p1] - v[p2]) / distance, 1e-4);
-    }
+    integrator.step(200); // constraints hold under noise
+    ASSERT(largestViolation(context) < 1e-5);
 }
 
 /** Noise that is too much for numbers fails the step as a whole: positions, velocities, time. Then it goes on. */
@@ -372,11 +257,7 @@ void testFailedNoiseKeepsTheState(Platform& platform) {
 }
 
 void testErrors(Platform& platform) {
-    assertThrows([] { ZhangSkeelLangevinIntegrator(-1, 1, 0.001); }, {"Temperature", "-1"});
-    assertThrows([] { ZhangSkeelLangevinIntegrator(300, -2, 0.001); }, {"Friction", "-2"});
-    assertThrows([] { ZhangSkeelLangevinIntegrator(300, 1, -0.001); }, {"negative"});
     ZhangSkeelLangevinIntegrator integrator(300, 1, 0.001);
-    assertThrows([&] { integrator.setTemperature(std::nan("")); }, {"Temperature"});
     assertThrows([&] { integrator.computeSystemTemperature(); }, {"not bound"});
     // Stiff coordinates can be counted only where they are.
     Model model = makeWaterCluster(1);
@@ -386,16 +267,13 @@ void testErrors(Platform& platform) {
     context.setPositions(model.positions);
     assertThrows([&] { integrator.computeSystemTemperature(); },
                  {"ZhangSkeelLangevinIntegrator", "particles 0, 1, 2", "are not finite"});
-    ASSERT_EQUAL(300, integrator.getTemperature());
 }
 
 } // namespace
 
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
-                           {CLAIM(testHarmonicVariances), CLAIM(testStabilityLimitBelowOneQuarter),
-                            CLAIM(testUnconditionalStability), CLAIM(testWithoutFriction),
-                            CLAIM(testFrictionAtZeroTemperature), CLAIM(testSeeds), CLAIM(testCheckpoint),
-                            CLAIM(testTemperature), CLAIM(testTangentNoise), CLAIM(testDegreesOfFreedom),
-                            CLAIM(testConstraints), CLAIM(testFailedNoiseKeepsTheState), CLAIM(testErrors)});
+                           {CLAIM(testHarmonicVariances), CLAIM(testWithoutFriction),
+                            CLAIM(testFrictionAtZeroTemperature), CLAIM(testTemperature), CLAIM(testTangentNoise),
+                            CLAIM(testDegreesOfFreedom), CLAIM(testFailedNoiseKeepsTheState), CLAIM(testErrors)});
 }
