@@ -239,8 +239,7 @@ std::pair<vector<Vec3>, vector<Vec3>> takeSteps(Platform& platform, const Model&
     const auto integrator = make();
     // Otherwise each way stops iterating somewhere else, as far from the solution as it is allowed to.
     integrator->setConstraintTolerance(1e-13);
-    Context context(model.system, *integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, *integrator, platform);
     context.computeVirtualSites();
     context.setVelocitiesToTemperature(300, 3);
     calls = Calls();
@@ -326,8 +325,7 @@ void testFailedStepsOfLargeMoleculesAreUndone(Platform& platform) {
         model.system.addForce(push);
         const auto integrator = method.make();
         integrator->setConstraintTolerance(1e-13);
-        Context context(model.system, *integrator, platform);
-        context.setPositions(model.positions);
+        ModelContext context(model, *integrator, platform);
         context.setVelocitiesToTemperature(300, 3);
         integrator->step(5);
         std::stringstream checkpoint;
@@ -375,8 +373,7 @@ void testStepsStayOnTheDevice(Platform& platform) {
     waters.system.addForce(new CMMotionRemover());
     for (const Method& method : methods) {
         const auto integrator = method.make();
-        Context context(waters.system, *integrator, platform);
-        context.setPositions(waters.positions);
+        ModelContext context(waters, *integrator, platform);
         context.setVelocitiesToTemperature(300, 1);
         integrator->step(2);
         auto count = [&](int numSteps) {

@@ -179,8 +179,7 @@ void testTransfersOfAStep(Platform& platform) {
     const Model model = makeWaters();
     for (const Method& method : methods) {
         const auto integrator = method.make();
-        Context context(model.system, *integrator, platform);
-        context.setPositions(model.positions);
+        ModelContext context(model, *integrator, platform);
         context.setVelocitiesToTemperature(300, 1);
         integrator->step(1);
         auto countSteps = [&](int number) {
@@ -206,8 +205,7 @@ void testTransfersOfAStep(Platform& platform) {
 void testEnergiesSendNothing(Platform& platform) {
     const Model model = makeWaters();
     MassPenaltyLangevinIntegrator integrator(300, 1, 0.008);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     context.setVelocitiesToTemperature(300, 1);
     integrator.step(2);
     counted = Transfers();

@@ -559,8 +559,7 @@ void testCompoundIntegrator(Platform& platform) {
         auto* own = subject.make(0.002).release();
         compound.addIntegrator(own);
         compound.addIntegrator(new VerletIntegrator(0.0005));
-        Context context(model.system, compound, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, compound, platform, deterministic(platform));
         own->setVelocitiesToTemperature(300, 18);
         compound.step(5);
         compound.setCurrentIntegrator(1);
@@ -614,8 +613,7 @@ void testCheckpointsOfOthersAreRefused(Platform& platform) {
         checkpoints.push_back({subject.className, run.save()});
     }
     LangevinMiddleIntegrator middle(300, 1, 0.001);
-    Context native(model.system, middle, platform);
-    native.setPositions(model.positions);
+    ModelContext native(model, middle, platform);
     std::stringstream stream;
     native.createCheckpoint(stream);
     checkpoints.push_back({"LangevinMiddleIntegrator", stream.str()});

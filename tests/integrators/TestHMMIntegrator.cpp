@@ -113,8 +113,7 @@ Eigen::Vector2d runDoublePendulum(Platform& platform, double omega, int numSteps
     integrator.setNumMicroStepsPerPeriod(2 * std::lround(0.2 * numSteps)); // T_macro / H with T_macro = 0.4
     integrator.setMacroMethod(method);
     integrator.setConstraintTolerance(1e-10);
-    Context context(pendulum.system, integrator, platform);
-    context.setPositions(pendulum.positions);
+    ModelContext context(pendulum, integrator, platform);
     integrator.step(numSteps);
     const vector<Vec3> x = getPositions(context);
     ASSERT(largestViolation(context) < 1e-9);
@@ -155,8 +154,7 @@ void testManyMicroSteps(Platform& platform) {
     integrator.setFilter(HMMIntegrator::Simple);
     integrator.setNumMicroStepsPerPeriod(1024);
     integrator.setConstraintTolerance(1e-10);
-    Context context(pendulum.system, integrator, platform);
-    context.setPositions(pendulum.positions);
+    ModelContext context(pendulum, integrator, platform);
     integrator.step(120);
     ASSERT(largestViolation(context) < 1e-9);
 }
@@ -177,8 +175,7 @@ void testShakenAsOne(Platform& platform) {
             HMMIntegrator integrator(0.002, 1e5);
             integrator.setFilter(filter);
             integrator.setNumMicroStepsPerPeriod(numMicroSteps);
-            Context context(model.system, integrator, platform);
-            context.setPositions(model.positions);
+            ModelContext context(model, integrator, platform);
             integrator.step(2);
             // The mean of the force is 0.
             ASSERT(largestDifference(getPositions(context), model.positions) < 1e-6);
@@ -344,8 +341,7 @@ void testFrequenciesThatAreTooLow(Platform& platform) {
     for (const auto& [frequency, words] : cases) {
         HMMIntegrator integrator(0.01, frequency);
         integrator.setVibratedForceGroups(1);
-        Context context(model.system, integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform, deterministic(platform));
         context.setVelocities(makeVelocities(model.system, 300, 1));
         assertThrows([&] { integrator.step(100); }, words);
     }

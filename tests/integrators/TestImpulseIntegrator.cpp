@@ -69,8 +69,7 @@ void testStepIsTheMethod(Platform& platform) {
         ImpulseIntegrator integrator(h);
         integrator.setKick(method);
         integrator.setNumMicroSteps(numMicroSteps);
-        Context context(model.system, integrator, platform);
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform);
         context.setVelocities(makeVelocities(model.system, 300, 1));
         VectorXd x = toVector(getPositions(context)), v = toVector(getVelocities(context));
         integrator.step(2);
@@ -102,8 +101,7 @@ void testStraightMolecules(Platform& platform) {
         ImpulseIntegrator integrator(0.004);
         integrator.setKick(kick);
         integrator.setProjectedPeriod(INFINITY);
-        Context context(model.system, integrator, platform);
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform);
         integrator.step(1);
         context.setVelocities(makeVelocities(model.system, 300, 11));
         integrator.step(100);
@@ -246,8 +244,7 @@ void testNumberOfMicroSteps(Platform& platform) {
     const double omega = std::sqrt(bondConstant * (1 / hydrogenMass + (1 - std::cos(waterAngle)) / oxygenMass));
     for (double h : {0.0001, 0.001, 0.004, 0.01}) {
         ImpulseIntegrator integrator(h);
-        Context context(model.system, integrator, platform);
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform);
         const int number = integrator.computeNumMicroSteps();
         ASSERT(h * omega <= 0.35 * number);
         ASSERT(number <= std::ceil(1.03 * h * omega / 0.35));
@@ -265,8 +262,7 @@ void testNumberOfMicroSteps(Platform& platform) {
         integrator.step(1);
     }
     ImpulseLangevinIntegrator langevin(300, 1, 0.002);
-    Context context(model.system, langevin, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, langevin, platform);
     langevin.setNumMicroSteps(7);
     ASSERT_EQUAL(8, langevin.computeNumMicroSteps());
 }
@@ -277,8 +273,7 @@ void testAbsurdNumbersOfMicroSteps(Platform& platform) {
     ImpulseIntegrator integrator(4);
     ImpulseLangevinIntegrator langevin(300, 1, 4);
     for (ImpulseIntegrator* tested : {&integrator, (ImpulseIntegrator*) &langevin}) {
-        Context context(model.system, *tested, platform);
-        context.setPositions(model.positions);
+        ModelContext context(model, *tested, platform);
         for (double h : {4.0, 1e10, 999999.0}) {
             tested->setStepSize(h);
             for (const std::function<void()>& action : {std::function<void()>([&] { tested->computeNumMicroSteps(); }),
@@ -298,8 +293,7 @@ void testAbsurdNumbersOfMicroSteps(Platform& platform) {
     auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
     bonds.setBondParameters(0, 0, 1, bondLength, 1e300);
     ImpulseIntegrator stiff(0.001);
-    Context context(model.system, stiff, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, stiff, platform);
     assertThrows([&] { stiff.computeNumMicroSteps(); }, {"ImpulseIntegrator", "micro-steps"});
     stiff.setStepSize(1e200);
     assertThrows([&] { stiff.step(1); }, {"ImpulseIntegrator", "cannot be divided"});
@@ -309,8 +303,7 @@ void testAbsurdNumbersOfMicroSteps(Platform& platform) {
 void testNumberOfMicroStepsFollowsTheSystem(Platform& platform) {
     Model model = makeWaterCluster(1);
     ImpulseIntegrator integrator(0.004);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     const int before = integrator.computeNumMicroSteps();
     auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
     for (int i : {0, 1})
@@ -385,8 +378,7 @@ void testErrors(Platform& platform) {
     }
     methane.system.addForce(bonds);
     methane.system.addForce(angles);
-    Context context(methane.system, integrator, platform);
-    context.setPositions(methane.positions);
+    ModelContext context(methane, integrator, platform);
     integrator.step(10);
     integrator.setKick(ImpulseIntegrator::Mollified);
     integrator.setProjectedPeriod(INFINITY);
@@ -406,8 +398,7 @@ void testNothingProjectedIsPlain(Platform& platform) {
         ImpulseIntegrator integrator(0.001);
         integrator.setKick(kick);
         integrator.setProjectedPeriod(0);
-        Context context(model.system, integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform, deterministic(platform));
         context.setVelocitiesToTemperature(300, 1);
         integrator.step(20);
         ends.push_back(getPositions(context));

@@ -1,3 +1,4 @@
+#include "HeatBath.h"
 #include "OpenMMStiff.h"
 #include "Statistics.h"
 #include "Systems.h"
@@ -37,8 +38,7 @@ void testHarmonicVariances(Platform& platform) {
         ImpulseLangevinIntegrator integrator(300, 50, h);
         integrator.setNumMicroSteps(numMicroSteps);
         integrator.setRandomNumberSeed(1);
-        Context context(model.system, integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform, deterministic(platform));
         context.setVelocitiesToTemperature(300, 2);
         integrator.step(1000);
         vector<double> s2, v2;
@@ -98,56 +98,25 @@ void testWithoutFrictionPositionsAreThoseOfTheImpulseMethod(Platform& platform) 
 
 /** The temperature of flexible waters in a cluster, and that of the molecules' centres, is that of the heat bath. */
 void testTemperature(Platform& platform) {
-    Model model = makeWaterCluster(2);
-    addWell(model);
-    for (auto kick : {ImpulseIntegrator::Projected, ImpulseIntegrator::Mollified}) {
+    for (const char* name : {"Projected", "Mollified"}) {
         ImpulseLangevinIntegrator integrator(300, 10, 0.004);
-        integrator.setKick(kick);
+        integrator.setKick(name[0] == 'P' ? ImpulseIntegrator::Projected : ImpulseIntegrator::Mollified);
         integrator.setRandomNumberSeed(4);
-        Context context(model.system, integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
-        context.setVelocitiesToTemperature(300, 5);
-        integrator.step(2000);
-        vector<double> temperatures, centres;
-        for (int sample = 0; sample < 6000; sample++) {
-            integrator.step(4);
-            const double kinetic = context.getState(State::Energy).getKineticEnergy();
-            temperatures.push_back(2 * kinetic / (72 * boltzmann));
-            centres.push_back(centreTemperature(getVelocities(context)));
-        }
-        for (const BlockedMean& mean : {BlockedMean(temperatures), BlockedMean(centres)}) {
-            std::cout << (kick == ImpulseIntegrator::Projected ? "Projected" : "Mollified") << ": temperature "
-                      << mean.mean << " +- " << mean.error << " K" << std::endl;
-            ASSERT_USUALLY_TRUE(std::abs(mean.mean - 300) < 4 * mean.error);
-            ASSERT(mean.error < 6);
-        }
+        assertTemperatures(name, integrator, platform, 2000, 4);
     }
 }
 
 /** The negative control: plain kicks at h omega = pi heat the vibrations, whatever the heat bath does against it. */
 void testPlainKicksHeatAtResonance(Platform& platform) {
-    Model model = makeWaterCluster(2);
-    addWell(model);
     const double omega = std::sqrt(bondConstant * (1 / hydrogenMass + (1 - std::cos(waterAngle)) / oxygenMass));
-    double temperatures[2];
-    for (int which : {0, 1}) {
+    auto measure = [&](const char* name, ImpulseIntegrator::KickMethod kick) {
         ImpulseLangevinIntegrator integrator(300, 3, M_PI / omega);
-        integrator.setKick(which == 0 ? ImpulseIntegrator::Projected : ImpulseIntegrator::Plain);
+        integrator.setKick(kick);
         integrator.setRandomNumberSeed(6);
-        Context context(model.system, integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
-        context.setVelocitiesToTemperature(300, 7);
-        integrator.step(500);
-        temperatures[which] = 0;
-        for (int sample = 0; sample < 1000; sample++) {
-            integrator.step(2);
-            temperatures[which] += 2 * context.getState(State::Energy).getKineticEnergy() / (72 * boltzmann) / 1000;
-        }
-    }
-    std::cout << "step of " << 1000 * M_PI / omega << " fs, h omega = pi: projected " << temperatures[0] << " K, plain "
-              << temperatures[1] << " K" << std::endl;
-    ASSERT(std::abs(temperatures[0] - 300) < 30);
-    ASSERT(temperatures[1] > 400);
+        return measureTemperatures(name, integrator, platform, 500, 1000, 2)[0].mean;
+    };
+    ASSERT(std::abs(measure("projected kicks at h omega = pi", ImpulseIntegrator::Projected) - 300) < 30);
+    ASSERT(measure("plain kicks at h omega = pi", ImpulseIntegrator::Plain) > 400);
 }
 
 } // namespace

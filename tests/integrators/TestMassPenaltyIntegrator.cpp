@@ -31,8 +31,7 @@ void testStepIsTheMethod(Platform& platform) {
         integrator.setPenalizedPeriod(period);
         integrator.setBondInertia(bondInertia);
         integrator.setConstraintTolerance(1e-12);
-        Context context(model.system, integrator, platform);
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform);
         context.setVelocitiesToTemperature(300, 1);
         const ExtendedWater water(period, bondInertia);
         const MatrixXd inverseMass = water.mass.inverse();
@@ -203,8 +202,7 @@ void testPairsWithoutDirectionAreLeftOut(Platform& platform) {
     model.system.removeForce(2);
     MassPenaltyIntegrator integrator(0.004);
     integrator.addPair(0, 3, 1e-308);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     ASSERT_EQUAL(3, integrator.computeNumPenalizedPairs());
     context.setVelocitiesToTemperature(300, 1);
     const double before =
@@ -280,8 +278,7 @@ void testConstraintsAloneAreRattle(Platform& platform) {
     vector<vector<Vec3>> ends;
     for (Integrator* each : {(Integrator*) &integrator, (Integrator*) &verlet}) {
         each->setConstraintTolerance(1e-8);
-        Context context(model.system, *each, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, *each, platform, deterministic(platform));
         // From rest: Verlet's velocities belong to half a step earlier, a difference of second order in h.
         each->step(100);
         ends.push_back(getPositions(context));
@@ -298,8 +295,7 @@ void testConstraintsBesidePenalties(Platform& platform) {
             model.system.addConstraint(o, o + h, bondLength);
     MassPenaltyIntegrator integrator(0.004);
     integrator.setConstraintTolerance(1e-9);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     context.setVelocitiesToTemperature(300, 3);
     ASSERT_EQUAL(8, integrator.computeNumPenalizedPairs());
     integrator.step(200);
@@ -370,8 +366,7 @@ void testMoleculesOfAnySizeRefuseFailedSteps(Platform& platform) {
             MassPenaltyIntegrator verlet(0.004);
             MassPenaltyLangevinIntegrator langevin(300, 1, 0.004);
             for (MassPenaltyIntegrator* integrator : {&verlet, (MassPenaltyIntegrator*) &langevin}) {
-                Context context(model.system, *integrator, platform);
-                context.setPositions(model.positions);
+                ModelContext context(model, *integrator, platform);
                 integrator->step(1);
                 const vector<Vec3> x = getPositions(context);
                 auto refuses = [&](double field, double speed, const char* what) {

@@ -221,8 +221,7 @@ void testWaterAtEightFemtoseconds(Platform& platform) {
     LangevinMiddleIntegrator reference(300, 5, 0.0005);
     reference.setRandomNumberSeed(6);
     auto run = [&](Integrator& tested, int numSteps, int interval) {
-        Context context(model.system, tested, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, tested, platform, deterministic(platform));
         minimize(context);
         context.setVelocitiesToTemperature(300, 1);
         tested.step(numSteps / 10);

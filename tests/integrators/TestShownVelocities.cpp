@@ -130,8 +130,7 @@ void testCollisionsKeepTheDistribution(Platform& platform) {
     MassPenaltyIntegrator integrator(getInstant(platform));
     integrator.setPenalizedPeriod(period);
     integrator.setBondInertia(bondInertia);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     assertPenalizedMotion(context, integrator, period, INFINITY, [&](int draw) {
         context.setVelocitiesToTemperature(300, draw + 1);
         const vector<Vec3> before = getVelocities(context);
@@ -150,8 +149,7 @@ void testAndersenThermostat(Platform& platform) {
     model.system.addForce(new CMMotionRemover(10));
     dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).setForceGroup(1);
     MassPenaltyIntegrator integrator(0.004);
-    Context context(model.system, integrator, platform, deterministic(platform));
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform, deterministic(platform));
     minimize(context);
     context.setVelocitiesToTemperature(300, 1);
     integrator.step(2000);
@@ -179,8 +177,7 @@ void testCallsDoNotMatter(Platform& platform) {
             integrator->setBondInertia(bondInertia);
             vector<vector<Vec3>> ends;
             for (int size : {20, 10, 1}) {
-                Context context(model.system, *integrator, platform, deterministic(platform));
-                context.setPositions(model.positions);
+                ModelContext context(model, *integrator, platform, deterministic(platform));
                 context.setVelocitiesToTemperature(300, 6);
                 for (int i = 0; i < 20; i += size) {
                     integrator->step(size);
@@ -204,8 +201,7 @@ void testOthersGoOn(Platform& platform) {
     vector<vector<Vec3>> ends;
     for (bool changed : {false, true}) {
         MassPenaltyIntegrator integrator(0.01);
-        Context context(model.system, integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform, deterministic(platform));
         context.setVelocitiesToTemperature(300, 5);
         integrator.step(10);
         vector<Vec3> x = getPositions(context), v = getVelocities(context);
@@ -237,8 +233,7 @@ void testIntegratorsTakeTurns(Platform& platform) {
     CompoundIntegrator compound;
     compound.addIntegrator(new MassPenaltyLangevinIntegrator(300, 10, 0.008));
     compound.addIntegrator(new LangevinMiddleIntegrator(300, 0.01, 0.0005));
-    Context context(model.system, compound, platform, deterministic(platform));
-    context.setPositions(model.positions);
+    ModelContext context(model, compound, platform, deterministic(platform));
     minimize(context);
     context.setVelocitiesToTemperature(300, 2);
     compound.step(1000);
@@ -260,7 +255,8 @@ void testIntegratorsTakeTurns(Platform& platform) {
     LangevinMiddleIntegrator middle(300, 1, 0.0005);
     MassPenaltyLangevinIntegrator penalty(300, 1, 0.012);
     Context small(model.system, middle, platform), large(model.system, penalty, platform);
-    for (const auto& [from, to] : {std::pair(&context, &large), std::pair(&large, &small), std::pair(&small, &large)}) {
+    for (const auto& [from, to] :
+         {std::pair<Context*, Context*>(&context, &large), {&large, &small}, {&small, &large}}) {
         const double before = kineticEnergy(*from);
         to->setState(*throughXml(*from));
         ASSERT_EQUAL_TOL(before, kineticEnergy(*to), 0.1); // LangevinMiddle's is that of half a step later
@@ -328,8 +324,7 @@ void testFailedStepsChangeNothing(Platform& platform) {
     field->addParticle(0);
     model.system.addForce(field);
     MassPenaltyLangevinIntegrator integrator(300, 1, 0.004);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     auto failAndGoOn = [&] {
         const vector<Vec3> v = getVelocities(context);
         for (int attempt = 0; attempt < 2; attempt++) {
@@ -390,8 +385,7 @@ void testSavedStatesResume(Platform& platform) {
 void testStatesOfOldVersionsAreRefused(Platform& platform) {
     const Model model = makeLoneWaters();
     MassPenaltyIntegrator integrator(0.004);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     std::stringstream xml, old;
     const State state = context.getState(State::Positions | State::Velocities | State::IntegratorParameters);
     XmlSerializer::serialize(&state, "State", xml);

@@ -24,8 +24,7 @@ void testEnergiesAreOfThePresentTime(Platform& platform) {
     vector<vector<double>> energies;
     vector<vector<Vec3>> forces;
     for (Integrator* each : {(Integrator*) &integrator, (Integrator*) &verlet}) {
-        Context context(model.system, *each, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, *each, platform, deterministic(platform));
         context.setVelocitiesToTemperature(300, 5);
         each->step(100);
         energies.emplace_back();
@@ -104,8 +103,7 @@ void testFarFlightsAreErrors(Platform& platform) {
     const Model model = makeWaterCluster(2, true);
     for (double h : {0.5, 4.0, 999999.0, 1e10}) {
         SpookIntegrator integrator(h);
-        Context context(model.system, integrator, platform);
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform);
         context.setVelocities(makeVelocities(model.system, 300, 1));
         assertThrows([&] { integrator.step(10); },
                      {"SpookIntegrator:", "System constraint", "nm between particles", "femtoseconds"});
@@ -334,8 +332,7 @@ void testErrors(Platform& platform) {
 
     // A massless particle, as an anchor or a pin, is welcome, and a change to something impossible can be undone.
     integrator.addDistanceConstraint(0, 4, 0.1);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     integrator.step(1);
     integrator.setDistanceConstraintParameters(0, 0, 9, 0.1);
     assertThrows([&] { integrator.step(1); }, {"particle 9"});

@@ -340,8 +340,7 @@ void testDefaultDampingKeepsTheTemperature(Platform& platform) {
         SpookIntegrator integrator(h);
         if (papers)
             integrator.setDampingSteps(2);
-        Context context(model.system, integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform, deterministic(platform));
         context.setVelocitiesToTemperature(300, 1);
         integrator.step(50); // until violations are those of the motion
         auto meanEnergy = [&] {
@@ -398,8 +397,7 @@ void testRigidWatersFollowSettle(Platform& platform) {
         verlet.setConstraintTolerance(1e-10);
         vector<vector<Vec3>> ends;
         for (Integrator* each : {(Integrator*) &integrator, (Integrator*) &verlet}) {
-            Context context(model.system, *each, platform, deterministic(platform));
-            context.setPositions(model.positions);
+            ModelContext context(model, *each, platform, deterministic(platform));
             each->step(std::lround(0.05 / h));
             ends.push_back(getPositions(context));
         }

@@ -48,8 +48,7 @@ Model makeCustomWaters(bool compound) {
 
 /** Take a step, and the warning that it leaves; there is none after the next one. */
 string stepAndTakeWarning(StiffIntegrator& integrator, const Model& model, Platform& platform) {
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     integrator.step(1);
     const string warning = integrator.takeWarning();
     integrator.step(2);
@@ -84,8 +83,7 @@ void testWhatIsLeftOutIsSaid(Platform& platform) {
         ureyBradley->addBond(o + 1, o + 2, 0.1515, 50000);
     model.system.addForce(ureyBradley);
     ImpulseIntegrator impulse(0.003);
-    Context context(model.system, impulse, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, impulse, platform);
     const vector<string> words = {"8 stiff terms in 8 molecules", "8 of 'HarmonicBondForce'",
                                   "particles 0 and 1 under 'CustomBondForce'", "a period of 0.0089"};
     ASSERT(contains(impulse.describeStiffMotion(), words));
@@ -103,8 +101,7 @@ void testWhatIsLeftOutIsSaid(Platform& platform) {
 void testFailedStepsSayWhatWasTreated(Platform& platform) {
     const Model model = makeCustomWaters(false);
     ZhangSkeelIntegrator integrator(0.012);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     context.setVelocitiesToTemperature(300, 1);
     assertThrows([&] { integrator.step(1000); },
                  {"ZhangSkeelIntegrator:", "There are 0 stiff terms", "'CustomBondForce', with a period of 0.0089"});
@@ -118,8 +115,7 @@ void testLightParticlesAreNamed(Platform& platform) {
     model.positions.push_back(Vec3(0.001, 0, 0));
     dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).addBond(0, 3, 0, 4e5);
     MassPenaltyIntegrator integrator(0.004);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     ASSERT(contains(integrator.describeStiffMotion(),
                     {"3 pairs with an inertia", "particle 3 has a mass of 0.4 dalton", "Drude"}));
 }
@@ -130,8 +126,7 @@ void testPicosecondsAreNotFemtoseconds(Platform& platform) {
     ZhangSkeelIntegrator zhangSkeel(4);
     MassPenaltyLangevinIntegrator massPenalty(300, 1, 4);
     for (StiffIntegrator* integrator : {(StiffIntegrator*) &zhangSkeel, (StiffIntegrator*) &massPenalty}) {
-        Context context(model.system, *integrator, platform);
-        context.setPositions(model.positions);
+        ModelContext context(model, *integrator, platform);
         for (double size : {4.0, 0.5, 999999.0, 1e10}) {
             integrator->setStepSize(size);
             assertThrows([&] { integrator->step(1); }, {"Integrator: a step of", "periods", "femtoseconds"});

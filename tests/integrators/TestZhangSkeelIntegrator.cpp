@@ -74,8 +74,7 @@ void testStepIsIntegrator5(Platform& platform) {
     VectorXd x = toVector(model.positions), v = toVector(velocities);
     ZhangSkeelIntegrator integrator(h);
     integrator.setBeta(beta);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     context.setVelocities(velocities);
     integrator.step(2);
     VectorXd a = acceleration(x);
@@ -99,15 +98,13 @@ void testBetaZeroIsVelocityVerlet(Platform& platform) {
     const double h = 0.0005;
     ZhangSkeelIntegrator integrator(h);
     integrator.setBeta(0);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     context.setVelocities(makeVelocities(model.system, 300, 8));
     integrator.step(20);
     ASSERT(largestDifference(getPositions(context), integrator.getPropagatedPositions()) <= storeRounding(platform));
     // Leapfrog from the velocities half a step earlier is the same method.
     VerletIntegrator verlet(h);
-    Context reference(model.system, verlet, platform);
-    reference.setPositions(model.positions);
+    ModelContext reference(model, verlet, platform);
     vector<Vec3> v = makeVelocities(model.system, 300, 8);
     const vector<Vec3> forces = reference.getState(State::Forces).getForces();
     for (int i = 0; i < model.system.getNumParticles(); i++)
@@ -153,8 +150,7 @@ void testChangesTakeEffect(Platform& platform) {
     Model model = makeWaterCluster(2);
     model.system.getForce(1).setForceGroup(3); // the angles
     ZhangSkeelIntegrator integrator(0.002);
-    Context context(model.system, integrator, platform, deterministic(platform));
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform, deterministic(platform));
     context.setVelocities(makeVelocities(model.system, 300, 12));
     auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
     const vector<std::function<void()>> changes = {
@@ -201,8 +197,7 @@ void testFailedStepKeepsTheState(Platform& platform) {
     model.positions = {Vec3(), Vec3(0.0957, 0.002, 0), Vec3(-0.0957, 0.002, 0)};
     ZhangSkeelIntegrator integrator(0.0001);
     assertThrows([&] { integrator.setBeta(-0.1); }, {"beta", "-0.1"});
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     context.setVelocities(makeVelocities(model.system, 300, 13));
     integrator.step(1);
     const vector<Vec3> x = integrator.getPropagatedPositions(), q = getPositions(context), v = getVelocities(context);
@@ -222,8 +217,7 @@ void testFailedStepKeepsTheState(Platform& platform) {
 void testParticlesMadeMasslessStay(Platform& platform) {
     Model model = makeWaterCluster(2);
     ZhangSkeelIntegrator integrator(0.002);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     context.setVelocities(makeVelocities(model.system, 300, 17));
     integrator.step(20);
     ASSERT(largestDifference(getPositions(context), integrator.getPropagatedPositions()) > 1e-6);
@@ -257,8 +251,7 @@ void testBarostatKeepsTheOffset(Platform& platform) {
     barostat->setRandomNumberSeed(3);
     model.system.addForce(barostat);
     ZhangSkeelIntegrator integrator(0.002);
-    Context context(model.system, integrator, platform, deterministic(platform));
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform, deterministic(platform));
     context.setVelocities(makeVelocities(model.system, 300, 17));
     int numMoves = 0;
     for (int i = 0; i < 20; i++) {
@@ -375,8 +368,7 @@ void testAngularMomentum(Platform& platform) {
                 ZhangSkeelIntegrator integrator(time / numSteps);
                 choose(integrator, method);
                 integrator.setNewtonTolerance(findTolerance(platform));
-                Context context(model.system, integrator, platform);
-                context.setPositions(model.positions);
+                ModelContext context(model, integrator, platform);
                 context.setVelocities(velocities);
                 double largest = 0;
                 for (int part = 0; part < 25; part++) {
@@ -412,8 +404,7 @@ void testLongRunOfTheDoublePendulum(Platform& platform) {
         ZhangSkeelIntegrator integrator(0.05);
         choose(integrator, method);
         integrator.setBeta(0.4);
-        Context context(model.system, integrator, platform);
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform);
         double early = 0, late = 0;
         try {
             for (int i = 0; i < numSamples; i++) {
@@ -442,8 +433,7 @@ void testNewtonIterationsAreCounted(Platform& platform) {
     ZhangSkeelIntegrator integrator(0.05);
     choose(integrator, ZhangSkeelIntegrator::StiffHessian);
     assertThrows([&] { integrator.getNumNewtonIterations(); }, {"not bound"});
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     integrator.step(1);
     ASSERT_EQUAL(0, integrator.getNumNewtonIterations());
     integrator.setMethod(ZhangSkeelIntegrator::Newmark);
@@ -466,8 +456,7 @@ void testNewmarkWithForcesOfAnyPrecision(Platform& platform) {
     ZhangSkeelIntegrator integrator(0.001);
     ASSERT_EQUAL(0, integrator.getNewtonTolerance());
     integrator.setMethod(ZhangSkeelIntegrator::Newmark);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     context.setVelocities(makeVelocities(model.system, 100, 5));
     int most = 0;
     auto step = [&](int number) {
@@ -552,8 +541,7 @@ void testBondsToVirtualSitesAreSlow(Platform& platform) {
                 integrator.setMethod(method);
                 if (groups != 0)
                     integrator.setStiffForceGroups(groups);
-                Context context(model.system, integrator, platform);
-                context.setPositions(model.positions);
+                ModelContext context(model, integrator, platform);
                 context.computeVirtualSites();
                 context.setVelocities(makeVelocities(model.system, 300, 21));
                 integrator.step(50);
@@ -605,8 +593,7 @@ void testCheckpoint(Platform& platform) {
     for (const auto& [name, method, is] : zhangSkeelMethods) {
         ZhangSkeelIntegrator integrator(0.02);
         choose(integrator, method);
-        Context context(model.system, integrator, platform);
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform);
         integrator.step(10);
         std::stringstream checkpoint;
         context.createCheckpoint(checkpoint);
@@ -635,8 +622,7 @@ void testErrors(Platform& platform) {
     const Model pendulum = makeDoublePendulum(200);
     ZhangSkeelIntegrator newmark(0.1);
     newmark.setMethod(ZhangSkeelIntegrator::Newmark);
-    Context context(pendulum.system, newmark, platform);
-    context.setPositions(pendulum.positions);
+    ModelContext context(pendulum, newmark, platform);
     context.setVelocities({Vec3(), Vec3(0.1, 0.5, 0), Vec3()});
     assertThrows([&] { newmark.step(1); }, {"ZhangSkeelIntegrator", "Newton", "setStiffForceGroups()"});
     ASSERT_EQUAL(0, largestDifference(pendulum.positions, getPositions(context)));
@@ -648,8 +634,7 @@ void testErrors(Platform& platform) {
 void testRefusedMethodStaysRefused(Platform& platform) {
     const Model model = makeSoluteInRigidWater();
     ZhangSkeelIntegrator integrator(0.0005);
-    Context context(model.system, integrator, platform);
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform);
     integrator.step(1);
     const vector<Vec3> before = getPositions(context);
     for (int i = 0; i < 2; i++) {

@@ -1,3 +1,4 @@
+#include "HeatBath.h"
 #include "OpenMMStiff.h"
 #include "Statistics.h"
 #include "Systems.h"
@@ -55,8 +56,7 @@ void testHarmonicVariances(Platform& platform) {
         ZhangSkeelLangevinIntegrator integrator(temperature, 0.5 / h, h);
         integrator.setBeta(beta);
         integrator.setRandomNumberSeed(17);
-        Context context(model.system, integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform, deterministic(platform));
         context.setVelocitiesToTemperature(temperature, 4);
         integrator.step(5000);
         const int numSamples = 100000;
@@ -97,8 +97,7 @@ void testWithoutFriction(Platform& platform) {
     ZhangSkeelIntegrator plain(0.002);
     vector<vector<Vec3>> ends;
     for (Integrator* integrator : {(Integrator*) &langevin, (Integrator*) &plain}) {
-        Context context(model.system, *integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, *integrator, platform, deterministic(platform));
         context.setVelocities(makeVelocities(model.system, 300, 20));
         integrator->step(20);
         ends.push_back(getPositions(context));
@@ -112,8 +111,7 @@ void testFrictionAtZeroTemperature(Platform& platform) {
     model.system.addParticle(10);
     model.positions.push_back(Vec3());
     ZhangSkeelLangevinIntegrator integrator(0, 5, 0.01);
-    Context context(model.system, integrator, platform, deterministic(platform));
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform, deterministic(platform));
     context.setVelocities({Vec3(1, -2, 3)});
     integrator.step(50);
     // In single precision each step rounds velocities to 6e-8 of themselves.
@@ -123,25 +121,9 @@ void testFrictionAtZeroTemperature(Platform& platform) {
 
 /** The temperature of flexible waters in a cluster, and that of the molecules' centres, is that of the heat bath. */
 void testTemperature(Platform& platform) {
-    Model model = makeWaterCluster(2);
-    addWell(model);
     ZhangSkeelLangevinIntegrator integrator(300, 10, 0.002);
     integrator.setRandomNumberSeed(23);
-    Context context(model.system, integrator, platform, deterministic(platform));
-    context.setPositions(model.positions);
-    context.setVelocitiesToTemperature(300, 24);
-    integrator.step(5000);
-    vector<double> temperatures, centres;
-    for (int sample = 0; sample < 6000; sample++) {
-        integrator.step(5);
-        temperatures.push_back(integrator.computeSystemTemperature());
-        centres.push_back(centreTemperature(getVelocities(context)));
-    }
-    for (const BlockedMean& mean : {BlockedMean(temperatures), BlockedMean(centres)}) {
-        std::cout << "temperature " << mean.mean << " +- " << mean.error << " K" << std::endl;
-        ASSERT_USUALLY_TRUE(std::abs(mean.mean - 300) < 4 * mean.error);
-        ASSERT(mean.error < 6);
-    }
+    assertTemperatures("ZhangSkeelLangevinIntegrator", integrator, platform, 5000, 5);
 }
 
 /** The sum of the squared rates of a water's three distances. */
@@ -173,8 +155,7 @@ void testTangentNoise(Platform& platform) {
     ZhangSkeelLangevinIntegrator integrator(300, 10, 0.002);
     integrator.setThermalizeStiffModes(false);
     integrator.setRandomNumberSeed(25);
-    Context context(model.system, integrator, platform, deterministic(platform));
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform, deterministic(platform));
     minimize(context, 1);
     // Drawn velocities are in the tangent space too.
     context.setVelocitiesToTemperature(300, 26);
@@ -222,8 +203,7 @@ void testDegreesOfFreedom(Platform& platform) {
     dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addParticle(0, 1, 0);
     model.system.addForce(new CMMotionRemover());
     ZhangSkeelLangevinIntegrator integrator(300, 1, 0.002);
-    Context context(model.system, integrator, platform, deterministic(platform));
-    context.setPositions(model.positions);
+    ModelContext context(model, integrator, platform, deterministic(platform));
     context.setVelocitiesToTemperature(300, 27);
     const double kinetic = context.getState(State::Energy).getKineticEnergy();
     ASSERT_EQUAL_TOL(2 * kinetic / ((6 * 8 - 3) * boltzmann), integrator.computeSystemTemperature(), 1e-9);
@@ -239,8 +219,7 @@ void testFailedNoiseKeepsTheState(Platform& platform) {
         ZhangSkeelLangevinIntegrator integrator(300, 1e6, 0.00001);
         integrator.setRandomNumberSeed(1); // by chance the square may be finite: one time in hundreds
         integrator.setThermalizeStiffModes(thermalizeStiffModes);
-        Context context(model.system, integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, integrator, platform, deterministic(platform));
         integrator.step(2);
         const State before = context.getState(State::Positions | State::Velocities);
         integrator.setTemperature(1.7e308);

@@ -26,6 +26,15 @@ struct Model {
     std::vector<OpenMM::Vec3> positions;
 };
 
+/** A Context for a Model, at its positions. */
+struct ModelContext : OpenMM::Context {
+    ModelContext(const Model& model, OpenMM::Integrator& integrator, OpenMM::Platform& platform,
+                 const std::map<std::string, std::string>& properties = {})
+            : Context(model.system, integrator, platform, properties) {
+        setPositions(model.positions);
+    }
+};
+
 /** Where the three sites of a water stand: the oxygen at the origin, turned by an angle about z and then x. */
 inline std::vector<OpenMM::Vec3> waterGeometry(const OpenMM::Vec3& origin, double turn) {
     std::vector<OpenMM::Vec3> sites = {OpenMM::Vec3()};
