@@ -181,8 +181,8 @@ double difference(const Run& a, const Run& b) {
 }
 
 /**
- * A run resumed from a checkpoint, in the same or a new Context, is bit for bit the run that went on; with several threads
- * too, if no nonbonded forces depend on their timing.
+ * A run resumed from a checkpoint, in the same or a new Context, is bit for bit the run that went on; with several
+ * threads too, if no nonbonded forces depend on their timing.
  */
 void testCheckpointsResumeExactly(Platform& platform) {
     Model model = makeCluster(2);

@@ -372,8 +372,8 @@ void testSymplecticity(Platform& platform) {
             {vibrated(platform, makeVibratedPair, 1e4, 20), 0.02, 1, byRounding(platform, 1e-3, 1e-3, 2e-2),
              byRounding(platform, 2e-3, 2e-3, 5e-3)},
     };
-    // Exactly straight. Within 1e-4 of 180 degrees OpenMM's own forces are not smooth, so that differences are taken over
-    // longer ways; those of devices come from approximations that are smooth even less.
+    // Exactly straight. Within 1e-4 of 180 degrees OpenMM's own forces are not smooth, so that differences are taken
+    // over longer ways; those of devices come from approximations that are smooth even less.
     if (!isDevice(platform)) {
         rows.push_back({impulses(makeStraightMoleculeInField, ten, INFINITY), 0.004, 0.058, 6e-3, 1e-6});
         rows.push_back({zhangSkeels(asStraight, 1000, 0.25, newtonTolerance), 0.004, 0.3, 1e-3, 1e-6});

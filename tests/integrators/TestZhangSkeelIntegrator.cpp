@@ -1,6 +1,6 @@
 /**
- * ZhangSkeelIntegrator: the step, the positions that it hides, and the methods of the family; what Tao and Owhadi (2014)
- * claim of each, and what they deny. See TestMethods for what they have in common with others.
+ * ZhangSkeelIntegrator: the step, the positions that it hides, and the methods of the family; what Tao and Owhadi
+ * (2014) claim of each, and what they deny. See TestMethods for what they have in common with others.
  */
 
 #include "Derivatives.h"
@@ -343,10 +343,10 @@ void testLinearStability(Platform& platform) {
 
 /**
  * The angular momentum about the origin, in (x, v), is kept by methods that are symplectic. The others are not
- * variational: the torque of M a is -b h^2 x cross (H1 a), which rotational invariance of V1 turns into b h^2 F1 cross a.
- * The error is of order 2 if slow forces act beside the stiff ones. If all forces are stiff, F1 = M a + b h^2 H1 a is
- * parallel to M a but for another factor h^2, and it is of order 4; that of one Newton iteration is of order 2, that of
- * the method.
+ * variational: the torque of M a is -b h^2 x cross (H1 a), which rotational invariance of V1 turns into b h^2 F1 cross
+ * a. The error is of order 2 if slow forces act beside the stiff ones. If all forces are stiff, F1 = M a + b h^2 H1 a
+ * is parallel to M a but for another factor h^2, and it is of order 4; that of one Newton iteration is of order 2, that
+ * of the method.
  */
 void testAngularMomentum(Platform& platform) {
     for (bool slowForces : {false, true}) {
