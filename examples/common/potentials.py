@@ -2,6 +2,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from ase import Atoms, units
 from ase.calculators.calculator import CalculationFailed, Calculator, all_changes
 
@@ -28,6 +29,37 @@ def make_ani1ccx() -> Calculator:
     return ANI1ccx().double().ase()
 
 
+class ForceField(Calculator):
+    """MMFF94 by RDKit (T. A. Halgren, J. Comput. Chem. 17, 490, 1996), of a neutral molecule whose bonds are perceived
+    at its first positions."""
+
+    implemented_properties = ["energy", "forces"]
+
+    def __init__(self):
+        super().__init__()
+        self.field: Any = None
+
+    def calculate(self, atoms: Atoms | None = None, properties: Sequence[str] = ("energy",),
+                  system_changes: Sequence[str] = tuple(all_changes)):
+        super().calculate(atoms, properties, system_changes)
+        here: Any = self.atoms  # a copy
+        if self.field is None:
+            self.field = self.perceive(here)
+        places = here.positions.ravel().tolist()
+        unit = units.kcal / units.mol
+        self.results = {"energy": self.field.CalcEnergy(places) * unit,
+                        "forces": -np.reshape(self.field.CalcGrad(places), (-1, 3)) * unit}
+
+    @staticmethod
+    def perceive(atoms: Atoms) -> Any:
+        from rdkit.Chem import rdDetermineBonds, rdForceFieldHelpers, rdmolfiles
+        lines = [f"{atom.symbol} {atom.x} {atom.y} {atom.z}" for atom in atoms]
+        molecule = rdmolfiles.MolFromXYZBlock("\n".join([f"{len(atoms)}", "", *lines]) + "\n")
+        rdDetermineBonds.DetermineBonds(molecule)
+        kinds = rdForceFieldHelpers.MMFFGetMoleculeProperties(molecule)
+        return rdForceFieldHelpers.MMFFGetMoleculeForceField(molecule, kinds, ignoreInterfragInteractions=False)
+
+
 class DensityFunctional(Calculator):
     """Energies of closed shells by PySCF, each from a new guess, with density fitting."""
 
@@ -51,4 +83,5 @@ class DensityFunctional(Calculator):
 
 
 POTENTIALS: dict[str, Callable[[], Calculator]] = {
-    "GFN1-xTB": make_gfn1, "GFN2-xTB": make_gfn2, "ANI-1ccx": make_ani1ccx, "B3LYP": DensityFunctional}
+    "MMFF94": ForceField, "GFN1-xTB": make_gfn1, "GFN2-xTB": make_gfn2, "ANI-1ccx": make_ani1ccx,
+    "B3LYP": DensityFunctional}
