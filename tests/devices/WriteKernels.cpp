@@ -1,6 +1,7 @@
 /**
  * Writes what devices compile, so that compilers can be asked about it where there is no device: `WriteKernels FOLDER`.
- * For each integrator and each molecule, INTEGRATOR-MOLECULE.txt gets the text of its program.
+ * For each integrator and each molecule, INTEGRATOR-MOLECULE.txt gets the text of its program. `WriteKernels FOLDER
+ * alkanes` writes that of the mass penalty for molecules which are too large for a thread of a device today.
  */
 
 #include "OpenMM.h"
@@ -62,6 +63,33 @@ Model makeMethanol() {
         for (int j = 3; j < i; j++)
             angles->addAngle(i, carbon, j, 1.881, 276);
     }
+    model.system.addForce(bonds);
+    model.system.addForce(angles);
+    return model;
+}
+
+/** A chain of n carbons with their hydrogens. */
+template <int n> Model makeAlkane() {
+    Model model;
+    vector<vector<int>> neighbours(n);
+    auto* bonds = new HarmonicBondForce();
+    auto* angles = new HarmonicAngleForce();
+    for (int i = 0; i < n; i++)
+        model.system.addParticle(12.011);
+    for (int i = 0; i + 1 < n; i++) {
+        bonds->addBond(i, i + 1, 0.1526, 259400);
+        neighbours[i].push_back(i + 1);
+        neighbours[i + 1].push_back(i);
+    }
+    for (vector<int>& near : neighbours)
+        while (near.size() < 4) {
+            near.push_back(model.system.addParticle(1.008));
+            bonds->addBond(&near - neighbours.data(), near.back(), 0.109, 284500);
+        }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < 4; j++)
+            for (int k = 0; k < j; k++)
+                angles->addAngle(neighbours[i][j], i, neighbours[i][k], 1.911, 400);
     model.system.addForce(bonds);
     model.system.addForce(angles);
     return model;
@@ -192,13 +220,23 @@ void writeAll(const std::filesystem::path& folder) {
     Writer(folder, "ConstrainedChain", model.system).writeMassPenalty();
 }
 
+void writeAlkanes(const std::filesystem::path& folder) {
+    const std::map<string, Model (*)()> molecules = {
+            {"Ethane", makeAlkane<2>}, {"Propane", makeAlkane<3>}};
+    for (const auto& [name, make] : molecules)
+        Writer(folder, name, make().system).writeMassPenalty();
+}
+
 } // namespace
 
 int main(int argc, char* argv[]) {
     try {
-        if (argc != 2)
-            throw std::runtime_error("Usage: WriteKernels FOLDER");
-        writeAll(argv[1]);
+        if (argc == 3 && string(argv[2]) == "alkanes")
+            writeAlkanes(argv[1]);
+        else if (argc == 2)
+            writeAll(argv[1]);
+        else
+            throw std::runtime_error("Usage: WriteKernels FOLDER [alkanes]");
     }
     catch (const std::exception& e) {
         std::cerr << e.what() << std::endl;
