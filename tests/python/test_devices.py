@@ -42,7 +42,7 @@ def start(integrator, precision, seed=1):
 
 
 @functools.cache
-def variables(opencl):
+def variables(opencl=None):
     """With which an OpenCL works: the one of `make test`, or another, which is installed if need be."""
     if opencl is None:
         found = os.environ.get("OPENMM_STIFF_OPENCL_ENVIRONMENT", "no")
