@@ -310,6 +310,12 @@ def test_benchmark_tells_what_fails_without_an_error(benchmark, monkeypatch):
     assert code == 1 and found.tables[1][2][3:] == ["NO", "NO", "NO"]
 
 
+def test_benchmark_wants_a_file_that_can_be_written(capsys, tmp_path):
+    with pytest.raises(SystemExit):
+        command.main(["benchmark", "--output", str(tmp_path/"no folder"/"report.md")])
+    assert "argument --output: " in capsys.readouterr().err
+
+
 def test_benchmark_boxes_are_those_of_openmm_side_by_side():
     topology, positions = _benchmark._water(2)
     assert topology.getNumResidues() == 8*895 and len(positions) == 8*895*3
