@@ -27,6 +27,7 @@ from common.molecules import DRUGS, SMILES, build_atoms
 from common.observables import Geometry
 from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
                             run_program)
+from common.potentials import make_gfn2
 from common.tables import mean_with_error, print_table
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more do not pay for a small molecule
@@ -43,9 +44,8 @@ Model = Callable[[list[Atoms]], dict[str, Any]]
 
 
 def make_tblite() -> Model:
-    """GFN2-xTB, one molecule after the other, converged so far that forces do not depend on where it came from."""
-    from tblite.ase import TBLite
-    calculator = TBLite(method="GFN2-xTB", accuracy=0.01, verbosity=0)
+    """GFN2-xTB, one molecule after the other."""
+    calculator = make_gfn2()
 
     def model(systems: list[Atoms]) -> dict[str, Any]:
         found = [(calculator.get_potential_energy(atoms), calculator.get_forces(atoms)) for atoms in systems]

@@ -166,10 +166,10 @@ def worth(name: str, label: str, target: str, sampler: NestedSampler, observe: O
     snapshots = [observe(atoms) for atoms in sampler.snapshots()[0]]
     rows = []
     for torsion in observe.torsions:
-        found = [sampler.average(partial(observe.see, f"{torsion}, {kind}")) for kind in ("cos", "sin", "trans")]
         trans = [np.array([each[f"{torsion}, trans"] for each in of]) for of in (snapshots, samples)]
         if not trans[0].std():
             continue
+        found = [sampler.average(partial(observe.see, f"{torsion}, {kind}")) for kind in ("cos", "sin", "trans")]
         alone = mean_with_error(trans[0], 3) if report.move == "independent" else ""
         rows.append([torsion, f"{(found[0].energies + found[1].energies) / 2:.1f}",
                      f"trans {with_error(*found[2][:2], 3)}", alone, f"{trans[1].mean():.3f}"])

@@ -30,7 +30,7 @@ from expensive_forces import Geometry, evaluations_per_sample
 from common.observables import diffusion, places_of_waters, reorientation, temperatures_by_motion
 from common.options import (OptionParser, add_output_option, add_record_option, add_repeat_options,
                             add_scale_option, choice, number, run_program)
-from common.runs import Result, Settings, Task, make_missing
+from common.runs import Result, Settings, Task, begin, make_missing
 from common.tables import MEASUREMENTS, origin, print_table, read, write
 from common.xtb import MOLECULES, add_distilled
 
@@ -121,7 +121,7 @@ class Subject:
     def begin(self, method: Method, step: float, seed: int, positions: np.ndarray) -> mm.Context:
         """A Context with velocities of the temperature; step in ps."""
         integrator = method.make(TEMPERATURE, self.friction, step)
-        return begin(self.build(method), integrator, positions, self.platform, seed)
+        return begin(self.build(method), integrator, positions, self.platform, TEMPERATURE, seed)
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
         """From positions of start(), for a time in ps."""
@@ -157,7 +157,7 @@ class Molecule(Subject):
         if isinstance(integrator, MassPenaltyLangevinIntegrator):
             own = integrator.getUseDefaultBondInertia()
             addPairsFromTopology(integrator, topology, system, positions, bondInertia=None if own else 0)
-        context = begin(system, integrator, positions, REFERENCE, seed)
+        context = begin(system, integrator, positions, REFERENCE, TEMPERATURE, seed)
         integrator.step(round(5 / step))
         burst = max(1, round(SAMPLE_INTERVAL / step))
         found = sample(context, burst, round(time / (burst * step)), observe=Geometry(molecule))
@@ -190,7 +190,7 @@ class Water(Subject):
     def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
         box = water.build_box(self.waters)
         return settle(begin(water.build_system(box, geometry), middle(TEMPERATURE, CALM, SMALL), box.positions, CPU,
-                            seed), 30, steps or 4000, seed)
+                            TEMPERATURE, seed, 30), steps or 4000)
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
         context = self.begin(method, step, seed, positions)
@@ -225,7 +225,7 @@ class Villin(Subject):
     def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
         system = self.build(next(method for method in self.methods.values() if method.geometry == geometry))
         return settle(begin(system, middle(TEMPERATURE, CALM, SMALL), villin.read_villin("water").positions, CPU,
-                            seed), 100, steps or 20000, seed)
+                            TEMPERATURE, seed, 100), steps or 20000)
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
         context = self.begin(method, step, seed, positions)
@@ -256,7 +256,7 @@ class Amoeba(Subject):
     def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
         box = amoeba.build_droplet(27)
         return settle(begin(amoeba.build_system(box.topology, "mutual"), middle(TEMPERATURE, 20, 0.001),
-                            box.positions, REFERENCE, seed), 50, steps or 10000, seed)
+                            box.positions, REFERENCE, TEMPERATURE, seed, 50), steps or 10000)
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
         context = self.begin(method, step, seed, positions)
@@ -270,19 +270,7 @@ SUBJECTS: dict[str, Subject] = {
     "amoeba": Amoeba(40000), "tip3p": Water(216, 15000), "tip3p-895": Water(895, 15000), "villin": Villin(5000)}
 
 
-def begin(system: mm.System, integrator: mm.Integrator, positions, platform: str, seed: int,
-          properties: dict[str, str] | None = None) -> mm.Context:
-    integrator.setRandomNumberSeed(seed)
-    context = mm.Context(system, integrator, mm.Platform.getPlatform(platform), properties or {})
-    context.setPositions(positions)
-    context.setVelocitiesToTemperature(TEMPERATURE, seed)
-    return context
-
-
-def settle(context: mm.Context, iterations: int, steps: int, seed: int) -> mm.Context:
-    """Minimized, then equilibrated."""
-    mm.LocalEnergyMinimizer.minimize(context, 10, iterations)
-    context.setVelocitiesToTemperature(TEMPERATURE, seed)
+def settle(context: mm.Context, steps: int) -> mm.Context:
     context.getIntegrator().step(steps)
     return context
 

@@ -120,7 +120,9 @@ def main():
 
     box = build_box(options.waters)
     runs = {name: run for name, run in RUNS.items() if name in options.integrators}
-    states = equilibrate_both(box, EQUILIBRATION_TIME, options)
+    starts = {"rigid", *(start_geometry(run.geometry) for run in runs.values())}
+    states = equilibrate_both(box, {geometry: ps for geometry, ps in EQUILIBRATION_TIME.items() if geometry in starts},
+                              options)
     results = {}
     for name, run in runs.items():
         simulation = make_simulation(box, run, SETTLING_FRICTION, options.seed, options.platform)

@@ -16,8 +16,9 @@ import openmm as mm
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from common.options import OptionParser, add_record_option, choice, run_program  # noqa: E402
+from common.runs import begin  # noqa: E402
 from common.tables import print_table  # noqa: E402
-from scoreboard import SUBJECTS, begin  # noqa: E402
+from scoreboard import SUBJECTS, TEMPERATURE  # noqa: E402
 from step_cost import add_turn_options, quartiles, take_turns  # noqa: E402
 
 # By method and step in fs, the rival first.
@@ -36,9 +37,10 @@ def measure(name: str, rounds: int, steps: int) -> Iterator[list[str]]:
     for method, fs in methods:
         if method.geometry not in starts:
             starts[method.geometry] = subject.start(method.geometry, SEED, EQUILIBRATION).getState(positions=True)
-        integrator = method.make(300, subject.friction, fs / 1000)
+        integrator = method.make(TEMPERATURE, subject.friction, fs / 1000)
         positions = starts[method.geometry].getPositions(asNumpy=True)
-        contexts.append(begin(subject.build(method), integrator, positions, subject.platform, SEED, {"Threads": "1"}))
+        contexts.append(begin(subject.build(method), integrator, positions, subject.platform, TEMPERATURE, SEED,
+                              properties={"Threads": "1"}))
         integrator.step(WARM_UP)
     rival, *others = (context.getIntegrator() for context in contexts)
     times = [take_turns({"rival": rival, "other": other}, rounds, steps, process_time) for other in others]

@@ -23,6 +23,24 @@ T = TypeVar("T")
 FAILURES = (mm.OpenMMException, FloatingPointError, ValueError)  # of a run; others end the whole
 
 
+def begin(system: mm.System, integrator: mm.Integrator, start, platform: str, temperature: float, seed: int,
+          minimize: int = 0, properties: dict[str, str] | None = None) -> mm.Context:
+    """A Context with velocities drawn at a temperature, from positions or those of a State with its box, after as many
+    iterations of a minimization."""
+    if hasattr(integrator, "setRandomNumberSeed"):
+        integrator.setRandomNumberSeed(seed)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(platform), properties or {})
+    if isinstance(start, mm.State):
+        context.setPeriodicBoxVectors(*start.getPeriodicBoxVectors())
+        start = start.getPositions()
+    context.setPositions(start)
+    context.computeVirtualSites()
+    if minimize:
+        mm.LocalEnergyMinimizer.minimize(context, 10, minimize)
+    context.setVelocitiesToTemperature(temperature, seed)
+    return context
+
+
 @dataclass(frozen=True)
 class Settings:
     """Of all runs. Each settings' results lie in a folder of their own."""
@@ -44,19 +62,7 @@ class Settings:
 
     def begin(self, system: mm.System, integrator: mm.Integrator, start, temperature: float, seed: int,
               minimize: int = 0) -> mm.Context:
-        """A Context with velocities drawn at a temperature, from positions or those of a State with its box."""
-        if hasattr(integrator, "setRandomNumberSeed"):
-            integrator.setRandomNumberSeed(seed)
-        context = mm.Context(system, integrator, mm.Platform.getPlatform(self.platform))
-        if isinstance(start, mm.State):
-            context.setPeriodicBoxVectors(*start.getPeriodicBoxVectors())
-            start = start.getPositions()
-        context.setPositions(start)
-        context.computeVirtualSites()
-        if minimize:
-            mm.LocalEnergyMinimizer.minimize(context, 10, minimize)
-        context.setVelocitiesToTemperature(temperature, seed)
-        return context
+        return begin(system, integrator, start, self.platform, temperature, seed, minimize)
 
     def shared(self, name: str, make: Callable[[], mm.State]) -> mm.State:
         """A State that several runs start from, made by the first of them."""

@@ -348,13 +348,14 @@ def benchmark_command(options, fail):
     """Print the check of the installation as a block of Markdown, then the tables."""
     from ._benchmark import benchmark
     try:
-        with options.output.open("w") as file, contextlib.redirect_stdout(_Copied(sys.stdout, file)):
-            print("```text")
-            right = check_installation()
-            print("```", flush=True)
-            right = benchmark(options.platforms, options.seconds) and right
+        file = options.output.open("w")
     except OSError as error:
         return fail(f"argument --output: {error}")
+    with file, contextlib.redirect_stdout(_Copied(sys.stdout, file)):
+        print("```text")
+        right = check_installation()
+        print("```", flush=True)
+        right = benchmark(options.platforms, options.seconds) and right
     print(f"\nThe file for an issue: {options.output}")
     return right
 

@@ -94,13 +94,18 @@ def _compare_with_reference(name):
     return bool(agrees)
 
 
+def _trap():
+    """No force on the first particle if `broken` is 1, as it is, and one that is not a number if it is 2."""
+    force = openmm.CustomExternalForce("sqrt(1-broken)*x")
+    force.addGlobalParameter("broken", 1)
+    force.addParticle(0)
+    return force
+
+
 def _try_conduct(name):
     system, positions = _molecules("flexible")
     system = copy.deepcopy(system)
-    trap = openmm.CustomExternalForce("sqrt(1-broken)*x")   # not a number if `broken` is 2
-    trap.addGlobalParameter("broken", 1)
-    trap.addParticle(0)
-    system.addForce(trap)
+    system.addForce(_trap())
     integrator = MassPenaltyLangevinIntegrator(TEMPERATURE, SETTLING_FRICTION, 0.004)
     context = _context(name, system, positions, integrator)
     integrator.step(SETTLING_STEPS)

@@ -42,17 +42,21 @@ def start(integrator, precision, seed=1):
 
 
 @functools.cache
+def install(opencl):
+    """The process that installs an OpenCL, once, and prints the variables with which it works."""
+    return subprocess.run([sys.executable, INSTALL, Path(sys.prefix)/"opencl", opencl], text=True, capture_output=True)
+
+
 def variables(opencl=None):
     """With which an OpenCL works: the one of `make test`, or another, which is installed if need be."""
     if opencl is None:
-        found = os.environ.get("OPENMM_STIFF_OPENCL_ENVIRONMENT", "no")
-        reason = "no OpenCL; `make test` looks for one" if found == "no" else ""
+        found = os.environ.get("OPENMM_STIFF_OPENCL_ENVIRONMENT")
+        if found is None:
+            pytest.skip("no OpenCL; `make test` looks for one")
     else:
-        result = subprocess.run([sys.executable, INSTALL, Path(sys.prefix)/"opencl", opencl], text=True,
-                                capture_output=True)
-        found, reason = result.stdout, result.stderr
-    if reason:
-        pytest.skip(reason)
+        found = install(opencl).stdout
+        if install(opencl).returncode != 0:
+            pytest.skip(install(opencl).stderr)
     return dict(line.split("=", 1) for line in found.splitlines() if line)
 
 
@@ -175,6 +179,7 @@ import sys
 import openmm as mm
 from openmmstiff import *
 from openmmstiff.__main__ import _integrators, _waters
+from openmmstiff._benchmark import _trap
 
 def waters(rigid):
     # With a chain of six atoms, 18 rows, and one too large for a device.
@@ -209,10 +214,7 @@ for integrator in _integrators(waters(False)[0]):
     run(*waters(False), integrator)
 run(*waters(True), MassPenaltyLangevinIntegrator(300, 1, 0.002))
 broken, positions = waters(False)
-trap = mm.CustomExternalForce("sqrt(1-broken)*x")
-trap.addGlobalParameter("broken", 1)
-trap.addParticle(0)
-broken.addForce(trap)
+broken.addForce(_trap())
 context = run(broken, positions, MassPenaltyLangevinIntegrator(300, 1, 0.002))
 context.setParameter("broken", 2)
 try:

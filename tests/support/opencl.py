@@ -174,16 +174,23 @@ def compile_processor_name(library):
     run(*compiler, "-O1", "-shared", "-fPIC", "-fno-builtin", "-o", str(library), str(source))
 
 
+def lead_to(package, library):
+    """A folder that tells the loader of this library of a package, and of no other OpenCL."""
+    vendors = package.with_name(f"{package.name}-vendors")
+    vendors.mkdir(exist_ok=True)
+    path, *_ = package.rglob(library)
+    (vendors/"this.icd").write_text(f"{path}\n")
+    return vendors
+
+
 def install_pocl(folder):
     """Returns the variables with which PoCL works."""
-    for name in ["vendors", "cache"]:
-        (folder/name).mkdir(parents=True, exist_ok=True)
+    (folder/"cache").mkdir(parents=True, exist_ok=True)
     install(get_pocl, folder/"pocl")
-    for path in (folder/"pocl").rglob("libpocl*.so"):
-        (folder/"vendors"/"pocl.icd").write_text(f"{path}\n")
+    vendors = lead_to(folder/"pocl", "libpocl*.so")
     # The basic device runs kernels in the thread that asks for them. Tests launch many small ones, for which handing
     # them to other threads takes several times as long.
-    variables = {"OCL_ICD_VENDORS": str(folder/"vendors"), "POCL_CACHE_DIR": str(folder/"cache"),
+    variables = {"OCL_ICD_VENDORS": str(vendors), "POCL_CACHE_DIR": str(folder/"cache"),
                  "POCL_DEVICES": "basic"}
     loader = install_loader(folder/"loader")
     if loader:
@@ -240,12 +247,9 @@ def install_other(name, folder):
     folder.mkdir(parents=True, exist_ok=True)
     loader = install_loader(folder/"loader")
     install(get, folder/name)
-    path, *_ = (folder/name).rglob(library)
-    vendors = folder/f"{name}-vendors"
-    vendors.mkdir(exist_ok=True)
-    (vendors/"this.icd").write_text(f"{path}\n")
-    libraries = [path.parent, *{each.parent for each in (folder/name).rglob("libLLVM*")}, *([loader] if loader else [])]
-    variables = {"OCL_ICD_VENDORS": str(vendors), "LD_LIBRARY_PATH": ":".join(map(str, libraries))}
+    libraries = {path.parent for of in (library, "libLLVM*") for path in (folder/name).rglob(of)}
+    variables = {"OCL_ICD_VENDORS": str(lead_to(folder/name, library)),
+                 "LD_LIBRARY_PATH": ":".join(map(str, [*sorted(libraries), *([loader] if loader else [])]))}
     try_out(variables)
     return variables
 
@@ -260,7 +264,7 @@ def main(folder, name=None):
             with open(f"{folder}.lock", "w") as lock:   # several tests may want it at once
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 variables = install_other(name, folder)
-    except Failure as failure:
+    except (Failure, OSError) as failure:
         sys.exit(f"OpenMM has no OpenCL to compute on: {failure}.")
     for name, value in merged(variables).items():
         print(f"{name}={value}")
