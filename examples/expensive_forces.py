@@ -68,9 +68,7 @@ class Geometry(observables.Geometry):
         """Lengths (nm) and angles (degrees) by kind; the torsion as a unit vector; the distance of the ends (nm)."""
         x = state.getPositions(asNumpy=True)._value
         found: dict[str, Any] = dict(self.measure(x))
-        a, b, c = np.diff(x[list(self.molecule.torsion)], axis=0)
-        turned = np.array([np.cross(a, b) @ np.cross(b, c), np.linalg.norm(b) * (a @ np.cross(b, c))])
-        found["torsion"] = turned / np.linalg.norm(turned)
+        found["torsion"] = observables.turns(x, np.array([self.molecule.torsion]))[0]
         found["ends"] = np.linalg.norm(x[self.molecule.ends[0]] - x[self.molecule.ends[1]])
         return {name: np.asarray(value, dtype=np.float32) for name, value in found.items()}
 

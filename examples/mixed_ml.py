@@ -18,16 +18,11 @@ from openmmstiff.sampling import sample
 from common.options import (OptionParser, add_platform_options, add_record_option, add_run_options, choice, number,
                             progress_bar, run_program)
 from common.potentials import POTENTIALS
+from common.proteins import ALANINE, build_alanine
 from common.tables import NOTE, mean_with_error, print_table
 from tip3p_water import TEMPERATURE
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of tblite: more do not pay for a small molecule
-HEAVY_ATOMS = {  # of the solute, Angstrom
-    "ACE": (("CH3", 2.000, 2.090, 0), ("C", 3.427, 2.641, 0), ("O", 4.391, 1.877, 0)),
-    "ALA": (("N", 3.555, 3.970, 0), ("CA", 4.853, 4.614, 0), ("CB", 5.661, 4.221, -1.232), ("C", 4.713, 6.129, 0),
-            ("O", 3.601, 6.653, 0)),
-    "NME": (("N", 5.846, 6.835, 0), ("C", 5.737, 8.286, 0)),
-}
 EDGE = 2.2                  # nm, of the box: 320 waters or so
 CUTOFF = 0.9                # nm
 EQUILIBRATION = (20.0, 0.001, 5.0)      # friction (1/ps), step and time (ps), by the force field alone
@@ -35,21 +30,6 @@ RELAXATION = (20.0, 0.001, 0.5)         # then with the potential
 SETTLING_TIME = 0.5         # ps, with each run's own integrator
 SAMPLE_INTERVAL = 0.024     # ps
 BETWEEN, WITHIN = 1, 2      # groups of forces: between molecules, and the potential within the solute
-
-
-def build_solute(forcefield: app.ForceField) -> app.Modeller:
-    """Alanine dipeptide with its hydrogens, in vacuum."""
-    topology, positions = app.Topology(), []
-    chain = topology.addChain()
-    for name, atoms in HEAVY_ATOMS.items():
-        residue = topology.addResidue(name, chain)
-        for atom, *place in atoms:
-            topology.addAtom(atom, app.Element.getBySymbol(atom[0]), residue)
-            positions.append(mm.Vec3(*place) / 10)
-    topology.createStandardBonds()
-    modeller = app.Modeller(topology, positions * unit.nanometer)
-    modeller.addHydrogens(forcefield)
-    return modeller
 
 
 def build_mixed_system(topology: app.Topology, system: mm.System, solute: list[int], potential: str) -> mm.System:
@@ -106,10 +86,10 @@ def main():
         return simulation
 
     forcefield = app.ForceField("amber14-all.xml", "amber14/tip3p.xml")
-    modeller = build_solute(forcefield)
+    modeller = build_alanine(forcefield)
     modeller.addSolvent(forcefield, model="tip3p", boxSize=mm.Vec3(EDGE, EDGE, EDGE) * unit.nanometer)
     topology, positions = modeller.topology, modeller.positions
-    solute = [atom.index for atom in topology.atoms() if atom.residue.name in HEAVY_ATOMS]
+    solute = [atom.index for atom in topology.atoms() if atom.residue.name in ALANINE]
     mm_system = forcefield.createSystem(topology, nonbondedMethod=app.PME, nonbondedCutoff=CUTOFF * unit.nanometer,
                                         constraints=None, rigidWater=False)
     system = build_mixed_system(topology, mm_system, solute, options.potential)
@@ -125,7 +105,7 @@ def main():
                 bar.update(100)
         positions = simulation.context.getState(positions=True).getPositions()
 
-    waters = topology.getNumResidues() - len(HEAVY_ATOMS)
+    waters = topology.getNumResidues() - len(ALANINE)
     print(f"Alanine dipeptide in {options.potential}, {waters} flexible TIP3P waters, {TEMPERATURE:g} K, friction "
           f"{options.friction:g}/ps, {options.time:g} ps each, {options.platform}\n")
 

@@ -8,7 +8,7 @@ run is repeated with other seeds, until a budget is spent. Each method goes on t
 
 The slow observables are the torsion of a molecule and the distance of its ends, whose independent samples are two
 correlation times apart; in water, the dipoles (two times of their reorientation) and the centres of molecules (the time
-to diffuse over one diameter).
+to diffuse over one diameter); in proteins, the torsions psi, chi1 and of methyl groups (the time between transitions).
 
 Results are kept in files, one for each run: what has been done is not done again. Prints a table and draws it.
 """
@@ -25,9 +25,9 @@ from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import GAS_CONSTANT, Samples, blockedError, sample
 
-from common import amoeba, scores, villin, water
+from common import amoeba, proteins, scores, water
 from expensive_forces import Geometry, evaluations_per_sample
-from common.observables import diffusion, places_of_waters, reorientation, temperatures_by_motion
+from common.observables import diffusion, places_of_waters, reorientation, temperatures_by_motion, transitions, turns
 from common.options import (OptionParser, add_output_option, add_record_option, add_repeat_options,
                             add_scale_option, choice, number, run_program)
 from common.runs import Result, Settings, Task, begin, make_missing
@@ -36,9 +36,9 @@ from common.xtb import MOLECULES, add_distilled
 
 TEMPERATURE = 300.0                 # K
 REFERENCE, CPU = "Reference", "CPU"  # platforms
+WELLS = {"psi": 2, "chi1": 3, "methyl": 3}   # of torsions
 DIAMETER = 0.28                     # nm, of a water
 SAMPLE_INTERVAL = 0.048             # ps, more than a period of what vibrates
-REFERENCE_SHARE = 3                 # of the evaluations of a run
 INNER_STEP = 0.5                    # fs, of the fast forces of MTSLangevinIntegrator
 FAST, SLOW = 1, 0                   # its force groups where a force field is distilled
 CALM, SMALL = 5.0, 0.002            # 1/ps, ps: how a start is equilibrated
@@ -99,6 +99,7 @@ class Subject:
     label: str
     friction: float     # 1/ps
     evaluations: int    # steps of a run, whatever their size
+    reference = 3       # times as many for the reference
     methods: dict[str, Method]
     slow: tuple[str, ...]
     practice: tuple[str, float]             # the method and step (fs) that people use
@@ -109,7 +110,7 @@ class Subject:
         """Of a run (ps): all take the same number of evaluations, but the reference takes more."""
         method = self.methods[key]
         first = next(of for of in self.methods.values() if of.geometry == method.geometry)
-        return fs / 1000 * self.evaluations * (REFERENCE_SHARE if method is first and fs == method.steps[0] else 1)
+        return fs / 1000 * self.evaluations * (self.reference if method is first and fs == method.steps[0] else 1)
 
     def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
         """Of a small step, equilibrated, if need be by so many."""
@@ -200,9 +201,9 @@ class Water(Subject):
         return collect(found, motions, slow)
 
 
-class Villin(Subject):
-    """The villin headpiece in TIP3P-FB water; what is slow is the water's motion, for the protein's takes too long."""
-    label, friction, slow = "villin in water", 1.0, ("reorientation", "diffusion")
+class Protein(Subject):
+    """In TIP3P water, with PME. Its own slow motions are torsions."""
+    friction, water, equilibration = 1.0, "tip3p", 20000
     practice, shown = ("constrained", 4), (("heavy1.5", 4), ("heavy3", 4), ("penalty", 11), ("rigid", 10))
     methods = {
         "middle": Method("LangevinMiddle", middle, (1, 2, 3)),
@@ -217,23 +218,44 @@ class Villin(Subject):
     def __init__(self, evaluations: int):
         self.evaluations = evaluations
 
+    def solvated(self) -> app.Modeller:
+        raise NotImplementedError
+
     def build(self, method: Method) -> mm.System:
         flexible = method.geometry == "flexible"
-        return villin.build_villin(villin.read_villin("water"), "water", None if flexible else app.HBonds, not flexible,
-                                   method.hydrogen_mass)
+        return proteins.build_protein(self.solvated(), "water", None if flexible else app.HBonds, not flexible,
+                                      method.hydrogen_mass, self.water)
 
     def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
         system = self.build(next(method for method in self.methods.values() if method.geometry == geometry))
-        return settle(begin(system, middle(TEMPERATURE, CALM, SMALL), villin.read_villin("water").positions, CPU,
-                            TEMPERATURE, seed, 100), steps or 20000)
+        return settle(begin(system, middle(TEMPERATURE, CALM, SMALL), self.solvated().positions, CPU, TEMPERATURE,
+                            seed, 100), steps or self.equilibration)
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
         context = self.begin(method, step, seed, positions)
         context.getIntegrator().step(round(2 / step))
-        waters = [residue for residue in villin.read_villin("water").topology.residues() if residue.name == "HOH"]
-        found, _, slow = sample_water(context, len(waters), time, villin.ENERGIES,
+        topology = self.solvated().topology
+        waters = [residue for residue in topology.residues() if residue.name == "HOH"]
+        found, _, slow = sample_water(context, len(waters), time, proteins.ENERGIES, proteins.torsions(topology),
                                       first=next(waters[0].atoms()).index, motions=False)
         return collect(found, {"temperature": found.temperature}, slow)
+
+
+class Villin(Protein):
+    """The headpiece in TIP3P-FB water, whose motion is slow, too: the backbone's would take too long."""
+    label, slow, water = "villin in water", ("reorientation", "diffusion", "methyl", "chi1"), "tip3pfb"
+
+    def solvated(self) -> app.Modeller:
+        return proteins.read_villin("water")
+
+
+class Alanine(Protein):
+    """Alanine dipeptide, whose psi turns between two basins in some hundred picoseconds."""
+    label, slow, reference = "alanine dipeptide in water", ("psi", "methyl", "reorientation"), 1
+    shown = (("heavy1.5", 4), ("heavy3", 4), ("penalty", 10), ("rigid", 10))
+
+    def solvated(self) -> app.Modeller:
+        return proteins.solvate_alanine(350)
 
 
 class Amoeba(Subject):
@@ -267,7 +289,8 @@ class Amoeba(Subject):
 
 SUBJECTS: dict[str, Subject] = {
     "ethanol": Molecule("ethanol", 50000), "methylacetamide": Molecule("methylacetamide", 40000),
-    "amoeba": Amoeba(40000), "tip3p": Water(216, 15000), "tip3p-895": Water(895, 15000), "villin": Villin(5000)}
+    "amoeba": Amoeba(40000), "tip3p": Water(216, 15000), "tip3p-895": Water(895, 15000), "villin": Villin(5000),
+    "alanine": Alanine(100000)}
 
 
 def settle(context: mm.Context, steps: int) -> mm.Context:
@@ -275,10 +298,11 @@ def settle(context: mm.Context, steps: int) -> mm.Context:
     return context
 
 
-def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str, set[int]], first: int = 0,
-                 motions: bool = True) -> tuple[Samples, dict[str, np.ndarray], dict[str, tuple[float, float]]]:
+def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str, set[int]],
+                 torsions: dict[str, np.ndarray] | None = None, first: int = 0, motions: bool = True
+                 ) -> tuple[Samples, dict[str, np.ndarray], dict[str, tuple[float, float]]]:
     """What sample() finds; temperatures by kind of motion; times of independent samples. `first`: the first oxygen."""
-    system = context.getSystem()
+    system, torsions = context.getSystem(), torsions or {}
     step = context.getIntegrator().getStepSize().value_in_unit(unit.picosecond)
     masses = np.array([system.getParticleMass(first + i).value_in_unit(unit.dalton) for i in range(3)])
     burst = max(1, round(SAMPLE_INTERVAL / step))
@@ -286,9 +310,10 @@ def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str
     names = ("translation", "rotation", "vibration")
 
     def observe(state: mm.State) -> dict[str, float | np.ndarray]:
-        molecules, velocities = (each[first:first + 3 * waters].reshape(waters, 3, 3) for each in (
-            state.getPositions(asNumpy=True)._value, state.getVelocities(asNumpy=True)._value))
+        x, v = state.getPositions(asNumpy=True)._value, state.getVelocities(asNumpy=True)._value
+        molecules, velocities = (each[first:first + 3 * waters].reshape(waters, 3, 3) for each in (x, v))
         found: dict[str, float | np.ndarray] = dict(places_of_waters(molecules, masses))
+        found |= {name: turns(x, atoms) for name, atoms in torsions.items()}
         if motions:
             found |= dict(zip(names, temperatures_by_motion(
                 molecules, velocities, masses, state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole),
@@ -300,6 +325,10 @@ def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str
     across = DIAMETER**2 / (6e-3 * speed)
     tau, its_error = reorientation(found.observed["dipoles"], found.interval)
     slow = {"diffusion": (across, across * error / speed), "reorientation": (2 * tau, 2 * its_error)}
+    for name, atoms in torsions.items():
+        count = max(1, transitions(found.observed[name], WELLS[name]))
+        between = len(atoms) * found.interval * len(found.temperature) / count
+        slow[name] = between, between / count**0.5
     return found, {name: found.observed[name] for name in names if motions}, slow
 
 
@@ -366,8 +395,10 @@ def combine(values: Sequence[float], errors: Sequence[float]) -> tuple[float, fl
 
 
 def average(runs: list[Found], name: str) -> tuple[float, float]:
-    """Evaluations for an independent sample, and the standard error."""
-    return combine(*zip(*(each.evaluations[name] for each in runs)))
+    """Evaluations for an independent sample, and the standard error; the samples of seeds add up."""
+    rates = [(1 / value, error / value**2) for value, error in (each.evaluations[name] for each in runs)]
+    rate, error = combine(*zip(*rates))
+    return 1 / rate, error / rate**2
 
 
 def weigh(runs: list[Found], references: list[Found], slow: Sequence[str]) -> dict:

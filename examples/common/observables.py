@@ -202,6 +202,28 @@ def rigid_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarr
     return 0.5 * masses.sum() * np.sum(centre_velocities**2), 0.5 * np.sum(momenta * spins)
 
 
+def turns(x: np.ndarray, torsions: np.ndarray) -> np.ndarray:
+    """Torsions as unit vectors (cosine, sine), shape (torsions, 2), of positions (atoms, 3); torsions: four atoms each."""
+    a, b, c = np.moveaxis(np.diff(x[torsions], axis=1), 1, 0)
+    normal = np.cross(b, c)
+    both = np.stack([np.sum(np.cross(a, b) * normal, axis=1),
+                     np.linalg.norm(b, axis=1) * np.sum(a * normal, axis=1)], axis=1)
+    return (both / np.linalg.norm(both, axis=1, keepdims=True)).astype(np.float32)
+
+
+def transitions(series: np.ndarray, wells: int) -> int:
+    """How often torsions have gone from one of their equal wells to another; series: of turns(), (frames, torsions, 2).
+
+    Of a well counts the half around its middle: who leaves it and comes back has not gone.
+    """
+    phases = wells * np.arctan2(series[..., 1], series[..., 0].astype(float))
+    phases -= np.angle(np.exp(1j * phases).mean(axis=0))
+    places = np.round(phases / (2 * np.pi))
+    inside = np.abs(phases - 2 * np.pi * places) < np.pi / 2
+    visited = [(column % wells)[within] for column, within in zip(places.T, inside.T)]
+    return int(sum(np.count_nonzero(np.diff(each)) for each in visited))
+
+
 class Geometry:
     """The bonds and angles of a molecule, told apart by the labels of their atoms: such as C-H and H-C-H."""
 

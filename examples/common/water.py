@@ -44,14 +44,18 @@ def build_box(waters: int = 895, model: str = MODEL) -> WaterBox:
         return WaterBox(pdb.topology, np.array(pdb.positions.value_in_unit(unit.nanometer)))
     modeller = app.Modeller(app.Topology(), [] * unit.nanometer)
     modeller.addSolvent(app.ForceField(f"{model}.xml"), model=PLACES.get(model, model), numAdded=waters)
-    topology = modeller.topology
-    molecules = np.array(modeller.positions.value_in_unit(unit.nanometer)).reshape(waters, -1, 3)
-    # addSolvent leaves gaps at the faces of the box: move the molecules together, each unchanged in shape.
-    edge = (waters / DENSITY) ** (1 / 3)
-    oxygens = molecules[:, :1]
+    modeller = close_up(modeller, (waters / DENSITY) ** (1 / 3))
+    return WaterBox(modeller.topology, np.array(modeller.positions.value_in_unit(unit.nanometer)), model)
+
+
+def close_up(modeller: app.Modeller, edge: float) -> app.Modeller:
+    """The cube with an edge in nm: addSolvent() leaves gaps at its faces, so that the residues are moved together, each
+    unchanged in shape."""
+    topology, positions = modeller.topology, np.array(modeller.positions.value_in_unit(unit.nanometer))
+    first = [next(atom.residue.atoms()).index for atom in topology.atoms()]
     closer = edge / topology.getUnitCellDimensions()[0].value_in_unit(unit.nanometer)
     topology.setUnitCellDimensions(mm.Vec3(edge, edge, edge) * unit.nanometer)
-    return WaterBox(topology, (molecules + (closer - 1) * oxygens).reshape(-1, 3), model)
+    return app.Modeller(topology, (positions + (closer - 1) * positions[first]) * unit.nanometer)
 
 
 def nearest_waters(box: WaterBox, count: int, centre: np.ndarray) -> app.Modeller:

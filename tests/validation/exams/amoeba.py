@@ -13,7 +13,7 @@ from openmmstiff.sampling import sample, separateForces
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_within
 from common.tables import mean_with_error
-from mixed_ml import build_solute
+from common.proteins import build_alanine
 
 TEMPERATURE, FRICTION = 300.0, 5.0  # K, 1/ps
 STEPS = 100_000
@@ -28,7 +28,7 @@ RUNS = {REFERENCE: (mm.LangevinMiddleIntegrator, 1, 10 * STEPS),    # class, fs,
 
 def make(name: str, settings: Settings) -> dict:
     cls, fs, steps = RUNS[name]
-    solute = build_solute(app.ForceField("amber14-all.xml"))    # whose hydrogens begin where they should be
+    solute = build_alanine(app.ForceField("amber14-all.xml"))    # whose hydrogens begin where they should be
     system = app.ForceField("amoeba2018.xml").createSystem(solute.topology, constraints=None, rigidWater=False,
                                                            removeCMMotion=False)
     groups = separateForces(system)

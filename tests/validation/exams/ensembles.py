@@ -21,7 +21,7 @@ from physical_validation.data import EnsembleData, ObservableData, SystemData, T
 from common.observables import temperatures_by_motion
 from tip3p_water import impulse, spook
 from common.tables import mean_with_error
-from common.villin import build_villin, read_villin
+from common.proteins import build_protein, read_villin
 from common.water import build_box, build_system
 from water_runs import WATERS, equilibrated
 
@@ -84,7 +84,7 @@ ALL = TRIALS | CONTROLS
 def build_held_villin() -> tuple[mm.System, np.ndarray]:
     """The protein in vacuum, its CA atoms held near where they are."""
     modeller = read_villin("vacuum")
-    system = build_villin(modeller, "vacuum", constraints=None)
+    system = build_protein(modeller, "vacuum", constraints=None)
     positions = np.array(modeller.positions.value_in_unit(unit.nanometer))
     restraint = mm.CustomExternalForce(f"{RESTRAINT / 2}*((x-x0)^2+(y-y0)^2+(z-z0)^2)")
     for name in ("x0", "y0", "z0"):

@@ -14,7 +14,7 @@ from openmmstiff.sampling import sample
 
 from common.amoeba import build_droplet, build_system as build_amoeba
 from exam import Claim, Exam, Results, Settings, Table, each
-from common.villin import build_villin, read_villin
+from common.proteins import build_protein, read_villin
 from common.tables import mean_with_error
 from common.water import build_box, build_system
 from common.xtb import MOLECULES
@@ -37,7 +37,7 @@ def tip3p(geometry: str) -> Built:
 
 def villin(solvent: str, constraints=None, hydrogen_mass: float | None = None) -> Built:
     modeller = read_villin(solvent)
-    system = build_villin(modeller, solvent, constraints, constraints is not None, hydrogen_mass)
+    system = build_protein(modeller, solvent, constraints, constraints is not None, hydrogen_mass)
     return modeller.topology, system, np.array(modeller.positions.value_in_unit(unit.nanometer)), "CPU"
 
 

@@ -19,7 +19,7 @@ from common.observables import observe_density
 from common.tables import mean_with_error
 from common.water_sampling import SAMPLE_INTERVAL
 from tip3p_water import TEMPERATURE
-from common.villin import KT, read_villin
+from common.proteins import KT, read_villin
 from common.water import (ANGLE_GROUP, BOND_GROUP, CUTOFF, EQUILIBRATION_FRICTION, GROUPS, HEAVY_HYDROGEN,
                           NONBONDED_GROUP, build_box, build_system)
 
