@@ -54,7 +54,7 @@ void testSolutionAgreesWithEigen() {
         for (double condition : {1.0, 1e3, 1e6}) {
             const MatrixXd A = randomSymmetric(random, positiveSpectrum(random, size, condition));
             const VectorXd b = randomVector(random, size), x = solve(A, b);
-            const VectorXd expected = A.fullPivLu().solve(b);
+            const VectorXd expected = solveDense(A, b);
             ASSERT((x - expected).norm() <= 2 * (size * size + 4) * roundoff * condition * expected.norm());
             ASSERT((A * x - b).norm() <= 2 * (size * size + 4) * roundoff * A.norm() * x.norm());
         }
@@ -101,7 +101,7 @@ void testDefinitenessIsThatOfTheEigenvalues() {
         for (int j = 0; j < numNegative; j++)
             eigenvalues[j] *= -std::pow(10, random.uniform(-6, 0));
         const MatrixXd A = randomSymmetric(random, eigenvalues);
-        ASSERT_EQUAL(numNegative == 0, isPositiveDefinite(A));
+        ASSERT_EQUAL(numNegative == 0, eigenvaluesOf(A)[0] > 0);
         ASSERT_EQUAL(numNegative == 0, factor(A));
         if (size == 3)
             ASSERT_EQUAL(numNegative == 0, factor<3>(A));

@@ -54,7 +54,7 @@ template <class Real> void checkAccelerations(Fixture<Real>& fixture, const vect
     for (int block = 0; block < fixture.size(); block++) {
         // The condition number is that of the masses times 1 + c k/m, at most 1e5 here, and errors are 1e-16 times
         // that.
-        const VectorXd expected = fixture.matrix(block, c).ldlt().solve(fixture.gather(block, F));
+        const VectorXd expected = solveDense(fixture.matrix(block, c), fixture.gather(block, F));
         ASSERT((fixture.gather(block, a) - expected).norm() <= 1e-10 * expected.norm());
     }
     for (size_t i = 0; i < fixture.model.masses.size(); i++)
@@ -250,7 +250,7 @@ template <class Real> void testIndefiniteMatricesAreSolved() {
                 if (spectrum.cwiseAbs().minCoeff() < 1e-5 * spectrum.cwiseAbs().maxCoeff())
                     continue; // nearly singular: see there
                 ASSERT(!std::binary_search(failed.begin(), failed.end(), block));
-                const VectorXd expected = matrix.fullPivLu().solve(fixture.gather(block, F));
+                const VectorXd expected = solveDense(matrix, fixture.gather(block, F));
                 ASSERT((fixture.gather(block, a) - expected).norm() <= 1e-10 * expected.norm());
                 numSeveral[matrix.rows() >= MatrixLayout::minSparseSize] += ((spectrum.array() < 0).count() >= 3);
             }
@@ -279,7 +279,7 @@ template <class Real> void testIndefiniteMatricesWithPenaltiesAreSolved() {
         ASSERT(fixture.solve(F, c, a, true).empty());
         for (int block = 0; block < fixture.size(); block++) {
             const MatrixXd matrix = fixture.matrix(block, c);
-            const VectorXd expected = matrix.fullPivLu().solve(fixture.gather(block, F)),
+            const VectorXd expected = solveDense(matrix, fixture.gather(block, F)),
                            spectrum = eigenvaluesOf(matrix);
             numIndefinite += (spectrum[0] < 0);
             // An entry of 1e5 has roundings of 1e-11, against masses and soft terms of 1.
@@ -392,7 +392,7 @@ template <class Real> void testIndefiniteNeighboursDoNotDisturb() {
     ASSERT_EQUAL_CONTAINERS(vector<int>({1, 6}), distorted.solve(F, c, a));
     ASSERT(distorted.solve(F, c, b, true).empty());
     for (int block = 0; block < distorted.size(); block++) {
-        const VectorXd expected = distorted.matrix(block, c).fullPivLu().solve(distorted.gather(block, F));
+        const VectorXd expected = solveDense(distorted.matrix(block, c), distorted.gather(block, F));
         ASSERT((distorted.gather(block, b) - expected).norm() <= 1e-10 * expected.norm());
         ASSERT_EQUAL(block != 1 && block != 6, distorted.gather(block, a) == distorted.gather(block, b));
     }

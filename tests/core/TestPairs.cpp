@@ -4,6 +4,7 @@
  */
 
 #include "Claims.h"
+#include "DenseAlgebra.h"
 #include "Derivatives.h"
 #include "RandomGeometry.h"
 #include "stiffcore/methods/Drift.h"
@@ -115,8 +116,8 @@ struct Dense {
                 relative.middleCols<3>(3 * (bond.particle2 - first)) = Eigen::Matrix3d::Identity();
                 mass += bond.inertia * relative.transpose() * relative;
             }
-        inverseMass = mass.inverse();
-        inverseMassOfAtoms = ofAtoms.inverse();
+        inverseMass = inverseOf(mass);
+        inverseMassOfAtoms = inverseOf(ofAtoms);
         for (int t : molecules.blocks[m].terms)
             if (!constrainedOnly || molecules.pairs[t].isConstrained())
                 pairs.push_back(molecules.pairs[t]);
@@ -150,7 +151,7 @@ struct Dense {
         return A;
     }
     double logDeterminant(const VectorXd& x) const {
-        return pairs.empty() ? 0 : A(x).ldlt().vectorD().array().log().sum();
+        return pairs.empty() ? 0 : eigenvaluesOf(A(x)).array().log().sum();
     }
 };
 
@@ -253,7 +254,7 @@ void testTiedVelocitiesAreTheClosest() {
         forEachLane(molecules, batch, [&](const Dense& dense, int m, int l) {
             const VectorXd v0 = segment(molecules.v, molecules, m), w0 = lane(untied, batch.numRows(), l);
             const MatrixXd G = dense.jacobian(segment(molecules.x, molecules, m));
-            const VectorXd multipliers = dense.A(segment(molecules.x, molecules, m)).ldlt().solve(G * v0 - w0);
+            const VectorXd multipliers = solveDense(dense.A(segment(molecules.x, molecules, m)), G * v0 - w0);
             const VectorXd v = v0 - dense.inverseMass * G.transpose() * multipliers;
             // With copies of constraints only the regularization keeps A from being singular.
             const double tolerance = (batch.numRows() > 2 * molecules.numAtoms - 3 ? 1e-6 : 1e-9);
@@ -393,7 +394,7 @@ void testDriftSolvesItsEquations() {
             ASSERT((before + t * v - after).norm() < 1e-12);
             const MatrixXd G0 = dense.jacobian(before), weighted = dense.inverseMass * G0.transpose();
             const VectorXd impulse = lane(v0, n, l) - v;
-            const VectorXd multipliers = weighted.colPivHouseholderQr().solve(impulse);
+            const VectorXd multipliers = leastSquares(weighted, impulse);
             ASSERT((weighted * multipliers - impulse).norm() < 1e-9 * impulse.norm());
             const bool unique = (batch.numRows() == 2 * n - 3);
             ASSERT(!unique ||
@@ -506,7 +507,7 @@ template <class Real> void checkRoot() {
             const int n = 3 * numAtoms, start = 3 * dense.first;
             const auto& [N, inverse] = roots[m];
             const VectorXd x = Eigen::Map<const VectorXd>(molecules.x.data() + start, n);
-            const MatrixXd mass = dense.inverseMassOfAtoms.inverse(), G = dense.jacobian(x);
+            const MatrixXd mass = inverseOf(dense.inverseMassOfAtoms), G = dense.jacobian(x);
             MatrixXd extended = dense.mass, forbidden = MatrixXd::Zero(1, n);
             for (size_t p = 0; p < dense.pairs.size(); p++)
                 if (dense.pairs[p].isConstrained()) {
@@ -515,10 +516,7 @@ template <class Real> void checkRoot() {
                 }
                 else
                     extended += dense.pairs[p].inertia * G.row(p).transpose() * G.row(p);
-            Eigen::FullPivLU<MatrixXd> lu(forbidden);
-            lu.setThreshold(1e-9);
-            const MatrixXd kernel = lu.kernel(),
-                           allowed = kernel.householderQr().householderQ() * MatrixXd::Identity(n, kernel.cols());
+            const MatrixXd allowed = orthonormalized(kernelOf(forbidden, 1e-9));
             ASSERT((forbidden * N * allowed).cwiseAbs().maxCoeff() < tolerance);
             ASSERT((allowed.transpose() * (N.transpose() * extended * N - mass) * allowed).cwiseAbs().maxCoeff() <
                    tolerance * mass.maxCoeff());

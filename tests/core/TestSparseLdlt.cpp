@@ -120,7 +120,7 @@ void testInverseOnPatternAgreesWithDenseEigen() {
     for (const auto& [size, entries] : variousPatterns(random)) {
         SparseLdlt solver(size, entries);
         for (int repeat = 0; repeat < 3; repeat++) {
-            const MatrixXd A = randomDominant(random, size, entries), inverse = A.inverse();
+            const MatrixXd A = randomDominant(random, size, entries), inverse = inverseOf(A);
             ASSERT(solver.factor(valuesOf(A, solver, entries).data()));
             std::vector<double> values(solver.getNumValues());
             solver.invertOnPattern(values.data());
@@ -142,7 +142,7 @@ void testSolutionAgreesWithDenseEigen() {
             const MatrixXd A = randomDominant(random, size, entries);
             ASSERT(solver.factor(valuesOf(A, solver, entries).data()));
             const VectorXd b = randomVector(random, size), x = solve(solver, b);
-            ASSERT((x - A.ldlt().solve(b)).norm() <= 1e-12 * x.norm());
+            ASSERT((x - solveDense(A, b)).norm() <= 1e-12 * x.norm());
             ASSERT((A * x - b).norm() <= size * 10 * roundoff * A.norm() * x.norm());
         }
     };
@@ -162,7 +162,7 @@ void testIndefiniteMatrixHasFactorsWithPivotsOfBothSigns() {
         for (int i = 0; i < size; i++)
             if (random.integer(3) == 0)
                 A(i, i) = -A(i, i);
-        const VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<MatrixXd>(A).eigenvalues();
+        const VectorXd eigenvalues = eigenvaluesOf(A);
         const int numNegative = (eigenvalues.array() < 0).count();
         SparseLdlt solver(size, entries);
         ASSERT_EQUAL(numNegative == 0, solver.factor(valuesOf(A, solver, entries).data()));
@@ -172,10 +172,10 @@ void testIndefiniteMatrixHasFactorsWithPivotsOfBothSigns() {
         ASSERT_EQUAL(numNegative, numNegativePivots);
         ASSERT_EQUAL(size - numNegative, countPivots(solver, 0));
         const VectorXd b = randomVector(random, size), x = solve(solver, b);
-        ASSERT((x - A.partialPivLu().solve(b)).norm() <= 1e-12 * x.norm());
+        ASSERT((x - solveDense(A, b)).norm() <= 1e-12 * x.norm());
         std::vector<double> values(solver.getNumValues());
         solver.invertOnPattern(values.data());
-        const MatrixXd inverse = A.inverse();
+        const MatrixXd inverse = inverseOf(A);
         for (int i = 0; i < size; i++)
             ASSERT_EQUAL_TOL(inverse(i, i), values[solver.slot(i, i)], 1e-12);
     }
@@ -236,7 +236,7 @@ void testDefinitenessIsThatOfTheEigenvalues() {
         const Entries entries = randomEntries(random, size, 2);
         SparseLdlt solver(size, entries);
         const MatrixXd A = randomDominant(random, size, entries, random.uniform(0.3, 1));
-        const VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<MatrixXd>(A).eigenvalues();
+        const VectorXd eigenvalues = eigenvaluesOf(A);
         ASSERT(std::abs(eigenvalues[0]) > 1e-9); // not lost in roundings
         ASSERT_EQUAL(eigenvalues[0] > 0, solver.factor(valuesOf(A, solver, entries).data()));
         numDefinite += (eigenvalues[0] > 0);

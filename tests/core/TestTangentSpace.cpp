@@ -102,16 +102,16 @@ struct DenseProjection {
                 jacobian.row(p).setZero();
             else
                 jacobian.row(p).normalize();
-        const Eigen::BDCSVD<MatrixXd> svd(jacobian, Eigen::ComputeThinU | Eigen::ComputeThinV);
-        for (int i = 0; i < svd.singularValues().size(); i++) {
-            const double eigenvalue = svd.singularValues()[i] * svd.singularValues()[i];
+        const SingularValues singular(jacobian);
+        for (int i = 0; i < singular.values.size(); i++) {
+            const double eigenvalue = singular.values[i] * singular.values[i];
             ASSERT(eigenvalue > 1e-5 || eigenvalue < 1e-20); // dependent or not: nothing in between
             if (eigenvalue > 1e-5) {
                 rank++;
                 least = eigenvalue;
             }
         }
-        const MatrixXd rows = svd.matrixV().leftCols(rank);
+        const MatrixXd rows = singular.V.leftCols(rank);
         const int n = root.size();
         projector = root.cwiseInverse().asDiagonal() * (MatrixXd::Identity(n, n) - rows * rows.transpose()) *
                     root.asDiagonal();

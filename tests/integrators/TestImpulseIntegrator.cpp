@@ -1,4 +1,5 @@
 #include "OpenMMStiff.h"
+#include "DenseAlgebra.h"
 #include "Derivatives.h"
 #include "Methods.h"
 #include "Systems.h"
@@ -51,7 +52,7 @@ void testStepIsTheMethod(Platform& platform) {
             const MatrixXd G = jacobian(A);
             const MatrixXd weighted = mass.cwiseInverse().asDiagonal() * G.transpose();
             const VectorXd g = waterCoordinates(A) - rest;
-            A = q - weighted * (G * weighted).ldlt().solve(g + G * (q - A));
+            A = q - weighted * solveDense(G * weighted, g + G * (q - A));
         }
         return A;
     };
@@ -63,7 +64,7 @@ void testStepIsTheMethod(Platform& platform) {
         const MatrixXd G = jacobian(x);
         const VectorXd a = slowForce(x).cwiseQuotient(mass);
         const MatrixXd weighted = mass.cwiseInverse().asDiagonal() * G.transpose();
-        return VectorXd(a - weighted * (G * weighted).ldlt().solve(G * a));
+        return VectorXd(a - weighted * solveDense(G * weighted, G * a));
     };
     for (const auto& [name, method, is] : impulseKicks) {
         ImpulseIntegrator integrator(h);

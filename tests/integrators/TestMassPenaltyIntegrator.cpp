@@ -34,7 +34,7 @@ void testStepIsTheMethod(Platform& platform) {
         ModelContext context(model, integrator, platform);
         context.setVelocitiesToTemperature(300, 1);
         const ExtendedWater water(period, bondInertia);
-        const MatrixXd inverseMass = water.mass.inverse();
+        const MatrixXd inverseMass = inverseOf(water.mass);
         VectorXd x = toVector(getPositions(context)), v = water.root(x) * toVector(getVelocities(context));
         Context forces(model.system, *std::make_unique<VerletIntegrator>(0.001).release(), platform);
         auto force = [&](const VectorXd& at) {
@@ -42,7 +42,7 @@ void testStepIsTheMethod(Platform& platform) {
             return toVector(forces.getState(State::Forces).getForces());
         };
         // Tied velocities need no w: an impulse p changes them by (M' + G^T kappa G)^-1 p.
-        auto kick = [&](double t) { v += t * water.extendedMass(x).ldlt().solve(force(x)); };
+        auto kick = [&](double t) { v += t * solveDense(water.extendedMass(x), force(x)); };
         auto drift = [&](double t) {
             const MatrixXd G0 = ExtendedWater::jacobian(x);
             const VectorXd z = ExtendedWater::lengths(x) + t * G0 * v;
@@ -50,15 +50,15 @@ void testStepIsTheMethod(Platform& platform) {
             VectorXd l = VectorXd::Zero(3);
             auto moved = [&] { return VectorXd(free - inverseMass * G0.transpose() * l); };
             for (int iteration = 0; iteration < 200; iteration++)
-                l += (G0 * inverseMass * G0.transpose() + MatrixXd(water.kappa.cwiseInverse().asDiagonal()))
-                             .ldlt()
-                             .solve(ExtendedWater::lengths(moved()) - z - l.cwiseQuotient(water.kappa));
+                l += solveDense(
+                        G0 * inverseMass * G0.transpose() + MatrixXd(water.kappa.cwiseInverse().asDiagonal()),
+                        ExtendedWater::lengths(moved()) - z - l.cwiseQuotient(water.kappa));
             const VectorXd w = (z + l.cwiseQuotient(water.kappa) - ExtendedWater::lengths(x)) / t;
             v = (moved() - x) / t;
             x = moved();
             // The closest tied velocities have the same momentum: M' v + G^T kappa w.
             const MatrixXd G = ExtendedWater::jacobian(x);
-            v = water.extendedMass(x).ldlt().solve(water.mass * v + G.transpose() * water.kappa.cwiseProduct(w));
+            v = solveDense(water.extendedMass(x), water.mass * v + G.transpose() * water.kappa.cwiseProduct(w));
         };
         integrator.step(3);
         for (int step = 0; step < 3; step++) {

@@ -68,7 +68,7 @@ vector<Setup> massPenalties(const MakeModel& makeModel, double period, std::pair
                           makeModel});
         // u = M^-1 N^T p
         setups.back().toVelocities = [water = ExtendedWater(period, bondInertia)](const VectorXd& x) {
-            return MatrixXd(water.massOfAtoms.inverse() * water.root(x).transpose());
+            return MatrixXd(inverseOf(water.massOfAtoms) * water.root(x).transpose());
         };
     }
     return setups;
@@ -312,7 +312,7 @@ double stepDefect(Run& run, const Setup& setup, double length, double difference
     auto getState = [&] {
         const VectorXd x = toVector(run.positions()), v = toVector(run.velocities());
         VectorXd state(2 * n);
-        state << x(mobile), toVelocities(x).lu().solve(VectorXd(v(mobile)));
+        state << x(mobile), solveDense(toVelocities(x), v(mobile));
         return VectorXd(state.cwiseProduct(scale));
     };
     const VectorXd start = getState();
@@ -428,7 +428,7 @@ void testMomentaAreKept(Platform& platform) {
             const vector<Vec3> x = run.positions();
             vector<Vec3> p = run.velocities();
             if (setup.toVelocities)
-                p = toVec3s(setup.toVelocities(toVector(x)).lu().solve(toVector(p)));
+                p = toVec3s(solveDense(setup.toVelocities(toVector(x)), toVector(p)));
             else
                 for (size_t i = 0; i < p.size(); i++)
                     p[i] *= run.model.system.getParticleMass(i);

@@ -71,7 +71,7 @@ void assertPenalizedMotion(Context& context, Integrator& integrator, double peri
         ASSERT_EQUAL_TOL(kinetic, kineticEnergy(context), tolerance);
         const VectorXd v = (toVector(getPositions(context)) - x) / integrator.getStepSize();
         for (int first = 0; first < x.size(); first += 9, number++) {
-            const MatrixXd root = water.extendedMass(x.segment<9>(first)).llt().matrixL();
+            const MatrixXd root = choleskyFactor(water.extendedMass(x.segment<9>(first)));
             const VectorXd scaled = root.transpose() * v.segment<9>(first);
             covariance += scaled * scaled.transpose() / kT;
         }

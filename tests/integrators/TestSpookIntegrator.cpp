@@ -231,7 +231,7 @@ void testOrder(Platform& platform) {
         M << (m1 + m2) * l1 * l1, m2 * l1 * l2 * c, m2 * l1 * l2 * c, m2 * l2 * l2;
         const Eigen::Vector2d f(-m2 * l1 * l2 * d * s[3] * s[3] - (m1 + m2) * l1 * std::cos(s[0]),
                                 m2 * l1 * l2 * d * s[2] * s[2] - m2 * l2 * std::cos(s[1]));
-        const Eigen::Vector2d a = M.inverse() * f;
+        const Eigen::Vector2d a = solveDense(M, f);
         return Eigen::Vector4d(s[2], s[3], a[0], a[1]);
     };
     Eigen::Vector4d s = Eigen::Vector4d::Zero();

@@ -3,6 +3,7 @@
  * (2014) claim of each, and what they deny. See TestMethods for what they have in common with others.
  */
 
+#include "DenseAlgebra.h"
 #include "Derivatives.h"
 #include "Methods.h"
 #include "OpenMMStiff.h"
@@ -68,7 +69,7 @@ void testStepIsIntegrator5(Platform& platform) {
             matrix(i, i) += masses[i / 3];
             force[i] -= (i % 3 == 0 ? 30 : i % 3 == 1 ? 2 * 700 * x[i] : 0);
         }
-        return VectorXd(matrix.ldlt().solve(force));
+        return solveDense(matrix, force);
     };
     const vector<Vec3> velocities = makeVelocities(model.system, 300, 1);
     VectorXd x = toVector(model.positions), v = toVector(velocities);

@@ -1,8 +1,9 @@
 #ifndef STIFFTEST_DENSE_SPOOK_H_
 #define STIFFTEST_DENSE_SPOOK_H_
 
+#include "DenseAlgebra.h"
 #include "Derivatives.h"
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <functional>
 #include <vector>
 
@@ -57,7 +58,7 @@ struct DenseSpook {
         K.topRightCorner(n, numRows) = -(inverseMass.asDiagonal() * J.transpose());
         K.bottomLeftCorner(numRows, n) = J;
         K.bottomRightCorner(numRows, numRows) = diagonal.asDiagonal();
-        const Eigen::VectorXd solution = K.fullPivLu().solve(rhs);
+        const Eigen::VectorXd solution = solveDense(K, rhs);
         multipliers = solution.tail(numRows);
         return solution.head(n);
     }

@@ -2,7 +2,7 @@
 #define STIFFTEST_DERIVATIVES_H_
 
 #include "Assertions.h"
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <string>
 
 /**

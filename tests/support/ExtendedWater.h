@@ -1,6 +1,7 @@
 #ifndef STIFF_TEST_EXTENDED_WATER_H_
 #define STIFF_TEST_EXTENDED_WATER_H_
 
+#include "DenseAlgebra.h"
 #include "Derivatives.h"
 #include "Systems.h"
 
@@ -53,7 +54,7 @@ struct ExtendedWater {
     Eigen::MatrixXd root(const Eigen::VectorXd& x) const {
         Eigen::MatrixXd N = Eigen::MatrixXd::Identity(9, 9), present = massOfAtoms;
         auto add = [&](const Eigen::VectorXd& g, double inertia) {
-            const Eigen::VectorXd y = present.ldlt().solve(g);
+            const Eigen::VectorXd y = solveDense(present, g);
             const double gy = g.dot(y), s = 1 / std::sqrt(1 + inertia * gy);
             N -= (1 - s) / gy * y * (g.transpose() * N);
             present += inertia * g * g.transpose();

@@ -1,12 +1,13 @@
 #ifndef STIFF_TEST_MODEL_SYSTEM_H_
 #define STIFF_TEST_MODEL_SYSTEM_H_
 
+#include "DenseAlgebra.h"
 #include "HyperDual.h"
 #include "RandomGeometry.h"
 #include "stiffcore/batch/Lanes.h"
 #include "stiffcore/model/Block.h"
 #include "stiffcore/model/StiffTerms.h"
-#include <Eigen/Dense>
+#include <Eigen/Geometry>
 #include <algorithm>
 #include <numeric>
 #include <type_traits>
@@ -16,11 +17,6 @@ namespace stifftest {
 
 using stiffcore::Block;
 using stiffcore::StiffCoordinate;
-
-/** Those of a symmetric matrix, the least one first. */
-inline Eigen::VectorXd eigenvaluesOf(const Eigen::MatrixXd& matrix) {
-    return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(matrix, Eigen::EigenvaluesOnly).eigenvalues();
-}
 
 /** A stiff coordinate s with its potential k/2 (s - s0)^2. */
 struct ModelTerm : StiffCoordinate {

@@ -1,8 +1,8 @@
 #ifndef STIFF_TEST_RANDOM_MATRIX_H_
 #define STIFF_TEST_RANDOM_MATRIX_H_
 
+#include "DenseAlgebra.h"
 #include "RandomGeometry.h"
-#include <Eigen/Dense>
 
 namespace stifftest {
 
@@ -21,13 +21,9 @@ inline Eigen::VectorXd randomVector(Random& random, int size) {
 /** A symmetric matrix with given eigenvalues and random eigenvectors. */
 inline Eigen::MatrixXd randomSymmetric(Random& random, const Eigen::VectorXd& eigenvalues) {
     const int n = eigenvalues.size();
-    const Eigen::MatrixXd vectors = Eigen::HouseholderQR<Eigen::MatrixXd>(randomMatrix(random, n, n)).householderQ();
+    const Eigen::MatrixXd vectors = orthonormalized(randomMatrix(random, n, n));
     const Eigen::MatrixXd matrix = vectors * eigenvalues.asDiagonal() * vectors.transpose();
     return 0.5 * (matrix + matrix.transpose());
-}
-
-inline bool isPositiveDefinite(const Eigen::MatrixXd& matrix) {
-    return Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(matrix, Eigen::EigenvaluesOnly).eigenvalues()[0] > 0;
 }
 
 } // namespace stifftest
