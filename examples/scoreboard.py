@@ -481,18 +481,27 @@ def times_fewer(subject: Subject, rows: list[dict], seconds: dict[tuple[str, str
 
 
 def draw(rows: list[dict], path: Path, seconds: dict[tuple[str, str, str], float]):
-    """A row for each system; dark bars are evaluations, pale ones beneath are processor time."""
+    """The picture, and beside it a dark one for pages that are dark."""
+    for name, style, ours in ((path, "default", OURS), (path.with_stem(f"{path.stem}-dark"), "dark_background", "#ef3b2c")):
+        with pyplot.style.context(style):
+            draw_bars(rows, seconds, ours).savefig(name, dpi=110)
+            pyplot.close()
+
+
+def draw_bars(rows: list[dict], seconds: dict[tuple[str, str, str], float], ours: str) -> pyplot.Figure:
+    """A row for each system; the bars are evaluations, pale ones beneath are processor time."""
     figure, panel = pyplot.subplots(figsize=(11, 6), layout="constrained")
+    ink, paper = pyplot.rcParams["text.color"], pyplot.rcParams["figure.facecolor"]
     ticks, y, heavy = {}, 0.0, False
     for subject in SUBJECTS.values():
         bars = list(times_fewer(subject, rows, seconds))
         top = y
         for bar in bars:
-            colour = OURS if bar["ours"] else HEAVY if bar["heavy"] else THEIRS
+            colour = ours if bar["ours"] else HEAVY if bar["heavy"] else THEIRS
             heavy |= bar["heavy"]
             timed = bool(np.isfinite(bar["faster"]))
-            panel.barh(y, bar["fewer"], 0.8, xerr=bar["error"], color=colour, error_kw={"capsize": 2},
-                       hatch="" if bar["verdict"] == scores.RIGHT else "//", edgecolor="white")
+            panel.barh(y, bar["fewer"], 0.8, xerr=bar["error"], color=colour, error_kw={"capsize": 2, "ecolor": ink},
+                       hatch="" if bar["verdict"] == scores.RIGHT else "//", edgecolor=paper)
             if timed:
                 panel.barh(y + 0.55, bar["faster"], 0.3, color=colour, alpha=0.45)
             panel.text(bar["fewer"] + bar["error"] + 0.15, y, f"{bar['fewer']:.1f}   {bar['label']}", va="center",
@@ -502,7 +511,7 @@ def draw(rows: list[dict], path: Path, seconds: dict[tuple[str, str, str], float
             key, fs = subject.practice
             ticks[(top + y - 1) / 2] = f"{subject.label}\nagainst {subject.methods[key].label}, {fs:g} fs"
             y += 0.6
-    panel.axvline(1, color="black", linewidth=0.8)
+    panel.axvline(1, color=ink, linewidth=0.8)
     panel.set_yticks(list(ticks), list(ticks.values()), fontsize="small")
     panel.invert_yaxis()
     panel.margins(x=0.3)
@@ -510,12 +519,11 @@ def draw(rows: list[dict], path: Path, seconds: dict[tuple[str, str, str], float
     panel.set_xlabel("times fewer evaluations of the forces for an independent sample than standard practice")
     panel.spines[["top", "right"]].set_visible(False)
     panel.legend(loc="lower right", frameon=False, handles=[
-        Patch(color=OURS, label="mass penalty"), Patch(color=THEIRS, label="OpenMM's own"),
+        Patch(color=ours, label="mass penalty"), Patch(color=THEIRS, label="OpenMM's own"),
         *([Patch(color=HEAVY, label="OpenMM's own, heavy hydrogens")] if heavy else []),
-        Patch(color=OURS, alpha=0.45, label="pale: times less processor time"),
-        Patch(facecolor="grey", hatch="//", edgecolor="white", label="hatched: not yet decided whether right")])
-    figure.savefig(path, dpi=110)
-    pyplot.close(figure)
+        Patch(color=ours, alpha=0.45, label="pale: times less processor time"),
+        Patch(facecolor="grey", hatch="//", edgecolor=paper, label="hatched: not yet decided whether right")])
+    return figure
 
 
 def main():

@@ -203,7 +203,7 @@ def rigid_motion(positions: np.ndarray, velocities: np.ndarray, masses: np.ndarr
 
 
 def turns(x: np.ndarray, torsions: np.ndarray) -> np.ndarray:
-    """Torsions as unit vectors (cosine, sine), shape (torsions, 2), of positions (atoms, 3); torsions: four atoms each."""
+    """Torsions as unit vectors (cosine, sine), shape (torsions, 2), of positions (atoms, 3); each of four atoms."""
     a, b, c = np.moveaxis(np.diff(x[torsions], axis=1), 1, 0)
     normal = np.cross(b, c)
     both = np.stack([np.sum(np.cross(a, b) * normal, axis=1),

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import openmm
 import pytest
+from matplotlib import image
 
 mdtraj = pytest.importorskip("mdtraj")
 ROOT = Path(__file__).parents[2]
@@ -155,7 +156,8 @@ def test_torsions_of_a_protein_are_found_and_measured():
     assert {tuple(names[i] for i in atoms) for atoms in found["psi"]} == {("N", "CA", "C", "N")}
     x = np.array(villin.positions.value_in_unit(openmm.unit.nanometer))
     cosines, sines = turns(x, found["psi"]).T
-    expected, = mdtraj.compute_dihedrals(mdtraj.Trajectory(x, mdtraj.Topology.from_openmm(villin.topology)), found["psi"])
+    whole = mdtraj.Trajectory(x, mdtraj.Topology.from_openmm(villin.topology))
+    expected, = mdtraj.compute_dihedrals(whole, found["psi"])
     assert np.arctan2(sines, cosines) == pytest.approx(expected, abs=1e-4)
 
 
@@ -202,4 +204,5 @@ def test_what_is_recorded_replaces_the_steps_that_were_run(tmp_path, monkeypatch
 
 def test_the_picture_of_the_readme_is_drawn_from_these_figures(tmp_path):
     scoreboard.draw(ROWS, tmp_path/"scoreboard.png", SECONDS)
-    assert (tmp_path/"scoreboard.png").stat().st_size > 10000
+    light, dark = (image.imread(tmp_path/f"{name}.png") for name in ("scoreboard", "scoreboard-dark"))
+    assert light.shape == dark.shape and light[0, 0, :3].min() == 1 and dark[0, 0, :3].max() == 0   # their margins
