@@ -10,7 +10,7 @@ from openmm import app, unit
 import openmmstiff
 from conftest import Waters
 from openmmstiff import MassPenaltyLangevinIntegrator, examine
-from openmmstiff._examination import ROTATION, SHOWN, Examination, Motion, Recommendation, roundStep
+from openmmstiff._examination import ROTATION, SHOWN, Examination, Motion, Recommendation, _Examiner, roundStep
 from openmmstiff._forces import Forces
 from openmmstiff._modes import find_fastest
 
@@ -263,6 +263,18 @@ def test_what_nothing_pulls_back_has_no_step_unless_it_turns():
     rate = math.sqrt(2*0.0083145*300/0.5)/0.1
     step = examine(pair(constrained=True)).getStepSize()._value
     assert 0.7*ROTATION < step*rate < 1.05*ROTATION     # velocities are drawn; rounded down
+
+
+@pytest.mark.parametrize("inertia", [1e-6, 1e6])
+def test_how_fast_a_pair_turns_is_free_of_its_inertia(inertia):
+    """<omega^2> = 2 kT/(mu r^2): what the pair's length does is no turning."""
+    system = openmm.System()
+    for mass in (1, 3):
+        system.addParticle(mass)
+    positions = np.array([[0, 0, 0], [0.06, 0, 0.08]])
+    examiner = _Examiner(simulation_of(system, positions), 2.5)
+    rate, pair = examiner.measure_rotation([positions], [(0, 1, inertia)])
+    assert pair == (0, 1) and rate**2 == pytest.approx(2*2.5/(0.75*0.1**2), rel=0.06)
 
 
 def test_pairs_of_the_given_integrator_are_examined():

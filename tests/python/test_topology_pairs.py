@@ -292,6 +292,14 @@ def test_a_second_call_is_that_of_the_present_step():
     assert found[0][0].pop((0, 5)) == 7.0 and len(found[0][0]) == 3*topology.getNumResidues()
 
 
+def test_what_is_slow_enough_loses_its_inertia():
+    chain, integrator = Chain(), MassPenaltyIntegrator(STEP)
+    for step, added in ((1e-4, 0), (STEP, 3), (1e-4, 0)):
+        integrator.setStepSize(step)
+        assert len(addPairsFromTopology(integrator, chain.topology, chain.system)) == added
+    assert [integrator.getPairParameters(i)[2]._value for i in range(integrator.getNumPairs())] == [0, 0, 0]
+
+
 def test_large_molecules_get_an_inertia_of_the_bonds_of_hydrogens_alone():
     assert len(inertias_of(Chain(100))) == 99
     assert inertias_of(Chain(101, masses=[1.008] + 100*[12])) == pytest.approx({(0, 1): 3})
