@@ -8,6 +8,7 @@
 #include "HyperDual.h"
 #include "RandomGeometry.h"
 #include "stiffcore/batch/Lanes.h"
+#include "stiffcore/coordinates/Bend.h"
 #include "stiffcore/terms/Harmonic.h"
 #include "stiffcore/terms/Hessian.h"
 #include "stiffcore/terms/Taylor.h"
@@ -82,6 +83,13 @@ template <class Real> Derivatives evaluate(const Harmonic<double>& potential, co
     return evaluateLane(Put::put(potential), Angle<Real>(Put::put(a), Put::put(b)), lane);
 }
 
+template <class Real>
+Derivatives evaluate(const Harmonic<double>& potential, const Vector3d& a, const Vector3d& b, const Vector3d& u) {
+    using Put = LaneByLane<Real>;
+    const int lane = Put::next();
+    return evaluateLane(Put::put(potential), Bend<Real>(Put::put(a), Put::put(b), Put::put(u)), lane);
+}
+
 /** An angle, in numbers. */
 struct PlainAngle {
     double value, supplement, sine, firstOverSine;
@@ -121,15 +129,27 @@ Derivatives expectedAngle(const Harmonic<double>& potential, const Vector3d& a, 
     });
 }
 
+Derivatives expectedBend(const Harmonic<double>& potential, const Vector3d& a, const Vector3d& b, const Vector3d& u) {
+    return differentiate<9>({a[0], a[1], a[2], 0, 0, 0, b[0], b[1], b[2]}, [&](const std::array<HyperDual, 9>& x) {
+        const DualVector first = {x[0], x[1], x[2]}, vertex = {x[3], x[4], x[5]}, last = {x[6], x[7], x[8]};
+        const DualVector legs[] = {first - vertex, last - vertex};
+        HyperDual p = -potential.s0;
+        for (const DualVector& leg : legs)
+            for (int i = 0; i < 3; i++)
+                p = p + HyperDual(u[i]) * leg[i] / norm(leg);
+        return HyperDual(0.5 * potential.k) * p * p;
+    });
+}
+
 void assertSymmetric(const MatrixXd& hessian) {
     assertClose(hessian, hessian.transpose(), hessian.norm(), 4 * roundoff);
 }
 
 /** Two vectors of the lengths of bonds with a given angle between them. */
-struct Bend {
+struct Legs {
     Vector3d a, b;
 
-    Bend(Random& random, double theta) {
+    Legs(Random& random, double theta) {
         const Vector3d e = random.direction(), across = random.directionAcross(e);
         a = random.uniform(0.09, 0.2) * e;
         b = random.uniform(0.09, 0.2) * (std::cos(theta) * e + std::sin(theta) * across);
@@ -179,7 +199,7 @@ template <class Real> void testAngleAgreesWithAutomaticDifferentiation() {
         for (int i = 0; i < 100; i++) {
             const double theta = degree * pi / 180, tolerance = 100 * roundoff / std::sin(theta);
             ASSERT(tolerance < 1e-10 || degree > 179.99);
-            const Bend bend(random, theta);
+            const Legs bend(random, theta);
             const double minima[] = {random.uniform(0.5, 3), theta + random.uniform(-0.2, 0.2), theta, pi};
             for (double s0 : minima) {
                 const Harmonic<double> potential = {random.uniform(100, 1000), s0};
@@ -197,7 +217,7 @@ template <class Real> void testAngleAndSupplementAreAccurateAtBothEnds() {
     Random random(3);
     for (int i = 0; i < 500; i++) {
         const double small = std::pow(10, random.uniform(-7, 0));
-        const Bend acute(random, small), obtuse(random, pi - small);
+        const Legs acute(random, small), obtuse(random, pi - small);
         // The construction of the geometry has an absolute error of some roundings itself.
         ASSERT_EQUAL_TOL(1.0, evaluateAngle<Real>(acute.a, acute.b).value / small, 20 * roundoff / small);
         ASSERT_EQUAL_TOL(1.0, evaluateAngle<Real>(obtuse.a, obtuse.b).supplement / small, 20 * roundoff / small);
@@ -236,10 +256,26 @@ template <class Real> void testTranslationAndRotationLeaveEnergyUnchanged() {
 
         const Harmonic<double> bending = {random.uniform(100, 1000), random.uniform(0.5, 3)};
         const double theta = random.uniform(0.05, pi - 0.05);
-        const Bend bend(random, theta);
+        const Legs bend(random, theta);
         check({bend.a, Vector3d::Zero(), bend.b}, evaluate<Real>(bending, bend.a, bend.b),
               bending.k * (theta + bending.s0) * (1 / bend.a.norm() + 1 / bend.b.norm()),
               50 * roundoff / std::sin(theta));
+    }
+}
+
+template <class Real> void testBendAgreesWithAutomaticDifferentiation() {
+    // The direction u need not be perpendicular to the legs.
+    Random random(4);
+    for (int i = 0; i < 300; i++) {
+        const Legs legs(random, random.uniform(0.6, 1) * pi);
+        const Vector3d u = random.direction();
+        const Harmonic<double> potential = {random.uniform(100, 1000), random.uniform(0, 0.5)};
+        const Derivatives expected = expectedBend(potential, legs.a, legs.b, u);
+        const Derivatives found = evaluate<Real>(potential, legs.a, legs.b, u);
+        const double scale = potential.k / std::min(legs.a.norm(), legs.b.norm());
+        assertClose(expected.gradient, found.gradient, 3 * scale, 50 * roundoff);
+        assertClose(expected.hessian, found.hessian, scale / std::min(legs.a.norm(), legs.b.norm()), 50 * roundoff);
+        assertSymmetric(found.hessian);
     }
 }
 
@@ -299,7 +335,7 @@ void testThirdDerivativesOfTheStraightAngle() {
         for (int i = 0; i < 100; i++) {
             const Harmonic<double> potential = {random.uniform(100, 1000), pi};
             const Line line(random, -1);
-            const Bend bent(random, pi - bend);
+            const Legs bent(random, pi - bend);
             const Vector3d a = (bend == 0 ? line.a : bent.a), b = (bend == 0 ? line.b : bent.b);
             const Vector3d directions[3] = {random.vector(1), random.vector(1), random.vector(1)};
             const Vector3d da = directions[0] - directions[1], db = directions[2] - directions[1];
@@ -342,7 +378,7 @@ template <class Real> void testHessianIsContinuousTowardsTheStraightAngle() {
     Random random(7);
     for (int i = 0; i < 2000; i++) {
         const double d = std::pow(10, random.uniform(-17, -4));
-        const Bend bend(random, pi - d);
+        const Legs bend(random, pi - d);
         const Harmonic<double> potential = {random.uniform(100, 1000), pi};
         const Derivatives found = evaluate<Real>(potential, bend.a, bend.b);
         const MatrixXd limit = limitOfBending(potential.k, bend.a, bend.b);
@@ -361,7 +397,7 @@ template <class Real> void testConeAtTheStraightAngleIsCapped() {
     Random random(8);
     for (double d : {0.0, 1e-15, 1e-9, 1e-7})
         for (int i = 0; i < 300; i++) {
-            const Bend bend(random, pi - d);
+            const Legs bend(random, pi - d);
             const Line line(random, -1);
             for (double s0 : {0.0, 1.0, 1.9, 3.0, 3.5}) {
                 const Harmonic<double> potential = {500, s0};
@@ -382,7 +418,7 @@ template <class Real> void testHessianIsExactAboveTheCap() {
     Random random(9);
     for (double d : {1.01e-6, 1e-5})
         for (int i = 0; i < 300; i++) {
-            const Bend bend(random, pi - d);
+            const Legs bend(random, pi - d);
             for (double s0 : {0.5, 1.9, 3.0, pi}) {
                 const Harmonic<double> potential = {500, s0};
                 const PlainAngle angle = evaluateAngle<Real>(bend.a, bend.b);
@@ -398,7 +434,7 @@ template <class Real> void testFoldedAngleWithOtherMinimumIsFinite() {
     Random random(10);
     for (double d : {0.0, 1e-9, 1e-7})
         for (int i = 0; i < 300; i++) {
-            const Bend bend(random, d);
+            const Legs bend(random, d);
             const Line line(random, 1);
             const Derivatives found =
                     evaluate<Real>(Harmonic<double>{500, 1.9}, d == 0 ? line.a : bend.a, d == 0 ? line.b : bend.b);
@@ -532,6 +568,7 @@ int main() {
     return checkClaims({
             CLAIM_WITH_LANES(testDistanceAgreesWithAutomaticDifferentiation),
             CLAIM_WITH_LANES(testAngleAgreesWithAutomaticDifferentiation),
+            CLAIM_WITH_LANES(testBendAgreesWithAutomaticDifferentiation),
             CLAIM_WITH_LANES(testAngleAndSupplementAreAccurateAtBothEnds),
             CLAIM_WITH_LANES(testTranslationAndRotationLeaveEnergyUnchanged),
             CLAIM_WITH_LANES(testBendingOfStraightAngleIsIsotropic),

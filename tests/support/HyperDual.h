@@ -37,6 +37,11 @@ inline HyperDual operator*(const HyperDual& x, const HyperDual& y) {
             x.f12 * y.f + x.f1 * y.f2 + x.f2 * y.f1 + x.f * y.f12};
 }
 
+inline HyperDual operator/(const HyperDual& x, const HyperDual& y) {
+    const HyperDual::Real first = -1 / (y.f * y.f), second = -2 * first / y.f;
+    return x * HyperDual(1 / y.f, first * y.f1, first * y.f2, first * y.f12 + second * y.f1 * y.f2);
+}
+
 inline HyperDual sqrt(const HyperDual& x) {
     const HyperDual::Real g = std::sqrt(x.f), first = 1 / (2 * g), second = -first / (2 * x.f);
     return {g, first * x.f1, first * x.f2, first * x.f12 + second * x.f1 * x.f2};
