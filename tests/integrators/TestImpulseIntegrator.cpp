@@ -408,6 +408,41 @@ void testNothingProjectedIsPlain(Platform& platform) {
     ASSERT(ends[0] == ends[1]);
 }
 
+/** A force on a virtual site is one on the particles that it is between, also where the mollified kick moves these. */
+void testForcesOnVirtualSites(Platform& platform) {
+    for (const auto& [name, kick, is] : impulseKicks) {
+        vector<vector<Vec3>> ends;
+        for (bool onSite : {true, false}) {
+            Model model;
+            for (double mass : {2.0, 16.0, 0.0})
+                model.system.addParticle(mass);
+            model.system.setVirtualSite(2, new TwoParticleAverageSite(0, 1, 0.7, 0.3));
+            model.positions = {Vec3(), Vec3(0, 0, 0.11), Vec3()};
+            auto bonds = new HarmonicBondForce();
+            bonds->addBond(0, 1, 0.1, 5e5);
+            model.system.addForce(bonds);
+            if (onSite) {
+                auto field = new CustomExternalForce("40*sin(30*z)");
+                field->addParticle(2);
+                model.system.addForce(field);
+            }
+            else {
+                auto field = new CustomCompoundBondForce(2, "40*sin(30*(0.7*z1+0.3*z2))");
+                field->addBond({0, 1});
+                model.system.addForce(field);
+            }
+            ImpulseIntegrator integrator(0.002);
+            integrator.setKick(kick);
+            ModelContext context(model, integrator, platform);
+            context.computeVirtualSites();
+            integrator.step(20);
+            ends.push_back(getPositions(context));
+        }
+        ASSERT(largestDifference(ends[0], ends[1]) < 1e-6);
+        ASSERT(std::abs(0.7 * ends[0][0][2] + 0.3 * ends[0][1][2] - 0.033) > 1e-3);
+    }
+}
+
 } // namespace
 
 int main(int argc, char* argv[]) {
@@ -417,5 +452,6 @@ int main(int argc, char* argv[]) {
                             CLAIM(testProjectedPeriodChoosesCoordinates), CLAIM(testActionsAreKept),
                             CLAIM(testNumberOfMicroSteps), CLAIM(testAbsurdNumbersOfMicroSteps),
                             CLAIM(testNumberOfMicroStepsFollowsTheSystem),
-                            CLAIM(testNumberOfMicroStepsFollowsThePositions), CLAIM(testErrors)});
+                            CLAIM(testNumberOfMicroStepsFollowsThePositions), CLAIM(testForcesOnVirtualSites),
+                            CLAIM(testErrors)});
 }
