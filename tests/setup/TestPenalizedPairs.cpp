@@ -101,6 +101,30 @@ void testAngleAtAParticle() {
     ASSERT_EQUAL_TOL(expected.stiffness[0], found.stiffness[0], 1e-12);
 }
 
+/** A pair needs k r^2 / 2 of 50 kJ/mol, or its particles would pass through each other: for acute angles, and others. */
+void testSoftPairsAreLeftOut() {
+    const double r1 = 0.11, r2 = 0.14;
+    for (double theta : {1.0, 1.5, 2.2}) {
+        const double squared = r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(theta),
+                     slope = r1 * r2 * std::sin(theta) / std::sqrt(squared);
+        for (double barrier : {49.0, 51.0}) {
+            auto* angle = new CustomAngleForce("0.5*k*(theta-theta0)^2");
+            angle->addGlobalParameter("k", 2 * barrier / squared * slope * slope);
+            angle->addGlobalParameter("theta0", theta);
+            angle->addAngle(0, 1, 2);
+            System system;
+            for (int i = 0; i < 3; i++)
+                system.addParticle(12);
+            system.addForce(angle);
+            BondedStiffness bonded(system, -1, "SomeIntegrator");
+            bonded.compute(system, {{Vec3(r1, 0, 0), Vec3(), Vec3(r2 * std::cos(theta), r2 * std::sin(theta), 0)},
+                                    {},
+                                    {{"k", angle->getGlobalParameterDefaultValue(0)}, {"theta0", theta}}});
+            ASSERT_EQUAL(barrier > 50, bonded.stiffness[0] > 0);
+        }
+    }
+}
+
 /** Energies that depend on anything else have no pairs: wagging out of a plane, two angles, a distance besides. */
 void testOtherEnergiesAreLeftOut() {
     const string inPlane = "pointangle(x1, y1, z1, x, y, z, x3, y3, z3)";
@@ -123,5 +147,6 @@ void testOtherEnergiesAreLeftOut() {
 } // namespace
 
 int main() {
-    return checkClaims({CLAIM(testInPlaneAngle), CLAIM(testAngleAtAParticle), CLAIM(testOtherEnergiesAreLeftOut)});
+    return checkClaims({CLAIM(testInPlaneAngle), CLAIM(testAngleAtAParticle), CLAIM(testSoftPairsAreLeftOut),
+                        CLAIM(testOtherEnergiesAreLeftOut)});
 }
