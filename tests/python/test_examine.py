@@ -185,6 +185,7 @@ def test_what_is_not_recognized_is_named():
     assert found.getStepSize() > 2*found.getStepSize("LangevinMiddleIntegrator")
 
 
+@pytest.mark.thorough
 def test_implicit_methods_have_a_step_where_they_know_what_is_stiff():
     """Harmonic forces and penalties. A CustomBondForce, as AMOEBA's, the mass penalty alone recognizes by itself."""
     harmonic = openmm.HarmonicBondForce()

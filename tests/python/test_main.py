@@ -268,6 +268,7 @@ def test_benchmark_prints_tables_in_markdown(benchmark):
     assert found.verdicts[0].startswith("CPU: right")
 
 
+@pytest.mark.thorough
 def test_benchmark_tells_what_differs_and_what_fails(benchmark, monkeypatch):
     """And goes on with the next platform."""
     monkeypatch.setattr(_benchmark, "FORCE_TOLERANCE", 1e-12)
@@ -281,6 +282,7 @@ def test_benchmark_tells_what_differs_and_what_fails(benchmark, monkeypatch):
     assert found.verdicts[1].startswith("CPU: wrong: positions")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("temperature, kurtosis", [(1.2, 1), (1, 1.2)])
 def test_benchmark_tells_velocities_of_another_distribution(benchmark, monkeypatch, temperature, kurtosis):
     """Of another temperature, or not normal: two temperatures of the same mean."""
@@ -301,6 +303,7 @@ def test_benchmark_tells_velocities_of_another_distribution(benchmark, monkeypat
     assert code == 1 and found.tables[1][2][-1] == "NO" and "conduct" in found.verdicts[0]
 
 
+@pytest.mark.thorough
 def test_benchmark_tells_what_fails_without_an_error(benchmark, monkeypatch):
     """Steps that take no notice of wrong forces, and a checkpoint that is not loaded."""
     set_parameter = openmm.Context.setParameter

@@ -177,6 +177,7 @@ def test_figures_are_those_of_gaussian_differences(spread, tmp_path):
     assert np.mean(np.diff(samples) != 0) == pytest.approx(erfc(spread/2), abs=0.05)
 
 
+@pytest.mark.thorough
 def test_correlated_snapshots_bias_no_average(tmp_path):
     """A Metropolis chain in their own order follows its proposals, which hardly change: it finds the surrogate's."""
     sampler = normal(tmp_path/"run.db", 0.9, memory=0.99, steps=5)
