@@ -14,12 +14,13 @@ Results are kept in files, one for each run: what has been done is not done agai
 """
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 import openmm as mm
 from matplotlib import pyplot
+from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
@@ -43,6 +44,7 @@ INNER_STEP = 0.5                    # fs, of the fast forces of MTSLangevinInteg
 FAST, SLOW = 1, 0                   # its force groups where a force field is distilled
 CALM, SMALL = 5.0, 0.002            # 1/ps, ps: how a start is equilibrated
 OURS, THEIRS, HEAVY = "#99000d", "#4292c6", "#d98600"     # colours
+OURS_ON_DARK = "#ef3b2c"
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ class Water(Subject):
 
 class Protein(Subject):
     """In TIP3P water, with PME. Its own slow motions are torsions."""
-    friction, water, equilibration = 1.0, "tip3p", 20000
+    friction, water = 1.0, "tip3p"
     practice, shown = ("constrained", 4), (("heavy1.5", 4), ("heavy3", 4), ("penalty", 11), ("rigid", 10))
     methods = {
         "middle": Method("LangevinMiddle", middle, (1, 2, 3)),
@@ -218,23 +220,24 @@ class Protein(Subject):
     def __init__(self, evaluations: int):
         self.evaluations = evaluations
 
+    @cached_property
     def solvated(self) -> app.Modeller:
         raise NotImplementedError
 
     def build(self, method: Method) -> mm.System:
         flexible = method.geometry == "flexible"
-        return proteins.build_protein(self.solvated(), "water", None if flexible else app.HBonds, not flexible,
+        return proteins.build_protein(self.solvated, "water", None if flexible else app.HBonds, not flexible,
                                       method.hydrogen_mass, self.water)
 
     def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
         system = self.build(next(method for method in self.methods.values() if method.geometry == geometry))
-        return settle(begin(system, middle(TEMPERATURE, CALM, SMALL), self.solvated().positions, CPU, TEMPERATURE,
-                            seed, 100), steps or self.equilibration)
+        return settle(begin(system, middle(TEMPERATURE, CALM, SMALL), self.solvated.positions, CPU, TEMPERATURE,
+                            seed, 100), steps or 20000)
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
         context = self.begin(method, step, seed, positions)
         context.getIntegrator().step(round(2 / step))
-        topology = self.solvated().topology
+        topology = self.solvated.topology
         waters = [residue for residue in topology.residues() if residue.name == "HOH"]
         found, _, slow = sample_water(context, len(waters), time, proteins.ENERGIES, proteins.torsions(topology),
                                       first=next(waters[0].atoms()).index, motions=False)
@@ -245,6 +248,7 @@ class Villin(Protein):
     """The headpiece in TIP3P-FB water, whose motion is slow, too: the backbone's would take too long."""
     label, slow, water = "villin in water", ("reorientation", "diffusion", "methyl", "chi1"), "tip3pfb"
 
+    @cached_property
     def solvated(self) -> app.Modeller:
         return proteins.read_villin("water")
 
@@ -254,6 +258,7 @@ class Alanine(Protein):
     label, slow, reference = "alanine dipeptide in water", ("psi", "methyl", "reorientation"), 1
     shown = (("heavy1.5", 4), ("heavy3", 4), ("penalty", 10), ("rigid", 10))
 
+    @cached_property
     def solvated(self) -> app.Modeller:
         return proteins.solvate_alanine(350)
 
@@ -326,7 +331,7 @@ def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str
     tau, its_error = reorientation(found.observed["dipoles"], found.interval)
     slow = {"diffusion": (across, across * error / speed), "reorientation": (2 * tau, 2 * its_error)}
     for name, atoms in torsions.items():
-        count = max(1, transitions(found.observed[name], WELLS[name]))
+        count = max(1, transitions(found.observed[name], WELLS[name]))     # none: as one, whose error is as large
         between = len(atoms) * found.interval * len(found.temperature) / count
         slow[name] = between, between / count**0.5
     return found, {name: found.observed[name] for name in names if motions}, slow
@@ -482,13 +487,14 @@ def times_fewer(subject: Subject, rows: list[dict], seconds: dict[tuple[str, str
 
 def draw(rows: list[dict], path: Path, seconds: dict[tuple[str, str, str], float]):
     """The picture, and beside it a dark one for pages that are dark."""
-    for name, style, ours in ((path, "default", OURS), (path.with_stem(f"{path.stem}-dark"), "dark_background", "#ef3b2c")):
+    dark = path.with_stem(f"{path.stem}-dark")
+    for name, style, ours in (path, "default", OURS), (dark, "dark_background", OURS_ON_DARK):
         with pyplot.style.context(style):
             draw_bars(rows, seconds, ours).savefig(name, dpi=110)
             pyplot.close()
 
 
-def draw_bars(rows: list[dict], seconds: dict[tuple[str, str, str], float], ours: str) -> pyplot.Figure:
+def draw_bars(rows: list[dict], seconds: dict[tuple[str, str, str], float], ours: str) -> Figure:
     """A row for each system; the bars are evaluations, pale ones beneath are processor time."""
     figure, panel = pyplot.subplots(figsize=(11, 6), layout="constrained")
     ink, paper = pyplot.rcParams["text.color"], pyplot.rcParams["figure.facecolor"]

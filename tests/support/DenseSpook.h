@@ -3,7 +3,6 @@
 
 #include "DenseAlgebra.h"
 #include "Derivatives.h"
-#include <Eigen/Core>
 #include <functional>
 #include <vector>
 
