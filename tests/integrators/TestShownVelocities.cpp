@@ -230,9 +230,13 @@ void testIntegratorsTakeTurns(Platform& platform) {
     Model model = makeWaterCluster(3);
     addWell(model);
     const double freedoms = 3 * 81;
+    auto seeded = [](auto* integrator) {
+        integrator->setRandomNumberSeed(1);
+        return integrator;
+    };
     CompoundIntegrator compound;
-    compound.addIntegrator(new MassPenaltyLangevinIntegrator(300, 10, 0.008));
-    compound.addIntegrator(new LangevinMiddleIntegrator(300, 0.01, 0.0005));
+    compound.addIntegrator(seeded(new MassPenaltyLangevinIntegrator(300, 10, 0.008)));
+    compound.addIntegrator(seeded(new LangevinMiddleIntegrator(300, 0.01, 0.0005)));
     ModelContext context(model, compound, platform, deterministic(platform));
     minimize(context);
     context.setVelocitiesToTemperature(300, 2);
@@ -254,7 +258,8 @@ void testIntegratorsTakeTurns(Platform& platform) {
     ASSERT(T.error < 5);
     LangevinMiddleIntegrator middle(300, 1, 0.0005);
     MassPenaltyLangevinIntegrator penalty(300, 1, 0.012);
-    Context small(model.system, middle, platform), large(model.system, penalty, platform);
+    Context small(model.system, *seeded(&middle), platform, deterministic(platform)),
+            large(model.system, *seeded(&penalty), platform, deterministic(platform));
     for (const auto& [from, to] :
          {std::pair<Context*, Context*>(&context, &large), {&large, &small}, {&small, &large}}) {
         const double before = kineticEnergy(*from);
