@@ -3,7 +3,8 @@
 import numpy as np
 import openmm
 import pytest
-from conftest import Waters, positions_of
+import trials
+from conftest import Waters, positions_of, velocities_of
 from openmm import unit
 from openmmstiff import SpookIntegrator
 
@@ -41,54 +42,20 @@ def test_ways_to_pin_a_pendulum(pin, platform):
     assert integrator.computeViolations() == pytest.approx([np.hypot(x, y) - 1], abs=1e-12)
 
 
-def test_a_position_is_held(platform):
-    integrator = SpookIntegrator(0.01)
-    place = openmm.Vec3(0.9, 0.1, 0)*unit.nanometer
-    integrator.addPositionConstraint(0, place)
-    context = pendulum(integrator, platform)
-    integrator.step(200)
-    assert positions_of(context)[0] == pytest.approx([0.9, 0.1, 0], abs=1e-7)
-    assert integrator.getMultipliers() == pytest.approx([0, 1, 0], abs=1e-6)
-
-
-def test_a_velocity_is_prescribed(platform):
-    integrator = SpookIntegrator(stepSize=0.01)
-    integrator.addVelocityConstraint([0], ["1", "0", "0"], rate="0.5*t", compliance=1e-12)
-    context = pendulum(integrator, platform)
-    integrator.step(200)
-    assert positions_of(context)[0, 0] == pytest.approx(2, rel=1e-9)    # the mean over each step is exact for 0.5 t
-
-
 def test_rigid_water_at_constant_temperature(platform):
-    """The constraints of the System, a thermostat and a reporter, as with any integrator."""
-    waters = Waters(8, rigid=True)
-    for index, force in reversed(list(enumerate(waters.system.getForces()))):
-        if isinstance(force, openmm.CMMotionRemover):
-            waters.system.removeForce(index)
+    """The constraints of the System and a thermostat, as with any integrator."""
+    system, positions = trials.waters(8, rigid=8)
     thermostat = openmm.AndersenThermostat(300, 20)
     thermostat.setRandomNumberSeed(2)
-    waters.system.addForce(thermostat)
-    well = openmm.CustomExternalForce("100*(x^2+y^2+z^2)")
-    for particle in range(waters.system.getNumParticles()):
-        well.addParticle(particle)
-    waters.system.addForce(well)
+    system.addForce(thermostat)
     integrator = SpookIntegrator(1*unit.femtoseconds)
     integrator.setDamping(0.5*unit.femtoseconds)
-    waters.positions -= waters.positions.mean(axis=0)
-    simulation = waters.simulation(integrator, platform)
+    context = trials.bind(system, integrator, platform.getName(), positions, 300)
+    integrator.step(1000)
     temperatures = []
-
-    class Reporter:
-        def describeNextReport(self, simulation):
-            return {"steps": 10, "periodic": None, "include": ["energy"]}
-
-        def report(self, simulation, state):
-            degrees = 6*8
-            temperatures.append(2*state.getKineticEnergy()/(degrees*unit.MOLAR_GAS_CONSTANT_R)/unit.kelvin)
-
-    simulation.step(1000)
-    simulation.reporters.append(Reporter())
-    simulation.step(10000)
+    for _ in range(1000):
+        integrator.step(10)
+        temperatures.append(trials.temperature(context))
     assert np.mean(temperatures) == pytest.approx(300, abs=20)
     assert np.abs(integrator.computeViolations()).max() < 1e-3
 
@@ -99,8 +66,8 @@ def test_drawn_velocities_are_allowed_by_all_constraints(platform):
     integrator.addVelocityConstraint([1], ["0", "1", "0"], "0.25")
     waters = Waters(3, rigid=True)
     context = waters.context(integrator, platform)
-    velocities = context.getState(getVelocities=True).getVelocities(asNumpy=True)._value
-    along = positions_of(context)[3] - positions_of(context)[0]
+    positions, velocities = positions_of(context), velocities_of(context)
+    along = positions[3] - positions[0]
     assert along @ (velocities[3] - velocities[0]) == pytest.approx(0, abs=1e-6)
     assert velocities[1, 1] == pytest.approx(0.25, abs=1e-6)
 
@@ -115,35 +82,11 @@ def test_numbers_are_expressions(platform):
         integrator.setVelocityCompliance(1e-20)
         context = pendulum(integrator, platform)
         integrator.step(1)
-        velocity = context.getState(velocities=True).getVelocities(asNumpy=True)._value[0]
-        assert velocity == pytest.approx([0, 0.3, 0], rel=1e-6)
+        assert velocities_of(context)[0] == pytest.approx([0, 0.3, 0], rel=1e-6)
     integrator.setVelocityConstraintParameters(0, [0], [1, "x1", 0], 3)
     assert integrator.getVelocityConstraintParameters(0)[1:3] == [["1.0", "x1", "0.0"], "3.0"]
     assert "rate : str or float" in SpookIntegrator.addVelocityConstraint.__doc__
     assert "coefficients : sequence of str or float" in SpookIntegrator.addVelocityConstraint.__doc__
-
-
-def test_energies_show_which_term_is_not_finite(platform):
-    """They can be asked for where a step is impossible, one group at a time and with none."""
-    integrator = SpookIntegrator(0.01)
-    integrator.addDistanceConstraint(0, 1, 1)
-    system = openmm.System()
-    for _ in range(2):
-        system.addParticle(1)
-    for group, energy in enumerate(("x", "sqrt(-1-x)")):
-        force = openmm.CustomExternalForce(energy)
-        force.setForceGroup(group)
-        force.addParticle(0)
-        system.addForce(force)
-    context = openmm.Context(system, integrator, platform)
-    context.setPositions([[0.5, 0, 0], [1.5, 0, 0]])
-    context.setVelocities([[0, 2, 0], [0, 0, 0]])
-    for groups, expected in ((0, 0), ({0}, 0.5), ({1}, np.nan), ({0, 1}, np.nan)):
-        state = context.getState(energy=True, groups=groups)
-        assert state.getPotentialEnergy()._value == pytest.approx(expected, nan_ok=True)
-        assert state.getKineticEnergy()._value == pytest.approx(2)
-    with pytest.raises(openmm.OpenMMException, match="SpookIntegrator.*not finite"):
-        integrator.step(1)
 
 
 def test_mistakes_in_expressions_are_found_with_the_context(platform):
