@@ -8,7 +8,8 @@ import openmm
 import pytest
 from openmm import app
 
-from conftest import (FEMTOSECONDS, GAS_CONSTANT, CountingForce, Waters, positions_of, total_energy, velocities_of)
+import trials
+from conftest import FEMTOSECONDS, CountingForce, Waters, energies_of, positions_of, total_energy, velocities_of
 from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator
 
 KICKS = {name: getattr(ImpulseIntegrator, name) for name in ("Plain", "Mollified", "Projected")}
@@ -24,52 +25,48 @@ def test_the_langevin_form_evaluates_the_forces_once_a_step(waters, platform, ki
     integrator = ImpulseLangevinIntegrator(300, 1, 2*FEMTOSECONDS)
     integrator.setKick(kick)
     context = waters.context(integrator, platform)
-    before = counter.count
-    integrator.step(7)
-    assert counter.count - before == 7
+    assert counter.count_beyond_one_a_step(integrator, lambda: None, 7) == 0
     assert context.getStepCount() == 7
 
 
 def test_changed_masses_choose_the_micro_steps_anew(waters, platform, kick):
     """Light hydrogens and a preserved state: as in a new Context."""
-    contexts = []
-    for reinitialized in (True, False):
-        integrator = ImpulseIntegrator(2*FEMTOSECONDS)
-        integrator.setKick(kick)
-        mass = 16.0 if reinitialized else 1.008
+    def set_masses(mass):
         for i in range(1, waters.system.getNumParticles(), 3):
             waters.system.setParticleMass(i, mass)
-        context = waters.context(integrator, platform)
-        if reinitialized:
-            integrator.step(1)
-            heavy = integrator.computeNumMicroSteps()
-            for i in range(1, waters.system.getNumParticles(), 3):
-                waters.system.setParticleMass(i, 1.008)
-            context.reinitialize(True)
-        else:
-            context.setPositions(positions_of(contexts[0]))
-            context.setVelocities(velocities_of(contexts[0]))
-        contexts.append(context)
-    numbers = [context.getIntegrator().computeNumMicroSteps() for context in contexts]
-    assert numbers[0] == numbers[1] > heavy
-    for context in contexts:
-        context.getIntegrator().step(1)
-    assert np.abs(velocities_of(contexts[0]) - velocities_of(contexts[1])).max() < 1e-6
+
+    integrator, fresh = ImpulseIntegrator(2*FEMTOSECONDS), ImpulseIntegrator(2*FEMTOSECONDS)
+    integrator.setKick(kick)
+    fresh.setKick(kick)
+    set_masses(16.0)
+    context = waters.context(integrator, platform)
+    integrator.step(1)
+    heavy = integrator.computeNumMicroSteps()
+    set_masses(1.008)
+    context.reinitialize(True)
+    other = waters.context(fresh, platform)
+    other.setPositions(positions_of(context))
+    other.setVelocities(velocities_of(context))
+    assert integrator.computeNumMicroSteps() == fresh.computeNumMicroSteps() > heavy
+    integrator.step(1)
+    fresh.step(1)
+    assert np.abs(velocities_of(context) - velocities_of(other)).max() < 1e-6
 
 
-def test_slow_is_all_that_is_not_stiff_whatever_the_force_groups(platform):
+def put_into_groups(system, kind, group):
+    """Forces of a kind in a group, and the others in group 0."""
+    for force in system.getForces():
+        force.setForceGroup(group if isinstance(force, kind) else 0)
+
+
+def test_slow_is_all_that_is_not_stiff_whatever_the_force_groups(platform, one_thread):
     """Bonds and angles in a group with other forces are not counted twice."""
     ends = []
     for group in (0, 3):
         waters = Waters(4)
-        for force in waters.system.getForces():
-            if isinstance(force, openmm.NonbondedForce):
-                force.setForceGroup(group)
+        put_into_groups(waters.system, openmm.NonbondedForce, group)
         integrator = ImpulseIntegrator(2*FEMTOSECONDS)
-        properties = {"Threads": "1"} if platform.getName() == "CPU" else {}
-        context = openmm.Context(waters.system, integrator, platform, properties)
-        context.setPositions(waters.positions)
-        context.setVelocitiesToTemperature(300, 1)
+        context = waters.context(integrator, platform)
         integrator.step(20)
         ends.append(positions_of(context))
     assert np.abs(ends[0] - ends[1]).max() < 1e-9
@@ -77,8 +74,7 @@ def test_slow_is_all_that_is_not_stiff_whatever_the_force_groups(platform):
 
 def test_fewer_stiff_forces(waters, platform):
     """With the bonds alone in the stiff group, the angles are slow: no micro-steps, but kicks."""
-    for i, force in enumerate(waters.system.getForces()):
-        force.setForceGroup(1 if isinstance(force, openmm.HarmonicBondForce) else 0)
+    put_into_groups(waters.system, openmm.HarmonicBondForce, 1)
     integrator = ImpulseIntegrator(0.5*FEMTOSECONDS)
     integrator.setKick(ImpulseIntegrator.Plain)
     integrator.setStiffForceGroups({1})
@@ -95,8 +91,7 @@ def test_mollified_kicks_conserve_their_energy(waters, platform):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]/"examples"))
     from common.observables import without_vibrations
     from common.water_sampling import SHAPE
-    for force in waters.system.getForces():
-        force.setForceGroup(1 if isinstance(force, openmm.NonbondedForce) else 0)
+    put_into_groups(waters.system, openmm.NonbondedForce, 1)
     masses = np.array([waters.system.getParticleMass(i)._value for i in range(3)])
     integrator = ImpulseIntegrator(2*FEMTOSECONDS)
     integrator.setKick(ImpulseIntegrator.Mollified)
@@ -111,8 +106,7 @@ def test_mollified_kicks_conserve_their_energy(waters, platform):
         # A(x) of a molecule whose coordinates fix its shape is the rigid shape, placed as close as possible.
         molecules = positions_of(context).reshape(-1, 3, 3)
         at_rest.setPositions(without_vibrations(molecules, SHAPE, masses).reshape(-1, 3))
-        slow, slow_at_rest = (each.getState(energy=True, groups={1}).getPotentialEnergy()._value
-                              for each in (context, at_rest))
+        slow, slow_at_rest = (energies_of(each, groups={1})[0] for each in (context, at_rest))
         energies.append(total_energy(context))
         modified.append(energies[-1] - slow + slow_at_rest)
     assert np.std(energies) > 1
@@ -121,54 +115,47 @@ def test_mollified_kicks_conserve_their_energy(waters, platform):
 
 @pytest.fixture(scope="module")
 def villin():
-    """The protein of OpenMM's test.pdb, without its water: (topology, positions, System)."""
+    """The protein of OpenMM's test.pdb, without its water: (System, positions)."""
     pdb = app.PDBFile(str(Path(app.__file__).parent/"data"/"test.pdb"))
     modeller = app.Modeller(pdb.topology, pdb.positions)
     modeller.delete([residue for residue in pdb.topology.residues() if residue.name in ("HOH", "CL", "Cl")])
     system = app.ForceField("amber14-all.xml").createSystem(modeller.topology, nonbondedMethod=app.NoCutoff,
                                                             constraints=None)
-    return modeller.topology, modeller.positions, system
+    return system, modeller.positions
 
 
-def temperatures_of(system, context, integrator, samples, steps):
-    """Temperatures of a run, one every few steps, after some time to settle [K]."""
-    masses = np.array([system.getParticleMass(i)._value for i in range(system.getNumParticles())])
-    integrator.step(samples*steps//4)
-    temperatures = []
-    for _ in range(samples):
-        integrator.step(steps)
-        kinetic = np.sum(masses[:, None]*velocities_of(context)**2)
-        temperatures.append(kinetic/(3*len(masses)*GAS_CONSTANT))
-    return np.array(temperatures)
-
-
-def start_villin(villin, integrator, platform):
-    _, positions, system = villin
-    context = openmm.Context(system, integrator, platform)
-    context.setPositions(positions)
+def start(villin, integrator):
+    """A Context on the CPU platform, at 300 K near a minimum."""
+    context = trials.bind(villin[0], integrator, "CPU", villin[1])
     openmm.LocalEnergyMinimizer.minimize(context, 10, 100)
     context.setVelocitiesToTemperature(300, 1)
     return context
 
 
+def mean_temperature(context, samples):
+    """Of a run, one sample every 10 steps, after some time to settle [K]."""
+    context.getIntegrator().step(samples*10//4)
+    temperatures = []
+    for _ in range(samples):
+        context.getIntegrator().step(10)
+        temperatures.append(trials.temperature(context))
+    return np.mean(temperatures)
+
+
 def test_flexible_protein_at_4_fs(villin):
     """All bonds and angles of a protein are stiff, in one sparse block; its temperature is that of the heat bath."""
-    integrator = ImpulseLangevinIntegrator(300, 10, 4*FEMTOSECONDS)
-    integrator.setRandomNumberSeed(1)
-    context = start_villin(villin, integrator, openmm.Platform.getPlatform("CPU"))
-    temperatures = temperatures_of(villin[2], context, integrator, 100, 10)
+    integrator = trials.seeded(ImpulseLangevinIntegrator(300, 10, 4*FEMTOSECONDS))
     # 1700 degrees of freedom fluctuate by 10 K, over some ten correlation times.
-    assert abs(temperatures.mean() - 300) < 12
+    assert abs(mean_temperature(start(villin, integrator), 100) - 300) < 12
 
 
 def test_projecting_what_has_no_gap_heats(villin):
     """The negative control: with every bond and angle projected, the kicks pump energy into the protein."""
-    integrator = ImpulseLangevinIntegrator(300, 1, 1*FEMTOSECONDS)
+    integrator = trials.seeded(ImpulseLangevinIntegrator(300, 1, 1*FEMTOSECONDS))
     integrator.setProjectedPeriod(float("inf"))
-    integrator.setRandomNumberSeed(1)
-    context = start_villin(villin, integrator, openmm.Platform.getPlatform("CPU"))
+    context = start(villin, integrator)
     try:
-        assert temperatures_of(villin[2], context, integrator, 40, 10).mean() > 350
+        assert mean_temperature(context, 40) > 350
     except openmm.OpenMMException as failure:
         assert "ImpulseLangevinIntegrator" in str(failure) and "smaller step size" in str(failure)
 
@@ -177,9 +164,7 @@ def test_platforms_agree_on_a_protein(villin):
     ends = []
     for name in ("Reference", "CPU"):
         integrator = ImpulseIntegrator(2*FEMTOSECONDS)
-        context = openmm.Context(villin[2], integrator, openmm.Platform.getPlatform(name))
-        context.setPositions(villin[1])
-        context.setVelocities(np.zeros((villin[2].getNumParticles(), 3)))
+        context = trials.bind(villin[0], integrator, name, villin[1])
         integrator.step(5)
         ends.append(positions_of(context))
     assert np.abs(ends[0] - ends[1]).max() < 1e-5
@@ -189,7 +174,7 @@ def test_mollified_kicks_need_values_that_agree(villin):
     """In a protein the equilibrium values contradict each other: the error names the molecule and the remedy."""
     integrator = ImpulseIntegrator(1*FEMTOSECONDS)
     integrator.setKick(ImpulseIntegrator.Mollified)
-    context = start_villin(villin, integrator, openmm.Platform.getPlatform("CPU"))
+    context = start(villin, integrator)
     integrator.step(2)  # bonds to hydrogen can take any lengths
     assert context.getStepCount() == 2
     integrator.setProjectedPeriod(float("inf"))
