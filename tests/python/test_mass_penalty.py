@@ -7,15 +7,11 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import FEMTOSECONDS, GAS_CONSTANT, Waters, positions_of, water_box
+import trials
+from conftest import FEMTOSECONDS, Waters, positions_of, velocities_of, water_box
 from openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, addPairsFromTopology
 
-
-def kinetic_temperature(context):
-    system = context.getSystem()
-    degrees = 3*system.getNumParticles() - system.getNumConstraints()
-    kinetic = context.getState(energy=True).getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)
-    return 2*kinetic/(degrees*GAS_CONSTANT)
+REFERENCE, CPU = (openmm.Platform.getPlatform(name) for name in ("Reference", "CPU"))
 
 
 def test_defaults():
@@ -38,35 +34,29 @@ def test_pair_parameters_have_units():
 
 def test_velocities_start_warm_at_eight_femtoseconds(platform):
     """The penalized motion counts: 3N degrees of freedom have the temperature, which they keep."""
-    waters = Waters(64)
-    integrator = MassPenaltyLangevinIntegrator(300, 5, 8*FEMTOSECONDS)
-    integrator.setRandomNumberSeed(1)
+    waters, integrator = Waters(64), trials.seeded(MassPenaltyLangevinIntegrator(300, 5, 8*FEMTOSECONDS))
     context = waters.context(integrator, platform)
     assert integrator.computeNumPenalizedPairs() == 3*64
     # The standard error of a temperature from 576 degrees of freedom is 6 %.
-    assert kinetic_temperature(context) == pytest.approx(300, rel=0.2)
+    assert trials.temperature(context) == pytest.approx(300, rel=0.2)
     openmm.LocalEnergyMinimizer.minimize(context, maxIterations=100)
     context.setVelocitiesToTemperature(300, 2)
     integrator.step(100)
     temperatures = []
     for _ in range(50):
         integrator.step(10)
-        temperatures.append(kinetic_temperature(context))
+        temperatures.append(trials.temperature(context))
     assert np.mean(temperatures) == pytest.approx(300, rel=0.05)
     # Those of another integrator have the same distribution.
-    other = openmm.Context(waters.system, openmm.VerletIntegrator(0.001), platform)
-    other.setPositions(waters.positions)
-    other.setVelocitiesToTemperature(300, 1)
-    context.setVelocities(other.getState(velocities=True).getVelocities())
-    assert kinetic_temperature(context) == pytest.approx(300, rel=0.2)
+    context.setVelocities(velocities_of(waters.context(openmm.VerletIntegrator(0.001), platform)))
+    assert trials.temperature(context) == pytest.approx(300, rel=0.2)
     integrator.step(50)
-    assert kinetic_temperature(context) == pytest.approx(300, rel=0.2)
+    assert trials.temperature(context) == pytest.approx(300, rel=0.2)
 
 
 def test_a_warning_says_that_nothing_is_stiff(recwarn):
     """A potential that is not recognized: said once, at the line that steps; nothing is said of water."""
-    platform = openmm.Platform.getPlatform("Reference")
-    silent = Waters(2).context(MassPenaltyIntegrator(0.004), platform)
+    silent = Waters(2).context(MassPenaltyIntegrator(0.004), REFERENCE)
     silent.getIntegrator().step(1)
     assert not recwarn.list
     system = openmm.System()
@@ -74,7 +64,7 @@ def test_a_warning_says_that_nothing_is_stiff(recwarn):
         system.addParticle(12)
     system.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2, 3)))))
     integrator = MassPenaltyIntegrator(0.004)
-    context = openmm.Context(system, integrator, platform)
+    context = openmm.Context(system, integrator, REFERENCE)
     context.setPositions(np.eye(3)[:2])
     with pytest.warns(UserWarning, match="no pairs with an inertia.*addPairsFromTopology") as warned:
         integrator.step(1)
@@ -90,25 +80,23 @@ def test_velocities_in_a_compound_integrator(recwarn):
     compound = openmm.CompoundIntegrator()
     integrator = MassPenaltyIntegrator(4*FEMTOSECONDS)
     compound.addIntegrator(integrator)
-    context = waters.context(compound, openmm.Platform.getPlatform("CPU"))
+    context = waters.context(compound, CPU)
     for draw in (lambda: context.setVelocitiesToTemperature(300, 1),
                  lambda: integrator.setVelocitiesToTemperature(300*unit.kelvin, 2)):
         draw()
-        assert kinetic_temperature(context) == pytest.approx(300, rel=0.2)
-        before = context.getState(velocities=True).getVelocities(asNumpy=True)._value
+        assert trials.temperature(context) == pytest.approx(300, rel=0.2)
+        before = velocities_of(context)
         integrator.setStepSize(1e-6)
         compound.step(1)
-        after = context.getState(velocities=True).getVelocities(asNumpy=True)._value
-        assert np.ptp(before - after, axis=0).max() < 1e-2      # all but the motion of the box
+        assert np.ptp(before - velocities_of(context), axis=0).max() < 1e-2      # all but the motion of the box
     assert not recwarn.list
 
 
 def test_a_script_with_rigid_water_runs_unchanged():
     """Constraints hold at OpenMM's tolerance, the reporter shows the temperature of the freedoms that are left."""
     topology, positions, system = water_box(rigid=True)
-    integrator = MassPenaltyLangevinIntegrator(300, 5, 4*FEMTOSECONDS)
-    integrator.setRandomNumberSeed(1)
-    simulation = app.Simulation(topology, system, integrator, openmm.Platform.getPlatform("CPU"))
+    integrator = trials.seeded(MassPenaltyLangevinIntegrator(300, 5, 4*FEMTOSECONDS))
+    simulation = app.Simulation(topology, system, integrator, CPU)
     simulation.context.setPositions(positions)
     simulation.minimizeEnergy(maxIterations=20)
     simulation.context.setVelocitiesToTemperature(300, 1)
@@ -136,39 +124,16 @@ def test_pairs_from_a_topology():
     period, reduced_mass = 16*0.004, 1/(1/15.99943 + 1/1.007947)
     of_force_field = 462750.4*(period/2/np.pi)**2 - reduced_mass
     assert integrator.getPairParameters(0)[2].value_in_unit(unit.dalton) == pytest.approx(of_force_field, rel=0.02)
-    context = waters.context(integrator, openmm.Platform.getPlatform("Reference"))
+    context = waters.context(integrator, REFERENCE)
     assert integrator.computeNumPenalizedPairs() == 15
     integrator.step(100)
-    # A force constant, and a period so long that it changes nothing but the inertia.
+    assert context.getStepCount() == 100
+    # A force constant with a unit.
     stiffer = MassPenaltyIntegrator(0.004)
-    stiffer.setPenalizedPeriod(64*FEMTOSECONDS)
     addPairsFromTopology(stiffer, waters.topology, waters.system,
                          bondStiffness=5e7*unit.kilojoule_per_mole/unit.angstrom**2/100)
     assert stiffer.getPairParameters(0)[2].value_in_unit(unit.dalton) == pytest.approx(
         5e7*(period/2/np.pi)**2, rel=0.001)
-    assert context.getStepCount() == 100
-
-
-def test_pairs_from_a_topology_respect_constraints_and_flat_angles():
-    rigid = Waters(2, rigid=True)
-    integrator = MassPenaltyIntegrator(0.004)
-    assert addPairsFromTopology(integrator, rigid.topology, rigid.system) == []
-    # Acetylene: four atoms in a line have three bonds, and no 1-3 distance that tells of bending.
-    topology, system = app.Topology(), openmm.System()
-    residue = topology.addResidue("ACE", topology.addChain())
-    atoms = [topology.addAtom(name, app.element.hydrogen if name[0] == "H" else app.element.carbon, residue)
-             for name in ("H1", "C1", "C2", "H2")]
-    for atom in atoms:
-        system.addParticle(atom.element.mass)
-    for pair in zip(atoms, atoms[1:]):
-        topology.addBond(*pair)
-    line = np.array([[0, 0, 0], [0.106, 0, 0], [0.226, 0, 0], [0.332, 0, 0]])
-    assert len(addPairsFromTopology(integrator, topology, system, line*unit.nanometer)) == 3
-    assert len(addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system)) == 5
-    with pytest.raises(ValueError, match="4 atoms, but the System only 1"):
-        small = openmm.System()
-        small.addParticle(1)
-        addPairsFromTopology(integrator, topology, small)
 
 
 def methanol_and_water(order=("MOH", "HOH"), bonds=True, hydrogen_mass=None):
@@ -183,7 +148,7 @@ def methanol_and_water(order=("MOH", "HOH"), bonds=True, hydrogen_mass=None):
         atoms = [topology.addAtom(each, app.Element.getBySymbol(each[0]), residue) for each in names.split()]
         masses = [atom.element.mass.value_in_unit(unit.dalton) for atom in atoms]
         for i, j in bonded:
-            if bonds is True or name in (bonds or ()):
+            if bonds:
                 topology.addBond(atoms[i], atoms[j])
             if hydrogen_mass is not None and atoms[j].name[0] == "H":
                 masses[i] -= hydrogen_mass - masses[j]
@@ -191,6 +156,10 @@ def methanol_and_water(order=("MOH", "HOH"), bonds=True, hydrogen_mass=None):
         for mass in masses:
             system.addParticle(mass)
     return topology, system
+
+
+def count_pairs(topology, system):
+    return len(addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system))
 
 
 def test_pairs_need_a_mass_penalty_integrator():
@@ -209,6 +178,7 @@ def test_pairs_need_a_mass_penalty_integrator():
 @pytest.mark.parametrize("name, value, message", [
     ("topology", None, "topology must be an object of class Topology"),
     ("system", None, "system must be an object of class System"),
+    ("system", openmm.System(), "9 atoms, but the System only 0"),
     ("bondStiffness", float("nan"), "bondStiffness must be a finite number that is not negative, but is nan"),
     ("bondStiffness", -1, "bondStiffness must be .* but is -1"),
     ("angleStiffness", float("inf"), "angleStiffness must be .* but is inf"),
@@ -224,41 +194,35 @@ def test_pairs_need_a_mass_penalty_integrator():
 ])
 def test_what_would_lose_pairs_is_an_error(name, value, message):
     topology, system = methanol_and_water()
-    arguments = {"topology": topology, "system": system, name: value}
     integrator = MassPenaltyIntegrator(0.004)
     with pytest.raises((TypeError, ValueError), match=message):
-        addPairsFromTopology(integrator, **arguments)
+        addPairsFromTopology(integrator, **{"topology": topology, "system": system, name: value})
     assert integrator.getNumPairs() == 0
-
-
-def test_a_stiffness_of_zero_leaves_pairs_out():
-    topology, system = methanol_and_water()
-    assert len(addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system, angleStiffness=0)) == 7
 
 
 def test_a_topology_without_bonds_is_an_error_and_one_with_some_a_warning():
     topology, system = methanol_and_water(bonds=False)
     with pytest.raises(ValueError, match="the Topology has no bonds; call topology.createStandardBonds"):
-        addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system)
+        count_pairs(topology, system)
     topology.createStandardBonds()
     with pytest.warns(UserWarning, match=r"atom 0 \(MOH 1, C\) has no bonds \(nor have 5 more\).*addBond"):
-        assert len(addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system)) == 3
+        assert count_pairs(topology, system) == 3
     # Atoms that are alone have none.
     argon, system = app.Topology(), openmm.System()
     for _ in range(2):
         argon.addAtom("Ar", app.element.argon, argon.addResidue("AR", argon.addChain()))
         system.addParticle(40)
-    assert addPairsFromTopology(MassPenaltyIntegrator(0.004), argon, system) == []
+    assert count_pairs(argon, system) == 0
 
 
 @pytest.mark.parametrize("hydrogen_mass", [None, 2, 4])
 def test_a_topology_in_another_order_is_an_error(hydrogen_mass):
     """Heavy hydrogens in the right order are none, nor are other masses of the System's own."""
     topology, system = methanol_and_water(hydrogen_mass=hydrogen_mass)
-    assert len(addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system)) == 15
+    assert count_pairs(topology, system) == 15
     with pytest.raises(ValueError, match=r"atom \d+ .* the order of the atoms is another one"):
-        addPairsFromTopology(MassPenaltyIntegrator(0.004), methanol_and_water(("HOH", "MOH"))[0], system)
+        count_pairs(methanol_and_water(("HOH", "MOH"))[0], system)
     for own in (12, 0.1):
         for i in range(9):
             system.setParticleMass(i, own)
-        assert len(addPairsFromTopology(MassPenaltyIntegrator(0.004), topology, system)) > 0
+        assert count_pairs(topology, system) > 0

@@ -13,8 +13,23 @@ STEP = 0.008
 PERIOD = 16*STEP
 
 
+def pairs_of(molecules, stiffness="measured", integrator=None, platform=REFERENCE, **arguments):
+    """{(i, j): force constant} of the pairs that are added."""
+    integrator, pairs = integrator or MassPenaltyIntegrator(STEP), {}
+    added = addPairsFromTopology(integrator, molecules.topology, molecules.system, molecules.positions,
+                                 stiffness=stiffness, platform=platform, **arguments)
+    for index in added:
+        i, j, inertia = integrator.getPairParameters(index)
+        masses = (molecules.system.getParticleMass(particle)._value for particle in (i, j))
+        reduced_mass = 1/sum(1/mass for mass in masses if mass > 0)
+        pairs[i, j] = (inertia._value + reduced_mass)*(2*np.pi/PERIOD)**2
+    return pairs
+
+
 class Chain:
     """A zigzag of carbons, 0.15 nm and 2 rad, whose harmonic bonds and angles are at rest."""
+
+    pairs = pairs_of
 
     def __init__(self, length=3, bond=2.5e5, angle=500.0, masses=None, residue="CHN"):
         self.topology, self.system = app.Topology(), openmm.System()
@@ -31,21 +46,6 @@ class Chain:
         self.system.addForce(bonds)
         self.system.addForce(angles)
         self.positions = np.array([(i*0.15*np.sin(1), i % 2*0.15*np.cos(1), 0) for i in range(length)])
-
-    def pairs(self, stiffness="measured", **arguments):
-        """{(i, j): force constant} of the pairs that are added."""
-        integrator = MassPenaltyIntegrator(STEP)
-        added = addPairsFromTopology(integrator, self.topology, self.system, self.positions, stiffness=stiffness,
-                                     platform=REFERENCE, **arguments)
-        pairs = {}
-        for index in added:
-            i, j, inertia = integrator.getPairParameters(index)
-            reduced_mass = 1/sum(1/mass for mass in map(self.mass, (i, j)) if mass > 0)
-            pairs[i, j] = (inertia.value_in_unit(unit.dalton) + reduced_mass)*(2*np.pi/PERIOD)**2
-        return pairs
-
-    def mass(self, particle):
-        return self.system.getParticleMass(particle).value_in_unit(unit.dalton)
 
 
 @pytest.mark.parametrize("bond, angle", [(2.5e5, 500), (8e5, 2000)])
@@ -71,15 +71,10 @@ def test_waters_have_the_constants_of_their_force_field(platform):
     waters = Waters(20)
     integrator = MassPenaltyIntegrator(STEP)
     integrator.setUseBondedForces(False)
-    addPairsFromTopology(integrator, waters.topology, waters.system, waters.positions*unit.nanometer,
-                         stiffness="measured", platform=platform)
     half_angle, length = 1.82421813418/2, 0.09572
-    constants = {True: 462750.4, False: 836.8/(length*np.cos(half_angle))**2}
-    for i in range(integrator.getNumPairs()):
-        a, b, inertia = integrator.getPairParameters(i)
-        masses = [waters.system.getParticleMass(each).value_in_unit(unit.dalton) for each in (a, b)]
-        constant = (inertia.value_in_unit(unit.dalton) + 1/sum(1/mass for mass in masses))*(2*np.pi/PERIOD)**2
-        assert constant == pytest.approx(constants[min(a, b) % 3 == 0], rel=0.06)
+    of_angles = 836.8/(length*np.cos(half_angle))**2
+    for (i, j), constant in pairs_of(waters, integrator=integrator, platform=platform).items():
+        assert constant == pytest.approx(462750.4 if min(i, j) % 3 == 0 else of_angles, rel=0.06)
 
 
 def test_the_number_of_evaluations_does_not_grow_with_the_molecule():
@@ -89,8 +84,7 @@ def test_the_number_of_evaluations_does_not_grow_with_the_molecule():
         counter = CountingForce(chain.system)
         assert len(chain.pairs()) == 2*length - 3
         counts[length] = counter.count
-    assert counts[3] == 2*3
-    assert counts[30] == counts[300] <= 40
+    assert counts[3] == 2*3 and counts[30] == counts[300] <= 40
     # Each distance on its own would give the same: what is displaced together does not interfere.
     together, alone = Chain(30).pairs(), {}
     for first in range(28):
@@ -99,11 +93,9 @@ def test_the_number_of_evaluations_does_not_grow_with_the_molecule():
 
 
 def test_what_is_soft_gets_half_the_typical_constant():
-    assert Chain(bond=1e4, angle=10).pairs() == {
-        (0, 1): pytest.approx(0.5*3.5e5), (1, 2): pytest.approx(0.5*3.5e5), (2, 0): pytest.approx(0.5*1e5)}
+    assert Chain(bond=1e4, angle=10).pairs() == pytest.approx({(0, 1): 0.5*3.5e5, (1, 2): 0.5*3.5e5, (2, 0): 0.5*1e5})
     # A negative curvature, too: the force constant of nothing but a repulsion.
-    repelled = Chain(length=2, bond=-1e5)
-    assert repelled.pairs() == {(0, 1): pytest.approx(0.5*3.5e5)}
+    assert Chain(length=2, bond=-1e5).pairs() == {(0, 1): pytest.approx(0.5*3.5e5)}
     assert Chain(length=2, bond=1e4, residue="HOH").pairs() == {(0, 1): pytest.approx(0.5*4.6e5)}
 
 
@@ -117,17 +109,14 @@ def test_a_given_constant_is_not_measured():
 
 
 def test_forces_are_those_of_the_integrators_groups():
-    chain = Chain(length=2)
-    chain.system.addForce(openmm.HarmonicBondForce())
-    chain.system.getForce(2).addBond(0, 1, 0.15, 1e6)
-    chain.system.getForce(2).setForceGroup(3)
+    chain, force = Chain(length=2), openmm.HarmonicBondForce()
+    force.addBond(0, 1, 0.15, 1e6)
+    force.setForceGroup(3)
+    chain.system.addForce(force)
     for groups, constant in (({0, 3}, 1.25e6), ({0}, 2.5e5)):
         integrator = MassPenaltyIntegrator(STEP)
         integrator.setIntegrationForceGroups(groups)
-        addPairsFromTopology(integrator, chain.topology, chain.system, chain.positions, stiffness="measured",
-                             platform=REFERENCE)
-        inertia = integrator.getPairParameters(0)[2].value_in_unit(unit.dalton)
-        assert (inertia + 12.01078/2)*(2*np.pi/PERIOD)**2 == pytest.approx(constant, rel=1e-4)
+        assert chain.pairs(integrator=integrator) == {(0, 1): pytest.approx(constant, rel=1e-4)}
 
 
 @pytest.mark.parametrize("symbols, places, triple", [
@@ -135,8 +124,7 @@ def test_forces_are_those_of_the_integrators_groups():
     ("OCO", [0, 0.116, 0.232], {(0, 1), (1, 2)}),
     ("NN", [0, 0.11], {(0, 1)}),
     ("HF", [0, 0.092], set()),
-    ("CCC", [0, 0.15, 0.30], set()),
-])
+    ("CCC", [0, 0.15, 0.30], set())])
 def test_triple_and_cumulated_bonds_are_told_by_the_positions(symbols, places, triple):
     """Short, of two atoms alone or in a straight line; a carbonyl group is as short, but not in a line."""
     chain = Chain(len(symbols), masses=[app.Element.getBySymbol(symbol).mass._value for symbol in symbols])
@@ -158,10 +146,15 @@ def test_triple_and_cumulated_bonds_are_told_by_the_positions(symbols, places, t
 
 
 def test_flat_angles_constraints_and_massless_pairs_are_left_out():
+    """Constraints of bonds and of angles; that an angle is flat is told by the positions."""
     chain = Chain(4)
     chain.system.addConstraint(0, 1, 0.15)
     chain.positions[3] = 2*chain.positions[2] - chain.positions[1]
     assert chain.pairs().keys() == {(1, 2), (2, 3), (2, 0)}
+    chain.system.addConstraint(0, 2, 0.27)
+    assert chain.pairs().keys() == {(1, 2), (2, 3)}
+    chain.positions = None
+    assert chain.pairs("typical").keys() == {(1, 2), (2, 3), (3, 1)}
     assert Chain(masses=[0, 0, 12]).pairs().keys() == {(1, 2), (2, 0)}
 
 
@@ -179,15 +172,13 @@ def test_pairs_of_some_atoms(stiffness):
 
 def test_a_mixed_system_has_pairs_of_the_forces_and_of_the_topology():
     """A water whose bonded forces are gone, as a machine-learned one's, among others that keep theirs."""
-    waters = Waters(4)
-    for force in waters.system.getForces():
-        if isinstance(force, openmm.HarmonicBondForce):
-            mixed = openmm.HarmonicBondForce()
-            for i in range(2, force.getNumBonds()):
-                mixed.addBond(*force.getBondParameters(i))
-    index = next(i for i, force in enumerate(waters.system.getForces()) if isinstance(force, openmm.HarmonicBondForce))
+    waters, others = Waters(4), openmm.HarmonicBondForce()
+    index, force = next(found for found in enumerate(waters.system.getForces())
+                        if isinstance(found[1], openmm.HarmonicBondForce))
+    for i in range(2, force.getNumBonds()):
+        others.addBond(*force.getBondParameters(i))
     waters.system.removeForce(index)
-    waters.system.addForce(mixed)
+    waters.system.addForce(others)
     integrator = MassPenaltyIntegrator(STEP)
     assert len(addPairsFromTopology(integrator, waters.topology, waters.system, waters.positions, atoms=[0, 1, 2])) == 3
     context = waters.context(integrator, REFERENCE)
@@ -221,8 +212,7 @@ def test_only_the_chosen_atoms_need_bonds(recwarn):
     ({"stiffness": ["typical"]}, "stiffness must be 'typical' or 'measured'"),
     ({"platform": "CPU"}, "platform must be an object of class Platform, not 'CPU'"),
     ({"positions": None}, "to measure the stiffness, pass the positions of all 3 particles"),
-    ({"positions": np.zeros((3, 3))}, "in the same place"),
-])
+    ({"positions": np.zeros((3, 3))}, "in the same place")])
 def test_what_cannot_be_measured_is_an_error(arguments, message):
     chain, integrator = Chain(), MassPenaltyIntegrator(STEP)
     arguments = {"positions": chain.positions, "stiffness": "measured", "platform": REFERENCE, **arguments}
@@ -246,8 +236,7 @@ def test_positions_of_the_atoms_alone_do_not_do_for_more_particles():
     waters.system.addParticle(0)
     add_force_with_parameter(waters.system)
     with pytest.raises(ValueError, match="pass the positions of all 7 particles"):
-        addPairsFromTopology(MassPenaltyIntegrator(STEP), waters.topology, waters.system, waters.positions,
-                             stiffness="measured")
+        pairs_of(waters)
 
 
 def inertias_of(chain, step=0.016, of_hydrogens=None, **arguments):
