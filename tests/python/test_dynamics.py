@@ -3,6 +3,7 @@
 import numpy as np
 import openmm
 import pytest
+import trials
 from conftest import GAS_CONSTANT, Waters
 from openmm import unit
 from openmmstiff import MassPenaltyLangevinIntegrator
@@ -35,6 +36,12 @@ def observe(state):
 
 def run(system, snapshots, interval=1, samples=1, stepSize=STEP, look=observe, **options):
     return sampleDynamics(system, snapshots, 300, stepSize, interval, samples, look, platform="Reference", **options)
+
+
+def relative(values):
+    """What the hydrogens of four waters have more than the oxygen that they are bound to, of arrays of all atoms."""
+    values = values.reshape(-1, 4, 3, 3)
+    return values[:, :, 1:] - values[:, :, :1]
 
 
 def autoregressive(shape, memory):
@@ -102,9 +109,9 @@ def test_velocities_from_a_mass_penalty_run_are_those_of_the_true_masses():
     assert np.mean(scaled**4) == pytest.approx(3, abs=5*np.sqrt(96/scaled.size))
 
     def along_bonds(x, v):
-        bonds = (x.reshape(-1, 4, 3, 3)[:, :, 1:] - x.reshape(-1, 4, 3, 3)[:, :, :1])
-        relative = v.reshape(-1, 4, 3, 3)[:, :, 1:] - v.reshape(-1, 4, 3, 3)[:, :, :1]
-        return np.mean(np.sum(bonds*relative, axis=-1)**2/np.sum(bonds**2, axis=-1))/(KT*(1/masses[0] + 1/masses[1]))
+        bonds = relative(x)
+        rates = np.sum(bonds*relative(v), axis=-1)
+        return np.mean(rates**2/np.sum(bonds**2, axis=-1))/(KT*(1/masses[0] + 1/masses[1]))
     assert along_bonds(run_itself["x"], found) == pytest.approx(1, abs=5*np.sqrt(2/3200))
     assert along_bonds(run_itself["x"], run_itself["v"]) == pytest.approx(1, rel=0.2)
 
@@ -112,11 +119,10 @@ def test_velocities_from_a_mass_penalty_run_are_those_of_the_true_masses():
 def test_constraints_hold():
     waters = Waters(4, rigid=True)
     found = run(waters.system, [np.float32(waters.positions)], samples=20, stepSize=0.001)
-    bonds = (found["x"].reshape(20, 4, 3, 3)[:, :, 1:] - found["x"].reshape(20, 4, 3, 3)[:, :, :1])
-    relative = (found["v"].reshape(20, 4, 3, 3)[:, :, 1:] - found["v"].reshape(20, 4, 3, 3)[:, :, :1])
+    bonds, rates = relative(found["x"]), relative(found["v"])
     assert np.linalg.norm(bonds, axis=-1) == pytest.approx(0.09572, rel=1e-5)
     # Half a step before the positions: v turns with the bond, by some 10/ps.
-    assert np.abs(np.sum(bonds*relative, axis=-1))[0].max() < 0.02*np.abs(relative).max()*0.09572
+    assert np.abs(np.sum(bonds*rates, axis=-1))[0].max() < 0.02*np.abs(rates).max()*0.09572
 
 
 def test_states_bring_box_and_parameters_and_baths_have_no_part():
@@ -128,10 +134,9 @@ def test_states_bring_box_and_parameters_and_baths_have_no_part():
     system.addForce(pairs)
     system.addForce(openmm.AndersenThermostat(300, 1000))
     system.addForce(openmm.MonteCarloBarostat(1, 300, 1))
-    context = openmm.Context(system, openmm.VerletIntegrator(STEP), openmm.Platform.getPlatform("Reference"))
+    context = trials.bind(system, openmm.VerletIntegrator(STEP), "Reference", thermal(1)[0])
     context.setPeriodicBoxVectors((3, 0, 0), (0, 4, 0), (0, 0, 5))
     context.setParameter("scale", 0)
-    context.setPositions(thermal(1)[0])
     found = run(system, [context.getState(positions=True, parameters=True)], samples=20)
     assert (found["box"] == np.diag([3, 4, 5])).all()
     assert found["v"][0] == pytest.approx(np.broadcast_to(found["v"][0, 0], (20, 20, 3)), abs=1e-12)   # free particles
@@ -143,8 +148,7 @@ def test_two_processes_find_what_one_does():
     alone = run(system, snapshots, 2, 10, seed=7, progress=steps.append)
     together = run(system, snapshots, 2, 10, seed=7, processes=2)
     assert steps == [18, 18, 18] and alone.keys() == together.keys()
-    for name in alone:
-        assert (alone[name] == together[name]).all()
+    assert all((alone[name] == together[name]).all() for name in alone)
     other = run(system, snapshots, 2, 10, seed=70)
     assert np.abs(other["v"] - alone["v"]).min() > 0
     first, second, third = alone["v"][:, 0]
@@ -182,8 +186,7 @@ def test_bad_arguments_are_named(changes, message):
 
 
 def test_state_without_positions_is_named():
-    context = openmm.Context(oscillators(), openmm.VerletIntegrator(STEP), openmm.Platform.getPlatform("Reference"))
-    context.setPositions(thermal(1)[0])
+    context = trials.bind(oscillators(), openmm.VerletIntegrator(STEP), "Reference", thermal(1)[0])
     with pytest.raises(ValueError, match="snapshot 0 is a State without positions"):
         run(oscillators(), [context.getState(velocities=True)])
 
@@ -193,21 +196,18 @@ def test_state_without_positions_is_named():
 def test_correlation_function_of_an_autoregressive_series_with_its_error():
     """memory^t; deviations from it are of the size of the errors."""
     values, errors = correlationFunction(autoregressive((400, 200, 2, 3), 0.9), normalize=False)
-    shown = slice(0, 100)
     assert values[0] == pytest.approx(1, abs=5*errors[0])
-    deviations = (values - 0.9**np.arange(200))[shown]/errors[shown]
-    assert np.abs(deviations).max() < 4.5
+    assert np.abs((values - 0.9**np.arange(200))/errors)[:100].max() < 4.5
     # A mean of 2400 x 200 squares of variance 2, with the correlation a^(2t).
     assert errors[0] == pytest.approx(np.sqrt(2*(1 + 0.81)/(1 - 0.81)/200/2400), rel=0.15)
 
 
 def test_error_of_a_normalized_function_is_the_scatter_of_repetitions():
     series = autoregressive((2000, 50, 4), 0.9)
-    repeated = [correlationFunction(part) for part in np.split(series, 100)]
-    scatter = np.std([values for values, _ in repeated], axis=0)
-    assert np.sqrt(np.mean([errors**2 for _, errors in repeated], axis=0))[1:40] == pytest.approx(scatter[1:40],
-                                                                                                  rel=0.3)
-    assert all(values[0] == 1 and errors[0] == 0 for values, errors in repeated)
+    values, errors = np.swapaxes([correlationFunction(part) for part in np.split(series, 100)], 0, 1)
+    scatter = np.std(values, axis=0)
+    assert np.sqrt(np.mean(errors**2, axis=0))[1:40] == pytest.approx(scatter[1:40], rel=0.3)
+    assert (values[:, 0] == 1).all() and (errors[:, 0] == 0).all()
 
 
 def test_spectrum_of_an_autoregressive_series():
@@ -231,7 +231,8 @@ def test_resolution_is_the_width_of_a_line():
 
 @pytest.mark.parametrize("series, message", [
     (np.ones(5), r"shape \(snapshots, samples, ...\).*of a single run pass \[series\]"),
-    (np.ones((3, 1)), "at least 2"), (np.ones((0, 5)), "at least 2 samples"), (np.full((2, 5), np.nan), "finite"), (np.full((2, 5), 1j), "real")])
+    (np.ones((3, 1)), "at least 2"), (np.ones((0, 5)), "at least 2 samples"), (np.full((2, 5), np.nan), "finite"),
+    (np.full((2, 5), 1j), "real")])
 def test_bad_series_are_named(series, message):
     with pytest.raises(ValueError, match=message):
         correlationFunction(series)

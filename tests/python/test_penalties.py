@@ -8,51 +8,52 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import FEMTOSECONDS, Waters
+from conftest import FEMTOSECONDS, Waters, positions_of
 from openmmstiff import ImpulseIntegrator, MultiplierReporter, ZhangSkeelIntegrator, penalizeConstraints
 
 PERIOD = 0.01  # ps
+REFERENCE = openmm.Platform.getPlatform("Reference")
+each_form = pytest.mark.parametrize("form", ["squared", "linear"])
 
 
 def rigid_waters(number=2):
     return Waters(number, rigid=True)
 
 
-@pytest.mark.parametrize("form, kind, power", [
-    ("squared", openmm.CustomBondForce, 2), ("linear", openmm.HarmonicBondForce, 1)])
-def test_constraints_become_springs_of_a_period(form, kind, power):
+@each_form
+def test_constraints_become_springs_of_a_period(form):
     system = rigid_waters().system
     constraints = [system.getConstraintParameters(i) for i in range(system.getNumConstraints())]
     penalties = penalizeConstraints(system, PERIOD*unit.picosecond, form)
     assert system.getNumConstraints() == 0
     assert penalties.getNumConstraints() == len(constraints) == 6
     force = system.getForce(penalties.getForceIndex())
-    assert isinstance(force, kind) and force.getName() == "ConstraintPenalties"
+    assert isinstance(force, openmm.CustomBondForce if form == "squared" else openmm.HarmonicBondForce)
+    assert force.getName() == "ConstraintPenalties"
     for index, (i, j, distance) in enumerate(constraints):
         p1, p2, d, stiffness = penalties.getConstraintParameters(index)
         assert (p1, p2) == (i, j) and d == distance
         d = d.value_in_unit(unit.nanometer)
         mass1, mass2 = (system.getParticleMass(p).value_in_unit(unit.dalton) for p in (i, j))
         k = 1/(1/mass1 + 1/mass2)*(2*np.pi/PERIOD)**2
-        assert stiffness == pytest.approx(k if power == 1 else k/(4*d**2), rel=1e-12)
+        assert stiffness == pytest.approx(k if form == "linear" else k/(4*d**2), rel=1e-12)
 
 
-def test_a_pair_vibrates_with_the_period():
-    for form in ("squared", "linear"):
-        system = openmm.System()
-        for mass in (12, 1):
-            system.addParticle(mass)
-        system.addConstraint(0, 1, 0.1)
-        penalizeConstraints(system, PERIOD, form)
-        integrator = openmm.VerletIntegrator(PERIOD/1000)
-        context = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))
-        context.setPositions([[0, 0, 0], [0.1001, 0, 0]])
-        integrator.step(1000)
-        positions = context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
-        assert positions[1, 0] - positions[0, 0] == pytest.approx(0.1001, abs=2e-7)
+@each_form
+def test_a_pair_vibrates_with_the_period(form):
+    system = openmm.System()
+    for mass in (12, 1):
+        system.addParticle(mass)
+    system.addConstraint(0, 1, 0.1)
+    penalizeConstraints(system, PERIOD, form)
+    integrator = openmm.VerletIntegrator(PERIOD/1000)
+    context = openmm.Context(system, integrator, REFERENCE)
+    context.setPositions([[0, 0, 0], [0.1001, 0, 0]])
+    integrator.step(1000)
+    assert np.diff(positions_of(context)[:, 0]) == pytest.approx(0.1001, abs=2e-7)
 
 
-@pytest.mark.parametrize("form", ["squared", "linear"])
+@each_form
 def test_integrators_take_the_springs_by_themselves(form, platform):
     waters = rigid_waters()
     penalties = penalizeConstraints(waters.system, 0.004, form)
@@ -65,19 +66,16 @@ def test_integrators_take_the_springs_by_themselves(form, platform):
 
 
 def test_impulse_integrators_take_the_linear_form_only():
-    for form in ("linear", "squared"):
-        system = rigid_waters().system
-        penalizeConstraints(system, PERIOD, form)
-        integrator = ImpulseIntegrator(1*FEMTOSECONDS)
-        if form == "linear":
-            openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))
-        else:
-            with pytest.raises(openmm.OpenMMException, match="ConstraintPenalties.*form Linear"):
-                openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))
+    linear, squared = rigid_waters().system, rigid_waters().system
+    penalizeConstraints(linear, PERIOD, "linear")
+    penalizeConstraints(squared, PERIOD, "squared")
+    openmm.Context(linear, ImpulseIntegrator(1*FEMTOSECONDS), REFERENCE)
+    with pytest.raises(openmm.OpenMMException, match="ConstraintPenalties.*form Linear"):
+        openmm.Context(squared, ImpulseIntegrator(1*FEMTOSECONDS), REFERENCE)
 
 
 def pendulum(period=None):
-    """A plane pendulum of length 1, begun at rest at an angle of 60 degrees; and its angle's equation of motion."""
+    """A plane pendulum of length 1: (System, penalties)."""
     system = openmm.System()
     for mass in (1e9, 1.0):
         system.addParticle(mass)
@@ -89,21 +87,27 @@ def pendulum(period=None):
     return system, penalties
 
 
-def test_window_averages_are_the_multipliers():
-    """lambda grad g is the pull of the thread: 2 lambda L = m (g cos(phi) + L phi'^2), with the sign of a pull."""
-    system, penalties = pendulum(0.05)
+def run_pendulum(reporter, system, steps, start=1.0, checkpoint=None):
+    """From rest at an angle, or from a checkpoint; returns a checkpoint."""
     topology = app.Topology()
     residue = topology.addResidue("PEN", topology.addChain())
     for name in ("A", "B"):
-        topology.addAtom(name, app.Element.getBySymbol("C"), residue)
-    integrator = ZhangSkeelIntegrator(0.005)
-    simulation = app.Simulation(topology, system, integrator, openmm.Platform.getPlatform("Reference"))
-    start = np.radians(60)
+        topology.addAtom(name, app.element.carbon, residue)
+    simulation = app.Simulation(topology, system, ZhangSkeelIntegrator(0.005), REFERENCE)
     simulation.context.setPositions([[0, 0, 0], [np.sin(start), -np.cos(start), 0]])
-    text = io.StringIO()
-    reporter = MultiplierReporter(penalties, 40, text)
+    if checkpoint is not None:
+        simulation.context.loadCheckpoint(checkpoint)
     simulation.reporters.append(reporter)
-    simulation.step(400)
+    simulation.step(steps)
+    return simulation.context.createCheckpoint()
+
+
+def test_window_averages_are_the_multipliers():
+    """lambda grad g is the pull of the thread: 2 lambda L = m (g cos(phi) + L phi'^2), with the sign of a pull."""
+    system, penalties = pendulum(0.05)
+    text, start = io.StringIO(), np.radians(60)
+    reporter = MultiplierReporter(penalties, 40, text)
+    run_pendulum(reporter, system, 400, start)
     assert len(reporter.times) == 10 and reporter.times[0] == pytest.approx(0.2)
     lines = text.getvalue().splitlines()
     assert lines[0] == "time (ps),largest violation,lambda 0-1" and len(lines) == 11
@@ -123,21 +127,6 @@ def test_window_averages_are_the_multipliers():
     assert all(0 < violation.max() < 0.01 for violation in reporter.violations)
 
 
-def run_pendulum(reporter, penalties, system, steps, checkpoint=None):
-    topology = app.Topology()
-    residue = topology.addResidue("PEN", topology.addChain())
-    for name in ("A", "B"):
-        topology.addAtom(name, app.element.carbon, residue)
-    simulation = app.Simulation(topology, system, ZhangSkeelIntegrator(0.005),
-                                openmm.Platform.getPlatform("Reference"))
-    simulation.context.setPositions([[0, 0, 0], [np.sin(1), -np.cos(1), 0]])
-    if checkpoint is not None:
-        simulation.context.loadCheckpoint(checkpoint)
-    simulation.reporters.append(reporter)
-    simulation.step(steps)
-    return simulation.context.createCheckpoint()
-
-
 @pytest.mark.parametrize("kind", [str, Path, open], ids=["str", "Path", "file"])
 def test_a_resumed_run_appends_to_its_file(kind, tmp_path):
     """With append=True what the file holds is kept, and the table has one head; without it a file begins anew."""
@@ -148,12 +137,12 @@ def test_a_resumed_run_appends_to_its_file(kind, tmp_path):
         file = path.open("a" if append else "w") if kind is open else kind(path)
         return MultiplierReporter(penalties, 40, file, append=append)
 
-    checkpoint = run_pendulum(reporter(False), penalties, system, 80)
-    run_pendulum(reporter(True), penalties, system, 80, checkpoint)
+    checkpoint = run_pendulum(reporter(False), system, 80)
+    run_pendulum(reporter(True), system, 80, checkpoint=checkpoint)
     head, *lines = path.read_text().splitlines()
     assert head.startswith("time (ps),")
     assert [float(line.split(",")[0]) for line in lines] == pytest.approx([0.2, 0.4, 0.6, 0.8])
-    run_pendulum(reporter(False), penalties, system, 40)
+    run_pendulum(reporter(False), system, 40)
     assert len(path.read_text().splitlines()) == 2
 
 
@@ -188,22 +177,21 @@ def test_errors_say_what_to_do(call, error, message):
         call(pendulum(0.1)[1])
 
 
-@pytest.mark.parametrize("form", ["squared", "linear"])
+@each_form
 def test_a_context_of_another_system_is_an_error(form):
     """Whether it has fewer particles, as many with other springs, or no springs; not if other forces are removed."""
     waters = rigid_waters(2)
     first = waters.system.addForce(openmm.CMMotionRemover())
     penalties = penalizeConstraints(waters.system, PERIOD, form)
     waters.system.removeForce(first)
-    platform = openmm.Platform.getPlatform("Reference")
-    own = waters.context(openmm.VerletIntegrator(0.0005), platform)
+    own = waters.context(openmm.VerletIntegrator(0.0005), REFERENCE)
     assert np.abs(penalties.computeViolations(own)).max() < 1e-3
     softer, fewer, other = rigid_waters(2), rigid_waters(1), rigid_waters(2)
     penalizeConstraints(softer.system, 2*PERIOD, form)
     penalizeConstraints(fewer.system, PERIOD, form)
     penalizeConstraints(other.system, PERIOD, "linear" if form == "squared" else "squared")
     for each in (softer, fewer, other, rigid_waters(2)):
-        context = each.context(openmm.VerletIntegrator(0.0005), platform)
+        context = each.context(openmm.VerletIntegrator(0.0005), REFERENCE)
         for compute in (penalties.computeViolations, penalties.computeMultipliers):
             with pytest.raises(openmm.OpenMMException, match="ConstraintPenalties: .*another System.*these 6 springs"):
                 compute(context)
