@@ -9,12 +9,12 @@ import openmm
 import pytest
 from openmm import app, unit
 
+import trials
 from conftest import FEMTOSECONDS, positions_of, water_cluster
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import sample
 
 FORCE_FIELD = app.ForceField("amoeba2018.xml")
-REFERENCE = openmm.Platform.getPlatform("Reference")
 STEP = 8*FEMTOSECONDS  # all bonds and angles vibrate faster than in 16 of these
 
 
@@ -51,12 +51,6 @@ def flexible(topology):
     return system
 
 
-def start(system, positions, integrator):
-    context = openmm.Context(system, integrator, REFERENCE)
-    context.setPositions(positions)
-    return context
-
-
 def count_pairs(integrator):
     """How many pairs each force has."""
     text = integrator.describeStiffMotion()
@@ -69,9 +63,9 @@ def one_three_distances(system, name):
     """Pairs of particles at the ends of the angles of a force."""
     force = next(each for each in system.getForces() if each.getName() == name)
     if isinstance(force, openmm.CustomAngleForce):
-        angles = [force.getAngleParameters(i)[:3] for i in range(force.getNumAngles())]
+        angles = (force.getAngleParameters(i)[:3] for i in range(force.getNumAngles()))
     else:
-        angles = [force.getBondParameters(i)[0][:3] for i in range(force.getNumBonds())]
+        angles = (force.getBondParameters(i)[0][:3] for i in range(force.getNumBonds()))
     return {frozenset((i, j)) for i, _, j in angles}
 
 
@@ -82,7 +76,7 @@ def test_each_water_has_three_pairs(femtoseconds):
     system = flexible(topology)
     assert sum(force.getNumBonds() for force in system.getForces() if force.getName() == "HarmonicBondForce") == 3
     integrator = MassPenaltyLangevinIntegrator(300, 5, femtoseconds*FEMTOSECONDS)
-    context = start(system, positions, integrator)
+    context = trials.bind(system, integrator, "Reference", positions)
     assert count_pairs(integrator) == {"AmoebaBondForce": 3*2, "HarmonicBondForce": 3}
     integrator.step(1)
     assert context.getStepCount() == 1
@@ -93,9 +87,8 @@ def dipeptide():
     """A Simulation of alanine dipeptide, with all its forces, at their minimum."""
     topology, positions = alanine_dipeptide()
     system = FORCE_FIELD.createSystem(topology, constraints=None, removeCMMotion=False)
-    integrator = MassPenaltyLangevinIntegrator(300, 5, STEP)
-    integrator.setRandomNumberSeed(1)
-    simulation = app.Simulation(topology, system, integrator, REFERENCE)
+    integrator = trials.seeded(MassPenaltyLangevinIntegrator(300, 5, STEP))
+    simulation = app.Simulation(topology, system, integrator, openmm.Platform.getPlatform("Reference"))
     simulation.context.setPositions(positions)
     simulation.minimizeEnergy()
     return simulation

@@ -10,6 +10,7 @@ import openmm
 import pytest
 from openmm import app, unit
 
+import trials
 from conftest import GAS_CONSTANT, create, energies_of, fenced, has_heat_bath, positions_of
 from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator,
                          SpookIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator, addPairsFromTopology)
@@ -104,8 +105,8 @@ def test_parallel_tempering(tmp_path):
     assert len(sampler.sampler_context_cache) == 2, "one Context serves all temperatures, beside the sampler's own"
     accepted, proposed = (matrix.sum() for matrix in reporter.read_mixing_statistics())
     assert 0 < accepted <= proposed
-    for index, temperature in enumerate(TEMPERATURES):
-        assert_of_dimers(potential[index, 15:], kinetic[index, 15:], temperature)
+    for energies in zip(potential[:, 15:], kinetic[:, 15:], TEMPERATURES):
+        assert_of_dimers(*energies)
 
 
 def test_alanine_dipeptide_as_with_a_small_step(tmp_path):
@@ -118,8 +119,8 @@ def test_alanine_dipeptide_as_with_a_small_step(tmp_path):
                                          tmp_path/f"{type(move).__name__}.nc")
         potential, kinetic = energies_by_temperature(sampler, reporter, 120)[:, :, 20:]
         found.append(potential)
-        for index, temperature in enumerate(temperatures):
-            assert_at_temperature(kinetic[index], temperature, freedom)
+        for series, temperature in zip(kinetic, temperatures):
+            assert_at_temperature(series, temperature, freedom)
     for temperature, *series in zip(temperatures, *found):
         error = np.hypot(*map(blockedError, series))
         assert error < 0.05*freedom/2*GAS_CONSTANT*temperature      # that of as many harmonic oscillators
@@ -129,11 +130,9 @@ def test_alanine_dipeptide_as_with_a_small_step(tmp_path):
 @pytest.mark.parametrize("reassign", [False, True])
 def test_mcmc_sampler(reassign):
     """Velocities are the replica's, or drawn for the inertias, too."""
-    system, positions = dimers()
-    sampler = mcmc.MCMCSampler(thermodynamic_state(), states.SamplerState(positions),
+    sampler = mcmc.MCMCSampler(thermodynamic_state(), states.SamplerState(dimers()[1]),
                                make_move(40, reassign_velocities=reassign))
-    contexts = cache.ContextCache(platform=REFERENCE)
-    found = []
+    contexts, found = cache.ContextCache(platform=REFERENCE), []
     for _ in range(300):
         sampler.run(context_cache=contexts)
         found.append((sampler.sampler_state.potential_energy._value, sampler.sampler_state.kinetic_energy._value))
@@ -145,12 +144,11 @@ def test_code_of_the_page(tmp_path):
     names = {}
     for _, block in fenced(PAGE, "python"):
         exec(block, names)
-    sampler, (system, positions) = names["sampler"], dimers()
-    stiffer = copy.deepcopy(system)
+    sampler, (system, positions), (stiffer, _) = names["sampler"], dimers(), dimers()
     stiffer.getForce(0).setBondParameters(0, 0, 1, 0.1, 5e5)
+    reporter = multistate.MultiStateReporter(str(tmp_path/"page.nc"), checkpoint_interval=1)
     sampler.create([states.ThermodynamicState(each, 300*unit.kelvin) for each in (system, stiffer)],
-                   states.SamplerState(positions),
-                   multistate.MultiStateReporter(str(tmp_path/"page.nc"), checkpoint_interval=1))
+                   states.SamplerState(positions), reporter)
     sampler.run(2)
     assert [type(move) for move in sampler.mcmc_moves] == 2*[MassPenaltyMove]
     assert all(np.isfinite(state.kinetic_energy._value) for state in sampler.sampler_states)
@@ -174,8 +172,7 @@ def test_a_move_is_its_integrators_steps():
     move.apply(thermodynamic, state, context_cache=cache.ContextCache(platform=REFERENCE))
     integrator = copy.copy(move.integrator)
     integrator.setTemperature(400)
-    context = openmm.Context(toluene.system, integrator, REFERENCE)
-    context.setPositions(toluene.positions)
+    context = trials.bind(toluene.system, integrator, "Reference", toluene.positions)
     integrator.step(20)
     assert np.array_equal(state.positions._value, positions_of(context))
 
@@ -251,6 +248,16 @@ def test_moves_of_other_integrators_are_copied_and_go_on():
 
 # ---- The integrators in samplers, states and Contexts ----
 
+def make(cls, step):
+    return trials.seeded(cls(300, FRICTION, step))
+
+
+def start(context, positions):
+    context.setPositions(positions)
+    context.setVelocitiesToTemperature(300, 1)
+    return context
+
+
 @pytest.mark.parametrize("cls, step, missing", [(MassPenaltyLangevinIntegrator, STEP, 0),
                                                 (ImpulseLangevinIntegrator, 0.004, 0),
                                                 (ZhangSkeelLangevinIntegrator, 0.002, 0.44)])
@@ -258,11 +265,9 @@ def test_short_moves_take_energy_from_the_bonds_of_zhang_skeel_alone(cls, step, 
     """Each move of 25 steps begins with positions that are set, which forgets the offset of the propagated ones."""
     system, positions = dimers()
     system.getForce(0).setForceGroup(1)
-    integrator = cls(300, FRICTION, step)
-    integrator.setRandomNumberSeed(1)
-    context = start(openmm.Context(system, integrator, REFERENCE), positions)
+    integrator, bonds = make(cls, step), []
+    context = trials.bind(system, integrator, "Reference", positions, 300)
     integrator.step(500)
-    bonds = []
     for _ in range(1000):
         state = context.getState(positions=True, velocities=True)
         context.setPositions(state.getPositions(asNumpy=True))
@@ -299,8 +304,7 @@ def test_contexts_are_shared_by_what_differs_in_temperature_alone():
     contexts = cache.ContextCache(platform=REFERENCE)
     first, _ = contexts.get_context(thermodynamic_state(300), MassPenaltyLangevinIntegrator(300, 1, 0.004))
     second, integrator = contexts.get_context(thermodynamic_state(350), MassPenaltyLangevinIntegrator(350, 5, 0.008))
-    assert second is first
-    assert isinstance(integrator, MassPenaltyLangevinIntegrator)
+    assert second is first and isinstance(integrator, MassPenaltyLangevinIntegrator)
     assert integrator.getTemperature() == 350*unit.kelvin
     assert integrator.getFriction() == 5/unit.picosecond
     assert integrator.getStepSize() == 0.008*unit.picosecond
@@ -324,19 +328,13 @@ class Alchemical:
         return states.CompoundThermodynamicState(states.ThermodynamicState(self.system, 300*unit.kelvin), [alchemical])
 
 
-def start(context, positions):
-    context.setPositions(positions)
-    context.setVelocitiesToTemperature(300, 1)
-    return context
-
-
 def test_with_all_of_lambda_alchemical_molecules_move_as_plain_ones():
-    toluene = Alchemical()
-    plain = openmm.Context(toluene.plain.system, MassPenaltyIntegrator(0.004), REFERENCE)
-    alchemical = openmm.Context(toluene.system, MassPenaltyIntegrator(0.004), REFERENCE)
-    for context in plain, alchemical:
-        start(context, toluene.plain.positions).getIntegrator().step(50)
-    assert np.abs(positions_of(plain) - positions_of(alchemical)).max() < 1e-7
+    toluene, ends = Alchemical(), []
+    for system in toluene.plain.system, toluene.system:
+        context = trials.bind(system, MassPenaltyIntegrator(0.004), "Reference", toluene.plain.positions, 300)
+        context.getIntegrator().step(50)
+        ends.append(positions_of(context))
+    assert np.abs(ends[0] - ends[1]).max() < 1e-7
 
 
 @pytest.mark.parametrize("cls, step", [(MassPenaltyLangevinIntegrator, 0.006), (ZhangSkeelLangevinIntegrator, 0.002),
@@ -344,12 +342,9 @@ def test_with_all_of_lambda_alchemical_molecules_move_as_plain_ones():
 @pytest.mark.parametrize("value", [1.0, 0.5, 0.0])
 def test_alchemical_molecules_hold_at_each_lambda(cls, step, value):
     """The kinetic energy is that of the bath, and the energy's slope in lambda is finite."""
-    toluene, integrator = Alchemical(), cls(300, FRICTION, step)
-    integrator.setRandomNumberSeed(1)
-    state = toluene.state(value)
-    context = start(state.create_context(integrator, REFERENCE), toluene.plain.positions)
+    toluene, integrator, kinetic = Alchemical(), make(cls, step), []
+    context = start(toluene.state(value).create_context(integrator, REFERENCE), toluene.plain.positions)
     integrator.step(500)
-    kinetic = []
     for _ in range(100):
         integrator.step(25)
         kinetic.append(energies_of(context)[1])
@@ -364,12 +359,11 @@ def test_alchemical_molecules_hold_at_each_lambda(cls, step, value):
 
 def simulate(cls, step, system, positions, symbols, steps=0):
     """A Simulation of a System at 300 K, after some steps."""
-    integrator, topology = cls(300, FRICTION, step), app.Topology()
-    integrator.setRandomNumberSeed(1)
+    topology = app.Topology()
     residue = topology.addResidue("ALL", topology.addChain())
     for i, symbol in enumerate(symbols):
         topology.addAtom(f"{symbol}{i}", app.Element.getBySymbol(symbol), residue)
-    simulation = app.Simulation(topology, system, integrator, REFERENCE)
+    simulation = app.Simulation(topology, system, make(cls, step), REFERENCE)
     start(simulation.context, positions)
     simulation.step(steps)
     return simulation
