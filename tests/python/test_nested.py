@@ -40,11 +40,10 @@ class Function(Calculator):
 
     def __init__(self, energy, derivative=None):
         super().__init__()
-        self.energy, self.derivative, self.asked = energy, derivative, 0
+        self.energy, self.derivative = energy, derivative
 
     def calculate(self, atoms=None, properties=("energy",), system_changes=all_changes):
         super().calculate(atoms, properties, system_changes)
-        self.asked += 1
         forces, pair = np.zeros((len(atoms), 3)), len(atoms) > 1
         arm = atoms.positions[1] - atoms.positions[0] if pair else atoms.positions[0]
         length = np.linalg.norm(arm) if pair else arm[0]
@@ -83,37 +82,37 @@ def spring(length, constant):
     return Function(lambda r: constant*(r - length)**2/2, lambda r: constant*(r - length))
 
 
-def sample(system, target, path, move, count, rng=None):
-    """A sampler after a run, and its observable."""
-    random = np.random.default_rng(3)
+def mass_penalty(atoms, seed, femtoseconds=6, friction=0.02):
+    return MassPenaltyLangevin(atoms, femtoseconds*units.fs, temperature_K=TEMPERATURE, friction=friction/units.fs,
+                               rng=np.random.default_rng(seed))
+
+
+def first_x(atoms):
+    return atoms.positions[0, 0]
+
+
+# Surrogate, target, observable, and its values with their measure.
+SYSTEMS = {"double well": (double_well(-1.0), double_well(1.0), first_x, np.linspace(-1.2, 1.2, 4001), 1.0),
+           "bond": (spring(0.76, 450), spring(0.73, 450), lambda atoms: atoms.get_distance(0, 1),
+                    np.linspace(0.4, 1.2, 4001), np.linspace(0.4, 1.2, 4001)**2)}
+
+
+def sample(system, target, path, move, rng=None):
+    """A sampler after a run."""
     if system == "double well":
-        atoms = Atoms("H", [[0.4, 0, 0]], calculator=double_well(-1.0))
-        dynamics = Langevin(atoms, 4*units.fs, temperature_K=TEMPERATURE, friction=0.03/units.fs, fixcm=False,
-                            rng=random)
+        dynamics = Langevin(Atoms("H", [[0.4, 0, 0]], calculator=double_well(-1.0)), 4*units.fs, fixcm=False,
+                            temperature_K=TEMPERATURE, friction=0.03/units.fs, rng=np.random.default_rng(3))
     else:
-        atoms = Atoms("H2", [[0, 0, 0], [0, 0, 0.75]], calculator=spring(0.76, 450))
-        dynamics = MassPenaltyLangevin(atoms, 6*units.fs, temperature_K=TEMPERATURE, friction=0.02/units.fs, rng=random)
+        dynamics = mass_penalty(Atoms("H2", [[0, 0, 0], [0, 0, 0.75]], calculator=spring(0.76, 450)), 3)
     sampler = NestedSampler(dynamics, target, path, move=move, steps=30, rng=rng or np.random.default_rng(4))
-    sampler.run(count)
-    return sampler, (lambda atoms: atoms.positions[0, 0]) if system == "double well" else \
-        (lambda atoms: atoms.get_distance(0, 1))
-
-
-SYSTEMS = {"double well": (double_well(-1.0), double_well(1.0), np.linspace(-1.2, 1.2, 4001), lambda x: 1 + 0*x),
-           "bond": (spring(0.76, 450), spring(0.73, 450), np.linspace(0.4, 1.2, 4001), lambda r: r**2)}
+    sampler.run(COUNT)
+    return sampler
 
 
 def quadrature(system, calculator):
-    x, measure = SYSTEMS[system][2:]
-    density = measure(x)*np.exp(-calculator.energy(x))
+    x, measure = SYSTEMS[system][3:]
+    density = measure*np.exp(-calculator.energy(x))
     return np.sum(x*density)/np.sum(density)
-
-
-class Wrong(Function):
-    """The target with the sign of the difference turned round."""
-
-    def __init__(self, surrogate, target):
-        super().__init__(lambda x: 2*surrogate.energy(x) - target.energy(x))
 
 
 class Accepting:
@@ -132,8 +131,8 @@ class Accepting:
 @pytest.mark.parametrize("system", ["double well", pytest.param("bond", marks=pytest.mark.thorough)])
 def test_averages_are_those_of_quadrature(system, move, tmp_path):
     """And those of the surrogate, and with the sign of the difference turned round, are others."""
-    surrogate, target = SYSTEMS[system][:2]
-    sampler, observe = sample(system, target, tmp_path/"run.db", move, COUNT)
+    surrogate, target, observe = SYSTEMS[system][:3]
+    sampler = sample(system, target, tmp_path/"run.db", move)
     mean, error, energies = sampler.average(observe)
     expected = quadrature(system, target)
     assert abs(mean - expected) < ERRORS*error
@@ -146,14 +145,15 @@ def test_averages_are_those_of_quadrature(system, move, tmp_path):
         assert abs(values.mean() - quadrature(system, surrogate)) < ERRORS*error
         assert abs(values @ (1/weights)/np.sum(1/weights) - expected) > BEYOND*error
     else:
-        wrong, _ = sample(system, Wrong(surrogate, target), tmp_path/"wrong.db", move, COUNT)
+        turned_round = Function(lambda x: 2*surrogate.energy(x) - target.energy(x))
+        wrong = sample(system, turned_round, tmp_path/"wrong.db", move)
         assert abs(wrong.average(observe).mean - expected) > BEYOND*error
 
 
 @pytest.mark.thorough
 def test_without_a_decision_the_surrogate_is_sampled(tmp_path):
-    surrogate, target = SYSTEMS["bond"][:2]
-    sampler, observe = sample("bond", target, tmp_path/"run.db", "nested", COUNT, Accepting())
+    surrogate, target, observe = SYSTEMS["bond"][:3]
+    sampler = sample("bond", target, tmp_path/"run.db", "nested", Accepting())
     mean, error, _ = sampler.average(observe)
     assert sampler.report().acceptance == 1
     assert abs(mean - quadrature("bond", target)) > BEYOND*error
@@ -169,11 +169,11 @@ def test_figures_are_those_of_gaussian_differences(spread, tmp_path):
     assert report.spread == pytest.approx(spread, rel=0.1) and report.energies == 800 and report.agreement is None
     assert report.expected == pytest.approx(erfc(report.spread/2))
     assert report.acceptance == pytest.approx(erfc(spread/2), abs=0.04)
-    mean, error, _ = sampler.average(lambda atoms: atoms.positions[0, 0])
+    mean, error, _ = sampler.average(first_x)
     assert abs(mean + spread) < ERRORS*error
     random = np.random.default_rng(5)
     assert sampler.average(lambda atoms: random.standard_normal()).energies == pytest.approx(np.exp(spread**2), rel=0.2)
-    samples = np.array([atoms.positions[0, 0] for atoms in sampler.samples()])
+    samples = [first_x(atoms) for atoms in sampler.samples()]
     assert np.mean(np.diff(samples) != 0) == pytest.approx(erfc(spread/2), abs=0.05)
 
 
@@ -183,14 +183,13 @@ def test_correlated_snapshots_bias_no_average(tmp_path):
     sampler = normal(tmp_path/"run.db", 0.9, memory=0.99, steps=5)
     sampler.run(1000)
     atoms, weights = sampler.snapshots()
-    x, now, chain, random = np.array([each.positions[0, 0] for each in atoms]), 0, [], np.random.default_rng(1)
+    x, now, chain, random = [first_x(each) for each in atoms], 0, [], np.random.default_rng(1)
     for i in range(len(x)):
         now = i if random.random()*weights[now] < weights[i] else now
         chain.append(x[now])
-    mean, error, energies = sampler.average(lambda each: each.positions[0, 0])
+    mean, error, energies = sampler.average(first_x)
     assert abs(mean + 0.9) < ERRORS*error and energies > 30
-    samples = np.mean([each.positions[0, 0] for each in sampler.samples()])
-    assert abs(samples - mean) < 0.15 < np.mean(chain) - mean
+    assert abs(np.mean([first_x(each) for each in sampler.samples()]) - mean) < 0.15 < np.mean(chain) - mean
 
 
 @pytest.mark.thorough
@@ -201,7 +200,7 @@ def test_both_moves_agree(tmp_path):
     assert report.move == "nested" and report.steps == 30 and abs(report.agreement) < ERRORS
     # D' = c D + noise: erfc(s sqrt(1 - c)/2)
     assert report.acceptance == pytest.approx(erfc(0.9*np.sqrt(1 - 0.97**30)/2), abs=0.07)
-    mean, error, _ = sampler.average(lambda atoms: atoms.positions[0, 0])
+    mean, error, _ = sampler.average(first_x)
     assert abs(mean + 0.9) < ERRORS*error
     assert len(sampler.samples()) == 450 - PILOT
     assert "both moves differ by" in str(report)
@@ -226,9 +225,7 @@ def peroxide(barrier=1.0, length=0.1):
 def peroxide_run(surrogate, target, path, count=0, **arguments):
     atoms = molecule("H2O2")
     atoms.calc = SystemCalculator(surrogate, "Reference")
-    dynamics = MassPenaltyLangevin(atoms, 8*units.fs, temperature_K=TEMPERATURE, friction=0.01/units.fs,
-                                   rng=np.random.default_rng(6))
-    sampler = NestedSampler(dynamics, target, path, rng=np.random.default_rng(7), **arguments)
+    sampler = NestedSampler(mass_penalty(atoms, 6, 8, 0.01), target, path, rng=np.random.default_rng(7), **arguments)
     sampler.run(count)
     return sampler
 
@@ -262,9 +259,9 @@ def test_system_is_corrected(tmp_path):
         differences.append(energy - atoms.get_potential_energy())
         assert np.abs(forces - atoms.get_forces()).max() < 0.1*np.abs(forces).max()
     assert np.ptp(differences) < 0.2*KT
-    corrected = peroxide_run(correction.system, correction.system, tmp_path/"other.db") and correction
-    assert [force.getName() for force in corrected.system.getForces()] == ["CustomBondForce", "CustomAngleForce",
-                                                                           "CustomTorsionForce"]
+    peroxide_run(correction.system, correction.system, tmp_path/"other.db")     # a System like any other
+    assert [force.getName() for force in correction.system.getForces()] == ["CustomBondForce", "CustomAngleForce",
+                                                                            "CustomTorsionForce"]
 
 
 def test_correction_needs_energies(tmp_path):
@@ -314,29 +311,27 @@ class Logged(Function):
         self.folder, self.dies_at, self.fails_every, self.value = Path(folder), dies_at, fails_every, value
 
     def calculate(self, atoms=None, properties=("energy",), system_changes=all_changes):
-        log, dead = self.folder/"log", self.folder/"dead"
-        made = log.read_text().splitlines() if log.exists() else []
-        if len(made) + 1 >= self.dies_at > 0 and not dead.exists():
+        dead, x, number = self.folder/"dead", first_x(atoms), len(self.paid()) + 1
+        if number >= self.dies_at > 0 and not dead.exists():
             dead.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(0.02)
-        with open(log, "a") as file:
-            file.write(f"{atoms.positions[0, 0]!r}\n")
-        x = atoms.positions[0, 0]
-        if self.fails_every and (len(made) + 1) % self.fails_every == 0:
+        with open(self.folder/"log", "a") as file:
+            file.write(f"{x!r}\n")
+        self.results = {"energy": KT*(x**2/2 + 0.8*x)}
+        if self.fails_every and number % self.fails_every == 0:
             if self.value is None:
                 raise ArithmeticError("no convergence")
             self.results = {"energy": self.value}
-        else:
-            self.results = {"energy": KT*(x**2/2 + 0.8*x)}
 
     def paid(self):
-        return (self.folder/"log").read_text().splitlines()
+        log = self.folder/"log"
+        return log.read_text().splitlines() if log.exists() else []
 
 
-def energies_of(path):
-    """The energies in the file by what the log has."""
-    return {repr(atoms.positions[0, 0]): atoms.get_potential_energy() for atoms in read(f"{path}@:")}
+def in_file(path):
+    """What the log has of the snapshots whose energies are in a file."""
+    return {repr(first_x(atoms)) for atoms in read(f"{path}@:")}
 
 
 @pytest.mark.parametrize("move", ["independent", "nested"])
@@ -347,7 +342,7 @@ def test_worker_that_is_killed_loses_nothing(move, tmp_path):
     assert (tmp_path/"dead").exists()
     paid = target.paid()
     assert len(paid) - len(set(paid)) <= 1, "but for what the other one was at"
-    assert set(paid) == energies_of(tmp_path/"run.db").keys() and len(set(paid)) == 80
+    assert set(paid) == in_file(tmp_path/"run.db") and len(set(paid)) == 80
 
 
 KILLED = """
@@ -365,7 +360,7 @@ def test_run_that_is_killed_goes_on(move, tmp_path):
     codes = [subprocess.run([sys.executable, "-c", script], timeout=300).returncode for _ in range(3)]
     assert codes == [-signal.SIGKILL, 0, 0]
     paid = Logged(tmp_path).paid()
-    assert len(paid) == len(set(paid)) == 70 and set(paid) == energies_of(tmp_path/"run.db").keys()
+    assert len(paid) == len(set(paid)) == 70 and set(paid) == in_file(tmp_path/"run.db")
     sampler = normal(tmp_path/"run.db", target=Logged(tmp_path), move=move, steps=30)
     assert sampler.report().energies == 70
     if move == "nested":
@@ -379,18 +374,19 @@ def test_run_that_is_killed_goes_on(move, tmp_path):
 @pytest.mark.parametrize("move", ["independent", "nested"])
 def test_failures_end_the_run_or_are_rejected(move, value, message, tmp_path):
     target = Logged(tmp_path, fails_every=10, value=value)
-    sampler = normal(tmp_path/"run.db", target=target, move=move, steps=30)
+    options = {"target": target, "move": move, "steps": 30}
+    sampler = normal(tmp_path/"run.db", **options)
     with pytest.raises(RuntimeError, match=f"the target has failed at snapshot 10 of .*: {message}"):
         sampler.run(80)
     sampler.run(12)     # it is asked again, and succeeds
     assert sampler.report().failures == 0 and len(target.paid()) == 13
     (tmp_path/"log").unlink()
-    other = normal(tmp_path/"other.db", target=target, failures="reject", move=move, steps=30)
+    other = normal(tmp_path/"other.db", failures="reject", **options)
     other.run(80)
     report = other.report()
     assert report.energies == 80 and report.failures == 8 and len(set(target.paid())) == 80
     assert np.isfinite([report.spread, report.acceptance, report.effective]).all()
-    again = normal(tmp_path/"other.db", target=target, failures="reject", move=move, steps=30)
+    again = normal(tmp_path/"other.db", failures="reject", **options)
     again.run(80)
     assert again.report() == report and len(target.paid()) == 80
     assert "of which 8 failed" in str(report)
@@ -407,7 +403,7 @@ def test_dask_evaluates_targets(tmp_path):
     target = Logged(tmp_path)
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
         normal(tmp_path/"run.db", target=target, scheduler=cluster.scheduler_address).run(10)
-    assert len(target.paid()) == 10 and set(target.paid()) == energies_of(tmp_path/"run.db").keys()
+    assert len(target.paid()) == 10 and set(target.paid()) == in_file(tmp_path/"run.db")
 
 
 def test_file_of_another_run_is_refused(tmp_path):
@@ -434,9 +430,9 @@ def test_file_of_another_run_is_refused(tmp_path):
     ({"steps": 20, "move": "nested"}, ValueError, "steps must be at least 30 for the nested move"),
     ({"processes": 0}, ValueError, "processes must be at least 1")])
 def test_wrong_arguments_are_told(arguments, error, message, tmp_path):
-    given = {"dynamics": Perfect(Atoms("H")), "target": Function(lambda x: 0), "path": tmp_path/"run.db", **arguments}
+    good = {"dynamics": Perfect(Atoms("H")), "target": Function(lambda x: 0), "path": tmp_path/"run.db"}
     with pytest.raises(error, match=message):
-        NestedSampler(given.pop("dynamics"), given.pop("target"), given.pop("path"), **given)
+        NestedSampler(**{**good, **arguments})
 
 
 def test_there_must_be_energies(tmp_path):
@@ -474,9 +470,9 @@ def test_periodic_system_has_the_cell_of_the_atoms():
         force.addParticle(0, 0.3, 1)
     force.setNonbondedMethod(force.CutoffPeriodic)
     system.addForce(force)
-    atoms = Atoms("Ar2", [[0, 0, 0], [26, 0, 0]], cell=[30, 30, 30], pbc=True, calculator=SystemCalculator(system))
-    near = Atoms("Ar2", [[0, 0, 0], [4, 0, 0]], cell=[30, 30, 30], pbc=True, calculator=SystemCalculator(system))
-    assert atoms.get_potential_energy() == pytest.approx(near.get_potential_energy())
+    far, near = (Atoms("Ar2", [[0, 0, 0], [x, 0, 0]], cell=[30, 30, 30], pbc=True,
+                       calculator=SystemCalculator(system)).get_potential_energy() for x in (26, 4))
+    assert far == pytest.approx(near)
 
 
 class Field(Calculator):
@@ -491,10 +487,8 @@ class Field(Calculator):
 
 def test_drawn_momenta_belong_to_half_a_step_earlier():
     """The momentum of the whole molecule lacks half of what a step's force adds to it."""
-    atoms = Atoms("H2", [[0, 0, 0], [0, 0, 0.76]], calculator=Field())
-    dynamics = MassPenaltyLangevin(atoms, 6*units.fs, temperature_K=TEMPERATURE, friction=0.02/units.fs,
-                                   rng=np.random.default_rng(8))
-    momenta = []
+    atoms, momenta = Atoms("H2", [[0, 0, 0], [0, 0, 0.76]], calculator=Field()), []
+    dynamics = mass_penalty(atoms, 8)
     for _ in range(1000):
         dynamics.draw_momenta()
         momenta.append(atoms.get_momenta()[:, 0].sum())
@@ -507,8 +501,7 @@ def test_another_seed_makes_another_run():
     found = []
     for seed in 1, 1, 2:
         atoms = Atoms("H2", [[0, 0, 0], [0, 0, 0.76]], calculator=spring(0.76, 100))
-        dynamics = MassPenaltyLangevin(atoms, 6*units.fs, temperature_K=TEMPERATURE, friction=0.02/units.fs,
-                                       rng=np.random.default_rng(8))
+        dynamics = mass_penalty(atoms, 8)
         dynamics.run(3)
         dynamics.set_rng(np.random.default_rng(seed))
         dynamics.run(3)
