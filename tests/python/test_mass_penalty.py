@@ -1,17 +1,14 @@
-"""The mass penalty integrators in Python: pairs, velocities, and scripts that need no other change."""
-
-import io
+"""The mass penalty integrators in Python: defaults, warnings, and pairs from a Topology."""
 
 import numpy as np
 import openmm
 import pytest
 from openmm import app, unit
 
-import trials
-from conftest import FEMTOSECONDS, Waters, positions_of, velocities_of, water_box
+from conftest import FEMTOSECONDS, Waters
 from openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, addPairsFromTopology
 
-REFERENCE, CPU = (openmm.Platform.getPlatform(name) for name in ("Reference", "CPU"))
+REFERENCE = openmm.Platform.getPlatform("Reference")
 
 
 def test_defaults():
@@ -32,28 +29,6 @@ def test_pair_parameters_have_units():
     assert integrator.getBondInertiaParameters(0) == [3, 5, 10*unit.dalton]
 
 
-def test_velocities_start_warm_at_eight_femtoseconds(platform):
-    """The penalized motion counts: 3N degrees of freedom have the temperature, which they keep."""
-    waters, integrator = Waters(64), trials.seeded(MassPenaltyLangevinIntegrator(300, 5, 8*FEMTOSECONDS))
-    context = waters.context(integrator, platform)
-    assert integrator.computeNumPenalizedPairs() == 3*64
-    # The standard error of a temperature from 576 degrees of freedom is 6 %.
-    assert trials.temperature(context) == pytest.approx(300, rel=0.2)
-    openmm.LocalEnergyMinimizer.minimize(context, maxIterations=100)
-    context.setVelocitiesToTemperature(300, 2)
-    integrator.step(100)
-    temperatures = []
-    for _ in range(50):
-        integrator.step(10)
-        temperatures.append(trials.temperature(context))
-    assert np.mean(temperatures) == pytest.approx(300, rel=0.05)
-    # Those of another integrator have the same distribution.
-    context.setVelocities(velocities_of(waters.context(openmm.VerletIntegrator(0.001), platform)))
-    assert trials.temperature(context) == pytest.approx(300, rel=0.2)
-    integrator.step(50)
-    assert trials.temperature(context) == pytest.approx(300, rel=0.2)
-
-
 def test_a_warning_says_that_nothing_is_stiff(recwarn):
     """A potential that is not recognized: said once, at the line that steps; nothing is said of water."""
     silent = Waters(2).context(MassPenaltyIntegrator(0.004), REFERENCE)
@@ -72,43 +47,6 @@ def test_a_warning_says_that_nothing_is_stiff(recwarn):
     integrator.step(1)
     assert not recwarn.list
     assert integrator.describeStiffMotion() == "0 pairs with an inertia."
-
-
-def test_velocities_in_a_compound_integrator(recwarn):
-    """What its Context has drawn is right, and so is what the integrator itself draws."""
-    waters = Waters(64)
-    compound = openmm.CompoundIntegrator()
-    integrator = MassPenaltyIntegrator(4*FEMTOSECONDS)
-    compound.addIntegrator(integrator)
-    context = waters.context(compound, CPU)
-    for draw in (lambda: context.setVelocitiesToTemperature(300, 1),
-                 lambda: integrator.setVelocitiesToTemperature(300*unit.kelvin, 2)):
-        draw()
-        assert trials.temperature(context) == pytest.approx(300, rel=0.2)
-        before = velocities_of(context)
-        integrator.setStepSize(1e-6)
-        compound.step(1)
-        assert np.ptp(before - velocities_of(context), axis=0).max() < 1e-2      # all but the motion of the box
-    assert not recwarn.list
-
-
-def test_a_script_with_rigid_water_runs_unchanged():
-    """Constraints hold at OpenMM's tolerance, the reporter shows the temperature of the freedoms that are left."""
-    topology, positions, system = water_box(rigid=True)
-    integrator = trials.seeded(MassPenaltyLangevinIntegrator(300, 5, 4*FEMTOSECONDS))
-    simulation = app.Simulation(topology, system, integrator, CPU)
-    simulation.context.setPositions(positions)
-    simulation.minimizeEnergy(maxIterations=20)
-    simulation.context.setVelocitiesToTemperature(300, 1)
-    assert integrator.computeNumPenalizedPairs() == 0
-    output = io.StringIO()
-    simulation.reporters.append(app.StateDataReporter(output, 20, temperature=True))
-    simulation.step(100)
-    x = positions_of(simulation.context)
-    for i in range(0, system.getNumConstraints(), 50):
-        p1, p2, distance = system.getConstraintParameters(i)
-        assert np.linalg.norm(x[p2] - x[p1]) == pytest.approx(distance.value_in_unit(unit.nanometer), rel=1e-5)
-    assert float(output.getvalue().split()[-1]) == pytest.approx(300, rel=0.1)
 
 
 def test_pairs_from_a_topology():

@@ -260,7 +260,7 @@ def test_bonds_get_an_inertia():
     assert inertias_of(chain, bondInertia=0.002*unit.kilogram/unit.mole) == pytest.approx({(0, 1): 2, (1, 2): 2})
     assert inertias_of(chain, atoms=[1, 2]) == {(1, 2): 3}
     assert inertias_of(Chain(masses=[0, 0, 12])) == {(1, 2): 3}
-    with pytest.raises(ValueError, match="bondInertia must be a finite number that is not negative, but is -1.0 dalton"):
+    with pytest.raises(ValueError, match="bondInertia must be a finite number that is not negative, but is -1.0 dal"):
         inertias_of(chain, bondInertia=-1)
 
 

@@ -168,7 +168,7 @@ def test_a_method_that_the_system_cannot_do_is_refused_at_once(make, cls, platfo
 
 
 def test_methods_are_refused_for_the_present_stiff_forces(platform):
-    """What the method ThirdDerivatives needs depends on the stiff groups: of the rest of the potential it needs nothing."""
+    """What ThirdDerivatives needs depends on the stiff groups: of the rest of the potential it needs nothing."""
     _, positions, system = water_box()
     put_bonds_and_angles_into_group_1(system)
     integrator = ZhangSkeelIntegrator(0.5*FEMTOSECONDS)
