@@ -49,8 +49,8 @@ def step(**deviations):
 
 @pytest.mark.parametrize("name, tolerance", [("nonbonded", 0.3), ("bonds", 1), ("rotation", 1)])
 def test_two_errors_decide(name, tolerance):
-    for value, error, verdict in ((0, 0.4, "right"), (0.7, 0.14, "right"), (0.7, 0.16, "undecided"), (0, 0.6, "undecided"),
-                                  (1.3, 0.14, "wrong"), (1.3, 0.16, "undecided"), (1.0, 0, "right")):
+    for value, error, verdict in ((0, 0.4, "right"), (0.7, 0.14, "right"), (1.0, 0, "right"), (1.3, 0.14, "wrong"),
+                                  (0, 0.6, "undecided"), (0.7, 0.16, "undecided"), (1.3, 0.16, "undecided")):
         for sign in 1, -1:
             assert scores.verdict(step(**{name: (sign*value*tolerance, error*tolerance)})) == verdict
     assert scores.verdict({"deviations": {name: None}}) == "undecided"
@@ -68,17 +68,17 @@ def test_a_step_is_right_only_if_all_smaller_ones_are():
 
 
 def test_a_winner_at_the_end_of_its_grid_is_marked():
-    row = {"system": "water", "method": "mass penalty", "steps": {"8": step(bonds=(0, 0.1)), "10": step(bonds=(0, 0.1))}}
-    def cells(row):
+    def cells(at_8, at_10):
+        row = {"system": "water", "method": "mass penalty", "steps": {"8": step(bonds=at_8), "10": step(bonds=at_10)}}
         whole = scores.table([row], {("water", "mass penalty", "8"): 0.01})
         return dict(zip(whole["columns"], whole["rows"][0]))
-    assert cells(row)["first wrong step (fs)"] == "none up to 10, the last that was run"
-    row["steps"]["10"] = step(bonds=(2, 0.1))
-    assert cells(row)["first wrong step (fs)"] == "10: bonds +2.0(1) %"
-    assert cells(row)["right up to (fs)"] == "8"
-    assert cells(row)["evaluations for a sample, seconds"] == "at 8 fs: reorientation 500(20), 5 s"
-    row["steps"]["8"] = step(bonds=(0.8, 0.2))
-    assert (cells(row)["right up to (fs)"], cells(row)["undecided (fs)"]) == ("none", "8")
+
+    assert cells((0, 0.1), (0, 0.1))["first wrong step (fs)"] == "none up to 10, the last that was run"
+    found = cells((0, 0.1), (2, 0.1))
+    assert (found["first wrong step (fs)"], found["right up to (fs)"]) == ("10: bonds +2.0(1) %", "8")
+    assert found["evaluations for a sample, seconds"] == "at 8 fs: reorientation 500(20), 5 s"
+    found = cells((0.8, 0.2), (2, 0.1))
+    assert (found["right up to (fs)"], found["undecided (fs)"]) == ("none", "8")
 
 
 def test_the_record_says_of_every_step_what_it_is():
@@ -112,23 +112,26 @@ def test_deviations_are_of_energies_from_the_reference_and_of_temperatures_from_
 
 
 def test_runs_go_on_while_undecided_up_to_the_first_wrong_step(tmp_path):
-    tasks = {(key, fs): [scoreboard.Task(f"{key}-{fs}-{seed}", None, tmp_path/f"{key}-{fs}-{seed}.npz") for seed in range(3)]
-             for key, method in METHODS.items() for fs in method.steps}
+    def task(name):
+        return scoreboard.Task(name, None, tmp_path/f"{name}.npz")
+
+    def save(name, **what):
+        scoreboard.Result(what).save(tmp_path/f"{name}.npz")
 
     def next_runs():
         return [task.name for task in scoreboard.wanted(Subject(), tasks, 1, Subject.methods)]
 
-    def make(name, **what):
-        key, fs, _ = name.split("-")
-        scoreboard.Result(what or vars(found(int(fs)/1000))).save(tmp_path/f"{name}.npz")
+    tasks = {(key, fs): [task(f"{key}-{fs}-{seed}") for seed in range(3)]
+             for key, method in METHODS.items() for fs in method.steps}
+    noisy = vars(found(0.008, noise=20))
     assert next_runs() == ["middle-1-0", "penalty-8-0"]
-    make("middle-1-0")
-    make("penalty-8-0", **vars(found(0.008, noise=20)))
+    save("middle-1-0", **vars(found(0.001)))
+    save("penalty-8-0", **noisy)
     assert next_runs() == ["middle-2-0", "penalty-8-1"]         # undecided: again
-    make("penalty-8-1", **vars(found(0.008, noise=20)))
+    save("penalty-8-1", **noisy)
     assert next_runs() == ["middle-2-0", "penalty-8-2"]         # and up to the budget
-    make("penalty-8-2", **vars(found(0.008, noise=20)))
-    make("middle-2-0", failure="lost")
+    save("penalty-8-2", **noisy)
+    save("middle-2-0", failure="lost")
     assert next_runs() == ["penalty-12-0"]                      # nothing of LangevinMiddle beyond
 
 
@@ -199,7 +202,8 @@ def test_what_is_recorded_replaces_the_steps_that_were_run(tmp_path, monkeypatch
     assert list(rows[0]["steps"]) == ["0.1", fs, *kept] and rows[0]["steps"][fs]["failure"] == "fails"
     assert rows[0]["steps"][fs]["made"][:2] == "20" and rows[0]["command"] == "examples/scoreboard.py --systems tip3p"
     assert [row for row in rows[1:] if row["method"] != "new"] == others
-    assert [row["system"] for row in rows].count(first["system"]) == 1 + [row["system"] for row in ROWS].count(first["system"])
+    before, after = ([row["system"] for row in found].count(first["system"]) for found in (ROWS, rows))
+    assert after == before + 1
 
 
 def test_the_picture_of_the_readme_is_drawn_from_these_figures(tmp_path):
