@@ -176,8 +176,7 @@ def test_steps_that_are_too_large_and_forces_of_no_energy_are_errors():
     ({"interval": 0}, "interval must be at least 1"), ({"samples": 0}, "samples must be at least 1"),
     ({"processes": 0}, "processes must be at least 1"), ({"seed": 0}, "seed must be at least 1"),
     ({"stepSize": 0}, "stepSize must be a finite number that is positive"),
-    ({"temperature": -1}, "temperature must be a finite number"), ({"temperature": 0}, "that is positive, but is 0"),
-])
+    ({"temperature": -1}, "temperature must be a finite number"), ({"temperature": 0}, "that is positive, but is 0")])
 def test_bad_arguments_are_named(changes, message):
     arguments = {"system": oscillators(), "snapshots": thermal(1), "temperature": 300, "stepSize": STEP, "interval": 1,
                  "samples": 2, "observe": observe}

@@ -1,4 +1,4 @@
-"""The mass penalty integrators in Python: defaults, warnings, and pairs from a Topology."""
+"""The mass penalty integrators in Python: units, warnings, and pairs from a Topology."""
 
 import numpy as np
 import openmm
@@ -11,22 +11,11 @@ from openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, ad
 REFERENCE = openmm.Platform.getPlatform("Reference")
 
 
-def test_defaults():
-    integrator = MassPenaltyLangevinIntegrator(300, 1, 0.008)
-    assert integrator.getPenalizedPeriod() == 16*integrator.getStepSize()
-    assert integrator.getUseBondedForces() is True
-    assert integrator.getBondInertia().value_in_unit(unit.dalton) == pytest.approx(1.6)
-    assert integrator.getNumPairs() == 0
-
-
 def test_pair_parameters_have_units():
     integrator = MassPenaltyIntegrator(0.004)
-    assert integrator.addPair(3, 5, 0.01*unit.kilogram/unit.mole) == 0
-    integrator.setPairParameters(0, 5, 3, 2.5)
-    assert integrator.getPairParameters(0) == [5, 3, 2.5*unit.dalton]
-    assert integrator.getNumPairs() == 1
+    integrator.addPair(3, 5, 0.01*unit.kilogram/unit.mole)
     integrator.addBondInertia(3, 5, 0.01*unit.kilogram/unit.mole)
-    assert integrator.getBondInertiaParameters(0) == [3, 5, 10*unit.dalton]
+    assert integrator.getPairParameters(0) == integrator.getBondInertiaParameters(0) == [3, 5, 10*unit.dalton]
 
 
 def test_a_warning_says_that_nothing_is_stiff(recwarn):
@@ -50,28 +39,22 @@ def test_a_warning_says_that_nothing_is_stiff(recwarn):
 
 
 def test_pairs_from_a_topology():
-    """For a potential that is not recognized: bonds and 1-3 distances, less what is constrained."""
+    """For a potential that is not recognized: bonds, of a force constant with a unit, and 1-3 distances."""
     waters = Waters(5)
     integrator = MassPenaltyLangevinIntegrator(300, 1, 4*FEMTOSECONDS)
     integrator.setUseBondedForces(False)
-    added = addPairsFromTopology(integrator, waters.topology, waters.system, waters.positions)
+    added = addPairsFromTopology(integrator, waters.topology, waters.system, waters.positions,
+                                 bondStiffness=4627.504*unit.kilojoule_per_mole/unit.angstrom**2)
     assert added == list(range(15)) and integrator.getNumPairs() == 15
     pairs = {tuple(sorted(integrator.getPairParameters(i)[:2])) for i in added}
     assert pairs == {(o + a, o + b) for o in range(0, 15, 3) for a, b in ((0, 1), (0, 2), (1, 2))}
-    # About the inertia that the force field's own constant gives, k (T / 2 pi)^2 - mu.
-    period, reduced_mass = 16*0.004, 1/(1/15.99943 + 1/1.007947)
-    of_force_field = 462750.4*(period/2/np.pi)**2 - reduced_mass
-    assert integrator.getPairParameters(0)[2].value_in_unit(unit.dalton) == pytest.approx(of_force_field, rel=0.02)
+    # k (T / 2 pi)^2 - mu
+    expected = 462750.4*(16*0.004/2/np.pi)**2 - 1/(1/15.99943 + 1/1.007947)
+    assert integrator.getPairParameters(0)[2]._value == pytest.approx(expected, rel=1e-6)
     context = waters.context(integrator, REFERENCE)
     assert integrator.computeNumPenalizedPairs() == 15
     integrator.step(100)
     assert context.getStepCount() == 100
-    # A force constant with a unit.
-    stiffer = MassPenaltyIntegrator(0.004)
-    addPairsFromTopology(stiffer, waters.topology, waters.system,
-                         bondStiffness=5e7*unit.kilojoule_per_mole/unit.angstrom**2/100)
-    assert stiffer.getPairParameters(0)[2].value_in_unit(unit.dalton) == pytest.approx(
-        5e7*(period/2/np.pi)**2, rel=0.001)
 
 
 def methanol_and_water(order=("MOH", "HOH"), bonds=True, hydrogen_mass=None):
@@ -128,8 +111,7 @@ def test_pairs_need_a_mass_penalty_integrator():
     ("positions", np.arange(27), r"each of 9 particles, but are of shape \(27,\)"),
     ("positions", np.where(np.arange(27) == 13, np.nan, np.arange(27.)).reshape(9, 3), "particle 4 are .*nan"),
     ("positions", np.ones((9, 3)), "atoms 2 and 0 are in the same place"),
-    ("positions", np.outer([0, 1, 1, 3, 4, 5, 6, 7, 8], [1., 2, 3]), "atoms 2 and 1 are in the same place"),
-])
+    ("positions", np.outer([0, 1, 1, 3, 4, 5, 6, 7, 8], [1., 2, 3]), "atoms 2 and 1 are in the same place")])
 def test_what_would_lose_pairs_is_an_error(name, value, message):
     topology, system = methanol_and_water()
     integrator = MassPenaltyIntegrator(0.004)

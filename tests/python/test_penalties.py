@@ -170,8 +170,7 @@ def reporter(penalties, **changes):
     (lambda each: penalizeConstraints(pendulum(0.1)[0], 0.1), openmm.OpenMMException, "no constraints to replace"),
     (lambda each: each.getConstraintParameters(1), openmm.OpenMMException,
      "there is no constraint 1. There are 1, from 0 to 0$"),
-    (lambda each: each.computeViolations(None), TypeError, "context must be an object of class Context, not None"),
-])
+    (lambda each: each.computeViolations(None), TypeError, "context must be an object of class Context, not None")])
 def test_errors_say_what_to_do(call, error, message):
     with pytest.raises(error, match=message):
         call(pendulum(0.1)[1])

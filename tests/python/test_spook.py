@@ -27,8 +27,7 @@ def pendulum(integrator, platform):
     lambda integrator: integrator.addDistanceConstraint(1, 0, 10*unit.angstroms),
     lambda integrator: integrator.addHolonomicConstraint([0, 1], "distance(p1,p2)-1"),
     lambda integrator: integrator.addHolonomicConstraint((0,), "sqrt(x1^2+y1^2+z1^2)-1"),
-    lambda integrator: integrator.addHolonomicConstraint(np.array([0]), "sqrt(x1^2+y1^2+z1^2)-1"),
-])
+    lambda integrator: integrator.addHolonomicConstraint(np.array([0]), "sqrt(x1^2+y1^2+z1^2)-1")])
 def test_ways_to_pin_a_pendulum(pin, platform):
     """All say the same; the multiplier is the tension."""
     integrator = SpookIntegrator(0.002)

@@ -96,7 +96,9 @@ def test_what_is_soft_gets_half_the_typical_constant():
     assert Chain(bond=1e4, angle=10).pairs() == pytest.approx({(0, 1): 0.5*3.5e5, (1, 2): 0.5*3.5e5, (2, 0): 0.5*1e5})
     # A negative curvature, too: the force constant of nothing but a repulsion.
     assert Chain(length=2, bond=-1e5).pairs() == {(0, 1): pytest.approx(0.5*3.5e5)}
-    assert Chain(length=2, bond=1e4, residue="HOH").pairs() == {(0, 1): pytest.approx(0.5*4.6e5)}
+    water = Chain(length=2, bond=1e4, residue="HOH")
+    assert water.pairs() == pytest.approx({(0, 1): 0.5*4.6e5})
+    assert water.pairs("typical") == pytest.approx({(0, 1): 4.6e5})
 
 
 def test_a_given_constant_is_not_measured():
