@@ -11,31 +11,20 @@ from pathlib import Path
 import pytest
 
 INSTALL = Path(__file__).parents[1]/"support"/"opencl.py"
-WATER = """
+WATER = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
 import numpy as np
 import openmm as mm
-from openmm import app, unit
-import openmmstiff
+from openmm import app
+from conftest import positions_of as positions, water_box
 from openmmstiff import *
-pdb = app.PDBFile(app.__path__[0] + "/data/tip3p.pdb")
-system = app.ForceField("tip3p.xml").createSystem(pdb.topology, nonbondedMethod=app.CutoffPeriodic,
-                                                  nonbondedCutoff=0.9*unit.nanometer, rigidWater=False)
-platform = mm.Platform.getPlatform("OpenCL")
-
-def nanometers(positions):
-    return np.array(positions.value_in_unit(unit.nanometer))
-
-def positions(context):
-    return nanometers(context.getState(positions=True).getPositions(asNumpy=True))
-
-def temperature(context):
-    kinetic = context.getState(energy=True).getKineticEnergy()
-    freedom = (3*system.getNumParticles() - 3)*unit.MOLAR_GAS_CONSTANT_R
-    return (2*kinetic/freedom).value_in_unit(unit.kelvin)
+from trials import temperature
+_, at, system = water_box(nonbondedMethod=app.CutoffPeriodic)
 
 def start(integrator, precision, seed=1):
-    context = mm.Context(system, integrator, platform, {"Precision": precision})
-    context.setPositions(pdb.positions)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform("OpenCL"), {{"Precision": precision}})
+    context.setPositions(at)
     context.setVelocitiesToTemperature(300, seed)
     return context
 """
@@ -103,7 +92,7 @@ for i in range(60):
     integrator.step(5)
     after = positions(context)
     assert np.abs(after - before).max() < 0.15, (i, np.abs(after - before).max())  # of 10 fs; the box has 3 nm
-    offset = np.abs(after - nanometers(integrator.getPropagatedPositions(asNumpy=True))).max()
+    offset = np.abs(after - integrator.getPropagatedPositions(asNumpy=True)._value).max()
     assert 1e-5 < offset < 0.01, (i, offset)
     before = after
 assert 240 < temperature(context) < 360
