@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import openmm
@@ -115,16 +116,6 @@ def quadrature(system, calculator):
     return np.sum(x*density)/np.sum(density)
 
 
-class Accepting:
-    """Random numbers with which every proposal is accepted."""
-
-    def __init__(self):
-        self.choice = np.random.default_rng(4).choice
-
-    def random(self):
-        return 0.0
-
-
 # ---- Right ----
 
 @pytest.mark.parametrize("move", ["independent", pytest.param("nested", marks=pytest.mark.thorough)])
@@ -153,7 +144,8 @@ def test_averages_are_those_of_quadrature(system, move, tmp_path):
 @pytest.mark.thorough
 def test_without_a_decision_the_surrogate_is_sampled(tmp_path):
     surrogate, target, observe = SYSTEMS["bond"][:3]
-    sampler = sample("bond", target, tmp_path/"run.db", "nested", Accepting())
+    accepting = SimpleNamespace(choice=np.random.default_rng(4).choice, random=lambda: 0.0)
+    sampler = sample("bond", target, tmp_path/"run.db", "nested", accepting)
     mean, error, _ = sampler.average(observe)
     assert sampler.report().acceptance == 1
     assert abs(mean - quadrature("bond", target)) > BEYOND*error
