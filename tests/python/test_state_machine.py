@@ -163,7 +163,7 @@ class Run:
                 np.array(state.getPeriodicBoxVectors()._value), dict(state.getParameters()), state.getTime()._value,
                 state.getStepCount())
 
-    # Actions.
+    # Actions: these methods, and those of the Context.
 
     def begin(self, seed):
         self.context.setPositions(self.start)
@@ -184,19 +184,9 @@ class Run:
         new[particles] = v
         self.context.setVelocities(new)
 
-    def draw_velocities(self, temperature, seed):
-        self.context.setVelocitiesToTemperature(temperature, seed)
-
-    def set_box(self, box):
-        self.context.setPeriodicBoxVectors(*box)
-
-    def set_step_size(self, factor):
+    def set_in_each(self, name, value):
         for context in self.contexts:
-            context.getIntegrator().setStepSize(factor*self.base_step())
-
-    def set_bond_inertia(self, inertia):
-        for context in self.contexts:
-            context.getIntegrator().setBondInertia(inertia)
+            getattr(context.getIntegrator(), name)(value)
 
     def add_bond_inertia(self, inertia):
         for context in self.contexts:
@@ -205,9 +195,6 @@ class Run:
                 integrator.setBondInertiaParameters(0, 0, 1, inertia)
             else:
                 integrator.addBondInertia(0, 1, inertia)
-
-    def set_parameter(self, value):
-        self.context.setParameter("scale", value)
 
     def change_force(self, name, factor):
         """A constant of a force in the System, which Contexts are told of."""
@@ -232,21 +219,24 @@ class Run:
         self.context.reinitialize()
         self.begin(seed)
 
-    def keep_checkpoint(self):
-        self.saved["checkpoint"] = self.context.createCheckpoint()
+    def keep(self, kind):
+        self.saved[kind] = self.save(kind)
 
-    def load_checkpoint(self):
-        self.context.loadCheckpoint(self.saved["checkpoint"])
+    def load_kept(self, kind):
+        self.load(kind, self.saved[kind])
 
-    def keep_state(self):
-        self.saved["state"] = self.state()
-
-    def load_state(self):
-        self.context.setState(XmlSerializer.deserialize(self.saved["state"]))
-
-    def state(self):
+    def save(self, kind):
+        """A checkpoint or the XML of a State."""
+        if kind == "checkpoint":
+            return self.context.createCheckpoint()
         return XmlSerializer.serialize(self.context.getState(positions=True, velocities=True, parameters=True,
                                                              integratorParameters=True))
+
+    def load(self, kind, saved):
+        if kind == "checkpoint":
+            self.context.loadCheckpoint(saved)
+        else:
+            self.context.setState(XmlSerializer.deserialize(saved))
 
     # What does nothing.
 
@@ -256,11 +246,11 @@ class Run:
 
     def read_of_integrator(self):
         for name in api.names_of(self.integrator):
-            if name.startswith(("compute", "describe")) and name not in ("describeKernels",):
+            if name.startswith(("compute", "describe")) and name != "describeKernels":
                 getattr(self.integrator, name)()
 
     def set_what_is(self):
-        x, _, box, parameters, *_ = self.show()
+        box, parameters = self.show()[2:4]
         self.integrator.setStepSize(self.integrator.getStepSize())
         self.integrator.setConstraintTolerance(self.integrator.getConstraintTolerance())
         self.context.setPeriodicBoxVectors(*box)
@@ -271,34 +261,17 @@ class Run:
         if not issubclass(self.cls, ZhangSkeelIntegrator):
             self.context.setPositions(self.show()[0])
 
-    def set_own_velocities(self):
-        self.context.setVelocities(self.show()[1])
+    NO_OPS = (read_everything, read_of_integrator, set_what_is, set_positions_that_are,
+              lambda self: self.context.setVelocities(self.show()[1]), lambda self: self.integrator.step(0),
+              lambda self: self.context.loadCheckpoint(self.context.createCheckpoint()))
 
-    def no_step(self):
-        self.integrator.step(0)
-
-    def checkpoint_in_place(self):
-        data = self.context.createCheckpoint()
-        self.context.loadCheckpoint(data)
-
-    NO_OPS = (read_everything, read_of_integrator, set_what_is, set_positions_that_are, set_own_velocities, no_step,
-              checkpoint_in_place)
-
-    # Moves.
-
-    def to_another(self, by_state, fresh):
+    def to_another(self, kind, fresh):
         """Go on in a Context that is new, or that has another past."""
-        saved = self.state() if by_state else self.context.createCheckpoint()
+        saved = self.save(kind)
         if fresh:
             self.contexts[1] = self.fresh(self.integrator)
         self.contexts.reverse()
-        if by_state:
-            self.context.setState(XmlSerializer.deserialize(saved))
-        else:
-            self.context.loadCheckpoint(saved)
-
-    def reinitialize_preserving(self):
-        self.context.reinitialize(True)
+        self.load(kind, saved)
 
     # The sequence.
 
@@ -309,13 +282,13 @@ class Run:
         for part in [(1,)]*arguments[0] if one_by_one and name == "step" else [arguments]:
             before = self.show()
             try:
-                getattr(self, name)(*part)
+                getattr(self if hasattr(self, name) else self.context, name)(*part)
             except openmm.OpenMMException as error:
                 failed = str(error)
                 if name == "step" and part == (1,) and not self.has_extra:
                     assert same(self.show(), before, 0, 0), f"changed by a failure: {failed}"
                 break
-        assert self.integrator.getStepSize() == size or name == "set_step_size"
+        assert self.integrator.getStepSize() == size or arguments[:1] == ("setStepSize",)
         self.shown.append((*self.show(), failed))
         return failed
 
@@ -366,8 +339,8 @@ class Life(RuleBasedStateMachine):
         x, v, box, _, time_, steps = after = self.run.show()
         assert all(np.isfinite(each).all() for each in (x, v, box)), name
         assert self.wild or not failed, failed
-        if name.startswith("load"):
-            assert (time_, steps) == self.kept[name[5:]]
+        if name == "load_kept":
+            assert (time_, steps) == self.kept[arguments[0]]
         elif name == "reinitialize":
             assert (time_, steps) == (0, 0)
         else:
@@ -409,29 +382,32 @@ class Life(RuleBasedStateMachine):
 
     @rule(temperature=st.sampled_from([0, 100, 300]), seed=st.integers(1, 99))
     def draw_velocities(self, temperature, seed):
-        self.act("draw_velocities", temperature, seed)
+        self.act("setVelocitiesToTemperature", temperature, seed)
 
     @rule(factors=st.lists(st.floats(0.95, 1.05), min_size=3, max_size=3), tilt=st.sampled_from([0, 0.1]))
     def set_box(self, factors, tilt):
         box = BOX*np.diag(factors)
         box[2, 0] = 0 if self.platform == "OpenCL" else tilt    # OpenMM refuses it there
-        self.act("set_box", box)
+        self.act("setPeriodicBoxVectors", *box)
 
     @rule(factor=st.sampled_from([0.5, 0.9, 1.0, 6.0]))
     def set_step_size(self, factor):
         """Of the mass penalty up to 12 fs, with an inertia of bonds; not everything holds there."""
         penalty = issubclass(self.cls, MassPenaltyIntegrator)
         self.wild |= penalty and factor > 1
-        self.act("set_step_size", factor if penalty else min(factor, 1.0))
+        self.act("set_in_each", "setStepSize", self.run.base_step()*(factor if penalty else min(factor, 1.0)))
 
     @precondition(lambda self: issubclass(self.cls, MassPenaltyIntegrator))
     @rule(inertia=st.sampled_from([0.0, 1.0, 4.0]), added=st.booleans())
     def set_inertia_of_bonds(self, inertia, added):
-        self.act("add_bond_inertia" if added and self.platform != "OpenCL" else "set_bond_inertia", inertia)
+        if added and self.platform != "OpenCL":
+            self.act("add_bond_inertia", inertia)
+        else:
+            self.act("set_in_each", "setBondInertia", inertia)
 
     @rule(value=st.floats(-50, 50))
     def set_parameter(self, value):
-        self.act("set_parameter", value)
+        self.act("setParameter", "scale", value)
 
     @rule(name=st.sampled_from(["HarmonicBondForce", "CustomExternalForce"]), factor=st.sampled_from([0.8, 1.0, 1.2]))
     def change_force(self, name, factor):
@@ -454,9 +430,9 @@ class Life(RuleBasedStateMachine):
     @rule(kind=st.sampled_from(["checkpoint", "state"]), load=st.booleans())
     def keep_or_load(self, kind, load):
         if kind in self.run.saved and load:
-            self.act(f"load_{kind}")
+            self.act("load_kept", kind)
         else:
-            self.act(f"keep_{kind}")
+            self.act("keep", kind)
             self.kept[kind] = self.run.show()[4:]
 
     def draw(self, molecule, seed):
@@ -473,11 +449,11 @@ class Life(RuleBasedStateMachine):
         self.repeat("step by step", lambda run, chance: None, one_by_one=True)
         if self.options["extra"] != "Barostat":     # whose own size of moves no checkpoint has
             self.repeat("moved by checkpoints", lambda run, chance: chance.random() < 0.5 and (
-                run.to_another(False, self.platform != "OpenCL" and chance.random() < 0.5)
-                if self.platform == "OpenCL" or chance.random() < 0.7 else run.reinitialize_preserving()))
+                run.to_another("checkpoint", self.platform != "OpenCL" and chance.random() < 0.5)
+                if self.platform == "OpenCL" or chance.random() < 0.7 else run.context.reinitialize(True)))
         if not self.random:
             self.repeat("moved by States", lambda run, chance: chance.random() < 0.5 and (
-                run.to_another(True, self.platform != "OpenCL" and chance.random() < 0.5)))
+                run.to_another("state", self.platform != "OpenCL" and chance.random() < 0.5)))
             other = {"Reference": "CPU"}.get(self.platform, "Reference")
             self.repeat(f"on {other}", lambda run, chance: None, platform=other)
 
