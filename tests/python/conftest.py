@@ -119,6 +119,13 @@ def water_box(rigid=False, cutoff=0.9, nonbondedMethod=app.PME):
     return pdb.topology, pdb.positions, system
 
 
+def remove_forces(system, *classes):
+    """Remove all forces of some classes."""
+    for i in reversed(range(system.getNumForces())):
+        if isinstance(system.getForce(i), classes):
+            system.removeForce(i)
+
+
 def positions_of(context):
     """The positions of a Context, as an array [nm]."""
     return context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)

@@ -4,7 +4,7 @@ import openmm
 import pytest
 from openmm import XmlSerializer, app
 
-from conftest import INTEGRATORS, Waters, create
+from conftest import INTEGRATORS, Waters, create, remove_forces
 from openmmstiff import MassPenaltyLangevinIntegrator
 
 REFERENCE = openmm.Platform.getPlatform("Reference")
@@ -23,10 +23,6 @@ def polarizable_water(drudeMass=0.4):
     return app.ForceField("swm4ndp.xml").createSystem(topology, rigidWater=False, drudeMass=drudeMass)
 
 
-def drude_force(system):
-    return next(force for force in system.getForces() if isinstance(force, openmm.DrudeForce))
-
-
 @pytest.mark.parametrize("cls", INTEGRATORS)
 def test_drude_particles_are_refused_with_a_remedy(cls):
     """And the integrator is free for another System afterwards."""
@@ -39,8 +35,9 @@ def test_drude_particles_are_refused_with_a_remedy(cls):
 def test_drude_particles_are_refused_by_the_type_of_the_force():
     """Neither its name, nor its group, nor massless particles, nor where it comes from, nor a compound matter."""
     system = polarizable_water(drudeMass=0)
-    drude_force(system).setName("springs")
-    drude_force(system).setForceGroup(5)
+    drude, = (force for force in system.getForces() if isinstance(force, openmm.DrudeForce))
+    drude.setName("springs")
+    drude.setForceGroup(5)
     integrator = create(MassPenaltyLangevinIntegrator)
     integrator.setIntegrationForceGroups({0})
     compound = openmm.CompoundIntegrator()
@@ -55,8 +52,7 @@ def test_drude_particles_are_refused_by_the_type_of_the_force():
 def test_the_atoms_of_a_drude_model_are_not_refused():
     """What is refused is the force, not its name nor a light particle."""
     system = polarizable_water()
-    system.removeForce(next(i for i in range(system.getNumForces())
-                            if isinstance(system.getForce(i), openmm.DrudeForce)))
+    remove_forces(system, openmm.DrudeForce)
     for force in system.getForces():
         force.setName("DrudeForce")
     openmm.Context(system, create(MassPenaltyLangevinIntegrator), REFERENCE)

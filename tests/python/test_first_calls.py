@@ -13,7 +13,7 @@ import pytest
 from openmm import LocalEnergyMinimizer, State, XmlSerializer, app, unit
 
 import api
-from conftest import INTEGRATORS, create, water_cluster
+from conftest import INTEGRATORS, create, remove_forces, water_cluster
 from openmmstiff import HMMIntegrator, ImpulseLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator
 from test_devices import run_with_opencl
 from test_odd_systems import add_phase, angles, bonds, custom_bond, force
@@ -34,9 +34,7 @@ system = functools.partial(odd_system, masses=1, phase=PHASE)
 
 
 def centroids():
-    made = openmm.CustomCentroidBondForce(2, "100*(distance(g1,g2)-1)^2")
-    for i in range(2):
-        made.addGroup([i])
+    made = force("CustomCentroidBondForce", "addGroup", [([0],), ([1],)], 2, "100*(distance(g1,g2)-1)^2")
     made.addBond([0, 1], [])
     return system(BENT[:2], made)
 
@@ -46,9 +44,7 @@ def amoeba():
     topology, positions = water_cluster(1)
     made = app.ForceField("amoeba2018.xml").createSystem(topology, constraints=None, rigidWater=False,
                                                          polarization="direct")
-    for index in reversed(range(made.getNumForces())):
-        if isinstance(made.getForce(index), openmm.CustomCompoundBondForce):
-            made.removeForce(index)     # they have no terms here, and to compile them takes OpenMM seconds
+    remove_forces(made, openmm.CustomCompoundBondForce)     # without terms here; to compile them takes OpenMM seconds
     add_phase(made, PHASE)
     return made, positions - positions[0]
 
@@ -186,44 +182,34 @@ SETS = re.compile(r"integrator[.](add|set(?!Velocities|Method))|(set(State|Posit
 REFUSED = re.compile("unknown|too few|(Constraint|Pair|Inertia|Bond)Parameters|getMultipliers|setMethod")
 
 
+# How a Context comes into being, and with which kinds of Systems that is tried.
+SOME = ["custom bond", "water of Morse bonds", "constraints and a site"]
+BEGINNINGS = {"fresh": [*SYSTEMS], "without positions": SOME, "after reinitialize(True)": SOME,
+              "after reinitialize(False)": SOME[-1:]}
+
+
 @functools.cache
 def systems():
     return {kind: make() for kind, make in SYSTEMS.items()}
 
 
-def begin(cls, kind, platform):
-    """(Context, positions)"""
+def start(cls, kind, platform, beginning="fresh"):
+    """(Context, positions, whether they are set)"""
     made, positions = systems()[kind]
-    return openmm.Context(made, create(cls), platform), positions
-
-
-def start(cls, kind, platform):
-    context, positions = begin(cls, kind, platform)
+    context = openmm.Context(made, create(cls), platform)
+    if beginning == "without positions":
+        return context, positions, False
     context.setPositions(positions)
-    return context, positions, True
-
-
-def start_without_positions(cls, kind, platform):
-    return *begin(cls, kind, platform), False
-
-
-def restart(cls, kind, platform, preserve):
-    context, positions, _ = start(cls, kind, platform)
+    if beginning == "fresh":
+        return context, positions, True
+    preserve = beginning == "after reinitialize(True)"
     context.getIntegrator().step(1)
     context.reinitialize(preserve)
     return context, positions, preserve
 
 
-# How a Context comes into being, and with which kinds of Systems that is tried: (context, positions, are they set).
-SOME = ["custom bond", "water of Morse bonds", "constraints and a site"]
-BEGINNINGS = {"fresh": (start, [*SYSTEMS]), "without positions": (start_without_positions, SOME),
-              "after reinitialize(True)": (functools.partial(restart, preserve=True), SOME),
-              "after reinitialize(False)": (functools.partial(restart, preserve=False), SOME[-1:])}
-
-
-def trial(begin, what, call, donor):
+def trial(context, positions, there, what, call, donor):
     """One call as the first, and a step after it."""
-    context, positions, there = begin()
     refusal = attempt(call, context, donor)
     assert refusal is None or not there or REFUSED.search(what), refusal
     if not there or what == "reinitialize(False)":
@@ -235,7 +221,7 @@ def trial(begin, what, call, donor):
 def faults(cls, platform, beginnings, chosen=""):
     """What is wrong with the calls that match a regular expression: a line for each case."""
     found, cases = [], 0
-    for beginning, (begin, kinds) in beginnings.items():
+    for beginning, kinds in beginnings.items():
         for kind in kinds:
             donor, _, _ = start(cls, kind, platform)
             donor.getIntegrator().step(2)
@@ -245,14 +231,14 @@ def faults(cls, platform, beginnings, chosen=""):
                     continue
                 cases += 1
                 try:
-                    trial(functools.partial(begin, cls, kind, platform), what, call, donor)
+                    trial(*start(cls, kind, platform, beginning), what, call, donor)
                 except Exception as error:  # whatever it is, the other cases are tried too
                     found.append(f"{what} on {kind!r}, {beginning}: {type(error).__name__}: {error}")
     assert cases > 0
     return found
 
 
-@pytest.mark.parametrize("cls", INTEGRATORS, ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", INTEGRATORS)
 def test_every_call_may_be_the_first(cls, platform):
     found = faults(cls, platform, BEGINNINGS)
     assert not found, "\n".join(found)
@@ -266,12 +252,10 @@ import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import openmm
 import openmmstiff
-import test_first_calls as tests
-fresh, _ = tests.BEGINNINGS["fresh"]
-empty, _ = tests.BEGINNINGS["without positions"]
-found = tests.faults(openmmstiff.{cls}, openmm.Platform.getPlatform("OpenCL"),
-                     {{"fresh": (fresh, ["custom bond"]), "without positions": (empty, ["custom bond"])}},
-                     r"getState.(energy|all)|Checkpoint.own|compute|describeStiff|integrator.setVelocitiesTo")
+from test_first_calls import faults
+found = faults(openmmstiff.{cls}, openmm.Platform.getPlatform("OpenCL"),
+               dict.fromkeys(["fresh", "without positions"], ["custom bond"]),
+               r"getState.(energy|all)|Checkpoint.own|compute|describeStiff|integrator.setVelocitiesTo")
 assert not found, "\\n".join(found)
 """)
 

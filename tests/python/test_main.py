@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import openmm
@@ -29,14 +30,15 @@ class Output:
 
 
 def run_command(*arguments, **environment):
-    # Drivers may have to compile first.
-    return subprocess.run([sys.executable, "-m", "openmmstiff", *arguments], capture_output=True, text=True,
-                          timeout=600, env={**os.environ, **environment})
+    """The completed process, which must succeed. Drivers may have to compile first."""
+    result = subprocess.run([sys.executable, "-m", "openmmstiff", *arguments], capture_output=True, text=True,
+                            timeout=600, env={**os.environ, **environment})
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result
 
 
 def check(**environment):
     result = run_command(**environment)
-    assert result.returncode == 0, result.stdout + result.stderr
     assert "Every platform that is there has kernels, runs and agrees." in result.stdout
     return Output(result.stdout)
 
@@ -57,12 +59,10 @@ def failing(capsys):
     return check_here
 
 
-def test_versions_are_told(output):
+def test_every_platform_agrees_with_reference(output):
+    """And versions are told."""
     assert f"OpenMM-Stiff {openmmstiff.__version__}, built for OpenMM {openmmstiff._OPENMM_SERIES}" in output.text
     assert f"OpenMM {openmm.__version__} Python {sys.version.split()[0]}" in output.text
-
-
-def test_every_platform_agrees_with_reference(output):
     assert [name for name, _ in output.rows] == sorted((name for name, _ in output.rows), key=ALL_PLATFORMS.index)
     assert {name for name, _ in output.rows} == set(ALL_PLATFORMS) >= set(PLATFORMS)
     for (name, _), (kernels, result, *difference) in output.rows.items():
@@ -71,19 +71,14 @@ def test_every_platform_agrees_with_reference(output):
         assert result in (["runs"] if name == "Reference" else ["agrees", "unsupported"])
         assert len(difference) == (2 if result == "agrees" else 0)
     assert output.rows["CPU", "-"][1] == "agrees"
-
-
-@pytest.mark.parametrize("name", ALL_PLATFORMS)
-def test_each_precision_has_a_line(output, name):
-    choice = "Precision" in openmm.Platform.getPlatform(name).getPropertyNames()
-    found = [precision for of_platform, precision in output.rows if of_platform == name]
-    assert found == (["single", "mixed", "double"] if choice else ["-"])
+    for name in ALL_PLATFORMS:
+        choice = "Precision" in openmm.Platform.getPlatform(name).getPropertyNames()
+        found = [precision for of_platform, precision in output.rows if of_platform == name]
+        assert found == (["single", "mixed", "double"] if choice else ["-"])
 
 
 def test_check_is_what_is_done_without_a_command(output):
-    result = run_command("check")
-    assert result.returncode == 0
-    assert Output(result.stdout).rows.keys() == output.rows.keys()
+    assert Output(run_command("check").stdout).rows.keys() == output.rows.keys()
 
 
 def test_another_plugin_folder_is_told(tmp_path):
@@ -99,14 +94,16 @@ def test_broken_library_is_told(tmp_path):
     assert "libOpenMMStiffBroken.so: not loaded" in check(OPENMM_PLUGIN_DIR=str(tmp_path)).text
 
 
+NO_FILE = ": cannot open shared object file: No such file or directory"
+
+
 def test_libraries_that_lack_the_same_give_one_hint():
     """Those that lack a library which itself has not been loaded, too."""
-    failures = [f"Error loading library /plugins/{name}: {missing}: cannot open shared object file: No such file or "
-                "directory" for name, missing in [("libOpenMMCUDA.so", "libcuda.so.1"),
-                                                  ("libOpenMMOpenCL.so", "libOpenCL.so.1"),
-                                                  ("libOpenMMAmoebaOpenCL.so", "libOpenMMOpenCL.so"),
-                                                  ("libOpenMMStiffOpenCL.so", "libOpenMMOpenCL.so")]]
-    opencl, cuda = command._explain_failures(failures)
+    opencl, cuda = command._explain_failures([f"Error loading library /plugins/{name}.so: {missing}{NO_FILE}"
+                                              for name, missing in [("libOpenMMCUDA", "libcuda.so.1"),
+                                                                    ("libOpenMMOpenCL", "libOpenCL.so.1"),
+                                                                    ("libOpenMMAmoebaOpenCL", "libOpenMMOpenCL.so"),
+                                                                    ("libOpenMMStiffOpenCL", "libOpenMMOpenCL.so")]])
     assert opencl.startswith("libOpenMMStiffOpenCL.so, libOpenMMOpenCL.so, libOpenMMAmoebaOpenCL.so: not loaded, as "
                              "libOpenCL.so.1 is missing. OpenMM's OpenCL platform needs a driver")
     assert cuda == ("libOpenMMCUDA.so: not loaded, as libcuda.so.1 is missing. OpenMM's CUDA platform needs NVIDIA's "
@@ -114,9 +111,9 @@ def test_libraries_that_lack_the_same_give_one_hint():
 
 
 @pytest.mark.parametrize("cause, expected", [
-    ("libcuda.so.1: cannot open shared object file: No such file or directory",
+    (f"libcuda.so.1{NO_FILE}",
      "not loaded, as libcuda.so.1 is missing. OpenMM's CUDA platform needs NVIDIA's driver."),
-    ("libcufft.so.11: cannot open shared object file: No such file or directory",
+    (f"libcufft.so.11{NO_FILE}",
      "not loaded, as libcufft.so.11 is missing. OpenMM's CUDA platform needs these libraries of CUDA; pip install "
      "'openmm-stiff[cuda12]' or 'openmm-stiff[cuda13]' brings them."),
     ("/p/libOpenMMCUDA.so: undefined symbol: cuNew", "not loaded: undefined symbol: cuNew.")])
@@ -163,9 +160,7 @@ def test_difference_beyond_the_bound_is_a_failure(failing, monkeypatch):
 
 def test_wrong_charges_are_beyond_all_bounds(failing, monkeypatch):
     """Those of the oxygens are wrong by a thousandth on one platform; single precision moves atoms less."""
-    context = openmm.Context
-
-    def wrong_context(system, integrator, platform, properties):
+    def wrong_context(system, integrator, platform, properties, context=openmm.Context):
         if platform.getName() == "CPU":
             nonbonded = system.getForce(2)
             for i in range(0, system.getNumParticles(), 3):
@@ -187,9 +182,7 @@ def test_positions_that_are_no_numbers_do_not_agree():
 
 @pytest.mark.parametrize("broken", PLATFORMS)
 def test_context_that_cannot_be_made_is_a_failure(failing, monkeypatch, broken):
-    context = openmm.Context
-
-    def no_context(system, integrator, platform, properties):
+    def no_context(system, integrator, platform, properties, context=openmm.Context):
         if platform.getName() == broken:
             raise openmm.OpenMMException("No compatible device is available")
         return context(system, integrator, platform, properties)
@@ -205,9 +198,7 @@ def test_context_that_cannot_be_made_is_a_failure(failing, monkeypatch, broken):
 @pytest.mark.parametrize("lacking, exit_code", [(["mixed", "double"], 0), (["single", "mixed", "double"], 1)])
 def test_device_without_double_precision_is_none_without_any(monkeypatch, capsys, lacking, exit_code):
     """The CPU platform plays a GPU."""
-    context = openmm.Context
-
-    def context_of_device(system, integrator, platform, properties):
+    def context_of_device(system, integrator, platform, properties, context=openmm.Context):
         if properties.get("Precision") in lacking:
             raise openmm.OpenMMException("This device does not support double precision")
         return context(system, integrator, platform)
@@ -223,37 +214,33 @@ def test_device_without_double_precision_is_none_without_any(monkeypatch, capsys
     assert ("CPU: it runs in no precision." in output.text) == (exit_code == 1)
 
 
-class Tables:
-    """What `benchmark` printed: its tables, lists of rows of cells, and verdicts."""
-
-    def __init__(self, text):
-        self.check, _, rest = text.partition("```\n\n")
-        self.verdicts = re.findall("^- (.*)", rest, re.MULTILINE)
-        parts = re.findall(r"(?:^\|.*\|\n)+", rest, re.MULTILINE)
-        self.tables = [[re.split(r" \| ", line.strip("| ")) for line in part.splitlines()] for part in parts]
-
-
 @pytest.fixture
 def benchmark(monkeypatch, capsys, tmp_path):
-    """Runs the benchmark in this process, with few molecules; the file has all that is printed."""
+    """Runs the benchmark in this process, with few molecules; the file has all that is printed.
+
+    Returns the exit code, what the check says, the tables (lists of rows of cells), and the verdicts.
+    """
     monkeypatch.setattr(_benchmark, "MOLECULES", 400)
 
-    def run(*arguments):
+    def run(*platforms):
         file = tmp_path/"report.md"
-        code = command.main(["benchmark", "--seconds", "0.01", "--output", str(file), *arguments])
+        code = command.main(["benchmark", "--seconds", "0.01", "--output", str(file), "--platforms", *platforms])
         printed = capsys.readouterr().out
         assert printed == f"{file.read_text()}\nThe file for an issue: {file}\n"
-        return code, Tables(printed)
+        check, _, rest = printed.partition("```\n\n")
+        tables = [[re.split(r" \| ", line.strip("| ")) for line in part.splitlines()]
+                  for part in re.findall(r"(?:^\|.*\|\n)+", rest, re.MULTILINE)]
+        return code, check, tables, re.findall("^- (.*)", rest, re.MULTILINE)
     yield run
     _benchmark._molecules.cache_clear()
 
 
 def test_benchmark_prints_tables_in_markdown(benchmark):
-    code, found = benchmark("--platforms", "CPU")
-    assert code == 0
-    assert found.check.startswith("```text\nOpenMM-Stiff") and "runs and agrees." in found.check
-    agreement, conduct, speed, kernels = found.tables
-    for table in found.tables:
+    code, check, tables, verdicts = benchmark("CPU")
+    assert code == 0 and verdicts[0].startswith("CPU: right")
+    assert check.startswith("```text\nOpenMM-Stiff") and "runs and agrees." in check
+    agreement, conduct, speed, kernels = tables
+    for table in tables:
         assert len({len(row) for row in table}) == 1 and set(table[1]) == {"---"} and len(table) == 3
     name, device, forces, positions, agrees = agreement[2]
     assert (name, agrees) == ("CPU", "yes") and "thread" in device
@@ -265,21 +252,18 @@ def test_benchmark_prints_tables_in_markdown(benchmark):
     assert kernels[0][2:] == ["MassPenaltyLangevinIntegrator", "ImpulseLangevinIntegrator",
                               "ZhangSkeelLangevinIntegrator"]
     assert kernels[2][0] == "CPU" and float(kernels[2][1]) > 0
-    assert found.verdicts[0].startswith("CPU: right")
 
 
 @pytest.mark.thorough
 def test_benchmark_tells_what_differs_and_what_fails(benchmark, monkeypatch):
     """And goes on with the next platform."""
     monkeypatch.setattr(_benchmark, "FORCE_TOLERANCE", 1e-12)
-    code, found = benchmark("--platforms", "Quantum", "CPU")
-    agreement, *others = found.tables
-    assert code == 1 and agreement[3][0] == "CPU" and agreement[3][-1] == "NO"
-    for table in found.tables:
-        assert table[2][0] == "Quantum" and re.match("fails: .*Quantum", table[2][1])
-    assert all(table[3][0] == "CPU" for table in others)
-    assert found.verdicts[0] == "Quantum: wrong: positions, conduct, water, steps"
-    assert found.verdicts[1].startswith("CPU: wrong: positions")
+    code, _, tables, verdicts = benchmark("Quantum", "CPU")
+    assert code == 1 and tables[0][3][-1] == "NO"
+    for table in tables:
+        assert table[2][0] == "Quantum" and re.match("fails: .*Quantum", table[2][1]) and table[3][0] == "CPU"
+    assert verdicts[0] == "Quantum: wrong: positions, conduct, water, steps"
+    assert verdicts[1].startswith("CPU: wrong: positions")
 
 
 @pytest.mark.thorough
@@ -299,8 +283,8 @@ def test_benchmark_tells_velocities_of_another_distribution(benchmark, monkeypat
         return SimpleNamespace(getVelocities=lambda asNumpy: velocities*unit.nanometer/unit.picosecond)
 
     monkeypatch.setattr(openmm.Context, "getState", changed)
-    code, found = benchmark("--platforms", "CPU")
-    assert code == 1 and found.tables[1][2][-1] == "NO" and "conduct" in found.verdicts[0]
+    code, _, tables, verdicts = benchmark("CPU")
+    assert code == 1 and tables[1][2][-1] == "NO" and "conduct" in verdicts[0]
 
 
 @pytest.mark.thorough
@@ -309,8 +293,8 @@ def test_benchmark_tells_what_fails_without_an_error(benchmark, monkeypatch):
     set_parameter = openmm.Context.setParameter
     monkeypatch.setattr(openmm.Context, "setParameter", lambda context, name, value: set_parameter(context, name, 1))
     monkeypatch.setattr(openmm.Context, "loadCheckpoint", lambda context, checkpoint: None)
-    code, found = benchmark("--platforms", "CPU")
-    assert code == 1 and found.tables[1][2][3:] == ["NO", "NO", "NO"]
+    code, _, tables, _ = benchmark("CPU")
+    assert code == 1 and tables[1][2][3:] == ["NO", "NO", "NO"]
 
 
 def test_benchmark_wants_a_file_that_can_be_written(capsys, tmp_path):
@@ -321,17 +305,13 @@ def test_benchmark_wants_a_file_that_can_be_written(capsys, tmp_path):
 
 def test_benchmark_boxes_are_those_of_openmm_side_by_side():
     topology, positions = _benchmark._water(2)
-    assert topology.getNumResidues() == 8*895 and len(positions) == 8*895*3
-    assert topology.getUnitCellDimensions()._value == (6, 6, 6)
-    boxes = positions.reshape(8, -1, 3)
+    assert topology.getNumResidues() == 8*895 and topology.getUnitCellDimensions()._value == (6, 6, 6)
+    boxes = positions.reshape(8, 895*3, 3)
     assert np.allclose(boxes[7] - boxes[0], 3)
 
 
 def test_an_interrupted_command_says_so(monkeypatch, capsys):
-    def interrupt():
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(command, "check_installation", interrupt)
+    monkeypatch.setattr(command, "check_installation", Mock(side_effect=KeyboardInterrupt))
     assert command.main([]) == 130
     assert capsys.readouterr().err.strip() == "Interrupted"
 
@@ -341,7 +321,6 @@ def test_openmms_minimizer_is_tried_in_a_process_of_its_own():
 
 
 def test_help_names_the_command():
-    result = run_command("--help")
-    assert result.returncode == 0
-    assert result.stdout.startswith("usage: python -m openmmstiff")
-    assert re.search("^ +check +check the installation", result.stdout, re.MULTILINE)
+    printed = run_command("--help").stdout
+    assert printed.startswith("usage: python -m openmmstiff")
+    assert re.search("^ +check +check the installation", printed, re.MULTILINE)

@@ -9,14 +9,13 @@ import api
 from conftest import INTEGRATORS, create
 from openmmstiff import HMMIntegrator, ImpulseIntegrator, SpookIntegrator, ZhangSkeelLangevinIntegrator
 
-OLD_NAMES = [(name, old, new) for name, names in api.OLD_NAMES.items() for old, new in names.items()]
-
 
 def test_all_old_names_are_known():
     assert openmmstiff._wrapped._OLD_NAMES == api.OLD_NAMES
 
 
-@pytest.mark.parametrize("name, old, new", OLD_NAMES)
+@pytest.mark.parametrize("name, old, new", [
+    (name, old, new) for name, names in api.OLD_NAMES.items() for old, new in names.items()])
 def test_old_names_are_the_new_ones(name, old, new):
     """Of the class, those derived from it, and their objects; other names of theirs have no warning."""
     if old == "takeWarning":
@@ -29,16 +28,6 @@ def test_old_names_are_the_new_ones(name, old, new):
             assert found == getattr(item, api.OLD_NAMES[name][old])
 
 
-def test_old_methods_do_what_they_did():
-    integrator = HMMIntegrator(0.01, 1e5)
-    with pytest.warns(DeprecationWarning, match="setNumMicroStepsPerPeriod"):
-        integrator.setNumMicroSteps(number=20)
-    with pytest.warns(DeprecationWarning, match="getNumMicroStepsPerPeriod"):
-        assert integrator.getNumMicroSteps() == 20 == integrator.getNumMicroStepsPerPeriod()
-    with pytest.warns(DeprecationWarning, match="use the warnings that step"):
-        assert not integrator.takeWarning()
-
-
 def test_the_old_name_of_an_argument():
     with pytest.warns(DeprecationWarning, match="argument frequency is deprecated.*use angularFrequency") as warned:
         integrator = HMMIntegrator(0.01, frequency=1e5)
@@ -46,12 +35,10 @@ def test_the_old_name_of_an_argument():
     assert integrator.getAngularFrequency() == 1e5/unit.picosecond
 
 
-DEFAULTS = [(cls, name) for cls in INTEGRATORS
-            for name in ("PenalizedPeriod", "StiffForceGroups", "NumMicroSteps", "VibratedForceGroups")
-            if "getUseDefault" + name in api.methods_of(cls)]
-
-
-@pytest.mark.parametrize("cls, name", DEFAULTS)
+@pytest.mark.parametrize("cls, name", [
+    (cls, name) for cls in INTEGRATORS
+    for name in ("PenalizedPeriod", "StiffForceGroups", "NumMicroSteps", "VibratedForceGroups")
+    if "getUseDefault" + name in api.methods_of(cls)])
 def test_zero_for_the_default(cls, name):
     """And there is no other value than the default until one is given; a period has one."""
     integrator = create(cls)

@@ -7,7 +7,7 @@ import physical_validation
 import pytest
 from physical_validation.data import EnsembleData, ObservableData, SimulationData, SystemData, UnitData
 
-from conftest import GAS_CONSTANT, Waters
+from conftest import GAS_CONSTANT, Waters, remove_forces
 from openmmstiff import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator
 from openmmstiff.sampling import sample
 
@@ -28,9 +28,7 @@ def cold_stiff_modes(*arguments):
 def run(make, step, temperature):
     """As physical-validation takes it; the kinetic energy is the integrator's own."""
     system, positions = Waters(WATERS).system, Waters(WATERS).positions
-    for i in reversed(range(system.getNumForces())):
-        if isinstance(system.getForce(i), (openmm.NonbondedForce, openmm.CMMotionRemover)):
-            system.removeForce(i)
+    remove_forces(system, openmm.NonbondedForce, openmm.CMMotionRemover)
     integrator = make(temperature, FRICTION, step)
     integrator.setRandomNumberSeed(1)
     context = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))

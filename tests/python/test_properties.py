@@ -18,6 +18,7 @@ from conftest import GAS_CONSTANT, has_heat_bath, positions_of, total_energy, ve
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
                          MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
+from test_odd_systems import angles, bonds, force
 
 # A random System may have nothing that is stiff, or a light atom that is fast: said in a warning, and no fault here.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -52,33 +53,29 @@ class Molecules:
 
     def system(self, numbering=None):
         """The System; numbering[i] is the number there of particle i. The parameter theta is HMM's phase."""
-        place = np.arange(len(self.masses)) if numbering is None else numbering
-        system, nonbonded = openmm.System(), openmm.NonbondedForce()
-        diameter = self.diameter()
-        for i in np.argsort(place).tolist():
+        at = list(range(len(self.masses))) if numbering is None else numbering.tolist()
+        system, diameter, order = openmm.System(), self.diameter(), np.argsort(at).tolist()
+
+        def renumbered(terms, particles):
+            return [(*(at[i] for i in term[:particles]), *term[particles:]) for term in terms]
+
+        for i in order:
             system.addParticle(self.masses[i])
-            nonbonded.addParticle(self.charges[i], diameter, 0.3 if self.masses[i] > 0 else 0)
-        at = [int(each) for each in place]
-        for i, j, length in self.constraints:
-            system.addConstraint(at[i], at[j], length)
+        for constraint in renumbered(self.constraints, 2):
+            system.addConstraint(*constraint)
         for site, (i, j) in self.sites:
             system.setVirtualSite(at[site], openmm.TwoParticleAverageSite(at[i], at[j], 0.5, 0.5))
-        for i, j in self.excluded():
-            nonbonded.addException(at[i], at[j], 0, 1, 0)
-        bonds, angles, torsions = (openmm.HarmonicBondForce(), openmm.HarmonicAngleForce(),
-                                   openmm.PeriodicTorsionForce())
-        for i, j, *parameters in self.bonds:
-            bonds.addBond(at[i], at[j], *parameters)
-        for i, j, k, *parameters in self.angles:
-            angles.addAngle(at[i], at[j], at[k], *parameters)
-        for i, j, k, l in self.torsions:
-            torsions.addTorsion(at[i], at[j], at[k], at[l], 3, 0.4, 5)
-        vibration = openmm.CustomCompoundBondForce(2, "20*cos(theta)*distance(p1,p2)")
-        vibration.addGlobalParameter("theta", np.pi/2)
-        vibration.addBond([at[0], at[1]])
-        for force, group in ((bonds, 1), (angles, 1), (torsions, 0), (nonbonded, 0), (vibration, 2)):
-            force.setForceGroup(group)
-            system.addForce(force)
+        nonbonded = force("NonbondedForce", "addParticle", [
+            (self.charges[i], diameter, 0.3 if self.masses[i] > 0 else 0) for i in order])
+        for i, j in renumbered(self.excluded(), 2):
+            nonbonded.addException(i, j, 0, 1, 0)
+        torsions = [(*particles, 3, 0.4, 5) for particles in renumbered(self.torsions, 4)]
+        vibration = force("CustomCompoundBondForce", "addBond", [(at[:2],)], 2, "20*cos(theta)*distance(p1,p2)",
+                          setup=lambda made: made.addGlobalParameter("theta", np.pi/2))
+        for made, group in ((bonds(*renumbered(self.bonds, 2)), 1), (angles(*renumbered(self.angles, 3)), 1),
+                            (force("PeriodicTorsionForce", "addTorsion", torsions), 0), (nonbonded, 0), (vibration, 2)):
+            made.setForceGroup(group)
+            system.addForce(made)
         return system
 
     def excluded(self):
@@ -287,7 +284,7 @@ def propagated(context):
 
 
 def for_each(*classes):
-    return pytest.mark.parametrize("cls", classes or conftest.INTEGRATORS, ids=lambda cls: cls.__name__)
+    return pytest.mark.parametrize("cls", classes or conftest.INTEGRATORS)
 
 
 def draw_molecules(data, cls, odd=True):
@@ -411,8 +408,8 @@ def test_a_frictionless_heat_bath_does_nothing(name, data):
         contexts[0].setPositions(positions_of(contexts[1]))
         one.setStepSize(h)
     else:
-        force = contexts[1].getState(forces=True, groups=groups).getForces(asNumpy=True)._value
-        acceleration = (mobility(contexts[1]) @ force.ravel()).reshape(-1, 3)
+        forces = contexts[1].getState(forces=True, groups=groups).getForces(asNumpy=True)._value
+        acceleration = (mobility(contexts[1]) @ forces.ravel()).reshape(-1, 3)
     contexts[0].setVelocities(velocities_of(contexts[1]) + 0.5*h*acceleration)
     ends = [advance(context, 20) for context in contexts]
     # Rounding and its growth. Of 400 runs the largest difference was 7e-14.

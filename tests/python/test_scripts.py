@@ -9,9 +9,10 @@ import pytest
 from openmm import app, unit
 
 from conftest import (FEMTOSECONDS, GAS_CONSTANT, INTEGRATORS, CountingForce, Waters, add_force_with_parameter,
-                      has_heat_bath, positions_of, total_energy, water_box)
+                      energies_of, has_heat_bath, positions_of, remove_forces, total_energy, water_box)
 from openmmstiff import (ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
+from test_odd_systems import force
 
 
 def with_kick(kick, stepSize):
@@ -48,21 +49,35 @@ def nve(request):
     return NVE[request.param]
 
 
-@pytest.fixture(params=[cls for cls in INTEGRATORS if has_heat_bath(cls)],
-                ids=lambda cls: cls.__name__)
+@pytest.fixture(params=[cls for cls in INTEGRATORS if has_heat_bath(cls)])
 def langevin(request):
     """Each integrator with a heat bath."""
     return request.param
+
+
+def start(system, positions, integrator, platform="CPU", threads="1", temperature=0):
+    """A Context with a number of threads on CPU."""
+    properties = {"Threads": threads} if platform == "CPU" else {}
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatform(platform), properties)
+    context.setPositions(positions)
+    if temperature:
+        context.setVelocitiesToTemperature(temperature, 1)
+    return context
+
+
+def advance(context, steps):
+    """The positions after some steps."""
+    context.getIntegrator().step(steps)
+    return positions_of(context)
 
 
 def test_a_rejected_barostat_move_costs_no_evaluation(nve, platform):
     """A barostat whose moves are all rejected leaves other forces in the Context, which must not be used."""
     waters = Waters(4)
     waters.system.setDefaultPeriodicBoxVectors((1.5, 0, 0), (0, 1.5, 0), (0, 0, 1.5))
-    for force in waters.system.getForces():
-        if isinstance(force, openmm.NonbondedForce):
-            force.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
-            force.setCutoffDistance(0.7)
+    nonbonded, = (each for each in waters.system.getForces() if isinstance(each, openmm.NonbondedForce))
+    nonbonded.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
+    nonbonded.setCutoffDistance(0.7)
     plain = openmm.XmlSerializer.clone(waters.system)
     # An energy that depends on the volume so steeply that every move is refused.
     volume = openmm.CustomVolumeForce("1e12*(v-v0)^2")
@@ -70,33 +85,24 @@ def test_a_rejected_barostat_move_costs_no_evaluation(nve, platform):
     waters.system.addForce(volume)
     waters.system.addForce(openmm.MonteCarloBarostat(1, 300, 1))
     counter = CountingForce(waters.system)
-    ends = []
-    for system in (waters.system, plain):
-        integrator = nve(1*FEMTOSECONDS)
-        context = openmm.Context(system, integrator, platform, {"Threads": "1"} if platform.getName() == "CPU" else {})
-        context.setPositions(waters.positions)
-        integrator.step(10)
-        ends.append(positions_of(context))
+    ends = [advance(start(system, waters.positions, nve(1*FEMTOSECONDS), platform.getName()), 10)
+            for system in (waters.system, plain)]
     # One evaluation a step, at its end (and so a first one) or at its beginning; two by the barostat for each attempt.
     assert counter.count == (10 if nve is spook else 1 + 10) + 2*10
     assert np.abs(ends[0] - ends[1]).max() < 1e-9
 
 
 def test_barostat(langevin):
-    """NPT: the box changes, molecules stay whole, the temperature is right."""
-    topology, positions, system = water_box()
+    """NPT: the box changes, molecules stay whole."""
+    _, positions, system = water_box()
     system.addForce(openmm.MonteCarloBarostat(1*unit.bar, 300*unit.kelvin, 5))
-    integrator = langevin(300, 1, 2*FEMTOSECONDS)
-    simulation = app.Simulation(topology, system, integrator, openmm.Platform.getPlatform("CPU"))
-    simulation.context.setPositions(positions)
-    simulation.minimizeEnergy(maxIterations=20)
-    simulation.context.setVelocitiesToTemperature(300, 1)
+    context = start(system, positions, langevin(300, 1, 2*FEMTOSECONDS), threads="2")
+    openmm.LocalEnergyMinimizer.minimize(context, 10, 20)
+    context.setVelocitiesToTemperature(300, 1)
     volumes = set()
     for _ in range(10):
-        simulation.step(10)
-        state = simulation.context.getState(positions=True)
-        volumes.add(state.getPeriodicBoxVolume().value_in_unit(unit.nanometer**3))
-        molecules = state.getPositions(asNumpy=True).value_in_unit(unit.nanometer).reshape(-1, 3, 3)
+        molecules = advance(context, 10).reshape(-1, 3, 3)
+        volumes.add(context.getState().getPeriodicBoxVolume()._value)
         bonds = np.linalg.norm(molecules[:, 1:] - molecules[:, :1], axis=2)
         assert 0.085 < bonds.min() and bonds.max() < 0.11
     assert len(volumes) > 3
@@ -105,26 +111,20 @@ def test_barostat(langevin):
 def test_andersen_thermostat(nve, platform):
     """The deterministic integrator with OpenMM's thermostat samples the temperature."""
     waters = Waters(8)
-    well = openmm.CustomExternalForce("100*((x-1.5)^2+(y-1.5)^2+(z-1.5)^2)")
-    for i in range(waters.system.getNumParticles()):
-        well.addParticle(i, [])
-    waters.system.addForce(well)
+    waters.system.addForce(force("CustomExternalForce", "addParticle", [(i,) for i in range(24)],
+                                 "100*((x-1.5)^2+(y-1.5)^2+(z-1.5)^2)"))
     thermostat = openmm.AndersenThermostat(300, 20)
     thermostat.setRandomNumberSeed(1)
     waters.system.addForce(thermostat)
     integrator = nve(1*FEMTOSECONDS)
     integrator.setStepSize(1*FEMTOSECONDS)
-    properties = {"Threads": "1"} if platform.getName() == "CPU" else {}
-    context = openmm.Context(waters.system, integrator, platform, properties)
-    context.setPositions(waters.positions)
-    context.setVelocitiesToTemperature(300, 1)
+    context = start(waters.system, waters.positions, integrator, platform.getName(), temperature=300)
     integrator.step(1000)
     temperatures = []
     for _ in range(1500):
         integrator.step(5)
-        kinetic = context.getState(energy=True).getKineticEnergy().value_in_unit(unit.kilojoule_per_mole)
-        degrees = 3*waters.system.getNumParticles() - 3  # createSystem() adds a CMMotionRemover
-        temperatures.append(2*kinetic/(degrees*GAS_CONSTANT))
+        degrees = 3*24 - 3      # createSystem() adds a CMMotionRemover
+        temperatures.append(2*energies_of(context)[1]/(degrees*GAS_CONSTANT))
     blocks = np.array(temperatures).reshape(15, -1).mean(axis=1)
     error = blocks.std(ddof=1)/len(blocks)**0.5
     assert error < 6
@@ -134,22 +134,12 @@ def test_andersen_thermostat(nve, platform):
 @pytest.mark.parametrize("make", [*NVE.values(), *KICKS], ids=[*NVE, "Mollified", "Projected"])
 def test_thread_counts_agree(make):
     """Blocks, kicks and micro-steps are alike on one thread and on two: bit for bit, with slow forces that are."""
-    topology, positions, system = water_box()
-    for i in reversed(range(system.getNumForces())):
-        if isinstance(system.getForce(i), (openmm.NonbondedForce, openmm.CMMotionRemover)):
-            system.removeForce(i)
-    field = openmm.CustomExternalForce("300*sin(5*x)*cos(3*y+z)")
-    for i in range(system.getNumParticles()):
-        field.addParticle(i)
-    system.addForce(field)
-    ends = []
-    for threads in ("1", "2"):
-        integrator = make(3*FEMTOSECONDS)
-        context = openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"), {"Threads": threads})
-        context.setPositions(positions)
-        context.setVelocitiesToTemperature(300, 1)
-        integrator.step(30)
-        ends.append(positions_of(context))
+    _, positions, system = water_box()
+    remove_forces(system, openmm.NonbondedForce, openmm.CMMotionRemover)
+    system.addForce(force("CustomExternalForce", "addParticle", [(i,) for i in range(system.getNumParticles())],
+                          "300*sin(5*x)*cos(3*y+z)"))
+    ends = [advance(start(system, positions, make(3*FEMTOSECONDS), threads=threads, temperature=300), 30)
+            for threads in ("1", "2")]
     assert np.abs(ends[0] - np.array(positions._value)).max() > 0.01
     assert (ends[0] == ends[1]).all()
 
@@ -200,17 +190,12 @@ def test_one_force_evaluation_in_a_step(make, waters, platform):
 def test_seeds_repeat_on_two_threads(langevin):
     """The noise depends on the seed and the number of threads, not on their timing."""
     _, positions, system = water_box()
-    for i in reversed(range(system.getNumForces())):
-        if isinstance(system.getForce(i), openmm.NonbondedForce):
-            system.removeForce(i)
+    remove_forces(system, openmm.NonbondedForce)
     ends = []
     for seed in (5, 5, 6):
         integrator = langevin(300, 5, 3*FEMTOSECONDS)
         integrator.setRandomNumberSeed(seed)
-        context = openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"), {"Threads": "2"})
-        context.setPositions(positions)
-        integrator.step(20)
-        ends.append(positions_of(context))
+        ends.append(advance(start(system, positions, integrator, threads="2"), 20))
     assert (ends[0] == ends[1]).all()
     assert not (ends[0] == ends[2]).all()
 

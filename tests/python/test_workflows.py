@@ -83,7 +83,6 @@ WORKFLOWS = {  # what is done with the Context, or a method of the integrator wi
     **{f"State of {name}": other_state(name) for name in OTHERS},
     **{f"State of {name} with what it has itself": other_state(name, integratorParameters=True) for name in OTHERS},
     "its own State": back_and_forth,
-    "checkpoint": lambda context: context.loadCheckpoint(context.createCheckpoint()),
     "applyConstraints()": lambda context: (context.applyConstraints(1e-6), context.applyVelocityConstraints(1e-6)),
     "time and step count": lambda context: (context.setTime(0), context.setStepCount(0)),
 }
@@ -124,10 +123,9 @@ def test_changes_in_mid_run(name, platform):
 
 def compound(name, other, alternating, platform):
     """Velocities of setVelocitiesToTemperature() and of another integrator are taken over at their temperature."""
-    system, positions = waters(8, rigid=0)
-    pair = openmm.CompoundIntegrator()
-    pair.addIntegrator(create(name))
-    pair.addIntegrator(create(other))
+    (system, positions), pair = waters(8, rigid=0), openmm.CompoundIntegrator()
+    for each in name, other:
+        pair.addIntegrator(create(each))
     context = bind(system, pair, platform, positions)
     for first, second in ((0, 1), (1, 0)):
         pair.setCurrentIntegrator(first)
