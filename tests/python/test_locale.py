@@ -9,11 +9,10 @@ import pytest
 from conftest import run_python
 from test_devices import variables
 
-TESTS = str(Path(__file__).parent)
 # both(compute) is what a function returns without and with the locale.
-PROGRAM = """
+PROGRAM = f"""
 import ctypes, locale, sys
-sys.path.insert(0, {tests!r})
+sys.path.insert(0, {str(Path(__file__).parent)!r})
 import numpy as np
 import openmm
 from openmm import XmlSerializer
@@ -51,7 +50,7 @@ def german(tmp_path_factory):
 
 def run(environment, code):
     """Run a program that begins with PROGRAM."""
-    result = run_python(PROGRAM.format(tests=TESTS) + code, **environment)
+    result = run_python(PROGRAM + code, **environment)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -70,11 +69,11 @@ for cls in INTEGRATORS:
     def save():
         context = Waters(1).context(create(cls), openmm.Platform.getPlatform("Reference"))
         context.setVelocities(np.zeros((3, 3)))
-        state = context.getState(positions=True, velocities=True, integratorParameters=True)
-        text = XmlSerializer.serialize(state)
+        def state():
+            return XmlSerializer.serialize(context.getState(positions=True, velocities=True, integratorParameters=True))
+        text = state()
         context.setState(XmlSerializer.deserialize(text))
-        assert text == XmlSerializer.serialize(context.getState(positions=True, velocities=True,
-                                                                integratorParameters=True))
+        assert text == state()
         return text
     before, after = both(save)
     assert before == after, (before, after)
@@ -85,13 +84,11 @@ def test_messages_have_points(german):
     run(german, """
 def refusals():
     found = []
-    for cls, method, values in ((openmmstiff.ZhangSkeelIntegrator, "setBeta", [-0.5]),
-                                (openmmstiff.MassPenaltyIntegrator, "addPair", [0, 1, -0.5]),
-                                (openmmstiff.SpookIntegrator, "setCompliance", [-0.5]),
-                                (openmmstiff.HMMIntegrator, "setAngularFrequency", [-0.5]),
-                                (openmmstiff.ImpulseLangevinIntegrator, "setFriction", [-0.5])):
+    for name, method, *values in (("ZhangSkeel", "setBeta", -0.5), ("MassPenalty", "addPair", 0, 1, -0.5),
+                                  ("Spook", "setCompliance", -0.5), ("HMM", "setAngularFrequency", -0.5),
+                                  ("ImpulseLangevin", "setFriction", -0.5)):
         try:
-            getattr(create(cls), method)(*values)
+            getattr(create(getattr(openmmstiff, name + "Integrator")), method)(*values)
         except openmm.OpenMMException as error:
             found.append(str(error))
     return found
@@ -105,18 +102,14 @@ assert after == before, after
 def test_the_same_steps(name, german):
     """Expressions of forces and constraints are read, and kernels written, with points."""
     devices = variables() if name == "OpenCL" else {}
-    properties = {"Precision": "double"} if name == "OpenCL" else {"Threads": "1"} if name == "CPU" else {}
-    classes = "INTEGRATORS" if name != "OpenCL" else "[openmmstiff.MassPenaltyIntegrator, " \
-        "openmmstiff.ZhangSkeelIntegrator, openmmstiff.ImpulseIntegrator]"
+    properties = {"OpenCL": {"Precision": "double"}, "CPU": {"Threads": "1"}}.get(name, {})
+    few = "MassPenaltyIntegrator", "ZhangSkeelIntegrator", "ImpulseIntegrator"
     run({**german, **devices}, f"""
-for cls in {classes}:
+for cls in INTEGRATORS if {name!r} != "OpenCL" else [getattr(openmmstiff, each) for each in {few}]:
     def steps():
-        waters = Waters(2)
-        integrator = create(cls)
+        waters, integrator = Waters(2), create(cls, seed=7)
         if cls is openmmstiff.SpookIntegrator:
             integrator.addHolonomicConstraint([0, 1], "distance(p1,p2)-0.0957")
-        if hasattr(integrator, "setRandomNumberSeed"):
-            integrator.setRandomNumberSeed(7)
         bond = openmm.CustomBondForce("1.5e5*(r-0.0957)^2+0.5*cos(theta)")
         bond.addGlobalParameter("theta", 0.5)
         bond.addBond(0, 1)

@@ -13,6 +13,7 @@ from trials import ALL, INTEGRATORS, Refused, attempt, bind, create, judge, seed
 NAN, PI = float("nan"), np.pi
 STIFF = 3e5
 BENT = [(0.1, 0, 0), (0, 0, 0), (-0.03, 0.095, 0)]
+STRAIGHT = [(-0.1, 0, 0), (0, 0, 0), (0.1, 0, 0)]
 SPREAD = [(0.4*i, 0.05*(i % 2), 0) for i in range(4)]
 TETRAHEDRON = 0.05*np.array([(1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)])
 
@@ -97,25 +98,13 @@ def python_bond(state):
     return 0.5*STIFF*(r - 0.1)**2, forces
 
 
-def cmap():
-    made = openmm.CMAPTorsionForce()
-    made.addMap(4, [0.0]*16)
-    made.addTorsion(0, 0, 1, 2, 3, 1, 2, 3, 4)
-    return made
-
-
-def drude(count=2):
-    made = openmm.DrudeForce()
-    made.addParticle(1, 0, -1, -1, -1, -1.0, 1e-3, 0, 0)
-    return made
-
-
+drude = functools.partial(force, "DrudeForce", "addParticle", [(1, 0, -1, -1, -1, -1.0, 1e-3, 0, 0)])
 CUBE = ((2, 0, 0), (0, 2, 0), (0, 0, 2))
 TRICLINIC = ((2, 0, 0), (0.6, 2, 0), (-0.5, 0.7, 2))
 SITE = {"masses": [12, 12, 0], "sites": [(2, (0, 1))]}
 PAIR, TRIPLE = BENT[:2], BENT
 MIDDLE = [BENT[0], BENT[1], (0.05, 0, 0)]
-ONE_BOND = (0, 1, 0.1, STIFF)
+ONE_BOND, BEND = (0, 1, 0.1, STIFF), (0, 1, 2, 1.9, 300)
 
 SYSTEMS = {
     "no particles": lambda: system([(0, 0, 0)][:0]),
@@ -123,9 +112,9 @@ SYSTEMS = {
     "free particles": lambda: system(SPREAD),
     "empty bond and angle forces": lambda: system(SPREAD, bonds(), angles()),
     "all massless": lambda: system(TRIPLE, masses=0),
-    "massless particles with a bond": lambda: system(TRIPLE, chain(3), angles((0, 1, 2, 1.9, 300)), masses=0),
+    "massless particles with a bond": lambda: system(TRIPLE, chain(3), angles(BEND), masses=0),
     "bond of a massless particle": lambda: system(PAIR, bonds(ONE_BOND), masses=[0, 12]),
-    "angle about a massless particle": lambda: system(TRIPLE, angles((0, 1, 2, 1.9, 300)), masses=[12, 0, 12]),
+    "angle about a massless particle": lambda: system(TRIPLE, angles(BEND), masses=[12, 0, 12]),
     "constraint of massless particles": lambda: system(PAIR, masses=0, constraints=[(0, 1, 0.1)]),
     "constraint of massless ones and a bond": lambda: system(
         SPREAD, bonds((2, 3, 0.4, STIFF)), masses=[0, 0, 12, 12], constraints=[(0, 1, 0.4)]),
@@ -148,20 +137,19 @@ SYSTEMS = {
     "bond with r0 = nan": lambda: system(PAIR, bonds((0, 1, NAN, STIFF))),
     "bond with r0 < 0": lambda: system(PAIR, bonds((0, 1, -0.1, STIFF))),
     "bond stretched 50-fold": lambda: system(BENT, bonds((0, 1, 0.002, STIFF))),
-    "straight angle": lambda: system([(-0.1, 0, 0), (0, 0, 0), (0.1, 0, 0)], chain(3), angles((0, 1, 2, PI, 300))),
+    "straight angle": lambda: system(STRAIGHT, chain(3), angles((0, 1, 2, PI, 300))),
     "straight angle, bent a little": lambda: system(
-        [(-0.1, 0, 0), (0, 0, 0), (0.1, 0.003, 0)], chain(3), angles((0, 1, 2, PI, 500))),
+        [*STRAIGHT[:2], (0.1, 0.003, 0)], chain(3), angles((0, 1, 2, PI, 500))),
     "straight angle and another in a chain of 5": lambda: system(
-        [(-0.1, 0, 0), (0, 0, 0), (0.1, 0, 0), (0.14, 0.09, 0), (0.24, 0.09, 0)], chain(5),
+        [*STRAIGHT, (0.14, 0.09, 0), (0.24, 0.09, 0)], chain(5),
         angles((0, 1, 2, PI, 500), (1, 2, 3, 2, 500), (2, 3, 4, 2, 500))),
-    "linear molecule without angles": lambda: system([(-0.1, 0, 0), (0, 0, 0), (0.1, 0, 0)], chain(3)),
-    "straight angle that wants to bend": lambda: system(
-        [(-0.1, 0, 0), (0, 0, 0), (0.1, 0, 0)], chain(3), angles((0, 1, 2, 1.9, 300))),
+    "linear molecule without angles": lambda: system(STRAIGHT, chain(3)),
+    "straight angle that wants to bend": lambda: system(STRAIGHT, chain(3), angles(BEND)),
     "angle with theta0 = 0": lambda: system(TRIPLE, chain(3), angles((0, 1, 2, 0, 300))),
     "angle with theta0 = nan": lambda: system(TRIPLE, chain(3), angles((0, 1, 2, NAN, 300))),
     "angle with k < 0": lambda: system(TRIPLE, chain(3), angles((0, 1, 2, 1.9, -300))),
-    "angle folded to 0": lambda: system([BENT[0], BENT[1], BENT[0]], chain(3), angles((0, 1, 2, 1.9, 300))),
-    "angle without bonds": lambda: system(TRIPLE, angles((0, 1, 2, 1.9, 300))),
+    "angle folded to 0": lambda: system([BENT[0], BENT[1], BENT[0]], chain(3), angles(BEND)),
+    "angle without bonds": lambda: system(TRIPLE, angles(BEND)),
     "bonded particles in one place": lambda: system([(0, 0, 0)]*2, bonds(ONE_BOND)),
     "charges in one place": lambda: system([(0, 0, 0)]*2, charges(2)),
     "same bond twice": lambda: system(PAIR, bonds(ONE_BOND, ONE_BOND, (1, 0, 0.12, STIFF))),
@@ -194,7 +182,8 @@ SYSTEMS = {
         "PeriodicTorsionForce", "addTorsion", [(0, 1, 2, 3, 3, 0.5, 40)])),
     "torsion of a straight chain": lambda: system([(0.1*i, 0, 0) for i in range(4)], chain(4), force(
         "RBTorsionForce", "addTorsion", [(0, 1, 2, 3, 1, 2, 3, 4, 5, 6)])),
-    "CMAP": lambda: system(line(5), chain(5), cmap()),
+    "CMAP": lambda: system(line(5), chain(5), force(
+        "CMAPTorsionForce", "addTorsion", [(0, 0, 1, 2, 3, 1, 2, 3, 4)], setup=lambda made: made.addMap(4, [0.0]*16))),
     "Drude particle": lambda: system(PAIR, drude(), masses=[12, 0.4]),
     "massless Drude particle": lambda: system(PAIR, drude(), masses=[12, 0]),
     "GBSA": lambda: system(SPREAD, charges(4), force("GBSAOBCForce", "addParticle", [(0.3*(-1)**i, 0.15, 0.8)
@@ -214,9 +203,9 @@ SYSTEMS = {
     "bond and constraint of one pair": lambda: system(PAIR, bonds(ONE_BOND), constraints=[(0, 1, 0.1)]),
     "bonds and constraints in one molecule": lambda: system(line(4), chain(4), constraints=[(0, 1, 0.1)]),
     "bonds and constraints apart": lambda: system(SPREAD, bonds((0, 1, 0.4, STIFF)), constraints=[(2, 3, 0.403)]),
-    "masses of 1e-6": lambda: system(TRIPLE, chain(3), angles((0, 1, 2, 1.9, 300)), masses=1e-6),
-    "masses of 1e6": lambda: system(TRIPLE, chain(3), angles((0, 1, 2, 1.9, 300)), masses=1e6),
-    "masses of 1e-6 and 1e6": lambda: system(TRIPLE, chain(3), angles((0, 1, 2, 1.9, 300)), masses=[1e-6, 1e6]),
+    "masses of 1e-6": lambda: system(TRIPLE, chain(3), angles(BEND), masses=1e-6),
+    "masses of 1e6": lambda: system(TRIPLE, chain(3), angles(BEND), masses=1e6),
+    "masses of 1e-6 and 1e6": lambda: system(TRIPLE, chain(3), angles(BEND), masses=[1e-6, 1e6]),
     "mass of 1e-300": lambda: system(PAIR, bonds(ONE_BOND), masses=[1e-300, 12]),
     "mass of nan": lambda: system(PAIR, bonds(ONE_BOND), masses=[NAN, 12]),
     "negative mass": lambda: system(PAIR, bonds(ONE_BOND), masses=[-1, 12]),

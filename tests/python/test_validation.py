@@ -27,12 +27,10 @@ def exam():
 
 
 def test_a_claim_holds_within_its_tolerance(exam):
+    """If its error is large, it is undecided."""
     assert exam.Claim("", 1.05, 1, 0.02, 0.1).verdict == "pass"
     assert exam.Claim("", 1.15, 1, 0.02, 0.1).verdict == "FAIL"
     assert exam.Claim("", float("nan"), 1, 0.02, 0.1).verdict == "FAIL"
-
-
-def test_a_claim_whose_error_is_large_is_undecided(exam):
     claim = exam.Claim("", 1, 1, 0.06, 0.1)
     assert claim.verdict.startswith("UNDECIDED") and not claim.stands
     assert exam.Claim.within("", 1.17, 1, 0.06).stands
@@ -42,13 +40,8 @@ def test_a_claim_whose_error_is_large_is_undecided(exam):
 
 def test_a_limit_is_strict(exam):
     """It fails when its figure moves, and when what it is a limit of begins to hold."""
-    def verdict(value):
-        return exam.limit(exam.Claim("", value, 300, 0.5, 3), 309, 2).verdict
-
-    assert verdict(308) == "limit, as stated"
-    assert verdict(304).startswith("MOVED")
-    assert verdict(315).startswith("MOVED")
-    assert verdict(301).startswith("HOLDS")
+    for value, verdict in (308, "limit, as stated"), (304, "MOVED"), (315, "MOVED"), (301, "HOLDS"):
+        assert exam.limit(exam.Claim("", value, 300, 0.5, 3), 309, 2).verdict.startswith(verdict)
     assert not exam.limit(exam.Claim("", 309, 300, 4, 3), 309, 2).stands
 
 
@@ -58,44 +51,40 @@ def run(value):
     return {"value": value, "series": np.arange(3.0), "text": "a text"}
 
 
-def make_exam(exam, values, limits=None):
+def take(exam, folder, limits, **values):
+    """What an exam of some runs finds, and their results."""
+    from common import runs
+
     def claims(results, name):
         yield exam.Claim("value", results[name]["value"], 1, 0.0, 0.5)
 
-    return exam.Exam("trial", "A trial", lambda settings: {name: partial(run, value) for name, value in values.items()},
-                     lambda results: exam.each(values, partial(claims, results)), limits or {})
-
-
-def take(exam, trial, folder):
-    from common import runs
+    calls = {name: partial(run, value) for name, value in values.items()}
+    trial = exam.Exam("trial", "A trial", lambda settings: calls,
+                      lambda results: exam.each(values, partial(claims, results)), limits)
     results = {}
-    for name, call in trial.runs(exam.Settings(folder)).items():
-        task = runs.Task(name, call, folder/"trial"/f"{name}.npz")
+    for name in trial.runs(exam.Settings(folder)):
+        task = runs.Task(name, calls[name], folder/"trial"/f"{name}.npz")
         task.make()
         results[name] = exam.Result.load(task.path)
-    return exam.Findings.of(trial, results), results
+    return exam.Findings.of(trial, results).claims, results
 
 
-def test_results_are_kept_as_they_were(exam, tmp_path):
-    _, results = take(exam, make_exam(exam, {"one": 1}), tmp_path)
-    result = results["one"]
-    assert result["value"] == 1 and result["text"] == "a text" and (result["series"] == np.arange(3)).all()
-    assert result["processor"] >= 0 and result["made"].count("-") == 2
+def test_results_are_kept_and_a_run_that_fails_fails_its_claims_alone(exam, tmp_path):
+    claims, results = take(exam, tmp_path, {}, one=1, bad=-1)
+    one = results["one"]
+    assert one["value"] == 1 and one["text"] == "a text" and (one["series"] == np.arange(3)).all()
+    assert one["processor"] >= 0 and one["made"].count("-") == 2
     with pytest.raises(KeyError):
-        result["nothing"]
-
-
-def test_a_run_that_fails_fails_its_claims_alone(exam, tmp_path):
-    found, results = take(exam, make_exam(exam, {"one": 1, "bad": -1}), tmp_path)
-    assert [claim.stands for claim in found.claims] == [True, False]
-    assert results["bad"]["failure"] == "-1 is negative" and "-1 is negative" in found.claims[1].text
+        one["nothing"]
+    assert [claim.stands for claim in claims] == [True, False]
+    assert results["bad"]["failure"] == "-1 is negative" and "-1 is negative" in claims[1].text
 
 
 def test_limits_of_an_exam(exam, tmp_path):
-    found, _ = take(exam, make_exam(exam, {"one": 1, "far": 9}, {("far", "value"): (9, 0.1)}), tmp_path/"a")
-    assert [claim.verdict for claim in found.claims] == ["pass", "limit, as stated"]
-    found, _ = take(exam, make_exam(exam, {"one": 1}, {("gone", "value"): (9, 0.1)}), tmp_path/"b")
-    assert not found.claims[-1].stands      # a limit that nothing claims any more
+    claims, _ = take(exam, tmp_path/"a", {("far", "value"): (9, 0.1)}, one=1, far=9)
+    assert [claim.verdict for claim in claims] == ["pass", "limit, as stated"]
+    claims, _ = take(exam, tmp_path/"b", {("gone", "value"): (9, 0.1)}, one=1)
+    assert not claims[-1].stands      # a limit that nothing claims any more
 
 
 def call_validation(*arguments):
@@ -106,11 +95,12 @@ def call_validation(*arguments):
 def test_validation_resumes_and_reports(tmp_path):
     """One run of an exam, then its report, which misses the others."""
     options = ["energy", "--scale", "0.001", "--output", tmp_path, "--processes", "1"]
-    made = call_validation(*options, "--runs", "cluster-verlet-0.25fs", "cluster-verlet-0.5fs")
+    two = [*options, "--runs", "cluster-verlet-0.25fs", "cluster-verlet-0.5fs"]
+    made = call_validation(*two)
     assert made.returncode == 0, made.stderr
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("cluster-*.npz")}
     assert len(files) == 2
-    again = call_validation(*options, "--runs", "cluster-verlet-0.25fs", "cluster-verlet-0.5fs")
+    again = call_validation(*two)
     assert "2 of 2 runs were made before" in again.stdout
     assert files == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("cluster-*.npz")}
     report = call_validation(*options, "--report")
