@@ -15,6 +15,7 @@ import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import nvrtc
 
@@ -23,6 +24,9 @@ MOLECULES, ALKANES = ["Water", "Methanol"], ["Ethane", "Propane"]
 KERNELS = [("MassPenaltyLangevinIntegrator", "moveLangevin0"), ("ImpulseLangevinIntegrator", "moveLangevin0"),
            ("ZhangSkeelLangevinIntegrator", "move0"), ("ZhangSkeelLangevinIntegrator", "finish0")]
 SIZES = {"float": 4, "double": 8}
+MACROS = {      # the arrays that they read and write
+    "POSITION": (["posq", "posqCorrection"], []), "STORE_POSITION": (["posq"], ["posq", "posqCorrection"]),
+    "KEEP_STATE": (["velm", "posq", "posqCorrection"], ["velmBefore", "posqBefore", "correctionBefore"])}
 OPERATIONS = ["add", "mul", "div", "sqrt", "atan2"]
 
 # How often a loop is typically gone through: Newton's method in a drift converges at once; the micro-steps of water in
@@ -45,8 +49,7 @@ WEIGHTS = {"float": {"add": 1, "mul": 1, "div": 9, "sqrt": 9, "atan2": 30},
 LATENCY = {"float": 4, "double": 8}
 
 
-@dataclass
-class Statement:
+class Statement(NamedTuple):
     """A line that computes or stores, and how often it is typically executed."""
     target: str
     expression: str
@@ -62,10 +65,6 @@ class Kernel:
     typical: Counter = field(default_factory=Counter)
     bytesRead: int = 0
     bytesWritten: int = 0
-
-
-def find_kernel(text, name):
-    return re.search(rf"^KERNEL void {name}\(ARGUMENTS\) \{{\n(.*?)^\}}$", text, re.MULTILINE | re.DOTALL).group(1)
 
 
 def parse(body, iterations):
@@ -114,17 +113,11 @@ def count_operations(expression):
 def find_memory(expression):
     """The elements that a line reads and writes, without what is the same for all molecules: (array, index)."""
     read, written = set(), set()
-    arrays = {"POSITION": ["posq", "posqCorrection"], "KEEP_STATE": ["velm", "posq", "posqCorrection"],
-              "STORE_POSITION": ["posq"]}
-    copies = {"velm": "velmBefore", "posq": "posqBefore", "posqCorrection": "correctionBefore"}
     for macro, index in re.findall(r"\b(POSITION|KEEP_STATE|STORE_POSITION)\((\w+)", expression):
-        read |= {(array, index) for array in arrays[macro]}
-        if macro == "KEEP_STATE":
-            written |= {(copies[array], index) for array in arrays[macro]}
-        elif macro == "STORE_POSITION":
-            written |= {("posq", index), ("posqCorrection", index)}
-    for atom, axis in re.findall(r"\bFORCE\((\w+), (\d)\)", expression):
-        read.add(("force", atom + axis))
+        reads, writes = MACROS[macro]
+        read |= {(array, index) for array in reads}
+        written |= {(array, index) for array in writes}
+    read |= {("force", atom + axis) for atom, axis in re.findall(r"\bFORCE\((\w+), (\d)\)", expression)}
     store = re.match(r"(velm|kept)\[([^]]*)\] = ", expression)
     if store:
         written.add(store.groups())
@@ -143,7 +136,7 @@ def count_bytes(elements, precision):
 
 
 def analyse(text, name, precision, iterations):
-    body = find_kernel(text, name)
+    body = re.search(rf"^KERNEL void {name}\(ARGUMENTS\) \{{\n(.*?)^\}}$", text, re.MULTILINE | re.DOTALL)[1]
     kernel = Kernel(len(body.splitlines()))
     read, written = set(), set()
     for statement in select_needed(parse(body, iterations)):
@@ -152,53 +145,45 @@ def analyse(text, name, precision, iterations):
             kernel.once += operations
             for operation, number in operations.items():
                 kernel.typical[operation] += number*statement.repeats
-        more = find_memory(statement.expression)
-        read |= more[0]
-        written |= more[1]
+        for whole, more in zip((read, written), find_memory(statement.expression)):
+            whole |= more
     kernel.bytesRead, kernel.bytesWritten = count_bytes(read, precision), count_bytes(written, precision)
     return kernel
 
 
-@dataclass
-class Code:
-    """What NVRTC's assembler reports of a thread: registers, and bytes that it stores and loads for want of more."""
+class Code(NamedTuple):
     registers: int
     spilled: int
     seconds: float
 
 
 def assemble(text, name, precision, target):
+    """What NVRTC's assembler reports of a thread: registers, and bytes that it stores and loads for want of more."""
     result = nvrtc.compile_text(text, precision, target, "--no-cache", "--ptxas-options=-v")
     part = result.log.split(f"Compiling entry function '{name}'")[1]
-    spills = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", part)
-    registers = int(re.search(r"Used (\d+) registers", part)[1])
-    return Code(registers, int(spills[1]) + int(spills[2]), result.seconds)
-
-
-def count_resident_warps(registers):
-    """Warps of a multiprocessor, each of 32 threads, whose registers it has; they come in blocks."""
-    warpsOfBlock = THREADS_OF_BLOCK//32
-    ofRegisters = REGISTERS//(256*math.ceil(32*registers/256))
-    return min(ofRegisters//warpsOfBlock, MAX_BLOCKS, MAX_WARPS//warpsOfBlock)*warpsOfBlock
+    spilled = sum(map(int, re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", part).groups()))
+    return Code(int(re.search(r"Used (\d+) registers", part)[1]), spilled, result.seconds)
 
 
 def estimate(kernel, code, precision, number):
     """Cells of the table of estimates: microseconds, and warps of a multiprocessor."""
     mixed = nvrtc.TYPES[precision][1]
     work = sum(kernel.typical[operation]*WEIGHTS[mixed][operation] for operation in OPERATIONS)
-    resident = count_resident_warps(code.registers)
+    # Warps, each of 32 threads, whose registers a multiprocessor has; they come in blocks.
+    ofBlock, ofRegisters = THREADS_OF_BLOCK//32, REGISTERS//(256*math.ceil(32*code.registers/256))
+    resident = min(ofRegisters//ofBlock, MAX_BLOCKS, MAX_WARPS//ofBlock)*ofBlock
     blocks = min(math.ceil(number/THREADS_OF_BLOCK), BLOCKS_OF_MULTIPROCESSOR*MULTIPROCESSORS)
-    warps = math.ceil(blocks/MULTIPROCESSORS)*THREADS_OF_BLOCK//32
+    warps = math.ceil(blocks/MULTIPROCESSORS)*ofBlock
     turns = math.ceil(number/(blocks*THREADS_OF_BLOCK))*math.ceil(warps/resident)
     times = [number*(kernel.bytesRead + kernel.bytesWritten)/BANDWIDTH, number*code.spilled/BANDWIDTH,
              number*work/(0.5*OPERATIONS_PER_SECOND[mixed]), turns*work*LATENCY[mixed]/CLOCK]
     return [*(f"{1e6*time:.1f}" for time in times), resident, warps]
 
 
-def print_table(title, heads, rows):
-    widths = [max(len(str(row[i])) for row in [heads, *rows]) for i in range(len(heads))]
+def print_table(title, *rows):
+    widths = [max(len(str(cell)) for cell in column) for column in zip(*rows)]
     print(f"\n{title}\n")
-    for row in [heads, *rows]:
+    for row in rows:
         cells = [str(cell).rjust(width) if i >= 3 else str(cell).ljust(width)
                  for i, (cell, width) in enumerate(zip(row, widths))]
         print("  ".join(cells).rstrip())
@@ -231,16 +216,16 @@ def main():
     print_table(f"""\
 Lines of text, and operations for a molecule, without conversions: each line once; and with {NEWTON_ITERATIONS}
 iterations in each drift, or {MICRO_STEPS//2} micro-steps in each flow""",
-                heads + ["lines", *OPERATIONS, *OPERATIONS], counts)
+                heads + ["lines", *OPERATIONS, *OPERATIONS], *counts)
     print_table("""\
 Bytes of global memory for a molecule; registers and bytes spilled of a thread, on two architectures; seconds that NVRTC
 takes for the whole program, to PTX and to code for sm_90""",
-                heads + ["read", "written", "sm_90", "spilled", "sm_80", "spilled", "PTX", "code"], compilations)
+                heads + ["read", "written", "sm_90", "spilled", "sm_80", "spilled", "PTX", "code"], *compilations)
     print_table(f"""\
 ESTIMATES, not measurements, for {number} molecules on an H100. Microseconds: for global memory at full bandwidth; for
 spills, were they to go there too, and not to caches; for arithmetic at full speed, no operations fused; and of a thread
 that does one operation after the other. Warps of a multiprocessor: how many have registers, and how many have work""",
-                heads + ["memory", "spills", "arithmetic", "in turn", "fit", "busy"], estimates)
+                heads + ["memory", "spills", "arithmetic", "in turn", "fit", "busy"], *estimates)
 
 
 if __name__ == "__main__":

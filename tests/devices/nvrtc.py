@@ -7,6 +7,7 @@ prints what is wrong.
 import ctypes
 import functools
 import importlib.util
+import itertools
 import re
 import sys
 import time
@@ -32,7 +33,7 @@ PRELUDE = """
 #define GLOBAL_SIZE (blockDim.x*gridDim.x)
 typedef long long mm_long;
 """
-DEFINITIONS = {"single": [], "mixed": ["USE_MIXED_PRECISION"], "double": ["USE_DOUBLE_PRECISION"]}
+DEFINITIONS = {"single": "", "mixed": "#define USE_MIXED_PRECISION 1", "double": "#define USE_DOUBLE_PRECISION 1"}
 # The type of positions, and that of velocities and of all that is computed here.
 TYPES = {"single": ("float", "float"), "mixed": ("float", "double"), "double": ("double", "double")}
 
@@ -51,7 +52,7 @@ class Result:
 
 
 def get_prelude(precision):
-    lines = [f"#define {name} 1" for name in DEFINITIONS[precision]]
+    lines = [DEFINITIONS[precision]]
     for name, actual in zip(("real", "mixed"), TYPES[precision]):
         lines += [f"typedef {actual} {name};", f"typedef {actual}4 {name}4;", f"#define make_{name}4 make_{actual}4"]
     return "\n".join(lines) + PRELUDE
@@ -127,14 +128,10 @@ def find_faults(text, precision, architecture):
 
 
 def main(files):
-    failed = False
-    for file in files:
-        for precision in PRECISIONS:
-            for architecture in get_architectures():
-                for fault in find_faults(Path(file).read_text(), precision, architecture):
-                    print(f"{file}, {precision} precision, compute_{architecture}: {fault}")
-                    failed = True
-    sys.exit(failed)
+    faults = [f"{file}, {precision} precision, compute_{architecture}: {fault}"
+              for file, precision, architecture in itertools.product(files, PRECISIONS, get_architectures())
+              for fault in find_faults(Path(file).read_text(), precision, architecture)]
+    sys.exit("\n".join(faults) or None)
 
 
 if __name__ == "__main__":

@@ -56,15 +56,15 @@ def one_thread():
     cpu.setPropertyDefaultValue("Threads", before)
 
 
-def read_water_box():
-    """OpenMM's box of 895 TIP3P waters, 3 nm wide."""
-    return app.PDBFile(str(Path(app.__file__).parent / "data" / "tip3p.pdb"))
+def read_pdb(name="tip3p"):
+    """A file of OpenMM's: the box of 895 TIP3P waters, 3 nm wide, or another."""
+    return app.PDBFile(str(Path(app.__file__).parent/"data"/f"{name}.pdb"))
 
 
 @functools.cache
 def water_cluster(molecules):
     """The (topology, positions) of the molecules nearest the centre of the box, without the box."""
-    pdb = read_water_box()
+    pdb = read_pdb()
     positions = np.array(pdb.positions.value_in_unit(unit.nanometer)).reshape(-1, 3, 3)
     distances = np.linalg.norm(positions[:, 0] - positions.mean(axis=(0, 1)), axis=1)
     kept = set(np.argsort(distances)[:molecules].tolist())
@@ -113,7 +113,7 @@ def waters():
 
 def water_box(rigid=False, cutoff=0.9, nonbondedMethod=app.PME):
     """The (topology, positions, System) of OpenMM's box of 895 TIP3P waters, 3 nm wide."""
-    pdb = read_water_box()
+    pdb = read_pdb()
     system = FORCE_FIELD.createSystem(pdb.topology, nonbondedMethod=nonbondedMethod,
                                       nonbondedCutoff=cutoff*unit.nanometer, rigidWater=rigid)
     return pdb.topology, pdb.positions, system
@@ -128,20 +128,18 @@ def remove_forces(system, *classes):
 
 def positions_of(context):
     """The positions of a Context, as an array [nm]."""
-    return context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+    return context.getState(positions=True).getPositions(asNumpy=True)._value
 
 
 def velocities_of(context):
     """The velocities of a Context, as an array [nm/ps]."""
-    state = context.getState(velocities=True)
-    return state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer/unit.picosecond)
+    return context.getState(velocities=True).getVelocities(asNumpy=True)._value
 
 
 def energies_of(context, **parts):
     """Potential and kinetic energy [kJ/mol]."""
     state = context.getState(energy=True, **parts)
-    return tuple(energy.value_in_unit(unit.kilojoule_per_mole)
-                 for energy in (state.getPotentialEnergy(), state.getKineticEnergy()))
+    return state.getPotentialEnergy()._value, state.getKineticEnergy()._value
 
 
 def total_energy(context):

@@ -43,18 +43,27 @@ def motion(context):
 # ---- Several Contexts at once ----
 
 def test_contexts_in_several_threads_compute_what_each_computes_alone(platform):
-    """All families at once, two Contexts of each; bit for bit.
+    """All families at once, two Contexts of each; bit for bit. One without positions has an error of its own.
 
     Of those with a heat bath on CPU only: the Contexts on Reference draw from one sequence, OpenMM's.
     """
     def run(cls):
         return motion(begin(cls, platform, steps=40))
 
+    def fail():
+        integrator = create(ZhangSkeelIntegrator)
+        context = openmm.Context(Waters().system, integrator, platform)
+        with pytest.raises(OpenMMException, match="positions have not been set"):
+            integrator.step(1)
+        return context.getStepCount()
+
     jobs = 2*(INTEGRATORS if platform.getName() == "CPU" else DETERMINISTIC)
     alone = {cls: run(cls) for cls in jobs}
-    with ThreadPoolExecutor(len(jobs)) as pool:
+    with ThreadPoolExecutor(len(jobs) + 1) as pool:
+        failed = pool.submit(fail)
         for cls, together in zip(jobs, pool.map(run, jobs)):
             assert (together == alone[cls]).all(), cls.__name__
+        assert failed.result() == 0
 
 
 def test_forces_in_python_are_computed_for_several_threads(platform):
@@ -70,23 +79,6 @@ def test_forces_in_python_are_computed_for_several_threads(platform):
         assert all(count >= 50 for count in pool.map(run, 4*[50]))
 
 
-def test_an_error_in_one_thread_is_that_threads_own(platform):
-    """Of four runs the second has no positions; the others go on."""
-    def run(number):
-        if number != 1:
-            return motion(begin(ZhangSkeelIntegrator, platform, steps=100))
-        integrator = create(ZhangSkeelIntegrator)
-        context = openmm.Context(Waters().system, integrator, platform)
-        with pytest.raises(OpenMMException, match="positions have not been set"):
-            integrator.step(1)
-        return context.getStepCount()
-
-    with ThreadPoolExecutor(4) as pool:
-        first, failed, *others = pool.map(run, range(4))
-    assert failed == 0
-    assert all((other == first).all() for other in others)
-
-
 # ---- A run that is killed ----
 
 def run_until_killed(name, platform, file):
@@ -98,10 +90,13 @@ def run_until_killed(name, platform, file):
     endless.step(10**9)
 
 
-def kill_after_checkpoints(process, file):
-    """Kill a process that has replaced its checkpoint twice."""
-    seen, limit = set(), time.monotonic() + 120
-    while len(seen) < 3:
+@pytest.mark.parametrize("cls", [*STOCHASTIC, ZhangSkeelIntegrator])
+def test_a_killed_run_resumes_as_the_run_that_went_on(cls, platform, tmp_path):
+    """Bit for bit: with its random numbers and, for Zhang-Skeel, the hidden offset."""
+    file, seen, limit = tmp_path/"checkpoint", set(), time.monotonic() + 120
+    process = PROCESSES.Process(target=run_until_killed, args=(cls.__name__, platform.getName(), str(file)))
+    process.start()
+    while len(seen) < 3:    # until it has replaced its checkpoint twice
         assert process.is_alive() and time.monotonic() < limit
         if file.exists():
             seen.add(file.stat().st_mtime_ns)
@@ -109,15 +104,6 @@ def kill_after_checkpoints(process, file):
     process.kill()
     process.join()
     assert process.exitcode == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("cls", [*STOCHASTIC, ZhangSkeelIntegrator])
-def test_a_killed_run_resumes_as_the_run_that_went_on(cls, platform, tmp_path):
-    """Bit for bit: with its random numbers and, for Zhang-Skeel, the hidden offset."""
-    file = tmp_path/"checkpoint"
-    process = PROCESSES.Process(target=run_until_killed, args=(cls.__name__, platform.getName(), str(file)))
-    process.start()
-    kill_after_checkpoints(process, file)
     resumed = Waters().simulation(create(cls), platform)
     resumed.loadCheckpoint(str(file))
     steps = resumed.context.getStepCount()
@@ -141,12 +127,11 @@ class MallocCounts(ctypes.Structure):
 def memory_in_use():
     """The bytes that are allocated, by C++ and Python."""
     gc.collect()
-    try:
-        mallinfo2 = ctypes.CDLL(None).mallinfo2
-    except AttributeError:
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallinfo2"):
         pytest.skip("the C library does not count what is allocated")
-    mallinfo2.restype = MallocCounts
-    counts = mallinfo2()
+    library.mallinfo2.restype = MallocCounts
+    counts = library.mallinfo2()
     return counts.uordblks + counts.hblkhd
 
 

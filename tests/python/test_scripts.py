@@ -1,18 +1,19 @@
 """The integrators in ordinary OpenMM scripts: what a user combines them with."""
 
 import functools
-from pathlib import Path
 
 import numpy as np
 import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import (FEMTOSECONDS, GAS_CONSTANT, INTEGRATORS, CountingForce, Waters, add_force_with_parameter,
-                      energies_of, has_heat_bath, positions_of, remove_forces, total_energy, water_box)
+from conftest import (FEMTOSECONDS, FORCE_FIELD, GAS_CONSTANT, INTEGRATORS, CountingForce, Waters,
+                      add_force_with_parameter, energies_of, has_heat_bath, positions_of, read_pdb, remove_forces,
+                      total_energy, water_box)
 from openmmstiff import (ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
 from test_odd_systems import force
+from trials import seeded
 
 
 def with_kick(kick, stepSize):
@@ -55,9 +56,9 @@ def langevin(request):
     return request.param
 
 
-def start(system, positions, integrator, platform="CPU", threads="1", temperature=0):
-    """A Context with a number of threads on CPU."""
-    properties = {"Threads": threads} if platform == "CPU" else {}
+def start(system, positions, integrator, platform="CPU", threads=None, temperature=0):
+    """A Context with a number of threads on CPU, or with OpenMM's."""
+    properties = {"Threads": threads} if threads and platform == "CPU" else {}
     context = openmm.Context(system, integrator, openmm.Platform.getPlatform(platform), properties)
     context.setPositions(positions)
     if temperature:
@@ -85,7 +86,7 @@ def test_a_rejected_barostat_move_costs_no_evaluation(nve, platform):
     waters.system.addForce(volume)
     waters.system.addForce(openmm.MonteCarloBarostat(1, 300, 1))
     counter = CountingForce(waters.system)
-    ends = [advance(start(system, waters.positions, nve(1*FEMTOSECONDS), platform.getName()), 10)
+    ends = [advance(start(system, waters.positions, nve(1*FEMTOSECONDS), platform.getName(), "1"), 10)
             for system in (waters.system, plain)]
     # One evaluation a step, at its end (and so a first one) or at its beginning; two by the barostat for each attempt.
     assert counter.count == (10 if nve is spook else 1 + 10) + 2*10
@@ -96,7 +97,7 @@ def test_barostat(langevin):
     """NPT: the box changes, molecules stay whole."""
     _, positions, system = water_box()
     system.addForce(openmm.MonteCarloBarostat(1*unit.bar, 300*unit.kelvin, 5))
-    context = start(system, positions, langevin(300, 1, 2*FEMTOSECONDS), threads="2")
+    context = start(system, positions, langevin(300, 1, 2*FEMTOSECONDS))
     openmm.LocalEnergyMinimizer.minimize(context, 10, 20)
     context.setVelocitiesToTemperature(300, 1)
     volumes = set()
@@ -113,12 +114,10 @@ def test_andersen_thermostat(nve, platform):
     waters = Waters(8)
     waters.system.addForce(force("CustomExternalForce", "addParticle", [(i,) for i in range(24)],
                                  "100*((x-1.5)^2+(y-1.5)^2+(z-1.5)^2)"))
-    thermostat = openmm.AndersenThermostat(300, 20)
-    thermostat.setRandomNumberSeed(1)
-    waters.system.addForce(thermostat)
+    waters.system.addForce(seeded(openmm.AndersenThermostat(300, 20)))
     integrator = nve(1*FEMTOSECONDS)
     integrator.setStepSize(1*FEMTOSECONDS)
-    context = start(waters.system, waters.positions, integrator, platform.getName(), temperature=300)
+    context = start(waters.system, waters.positions, integrator, platform.getName(), "1", temperature=300)
     integrator.step(1000)
     temperatures = []
     for _ in range(1500):
@@ -142,10 +141,6 @@ def test_thread_counts_agree(make):
             for threads in ("1", "2")]
     assert np.abs(ends[0] - np.array(positions._value)).max() > 0.01
     assert (ends[0] == ends[1]).all()
-
-
-def zhang_skeel_langevin(stepSize):
-    return ZhangSkeelLangevinIntegrator(300, 1, stepSize)
 
 
 # What is done, and the evaluations of forces that this costs beyond one a step: with Zhang-Skeel, and with impulses,
@@ -173,7 +168,7 @@ EVALUATIONS = [
 ]
 
 
-@pytest.mark.parametrize("make", [zhang_skeel_langevin, plain_impulse, *KICKS],
+@pytest.mark.parametrize("make", [functools.partial(ZhangSkeelLangevinIntegrator, 300, 1), plain_impulse, *KICKS],
                          ids=["ZhangSkeelLangevinIntegrator", "Plain", "Mollified", "Projected"])
 def test_one_force_evaluation_in_a_step(make, waters, platform):
     """... and one more whenever something has changed that the accelerations depend on, and only then."""
@@ -202,8 +197,7 @@ def test_seeds_repeat_on_two_threads(langevin):
 
 def run_nve(system, positions, integrator, steps=50):
     """A Context after a run at about 300 K, in which the total energy has changed by less than 0.02 kJ/mol per atom."""
-    context = openmm.Context(system, integrator, openmm.Platform.getPlatform("CPU"))
-    context.setPositions(positions)
+    context = start(system, positions, integrator)
     context.computeVirtualSites()
     openmm.LocalEnergyMinimizer.minimize(context, 100, 30)
     context.setVelocitiesToTemperature(300, 1)
@@ -216,7 +210,7 @@ def run_nve(system, positions, integrator, steps=50):
 
 def four_site_water():
     """TIP4P-Ew with its virtual sites and PME."""
-    pdb = app.PDBFile(str(Path(app.__file__).parent/"data"/"tip4pew.pdb"))
+    pdb = read_pdb("tip4pew")
     return pdb.positions, app.ForceField("tip4pew.xml").createSystem(
         pdb.topology, nonbondedMethod=app.PME, nonbondedCutoff=0.8*unit.nanometer, rigidWater=False)
 
@@ -224,10 +218,9 @@ def four_site_water():
 def dodecahedron():
     """Water in a triclinic box: the same System as in a cube, but for the box."""
     modeller = app.Modeller(app.Topology(), []*unit.nanometer)
-    forcefield = app.ForceField("tip3p.xml")
-    modeller.addSolvent(forcefield, numAdded=400, boxShape="dodecahedron")
-    return modeller.positions, forcefield.createSystem(modeller.topology, nonbondedMethod=app.PME,
-                                                       nonbondedCutoff=0.7*unit.nanometer, rigidWater=False)
+    modeller.addSolvent(FORCE_FIELD, numAdded=400, boxShape="dodecahedron")
+    return modeller.positions, FORCE_FIELD.createSystem(modeller.topology, nonbondedMethod=app.PME,
+                                                        nonbondedCutoff=0.7*unit.nanometer, rigidWater=False)
 
 
 @pytest.mark.parametrize("make", [four_site_water, dodecahedron, lambda: water_box(rigid=True)[1:]],
@@ -243,17 +236,17 @@ def test_energy_is_kept_and_sites_are_where_they_belong(make, nve):
 
 @pytest.fixture(scope="module")
 def villin():
-    pdb = app.PDBFile(str(Path(app.__file__).parent/"data"/"test.pdb"))
-    return pdb, app.ForceField("amber14-all.xml", "amber14/tip3pfb.xml")
+    """The positions of a protein in water, and what makes its System."""
+    pdb, forcefield = read_pdb("test"), app.ForceField("amber14-all.xml", "amber14/tip3pfb.xml")
+    return pdb.positions, functools.partial(forcefield.createSystem, pdb.topology, nonbondedMethod=app.PME)
 
 
 def test_flexible_protein_in_rigid_water(nve, villin):
     """A protein is one large sparse block; the waters around it keep their constraints."""
-    pdb, forcefield = villin
-    system = forcefield.createSystem(pdb.topology, nonbondedMethod=app.PME, nonbondedCutoff=0.8*unit.nanometer,
-                                     constraints=None, rigidWater=True)
+    x, create_system = villin
+    system = create_system(nonbondedCutoff=0.8*unit.nanometer, constraints=None, rigidWater=True)
     assert system.getNumConstraints() > 0
-    positions = positions_of(run_nve(system, pdb.positions, nve(1*FEMTOSECONDS), 30))
+    positions = positions_of(run_nve(system, x, nve(1*FEMTOSECONDS), 30))
     for i in range(0, system.getNumConstraints(), 97):
         first, second, length = system.getConstraintParameters(i)
         found = np.linalg.norm(positions[first] - positions[second])
@@ -263,7 +256,6 @@ def test_flexible_protein_in_rigid_water(nve, villin):
 
 @pytest.mark.parametrize("cls", [ZhangSkeelIntegrator, ImpulseIntegrator])
 def test_constrained_protein_is_an_error_that_says_what_to_do(cls, villin):
-    pdb, forcefield = villin
-    system = forcefield.createSystem(pdb.topology, nonbondedMethod=app.PME, constraints=app.HBonds)
+    system = villin[1](constraints=app.HBonds)
     with pytest.raises(openmm.OpenMMException, match=f"{cls.__name__}.*constraint.*rigidWater=False"):
         openmm.Context(system, cls(1*FEMTOSECONDS), openmm.Platform.getPlatform("CPU"))
