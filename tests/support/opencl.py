@@ -7,8 +7,8 @@ an unfit OpenCL may crash: OpenMM must get the force of a bond right, in mixed a
 If nothing works on Linux on x86-64, FOLDER gets PoCL, which computes on the processor, and, unless the system has one,
 libOpenCL.so.1, the loader that leads programs to an OpenCL. PoCL calls the linker `ld`, which has to be there.
 
-With a name it is that OpenCL which is installed: Intel's for processors, or Oclgrind, which interprets kernels and tells
-of each access outside of a buffer and each race. Oclgrind lacks a function that OpenMM's nonbonded forces need.
+With a name it is that OpenCL which is installed: Intel's for processors, or Oclgrind, which interprets kernels and
+tells of each access outside of a buffer and each race. It lacks a function that OpenMM's nonbonded forces need.
 """
 
 import contextlib
@@ -119,9 +119,13 @@ def download(packages, folder):
     return [zipfile.ZipFile(path) for path in folder.glob("*.whl")]
 
 
-def get_pocl(scratch, result):
-    for archive in download([POCL], scratch):
-        archive.extractall(result)
+def extract(packages, chosen, scratch, target):
+    """Download Python packages, and extract the files that are chosen by their paths, without their folders."""
+    for archive in download(packages, scratch):
+        for member in archive.infolist():
+            if chosen(member.filename) and not member.is_dir():
+                member.filename = Path(member.filename).name
+                archive.extract(member, target)
 
 
 def download_debian(packages, scratch, target):
@@ -142,10 +146,7 @@ def get_debian_loader(scratch, result):
 
 
 def get_packaged_loader(scratch, result):
-    for archive in download(LOADER_PACKAGES, scratch):
-        for member in archive.namelist():
-            if Path(member).name in LOADER_LIBRARIES:
-                (result/Path(member).name).write_bytes(archive.read(member))
+    extract(LOADER_PACKAGES, lambda path: Path(path).name in LOADER_LIBRARIES, scratch, result)
 
 
 def install_loader(folder):
@@ -154,14 +155,14 @@ def install_loader(folder):
         with contextlib.suppress(OSError):
             ctypes.CDLL(LOADER)
             return None
-    reasons = []
-    for get in [get_debian_loader, get_packaged_loader]:
+    try:
+        install(get_debian_loader, folder)
+    except Failure as failure:
         try:
-            install(get, folder)
-            return folder
-        except Failure as failure:
-            reasons.append(f"{failure}")
-    raise Failure(f"{LOADER} cannot be installed: {', '.join(reasons)}")
+            install(get_packaged_loader, folder)
+        except Failure as other:
+            raise Failure(f"{LOADER} cannot be installed: {failure}, {other}") from None
+    return folder
 
 
 def compile_processor_name(library):
@@ -186,12 +187,11 @@ def lead_to(package, library):
 def install_pocl(folder):
     """Returns the variables with which PoCL works."""
     (folder/"cache").mkdir(parents=True, exist_ok=True)
-    install(get_pocl, folder/"pocl")
+    install(lambda scratch, result: download([POCL], scratch)[0].extractall(result), folder/"pocl")
     vendors = lead_to(folder/"pocl", "libpocl*.so")
     # The basic device runs kernels in the thread that asks for them. Tests launch many small ones, for which handing
     # them to other threads takes several times as long.
-    variables = {"OCL_ICD_VENDORS": str(vendors), "POCL_CACHE_DIR": str(folder/"cache"),
-                 "POCL_DEVICES": "basic"}
+    variables = {"OCL_ICD_VENDORS": str(vendors), "POCL_CACHE_DIR": str(folder/"cache"), "POCL_DEVICES": "basic"}
     loader = install_loader(folder/"loader")
     if loader:
         variables["LD_LIBRARY_PATH"] = str(loader)
@@ -229,21 +229,15 @@ def find(folder):
     return variables
 
 
-def get_intel(scratch, result):
-    for archive in download(INTEL, scratch):
-        for member in archive.infolist():
-            if "/data/lib/" in member.filename and not member.is_dir():
-                member.filename = Path(member.filename).name
-                archive.extract(member, result)
-
-
-def get_oclgrind(scratch, result):
-    download_debian(OCLGRIND, scratch, result)
+OTHERS = {
+    "Intel": (lambda scratch, result: extract(INTEL, lambda path: "/data/lib/" in path, scratch, result),
+              "libintelocl.so"),
+    "Oclgrind": (lambda scratch, result: download_debian(OCLGRIND, scratch, result), "liboclgrind-rt-icd.so")}
 
 
 def install_other(name, folder):
     """Returns the variables with which one of the others works."""
-    get, library = {"Intel": (get_intel, "libintelocl.so"), "Oclgrind": (get_oclgrind, "liboclgrind-rt-icd.so")}[name]
+    get, library = OTHERS[name]
     folder.mkdir(parents=True, exist_ok=True)
     loader = install_loader(folder/"loader")
     install(get, folder/name)
