@@ -13,6 +13,7 @@ from openmm import Vec3, app, unit
 
 import api
 import openmmstiff
+from conftest import water_cluster
 from trials import INTEGRATORS, Refused, attempt, create, judge, snapshot, steps, temperature, unchanged, waters
 
 VALUES = """None|''|'x'|'\\0'|b'x'|True|-1|0|1|1.5|-0.0|1e-308|1e308|4.0|1e10|999999.0|1e300|nan|inf|-inf
@@ -59,14 +60,7 @@ class Scene(dict):
         return openmmstiff.MultiplierReporter(self["penalties"], 2)
 
     def make_topology(self):
-        topology = app.Topology()
-        chain = topology.addChain()
-        for _ in range(self["system"].getNumParticles()//3):
-            residue = topology.addResidue("HOH", chain)
-            o, h1, h2 = (topology.addAtom(name, None, residue) for name in ("O", "H1", "H2"))
-            topology.addBond(o, h1)
-            topology.addBond(o, h2)
-        return topology
+        return water_cluster(self["system"].getNumParticles()//3)[0]
 
     def make_simulation(self):
         if self.name in ("ConstraintPenalties", "MultiplierReporter"):

@@ -43,14 +43,6 @@ class Molecules:
     constraints: list = field(default_factory=list)     # (i, j, length)
     sites: list = field(default_factory=list)           # (site, (i, j)): in the middle between two particles
 
-    def neighbours(self):
-        """The particles at the other ends of the bonds and constraints of each."""
-        found = [[] for _ in self.masses]
-        for i, j, *_ in self.bonds + self.constraints:
-            found[i].append(j)
-            found[j].append(i)
-        return found
-
     def system(self, numbering=None):
         """The System; numbering[i] is the number there of particle i. The parameter theta is HMM's phase."""
         at = list(range(len(self.masses))) if numbering is None else numbering.tolist()
@@ -80,13 +72,13 @@ class Molecules:
 
     def excluded(self):
         """Pairs without a nonbonded force: those one or two bonds apart, and a site with all of its molecule."""
-        near, pairs = self.neighbours(), set()
-        for i, others in enumerate(near):
-            pairs |= {tuple(sorted(pair)) for pair in itertools.chain(((i, j) for j in others),
-                                                                      itertools.combinations(others, 2))}
-        sites = {site for site, _ in self.sites}
-        return sorted(pairs | {(i, site) for site in sites for i in range(site)
-                               if self.molecule[i] == self.molecule[site]})
+        near = [{i} for i in range(len(self.masses))]
+        for i, j, *_ in self.bonds + self.constraints:
+            near[i].add(j)
+            near[j].add(i)
+        return sorted({pair for each in near for pair in itertools.combinations(sorted(each), 2)}
+                      | {(i, site) for site, _ in self.sites for i in range(site)
+                         if self.molecule[i] == self.molecule[site]})
 
     def diameter(self):
         """The Lennard-Jones diameter: of 0.3 nm, or less where particles are closer."""
@@ -141,11 +133,6 @@ def rotation(random):
     return matrix*np.linalg.det(matrix)
 
 
-def angle_between(x, i, j, k):
-    a, b = x[i] - x[j], x[k] - x[j]
-    return np.arccos(a @ b/np.linalg.norm(a)/np.linalg.norm(b))
-
-
 def inverse(masses):
     """1/m, and 0 for massless particles, which do not move."""
     masses = np.asarray(masses, float)
@@ -172,11 +159,12 @@ def add_molecule(made, bonds, x, masses, random):
     near = [[b + a - i for a, b in bonds if i in (a, b)] for i in range(len(x))]
     for j, others in enumerate(near):
         for i, k in itertools.combinations(others, 2):
-            a, b, theta = x[i] - x[j], x[k] - x[j], angle_between(x, i, j, k)
+            a, b = x[i] - x[j], x[k] - x[j]
             r, s = np.linalg.norm(a), np.linalg.norm(b)
-            mobility = w[i]/r**2 + w[k]/s**2 + w[j]*(1/r**2 + 1/s**2 - 2*np.cos(theta)/r/s)
+            cosine = a @ b/r/s
+            mobility = w[i]/r**2 + w[k]/s**2 + w[j]*(1/r**2 + 1/s**2 - 2*cosine/r/s)
             stiffest = (2*np.pi/SHORTEST_ANGLE_PERIOD)**2/(mobility or 1)
-            made.angles.append((first + i, first + j, first + k, theta + random.uniform(-0.05, 0.05),
+            made.angles.append((first + i, first + j, first + k, np.arccos(cosine) + random.uniform(-0.05, 0.05),
                                 min(random.uniform(200, 600), stiffest)))
     for j, k in bonds:
         ends = [(i, l) for i in near[j] for l in near[k] if len({i, j, k, l}) == 4]
@@ -216,8 +204,10 @@ def molecules(draw, inside=False, odd=True):
         masses = [float(random.choice([1.008, 4, 12, 19, 35.5, 40] if end else [12, 14, 16, 28, 32]))
                   for end in ends]
         add_molecule(made, bonds, place(bonds, random), masses, random)
-    if inside and draw(st.booleans()):
-        constrain(made, random)
+    if inside and draw(st.booleans()):      # some of the bonds, at the length that they have
+        chosen, x = random.random(len(made.bonds)) < 0.4, np.array(made.positions)
+        made.constraints += [(i, j, np.linalg.norm(x[i] - x[j])) for i, j, *_ in itertools.compress(made.bonds, chosen)]
+        made.bonds = list(itertools.compress(made.bonds, ~chosen))
     oddities = draw(st.sets(ODDITIES, max_size=2)) if odd else ()
     if "massless particle" in oddities:
         held = {i for constraint in made.constraints for i in constraint[:2]}
@@ -236,14 +226,6 @@ def molecules(draw, inside=False, odd=True):
     if "rigid molecule" in oddities:
         add_rigid(made, int(random.integers(2, 4)), random)
     return made
-
-
-def constrain(made, random):
-    """Constrain some of the bonds at the length that they have."""
-    chosen = random.random(len(made.bonds)) < 0.4
-    x = np.array(made.positions)
-    made.constraints += [(i, j, np.linalg.norm(x[i] - x[j])) for (i, j, *_), now in zip(made.bonds, chosen) if now]
-    made.bonds = [bond for bond, now in zip(made.bonds, chosen) if not now]
 
 
 # ---- Integrators and runs ----

@@ -99,17 +99,13 @@ def trial(name, change, rigid, platform):
         unchanged(context, before, f"what was refused ({error})")
         steps(context, 1)
         raise
-    keeps_temperature(context, hasattr(getattr(openmmstiff, name), "setFriction"))
-
-
-def keeps_temperature(context, is_bath, count=50):
     temperatures = []
-    for _ in range(count):
+    for _ in range(50):
         steps(context, 1)
         temperatures.append(temperature(context))
-    mean = np.mean(temperatures)
+    mean, is_bath = np.mean(temperatures), hasattr(getattr(openmmstiff, name), "setFriction")
     assert mean < FACTOR*300 and (mean > 300/FACTOR or not is_bath), (
-        f"{mean:.3g} K over the next {count} steps, from {temperatures[0]:.3g} to {temperatures[-1]:.3g}")
+        f"{mean:.3g} K over the next 50 steps, from {temperatures[0]:.3g} to {temperatures[-1]:.3g}")
 
 
 @for_each
