@@ -65,7 +65,6 @@ SYSTEMS = {
                                              masses=[1, 1, 1, 0], sites=[(3, (0, 1))]),
     "AMOEBA": amoeba}
 
-
 # ---- Calls ----
 
 STATE_PARTS = ["positions", "velocities", "forces", "energy", "parameters", "parameterDerivatives",
