@@ -11,7 +11,7 @@ from pathlib import Path
 import openmm
 import openmmstiff
 import pytest
-from conftest import Waters, fenced
+from conftest import Waters, fenced, run_script
 from openmm import app
 
 ROOT = Path(__file__).parents[2]
@@ -19,8 +19,8 @@ PAGES = [ROOT/"README.md", ROOT/"CONTRIBUTING.md", ROOT/"examples/minimal/README
          *sorted(ROOT.glob("docs/**/*.md"))]
 LANGUAGES = {"python", "cpp", "cmake", "sh", "text", "toml", "{eval-rst}"}  # text: formulas, what is printed
 
-# Runs are cut short, and begin with the waters in a corner of OpenMM's box; the packages with weights of machine-learned
-# potentials have stand-ins, which make the System of a force field.
+# Runs are cut short, and begin with the waters in a corner of OpenMM's box. Packages with weights of potentials have
+# stand-ins, which make the System of a force field.
 BEFORE = """
 import sys, types
 from openmm import app, unit
@@ -111,8 +111,7 @@ def blocks(page, *languages):
 def in_sections(page):
     """The Python of each section of a page that has any."""
     sections = re.split("^## ", page.read_text(), flags=re.MULTILINE)
-    found = ["".join(text for _, text in fenced(each, "python")) for each in sections]
-    return [text for text in found if text]
+    return list(filter(None, ("".join(text for _, text in fenced(each, "python")) for each in sections)))
 
 
 @pytest.mark.parametrize("page", named(PAGES))
@@ -129,9 +128,8 @@ def test_python_blocks_run_one_after_the_other(page, tmp_path):
         others = ["given = dict(globals())", *(f"exec({text!r}, dict(given))" for text in others)]
     script = tmp_path/"page.py"
     script.write_text("\n".join([BEFORE, GIVEN.get(page.name, ""), first, *others]))
-    result = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=600)
-    assert result.returncode == 0, result.stderr
-    assert not result.stderr, result.stderr
+    printed = run_script(script, folder=tmp_path).stderr
+    assert not printed, printed
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
@@ -143,9 +141,8 @@ def test_cpp_program_compiles_and_runs(tmp_path):
         (tmp_path/name).write_text(text)
     environment = {name: value for name, value in os.environ.items() if name != "OPENMM_PLUGIN_DIR"}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    typed = [text for _, text in blocks(page, "sh") if "openmmstiff prefix" in text]
-    assert len(typed) == 2
-    for text in typed:
+    by_cmake, by_hand = (text for _, text in blocks(page, "sh") if "openmmstiff prefix" in text)
+    for text in by_cmake, by_hand:
         result = subprocess.run(["sh", "-ec", text], cwd=tmp_path, env=environment, capture_output=True, text=True,
                                 timeout=300)
         assert result.returncode == 0, result.stderr
@@ -155,22 +152,20 @@ def test_cpp_program_compiles_and_runs(tmp_path):
 def commands(page):
     """What is to be typed into a shell: lines of blocks, of the README's indented ones, and inline code."""
     text = page.read_text()
-    lines = [line for _, block in blocks(page, "sh") for line in block.splitlines()]
-    lines += re.findall(r"^    (make .*)", text, re.MULTILINE)
-    lines += [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", text)]
+    lines = [*(line for _, block in blocks(page, "sh") for line in block.splitlines()),
+             *re.findall(r"^    (make .*)", text, re.MULTILINE),
+             *(" ".join(code.split()) for code in re.findall(r"`([^`]+)`", text))]
     return [re.sub(r"\s+#.*", "", line) for line in lines]
 
 
 @pytest.mark.parametrize("page", named(PAGES))
 def test_commands_are_there(page):
     """Targets of make, extras of the package, scripts and their options."""
-    targets = re.findall(r"^([a-z]+):", (ROOT/"Makefile").read_text(), re.MULTILINE)
-    extras = re.findall(r"^(\w+) = \[", (ROOT/"pyproject.toml").read_text(), re.MULTILINE)
+    targets = set(re.findall(r"^([a-z]+):", (ROOT/"Makefile").read_text(), re.MULTILINE))
+    extras = set(re.findall(r"^(\w+) = \[", (ROOT/"pyproject.toml").read_text(), re.MULTILINE))
     for command in commands(page):
-        if match := re.match(r"make ([a-z]+)( |$)", command):
-            assert match[1] in targets, command
-        for extra in re.findall(r"openmm-stiff\[(\w+)\]", command):
-            assert extra in extras, command
+        assert {target for target, _ in re.findall(r"^make ([a-z]+)( |$)", command)} <= targets, command
+        assert set(re.findall(r"openmm-stiff\[(\w+)\]", command)) <= extras, command
         for script in re.findall(r"(?:^|\s)((?:examples|tests|packaging)/[\w/]+\.(?:py|ipynb|cpp))", command):
             assert (ROOT/script).exists(), command
             folder = (ROOT/script).parent
@@ -188,35 +183,31 @@ def test_examine_and_scan_run_as_the_handbook_says(tmp_path):
              if re.match(r"python -m openmmstiff (examine|scan) system.xml", command)}
     assert len(typed) >= 2
     for command in typed:
-        command = re.sub(r"--minutes \d+", "--minutes 0.02", command).replace("python", sys.executable, 1)
-        result = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, text=True,
-                                env={**os.environ, "MPLBACKEND": "Agg", "OPENMM_CPU_THREADS": "1", "OMP_NUM_THREADS": "1"})
-        assert result.returncode == 0 and "MassPenaltyLangevin" in result.stdout, result.stderr
+        _, *arguments = re.sub(r"--minutes \d+", "--minutes 0.02", command).split()
+        assert "MassPenaltyLangevin" in run_script(*arguments, folder=tmp_path).stdout
 
 
 @pytest.mark.parametrize("page", named(page for page in PAGES if page.parent.name != "api"))
 def test_links_lead_to_files_and_headings(page):
-    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
-        if "://" in target:
-            continue
+    for target in re.findall(r"\]\(((?!\w+://)[^)\s]+)\)", page.read_text()):
         path, _, anchor = target.partition("#")
         path = page.parent/path if path else page
         assert path.exists(), target
-        headings = re.findall(r"^#+ (.*)", path.read_text(), re.MULTILINE) if anchor else []
-        assert not anchor or anchor in [re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings], target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)", path.read_text(), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings], target
 
 
 def test_handbook_builds_without_a_warning(tmp_path):
     """By Sphinx, as `make docs` does."""
     for name in ("sphinx", "myst_parser", "furo", "numpydoc"):
         assert importlib.util.find_spec(name), f"{name} is missing: pip install 'openmm-stiff[docs]'"
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", ROOT/"docs", tmp_path/"html"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert result.returncode == 0, result.stderr
+    run_script("-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", ROOT/"docs", tmp_path/"html")
     for name in openmmstiff.__all__:
         page = tmp_path/f"html/api/generated/openmmstiff.{name}.html"
         assert f'id="openmmstiff.{name}"' in page.read_text(), f"docs/api/python.md has no {name}"
     pages = [page.read_text() for page in (tmp_path/"html").rglob("*.html")]
-    assert not any(re.search(r"<(script|link|img)[^>]*(src|href)=.https?:", page) for page in pages), "needs a network"
-    assert not any(re.search(r"<pre>(<span></span>)?::\s", page) for page in pages), "markup instead of code"
-    assert not any(re.search(r"<m[io]>\\", page) for page in pages), "a command of LaTeX that latex2mathml does not know"
+    for what, pattern in {"a need of a network": r"<(script|link|img)[^>]*(src|href)=.https?:",
+                          "markup instead of code": r"<pre>(<span></span>)?::\s",
+                          "a command of LaTeX that latex2mathml does not know": r"<m[io]>\\"}.items():
+        assert not any(re.search(pattern, page) for page in pages), what

@@ -24,16 +24,14 @@ def numbers(line):
     return [float(text) for text in re.findall(r"(?<![\^\w])-?\d+\.?\d*(?:e[-+]\d+)?", line)]
 
 
-def near_the_bath(column):
+def near_the_bath(lines, column=1):
     """The last row has a temperature within 60 K of the bath's: that of villin has a standard deviation of 11 K."""
-    def claim(lines):
-        assert abs(numbers(lines[-1])[column] - 300) < 60
-    return claim
+    assert abs(numbers(lines[-1])[column] - 300) < 60
 
 
 def pressure(lines):
     """The barostat has 20 attempts, about half of which succeed."""
-    near_the_bath(0)(lines)
+    near_the_bath(lines, 0)
     volumes, densities = zip(*(numbers(line)[1:] for line in lines[1:]))
     assert len(set(volumes)) > 1 and 0.9 < min(densities) <= max(densities) < 1.1
 
@@ -47,8 +45,8 @@ def constant_energy(lines):
 def which_step(lines):
     """The answer first, then a row for each integrator."""
     assert lines[0].startswith("Use MassPenaltyLangevinIntegrator with a step of")
-    rows = (re.match(r"(\w+LangevinIntegrator|LangevinMiddleIntegrator) +([\d.]+) ", line) for line in lines)
-    steps = {row[1]: float(row[2]) for row in rows if row}
+    rows = re.findall(r"^(\w+LangevinIntegrator|LangevinMiddleIntegrator) +([\d.]+) ", "\n".join(lines), re.MULTILINE)
+    steps = {name: float(step) for name, step in rows}
     assert steps["LangevinMiddleIntegrator"] < 3 < steps["MassPenaltyLangevinIntegrator"]
 
 
@@ -80,45 +78,45 @@ def vibrated(lines):
     assert places == pytest.approx([0, -0.1, 0, 0.1], abs=1e-3)
 
 
-CLAIMS = {"flexible_water": near_the_bath(1), "pressure": pressure, "heavy_hydrogens": near_the_bath(1),
-          "projected_impulse": near_the_bath(1), "constant_energy": constant_energy, "which_step": which_step,
+CLAIMS = {"flexible_water": near_the_bath, "pressure": pressure, "heavy_hydrogens": near_the_bath,
+          "projected_impulse": near_the_bath, "constant_energy": constant_energy, "which_step": which_step,
           "other_potentials": other_potentials, "penalty_springs": penalty_springs,
           "redundant_constraints": redundant_constraints, "pulling": pulling, "vibrated": vibrated}
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
-def test_script_shows_what_it_says(name, tmp_path):
-    run = run_script("-W", "error", FOLDER/f"{name}.py", folder=tmp_path)
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_script_shows_what_it_says_and_is_short_and_listed(path, tmp_path):
+    run = run_script("-W", "error", path, folder=tmp_path)
     assert run.stderr == ""
-    CLAIMS[name](run.stdout.splitlines())
+    CLAIMS[path.stem](run.stdout.splitlines())
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("name", sorted(CLAIMS))
-def test_script_is_short_and_listed(name):
-    text = (FOLDER/f"{name}.py").read_text()
+    text = path.read_text()
     module = ast.parse(text)
     assert ast.get_docstring(module).count("\n") == 0
     code = [line for line in text.splitlines()[module.body[0].end_lineno:] if line.strip()]
     assert len(code) <= 15
-    assert f"[{name}.py]({name}.py)" in (FOLDER/"README.md").read_text()
+    assert f"[{path.name}]({path.name})" in (FOLDER/"README.md").read_text()
 
 
-def cmake(folder, *options, source=FOLDER/"cpp"):
-    """Configure, without what the environment says of other packages; returns the process."""
-    environment = {name: value for name, value in os.environ.items()
-                   if name not in ("OPENMM_PLUGIN_DIR", "CMAKE_PREFIX_PATH")}
-    return subprocess.run([CMAKE, "-S", source, "-B", folder, *options], capture_output=True, text=True,
-                          env=environment, timeout=300)
+def call(*command, leave_out=()):
+    """(exit code, output, errors) of a program, without some variables of the environment."""
+    environment = {name: value for name, value in os.environ.items() if name not in leave_out}
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300,
+                         env={**environment, "OPENMM_CPU_THREADS": "1"})
+    return run.returncode, run.stdout, run.stderr
 
 
-def build_and_run(folder):
-    built = subprocess.run([CMAKE, "--build", folder], capture_output=True, text=True, timeout=300)
-    assert built.returncode == 0, built.stdout + built.stderr
-    run = subprocess.run([folder/"flexible_water"], capture_output=True, text=True, timeout=300,
-                         env={**os.environ, "OPENMM_CPU_THREADS": "1"})
-    assert run.returncode == 0, run.stderr
-    platform, *rows = run.stdout.splitlines()
+def configure(folder, *options):
+    """By CMake, without what the environment says of other packages."""
+    return call(CMAKE, "-S", FOLDER/"cpp", "-B", folder, *options, leave_out=("OPENMM_PLUGIN_DIR", "CMAKE_PREFIX_PATH"))
+
+
+def build_and_run(folder, *options):
+    for status, _, errors in configure(folder, *options), call(CMAKE, "--build", folder):
+        assert status == 0, errors
+    status, printed, errors = call(folder/"flexible_water")
+    assert status == 0, errors
+    platform, *rows = printed.splitlines()
     assert platform.endswith(" platform") and len(rows) == 10
     # 648 atoms: the mean of ten temperatures scatters by 4 K, more where they are correlated.
     assert sum(numbers(row)[1] for row in rows)/10 == pytest.approx(300, abs=30)
@@ -137,9 +135,7 @@ def test_prefix_is_that_of_openmm(prefix):
 
 @needs_compiler
 def test_cpp_program_is_built_with_the_installed_package(prefix, tmp_path):
-    configured = cmake(tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
-    assert configured.returncode == 0, configured.stderr
-    build_and_run(tmp_path)
+    build_and_run(tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}")
 
 
 @pytest.fixture
@@ -159,18 +155,16 @@ def test_cpp_program_is_built_with_a_package_in_another_folder(option, elsewhere
     """It is found there, without a path of the machine that built it, and OpenMM where the user says that it is."""
     for path in (elsewhere/"lib"/"cmake").rglob("*.cmake"):
         assert str(SOURCE) not in path.read_text() and prefix not in path.read_text()
-    configured = cmake(tmp_path/"program", f"-DCMAKE_PREFIX_PATH={elsewhere}",
-                       "-D" + option.format(openmm=prefix, prefix=elsewhere))
-    assert configured.returncode == 0, configured.stderr
-    build_and_run(tmp_path/"program")
+    build_and_run(tmp_path/"program", f"-DCMAKE_PREFIX_PATH={elsewhere}",
+                  "-D" + option.format(openmm=prefix, prefix=elsewhere))
 
 
 @needs_compiler
 def test_missing_openmm_is_told(elsewhere, tmp_path):
-    configured = cmake(tmp_path/"program", f"-DCMAKE_PREFIX_PATH={elsewhere}")
-    assert configured.returncode == 1
+    status, _, errors = configure(tmp_path/"program", f"-DCMAKE_PREFIX_PATH={elsewhere}")
+    assert status == 1
     assert (f"OpenMM-Stiff {openmmstiff.__version__} was built for OpenMM {openmmstiff._OPENMM_SERIES}, which is not "
-            "found. Set OPENMM_DIR") in " ".join(configured.stderr.split())
+            "found. Set OPENMM_DIR") in " ".join(errors.split())
 
 
 @needs_compiler
@@ -186,6 +180,6 @@ def test_another_series_of_openmm_is_told(prefix, tmp_path):
                       'std::string OpenMM::Platform::getOpenMMVersion() { return "8.5.1"; }')
     for name in ("lib/libOpenMM.so", "lib/plugins/libOpenMMCPU.so"):
         subprocess.run(["g++", "-shared", "-fPIC", f"-I{tmp_path/'include'}", source, "-o", tmp_path/name], check=True)
-    configured = cmake(tmp_path/"program", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DOPENMM_DIR={tmp_path}")
-    assert configured.returncode == 1
-    assert f"but that in {tmp_path} is 8.5.1. Set OPENMM_DIR" in " ".join(configured.stderr.split())
+    status, _, errors = configure(tmp_path/"program", f"-DCMAKE_PREFIX_PATH={prefix}", f"-DOPENMM_DIR={tmp_path}")
+    assert status == 1
+    assert f"but that in {tmp_path} is 8.5.1. Set OPENMM_DIR" in " ".join(errors.split())

@@ -100,14 +100,14 @@ class Run:
         integrator = create(cls.__name__, 0.006 if shorter else STEPS[cls])
         self.context = bind(made, integrator, "CPU" if kind == "waters" else "Reference", self.good, hot)
         self.context.setPositions(place(x, amount).reshape(-1, 3))
-        self.integrator, self.before, self.error = integrator, self.state(), None
+        self.integrator, self.before = integrator, self.state()
 
     def state(self):
         return (*snapshot(self.context), self.context.getStepCount(), self.context.getParameter("theta"))
 
     def advance(self, time):
         """Take steps one by one, up to a failure; returns the temperatures after each."""
-        temperatures = []
+        self.error, temperatures = None, []
         for _ in range(round(time/self.integrator.getStepSize()._value)):
             self.before = self.state()
             try:
@@ -121,7 +121,6 @@ class Run:
     def goes_on(self):
         """Go on for 0.2 ps from good positions; also with new velocities, unless those at hand are good."""
         good = self.before[3] == 0 and temperature(self.context) < 1000
-        self.error = None
         self.context.setPositions(self.good)
         if not good:
             self.context.setVelocitiesToTemperature(300, 2)
@@ -146,8 +145,7 @@ def test_it_recovers_or_stops_and_loses_nothing(kind, cls, name):
             name in ("stretched by 50 %", "10,000 K") and issubclass(cls, RECOVER_EVEN)):
         assert not run.error
     if run.error:
-        for words in (cls.__name__, "particle", "smaller step size"):
-            assert words in run.error
+        assert all(words in run.error for words in (cls.__name__, "particle", "smaller step size")), run.error
         same = [np.array_equal(old, now) for old, now in zip(run.before, run.state())]
         # A collision with Andersen's heat bath comes before the step, as with OpenMM's own integrators.
         assert same == [True, same[1] if rigid else True, True, True, True]
