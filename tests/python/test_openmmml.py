@@ -39,7 +39,7 @@ class EthanolInWater:
 
     def __init__(self):
         ethanol = molecule("CH3CH2OH")
-        self.solute, self.numbers = list(range(len(ethanol))), ethanol.numbers
+        self.solute = list(range(len(ethanol)))
         topology = app.Topology()
         residue = topology.addResidue("ETH", topology.addChain())
         atoms = [topology.addAtom(f"{atom.symbol}{atom.index}", app.Element.getBySymbol(atom.symbol), residue)

@@ -15,17 +15,6 @@ def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def printed(notebook):
-    return "".join(output.text for cell in code_cells(notebook) for output in cell.outputs
-                   if output.output_type == "stream")
-
-
-def rows(notebook):
-    """The lines of all tables, by their first cell; of two tables with the same the first counts."""
-    lines = [re.split(r"\s{2,}", line.strip()) for line in printed(notebook).splitlines()]
-    return {name: cells for name, *cells in reversed(lines) if cells}
-
-
 def kinds(cell):
     """What a cell has shown: text, pictures, bars."""
     return [output.get("name") or sorted(output.data) for output in cell.outputs]
@@ -66,14 +55,18 @@ def test_it_reads_without_being_run(kept):
 
 
 def test_it_shows_what_is_kept(kept, made):
-    assert [kinds(cell) for cell in code_cells(made)] == [kinds(cell) for cell in code_cells(kept)]
-    assert not any("stderr" in kinds(cell) for cell in code_cells(made))
+    shown = [kinds(cell) for cell in code_cells(made)]
+    assert shown == [kinds(cell) for cell in code_cells(kept)] and not any("stderr" in each for each in shown)
 
 
 @pytest.mark.parametrize("which, scale", [("kept", 1), ("made", 2)])
 def test_it_finds_what_it_says(which, scale, request):
     """Bounds for 30 ps, and twice as wide for 4."""
-    found = rows(request.getfixturevalue(which))
+    text = "".join(output.text for cell in code_cells(request.getfixturevalue(which)) for output in cell.outputs
+                   if output.output_type == "stream")
+    # The lines of all tables, by their first cell; of two tables with the same the first counts.
+    lines = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+    found = {name: cells for name, *cells in reversed(lines) if cells}
 
     def number(row, column):
         return float(found[row][column].partition("+-")[0])
@@ -92,7 +85,6 @@ def test_it_finds_what_it_says(which, scale, request):
     steps = {name: number(name, 0) for name in ("LangevinMiddleIntegrator", "MassPenaltyLangevinIntegrator")}
     assert steps["LangevinMiddleIntegrator"] == 2 and steps["MassPenaltyLangevinIntegrator"] == pytest.approx(12, abs=1)
 
-    text = printed(request.getfixturevalue(which))
     assert "LangevinMiddleIntegrator, 3 fs" in text and "Particle coordinate is NaN" in text
     spring, spook = map(float, re.search(r"mean square: spring ([\d.]+), SPOOK ([\d.]+)", text).groups())
     assert spring < 0.015 and spook < 0.01

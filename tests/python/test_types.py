@@ -67,6 +67,11 @@ def run_tool(name, *arguments, folder=ROOT):
     return result.returncode, result.stdout + result.stderr
 
 
+def finds_no_fault(result):
+    status, text = result
+    assert status == 0, text
+
+
 @pytest.fixture
 def mypy(cache, worker_id):
     """Runs mypy in a folder; what it has learnt of NumPy and OpenMM is kept for its next run."""
@@ -88,21 +93,18 @@ def pyright():
 def test_stubs_agree_with_the_package(tmp_path):
     """Classes, methods, names and defaults of arguments, and values of enumerations, in both directions."""
     (tmp_path/"left-out").write_text("\n".join(LEFT_OUT))
-    status, text = run_tool("mypy.stubtest", "openmmstiff", "--mypy-config-file", SETTINGS, "--concise",
-                            "--allowlist", tmp_path/"left-out")
-    assert status == 0, text
+    finds_no_fault(run_tool("mypy.stubtest", "openmmstiff", "--mypy-config-file", SETTINGS, "--concise",
+                            "--allowlist", tmp_path/"left-out"))
 
 
 def test_stubs_have_the_docstrings():
     for cls in CLASSES:
-        nodes = {cls.__name__: STUBS[cls.__name__],
-                 **{f"{cls.__name__}.{node.name}": node for node in STUBS[cls.__name__].body
-                    if isinstance(node, ast.FunctionDef) and not node.args.vararg}}
-        for name, node in nodes.items():
-            item = cls if node is STUBS[cls.__name__] else vars(cls)[node.name]
-            documented = not name.split(".")[-1].startswith("__") or node.name == "__init__"
-            assert (ast.get_docstring(node) or "") == inspect.cleandoc(item.__doc__ or ""), name
-            assert ast.get_docstring(node) or not documented, name
+        stub = STUBS[cls.__name__]
+        methods = [node for node in stub.body if isinstance(node, ast.FunctionDef) and not node.args.vararg]
+        for node, item in [(stub, cls), *((method, vars(cls)[method.name]) for method in methods)]:
+            found = ast.get_docstring(node) or ""
+            assert found == inspect.cleandoc(item.__doc__ or ""), (cls, node.name)
+            assert found or (node.name.startswith("__") and node.name != "__init__"), (cls, node.name)
 
 
 def test_whatever_is_public_in_python_has_types():
@@ -129,21 +131,15 @@ def test_checkers_tell_right_uses_from_wrong_ones(checker, request, tmp_path):
 
 
 def test_mypy_passes_the_examples_and_the_package(mypy):
-    for arguments in ["examples"], ["--package", "openmmstiff"]:
-        status, text = mypy(ROOT, *arguments)
-        assert status == 0, text
+    finds_no_fault(mypy(ROOT, "examples"))
+    finds_no_fault(mypy(ROOT, "--package", "openmmstiff"))
 
 
-def test_pyright_passes_the_examples(pyright):
-    status, text = pyright(ROOT)
-    assert status == 0, text
-
-
-def test_pyright_passes_the_package(pyright, tmp_path):
-    """A copy of it, for pyright leaves out what is in a virtual environment; and no Python that has a stub."""
+def test_pyright_passes_the_examples_and_the_package(pyright, tmp_path):
+    """Of this a copy, for pyright leaves out what is in a virtual environment; and no Python that has a stub."""
+    finds_no_fault(pyright(ROOT))
     shutil.copytree(PACKAGE, tmp_path/"openmmstiff", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     settings = {"extends": str(SETTINGS), "include": ["openmmstiff"],
                 "ignore": [f"openmmstiff/{stub.stem}.py" for stub in PACKAGE.glob("*.pyi")]}
     (tmp_path/"pyrightconfig.json").write_text(json.dumps(settings))
-    status, text = pyright(tmp_path)
-    assert status == 0, text
+    finds_no_fault(pyright(tmp_path))
