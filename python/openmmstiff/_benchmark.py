@@ -18,6 +18,7 @@ TEMPERATURE, FRICTION = 300, 1              # K, 1/ps
 SETTLING_FRICTION, SETTLING_STEPS = 20, 250     # of 4 fs
 MINIMIZATION = 10, 30                       # kJ/mol/nm, iterations
 COPIES = 1, 3, 5                            # of the small box along each edge of the others
+HELICES = (12, 3.2), (36, 6.0)              # residues; edge of the box, nm
 FAST = 0.005                                # s for a step in a box: what is slower leaves the larger ones out
 ERRORS = 4                                  # of the distribution of velocities
 MOLECULES = 10_000                          # whose integration is timed without nonbonded forces
@@ -35,17 +36,21 @@ def benchmark(platforms, seconds):
     slow: dict[str, list[str]] = {name: [] for name in platforms}
     for what, measure, heading, columns in (
             ("positions", _compare_with_reference,
-             "895 flexible TIP3P waters with PME: differences from Reference, relative of the forces (root mean "
-             f"square, {FORCE_TOLERANCE:g} is allowed), and largest of the positions after a step of "
-             f"MassPenaltyIntegrator of 4 fs ({POSITION_TOLERANCE:g} nm)", ["device", "forces", "positions (nm)", "agrees"]),
+             "Flexible TIP3P water, and a helix of alanines with constraints in water, by PME: differences from "
+             f"Reference, relative of the forces (root mean square, {FORCE_TOLERANCE:g} is allowed), and largest of the "
+             f"positions after a step of MassPenaltyIntegrator of 4 fs ({POSITION_TOLERANCE:g} nm)",
+             ["device", "box", "forces", "positions (nm)", "agrees"]),
             ("conduct", _try_conduct,
              f"{MOLECULES:,} waters without nonbonded forces, MassPenaltyLangevinIntegrator at {TEMPERATURE} K: "
              f"temperature and kurtosis of the velocities (3 if they are normal), each within {ERRORS} standard "
              "errors; a step with forces that are not finite raises an error and changes nothing; a run goes on from a "
              "checkpoint to the last bit", ["temperature (K)", "kurtosis", "failed step", "checkpoint", "right"]),
-            ("water", lambda name: _measure_water(name, seconds, slow[name]),
+            ("water", lambda name: _measure_speeds(name, seconds, slow[name], _water_box, COPIES, 0.012),
              f"TIP3P with PME, {TEMPERATURE} K, friction {FRICTION}/ps",
-             ["waters", "LangevinMiddle + SETTLE, 4 fs (ns/day)", "MassPenaltyLangevin, 12 fs (ns/day)", "ratio"]),
+             ["box", "LangevinMiddle + SETTLE, 4 fs (ns/day)", "MassPenaltyLangevin, 12 fs (ns/day)", "ratio"]),
+            ("protein", lambda name: _measure_speeds(name, seconds, slow[name], _helix_box, HELICES, 0.010),
+             f"A helix of alanines in TIP3P with PME, constraints=HBonds, {TEMPERATURE} K, friction {FRICTION}/ps",
+             ["box", "LangevinMiddle, 4 fs (ns/day)", "MassPenaltyLangevin, 10 fs (ns/day)", "ratio"]),
             ("steps", lambda name: _measure_kernels(name, seconds),
              f"Step of {MOLECULES:,} waters without forces, relative to LangevinMiddle + SETTLE",
              ["LangevinMiddle + SETTLE (ms)", *(cls.__name__ for cls, _ in INTEGRATORS)])):
@@ -85,13 +90,17 @@ def _try(name, measure):
 
 
 def _compare_with_reference(name):
-    context, forces, positions = _step_once(name)
-    _, expected, reference = _step_once("Reference")
-    apart = np.sqrt(np.mean((forces - expected)**2)/np.mean(expected**2))
-    moved = np.abs(positions - reference).max()
-    agrees = apart < FORCE_TOLERANCE and moved < POSITION_TOLERANCE
-    _print_row(name, _describe(context), f"{apart:.1e}", f"{moved:.1e}", "yes" if agrees else "NO")
-    return bool(agrees)
+    """A row for each box, of which the small ones do: whether they agree."""
+    right = True
+    for build, size in (_water_box, COPIES[0]), (_helix_box, HELICES[0]):
+        context, forces, positions = _step_once(name, build, size)
+        _, expected, reference = _step_once("Reference", build, size)
+        apart = np.sqrt(np.mean((forces - expected)**2)/np.mean(expected**2))
+        moved = np.abs(positions - reference).max()
+        agrees = bool(apart < FORCE_TOLERANCE and moved < POSITION_TOLERANCE)
+        _print_row(name, _describe(context), build(size)[0], f"{apart:.1e}", f"{moved:.1e}", "yes" if agrees else "NO")
+        right &= agrees
+    return right
 
 
 def _trap():
@@ -140,14 +149,15 @@ def _try_conduct(name):
 
 
 @functools.cache
-def _step_once(name):
-    """A Context of flexible water, its forces [kJ/mol/nm] and its positions after a step [nm]."""
-    topology, positions = _water(1)
-    system = _water_system(topology, rigid=False)
+def _step_once(name, build, size):
+    """A Context of a box, its forces [kJ/mol/nm] and its positions after a step [nm]."""
+    _, positions, _, system = build(size)
+    system = copy.deepcopy(system)
     for force in system.getForces():
         if isinstance(force, openmm.NonbondedForce):
             force.setPMEParameters(3.3, 32, 32, 32)     # the same for all
     context = _context(name, system, positions, MassPenaltyIntegrator(0.004))
+    context.applyConstraints(1e-8)
     forces = context.getState(forces=True).getForces(asNumpy=True)._value
     context.getIntegrator().step(1)
     return context, forces, context.getState(positions=True).getPositions(asNumpy=True)._value
@@ -172,24 +182,22 @@ def _processor():
     return machine.processor() or machine.machine()
 
 
-def _measure_water(name, seconds, slow):
+def _measure_speeds(name, seconds, slow, build, sizes, step):
     """Rows of ns/day, of which `slow` gets those where ours is slower; larger boxes are for devices that are fast."""
-    for copies in COPIES:
-        topology, positions = _water(copies)
-        contexts, steps = [], (0.004, 0.012)
-        for cls, step in zip((openmm.LangevinMiddleIntegrator, MassPenaltyLangevinIntegrator), steps):
+    for size in sizes:
+        box, positions, *systems = build(size)
+        contexts, steps = [], (0.004, step)
+        for cls, system, own in zip((openmm.LangevinMiddleIntegrator, MassPenaltyLangevinIntegrator), systems, steps):
             integrator = cls(TEMPERATURE, SETTLING_FRICTION, 0.004)
-            rigid = cls is openmm.LangevinMiddleIntegrator
-            contexts.append(_context(name, _water_system(topology, rigid), positions, integrator))
+            contexts.append(_context(name, system, positions, integrator))
             integrator.step(SETTLING_STEPS)
-            integrator.setStepSize(step)
+            integrator.setStepSize(own)
             integrator.setFriction(FRICTION)
         found = _time_steps(contexts, seconds)
-        speeds = [86.4*step/each for step, each in zip(steps, found)]
-        _print_row(name, topology.getNumResidues(), *(f"{speed:.4g}" for speed in speeds),
-                   f"{speeds[1]/speeds[0]:.2f}")
+        speeds = [86.4*own/each for own, each in zip(steps, found)]
+        _print_row(name, box, *(f"{speed:.4g}" for speed in speeds), f"{speeds[1]/speeds[0]:.2f}")
         if speeds[1] < speeds[0]:
-            slow.append(f"slower than LangevinMiddle with SETTLE in {topology.getNumResidues()} waters")
+            slow.append(f"slower than LangevinMiddle with constraints in {box}")
         if "Precision" not in contexts[0].getPlatform().getPropertyNames() or found[0] > FAST:
             break
     return True
@@ -240,32 +248,84 @@ def _context(name, system, positions, integrator):
     return context
 
 
+# Boxes: what they are, positions [nm], and the Systems that OpenMM's integrator and ours are to move.
+
 @functools.cache
-def _water(copies):
-    """Topology and positions [nm] of OpenMM's box of 895 TIP3P waters, 3 nm wide, or so many along each edge."""
+def _water_box(copies):
+    """OpenMM's box of 895 TIP3P waters, 3 nm wide, or so many along each edge: rigid, and flexible."""
     pdb = app.PDBFile(os.path.join(app.__path__[0], "data", "tip3p.pdb"))
-    integrator = openmm.VerletIntegrator(0.001)
-    context = openmm.Context(_water_system(pdb.topology, rigid=True), integrator, openmm.Platform.getPlatform("CPU"))
-    context.setPositions(pdb.positions)
-    openmm.LocalEnergyMinimizer.minimize(context, *MINIMIZATION)
-    positions = context.getState(positions=True).getPositions(asNumpy=True)._value
+    force_field = app.ForceField("tip3p.xml")
+    positions = _minimize(_build_system(force_field, pdb.topology), pdb.positions)
     edge = pdb.topology.getUnitCellDimensions()[0].value_in_unit(unit.nanometer)
-    topology, waters = app.Topology(), pdb.topology.getNumResidues()
+    topology, waters = app.Topology(), copies**3*pdb.topology.getNumResidues()
     chain = topology.addChain()
-    for _ in range(copies**3*waters):
+    for _ in range(waters):
         residue = topology.addResidue("HOH", chain)
         oxygen, *hydrogens = (topology.addAtom(name, app.Element.getBySymbol(name[0]), residue)
                               for name in ("O", "H1", "H2"))
         for hydrogen in hydrogens:
             topology.addBond(oxygen, hydrogen)
     topology.setUnitCellDimensions(copies*edge*openmm.Vec3(1, 1, 1))
-    return topology, np.concatenate([positions + edge*np.array(place) for place in np.ndindex(3*(copies,))])
+    return (f"{waters} waters", np.concatenate([positions + edge*np.array(place) for place in np.ndindex(3*(copies,))]),
+            _build_system(force_field, topology), _build_system(force_field, topology, rigidWater=False))
 
 
 @functools.cache
-def _water_system(topology, rigid):
-    return app.ForceField("tip3p.xml").createSystem(topology, nonbondedMethod=app.PME, rigidWater=rigid,
-                                                    nonbondedCutoff=0.9*unit.nanometer)
+def _helix_box(size):
+    """A helix of alanines in a box of TIP3P water, with constraints=HBonds for both; `size`: residues, edge [nm]."""
+    residues, edge = size
+    force_field = app.ForceField("amber14/protein.ff14SB.xml", "amber14/tip3p.xml")
+    modeller = app.Modeller(*_helix(residues))
+    modeller.addHydrogens(force_field, platform=_minimizer())
+    modeller.addSolvent(force_field, boxSize=edge*openmm.Vec3(1, 1, 1)*unit.nanometer)
+    system = _build_system(force_field, modeller.topology, constraints=app.HBonds)
+    return (f"helix in water, {system.getNumParticles()} atoms", _minimize(system, modeller.positions), system, system)
+
+
+def _helix(residues):
+    """Topology and positions of the heavy atoms of so many alanines in an alpha helix, by bond lengths [nm], angles and
+    torsions [degrees] of proteins."""
+    backbone = (0.1329, 116, -47), (0.1458, 122, 180), (0.1525, 111, -57)   # N after psi, CA after omega, C after phi
+
+    def place(a, b, c, length, angle, torsion):
+        angle, torsion = np.radians((angle, torsion))
+        along, normal = c - b, np.cross(b - a, c - b)
+        along, normal = along/np.linalg.norm(along), normal/np.linalg.norm(normal)
+        across = np.cos(torsion)*np.cross(normal, along) + np.sin(torsion)*normal
+        return c + length*(np.sin(angle)*across - np.cos(angle)*along)
+
+    chain = [np.array(start) for start in ((0, 0.15, 0.1), (0, 0, 0), (0.15, 0, 0))]
+    for _ in range(residues + 1):
+        for internal in backbone:
+            chain.append(place(*chain[-3:], *internal))
+    topology, positions = app.Topology(), []
+    peptide = topology.addChain()
+    for k in range(1, residues + 1):
+        n, alpha, c, following = chain[3*k:3*k + 4]
+        atoms = {"N": n, "CA": alpha, "C": c, "O": place(n, alpha, c, 0.1231, 121, 133),
+                 "CB": place(c, n, alpha, 0.153, 110, -122)} | ({"OXT": following} if k == residues else {})
+        residue = topology.addResidue("ALA", peptide)
+        for name, position in atoms.items():
+            topology.addAtom(name, app.Element.getBySymbol(name[0]), residue)
+            positions.append(position)
+    topology.createStandardBonds()
+    return topology, np.array(positions)*unit.nanometer
+
+
+def _build_system(force_field, topology, **options):
+    return force_field.createSystem(topology, nonbondedMethod=app.PME, nonbondedCutoff=0.9*unit.nanometer, **options)
+
+
+def _minimizer():
+    """The platform to minimize on: some devices crash."""
+    return openmm.Platform.getPlatform("CPU")
+
+
+def _minimize(system, positions):
+    context = openmm.Context(system, openmm.VerletIntegrator(0.001), _minimizer())
+    context.setPositions(positions)
+    openmm.LocalEnergyMinimizer.minimize(context, *MINIMIZATION)
+    return context.getState(positions=True).getPositions(asNumpy=True)._value
 
 
 @functools.cache

@@ -216,11 +216,12 @@ def test_device_without_double_precision_is_none_without_any(monkeypatch, capsys
 
 @pytest.fixture
 def benchmark(monkeypatch, capsys, tmp_path):
-    """Runs the benchmark in this process, with few molecules; the file has all that is printed.
+    """Runs the benchmark in this process, with few molecules and a short helix; the file has all that is printed.
 
     Returns the exit code, what the check says, the tables (lists of rows of cells), and the verdicts.
     """
     monkeypatch.setattr(_benchmark, "MOLECULES", 400)
+    monkeypatch.setattr(_benchmark, "HELICES", ((3, 2),))
 
     def run(*platforms):
         file = tmp_path/"report.md"
@@ -239,16 +240,18 @@ def test_benchmark_prints_tables_in_markdown(benchmark):
     code, check, tables, verdicts = benchmark("CPU")
     assert code == 0 and verdicts[0].startswith("CPU: right")
     assert check.startswith("```text\nOpenMM-Stiff") and "runs and agrees." in check
-    agreement, conduct, speed, kernels = tables
+    agreement, conduct, *speeds, kernels = tables
     for table in tables:
-        assert len({len(row) for row in table}) == 1 and set(table[1]) == {"---"} and len(table) == 3
-    name, device, forces, positions, agrees = agreement[2]
-    assert (name, agrees) == ("CPU", "yes") and "thread" in device
-    assert 0 < float(forces) < _benchmark.FORCE_TOLERANCE and 0 < float(positions) < _benchmark.POSITION_TOLERANCE
+        assert len({len(row) for row in table}) == 1 and set(table[1]) == {"---"}
+        assert len(table) == 2 + (2 if table is agreement else 1)
+    for row, speed, box in zip(agreement[2:], speeds, ("895 waters", r"helix in water, \d+ atoms"), strict=True):
+        name, device, where, forces, positions, agrees = row
+        assert (name, agrees) == ("CPU", "yes") and "thread" in device and re.fullmatch(box, where)
+        assert 0 < float(forces) < _benchmark.FORCE_TOLERANCE and 0 < float(positions) < _benchmark.POSITION_TOLERANCE
+        assert speed[2][:2] == ["CPU", where]
+        theirs, ours, ratio = map(float, speed[2][2:])
+        assert min(theirs, ours) > 0 and ratio == pytest.approx(ours/theirs, rel=0.01)
     assert conduct[2][0] == "CPU" and conduct[2][3:] == ["yes", "yes", "yes"]
-    assert speed[2][:2] == ["CPU", "895"]
-    settle, penalty, ratio = map(float, speed[2][2:])
-    assert min(settle, penalty) > 0 and ratio == pytest.approx(penalty/settle, rel=0.01)
     assert kernels[0][2:] == ["MassPenaltyLangevinIntegrator", "ImpulseLangevinIntegrator",
                               "ZhangSkeelLangevinIntegrator"]
     assert kernels[2][0] == "CPU" and float(kernels[2][1]) > 0
@@ -262,7 +265,7 @@ def test_benchmark_tells_what_differs_and_what_fails(benchmark, monkeypatch):
     assert code == 1 and tables[0][3][-1] == "NO"
     for table in tables:
         assert table[2][0] == "Quantum" and re.match("fails: .*Quantum", table[2][1]) and table[3][0] == "CPU"
-    assert verdicts[0] == "Quantum: wrong: positions, conduct, water, steps"
+    assert verdicts[0] == "Quantum: wrong: positions, conduct, water, protein, steps"
     assert verdicts[1].startswith("CPU: wrong: positions")
 
 
@@ -304,10 +307,23 @@ def test_benchmark_wants_a_file_that_can_be_written(capsys, tmp_path):
 
 
 def test_benchmark_boxes_are_those_of_openmm_side_by_side():
-    topology, positions = _benchmark._water(2)
-    assert topology.getNumResidues() == 8*895 and topology.getUnitCellDimensions()._value == (6, 6, 6)
+    name, positions, rigid, flexible = _benchmark._water_box(2)
+    assert name == "7160 waters" and (rigid.getNumConstraints(), flexible.getNumConstraints()) == (3*7160, 0)
+    assert np.allclose(np.diag([vector._value for vector in rigid.getDefaultPeriodicBoxVectors()]), 6)
     boxes = positions.reshape(8, 895*3, 3)
     assert np.allclose(boxes[7] - boxes[0], 3)
+
+
+def test_benchmark_helix_is_one_of_l_amino_acids():
+    """With the torsions of an alpha helix, each oxygen 0.3 nm from the nitrogen that is four residues on, and C-beta
+    where an L-amino acid has it."""
+    topology, positions = _benchmark._helix(8)
+    atoms = [{atom.name: positions[atom.index]._value for atom in residue.atoms()} for residue in topology.residues()]
+    for residue, fourth in zip(atoms, atoms[4:]):
+        assert np.linalg.norm(fourth["N"] - residue["O"]) == pytest.approx(0.3, abs=0.02)
+    for residue in atoms:
+        n, c, beta = (residue[name] - residue["CA"] for name in ("N", "C", "CB"))
+        assert np.cross(n, c) @ beta > 0.002
 
 
 def test_an_interrupted_command_says_so(monkeypatch, capsys):
