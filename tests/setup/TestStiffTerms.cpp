@@ -18,18 +18,20 @@
 #include "openmm/System.h"
 #include "openmm/VirtualSite.h"
 #include "setup/Blocks.h"
-#include "setup/StiffMotion.h"
 #include "setup/CollectTerms.h"
+#include "setup/StiffMotion.h"
 #include "setup/StiffRows.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
 using namespace stifftest;
 using std::string;
 using std::vector;
+using stiffcore::HarmonicTerm;
 using stiffcore::StiffCoordinate;
 
 const string className = "SomeIntegrator";
@@ -40,19 +42,16 @@ StiffTerms collectTerms(const System& system, int stiffGroups = 0, int integrati
     return collectTerms(system, TermScope::Harmonic, stiffGroups, integrationGroups, className);
 }
 
-/** A coordinate with its harmonic potential. */
-struct Term : StiffCoordinate {
-    double k, s0;
-};
-vector<Term> collect(const System& system, int stiffGroups = 0, int integrationGroups = allGroups) {
+/** Their force constants, by which tests know them. */
+vector<double> collect(const System& system, int stiffGroups = 0, int integrationGroups = allGroups) {
     const StiffTerms terms = collectTerms(system, stiffGroups, integrationGroups);
-    vector<Term> result;
+    vector<double> constants;
     ASSERT_EQUAL(terms.coordinates.size(), terms.harmonics.size());
-    for (size_t t = 0; t < terms.coordinates.size(); t++) {
-        ASSERT_EQUAL((int) t, terms.harmonics[t].coordinate);
-        result.push_back({terms.coordinates[t], terms.harmonics[t].k, terms.harmonics[t].s0});
+    for (const HarmonicTerm& harmonic : terms.harmonics) {
+        ASSERT_EQUAL((int) constants.size(), harmonic.coordinate);
+        constants.push_back(harmonic.k);
     }
-    return result;
+    return constants;
 }
 
 vector<Block> find(const System& system) {
@@ -80,13 +79,24 @@ struct Bonded : System {
         addForce(&bonds);
         addForce(&angles);
     }
-    /** Add a water, oxygen first; the terms have parameters of their own, by which tests know them. */
+    void addBond(int i, int j, double k = 1) {
+        bonds.addBond(i, j, 0.1, k);
+    }
+    /** Add a water, oxygen first; the terms have force constants of their own. */
     void addWater(double id) {
         const int o = getNumParticles();
         addParticles(*this, {15.999, 1.008, 1.008});
-        bonds.addBond(o, o + 1, 0.1, 1000 + id);
-        bonds.addBond(o, o + 2, 0.1, 2000 + id);
+        addBond(o, o + 1, 1000 + id);
+        addBond(o, o + 2, 2000 + id);
         angles.addAngle(o + 1, o, o + 2, 1.8, 3000 + id);
+    }
+    /** Add bonds whose energy is the fourth power of their length. */
+    CustomBondForce& addFunctions(const vector<std::pair<int, int>>& pairs) {
+        auto* functions = new CustomBondForce("r^4");
+        for (const auto& [i, j] : pairs)
+            functions->addBond(i, j);
+        addForce(functions);
+        return *functions;
     }
 };
 
@@ -96,10 +106,20 @@ void constrainWater(System& system, int oxygen) {
     system.addConstraint(oxygen + 1, oxygen + 2, 0.16);
 }
 
-void assertBlock(const Block& block, const vector<int>& particles, int numMobile, const vector<int>& terms) {
-    ASSERT_EQUAL_CONTAINERS(particles, block.particles);
-    ASSERT_EQUAL(numMobile, block.numMobile);
-    ASSERT_EQUAL_CONTAINERS(terms, block.terms);
+/** What should be known of a block. */
+struct Expected {
+    vector<int> particles;
+    int numMobile;
+    vector<int> terms;
+};
+void assertBlocks(const System& system, const vector<Expected>& expected) {
+    const vector<Block> blocks = find(system);
+    ASSERT_EQUAL(expected.size(), blocks.size());
+    for (size_t i = 0; i < blocks.size(); i++) {
+        ASSERT_EQUAL_CONTAINERS(expected[i].particles, blocks[i].particles);
+        ASSERT_EQUAL(expected[i].numMobile, blocks[i].numMobile);
+        ASSERT_EQUAL_CONTAINERS(expected[i].terms, blocks[i].terms);
+    }
 }
 
 // ---- Collecting terms ----
@@ -118,97 +138,67 @@ void testTermsAreReadAsTheForcesHoldThem() {
     bonds->addBond(0, 1, 0.1, 1000);
     bonds->addBond(3, 2, 0.2, 2000);
     system.addForce(bonds);
-    const vector<Term> terms = collect(system);
-    ASSERT_EQUAL(3, (int) terms.size());
-
-    ASSERT(terms[0].kind == StiffCoordinate::Kind::Angle);
-    ASSERT_EQUAL(3, terms[0].getNumParticles());
-    ASSERT(terms[0].particles[0] == 3 && terms[0].particles[1] == 1 && terms[0].particles[2] == 0);
-    ASSERT(terms[0].k == 400 && terms[0].s0 == 1.7 && terms[0].periodic);
-    ASSERT(terms[0].force == 1 && terms[0].index == 0);
-
-    ASSERT(terms[2].kind == StiffCoordinate::Kind::Distance);
-    ASSERT_EQUAL(2, terms[2].getNumParticles());
-    ASSERT(terms[2].particles[0] == 3 && terms[2].particles[1] == 2);
-    ASSERT(terms[2].k == 2000 && terms[2].s0 == 0.2 && !terms[2].periodic);
-    ASSERT(terms[2].force == 2 && terms[2].index == 1);
+    const StiffTerms terms = collectTerms(system);
+    using Kind = StiffCoordinate::Kind;
+    const vector<StiffCoordinate> coordinates = {{Kind::Angle, {3, 1, 0}, true, 1, 0},
+                                                 {Kind::Distance, {0, 1, -1}, false, 2, 0},
+                                                 {Kind::Distance, {3, 2, -1}, false, 2, 1}};
+    const vector<HarmonicTerm> harmonics = {{0, 400, 1.7}, {1, 1000, 0.1}, {2, 2000, 0.2}};
+    ASSERT(coordinates == terms.coordinates && harmonics == terms.harmonics);
 }
 
-void testTermsByKindMayBeInAnyGroup() {
-    Bonded system;
-    auto* moreBonds = new HarmonicBondForce();
-    system.addWater(1);
-    moreBonds->addBond(1, 2, 0.16, 4001);
-    system.bonds.setForceGroup(3);
-    moreBonds->setForceGroup(31);
-    system.addForce(moreBonds);
-    system.addForce(new NonbondedForce());
-    system.addForce(new CMMotionRemover());
-    const vector<Term> terms = collect(system);
-    ASSERT_EQUAL(4, (int) terms.size());
-    ASSERT_EQUAL(1001, terms[0].k);
-    ASSERT_EQUAL(2001, terms[1].k);
-    ASSERT_EQUAL(3001, terms[2].k);
-    ASSERT_EQUAL(4001, terms[3].k);
-}
-
+/** Stiff terms are those of a kind, in any group, or those of the groups that are named; of what is integrated. */
 void testGroupsChooseTheForces() {
     Bonded system;
     system.addWater(1);
-    system.bonds.setForceGroup(3);
-    system.angles.setForceGroup(31);
-    system.addForce(new NonbondedForce());
-    ASSERT_EQUAL(2, (int) collect(system, 1 << 3).size());
-    ASSERT_EQUAL(1, (int) collect(system, 1 << 31).size());
-    ASSERT_EQUAL(3, (int) collect(system, 1 << 3 | 1 << 31).size());
-    // Other groups may be named, too; they need not have a force.
-    ASSERT_EQUAL(2, (int) collect(system, 1 << 3 | 1 << 4).size());
-}
-
-void testForcesThatAreNotIntegratedAreLeftOut() {
-    Bonded system;
-    system.addWater(1);
+    auto* moreBonds = new HarmonicBondForce();
+    moreBonds->addBond(1, 2, 0.16, 4001);
+    auto* nonbonded = new NonbondedForce();
+    system.addForce(moreBonds);
+    system.addForce(nonbonded);
+    system.addForce(new CMMotionRemover());
     system.bonds.setForceGroup(1);
     system.angles.setForceGroup(2);
-    auto* nonbonded = new NonbondedForce();
     nonbonded->setForceGroup(3);
-    system.addForce(nonbonded);
-    ASSERT_EQUAL(2, (int) collect(system, 0, 1 << 1).size());
-    ASSERT_EQUAL(1, (int) collect(system, 0, 1 << 2).size());
-    ASSERT_EQUAL(0, (int) collect(system, 0, 1 << 3).size());
-    ASSERT_EQUAL(1, (int) collect(system, 1 << 1 | 1 << 2, 1 << 2).size());
-    // Without a Hessian, but without a force either.
-    ASSERT_EQUAL(2, (int) collect(system, 1 << 1 | 1 << 3, 1 << 1 | 1 << 2).size());
+    moreBonds->setForceGroup(31);
+    const int first = 1 << 1, second = 1 << 2, noHessian = 1 << 3, noForce = 1 << 4, last = 1 << 31;
+    const vector<double> ofFirst = {1001, 2001}, ofSecond = {3001}, ofLast = {4001};
+    ASSERT(collect(system) == vector<double>({1001, 2001, 3001, 4001}));
+    ASSERT(collect(system, first) == ofFirst);
+    ASSERT(collect(system, last) == ofLast);
+    ASSERT(collect(system, first | last) == vector<double>({1001, 2001, 4001}));
+    ASSERT(collect(system, first | noForce) == ofFirst);
+    ASSERT(collect(system, 0, first) == ofFirst);
+    ASSERT(collect(system, 0, second) == ofSecond);
+    ASSERT(collect(system, 0, noHessian).empty());
+    ASSERT(collect(system, first | second, second) == ofSecond);
+    ASSERT(collect(system, first | noHessian, first | second) == ofFirst); // which exerts no force either
 }
 
 void testSystemWithoutStiffForcesHasNoTerms() {
     System system;
     addParticles(system, {1, 1});
     system.addForce(new NonbondedForce());
-    ASSERT(collect(system).empty());
-    ASSERT(find(system).empty());
+    ASSERT(collect(system).empty() && find(system).empty());
 }
 
 void testForceWithoutHessianIsRefused() {
-    System system;
-    addParticles(system, {1, 1});
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, 0.1, 1000);
-    bonds->setForceGroup(5);
-    system.addForce(bonds);
+    Bonded system({1, 1});
+    system.addBond(0, 1, 1000);
+    system.bonds.setForceGroup(5);
     auto* nonbonded = new NonbondedForce();
     nonbonded->setName("MyForce");
     nonbonded->setForceGroup(5);
     system.addForce(nonbonded);
-    assertRefused({"'MyForce'", "index 1", "force group 5", "neither", "HarmonicBondForce", "HarmonicAngleForce",
+    assertRefused({"'MyForce'", "index 2", "force group 5", "neither", "HarmonicBondForce", "HarmonicAngleForce",
                    "setForceGroup()", "setStiffForceGroups()"},
                   [&] { collect(system, 1 << 5); });
-    ASSERT_EQUAL(1, (int) collect(system).size());
+    ASSERT(collect(system) == vector<double>({1000}));
 }
 
 void testGroupsWithoutForceAreRefused() {
     Bonded system({1, 1});
-    system.bonds.addBond(0, 1, 0.1, 1000);
+    system.addBond(0, 1, 1000);
     system.bonds.setForceGroup(2);
     assertRefused({"no force", "mask 8", "setForceGroup", "setUseDefaultStiffForceGroups(true)"},
                   [&] { collect(system, 1 << 3); });
@@ -216,11 +206,8 @@ void testGroupsWithoutForceAreRefused() {
 }
 
 void testForcesWithoutPotentialAreToleratedInStiffGroups() {
-    System system;
-    addParticles(system, {1, 1});
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, 0.1, 1000);
-    system.addForce(bonds);
+    Bonded system({1, 1});
+    system.addBond(0, 1, 1000);
     system.addForce(new CMMotionRemover());
     system.addForce(new AndersenThermostat(300, 1));
     system.addForce(new MonteCarloBarostat(1, 300));
@@ -228,9 +215,10 @@ void testForcesWithoutPotentialAreToleratedInStiffGroups() {
     system.addForce(new MonteCarloFlexibleBarostat(1, 300));
     system.addForce(new MonteCarloMembraneBarostat(1, 0, 300, MonteCarloMembraneBarostat::XYIsotropic,
                                                    MonteCarloMembraneBarostat::ZFree));
-    ASSERT_EQUAL(1, (int) collect(system, 1 << 0).size());
+    ASSERT(collect(system, 1 << 0) == vector<double>({1000}));
     // But they do not make a group stiff.
-    bonds->setForceGroup(1);
+    system.bonds.setForceGroup(1);
+    system.angles.setForceGroup(1);
     assertRefused({"no force"}, [&] { collect(system, 1 << 0); });
 }
 
@@ -240,42 +228,23 @@ void testTermsHeldByConstraintsAreLeftOut() {
     system.addWater(1);
     system.addWater(2);
     constrainWater(system, 0);
-    const vector<Term> terms = collect(system);
-    ASSERT_EQUAL(3, (int) terms.size());
-    ASSERT_EQUAL(1002, terms[0].k);
-    ASSERT_EQUAL(2002, terms[1].k);
-    ASSERT_EQUAL(3002, terms[2].k);
-    ASSERT_EQUAL(2, terms[0].index);
-    const vector<Block> blocks = find(system);
-    ASSERT_EQUAL(1, (int) blocks.size());
-    assertBlock(blocks[0], {3, 4, 5}, 3, {0, 1, 2});
-}
-
-void testConstraintsCountInEitherOrderOfTheirParticles() {
-    Bonded system({1, 1});
-    system.bonds.addBond(0, 1, 0.1, 1000);
-    system.addConstraint(1, 0, 0.1);
-    ASSERT(collect(system).empty());
-}
-
-void testAngleWithOneFreeSideIsKept() {
-    Bonded system;
-    system.addWater(1);
-    system.addConstraint(0, 1, 0.1);
-    system.addConstraint(0, 2, 0.1);
-    const vector<Term> terms = collect(system);
-    ASSERT_EQUAL(1, (int) terms.size());
-    ASSERT_EQUAL(3001, terms[0].k);
+    ASSERT(collect(system) == vector<double>({1002, 2002, 3002}));
+    ASSERT_EQUAL(2, collectTerms(system).coordinates[0].index);
+    assertBlocks(system, {{{3, 4, 5}, 3, {0, 1, 2}}});
+    // The order of the particles does not matter; an angle with one side that is free is kept.
+    Bonded half;
+    half.addWater(1);
+    half.addConstraint(1, 0, 0.1);
+    half.addConstraint(0, 2, 0.1);
+    ASSERT(collect(half) == vector<double>({3001}));
 }
 
 void testTermsWithAParticleTwiceAreLeftOut() {
     Bonded system({1, 1});
-    system.bonds.addBond(0, 0, 0.1, 1000);
-    system.bonds.addBond(0, 1, 0.1, 2000);
+    system.addBond(0, 0, 1000);
+    system.addBond(0, 1, 2000);
     system.angles.addAngle(0, 1, 0, 1, 3000);
-    const vector<Term> terms = collect(system);
-    ASSERT_EQUAL(1, (int) terms.size());
-    ASSERT_EQUAL(2000, terms[0].k);
+    ASSERT(collect(system) == vector<double>({2000}));
 }
 
 void testStructureAndParametersAreTold() {
@@ -287,12 +256,9 @@ void testStructureAndParametersAreTold() {
     ASSERT(before == collectTerms(system));
     system.bonds.setBondParameters(3, 3, 5, 0.11, 5000);
     system.angles.setAngleParameters(1, 4, 3, 5, 1.9, 6000);
-    StiffTerms terms = collectTerms(system);
+    const StiffTerms terms = collectTerms(system);
     ASSERT(terms.coordinates == before.coordinates && !(terms == before));
-    ASSERT_EQUAL(3, (int) terms.harmonics.size());
-    ASSERT(terms.harmonics[0].k == 1002 && terms.harmonics[0].s0 == 0.1);
-    ASSERT(terms.harmonics[1].k == 5000 && terms.harmonics[1].s0 == 0.11);
-    ASSERT(terms.harmonics[2].k == 6000 && terms.harmonics[2].s0 == 1.9);
+    ASSERT(terms.harmonics == vector<HarmonicTerm>({{0, 1002, 0.1}, {1, 5000, 0.11}, {2, 6000, 1.9}}));
     system.angles.setAngleParameters(1, 5, 3, 4, 1.9, 6000);
     ASSERT(!(before.coordinates == collectTerms(system).coordinates));
     // That an angle is straight is part of the structure.
@@ -345,8 +311,8 @@ void testPeriodsChooseRows() {
 /** Without a force constant a coordinate is no row, nor does its bond give the length of a leg. */
 void testRowsHaveForceConstants() {
     Bonded system({1, 1, 1});
-    system.bonds.addBond(0, 1, 0.1, 1000);
-    system.bonds.addBond(1, 2, 0.1, 0);
+    system.addBond(0, 1, 1000);
+    system.addBond(1, 2, 0);
     system.angles.addAngle(0, 1, 2, 1.9, 500);
     ASSERT(choose(system, infinity) == vector<Use>({Use::Coordinate, Use::None, Use::Coordinate}));
     ASSERT(choose(system, 1e6) == vector<Use>({Use::Coordinate, Use::None, Use::None}));
@@ -358,7 +324,7 @@ void testRowsHaveForceConstants() {
 void testStraightAnglesAreBends() {
     Bonded system({1, 1, 1, 1});
     for (int i = 0; i < 3; i++)
-        system.bonds.addBond(i, i + 1, 0.1, 1000);
+        system.addBond(i, i + 1, 1000);
     system.angles.addAngle(0, 1, 2, 3.141594, 500); // as Amber's files have it
     system.angles.addAngle(1, 2, 3, 3.14, 500);
     system.angles.addAngle(0, 1, 3, M_PI, 0);
@@ -383,11 +349,7 @@ void testFunctionsAreRowsIfAllAre() {
     bonds->addBond(1, 2, 0.1, 1000);
     system.addForce(bonds);
     ASSERT(choose(system, infinity) == vector<Use>(2, Use::Coordinate));
-    const StiffTerms terms = collectTerms(system, TermScope::Stiff, 1, allGroups, className);
-    ASSERT_EQUAL(1, (int) terms.harmonics.size());
-    vector<Use> expected(2, Use::None);
-    expected[terms.harmonics[0].coordinate] = Use::Coordinate;
-    ASSERT(choose(system, 1e6) == expected);
+    ASSERT(choose(system, 1e6) == vector<Use>({Use::None, Use::Coordinate}));
 }
 
 // ---- Finding blocks ----
@@ -396,66 +358,51 @@ void testConnectedGroupsAreBlocks() {
     // Two molecules with mixed numbers, the second a ring, and a free particle: 0-4-2 with the branch 4-6,
     // 1-3-5-1, 7.
     Bonded system(vector<double>(8, 1.0));
-    system.bonds.addBond(5, 1, 0.1, 1);
-    system.bonds.addBond(4, 2, 0.1, 2);
-    system.bonds.addBond(4, 6, 0.1, 3);
-    system.bonds.addBond(3, 5, 0.1, 4);
-    system.bonds.addBond(0, 4, 0.1, 5);
-    system.bonds.addBond(1, 3, 0.1, 6);
+    for (const auto& [i, j] : vector<std::pair<int, int>>{{5, 1}, {4, 2}, {4, 6}, {3, 5}, {0, 4}, {1, 3}})
+        system.addBond(i, j);
     system.angles.addAngle(0, 4, 6, 2, 7);
-    const vector<Block> blocks = find(system);
-    ASSERT_EQUAL(2, (int) blocks.size());
-    assertBlock(blocks[0], {0, 2, 4, 6}, 4, {1, 2, 4, 6});
-    assertBlock(blocks[1], {1, 3, 5}, 3, {0, 3, 5});
-}
-
-void testAnglesAloneConnectTheirParticles() {
-    Bonded system(vector<double>(5, 1.0));
-    system.angles.addAngle(4, 0, 2, 2, 7);
-    const vector<Block> blocks = find(system);
-    ASSERT_EQUAL(1, (int) blocks.size());
-    assertBlock(blocks[0], {0, 2, 4}, 3, {0});
+    assertBlocks(system, {{{0, 2, 4, 6}, 4, {1, 2, 4, 6}}, {{1, 3, 5}, 3, {0, 3, 5}}});
+    // An angle alone connects its particles, too.
+    Bonded bent(vector<double>(5, 1.0));
+    bent.angles.addAngle(4, 0, 2, 2, 7);
+    assertBlocks(bent, {{{0, 2, 4}, 3, {0}}});
 }
 
 void testALongChainIsOneBlockInAnyOrderOfItsBonds() {
     const int n = 1000;
+    vector<int> all(n), bonds(n - 1);
+    std::iota(all.begin(), all.end(), 0);
+    std::iota(bonds.begin(), bonds.end(), 0);
     for (bool backwards : {false, true}) {
         Bonded system(vector<double>(n, 1.0));
         for (int i = 0; i < n - 1; i += 2)
-            system.bonds.addBond(backwards ? n - 1 - i : i, backwards ? n - 2 - i : i + 1, 0.1, 1);
+            system.addBond(backwards ? n - 1 - i : i, backwards ? n - 2 - i : i + 1);
         for (int i = 1; i < n - 1; i += 2)
-            system.bonds.addBond(i, i + 1, 0.1, 1);
-        const vector<Block> blocks = find(system);
-        ASSERT_EQUAL(1, (int) blocks.size());
-        ASSERT_EQUAL(n, blocks[0].numMobile);
-        ASSERT_EQUAL(n - 1, (int) blocks[0].terms.size());
-        for (int i = 0; i < n; i++)
-            ASSERT_EQUAL(i, blocks[0].particles[i]);
+            system.addBond(i, i + 1);
+        assertBlocks(system, {{all, n, bonds}});
     }
 }
 
 void testMasslessAnchorsDoNotConnectBlocks() {
     // 0 and 3 are massless: 1-0-2 with an angle joins 1 and 2, 4-0 and 5-3 stay alone; 0-3 moves nothing.
     Bonded system({0, 1, 1, 0, 1, 1});
-    system.bonds.addBond(4, 0, 0.1, 1);
-    system.bonds.addBond(0, 3, 0.1, 2);
-    system.bonds.addBond(3, 5, 0.1, 3);
-    system.bonds.addBond(5, 0, 0.1, 4);
+    for (const auto& [i, j] : vector<std::pair<int, int>>{{4, 0}, {0, 3}, {3, 5}, {5, 0}})
+        system.addBond(i, j);
     system.angles.addAngle(1, 0, 2, 2, 5);
-    system.angles.addAngle(0, 3, 0 + 4, 2, 6);
-    const vector<Block> blocks = find(system);
-    ASSERT_EQUAL(3, (int) blocks.size());
-    assertBlock(blocks[0], {1, 2, 0}, 2, {4});
-    assertBlock(blocks[1], {4, 0, 3}, 1, {0, 5});
-    assertBlock(blocks[2], {5, 0, 3}, 1, {2, 3});
+    system.angles.addAngle(0, 3, 4, 2, 6);
+    assertBlocks(system, {{{1, 2, 0}, 2, {4}}, {{4, 0, 3}, 1, {0, 5}}, {{5, 0, 3}, 1, {2, 3}}});
 }
 
 void testTermsBetweenMasslessParticlesMakeNoBlock() {
     Bonded system({0, 0, 0, 1});
-    system.bonds.addBond(0, 1, 0.1, 1);
+    system.addBond(0, 1);
     system.angles.addAngle(0, 1, 2, 2, 5);
     ASSERT_EQUAL(2, (int) collect(system).size());
     ASSERT(find(system).empty());
+    // Constraints between them are accepted.
+    system.addConstraint(0, 1, 0.1);
+    system.addBond(1, 3, 2);
+    ASSERT_EQUAL(1, (int) find(system).size());
 }
 
 void testConstraintOnABlockIsRefused() {
@@ -479,18 +426,14 @@ void testTermsOnVirtualSitesAreSlow() {
     // Unless forces may not be divided.
     Bonded system({1, 1, 0, 1});
     system.setVirtualSite(2, new TwoParticleAverageSite(0, 1, 0.5, 0.5));
-    system.bonds.addBond(3, 2, 0.1, 1);
-    system.bonds.addBond(0, 1, 0.1, 1);
+    system.addBond(3, 2);
+    system.addBond(0, 1);
     system.bonds.setName("MyBonds");
-    auto* functions = new CustomBondForce("r^4");
-    functions->addBond(2, 3);
-    functions->addBond(0, 3);
-    system.addForce(functions);
+    system.addFunctions({{2, 3}, {0, 3}}).setForceGroup(1);
     for (int groups : {0, 1}) {
-        functions->setForceGroup(1);
-        const vector<Term> terms = collect(system, groups);
-        ASSERT_EQUAL(1, (int) terms.size());
-        ASSERT_EQUAL(1, terms[0].index);
+        const StiffTerms terms = collectTerms(system, groups);
+        ASSERT_EQUAL(1, (int) terms.harmonics.size());
+        ASSERT_EQUAL(1, terms.coordinates.at(0).index);
         ASSERT_EQUAL(1, (int) find(system).size());
     }
     const StiffTerms stiff = collectTerms(system, TermScope::Stiff, 3, allGroups, className);
@@ -502,24 +445,14 @@ void testTermsOnVirtualSitesAreSlow() {
                       [&] { findBlocks(system, collectTerms(system, scope, 3, allGroups, className), className); });
 }
 
-void testConstraintsBetweenMasslessParticlesAreAccepted() {
-    Bonded system({0, 0, 1});
-    system.bonds.addBond(0, 1, 0.1, 1);
-    system.bonds.addBond(1, 2, 0.1, 1);
-    system.addConstraint(0, 1, 0.1);
-    ASSERT_EQUAL(1, (int) find(system).size());
-}
-
 void testSummary() {
     Bonded system;
     for (int i = 0; i < 3; i++)
         system.addWater(i);
     addParticles(system, {0, 0, 4});
-    system.bonds.addBond(9, 10, 0.1, 1e9); // moves nothing
-    auto* functions = new CustomBondForce("r^4");
-    functions->addBond(9, 11);
+    system.addBond(9, 10, 1e9); // moves nothing
+    system.addFunctions({{9, 11}});
     system.angles.setForceGroup(1);
-    system.addForce(functions);
     const StiffTerms terms = collectTerms(system, TermScope::Stiff, 3, allGroups, className);
     StiffMotion motion(system, "stiff terms", "Do something", allGroups, className);
     ASSERT(motion.warn(1e-6).find("there are no stiff terms") == 0);
@@ -542,57 +475,45 @@ void testSummary() {
 }
 
 void testBlocksAreInTheOrderOfTheirFirstParticles() {
-    // Whatever the order of the terms; the same System gives the same blocks.
-    vector<vector<int>> first;
+    // Whatever the order of the terms.
     for (int variant = 0; variant < 3; variant++) {
         Bonded system(vector<double>(30, 1.0));
         for (int i = 0; i < 10; i++) {
             const int molecule = (variant == 0 ? i : variant == 1 ? 9 - i : (7 * i) % 10);
-            system.bonds.addBond(29 - molecule, molecule, 0.1, 1);
-            system.bonds.addBond(molecule, 10 + molecule, 0.1, 1);
+            system.addBond(29 - molecule, molecule);
+            system.addBond(molecule, 10 + molecule);
         }
-        vector<vector<int>> particles;
-        for (const Block& block : find(system)) {
-            ASSERT_EQUAL((int) particles.size(), block.particles[0]);
-            ASSERT(std::is_sorted(block.particles.begin(), block.particles.end()));
-            ASSERT(std::is_sorted(block.terms.begin(), block.terms.end()));
-            particles.push_back(block.particles);
+        const vector<Block> blocks = find(system);
+        ASSERT_EQUAL(10, (int) blocks.size());
+        for (int i = 0; i < 10; i++) {
+            ASSERT(blocks[i].particles == vector<int>({i, 10 + i, 29 - i}));
+            ASSERT(std::is_sorted(blocks[i].terms.begin(), blocks[i].terms.end()));
         }
-        ASSERT_EQUAL(10, (int) particles.size());
-        if (variant == 0)
-            first = particles;
-        ASSERT_EQUAL_CONTAINERS(first, particles);
     }
 }
 
 int main() {
-    return checkClaims({
-            CLAIM(testTermsAreReadAsTheForcesHoldThem),
-            CLAIM(testTermsByKindMayBeInAnyGroup),
-            CLAIM(testGroupsChooseTheForces),
-            CLAIM(testForcesThatAreNotIntegratedAreLeftOut),
-            CLAIM(testSystemWithoutStiffForcesHasNoTerms),
-            CLAIM(testForceWithoutHessianIsRefused),
-            CLAIM(testGroupsWithoutForceAreRefused),
-            CLAIM(testForcesWithoutPotentialAreToleratedInStiffGroups),
-            CLAIM(testTermsHeldByConstraintsAreLeftOut),
-            CLAIM(testConstraintsCountInEitherOrderOfTheirParticles),
-            CLAIM(testAngleWithOneFreeSideIsKept),
-            CLAIM(testTermsWithAParticleTwiceAreLeftOut),
-            CLAIM(testStructureAndParametersAreTold),
-            CLAIM(testPeriodsChooseRows),
-            CLAIM(testRowsHaveForceConstants),
-            CLAIM(testStraightAnglesAreBends),
-            CLAIM(testFunctionsAreRowsIfAllAre),
-            CLAIM(testConnectedGroupsAreBlocks),
-            CLAIM(testAnglesAloneConnectTheirParticles),
-            CLAIM(testALongChainIsOneBlockInAnyOrderOfItsBonds),
-            CLAIM(testMasslessAnchorsDoNotConnectBlocks),
-            CLAIM(testTermsBetweenMasslessParticlesMakeNoBlock),
-            CLAIM(testConstraintOnABlockIsRefused),
-            CLAIM(testTermsOnVirtualSitesAreSlow),
-            CLAIM(testConstraintsBetweenMasslessParticlesAreAccepted),
-            CLAIM(testSummary),
-            CLAIM(testBlocksAreInTheOrderOfTheirFirstParticles),
-    });
+    return checkClaims({CLAIM(testTermsAreReadAsTheForcesHoldThem),
+
+                        CLAIM(testGroupsChooseTheForces),
+
+                        CLAIM(testSystemWithoutStiffForcesHasNoTerms),
+                        CLAIM(testForceWithoutHessianIsRefused),
+                        CLAIM(testGroupsWithoutForceAreRefused),
+                        CLAIM(testForcesWithoutPotentialAreToleratedInStiffGroups),
+                        CLAIM(testTermsHeldByConstraintsAreLeftOut),
+                        CLAIM(testTermsWithAParticleTwiceAreLeftOut),
+                        CLAIM(testStructureAndParametersAreTold),
+                        CLAIM(testPeriodsChooseRows),
+                        CLAIM(testRowsHaveForceConstants),
+                        CLAIM(testStraightAnglesAreBends),
+                        CLAIM(testFunctionsAreRowsIfAllAre),
+                        CLAIM(testConnectedGroupsAreBlocks),
+                        CLAIM(testALongChainIsOneBlockInAnyOrderOfItsBonds),
+                        CLAIM(testMasslessAnchorsDoNotConnectBlocks),
+                        CLAIM(testTermsBetweenMasslessParticlesMakeNoBlock),
+                        CLAIM(testConstraintOnABlockIsRefused),
+                        CLAIM(testTermsOnVirtualSitesAreSlow),
+                        CLAIM(testSummary),
+                        CLAIM(testBlocksAreInTheOrderOfTheirFirstParticles)});
 }
