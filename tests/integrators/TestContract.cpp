@@ -11,6 +11,8 @@
 #include <dlfcn.h>
 #include <memory>
 #include <sstream>
+#include <tuple>
+#include <type_traits>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -34,10 +36,10 @@ Model makeCluster(int numSide, bool rigid = false) {
 }
 
 /** Shows where the code of an integrator's kernel comes from. */
-template <class Base> struct Probe : Base {
-    using Base::Base;
-    std::string getKernelLibrary() {
-        const void* object = &this->template getKernel<StiffStepKernel>();
+struct Probe : StiffIntegrator {
+    static std::string findKernelLibrary(StiffIntegrator& integrator) {
+        StiffStepKernel& (StiffIntegrator::*getKernel)() const = &Probe::getKernel<StiffStepKernel>;
+        const void* object = &(integrator.*getKernel)();
         Dl_info info;
         ASSERT(dladdr(*static_cast<void* const*>(object), &info) != 0); // its table of virtual functions
         return info.dli_fname;
@@ -54,85 +56,62 @@ struct Vibrating : HMMIntegrator {
 
 struct Subject {
     std::string name, className;
-    /// Whether there is a heat bath, at 300 K with a friction of 5/ps and a seed of its own.
     bool hasHeatBath;
-    /// By how much constraints of the System are violated at most, relative to their lengths, and in velocities
-    /// [nm/ps]; by how much the energy of a small cluster changes in 0.2 ps [kJ/mol]; both with a step of 0.5 fs.
-    double violation = 1e-6, normalVelocity = 1e-6, energyChange = 0.3; // SETTLE's own accuracy
-    /// Which share of h v^2/r motion leaves in the velocities along constraints.
-    double lag = 0;
-    /// Whether devices take its steps, rather than the threads of the host.
-    bool hasKernelsForDevices = true;
-    std::function<std::unique_ptr<StiffIntegrator>(double stepSize)> make = nullptr;
-    std::function<void(double temperature, double friction)> makeHeatBath = nullptr;
-    std::function<std::string(const Model& model, Platform& platform)> findKernelLibrary = nullptr;
+    std::function<std::unique_ptr<StiffIntegrator>(double stepSize, double temperature, double friction)> create;
+
+    /** A heat bath has a seed of its own; without one, its arguments do not matter. */
+    std::unique_ptr<StiffIntegrator> make(double stepSize, double temperature = 300, double friction = 5) const {
+        return create(stepSize, temperature, friction);
+    }
+    /** Whether devices take its steps, rather than the threads of the host. */
+    bool hasKernelsForDevices() const {
+        return className != "SpookIntegrator" && className != "HMMIntegrator";
+    }
 };
 
-template <class T, class... Arguments>
-Subject makeSubject(const char* name, const char* variant, void (*set)(T&), Arguments... before) {
-    Subject subject = {std::string(name) + variant, name, sizeof...(before) > 0};
-    subject.make = [=](double stepSize) {
-        auto integrator = std::make_unique<T>(before..., stepSize);
-        if constexpr (sizeof...(before) > 0)
+/** @param name   that of the class, and after a comma what is set */
+template <class T, class Set = void (*)(T&)>
+Subject makeSubject(
+        const std::string& name, Set set = [](T&) {}) {
+    constexpr bool hasHeatBath = std::is_base_of_v<LangevinThermostat, T>;
+    auto create = [=](double stepSize, [[maybe_unused]] double temperature, [[maybe_unused]] double friction) {
+        std::unique_ptr<T> integrator;
+        if constexpr (hasHeatBath) {
+            integrator = std::make_unique<T>(temperature, friction, stepSize);
             integrator->setRandomNumberSeed(5);
+        }
+        else
+            integrator = std::make_unique<T>(stepSize);
         set(*integrator);
         return integrator;
     };
-    if constexpr (sizeof...(before) > 0) {
-        subject.makeHeatBath = [](double temperature, double friction) { T(temperature, friction, 0.001); };
-        // In LangevinMiddle's order half of the noise along a constraint stays until the next kick.
-        subject.normalVelocity = (subject.className == "ZhangSkeelLangevinIntegrator" ? 1e-4 : INFINITY);
-    }
-    subject.findKernelLibrary = [=](const Model& model, Platform& platform) {
-        Probe<T> probe(before..., 0.001);
-        Context context(model.system, probe, platform);
-        return probe.getKernelLibrary();
-    };
-    return subject;
+    return {name, name.substr(0, name.find(',')), hasHeatBath, create};
 }
 
-const char* const ownConstraints = ", with constraints of its own";
+const char* const withOwnConstraints = "SpookIntegrator, with constraints of its own";
 
 vector<Subject> makeSubjects() {
-    auto asItIs = [](auto&) {};
-    vector<Subject> subjects = {
-            makeSubject<ZhangSkeelIntegrator>("ZhangSkeelIntegrator", "", asItIs),
-            makeSubject<ZhangSkeelLangevinIntegrator>("ZhangSkeelLangevinIntegrator", "", asItIs, 300.0, 5.0),
-            makeSubject<ZhangSkeelLangevinIntegrator>(
-                    "ZhangSkeelLangevinIntegrator", ", noise in the tangent space",
-                    [](auto& integrator) { integrator.setThermalizeStiffModes(false); }, 300.0, 5.0),
-            makeSubject<ImpulseIntegrator>("ImpulseIntegrator", "", asItIs),
-            makeSubject<ImpulseLangevinIntegrator>("ImpulseLangevinIntegrator", "", asItIs, 300.0, 5.0),
-            makeSubject<ImpulseIntegrator>("ImpulseIntegrator", ", Plain",
-                                           [](auto& integrator) { integrator.setKick(ImpulseIntegrator::Plain); }),
-            makeSubject<ImpulseIntegrator>("ImpulseIntegrator", ", Mollified",
-                                           [](auto& integrator) { integrator.setKick(ImpulseIntegrator::Mollified); }),
-            makeSubject<MassPenaltyIntegrator>("MassPenaltyIntegrator", "", asItIs),
-            makeSubject<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator", "", asItIs, 300.0, 5.0),
-            makeSubject<MassPenaltyLangevinIntegrator>(
-                    "MassPenaltyLangevinIntegrator", ", bonds with an inertia",
-                    [](auto& integrator) { integrator.setBondInertia(3); }, 300.0, 5.0),
+    auto addConstraints = [](SpookIntegrator& integrator) {
+        integrator.addDistanceConstraint(0, 1, bondLength);
+        integrator.addHolonomicConstraint({0, 2}, "distance(p1,p2)-0.09572");
+        integrator.addVelocityConstraint({0, 1, 2}, {"1", "0", "0", "0", "x1", "0", "0", "0", "1"}, "0.1*sin(5*t)");
     };
-    // SPOOK does not remove violations: (h^2/4 + h tau/2) v^2/r is left of distances, h/2 v^2/r of velocities.
-    Subject spook = makeSubject<SpookIntegrator>("SpookIntegrator", "", asItIs);
-    spook.violation = 1e-3;
-    spook.lag = 0.5;
-    spook.hasKernelsForDevices = false;
-    spook.normalVelocity = 0.01; // of the next order
-    subjects.push_back(spook);
-    spook.name += ownConstraints;
-    spook.violation = 2e-3; // driven, too
-    spook.make = [](double stepSize) {
-        auto integrator = std::make_unique<SpookIntegrator>(stepSize);
-        integrator->addDistanceConstraint(0, 1, bondLength);
-        integrator->addHolonomicConstraint({0, 2}, "distance(p1,p2)-0.09572");
-        integrator->addVelocityConstraint({0, 1, 2}, {"1", "0", "0", "0", "x1", "0", "0", "0", "1"}, "0.1*sin(5*t)");
-        return integrator;
-    };
-    subjects.push_back(spook);
-    subjects.push_back(makeSubject<Vibrating>("HMMIntegrator", "", asItIs));
-    subjects.back().hasKernelsForDevices = false;
-    return subjects;
+    return {makeSubject<ZhangSkeelIntegrator>("ZhangSkeelIntegrator"),
+            makeSubject<ZhangSkeelLangevinIntegrator>("ZhangSkeelLangevinIntegrator"),
+            makeSubject<ZhangSkeelLangevinIntegrator>("ZhangSkeelLangevinIntegrator, noise in the tangent space",
+                                                      [](auto& each) { each.setThermalizeStiffModes(false); }),
+            makeSubject<ImpulseIntegrator>("ImpulseIntegrator"),
+            makeSubject<ImpulseLangevinIntegrator>("ImpulseLangevinIntegrator"),
+            makeSubject<ImpulseIntegrator>("ImpulseIntegrator, Plain", [](auto& each) { each.setKick(each.Plain); }),
+            makeSubject<ImpulseIntegrator>("ImpulseIntegrator, Mollified",
+                                           [](auto& each) { each.setKick(each.Mollified); }),
+            makeSubject<MassPenaltyIntegrator>("MassPenaltyIntegrator"),
+            makeSubject<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator"),
+            makeSubject<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator, bonds with an inertia",
+                                                       [](auto& each) { each.setBondInertia(3); }),
+            makeSubject<SpookIntegrator>("SpookIntegrator"),
+            makeSubject<SpookIntegrator>(withOwnConstraints, addConstraints),
+            makeSubject<Vibrating>("HMMIntegrator")};
 }
 
 void forEachSubject(const std::function<void(const Subject&)>& claim) {
@@ -157,12 +136,19 @@ struct Run {
         auto* hiding = dynamic_cast<ZhangSkeelIntegrator*>(integrator.get());
         return hiding ? hiding->getPropagatedPositions() : getPositions(context);
     }
+    LangevinThermostat* heatBath() {
+        return dynamic_cast<LangevinThermostat*>(integrator.get());
+    }
     void start(const vector<Vec3>& positions, int seed) {
         context.setPositions(positions);
         context.setVelocitiesToTemperature(300, seed);
     }
     void step(int steps) {
         integrator->step(steps);
+    }
+    /** What a call that fails leaves as it was. */
+    auto getState() const {
+        return std::tuple(getPositions(context), getVelocities(context), context.getTime(), context.getStepCount());
     }
     std::string save() {
         std::stringstream stream;
@@ -209,89 +195,68 @@ void testCheckpointsResumeExactly(Platform& platform) {
     }
 }
 
-/** So is one resumed from a State that carries the integrator's parameters, if there is no noise. */
+/**
+ * So is one resumed from a State that carries the integrator's parameters, if there is no noise; and reinitialize(true)
+ * goes on from the same state.
+ */
 void testStatesResumeExactly(Platform& platform) {
     const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         if (subject.hasHeatBath)
-            return;
-        Run run(subject, model.system, platform, 0.002), resumed(subject, model.system, platform, 0.002);
-        run.start(model.positions, 2);
-        run.step(10);
+            return; // reinitialize() starts the random numbers again, as it should
+        auto makeRun = [&] { return Run(subject, model.system, platform, 0.002); };
+        Run run = makeRun(), resumed = makeRun(), reinitialized = makeRun();
+        for (Run* each : {&run, &reinitialized}) {
+            each->start(model.positions, 2);
+            each->step(10);
+        }
         std::stringstream xml;
         const State saved = run.context.getState(State::Positions | State::Velocities | State::IntegratorParameters);
         XmlSerializer::serialize(&saved, "State", xml);
         const std::unique_ptr<State> state(XmlSerializer::deserialize<State>(xml));
-        run.step(10);
         resumed.context.setState(*state);
-        resumed.step(10);
+        reinitialized.context.reinitialize(true);
+        for (Run* each : {&run, &resumed, &reinitialized})
+            each->step(10);
         ASSERT(difference(run, resumed) <= copyRounding(platform));
-    });
-}
-
-/** reinitialize(true) goes on from the same state. */
-void testReinitializePreservesTheState(Platform& platform) {
-    const Model model = makeCluster(2);
-    forEachSubject([&](const Subject& subject) {
-        if (subject.hasHeatBath)
-            return; // it starts the random numbers again, as it should
-        Run run(subject, model.system, platform, 0.002), other(subject, model.system, platform, 0.002);
-        run.start(model.positions, 3);
-        other.start(model.positions, 3);
-        run.step(10);
-        other.step(10);
-        run.context.reinitialize(true);
-        run.step(10);
-        other.step(10);
         // Velocities go with positions times the frequencies of bonds.
-        ASSERT(difference(run, other) <= 1e3 * copyRounding(platform));
+        ASSERT(difference(run, reinitialized) <= 1e3 * copyRounding(platform));
     });
 }
 
-/** With a seed that was set, a run repeats itself after reinitialize(); with another, or 0, it is another each time. */
+/**
+ * With a seed that was set, a run repeats itself after reinitialize(); with another, or 0, it is another each time.
+ * Without friction, a Langevin form is a deterministic integrator, whatever the seed.
+ */
 void testSeeds(Platform& platform) {
     const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         Run run(subject, model.system, platform, 0.002), other(subject, model.system, platform, 0.002);
         other.start(model.positions, 4);
         other.step(10);
-        for (int repeat = 0; repeat < 2; repeat++) {
+        auto runAgain = [&] {
             run.context.reinitialize();
             run.start(model.positions, 4);
             run.step(10);
-            ASSERT(difference(run, other) == 0);
-        }
-        vector<vector<Vec3>> ends = {getPositions(other.context)};
-        if (auto* heatBath = dynamic_cast<LangevinThermostat*>(run.integrator.get()))
-            for (int seed : {0, 0, 6}) {
-                heatBath->setRandomNumberSeed(seed);
-                run.context.reinitialize();
-                run.start(model.positions, 4);
-                run.step(10);
-                for (const vector<Vec3>& end : ends)
-                    ASSERT(largestDifference(end, getPositions(run.context)) > 0);
-                ends.push_back(getPositions(run.context));
-            }
-    });
-}
-
-/** Without friction, a Langevin form is a deterministic integrator: it does not use up random numbers that matter. */
-void testNoFrictionMeansNoNoise(Platform& platform) {
-    const Model model = makeCluster(2);
-    forEachSubject([&](const Subject& subject) {
-        if (!subject.hasHeatBath)
+            return run.getState();
+        };
+        for (int repeat = 0; repeat < 2; repeat++)
+            ASSERT(runAgain() == other.getState());
+        LangevinThermostat* heatBath = run.heatBath();
+        if (heatBath == nullptr)
             return;
-        Run run(subject, model.system, platform, 0.001), other(subject, model.system, platform, 0.001);
-        int seed = 10;
-        for (Run* r : {&run, &other}) {
-            auto* heatBath = dynamic_cast<LangevinThermostat*>(r->integrator.get());
-            heatBath->setFriction(0);
-            heatBath->setRandomNumberSeed(seed++);
-            r->context.reinitialize();
-            r->start(model.positions, 5);
-            r->step(10);
+        vector<vector<Vec3>> ends = {getPositions(other.context)};
+        for (int seed : {0, 0, 6}) {
+            heatBath->setRandomNumberSeed(seed);
+            runAgain();
+            const vector<Vec3> end = getPositions(run.context);
+            ASSERT(std::count(ends.begin(), ends.end(), end) == 0);
+            ends.push_back(end);
         }
-        ASSERT(difference(run, other) == 0);
+        heatBath->setFriction(0);
+        const auto end = runAgain();
+        heatBath->setRandomNumberSeed(11);
+        ASSERT(runAgain() == end);
     });
 }
 
@@ -364,8 +329,8 @@ void testChangesTakeEffect(Platform& platform) {
         bonds.setBondParameters(0, 0, 1, 0.1, 6e5);
         bonds.updateParametersInContext(run.context);
         for (Run* r : {&run, &fresh}) {
-            if (auto* heatBath = dynamic_cast<LangevinThermostat*>(r->integrator.get()))
-                heatBath->setFriction(0); // the two have drawn different numbers of random numbers
+            if (subject.hasHeatBath)
+                r->heatBath()->setFriction(0); // the two have drawn different numbers of random numbers
             r->context.setPositions(state.getPositions());
             // Others than the run has left, so that they belong to the present bonds in both.
             r->context.setVelocities(slower);
@@ -384,19 +349,18 @@ void testFailedStepKeepsTheState(Platform& platform) {
     forEachSubject([&](const Subject& subject) {
         // In the memory of the host it can hold its square, too; there mass penalties recognize it as too hot for them.
         if (getRounding(platform) == Rounding::Single &&
-            (!subject.hasKernelsForDevices || subject.className == "MassPenaltyIntegrator"))
+            (!subject.hasKernelsForDevices() || subject.className == "MassPenaltyIntegrator"))
             return;
         Run run(subject, model.system, platform, 0.002);
         run.start(model.positions, 8);
         run.step(3);
         vector<Vec3> v = getVelocities(run.context);
-        const vector<Vec3> q = getPositions(run.context), good = v;
+        const vector<Vec3> good = v;
         v[4] = Vec3(tooFast, 0, 0);
         run.context.setVelocities(v);
+        const auto before = run.getState();
         assertThrows([&] { run.step(1); }, {subject.className + ":", "particle", "0.002 ps", "step size"});
-        ASSERT(largestDifference(q, getPositions(run.context)) == 0);
-        ASSERT(v == getVelocities(run.context));
-        ASSERT_EQUAL(3, run.context.getStepCount());
+        ASSERT(run.getState() == before);
         run.context.setVelocities(good);
         run.step(1);
         ASSERT_EQUAL(4, run.context.getStepCount());
@@ -408,10 +372,9 @@ void testErrors(Platform& platform) {
     forEachSubject([&](const Subject& subject) {
         const auto integrator = subject.make(0.001);
         assertThrows([&] { integrator->step(1); }, {"not bound"});
-        assertThrows([&] { subject.make(-0.001); }, {"negative"});
         if (auto* heatBath = dynamic_cast<LangevinThermostat*>(integrator.get())) {
-            assertThrows([&] { subject.makeHeatBath(-1, 1); }, {"Temperature", "-1"});
-            assertThrows([&] { subject.makeHeatBath(300, -2); }, {"Friction", "-2"});
+            assertThrows([&] { subject.make(0.001, -1, 1); }, {"Temperature", "-1"});
+            assertThrows([&] { subject.make(0.001, 300, -2); }, {"Friction", "-2"});
             assertThrows([&] { heatBath->setTemperature(std::nan("")); }, {"Temperature"});
             ASSERT_EQUAL(300, heatBath->getTemperature());
         }
@@ -464,8 +427,18 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
     Model model = makeSoluteInRigidWater();
     vibrate(model);
     const int firstOfSolute = model.system.getNumParticles() - 3;
-    const double h = 0.0005;
+    const double h = 0.0005, settle = 1e-6; // SETTLE's own accuracy
     forEachSubject([&](const Subject& subject) {
+        // In LangevinMiddle's order half of the noise along a constraint stays until the next kick.
+        double violation = settle, normalVelocity = settle, lag = 0;
+        if (subject.hasHeatBath)
+            normalVelocity = (subject.className == "ZhangSkeelLangevinIntegrator" ? 1e-4 : INFINITY);
+        // SPOOK does not remove violations: (h^2/4 + h tau/2) v^2/r is left of distances, h/2 v^2/r of velocities.
+        if (subject.className == "SpookIntegrator") {
+            violation = (subject.name == withOwnConstraints ? 2e-3 : 1e-3); // these are driven, too
+            normalVelocity = 0.01;                                          // of the next order
+            lag = 0.5;
+        }
         Run run(subject, model.system, platform, h);
         run.integrator->setConstraintTolerance(1e-8);
         run.context.setPositions(model.positions);
@@ -480,11 +453,11 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
             double distance;
             model.system.getConstraintParameters(i, p1, p2, distance);
             const Vec3 r = q[p1] - q[p2];
-            ASSERT_EQUAL_TOL(1, std::sqrt(r.dot(r)) / distance, subject.violation);
+            ASSERT_EQUAL_TOL(1, std::sqrt(r.dot(r)) / distance, violation);
             const Vec3 rate = v[p1] - v[p2];
             const double along = r.dot(rate) / distance;
-            const double left = subject.lag * h * (rate.dot(rate) - along * along) / distance;
-            ASSERT_EQUAL_TOL(left, along, subject.normalVelocity + 10 * storeRounding(platform));
+            const double left = lag * h * (rate.dot(rate) - along * along) / distance;
+            ASSERT_EQUAL_TOL(left, along, normalVelocity + 10 * storeRounding(platform));
         }
         const vector<Vec3> x = run.getPropagatedPositions();
         for (int i = 0; i < firstOfSolute; i++)
@@ -494,7 +467,7 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
             return;
         const double energyBefore = before.getKineticEnergy() + before.getPotentialEnergy();
         const double energyAfter = after.getKineticEnergy() + after.getPotentialEnergy();
-        ASSERT_EQUAL_TOL(0, energyAfter - energyBefore, subject.energyChange);
+        ASSERT_EQUAL_TOL(0, energyAfter - energyBefore, 0.3);
     });
 }
 
@@ -533,7 +506,7 @@ void testPeriodicTermsInTriclinicBox(Platform& platform) {
     // At 3 fs some of the methods are not stable: what a device's rounding begins would grow.
     const double stepSize = byRounding(platform, 0.003, 0.001, 0.001);
     forEachSubject([&](const Subject& subject) {
-        if (subject.name.find(ownConstraints) != std::string::npos)
+        if (subject.name == withOwnConstraints)
             return; // constraints do not follow the minimum image convention, in OpenMM neither
         vector<vector<Vec3>> velocities;
         for (const Model* m : {&model, &wrapped}) {
@@ -547,54 +520,40 @@ void testPeriodicTermsInTriclinicBox(Platform& platform) {
 }
 
 /**
- * In a CompoundIntegrator another integrator moves the positions: they are adopted as they are, and so are velocities,
- * unless they are too hot for an inertia and there is no heat bath.
+ * Drawn by the integrator itself, velocities in a CompoundIntegrator are those that its own Context would get. Another
+ * integrator moves the positions: they are adopted as they are, and so are velocities, unless they are too hot for an
+ * inertia and there is no heat bath.
  */
 void testCompoundIntegrator(Platform& platform) {
     const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
-        if (subject.hasHeatBath)
-            return;
         CompoundIntegrator compound;
+        compound.addIntegrator(new VerletIntegrator(0.0005));
         auto* own = subject.make(0.002).release();
         compound.addIntegrator(own);
-        compound.addIntegrator(new VerletIntegrator(0.0005));
         ModelContext context(model, compound, platform, deterministic(platform));
         own->setVelocitiesToTemperature(300, 18);
-        compound.step(5);
+        Run alone(subject, model.system, platform, 0.002);
+        alone.start(model.positions, 18);
+        ASSERT(largestDifference(getVelocities(alone.context), getVelocities(context)) < 1e-12);
+        assertThrows([&] { own->setVelocitiesToTemperature(-1); }, {"Temperature", "-1 K"});
+        if (subject.hasHeatBath)
+            return;
         compound.setCurrentIntegrator(1);
+        compound.step(5);
+        compound.setCurrentIntegrator(0);
         context.setVelocitiesToTemperature(300, 18); // for the masses alone
         compound.step(5);
         const vector<Vec3> q = getPositions(context), v = getVelocities(context);
         if (auto* hiding = dynamic_cast<ZhangSkeelIntegrator*>(own))
             ASSERT(hiding->getPropagatedPositions() == q);
-        const double time = context.getTime();
-        compound.setCurrentIntegrator(0);
-        compound.step(3);
-        Run alone(subject, model.system, platform, 0.002);
-        alone.context.setTime(time);
+        alone.context.setTime(context.getTime());
         alone.context.setPositions(q);
         alone.context.setVelocities(v);
+        compound.setCurrentIntegrator(1);
+        compound.step(3);
         alone.step(3);
         ASSERT(largestDifference(getPositions(alone.context), getPositions(context)) == 0);
-    });
-}
-
-/** Drawn by the integrator itself, velocities in a CompoundIntegrator are those that its own Context would get. */
-void testVelocitiesInCompoundIntegrator(Platform& platform) {
-    const Model model = makeCluster(2);
-    forEachSubject([&](const Subject& subject) {
-        CompoundIntegrator compound;
-        compound.addIntegrator(new VerletIntegrator(0.0005));
-        auto* own = subject.make(0.002).release();
-        compound.addIntegrator(own);
-        Context context(model.system, compound, platform, deterministic(platform));
-        Run alone(subject, model.system, platform, 0.002);
-        alone.start(model.positions, 21);
-        context.setPositions(model.positions);
-        own->setVelocitiesToTemperature(300, 21);
-        ASSERT(largestDifference(getVelocities(alone.context), getVelocities(context)) < 1e-12);
-        assertThrows([&] { own->setVelocitiesToTemperature(-1); }, {"Temperature", "-1 K"});
     });
 }
 
@@ -626,32 +585,31 @@ void testCheckpointsOfOthersAreRefused(Platform& platform) {
             return run;
         };
         std::unique_ptr<Run> run = makeRun(), same = makeRun();
-        vector<std::pair<std::string, vector<std::string>>> bad;
-        for (const auto& [className, checkpoint] : checkpoints)
-            if (className != subject.className)
-                bad.push_back({checkpoint, {subject.className + ":", "checkpoint", "written with"}});
-        const std::string& good = checkpoints[s].second;
-        for (int missing : {1, 9, 20, 40})
-            bad.push_back({good.substr(0, good.size() - missing), {subject.className + ":", "ends too early"}});
-        const size_t tag = good.find("OpenMM-Stiff/");
-        ASSERT(tag != std::string::npos);
-        for (size_t place = tag; place < good.size(); place += (place < tag + 60 ? 1 : 97)) {
-            bad.push_back({good, {subject.className + ":", "checkpoint"}});
-            bad.back().first[place] ^= 0x10;
-        }
-        const vector<Vec3> x = getPositions(run->context), v = getVelocities(run->context);
-        for (const auto& [checkpoint, words] : bad) {
+        const auto before = run->getState();
+        auto refuse = [&](const std::string& checkpoint, vector<std::string> words) {
             const std::string message = catchMessage([&] { run->load(checkpoint); });
             if (isDevice(platform) && message.find("Error creating array") == 0) {
                 // OpenMM has taken a part of another integrator for the size of its random numbers, and failed before
                 // ours was asked. It then has no random numbers any more.
                 run = makeRun();
-                continue;
+                return;
             }
+            words.push_back(subject.className + ":");
             assertHasWords(message, words);
-            ASSERT(x == getPositions(run->context) && v == getVelocities(run->context));
-            ASSERT_EQUAL_TOL(0.004, run->context.getTime(), 1e-15);
-            ASSERT_EQUAL(4, run->context.getStepCount());
+            ASSERT(run->getState() == before);
+        };
+        for (const auto& [className, checkpoint] : checkpoints)
+            if (className != subject.className)
+                refuse(checkpoint, {"checkpoint", "written with"});
+        const std::string& good = checkpoints[s].second;
+        for (int missing : {1, 9, 20, 40})
+            refuse(good.substr(0, good.size() - missing), {"ends too early"});
+        const size_t tag = good.find("OpenMM-Stiff/");
+        ASSERT(tag != std::string::npos);
+        for (size_t place = tag; place < good.size(); place += (place < tag + 60 ? 1 : 97)) {
+            std::string damaged = good;
+            damaged[place] ^= 0x10;
+            refuse(damaged, {"checkpoint"});
         }
         if (subject.hasHeatBath)
             continue; // OpenMM's random numbers were in its part
@@ -685,7 +643,7 @@ void testStepSizes(Platform& platform) {
             assertThrows([&] { run.step(1); }, {subject.className + ": the velocity of particle 2",
                                                 "is not finite already before the step", "setVelocities"});
             run.context.setVelocities(good);
-            if (isDevice(platform) && subject.hasKernelsForDevices)
+            if (isDevice(platform) && subject.hasKernelsForDevices())
                 break; // only that is known there
             run.context.setPositions(x);
             // The frequency that micro-steps are chosen by is not finite before.
@@ -711,7 +669,8 @@ void testKernelsAreThoseForThePlatform(Platform& platform) {
     // With "generic", any platform may have the kernels for any.
     ASSERT(generic || platform.getName() == (serial ? "Reference" : threads ? "CPU" : "OpenCL"));
     forEachSubject([&](const Subject& subject) {
-        ASSERT(subject.findKernelLibrary(model, platform).find("libOpenMMStiffHost") != std::string::npos);
+        Run run(subject, model.system, platform, 0.001);
+        ASSERT(Probe::findKernelLibrary(*run.integrator).find("libOpenMMStiffHost") != std::string::npos);
     });
 }
 
@@ -738,8 +697,8 @@ void testPlatformsAgree(Platform& platform) {
         Run here(subject, model.system, platform, 0.001);
         Run there(subject, model.system, Platform::getPlatformByName("Reference"), 0.001);
         for (Run* run : {&here, &there}) {
-            if (auto* heatBath = dynamic_cast<LangevinThermostat*>(run->integrator.get()))
-                heatBath->setFriction(0);
+            if (subject.hasHeatBath)
+                run->heatBath()->setFriction(0);
             run->start(model.positions, 19);
             run->step(20);
         }
@@ -755,12 +714,10 @@ void testPlatformsAgree(Platform& platform) {
 
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
-                           {CLAIM(testCheckpointsResumeExactly), CLAIM(testStatesResumeExactly),
-                            CLAIM(testReinitializePreservesTheState), CLAIM(testSeeds),
-                            CLAIM(testNoFrictionMeansNoNoise), CLAIM(testChangesTakeEffect),
-                            CLAIM(testFailedStepKeepsTheState), CLAIM(testErrors), CLAIM(testStiffForcesThatCannotBe),
-                            CLAIM(testConstraintsOutsideTheStiffTerms), CLAIM(testMasslessParticlesAndVirtualSites),
-                            CLAIM(testPeriodicTermsInTriclinicBox), CLAIM(testCompoundIntegrator),
-                            CLAIM(testVelocitiesInCompoundIntegrator), CLAIM(testCheckpointsOfOthersAreRefused),
+                           {CLAIM(testCheckpointsResumeExactly), CLAIM(testStatesResumeExactly), CLAIM(testSeeds),
+                            CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState), CLAIM(testErrors),
+                            CLAIM(testStiffForcesThatCannotBe), CLAIM(testConstraintsOutsideTheStiffTerms),
+                            CLAIM(testMasslessParticlesAndVirtualSites), CLAIM(testPeriodicTermsInTriclinicBox),
+                            CLAIM(testCompoundIntegrator), CLAIM(testCheckpointsOfOthersAreRefused),
                             CLAIM(testStepSizes), CLAIM(testKernelsAreThoseForThePlatform), CLAIM(testPlatformsAgree)});
 }
