@@ -159,7 +159,7 @@ Model makeCluster() {
 /** The waters of a cluster; where nonbonded forces are in single precision, springs between them instead. */
 MakeModel makePreciseCluster(Platform& platform) {
     return [precise = hasPreciseForces(platform)] {
-        Model model = makeWaterCluster(2);
+        Model model = makeCluster();
         if (precise)
             return model;
         model.system.removeForce(2);
@@ -455,16 +455,16 @@ void testBondsToVirtualSitesAreSlow(Platform& platform) {
     for (size_t i = 0; i < zhangSkeelMethods.size(); i++)
         if (zhangSkeelMethods[i].is.forAnyForces)
             setups.push_back(zhangSkeelSetups[i]);
-    checkEach(setups, [&](Setup setup) {
+    checkEach(setups, [&](const Setup& setup) {
         for (int groups : {0, 1}) {
             vector<vector<Vec3>> ends;
             for (bool harmonic : {true, false}) {
-                setup.makeModel = [=] {
+                Setup chosen = setup;
+                chosen.makeModel = [=] {
                     Model model = makeWaterWithBoundSite(harmonic);
                     model.system.getForce(2).setForceGroup(1); // NonbondedForce
                     return model;
                 };
-                Setup chosen = setup;
                 chosen.make = [=](double stepSize) {
                     auto integrator = setup.make(stepSize);
                     auto& selection = dynamic_cast<StiffForceSelection&>(*integrator);
@@ -484,21 +484,29 @@ void testBondsToVirtualSitesAreSlow(Platform& platform) {
     });
 }
 
+/** Add a chain of atoms to a Model, and call join(i, j) for neighbours. */
+template <class Join> void addChain(Model& model, int numAtoms, double mass, Join&& join) {
+    for (int i = 0; i < numAtoms; i++) {
+        const int atom = model.system.addParticle(mass);
+        model.positions.push_back(Vec3(1 + 0.13 * i, 0.08 * (i % 2), 0.02 * (i % 3)));
+        if (i > 0)
+            join(atom - 1, atom);
+    }
+}
+
 /** A water beside a chain whose block is large. */
 Model makeWaterAndChain() {
     Model model = makeWaterInField();
     auto* bonds = new HarmonicBondForce();
     auto* angles = new HarmonicAngleForce();
-    for (int i = 0; i < 30; i++) {
-        const int atom = model.system.addParticle(14);
-        model.positions.push_back(Vec3(1 + 0.13 * i, 0.08 * (i % 2), 0.02 * (i % 3)));
-        if (i == 10)
-            model.system.addConstraint(atom - 1, atom, 0.155);
-        else if (i > 0)
-            bonds->addBond(atom - 1, atom, 0.155, 200000);
-        if (i > 1)
-            angles->addAngle(atom - 2, atom - 1, atom, 2.05, 500);
-    }
+    addChain(model, 30, 14, [&](int i, int j) {
+        if (j == 13)
+            model.system.addConstraint(i, j, 0.155);
+        else
+            bonds->addBond(i, j, 0.155, 200000);
+        if (i > 3)
+            angles->addAngle(i - 1, i, j, 2.05, 500);
+    });
     model.system.addForce(bonds);
     model.system.addForce(angles);
     return model;
@@ -508,12 +516,7 @@ Model makeWaterAndChain() {
 Model makeConstrainedChain() {
     Model model = makeWaterInField();
     model.system.addConstraint(0, 1, bondLength);
-    for (int i = 0; i < 60; i++) {
-        const int atom = model.system.addParticle(14);
-        model.positions.push_back(Vec3(1 + 0.13 * i, 0.08 * (i % 2), 0.02 * (i % 3)));
-        if (i > 0)
-            model.system.addConstraint(atom - 1, atom, 0.155);
-    }
+    addChain(model, 60, 14, [&](int i, int j) { model.system.addConstraint(i, j, 0.155); });
     return model;
 }
 
@@ -521,27 +524,21 @@ Model makeConstrainedChain() {
 Model makeRoughWaters(bool indefinite, double h, double beta) {
     Model model = makeWaterCluster(2);
     auto* chain = new HarmonicBondForce();
-    auto& nonbonded = dynamic_cast<NonbondedForce&>(model.system.getForce(2));
-    for (int i = 0; i < 20; i++) {
-        const int atom = model.system.addParticle(4);
-        nonbonded.addParticle(0, 0.1, 0);
-        model.positions.push_back(Vec3(1 + 0.15 * i, 0.05 * (i % 2), 0));
-        if (i > 0)
-            chain->addBond(atom - 1, atom, 0.158, 250000);
-    }
+    addChain(model, 20, 4, [&](int i, int j) { chain->addBond(i, j, 0.155, 250000); });
+    for (int i = 0; i < 20; i++)
+        dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addParticle(0, 0.1, 0);
     model.system.addForce(chain);
     // Ripples on whose tops the negative curvature is 1.5 times what the inertia makes up for. They are short, and the
     // particles heavy, so that forces are small: near singular matrices the particles would get faster than light.
     const double k = (indefinite ? 1e8 : 1000), height = (indefinite ? 1.5 / (beta * h * h * k * k) : 0);
-    if (indefinite)
-        for (int i = 0; i < model.system.getNumParticles(); i++)
-            model.system.setParticleMass(i, 1e6 * model.system.getParticleMass(i));
     auto* ripples = new CustomExternalForce("mass*height*(cos(k*x)+cos(k*y)+cos(k*z))");
     ripples->addPerParticleParameter("mass");
     ripples->addGlobalParameter("height", height);
     ripples->addGlobalParameter("k", k);
-    for (int i = 0; i < model.system.getNumParticles(); i++)
+    for (int i = 0; i < model.system.getNumParticles(); i++) {
+        model.system.setParticleMass(i, (indefinite ? 1e6 : 1) * model.system.getParticleMass(i));
         ripples->addParticle(i, {model.system.getParticleMass(i)});
+    }
     model.system.addForce(ripples);
     for (int i : {0, 1, 3, 4})
         model.system.getForce(i).setForceGroup(stiffGroup);
@@ -591,23 +588,23 @@ void testNoMemoryIsAllocated(Platform& platform) {
             const bool iterates = zhangSkeel && zhangSkeel->getMethod() == ZhangSkeelIntegrator::Newmark;
             run.integrator->step(zhangSkeel ? 1 : 2); // rough geometries bear a few only
             int numEvaluations = 0;
-            assertTakesNoMemory(
-                    std::to_string(row.numSteps) + " steps, " + setup.name + (langevin ? ", Langevin" : ""),
-                    [&] {
-                        for (int i = 0; i < row.numSteps; i++) {
-                            run.integrator->step(1);
-                            numEvaluations += iterates    ? zhangSkeel->getNumNewtonIterations()
-                                              : vibrating ? vibrating->computeNumMicroEvaluations()
-                                                          : 1;
-                        }
-                    },
-                    [&] {
-                        for (int i = 0; i < numEvaluations; i++) {
-                            if (vibrating)
-                                run.context.setParameter("theta", 0.1 * i);
-                            evaluateForces(run.context, 1);
-                        }
-                    });
+            auto steps = [&] {
+                for (int i = 0; i < row.numSteps; i++) {
+                    run.integrator->step(1);
+                    numEvaluations += iterates    ? zhangSkeel->getNumNewtonIterations()
+                                      : vibrating ? vibrating->computeNumMicroEvaluations()
+                                                  : 1;
+                }
+            };
+            auto evaluations = [&] {
+                for (int i = 0; i < numEvaluations; i++) {
+                    if (vibrating)
+                        run.context.setParameter("theta", 0.1 * i);
+                    evaluateForces(run.context, 1);
+                }
+            };
+            assertTakesNoMemory(std::to_string(row.numSteps) + " steps, " + setup.name + (langevin ? ", Langevin" : ""),
+                                steps, evaluations);
         }
     });
 }
