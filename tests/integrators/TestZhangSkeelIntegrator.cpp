@@ -526,7 +526,7 @@ void testErrors(Platform& platform) {
         assertThrows([&] { Context context(water.system, integrator, platform); },
                      {"ZhangSkeelIntegrator", "'NonbondedForce'", "cutoff", "StiffHessian", "Newmark"});
     }
-    // Where a force of stiff groups is F1, all of it has to have a Hessian, of which ThirdDerivatives, set above, takes derivatives.
+    // Where a force of stiff groups is F1, all of it has to have a Hessian. The method is ThirdDerivatives still.
     Model bound = makeWaterWithBoundSite(true);
     bound.system.getForce(2).setForceGroup(1);
     integrator.setStiffForceGroups(1);
