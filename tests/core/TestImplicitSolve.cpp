@@ -131,18 +131,6 @@ template <class Real> void testTermsReachAcrossThePeriodicBox() {
     }
 }
 
-template <class Real> void testMoleculesOfOneKindMayDifferInMassesAndParameters() {
-    ModelSystem model(7);
-    for (int i = 0; i < 5; i++)
-        model.addWater(1 + i);
-    for (int size : {20, 20, 4, 4, 4})
-        model.addRing(size);
-    for (ModelTerm& term : model.terms)
-        term.k *= model.random.uniform(0.5, 2);
-    Fixture<Real> fixture(model);
-    checkAccelerations(fixture, 1e-6);
-}
-
 template <class Real> void testMoleculesOfOneSizeMayDifferInTheirTerms() {
     // Three atoms and three terms each: bent, a triangle of bonds, bonds and angle at another atom, one with an
     // anchor, and one across the periodic box beside one that is not periodic.
@@ -390,6 +378,7 @@ template <class Real> void testThirdDerivativesAreThoseOfTheHessian() {
     }
 }
 
+/** So do parameters in which molecules of one kind differ. */
 template <class Real> void testNewParametersTakeEffect() {
     ModelSystem model = createMolecules(47);
     model.renumber();
@@ -519,24 +508,18 @@ template <class Real> void testBlocksKnowTheirParticles() {
 } // namespace
 
 int main() {
-    return checkClaims({CLAIM_WITH_LANES(testAccelerationsSolveTheImplicitEquation),
-                        CLAIM_WITH_LANES(testAccelerationsOfVeryStiffTermsAreAccurate),
-                        CLAIM_WITH_LANES(testTermsReachAcrossThePeriodicBox),
-                        CLAIM_WITH_LANES(testMoleculesOfOneKindMayDifferInMassesAndParameters),
-                        CLAIM_WITH_LANES(testMoleculesOfOneSizeMayDifferInTheirTerms),
-                        CLAIM_WITH_LANES(testDenseAndSparseSolversAgree),
-                        CLAIM_WITH_LANES(testDefinitenessIsThatOfTheEigenvalues),
-                        CLAIM_WITH_LANES(testWaterFarFromItsAngleIsRefused),
-                        CLAIM_WITH_LANES(testIndefiniteMatricesAreSolved),
-                        CLAIM_WITH_LANES(testIndefiniteMatricesWithPenaltiesAreSolved),
-                        CLAIM_WITH_LANES(testNearlySingularMatricesAreRefused),
-                        CLAIM_WITH_LANES(testNotANumberConcernsItsOwnBlocksAlone),
-                        CLAIM(testLanesAgreeWithSingleBlocks),
-                        CLAIM_WITH_LANES(testThirdDerivativesAreThoseOfTheHessian),
-                        CLAIM_WITH_LANES(testNewParametersTakeEffect),
-                        CLAIM_WITH_LANES(testOtherBuildsAreNotAdopted),
-                        CLAIM_WITH_LANES(testThreadsGiveBitwiseTheSame),
-                        CLAIM_WITH_LANES(testNoMemoryIsAllocated),
-                        CLAIM(testNoBlocksNeedNothing),
-                        CLAIM_WITH_LANES(testBlocksKnowTheirParticles)});
+    return checkClaims(
+            {CLAIM_WITH_LANES(testAccelerationsSolveTheImplicitEquation),
+             CLAIM_WITH_LANES(testAccelerationsOfVeryStiffTermsAreAccurate),
+             CLAIM_WITH_LANES(testTermsReachAcrossThePeriodicBox),
+             CLAIM_WITH_LANES(testMoleculesOfOneSizeMayDifferInTheirTerms),
+             CLAIM_WITH_LANES(testDenseAndSparseSolversAgree), CLAIM_WITH_LANES(testDefinitenessIsThatOfTheEigenvalues),
+             CLAIM_WITH_LANES(testWaterFarFromItsAngleIsRefused), CLAIM_WITH_LANES(testIndefiniteMatricesAreSolved),
+             CLAIM_WITH_LANES(testIndefiniteMatricesWithPenaltiesAreSolved),
+             CLAIM_WITH_LANES(testNearlySingularMatricesAreRefused),
+             CLAIM_WITH_LANES(testNotANumberConcernsItsOwnBlocksAlone), CLAIM(testLanesAgreeWithSingleBlocks),
+             CLAIM_WITH_LANES(testThirdDerivativesAreThoseOfTheHessian), CLAIM_WITH_LANES(testNewParametersTakeEffect),
+             CLAIM_WITH_LANES(testOtherBuildsAreNotAdopted), CLAIM_WITH_LANES(testThreadsGiveBitwiseTheSame),
+             CLAIM_WITH_LANES(testNoMemoryIsAllocated), CLAIM(testNoBlocksNeedNothing),
+             CLAIM_WITH_LANES(testBlocksKnowTheirParticles)});
 }
