@@ -1,11 +1,10 @@
 #include "OpenMMStiff.h"
-#include "Derivatives.h"
 #include "ExtendedWater.h"
 #include "PlatformTest.h"
 #include "Statistics.h"
 #include "Systems.h"
 #include "Vectors.h"
-#include <memory>
+#include <functional>
 #include <numeric>
 
 using namespace OpenMM;
@@ -17,14 +16,9 @@ using std::vector;
 
 namespace {
 
-/// Without and with an inertia of bonds [dalton].
-const double bondInertias[] = {0, 3};
-
-const double hydrogenDistance = 2 * bondLength * std::sin(0.5 * waterAngle);
-
 /** Kick, two motions of half a step, kick, as the equations say, for a water in the field of makeWaterInField(). */
 void testStepIsTheMethod(Platform& platform) {
-    for (double bondInertia : bondInertias) {
+    for (double bondInertia : {0.0, 3.0}) { // [dalton]
         const Model model = makeWaterInField();
         const double h = 0.004, period = 0.06;
         MassPenaltyIntegrator integrator(h);
@@ -34,28 +28,25 @@ void testStepIsTheMethod(Platform& platform) {
         ModelContext context(model, integrator, platform);
         context.setVelocitiesToTemperature(300, 1);
         const ExtendedWater water(period, bondInertia);
-        const MatrixXd inverseMass = inverseOf(water.mass);
+        const MatrixXd inverseMass = inverseOf(water.mass), softness = water.kappa.cwiseInverse().asDiagonal();
         VectorXd x = toVector(getPositions(context)), v = water.root(x) * toVector(getVelocities(context));
-        Context forces(model.system, *std::make_unique<VerletIntegrator>(0.001).release(), platform);
-        auto force = [&](const VectorXd& at) {
-            forces.setPositions(toVec3s(at));
-            return toVector(forces.getState(State::Forces).getForces());
-        };
+        VerletIntegrator verlet(0.001);
+        Context forces(model.system, verlet, platform);
         // Tied velocities need no w: an impulse p changes them by (M' + G^T kappa G)^-1 p.
-        auto kick = [&](double t) { v += t * solveDense(water.extendedMass(x), force(x)); };
+        auto kick = [&](double t) {
+            forces.setPositions(toVec3s(x));
+            v += t * solveDense(water.extendedMass(x), toVector(forces.getState(State::Forces).getForces()));
+        };
         auto drift = [&](double t) {
-            const MatrixXd G0 = ExtendedWater::jacobian(x);
+            const MatrixXd G0 = ExtendedWater::jacobian(x), A = G0 * inverseMass * G0.transpose() + softness;
             const VectorXd z = ExtendedWater::lengths(x) + t * G0 * v;
-            const VectorXd free = x + t * v;
             VectorXd l = VectorXd::Zero(3);
-            auto moved = [&] { return VectorXd(free - inverseMass * G0.transpose() * l); };
+            auto moved = [&] { return VectorXd(x + t * v - inverseMass * G0.transpose() * l); };
             for (int iteration = 0; iteration < 200; iteration++)
-                l += solveDense(
-                        G0 * inverseMass * G0.transpose() + MatrixXd(water.kappa.cwiseInverse().asDiagonal()),
-                        ExtendedWater::lengths(moved()) - z - l.cwiseQuotient(water.kappa));
-            const VectorXd w = (z + l.cwiseQuotient(water.kappa) - ExtendedWater::lengths(x)) / t;
-            v = (moved() - x) / t;
-            x = moved();
+                l += solveDense(A, ExtendedWater::lengths(moved()) - z - softness * l);
+            const VectorXd w = (z + softness * l - ExtendedWater::lengths(x)) / t, end = moved();
+            v = (end - x) / t;
+            x = end;
             // The closest tied velocities have the same momentum: M' v + G^T kappa w.
             const MatrixXd G = ExtendedWater::jacobian(x);
             v = solveDense(water.extendedMass(x), water.mass * v + G.transpose() * water.kappa.cwiseProduct(w));
@@ -74,10 +65,7 @@ void testStepIsTheMethod(Platform& platform) {
                byRounding(platform, 1e-5, 1e-5, 1e-5, 1e-4));
         const VectorXd rates = ExtendedWater::jacobian(x) * v;
         ASSERT_EQUAL_TOL(0.5 * v.dot(water.mass * v) + 0.5 * water.kappa.dot(rates.cwiseProduct(rates)),
-                         context.getState(State::Energy).getKineticEnergy(),
-                         byRounding(platform, 1e-6, 1e-6, 1e-6, 1e-5));
-        ASSERT_EQUAL_TOL(3 * h, context.getTime(), 1e-12);
-        ASSERT_EQUAL(3, context.getStepCount());
+                         kineticEnergy(context), byRounding(platform, 1e-6, 1e-6, 1e-6, 1e-5));
     }
 }
 
@@ -136,12 +124,11 @@ void testEnergyIsKeptBetterThanByVerlet(Platform& platform) {
             vector<double> energies;
             for (int i = 0; i < numSteps; i++) {
                 integrator.step(1);
-                const State state = context.getState(State::Energy);
-                energies.push_back(state.getKineticEnergy() + state.getPotentialEnergy());
+                energies.push_back(totalEnergy(context));
             }
-            const size_t half = numSteps / 2;
-            const double first = std::accumulate(energies.begin(), energies.begin() + half, 0.0) / half,
-                         second = std::accumulate(energies.begin() + half, energies.end(), 0.0) / half;
+            const auto middle = energies.begin() + numSteps / 2;
+            const double first = 2 * std::accumulate(energies.begin(), middle, 0.0) / numSteps,
+                         second = 2 * std::accumulate(middle, energies.end(), 0.0) / numSteps;
             for (double energy : energies)
                 square += std::pow(energy - 0.5 * (first + second), 2) / (numRuns * numSteps);
             drifts.push_back(second - first);
@@ -168,30 +155,37 @@ void testPairsAreChosenByPeriod(Platform& platform) {
         Context context(system, integrator, platform);
         return integrator.computeNumPenalizedPairs();
     };
-    const double bondPeriod = 2 * M_PI / std::sqrt(bondConstant * (1 / oxygenMass + 1 / hydrogenMass));
-    ASSERT_EQUAL(3, count(model.system, [](auto&) {}));
+    auto asItIs = [](auto&) {};
+    auto withoutForces = [](auto& integrator) { integrator.setUseBondedForces(false); };
+    ASSERT_EQUAL(3, count(model.system, asItIs));
     ASSERT_EQUAL(0, count(model.system, [](auto& integrator) { integrator.setStepSize(0.0005); }));
-    ASSERT_EQUAL(2, count(model.system, [&](auto& integrator) {
-                     // The H-H distance, with two light atoms, has a period of its own close by.
+    ASSERT_EQUAL(2, count(model.system, [](auto& integrator) {
+                     // That of the bonds is 0.0090 ps. The H-H distance, with two light atoms, has one close by.
                      integrator.setPenalizedPeriod(0.01);
                      integrator.addPair(1, 2, 0);
-                     ASSERT(bondPeriod < 0.01);
                  }));
-    ASSERT_EQUAL(0, count(model.system, [](auto& integrator) { integrator.setUseBondedForces(false); }));
-    ASSERT_EQUAL(1, count(model.system, [](auto& integrator) {
-                     integrator.setUseBondedForces(false);
+    ASSERT_EQUAL(0, count(model.system, withoutForces));
+    ASSERT_EQUAL(1, count(model.system, [&](auto& integrator) {
+                     withoutForces(integrator);
                      integrator.addPair(0, 2, 5);
                  }));
-    ASSERT_EQUAL(0, count(makeWaterCluster(1, true).system, [](auto&) {}));
-    // A flat angle tells nothing by its 1-3 distance; a bond to a virtual site has no motion of its own.
+    ASSERT_EQUAL(0, count(makeWaterCluster(1, true).system, asItIs));
+    // Where several terms act on a pair their sum counts: a bond that is soft, or repels, such as AMOEBA's
+    // Urey-Bradley term, beside a stiff angle.
+    for (double k : {10.0, -5000.0}) {
+        Model both = makeWaterCluster(1);
+        dynamic_cast<HarmonicBondForce&>(both.system.getForce(0)).addBond(1, 2, hydrogenDistance, k);
+        ASSERT_EQUAL(3, count(both.system, asItIs));
+    }
+    // A flat angle tells nothing by its 1-3 distance.
     auto& angles = dynamic_cast<HarmonicAngleForce&>(model.system.getForce(1));
     angles.setAngleParameters(0, 1, 0, 2, 3.1, angleConstant);
-    ASSERT_EQUAL(2, count(model.system, [](auto&) {}));
+    ASSERT_EQUAL(2, count(model.system, asItIs));
 }
 
 /** Bonds of length 0, through which particles pass, carry no inertia, nor do pairs with 1e-308; energy is kept. */
 void testPairsWithoutDirectionAreLeftOut(Platform& platform) {
-    Model model = makeWaterCluster(1);
+    Model model = makeLoneWaters(1);
     auto* bonds = new HarmonicBondForce();
     for (int i : {0, 1}) {
         model.system.addParticle(12);
@@ -199,41 +193,25 @@ void testPairsWithoutDirectionAreLeftOut(Platform& platform) {
     }
     bonds->addBond(3, 4, 0, 1e5); // a period of 0.05 ps
     model.system.addForce(bonds);
-    model.system.removeForce(2);
     MassPenaltyIntegrator integrator(0.004);
     integrator.addPair(0, 3, 1e-308);
     ModelContext context(model, integrator, platform);
     ASSERT_EQUAL(3, integrator.computeNumPenalizedPairs());
     context.setVelocitiesToTemperature(300, 1);
-    const double before =
-            context.getState(State::Energy).getPotentialEnergy() + context.getState(State::Energy).getKineticEnergy();
+    const double before = totalEnergy(context);
     integrator.step(2000);
-    const double after =
-            context.getState(State::Energy).getPotentialEnergy() + context.getState(State::Energy).getKineticEnergy();
-    ASSERT_EQUAL_TOL(before, after, 0.1);
-}
-
-/** Where several terms act on a pair their sum counts: a bond that is soft, or repels, beside a stiff angle. */
-void testTermsOfAPairAddUp(Platform& platform) {
-    for (double k : {10.0, -5000.0}) { // such as AMOEBA's Urey-Bradley term
-        Model model = makeWaterCluster(1);
-        dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).addBond(1, 2, hydrogenDistance, k);
-        MassPenaltyIntegrator integrator(0.004);
-        Context context(model.system, integrator, platform);
-        ASSERT_EQUAL(3, integrator.computeNumPenalizedPairs());
-    }
+    ASSERT_EQUAL_TOL(before, totalEnergy(context), 0.1);
 }
 
 /** Custom forces give the same inertias as harmonic ones of the same curvature, at the positions of the first step. */
 void testCustomForcesAreRecognized(Platform& platform) {
-    const double depth = 500;
     Model harmonic = makeWaterCluster(1), custom = makeWaterCluster(1);
     auto* bonds = new CustomBondForce("depth*(1-exp(-sqrt(k/2/depth)*(r-r0)))^2");
-    bonds->addGlobalParameter("depth", depth);
+    bonds->addGlobalParameter("depth", 500);
     bonds->addPerBondParameter("k");
     bonds->addPerBondParameter("r0");
-    bonds->addBond(0, 1, {bondConstant, bondLength});
-    bonds->addBond(0, 2, {bondConstant, bondLength});
+    for (int hydrogen : {1, 2})
+        bonds->addBond(0, hydrogen, {bondConstant, bondLength});
     auto* angles = new CustomAngleForce("k/2*(theta-theta0)^2");
     angles->addPerAngleParameter("k");
     angles->addPerAngleParameter("theta0");
@@ -251,7 +229,7 @@ void testCustomForcesAreRecognized(Platform& platform) {
         context.setPositions(model->positions);
         // A tied velocity has the energy of the inertias too.
         context.setVelocitiesToTemperature(300, 3);
-        energies.push_back(context.getState(State::Energy).getKineticEnergy());
+        energies.push_back(kineticEnergy(context));
     }
     // In single precision the curvature is that at positions that are wrong by 4e-9 nm: bonds of 7e-8 of theirs.
     ASSERT_EQUAL_TOL(energies[0], energies[1], byRounding(platform, 1e-9, 1e-9, 1e-9, 1e-6));
@@ -261,9 +239,7 @@ void testCustomForcesAreRecognized(Platform& platform) {
     context.setPositions(custom.positions);
     context.setVelocitiesToTemperature(300, 2);
     integrator.step(7);
-    std::stringstream checkpoint;
-    context.createCheckpoint(checkpoint);
-    resumed.loadCheckpoint(checkpoint);
+    copyState(context, resumed);
     integrator.step(5);
     other.step(5);
     ASSERT(largestDifference(getPositions(context), getPositions(resumed)) == 0);
@@ -272,19 +248,16 @@ void testCustomForcesAreRecognized(Platform& platform) {
 /** With constraints alone a step is RATTLE: rigid waters move as with OpenMM's Verlet and constraints. */
 void testConstraintsAloneAreRattle(Platform& platform) {
     const Model model = makeWaterCluster(2, true);
-    const double h = 0.0005;
-    MassPenaltyIntegrator integrator(h);
-    VerletIntegrator verlet(h);
-    vector<vector<Vec3>> ends;
-    for (Integrator* each : {(Integrator*) &integrator, (Integrator*) &verlet}) {
+    MassPenaltyIntegrator integrator(0.0005);
+    VerletIntegrator verlet(0.0005);
+    for (Integrator* each : {(Integrator*) &integrator, (Integrator*) &verlet})
         each->setConstraintTolerance(1e-8);
-        ModelContext context(model, *each, platform, deterministic(platform));
-        // From rest: Verlet's velocities belong to half a step earlier, a difference of second order in h.
-        each->step(100);
-        ends.push_back(getPositions(context));
-    }
-    ASSERT(largestDifference(ends[0], model.positions) > 0.002);
-    ASSERT(largestDifference(ends[0], ends[1]) < 0.01 * largestDifference(ends[0], model.positions));
+    // From rest: Verlet's velocities belong to half a step earlier, a difference of second order in h.
+    const vector<Vec3> found = stepFromRest(model, integrator, 100, platform),
+                       expected = stepFromRest(model, verlet, 100, platform);
+    const double way = largestDifference(found, model.positions);
+    ASSERT(way > 0.002);
+    ASSERT(largestDifference(found, expected) < 0.01 * way);
 }
 
 /** A water with its bonds constrained and the angle free: constraints hold, and the angle moves. */
@@ -299,47 +272,35 @@ void testConstraintsBesidePenalties(Platform& platform) {
     context.setVelocitiesToTemperature(300, 3);
     ASSERT_EQUAL(8, integrator.computeNumPenalizedPairs());
     integrator.step(200);
-    const vector<Vec3> x = getPositions(context), v = getVelocities(context);
-    double spread = 0;
     // In single precision lengths are solved for to 1e-6 of themselves, directions are known to as much, and so are
     // velocities of 10 nm/ps.
-    const double lengthError = byRounding(platform, 2e-9, 2e-9, 2e-9, 2e-7),
-                 rateError = byRounding(platform, 1e-7, 1e-7, 1e-7, 2e-6);
+    ASSERT(largestViolation(context) < byRounding(platform, 2e-8, 2e-8, 2e-8, 2e-6));
+    const vector<Vec3> x = getPositions(context), v = getVelocities(context);
+    double spread = 0;
     for (int o = 0; o < model.system.getNumParticles(); o += 3) {
-        for (int h : {1, 2}) {
-            const Vec3 d = x[o + h] - x[o], rate = v[o + h] - v[o];
-            ASSERT_EQUAL_TOL(bondLength, std::sqrt(d.dot(d)), lengthError);
-            ASSERT_EQUAL_TOL(0, d.dot(rate), rateError);
-        }
-        const Vec3 d = x[o + 1] - x[o + 2];
-        spread = std::max(spread, std::abs(std::sqrt(d.dot(d)) - hydrogenDistance));
+        for (int h : {1, 2})
+            ASSERT_EQUAL_TOL(0, (x[o + h] - x[o]).dot(v[o + h] - v[o]), byRounding(platform, 1e-7, 1e-7, 1e-7, 2e-6));
+        spread = std::max(spread, std::abs(norm(x[o + 1] - x[o + 2]) - hydrogenDistance));
     }
     ASSERT(spread > 0.003);
 }
 
-/** Dependent constraints stay within tolerance, at a step with which OpenMM's CCMA fails on some of them. */
+/** Constraints that depend on each other stay within tolerance. */
 void testDependentConstraints(Platform& platform) {
     for (const DependentConstraints& group : makeDependentConstraints()) {
-        const double tolerance = 1e-6, h = 0.02;
-        const int numSteps = 2000;
+        const double tolerance = 1e-6;
         const System system = group.makeSystem();
-        MassPenaltyLangevinIntegrator integrator(300, 1, h);
+        MassPenaltyLangevinIntegrator integrator(300, 1, 0.02);
         integrator.setConstraintTolerance(tolerance);
         integrator.setRandomNumberSeed(4);
         Context context(system, integrator, platform);
         context.setPositions(group.positions);
         context.setVelocitiesToTemperature(300, 1);
-        double largest = 0;
-        for (int i = 0; i < numSteps; i++) {
+        for (int i = 0; i < 2000; i++) {
             integrator.step(1);
-            largest = std::max(largest, largestViolation(context));
+            // In single precision it is that of positions near 1 nm.
+            ASSERT(largestViolation(context) < tolerance + byRounding(platform, 0.0, 0.0, 0.0, 1e-6));
         }
-        LangevinMiddleIntegrator middle(300, 1, h);
-        middle.setConstraintTolerance(tolerance);
-        middle.setRandomNumberSeed(4);
-        const std::string end = watchConstraints(middle, system, group.positions, numSteps, platform);
-        std::cout << group.name << ": violation at most " << largest << "; OpenMM's CCMA " << end << std::endl;
-        ASSERT(largest < tolerance + byRounding(platform, 0.0, 0.0, 0.0, 1e-6)); // that of positions near 1 nm
     }
 }
 
@@ -348,16 +309,15 @@ void testMoleculesOfAnySizeRefuseFailedSteps(Platform& platform) {
     for (int numRows : {2, 19, 39})
         for (bool constrained : {false, true}) {
             Model model;
+            auto* bonds = new HarmonicBondForce();
             for (int i = 0; i <= numRows; i++) {
                 model.system.addParticle(12);
                 model.positions.push_back(Vec3(0.08 * i, 0.06 * (i % 2), 0));
+                if (i > 0 && constrained)
+                    model.system.addConstraint(i - 1, i, 0.1);
+                else if (i > 0)
+                    bonds->addBond(i - 1, i, 0.1, 2e5);
             }
-            auto* bonds = new HarmonicBondForce();
-            for (int i = 0; i < numRows; i++)
-                if (constrained)
-                    model.system.addConstraint(i, i + 1, 0.1);
-                else
-                    bonds->addBond(i, i + 1, 0.1, 2e5);
             model.system.addForce(bonds);
             auto* field = new CustomExternalForce("-field*x");
             field->addGlobalParameter("field", 0);
@@ -411,11 +371,10 @@ void testErrors(Platform& platform) {
     assertThrows([&] { integrator.addPair(0, 1, -3); }, {"inertia", "-3", "constraint"});
     assertThrows([&] { integrator.addPair(0, 1, INFINITY); }, {"inertia", "constraint"});
     assertThrows([&] { integrator.addPair(2, 2, 1); }, {"different", "2"});
-    ASSERT_EQUAL(0, integrator.getNumPairs());
     assertThrows([&] { integrator.setBondInertia(-1); }, {"MassPenaltyIntegrator", "bonds", "-1"});
     assertThrows([&] { integrator.addBondInertia(0, 1, -3); }, {"bond", "-3"});
     assertThrows([&] { integrator.addBondInertia(2, 2, 1); }, {"bond", "different", "2"});
-    ASSERT_EQUAL(0, integrator.getNumBondInertias());
+    ASSERT_EQUAL(0, integrator.getNumPairs() + integrator.getNumBondInertias());
     int particle1, particle2;
     double kappa;
     assertThrows([&] { integrator.getPairParameters(0, particle1, particle2, kappa); },
@@ -444,8 +403,7 @@ int main(int argc, char* argv[]) {
                            {CLAIM(testStepIsTheMethod), CLAIM(testBondInertiaFollowsTheStep),
                             CLAIM(testPenalizedPeriodFollowsTheStep), CLAIM(testEnergyIsKeptBetterThanByVerlet),
                             CLAIM(testPairsAreChosenByPeriod), CLAIM(testPairsWithoutDirectionAreLeftOut),
-                            CLAIM(testTermsOfAPairAddUp), CLAIM(testCustomForcesAreRecognized),
-                            CLAIM(testConstraintsAloneAreRattle), CLAIM(testConstraintsBesidePenalties),
-                            CLAIM(testDependentConstraints), CLAIM(testMoleculesOfAnySizeRefuseFailedSteps),
-                            CLAIM(testErrors)});
+                            CLAIM(testCustomForcesAreRecognized), CLAIM(testConstraintsAloneAreRattle),
+                            CLAIM(testConstraintsBesidePenalties), CLAIM(testDependentConstraints),
+                            CLAIM(testMoleculesOfAnySizeRefuseFailedSteps), CLAIM(testErrors)});
 }

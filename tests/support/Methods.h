@@ -3,12 +3,29 @@
 
 #include "OpenMMStiff.h"
 #include "Systems.h"
+#include <functional>
+#include <memory>
 #include <vector>
 
 /**
  * The methods that integrators offer, with what is claimed of each.
  */
 namespace stifftest {
+
+using Make = std::function<std::unique_ptr<OpenMMStiff::StiffIntegrator>()>;
+
+/** How an integrator is made from its arguments, on which set(integrator) is called. */
+template <class T, class Set, class... Arguments> Make makerWith(Set set, Arguments... arguments) {
+    return [=] {
+        auto integrator = std::make_unique<T>(arguments...);
+        set(*integrator);
+        return integrator;
+    };
+}
+
+template <class T, class... Arguments> Make maker(Arguments... arguments) {
+    return makerWith<T>([](auto&) {}, arguments...);
+}
 
 struct ImpulseKick {
     const char* name;

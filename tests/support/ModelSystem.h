@@ -280,16 +280,17 @@ public:
         for (Block& block : blocks)
             block.numMobile = block.particles.size();
         for (int t = 0; t < (int) terms.size(); t++) {
+            const auto begin = terms[t].particles.begin(), end = begin + terms[t].getNumParticles();
             int molecule = -1;
-            for (int a = 0; a < terms[t].getNumParticles(); a++)
-                molecule = std::max(molecule, moleculeOf[terms[t].particles[a]]);
+            for (auto atom = begin; atom != end; ++atom)
+                molecule = std::max(molecule, moleculeOf[*atom]);
             Block& block = blocks[molecule];
             block.terms.push_back(t);
-            for (int a = 0; a < terms[t].getNumParticles(); a++)
-                if (std::find(block.particles.begin(), block.particles.end(), terms[t].particles[a]) ==
-                    block.particles.end())
-                    block.particles.push_back(terms[t].particles[a]);
-            std::sort(block.particles.begin() + block.numMobile, block.particles.end());
+            std::vector<int>& all = block.particles;
+            for (auto atom = begin; atom != end; ++atom)
+                if (std::find(all.begin(), all.end(), *atom) == all.end())
+                    all.push_back(*atom);
+            std::sort(all.begin() + block.numMobile, all.end());
         }
         return blocks;
     }
@@ -319,28 +320,20 @@ public:
     }
     /** The Hessian of the potential of a block. */
     Eigen::MatrixXd hessian(const Block& block) const {
-        Eigen::MatrixXd result = Eigen::MatrixXd::Zero(3 * block.numMobile, 3 * block.numMobile);
+        const int n = 3 * block.particles.size(), numMobile = 3 * block.numMobile;
+        Eigen::MatrixXd result = Eigen::MatrixXd::Zero(n, n);
         for (int t : block.terms) {
-            const Eigen::MatrixXd local = derivatives(terms[t], true).hessian;
             const std::vector<int> rows = rowsOf(block, terms[t]);
-            for (size_t i = 0; i < rows.size(); i++)
-                for (size_t j = 0; j < rows.size(); j++)
-                    if (rows[i] >= 0 && rows[j] >= 0)
-                        result(rows[i], rows[j]) += local(i, j);
+            result(rows, rows) += derivatives(terms[t], true).hessian;
         }
-        return result;
+        return result.topLeftCorner(numMobile, numMobile);
     }
     /** The gradient of the potential of a block. */
     Eigen::VectorXd gradient(const Block& block) const {
-        Eigen::VectorXd result = Eigen::VectorXd::Zero(3 * block.numMobile);
-        for (int t : block.terms) {
-            const Eigen::VectorXd local = derivatives(terms[t], true).gradient;
-            const std::vector<int> rows = rowsOf(block, terms[t]);
-            for (size_t i = 0; i < rows.size(); i++)
-                if (rows[i] >= 0)
-                    result[rows[i]] += local[i];
-        }
-        return result;
+        Eigen::VectorXd result = Eigen::VectorXd::Zero(3 * block.particles.size());
+        for (int t : block.terms)
+            result(rowsOf(block, terms[t])) += derivatives(terms[t], true).gradient;
+        return result.head(3 * block.numMobile);
     }
     /** The squares of the frequencies of a block, the least one first. */
     Eigen::VectorXd squaredFrequencies(const Block& block) const {
@@ -356,16 +349,12 @@ public:
     }
     /** The derivatives of the coordinates of a block, one in a row. */
     Eigen::MatrixXd jacobian(const Block& block) const {
-        Eigen::MatrixXd result = Eigen::MatrixXd::Zero(block.terms.size(), 3 * block.numMobile);
+        Eigen::MatrixXd result = Eigen::MatrixXd::Zero(block.terms.size(), 3 * block.particles.size());
         for (size_t p = 0; p < block.terms.size(); p++) {
             const ModelTerm& term = terms[block.terms[p]];
-            const Eigen::VectorXd local = derivatives(term, false).gradient;
-            const std::vector<int> rows = rowsOf(block, term);
-            for (size_t i = 0; i < rows.size(); i++)
-                if (rows[i] >= 0)
-                    result(p, rows[i]) = local[i];
+            result.row(p)(rowsOf(block, term)) = derivatives(term, false).gradient;
         }
-        return result;
+        return result.leftCols(3 * block.numMobile);
     }
     /** The components of an array that belong to a block's mobile particles. */
     static Eigen::VectorXd gather(const Block& block, const std::vector<double>& values) {
@@ -390,14 +379,13 @@ private:
         return result;
     }
 
-    /** The rows of a block's matrix for the components of a term's particles, -1 for those of anchors. */
-    std::vector<int> rowsOf(const Block& block, const ModelTerm& term) const {
+    /** Which components of the positions of a block's particles, mobile ones first, are those of a term's particles. */
+    static std::vector<int> rowsOf(const Block& block, const ModelTerm& term) {
         std::vector<int> rows;
         for (int a = 0; a < term.getNumParticles(); a++) {
-            const auto end = block.particles.begin() + block.numMobile;
-            const auto place = std::find(block.particles.begin(), end, term.particles[a]);
-            for (int j = 0; j < 3; j++)
-                rows.push_back(place == end ? -1 : 3 * (place - block.particles.begin()) + j);
+            const auto begin = block.particles.begin();
+            const int place = std::find(begin, block.particles.end(), term.particles[a]) - begin;
+            rows.insert(rows.end(), {3 * place, 3 * place + 1, 3 * place + 2});
         }
         return rows;
     }

@@ -68,11 +68,8 @@ inline Rounding getRounding(const OpenMM::Platform& platform) {
 template <class T>
 T byRounding(const OpenMM::Platform& platform, const T& ofDouble, const T& fixedPoint, const T& singleForces,
              const T& single) {
-    const Rounding rounding = getRounding(platform);
-    return rounding == Rounding::Double         ? ofDouble
-           : rounding == Rounding::FixedPoint   ? fixedPoint
-           : rounding == Rounding::SingleForces ? singleForces
-                                                : single;
+    const T choices[] = {ofDouble, fixedPoint, singleForces, single};
+    return choices[int(getRounding(platform))];
 }
 /** The same where it is the forces in single precision that matter. */
 template <class T>

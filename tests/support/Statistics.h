@@ -1,8 +1,10 @@
 #ifndef STIFFTEST_STATISTICS_H_
 #define STIFFTEST_STATISTICS_H_
 
-#include <algorithm>
+#include "Assertions.h"
 #include <cmath>
+#include <iostream>
+#include <string>
 #include <vector>
 
 namespace stifftest {
@@ -29,8 +31,18 @@ public:
             squares += (m - mean) * (m - mean);
         error = std::sqrt(squares / (numBlocks * (numBlocks - 1.0)));
     }
+    /** Whether it is a number, but for four errors, and for what else is allowed. */
+    bool isNear(double number, double allowed = 0) const {
+        return std::abs(mean - number) < 4 * error + allowed;
+    }
     double mean = 0, error = 0;
 };
+
+/** Print a mean, and assert that it is a number, but for four errors, and for what else is allowed. */
+inline void assertMean(const std::string& what, const BlockedMean& found, double expected, double allowed = 0) {
+    std::cout << what << ": " << found.mean << " +- " << found.error << ", expected " << expected << std::endl;
+    ASSERT(found.isNear(expected, allowed));
+}
 
 /** The slope of log(y) against log(x), by least squares. */
 inline double logSlope(const std::vector<double>& x, const std::vector<double>& y) {
@@ -44,6 +56,14 @@ inline double logSlope(const std::vector<double>& x, const std::vector<double>& 
         sxy += lx * ly;
     }
     return (n * sxy - sx * sy) / (n * sxx - sx * sx);
+}
+
+/** The order in h of error(h). */
+template <class Error> double orderOf(Error&& error, const std::vector<double>& steps) {
+    std::vector<double> errors;
+    for (double h : steps)
+        errors.push_back(error(h));
+    return logSlope(steps, errors);
 }
 
 } // namespace stifftest

@@ -84,9 +84,10 @@ template <class Real> struct StiffFixture {
     template <class Work> std::vector<int> findFailures(Work&& work) {
         std::vector<int> failed;
         forEachBatch([&](const auto& batch, auto& workspace) {
-            const MaskOf<RealOf<std::decay_t<decltype(batch)>>> succeeded = work(batch, workspace);
+            using Scalar = RealOf<std::decay_t<decltype(batch)>>;
+            const MaskOf<Scalar> succeeded = work(batch, workspace);
             for (int lane = 0; lane < batch.count; lane++)
-                if (!LaneTraits<RealOf<std::decay_t<decltype(batch)>>>::lane(succeeded, lane))
+                if (!LaneTraits<Scalar>::lane(succeeded, lane))
                     failed.push_back(findBlock(batch, lane));
         });
         std::sort(failed.begin(), failed.end());

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ namespace stifftest {
 /// The flexible TIP3P water of tip3p.xml.
 constexpr double bondLength = 0.09572, bondConstant = 462750.4, waterAngle = 1.82421813418, angleConstant = 836.8;
 constexpr double oxygenMass = 15.99943, hydrogenMass = 1.007947;
+const double hydrogenDistance = 2 * bondLength * std::sin(0.5 * waterAngle);
 /// In kJ/mol/K.
 constexpr double boltzmann = 0.00831446261815324;
 
@@ -34,6 +36,10 @@ struct ModelContext : OpenMM::Context {
         setPositions(model.positions);
     }
 };
+
+inline double norm(const OpenMM::Vec3& v) {
+    return std::sqrt(v.dot(v));
+}
 
 /** Where the three sites of a water stand: the oxygen at the origin, turned by an angle about z and then x. */
 inline std::vector<OpenMM::Vec3> waterGeometry(const OpenMM::Vec3& origin, double turn) {
@@ -54,43 +60,78 @@ inline std::vector<OpenMM::Vec3> waterGeometry(const OpenMM::Vec3& origin, doubl
  * @param numSide   waters along each edge of the grid
  * @param rigid     with constraints instead of bonds and angles
  */
-inline void addWaters(Model& model, int numSide, bool rigid = false) {
+inline Model makeWaterCluster(int numSide, bool rigid = false) {
+    Model model;
     auto* bonds = new OpenMM::HarmonicBondForce();
     auto* angles = new OpenMM::HarmonicAngleForce();
     auto* nonbonded = new OpenMM::NonbondedForce();
-    const double hydrogenDistance = 2 * bondLength * std::sin(0.5 * waterAngle);
     for (int i = 0; i < numSide * numSide * numSide; i++) {
         const OpenMM::Vec3 origin(0.31 * (i % numSide), 0.31 * (i / numSide % numSide), 0.31 * (i / numSide / numSide));
         for (const OpenMM::Vec3& site : waterGeometry(origin, 1.3 * i))
             model.positions.push_back(site);
-        const int o = model.system.addParticle(oxygenMass);
-        const int h1 = model.system.addParticle(hydrogenMass), h2 = model.system.addParticle(hydrogenMass);
+        const int o = model.system.addParticle(oxygenMass), h1 = o + 1, h2 = o + 2;
         nonbonded->addParticle(-0.834, 0.315075240658, 0.635968);
-        nonbonded->addParticle(0.417, 1, 0);
-        nonbonded->addParticle(0.417, 1, 0);
-        nonbonded->addException(o, h1, 0, 1, 0);
-        nonbonded->addException(o, h2, 0, 1, 0);
+        for (int h : {h1, h2}) {
+            model.system.addParticle(hydrogenMass);
+            nonbonded->addParticle(0.417, 1, 0);
+            nonbonded->addException(o, h, 0, 1, 0);
+            if (rigid)
+                model.system.addConstraint(o, h, bondLength);
+            else
+                bonds->addBond(o, h, bondLength, bondConstant);
+        }
         nonbonded->addException(h1, h2, 0, 1, 0);
-        if (rigid) {
-            model.system.addConstraint(o, h1, bondLength);
-            model.system.addConstraint(o, h2, bondLength);
+        if (rigid)
             model.system.addConstraint(h1, h2, hydrogenDistance);
-        }
-        else {
-            bonds->addBond(o, h1, bondLength, bondConstant);
-            bonds->addBond(o, h2, bondLength, bondConstant);
+        else
             angles->addAngle(h1, o, h2, waterAngle, angleConstant);
-        }
     }
     model.system.addForce(bonds);
     model.system.addForce(angles);
     model.system.addForce(nonbonded);
+    return model;
 }
 
-inline Model makeWaterCluster(int numSide, bool rigid = false) {
-    Model model;
-    addWaters(model, numSide, rigid);
+/** Flexible waters that do not act on each other. */
+inline Model makeLoneWaters(int numSide) {
+    Model model = makeWaterCluster(numSide);
+    model.system.removeForce(2);
     return model;
+}
+
+/** Add a methanol to a Model of waters, with the bonds and angles of a united force field, and charges. */
+inline void addMethanol(Model& model, const OpenMM::Vec3& origin) {
+    const double masses[] = {12.011, 15.999, 1.008, 1.008, 1.008, 1.008};
+    const double charges[] = {0.12, -0.6, 0.42, 0.02, 0.02, 0.02};
+    const OpenMM::Vec3 places[] = {{0, 0, 0},          {0.141, 0, 0},           {0.172, 0.091, 0},
+                                   {-0.036, 0.103, 0}, {-0.036, -0.051, 0.089}, {-0.036, -0.051, -0.089}};
+    auto& bonds = dynamic_cast<OpenMM::HarmonicBondForce&>(model.system.getForce(0));
+    auto& angles = dynamic_cast<OpenMM::HarmonicAngleForce&>(model.system.getForce(1));
+    auto& nonbonded = dynamic_cast<OpenMM::NonbondedForce&>(model.system.getForce(2));
+    const int first = model.system.getNumParticles();
+    for (int i = 0; i < 6; i++) {
+        model.system.addParticle(masses[i]);
+        nonbonded.addParticle(charges[i], i < 2 ? 0.31 : 0.1, i < 2 ? 0.4 : 0);
+        model.positions.push_back(origin + places[i]);
+        for (int j = 0; j < i; j++)
+            nonbonded.addException(first + j, first + i, 0, 1, 0);
+    }
+    auto addBond = [&](int i, int j, double k) {
+        bonds.addBond(first + i, first + j, 1.01 * norm(places[j] - places[i]), k);
+    };
+    auto addAngle = [&](int i, int j, int k) {
+        const OpenMM::Vec3 a = places[i] - places[j], b = places[k] - places[j];
+        angles.addAngle(first + i, first + j, first + k, std::acos(a.dot(b) / (norm(a) * norm(b))) - 0.02, 400);
+    };
+    addBond(0, 1, 267776);
+    addBond(1, 2, 462750);
+    addAngle(0, 1, 2);
+    for (int h = 3; h < 6; h++) {
+        addBond(0, h, 284512);
+        addAngle(1, 0, h);
+        for (int other = 3; other < h; other++)
+            addAngle(h, 0, other);
+    }
 }
 
 /** A chain of three charged atoms with bonds alone, beside rigid waters, which come first. */
@@ -130,35 +171,37 @@ inline Model makeWaterWithSiteAndAnchor() {
     return model;
 }
 
-/** A flexible water in an external field that is neither linear nor separable. */
-inline Model makeWaterInField() {
-    Model model = makeWaterCluster(1);
-    model.system.removeForce(2);
+/** Add an external field that is neither linear nor separable. */
+inline void addField(Model& model) {
     auto* field = new OpenMM::CustomExternalForce("300*x*y + 200*sin(8*z) + 2000*x*z^2");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < model.system.getNumParticles(); i++)
         field->addParticle(i);
     model.system.addForce(field);
+}
+
+/** A flexible water in this field. */
+inline Model makeWaterInField() {
+    Model model = makeLoneWaters(1);
+    addField(model);
     model.positions[1] += OpenMM::Vec3(0.003, -0.002, 0.001);
     model.positions[2] += OpenMM::Vec3(-0.002, 0.004, 0.003);
     return model;
 }
 
-/** Carbon dioxide, exactly straight, in an external field that is neither linear nor separable. */
+/** Carbon dioxide, exactly straight, in this field. */
 inline Model makeStraightMoleculeInField() {
     Model model;
     auto* bonds = new OpenMM::HarmonicBondForce();
     auto* angles = new OpenMM::HarmonicAngleForce();
-    auto* field = new OpenMM::CustomExternalForce("300*x*y + 200*sin(8*z) + 2000*x*z^2");
     for (double mass : {15.999, 12.011, 15.999})
-        field->addParticle(model.system.addParticle(mass));
+        model.system.addParticle(mass);
     for (int i : {0, 2})
         bonds->addBond(i, 1, 0.116, 800000);
     angles->addAngle(0, 1, 2, M_PI, 450);
     model.system.addForce(bonds);
     model.system.addForce(angles);
-    model.system.addForce(field);
-    for (double x : {-0.117, 0.0, 0.1155})
-        model.positions.push_back(OpenMM::Vec3(x, 0, 0));
+    addField(model);
+    model.positions = {OpenMM::Vec3(-0.117, 0, 0), OpenMM::Vec3(), OpenMM::Vec3(0.1155, 0, 0)};
     return model;
 }
 
@@ -218,10 +261,8 @@ struct DependentConstraints {
         OpenMM::System system;
         for (double mass : masses)
             system.addParticle(mass);
-        for (const auto& [i, j] : pairs) {
-            const OpenMM::Vec3 d = positions[j] - positions[i];
-            system.addConstraint(i, j, std::sqrt(d.dot(d)));
-        }
+        for (const auto& [i, j] : pairs)
+            system.addConstraint(i, j, norm(positions[j] - positions[i]));
         auto* field = new OpenMM::CustomExternalForce("20*(x^2+y^2+z^2) + 30*sin(5*x)*z");
         for (int i = 0; i < system.getNumParticles(); i++)
             field->addParticle(i);
@@ -232,28 +273,23 @@ struct DependentConstraints {
 
 inline std::vector<DependentConstraints> makeDependentConstraints() {
     // Cholesterol of Martini 2 (Melo et al. 2015): two triangles with a common edge, nearly in a plane.
-    DependentConstraints cholesterol = {"cholesterol", {77.22, 38.69, 159.65, 39.44}, {}, {}};
-    const double r01 = 0.4904, r02 = 0.6019, r12 = 0.2719, r13 = 0.7237, r23 = 0.5376;
-    const double x0 = (r01 * r01 - r02 * r02 + r12 * r12) / (2 * r12);
-    const double x3 = (r13 * r13 - r23 * r23 + r12 * r12) / (2 * r12);
-    const double fold = 0.02;
-    const double y3 = std::sqrt(r13 * r13 - x3 * x3);
-    cholesterol.positions = {OpenMM::Vec3(x0, std::sqrt(r01 * r01 - x0 * x0), 0), OpenMM::Vec3(),
-                             OpenMM::Vec3(r12, 0, 0), OpenMM::Vec3(x3, -y3 * std::cos(fold), y3 * std::sin(fold))};
-    cholesterol.pairs = {{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}};
+    DependentConstraints cholesterol = {
+            "cholesterol",
+            {77.22, 38.69, 159.65, 39.44},
+            {{-0.08801, 0.48244, 0}, {0, 0, 0}, {0.2719, 0, 0}, {0.56759, -0.44889, 0.00898}},
+            {{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}}};
     DependentConstraints four = {"four atoms, six constraints", {12, 12, 12, 12}, {}, {}};
-    four.positions = {OpenMM::Vec3(), OpenMM::Vec3(0.14, 0, 0), OpenMM::Vec3(0.15, 0.13, 0.02),
-                      OpenMM::Vec3(-0.01, 0.14, -0.02)};
+    four.positions = {{0, 0, 0}, {0.14, 0, 0}, {0.15, 0.13, 0.02}, {-0.01, 0.14, -0.02}};
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < i; j++)
             four.pairs.push_back({j, i});
     // A chair of six: bonds and 1-3 distances make it rigid already, 1-4 distances are three too many.
     DependentConstraints ring = {"ring, 15 constraints on 12 freedoms", std::vector<double>(6, 12), {}, {}};
     for (int i = 0; i < 6; i++) {
-        ring.positions.push_back(OpenMM::Vec3(0.145 * std::cos(i * M_PI / 3), 0.145 * std::sin(i * M_PI / 3),
-                                              i % 2 == 0 ? 0.025 : -0.025));
-        ring.pairs.push_back({i, (i + 1) % 6});
-        ring.pairs.push_back({i, (i + 2) % 6});
+        const double angle = i * M_PI / 3;
+        ring.positions.push_back({0.145 * std::cos(angle), 0.145 * std::sin(angle), i % 2 == 0 ? 0.025 : -0.025});
+        for (int next : {1, 2})
+            ring.pairs.push_back({i, (i + next) % 6});
         if (i < 3)
             ring.pairs.push_back({i, i + 3});
     }
@@ -294,10 +330,8 @@ inline std::vector<OpenMM::Vec3> makeVelocities(const OpenMM::System& system, do
 /** The largest distance between two sets of positions (or velocities). */
 inline double largestDifference(const std::vector<OpenMM::Vec3>& a, const std::vector<OpenMM::Vec3>& b) {
     double largest = (a.size() == b.size() ? 0 : INFINITY);
-    for (size_t i = 0; i < std::min(a.size(), b.size()); i++) {
-        const OpenMM::Vec3 d = a[i] - b[i];
-        largest = std::max(largest, std::sqrt(d.dot(d)));
-    }
+    for (size_t i = 0; i < std::min(a.size(), b.size()); i++)
+        largest = std::max(largest, norm(a[i] - b[i]));
     return largest;
 }
 
@@ -325,6 +359,40 @@ inline std::vector<OpenMM::Vec3> getVelocities(const OpenMM::Context& context) {
     return context.getState(OpenMM::State::Velocities).getVelocities();
 }
 
+/**
+ * Platform properties with which two runs repeat each other bit for bit. The CPU platform's nonbonded forces depend
+ * on the timing of its threads, even with DeterministicForces, unless there is only one.
+ */
+inline std::map<std::string, std::string> deterministic(OpenMM::Platform& platform) {
+    if (platform.getName() == "CPU")
+        return {{"DeterministicForces", "true"}, {"Threads", "1"}};
+    return {};
+}
+
+/** Positions some steps after those of a Model, from rest. */
+inline std::vector<OpenMM::Vec3> stepFromRest(const Model& model, OpenMM::Integrator& integrator, int numSteps,
+                                              OpenMM::Platform& platform) {
+    ModelContext context(model, integrator, platform, deterministic(platform));
+    integrator.step(numSteps);
+    return getPositions(context);
+}
+
+inline double kineticEnergy(const OpenMM::Context& context) {
+    return context.getState(OpenMM::State::Energy).getKineticEnergy();
+}
+
+inline double totalEnergy(const OpenMM::Context& context) {
+    const OpenMM::State state = context.getState(OpenMM::State::Energy);
+    return state.getKineticEnergy() + state.getPotentialEnergy();
+}
+
+/** Bring a Context into the state of another one, through a checkpoint. */
+inline void copyState(OpenMM::Context& from, OpenMM::Context& to) {
+    std::stringstream checkpoint;
+    from.createCheckpoint(checkpoint);
+    to.loadCheckpoint(checkpoint);
+}
+
 /** Evaluate the forces some times. */
 inline void evaluateForces(const OpenMM::Context& context, int number) {
     for (int i = 0; i < number; i++)
@@ -340,40 +408,10 @@ inline double largestViolation(const OpenMM::Context& context) {
         int i, j;
         double distance;
         system.getConstraintParameters(c, i, j, distance);
-        const OpenMM::Vec3 d = x[j] - x[i];
-        const double relative = std::abs(std::sqrt(d.dot(d)) / distance - 1);
+        const double relative = std::abs(norm(x[j] - x[i]) / distance - 1);
         largest = (relative <= largest ? largest : relative);
     }
     return largest;
-}
-
-/** What becomes of a System's constraints at 300 K: they hold, are violated by 1e-3, or the integrator fails. */
-inline std::string watchConstraints(OpenMM::Integrator& integrator, const OpenMM::System& system,
-                                    const std::vector<OpenMM::Vec3>& positions, int numSteps,
-                                    OpenMM::Platform& platform) {
-    OpenMM::Context context(system, integrator, platform);
-    context.setPositions(positions);
-    context.setVelocitiesToTemperature(300, 1);
-    for (int step = 1; step <= numSteps; step++)
-        try {
-            integrator.step(1);
-            if (!(largestViolation(context) < 1e-3))
-                return "is off by 1e-3 or more after " + std::to_string(step) + " steps";
-        }
-        catch (const std::exception&) {
-            return "fails after " + std::to_string(step) + " steps";
-        }
-    return "holds";
-}
-
-/**
- * Platform properties with which two runs repeat each other bit for bit. The CPU platform's nonbonded forces depend
- * on the timing of its threads, even with DeterministicForces, unless there is only one.
- */
-inline std::map<std::string, std::string> deterministic(OpenMM::Platform& platform) {
-    if (platform.getName() == "CPU")
-        return {{"DeterministicForces", "true"}, {"Threads", "1"}};
-    return {};
 }
 
 } // namespace stifftest
