@@ -3,13 +3,12 @@
  */
 
 #include "Claims.h"
+#include "Methods.h"
 #include "OpenMMStiff.h"
 #include "Plugins.h"
 #include "Systems.h"
 #include <cstdlib>
 #include <dlfcn.h>
-#include <functional>
-#include <memory>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -42,62 +41,45 @@ void registerKernels(bool baseline) {
 struct Trajectory {
     const char* name;
     bool rigid;
-    std::function<Integrator*()> makeIntegrator;
+    Make makeIntegrator;
 
     /** Positions after some steps, then velocities. */
     vector<Vec3> run(bool baseline) const {
-        const int numSteps = 5;
         registerKernels(baseline);
         // Without the nonbonded forces, which are in single precision.
         Model model = makeWaterCluster(2, rigid);
         model.system.removeForce(2);
         addWell(model);
-        std::unique_ptr<Integrator> integrator(makeIntegrator());
+        const auto integrator = makeIntegrator();
         Platform& platform = Platform::getPlatformByName("CPU");
-        Context context(model.system, *integrator, platform, deterministic(platform));
-        context.setPositions(model.positions);
+        ModelContext context(model, *integrator, platform, deterministic(platform));
         context.setVelocities(makeVelocities(model.system, 300, 1));
         context.applyConstraints(1e-10);
         context.applyVelocityConstraints(1e-10);
-        integrator->step(numSteps);
+        integrator->step(5);
         vector<Vec3> all = getPositions(context);
-        for (const Vec3& v : getVelocities(context))
-            all.push_back(v);
+        const vector<Vec3> v = getVelocities(context);
+        all.insert(all.end(), v.begin(), v.end());
         return all;
     }
 };
 
 vector<Trajectory> makeTrajectories() {
+    auto useAll = [](ZhangSkeelIntegrator& integrator) {
+        integrator.setMethod(ZhangSkeelIntegrator::ThirdDerivatives);
+    };
+    auto mollify = [](ImpulseIntegrator& integrator) { integrator.setKick(ImpulseIntegrator::Mollified); };
+    auto seed = [](LangevinThermostat& integrator) { integrator.setRandomNumberSeed(1); };
     return {
-            {"ZhangSkeelIntegrator", false, [] { return new ZhangSkeelIntegrator(0.002); }},
-            {"ZhangSkeelIntegrator, all of the potential", false,
-             [] {
-                 auto* integrator = new ZhangSkeelIntegrator(0.001);
-                 integrator->setMethod(ZhangSkeelIntegrator::ThirdDerivatives);
-                 return integrator;
-             }},
-            {"ImpulseIntegrator, projected", false, [] { return new ImpulseIntegrator(0.002); }},
-            {"ImpulseIntegrator, mollified", false,
-             [] {
-                 auto* integrator = new ImpulseIntegrator(0.002);
-                 integrator->setKick(ImpulseIntegrator::Mollified);
-                 return integrator;
-             }},
-            {"ImpulseLangevinIntegrator", false,
-             [] {
-                 auto* integrator = new ImpulseLangevinIntegrator(300, 1, 0.002);
-                 integrator->setRandomNumberSeed(1);
-                 return integrator;
-             }},
-            {"MassPenaltyIntegrator", false, [] { return new MassPenaltyIntegrator(0.002); }},
-            {"MassPenaltyIntegrator, constraints", true, [] { return new MassPenaltyIntegrator(0.002); }},
-            {"MassPenaltyLangevinIntegrator", false,
-             [] {
-                 auto* integrator = new MassPenaltyLangevinIntegrator(300, 1, 0.004);
-                 integrator->setRandomNumberSeed(1);
-                 return integrator;
-             }},
-            {"SpookIntegrator", true, [] { return new SpookIntegrator(0.002); }},
+            {"ZhangSkeelIntegrator", false, maker<ZhangSkeelIntegrator>(0.002)},
+            {"ZhangSkeelIntegrator, all of the potential", false, makerWith<ZhangSkeelIntegrator>(useAll, 0.001)},
+            {"ImpulseIntegrator, projected", false, maker<ImpulseIntegrator>(0.002)},
+            {"ImpulseIntegrator, mollified", false, makerWith<ImpulseIntegrator>(mollify, 0.002)},
+            {"ImpulseLangevinIntegrator", false, makerWith<ImpulseLangevinIntegrator>(seed, 300, 1, 0.002)},
+            {"MassPenaltyIntegrator", false, maker<MassPenaltyIntegrator>(0.002)},
+            {"MassPenaltyIntegrator, constraints", true, maker<MassPenaltyIntegrator>(0.002)},
+            {"MassPenaltyLangevinIntegrator", false, makerWith<MassPenaltyLangevinIntegrator>(seed, 300, 1, 0.004)},
+            {"SpookIntegrator", true, maker<SpookIntegrator>(0.002)},
     };
 }
 

@@ -3,15 +3,15 @@
  * a device, where each of these calls is a transfer of a whole array.
  */
 
-#include "Claims.h"
+#include "Methods.h"
 #include "OpenMMStiff.h"
 #include "PlatformTest.h"
 #include "ReferenceKernelFactory.h"
 #include "Systems.h"
 #include "openmm/KernelFactory.h"
 #include "openmm/kernels.h"
-#include <functional>
-#include <memory>
+#include <array>
+#include <numeric>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -20,27 +20,10 @@ using std::vector;
 
 namespace {
 
-struct Transfers {
-    int positionsDown = 0, positionsUp = 0, velocitiesDown = 0, velocitiesUp = 0, forcesDown = 0;
+enum { PositionsDown, PositionsUp, VelocitiesDown, VelocitiesUp, ForcesDown, NumKinds };
+using Transfers = std::array<int, NumKinds>;
 
-    int count() const {
-        return positionsDown + positionsUp + velocitiesDown + velocitiesUp + forcesDown;
-    }
-    bool operator==(const Transfers& other) const {
-        return positionsDown == other.positionsDown && positionsUp == other.positionsUp &&
-               velocitiesDown == other.velocitiesDown && velocitiesUp == other.velocitiesUp &&
-               forcesDown == other.forcesDown;
-    }
-    Transfers operator-(const Transfers& other) const {
-        return {positionsDown - other.positionsDown, positionsUp - other.positionsUp,
-                velocitiesDown - other.velocitiesDown, velocitiesUp - other.velocitiesUp,
-                forcesDown - other.forcesDown};
-    }
-    Transfers operator/(int number) const {
-        return {positionsDown / number, positionsUp / number, velocitiesDown / number, velocitiesUp / number,
-                forcesDown / number};
-    }
-} counted;
+Transfers counted;
 
 /** Reference's own, which counts. */
 class CountingKernel : public UpdateStateDataKernel {
@@ -65,26 +48,26 @@ public:
         own().setStepCount(context, count);
     }
     void getPositions(ContextImpl& context, vector<Vec3>& positions, bool allowPeriodic) override {
-        counted.positionsDown++;
+        counted[PositionsDown]++;
         own().getPositions(context, positions, allowPeriodic);
     }
     void setPositions(ContextImpl& context, const vector<Vec3>& positions) override {
-        counted.positionsUp++;
+        counted[PositionsUp]++;
         own().setPositions(context, positions);
     }
     void getVelocities(ContextImpl& context, vector<Vec3>& velocities) override {
-        counted.velocitiesDown++;
+        counted[VelocitiesDown]++;
         own().getVelocities(context, velocities);
     }
     void setVelocities(ContextImpl& context, const vector<Vec3>& velocities) override {
-        counted.velocitiesUp++;
+        counted[VelocitiesUp]++;
         own().setVelocities(context, velocities);
     }
     void computeShiftedVelocities(ContextImpl& context, double shift, vector<Vec3>& velocities) override {
         own().computeShiftedVelocities(context, shift, velocities);
     }
     void getForces(ContextImpl& context, vector<Vec3>& forces) override {
-        counted.forcesDown++;
+        counted[ForcesDown]++;
         own().getForces(context, forces);
     }
     void getEnergyParameterDerivatives(ContextImpl& context, std::map<std::string, double>& derivatives) override {
@@ -117,38 +100,10 @@ public:
     }
 };
 
-struct Method {
-    const char* name;
-    std::function<std::unique_ptr<StiffIntegrator>()> make;
-    Transfers inStep;
-    /// How often velocities go up in a call, beyond that.
-    int shownInCall = 0;
-};
-
-template <class T, class... Arguments> std::function<std::unique_ptr<StiffIntegrator>()> maker(Arguments... arguments) {
-    return [=] { return std::make_unique<T>(arguments...); };
-}
-
-/** The waters of OpenMM's tip3p.pdb in number, with what ForceField puts beside their forces. */
 Model makeWaters() {
-    const int numWaters = 895;
-    Model model = makeWaterCluster(10);
-    Model waters;
-    auto* bonds = new HarmonicBondForce();
-    auto* angles = new HarmonicAngleForce();
-    for (int i = 0; i < 3 * numWaters; i++) {
-        waters.system.addParticle(model.system.getParticleMass(i));
-        waters.positions.push_back(model.positions[i]);
-    }
-    for (int o = 0; o < 3 * numWaters; o += 3) {
-        bonds->addBond(o, o + 1, bondLength, bondConstant);
-        bonds->addBond(o, o + 2, bondLength, bondConstant);
-        angles->addAngle(o + 1, o, o + 2, waterAngle, angleConstant);
-    }
-    waters.system.addForce(bonds);
-    waters.system.addForce(angles);
-    waters.system.addForce(new CMMotionRemover());
-    return waters;
+    Model model = makeLoneWaters(10);
+    model.system.addForce(new CMMotionRemover());
+    return model;
 }
 
 /**
@@ -159,18 +114,20 @@ Model makeWaters() {
  * what the platform has made of them; the mass penalty also sends velocities that move particles, and those that it shows.
  */
 void testTransfersOfAStep(Platform& platform) {
+    struct Method {
+        const char* name;
+        Make make;
+        Transfers inStep;
+        /// How often velocities go up in a call, beyond that.
+        int shownInCall = 0;
+    };
     const Transfers plain = {0, 1, 1, 1, 1}, shown = {0, 2, 1, 1, 1};
+    auto mollify = [](ImpulseIntegrator& integrator) { integrator.setKick(ImpulseIntegrator::Mollified); };
     const vector<Method> methods = {
             {"MassPenaltyIntegrator", maker<MassPenaltyIntegrator>(0.004), plain, 2},
             {"MassPenaltyLangevinIntegrator", maker<MassPenaltyLangevinIntegrator>(300.0, 1.0, 0.008), plain, 2},
             {"ImpulseIntegrator", maker<ImpulseIntegrator>(0.004), plain},
-            {"ImpulseIntegrator, Mollified",
-             [] {
-                 auto integrator = std::make_unique<ImpulseIntegrator>(0.004);
-                 integrator->setKick(ImpulseIntegrator::Mollified);
-                 return integrator;
-             },
-             shown},
+            {"ImpulseIntegrator, Mollified", makerWith<ImpulseIntegrator>(mollify, 0.004), shown},
             {"ImpulseLangevinIntegrator", maker<ImpulseLangevinIntegrator>(300.0, 1.0, 0.004), plain},
             {"ZhangSkeelIntegrator", maker<ZhangSkeelIntegrator>(0.002), shown},
             {"ZhangSkeelLangevinIntegrator", maker<ZhangSkeelLangevinIntegrator>(300.0, 1.0, 0.002), shown},
@@ -183,21 +140,23 @@ void testTransfersOfAStep(Platform& platform) {
         context.setVelocitiesToTemperature(300, 1);
         integrator->step(1);
         auto countSteps = [&](int number) {
-            counted = Transfers();
+            counted = {};
             integrator->step(number);
             return counted;
         };
         const int numSteps = 10;
-        const Transfers one = countSteps(1), each = (countSteps(1 + numSteps) - one) / numSteps, call = one - each;
-        const int numParticles = model.system.getNumParticles();
-        std::cout << method.name << ": in a step " << each.count() << " transfers of " << sizeof(Vec3) * numParticles
-                  << " bytes (positions " << each.positionsDown << " down, " << each.positionsUp << " up; velocities "
-                  << each.velocitiesDown << " down, " << each.velocitiesUp << " up; forces " << each.forcesDown
-                  << " down), in a call of step() another " << call.count() << std::endl;
-        ASSERT(each == method.inStep);
-        ASSERT(call.positionsDown == 2 && call.velocitiesDown <= 2);
-        ASSERT_EQUAL(method.shownInCall, call.velocitiesUp);
-        ASSERT_EQUAL(call.positionsDown + call.velocitiesDown + call.velocitiesUp, call.count());
+        const Transfers one = countSteps(1), more = countSteps(1 + numSteps);
+        Transfers inStep, inCall;
+        for (int kind = 0; kind < NumKinds; kind++) {
+            inStep[kind] = (more[kind] - one[kind]) / numSteps;
+            inCall[kind] = one[kind] - inStep[kind];
+        }
+        std::cout << method.name << ": in a step " << std::accumulate(inStep.begin(), inStep.end(), 0)
+                  << " transfers, in a call of step() another " << std::accumulate(inCall.begin(), inCall.end(), 0)
+                  << std::endl;
+        ASSERT(inStep == method.inStep);
+        ASSERT(inCall[VelocitiesDown] <= 2);
+        ASSERT((inCall == Transfers{2, 0, inCall[VelocitiesDown], method.shownInCall, 0}));
     }
 }
 
@@ -208,10 +167,9 @@ void testEnergiesSendNothing(Platform& platform) {
     ModelContext context(model, integrator, platform);
     context.setVelocitiesToTemperature(300, 1);
     integrator.step(2);
-    counted = Transfers();
+    counted = {};
     context.getState(State::Energy);
-    const Transfers expected = {0, 0, 1, 0, 0};
-    ASSERT(counted == expected);
+    ASSERT((counted == Transfers{0, 0, 1, 0, 0}));
 }
 
 } // namespace
