@@ -332,7 +332,7 @@ void testFailedStepsChangeNothing(Platform& platform) {
     ASSERT_EQUAL(3, context.getStepCount());
 }
 
-/** A run that is resumed from a checkpoint, or a State, is the one that goes on, if all has been set in between, too. */
+/** A run resumed from a checkpoint, or a State, is the one that goes on, whatever has been set before it was saved. */
 void testSavedStatesResume(Platform& platform) {
     const Model model = makeLoneWaters(2);
     for (bool inCheckpoint : {false, true}) {
