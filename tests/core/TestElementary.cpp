@@ -49,13 +49,11 @@ void testKickAndDriftMoveParticlesThatHaveMass() {
     for (size_t i = 0; i < particles.masses.size(); i++)
         if (particles.masses[i] == 0)
             particles.other[3 * i] = NAN;
+    const double *other = particles.other.data(), *masses = particles.masses.data();
+    double* v = particles.v.data();
     const auto expected = [&](double x, double v) { return x + t * v; };
-    const auto kickPart = [&](int begin, int end) {
-        kick(t, particles.other.data(), particles.masses.data(), particles.v.data(), begin, end);
-    };
-    const auto driftPart = [&](int begin, int end) {
-        drift(t, particles.other.data(), particles.masses.data(), particles.v.data(), begin, end);
-    };
+    const auto kickPart = [&](int begin, int end) { kick(t, other, masses, v, begin, end); };
+    const auto driftPart = [&](int begin, int end) { drift(t, other, masses, v, begin, end); };
     checkMap(particles, kickPart, expected);
     checkMap(particles, driftPart, expected);
 }
@@ -70,11 +68,10 @@ void testNoiseIsScaledByTheMasses() {
     int next = 0;
     for (int i = 0; i < 20; i++)
         for (int j = 0; j < 3; j++) {
-            double expected = 7;
-            if (i >= 3 && i < 18)
-                expected = 0;
-            if (i >= 3 && i < 18 && particles.masses[i] > 0)
-                expected = ++next * std::sqrt((1 - std::exp(-1.2)) * 2.5 / particles.masses[i]);
+            const double mass = particles.masses[i];
+            double expected = (i >= 3 && i < 18 ? 0 : 7);
+            if (i >= 3 && i < 18 && mass > 0)
+                expected = ++next * std::sqrt((1 - std::exp(-1.2)) * 2.5 / mass);
             ASSERT_EQUAL_TOL(expected, noise[3 * i + j], 10 * roundoff);
         }
     ASSERT_EQUAL(next, numDrawn);
@@ -104,16 +101,12 @@ void testWeakFrictionHasItsNoise() {
     }
 }
 
-void testStrongFrictionDrawsVelocitiesAfresh() {
-    const OrnsteinUhlenbeck flow(1e4, 2.5, 1);
-    ASSERT_EQUAL(0, flow.decay);
-    ASSERT_EQUAL(std::sqrt(2.5), flow.amplitude);
-}
-
-void testNoTemperatureMeansNoNoise() {
-    const OrnsteinUhlenbeck flow(2, 0, 0.3);
-    ASSERT_EQUAL(0, flow.amplitude);
-    ASSERT_EQUAL_TOL(std::exp(-0.6), flow.decay, roundoff);
+void testStrongFrictionDrawsVelocitiesAfreshAndNoTemperatureNone() {
+    const OrnsteinUhlenbeck strong(1e4, 2.5, 1), cold(2, 0, 0.3);
+    ASSERT_EQUAL(0, strong.decay);
+    ASSERT_EQUAL(std::sqrt(2.5), strong.amplitude);
+    ASSERT_EQUAL(0, cold.amplitude);
+    ASSERT_EQUAL_TOL(std::exp(-0.6), cold.decay, roundoff);
 }
 
 void testTwoHalvesAreTheWhole() {
@@ -138,14 +131,8 @@ void testMaxwellDistributionIsStationary() {
 }
 
 int main() {
-    return checkClaims({
-            CLAIM(testKickAndDriftMoveParticlesThatHaveMass),
-            CLAIM(testNoiseIsScaledByTheMasses),
-            CLAIM(testNoFrictionLeavesVelocitiesAsTheyAre),
-            CLAIM(testWeakFrictionHasItsNoise),
-            CLAIM(testStrongFrictionDrawsVelocitiesAfresh),
-            CLAIM(testNoTemperatureMeansNoNoise),
-            CLAIM(testTwoHalvesAreTheWhole),
-            CLAIM(testMaxwellDistributionIsStationary),
-    });
+    return checkClaims({CLAIM(testKickAndDriftMoveParticlesThatHaveMass), CLAIM(testNoiseIsScaledByTheMasses),
+                        CLAIM(testNoFrictionLeavesVelocitiesAsTheyAre), CLAIM(testWeakFrictionHasItsNoise),
+                        CLAIM(testStrongFrictionDrawsVelocitiesAfreshAndNoTemperatureNone),
+                        CLAIM(testTwoHalvesAreTheWhole), CLAIM(testMaxwellDistributionIsStationary)});
 }
