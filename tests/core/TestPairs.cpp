@@ -186,8 +186,8 @@ template <class Check> void forAllBatches(const Molecules& molecules, Check&& ch
 }
 
 /**
- * Check a claim for chains of all sizes, of which the last makes large blocks, some constraints or none, some bonds with
- * an inertia or none, each pair once or twice.
+ * Check a claim for chains of all sizes, of which the last makes large blocks, with constraints or none, some bonds
+ * with an inertia or none, each pair once or twice.
  */
 template <class Check> void forAll(Check&& check, bool withCopies = true) {
     for (int numAtoms : {2, 3, 6, 25})

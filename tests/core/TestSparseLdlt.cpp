@@ -93,8 +93,8 @@ VectorXd solve(SparseLdlt& solver, VectorXd b) {
 }
 
 /**
- * Check what the factors of a matrix with a dominant diagonal give, whose condition number is some 100: solutions, which
- * are backward stable as those of the dense method are, and by Takahashi's recurrence the inverse on the pattern.
+ * Check what the factors of a matrix with a dominant diagonal give, whose condition number is some 100: solutions, as
+ * backward stable as those of the dense method, and by Takahashi's recurrence the inverse on the pattern.
  */
 void checkFactors(Random& random, SparseLdlt& solver, const MatrixXd& A, const Entries& entries) {
     const MatrixXd inverse = inverseOf(A);
@@ -191,7 +191,7 @@ void testPivotsAreThoseOfTheirRows() {
     }
 }
 
-/** The same matrix gives bitwise the same solution whatever was factored before: indefinite, or not a number anywhere. */
+/** The same matrix gives bitwise the same solution whatever was refused before: indefinite, or not a number. */
 void testAFactorizationDependsOnItsMatrixAlone() {
     Random random(3);
     const int size = 80;
