@@ -124,10 +124,6 @@ private:
     }
 };
 
-template <class Real> double lane(const Real& value, int which) {
-    return LaneTraits<Real>::lane(value, which);
-}
-
 /** More than fill a batch of lanes: they begin another. */
 const int numChains = Lanes::count + 1;
 
@@ -166,22 +162,18 @@ void testKickIsThePapersEquation() {
             const VectorXd kicked = dense.kick(x, v, chains.ofChain(chains.a, m));
             for (size_t i = 0; i < batch.particles[l].size(); i++)
                 for (int j = 0; j < 3; j++)
-                    ASSERT_EQUAL_TOL(kicked[3 * (batch.particles[l][i] - first) + j], lane(work.v[i][j], l), 1e-7);
+                    ASSERT_EQUAL_TOL(kicked[3 * (batch.particles[l][i] - first) + j], laneOf(work.v[i][j], l), 1e-7);
             // The integrator has the constraint on velocities last.
-            const int numHolonomic = dense.holonomic.size();
+            const double w = dense.onVelocities[0].w, rate = dense.onVelocities[0].A(x).dot(v);
             for (size_t p = 0; p < batch.terms[l].size(); p++) {
                 const bool onVelocities = batch.row(p).kind == Constraint::Kind::Velocity;
-                if (onVelocities) {
-                    ASSERT_EQUAL_TOL(dense.multipliers[0], lane(work.multipliers[p], l), 1e-6);
-                    ASSERT_EQUAL_TOL(dense.onVelocities[0].w, lane(values[p], l), 1e-12);
-                    const double rate = dense.onVelocities[0].A(x).dot(v);
-                    ASSERT_EQUAL_TOL(rate - dense.onVelocities[0].w, lane(violations[p], l), 1e-12);
-                }
-                else {
-                    ASSERT((int) p < numHolonomic);
-                    ASSERT_EQUAL_TOL(dense.multipliers[1 + p], lane(work.multipliers[p], l), 1e-6);
-                    ASSERT_EQUAL_TOL(dense.holonomic[p].g(x), lane(violations[p], l), 1e-12);
-                }
+                ASSERT(onVelocities || p < dense.holonomic.size());
+                const double multiplier = dense.multipliers[onVelocities ? 0 : 1 + p],
+                             violation = onVelocities ? rate - w : dense.holonomic[p].g(x);
+                ASSERT_EQUAL_TOL(multiplier, laneOf(work.multipliers[p], l), 1e-6);
+                ASSERT_EQUAL_TOL(violation, laneOf(violations[p], l), 1e-12);
+                if (onVelocities)
+                    ASSERT_EQUAL_TOL(w, laneOf(values[p], l), 1e-12);
             }
         }
     });
