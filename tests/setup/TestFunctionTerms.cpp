@@ -49,16 +49,16 @@ StiffTerms collectAll(const System& system) {
  */
 template <class Real> class Fixture {
 public:
-    Fixture(Force* force, int numParticles, const std::map<string, double>& globals = {}, bool periodic = false)
-            : integrator(0.001) {
+    Fixture(Force* force, int numParticles, const std::map<string, double>& globals = {}) : integrator(0.001) {
         for (int i = 0; i < numParticles; i++)
             system.addParticle(1 + i);
         system.addForce(force);
+        const bool periodic = force->usesPeriodicBoundaryConditions();
         if (periodic)
             system.setDefaultPeriodicBoxVectors(Vec3(1.1, 0, 0), Vec3(0.2, 1.2, 0), Vec3(-0.1, 0.3, 1.3));
         context = std::make_unique<Context>(system, integrator, Platform::getPlatformByName("Reference"));
-        for (const auto& global : globals)
-            context->setParameter(global.first, global.second);
+        for (const auto& [name, value] : globals)
+            context->setParameter(name, value);
         makeBatch(numParticles);
         Vec3 box[3];
         system.getDefaultPeriodicBoxVectors(box[0], box[1], box[2]);
@@ -197,9 +197,8 @@ template <class Real> void check(Fixture<Real>& fixture) {
     }
 }
 
-template <class Real>
-void check(Force* force, int numParticles, const std::map<string, double>& globals = {}, bool periodic = false) {
-    Fixture<Real> fixture(force, numParticles, globals, periodic);
+template <class Real> void check(Force* force, int numParticles, const std::map<string, double>& globals = {}) {
+    Fixture<Real> fixture(force, numParticles, globals);
     check(fixture);
 }
 
@@ -237,7 +236,7 @@ template <class Real> void testCustomBondWithGlobalAndPeriodicBox() {
     force->setUsesPeriodicBoundaryConditions(true);
     force->addBond(0, 1, {20, 5, 0.2});
     force->addBond(1, 2, {30, 7, 0.1});
-    check<Real>(force, 3, {{"scale", 0.3}}, true);
+    check<Real>(force, 3, {{"scale", 0.3}});
 }
 
 template <class Real> void testCustomAngle() {
@@ -320,9 +319,8 @@ void testPartsWithoutHessianAreNamed() {
 /** What no mobile particle feels, and coordinates of one particle with itself, have no terms. */
 void testIdleTermsAreLeftOut() {
     System system;
-    system.addParticle(0);
-    system.addParticle(0);
-    system.addParticle(1);
+    for (double mass : {0, 0, 1})
+        system.addParticle(mass);
     auto* bonds = new CustomBondForce("r^4");
     bonds->addBond(0, 1);
     bonds->addBond(2, 2);
