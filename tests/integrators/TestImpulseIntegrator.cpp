@@ -33,12 +33,11 @@ void testStepIsTheMethod(Platform& platform) {
     mass << oxygenMass, oxygenMass, oxygenMass, VectorXd::Constant(6, hydrogenMass);
     const Eigen::Vector3d k(bondConstant, bondConstant, angleConstant), rest(bondLength, bondLength, waterAngle);
     auto jacobian = [&](const VectorXd& x) { return differentiate(x, 2e-5, waterCoordinates); };
-    auto slowForce = [](const VectorXd& x) {
+    auto slowForce = [](const VectorXd& at) {
         VectorXd F(9);
         for (int i = 0; i < 9; i += 3) {
-            F[i] = -300 * x[i + 1] - 2000 * x[i + 2] * x[i + 2];
-            F[i + 1] = -300 * x[i];
-            F[i + 2] = -1600 * std::cos(8 * x[i + 2]) - 4000 * x[i] * x[i + 2];
+            const double x = at[i], y = at[i + 1], z = at[i + 2];
+            F.segment<3>(i) << -300 * y - 2000 * z * z, -300 * x, -1600 * std::cos(8 * z) - 4000 * x * z;
         }
         return F;
     };
@@ -206,7 +205,7 @@ void testActionsAreKept(Platform& platform) {
             context.setVelocities({Vec3(), Vec3(1, -1.5, 0)});
             auto action = [&] {
                 const Vec3 x = getPositions(context)[1], v = getVelocities(context)[1];
-                const double r = std::sqrt(x.dot(x)), rate = x.dot(v) / r;
+                const double r = norm(x), rate = x.dot(v) / r;
                 return 0.5 * (mass * rate * rate + k * (r - length) * (r - length)) / omega;
             };
             const double start = action();
