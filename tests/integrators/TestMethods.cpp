@@ -159,9 +159,9 @@ Model makeCluster() {
 /** The waters of a cluster; where nonbonded forces are in single precision, springs between them instead. */
 MakeModel makePreciseCluster(Platform& platform) {
     return [precise = hasPreciseForces(platform)] {
+        Model model = (precise ? makeCluster() : makeLoneWaters(2));
         if (precise)
-            return makeCluster();
-        Model model = makeLoneWaters(2);
+            return model;
         auto* springs = new CustomBondForce("50*(r-0.3)^2");
         for (int i = 0; i + 4 < model.system.getNumParticles(); i++)
             springs->addBond(i, i + 4);
