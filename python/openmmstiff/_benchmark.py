@@ -37,8 +37,8 @@ def benchmark(platforms, seconds):
     for what, measure, heading, columns in (
             ("positions", _compare_with_reference,
              "Flexible TIP3P water, and a helix of alanines with constraints in water, by PME: differences from "
-             f"Reference, relative of the forces (root mean square, {FORCE_TOLERANCE:g} is allowed), and largest of the "
-             f"positions after a step of MassPenaltyIntegrator of 4 fs ({POSITION_TOLERANCE:g} nm)",
+             f"Reference, relative of the forces (root mean square, {FORCE_TOLERANCE:g} is allowed), and largest of "
+             f"the positions after a step of MassPenaltyIntegrator of 4 fs ({POSITION_TOLERANCE:g} nm)",
              ["device", "box", "forces", "positions (nm)", "agrees"]),
             ("conduct", _try_conduct,
              f"{MOLECULES:,} waters without nonbonded forces, MassPenaltyLangevinIntegrator at {TEMPERATURE} K: "
@@ -287,8 +287,8 @@ def _helix(residues):
     torsions [degrees] of proteins."""
     backbone = (0.1329, 116, -47), (0.1458, 122, 180), (0.1525, 111, -57)   # N after psi, CA after omega, C after phi
 
-    def place(a, b, c, length, angle, torsion):
-        angle, torsion = np.radians((angle, torsion))
+    def place(before, length, angle, torsion):
+        (a, b, c), angle, torsion = before, np.radians(angle), np.radians(torsion)
         along, normal = c - b, np.cross(b - a, c - b)
         along, normal = along/np.linalg.norm(along), normal/np.linalg.norm(normal)
         across = np.cos(torsion)*np.cross(normal, along) + np.sin(torsion)*normal
@@ -297,13 +297,13 @@ def _helix(residues):
     chain = [np.array(start) for start in ((0, 0.15, 0.1), (0, 0, 0), (0.15, 0, 0))]
     for _ in range(residues + 1):
         for internal in backbone:
-            chain.append(place(*chain[-3:], *internal))
+            chain.append(place(chain[-3:], *internal))
     topology, positions = app.Topology(), []
     peptide = topology.addChain()
     for k in range(1, residues + 1):
         n, alpha, c, following = chain[3*k:3*k + 4]
-        atoms = {"N": n, "CA": alpha, "C": c, "O": place(n, alpha, c, 0.1231, 121, 133),
-                 "CB": place(c, n, alpha, 0.153, 110, -122)} | ({"OXT": following} if k == residues else {})
+        atoms = {"N": n, "CA": alpha, "C": c, "O": place((n, alpha, c), 0.1231, 121, 133),
+                 "CB": place((c, n, alpha), 0.153, 110, -122)} | ({"OXT": following} if k == residues else {})
         residue = topology.addResidue("ALA", peptide)
         for name, position in atoms.items():
             topology.addAtom(name, app.Element.getBySymbol(name[0]), residue)
