@@ -19,7 +19,7 @@ ENERGY = 4.184                  # kJ/mol
 TIME = LENGTH / sqrt(ENERGY)    # ps
 
 # The paper's parameters, in its units
-OMEGA, STEP, GAMMA, INVERSE_TEMPERATURE = 20.0, 0.05, 0.01, 50.0
+WATERS, OMEGA, STEP, GAMMA, INVERSE_TEMPERATURE = 7, 20.0, 0.05, 0.01, 50.0
 
 OXYGEN, HYDROGEN = 15.99943, 1.007947                      # dalton; these and the shape are those of tip3p.xml
 OH_LENGTH, HOH_ANGLE = 0.9572, 1.82421813418               # Angstrom, rad
@@ -27,31 +27,27 @@ LENGTHS = (OH_LENGTH, OH_LENGTH, 2 * OH_LENGTH * sin(HOH_ANGLE / 2))
 TEMPERATURE = ENERGY / INVERSE_TEMPERATURE / GAS_CONSTANT  # K
 FRICTION = GAMMA * (1 / OXYGEN + 2 / HYDROGEN) / 3 / TIME  # 1/ps
 
-HOT, STAGES, COOLING_TIME, COOLING_FRICTION = 200.0, 100, 1000.0, 5.0  # K, -, the paper's unit, 1/ps
-COOLINGS = {7: 10, 100: 1}
+HOT, STAGES, COOLING_TIME, COOLING_FRICTION, COOLINGS = 200.0, 100, 1000.0, 5.0, 10  # K, -, the paper's unit, 1/ps, -
 SEED, TOLERANCE = 1, 1e-10
-# The faster one. CPU has forces in single precision, and no two runs of it are alike.
-PLATFORMS = {7: "Reference", 100: "CPU"}
 
 
 class Cluster:
-    """Topology and constraints of a number of waters, and a minimum of the rigid model; lengths are nm here."""
+    """Topology and constraints of the waters, and a minimum of the rigid model; lengths are nm here."""
 
-    def __init__(self, waters: int, shorten: float):
-        self.waters, self.platform = waters, PLATFORMS[waters]
+    def __init__(self, shorten: float):
         modeller = app.Modeller(app.Topology(), [] * unit.nanometer)
-        modeller.addSolvent(app.ForceField("tip3p.xml"), model="tip3p", numAdded=waters)
+        modeller.addSolvent(app.ForceField("tip3p.xml"), model="tip3p", numAdded=WATERS)
         self.topology = modeller.topology
         self.topology.setPeriodicBoxVectors(None)
-        self.pairs = [(3 * a + i, 3 * a + j) for a in range(waters) for i, j in ((0, 1), (0, 2), (1, 2))]
-        self.lengths = LENGTH * np.array(LENGTHS * waters)
+        self.pairs = [(3 * a + i, 3 * a + j) for a in range(WATERS) for i, j in ((0, 1), (0, 2), (1, 2))]
+        self.lengths = LENGTH * np.array(LENGTHS * WATERS)
         self.rigid = self.system(rigid=True)
-        self.masses = np.array([self.rigid.getParticleMass(i).value_in_unit(unit.dalton) for i in range(3 * waters)])
         self.minimum = self.cool(modeller.positions, ceil(round(COOLING_TIME / STEP / STAGES) / shorten))
-        self.observer = mm.Context(self.rigid, mm.VerletIntegrator(STEP * TIME), self.get_platform("Reference"))
+        self.observer = self.context(self.rigid, mm.VerletIntegrator(STEP * TIME))
 
-    def get_platform(self, name: str = "") -> mm.Platform:
-        return mm.Platform.getPlatform(name or self.platform)
+    @staticmethod
+    def context(system: mm.System, integrator: mm.Integrator) -> mm.Context:
+        return mm.Context(system, integrator, mm.Platform.getPlatform("Reference"))
 
     def system(self, rigid: bool) -> mm.System:
         """Nonbonded forces without cutoff, with constraints or with neither constraints nor bonds."""
@@ -70,11 +66,11 @@ class Cluster:
     def cool(self, positions: unit.Quantity, steps: int) -> np.ndarray:
         """The lowest minimum of COOLINGS, each from HOT in STAGES of so many steps."""
         found = []
-        with progress_bar("cooling", COOLINGS[self.waters] * STAGES * steps) as bar:
-            for cooling in range(COOLINGS[self.waters]):
+        with progress_bar("cooling", COOLINGS * STAGES * steps) as bar:
+            for cooling in range(COOLINGS):
                 integrator = mm.LangevinMiddleIntegrator(HOT, COOLING_FRICTION, STEP * TIME)
                 integrator.setRandomNumberSeed(SEED + cooling)
-                context = mm.Context(self.rigid, integrator, self.get_platform())
+                context = self.context(self.rigid, integrator)
                 context.setPositions(positions)
                 mm.LocalEnergyMinimizer.minimize(context)
                 for temperature in np.linspace(HOT, TEMPERATURE, STAGES):
@@ -87,7 +83,7 @@ class Cluster:
 
     def minimise(self, system: mm.System, positions: np.ndarray) -> tuple[float, np.ndarray]:
         """The nearest minimum: its energy, kcal/mol, and positions."""
-        context = mm.Context(system, mm.VerletIntegrator(STEP * TIME), self.get_platform())
+        context = self.context(system, mm.VerletIntegrator(STEP * TIME))
         context.setPositions(positions)
         context.applyConstraints(TOLERANCE)
         mm.LocalEnergyMinimizer.minimize(context, 0.1)
@@ -103,53 +99,19 @@ class Cluster:
         velocities = self.observer.getState(velocities=True).getVelocities(asNumpy=True)
         return get_positions(self.observer), velocities.value_in_unit(unit.nanometer / unit.picosecond)
 
-    def bonds(self, vectors: np.ndarray) -> np.ndarray:
-        first, second = np.array(self.pairs).T
-        return vectors[first] - vectors[second]
-
-    def violations(self, positions: np.ndarray) -> np.ndarray:
-        """g = r^2 - d^2, nm^2."""
-        return np.sum(self.bonds(positions) ** 2, axis=1) - self.lengths ** 2
-
-    def jacobian(self, positions: np.ndarray) -> np.ndarray:
-        """G = dg/dx, (constraints, 3 atoms)."""
-        jacobian = np.zeros((len(self.pairs), len(positions), 3))
-        for row, (i, j), bond in zip(jacobian, self.pairs, self.bonds(positions)):
-            row[i], row[j] = 2 * bond, -2 * bond
-        return jacobian.reshape(len(self.pairs), -1)
-
     def multipliers(self, positions: np.ndarray, velocities: np.ndarray) -> np.ndarray:
-        """lambda of M a = F + G^T lambda, for which G a + dG/dt v = 0; kJ/mol/nm^2."""
+        """lambda of M a = F + G^T lambda, for which G a + dG/dt v = 0, G = dg/dx, g = r^2 - d^2; kJ/mol/nm^2."""
         self.observer.setPositions(positions)
         forces = self.observer.getState(forces=True).getForces(asNumpy=True)._value.ravel()
-        jacobian = self.jacobian(positions)
-        accelerated = jacobian / np.repeat(self.masses, 3)
-        bend = 2 * np.sum(self.bonds(velocities) ** 2, axis=1)
+        first, second = np.array(self.pairs).T
+        jacobian = np.zeros((len(self.pairs), len(positions), 3))
+        for row, i, j in zip(jacobian, first, second):
+            row[i] = 2 * (positions[i] - positions[j])
+            row[j] = -row[i]
+        jacobian = jacobian.reshape(len(self.pairs), -1)
+        accelerated = jacobian / np.repeat((OXYGEN, HYDROGEN, HYDROGEN) * WATERS, 3)
+        bend = 2 * np.sum((velocities[first] - velocities[second]) ** 2, axis=1)
         return np.linalg.solve(accelerated @ jacobian.T, -(accelerated @ forces + bend))
-
-    def loaded_start(self, omega: float) -> tuple[np.ndarray, np.ndarray]:
-        """thermal_start() with the penalties at rest under the constraint forces: omega^2 g = -lambda."""
-        positions, velocities = self.thermal_start()
-        violations = -self.multipliers(positions, velocities) / (omega * sqrt(ENERGY) / LENGTH ** 2) ** 2
-        normal = self.jacobian(positions) / np.repeat(self.masses, 3)
-        for _ in range(10):
-            move = np.linalg.solve(self.jacobian(positions) @ normal.T, violations - self.violations(positions))
-            positions = positions + (normal.T @ move).reshape(-1, 3)
-        jacobian = self.jacobian(positions)
-        normal = jacobian / np.repeat(self.masses, 3)
-        rates = np.linalg.solve(jacobian @ normal.T, jacobian @ velocities.ravel())
-        return positions, velocities - (normal.T @ rates).reshape(-1, 3)
-
-    def momenta(self, positions: np.ndarray, velocities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Linear and angular, of frames."""
-        momenta = self.masses[:, None] * velocities
-        return momenta.sum(axis=1), np.cross(positions, momenta).sum(axis=1)
-
-    def oxygen_distances(self, positions: np.ndarray) -> np.ndarray:
-        """Of all pairs, Angstrom."""
-        oxygens = positions[::3] / LENGTH
-        first, second = np.triu_indices(self.waters, k=1)
-        return np.linalg.norm(oxygens[first] - oxygens[second], axis=1)
 
 
 def get_positions(context: mm.Context) -> np.ndarray:

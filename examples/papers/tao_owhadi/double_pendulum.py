@@ -2,8 +2,8 @@
 """The double pendulum of Tao and Owhadi (2014, section 4.1, figures 1 and 2): penalties at coarse steps against SHAKE.
 
 Masses and gravity are 1, links have the lengths 1 and sqrt 2, and the pendulum starts from rest at (0, -1), (1, -2).
-Constraints g = (r1^2 - L1^2, r2^2 - L2^2) = 0 are those of OpenMM, whose solver CCMA stands for SHAKE, or penalties
-omega^2/2 g^T g with omega = 20.
+Constraints g = (r1^2 - L1^2, r2^2 - L2^2) = 0 are those of OpenMM, whose solver CCMA stands for SHAKE (with RATTLE's
+velocities), or penalties omega^2/2 g^T g with omega = 20.
 Errors are those of (x2, y2) against the generalized coordinates theta, phi, integrated to a tolerance of 1e-12. Then:
 does omega^2 |g| stay bounded as omega grows, and are window averages of -omega^2 g the multipliers of SHAKE?
 
@@ -110,14 +110,10 @@ def violations(time: float) -> np.ndarray:
 
 
 def shake_multipliers(found: Trajectory) -> np.ndarray:
-    """lambda of M x'' = F + G^T lambda at every frame but the last, from d^2 g/dt^2 = 0.
-
-    (G G^T) lambda = -(G F + dG/dt v), M = 1; v is the mean of the leapfrog's half a step before and after.
-    """
-    velocities = (found.velocities[1:] + found.velocities[:-1]) / 2
+    """lambda of M x'' = F + G^T lambda at every frame, from d^2 g/dt^2 = 0: (G G^T) lambda = -(G F + dG/dt v), M = 1"""
     joined = np.array(((1, 0), (-1, 1)))  # bond i = sum_j joined_ij x_j
-    jacobian = (2 * joined[:, :, None] * links(found.positions[:-1])[:, :, None]).reshape(-1, 2, 4)
-    right = jacobian @ np.tile((0, -GRAVITY), 2) + 2 * np.sum(links(velocities) ** 2, axis=2)
+    jacobian = (2 * joined[:, :, None] * links(found.positions)[:, :, None]).reshape(-1, 2, 4)
+    right = jacobian @ np.tile((0, -GRAVITY), 2) + 2 * np.sum(links(found.velocities) ** 2, axis=2)
     return np.linalg.solve(jacobian @ jacobian.transpose(0, 2, 1), -right[:, :, None])[:, :, 0]
 
 
@@ -131,7 +127,7 @@ def window_averages(values: np.ndarray) -> np.ndarray:
 def multipliers(time: float) -> tuple[np.ndarray, np.ndarray]:
     """SHAKE's (at every step), and -omega^2 g of the penalties for OMEGA."""
     steps = round(time / FIGURE_2_STEP)
-    shake = shake_multipliers(swing("SHAKE", LENGTHS, START, FIGURE_2_STEP, steps + 1))
+    shake = shake_multipliers(swing("SHAKE", LENGTHS, START, FIGURE_2_STEP, steps))
     penalties = {omega: -omega ** 2 * constraints(swing("ThirdDerivatives", LENGTHS, START, FIGURE_2_STEP, steps,
                                                         omega=omega).positions)
                  for omega in each("multipliers", MULTIPLIER_OMEGAS)}

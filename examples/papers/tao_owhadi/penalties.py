@@ -13,7 +13,7 @@ from openmm import unit
 from openmmstiff import ZhangSkeelIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from common.papers import Trajectory, each, print_table, simulate  # noqa: E402
+from common.papers import Trajectory, each, print_table, simulate, verlet  # noqa: E402
 
 STIFF_GROUP = 1       # the force group of penalties
 ANCHOR_MASS = 1e12    # OpenMM refuses constraints to massless particles: a very heavy one hardly moves
@@ -31,7 +31,7 @@ def penalty_force(pairs: Sequence[tuple[int, int]], lengths: np.ndarray, omega: 
 
 
 def zhang_skeel(method: str, step: float, beta: float) -> ZhangSkeelIntegrator:
-    """A method of the family by its name. ThirdDerivatives and FullHessian use the Hessian of the whole potential."""
+    """A method of the family by its name; ThirdDerivatives and FullHessian use the Hessian of the whole potential."""
     integrator = ZhangSkeelIntegrator(step)
     integrator.setMethod(getattr(ZhangSkeelIntegrator, method))
     integrator.setBeta(beta)
@@ -40,13 +40,10 @@ def zhang_skeel(method: str, step: float, beta: float) -> ZhangSkeelIntegrator:
     return integrator
 
 
-def simulate_both(system: mm.System, integrator: mm.Integrator, positions: np.ndarray, steps: int, every: int = 1,
+def simulate_both(system: mm.System, integrator: ZhangSkeelIntegrator, positions: np.ndarray, steps: int,
                   velocities: np.ndarray | None = None) -> tuple[Trajectory, np.ndarray]:
-    """A run, and the positions x that it propagates; those of its frames are q, with a method of zhang_skeel()."""
-    if not isinstance(integrator, ZhangSkeelIntegrator):
-        found = simulate(system, integrator, positions, steps, every, velocities)
-        return found, found.positions
-    found = simulate(system, integrator, positions, steps, every, velocities,
+    """A run, whose frames have positions q, and the positions x that it propagates."""
+    found = simulate(system, integrator, positions, steps, 1, velocities,
                      lambda: integrator.getPropagatedPositions().value_in_unit(unit.nanometer))
     return found, np.array([positions, *found.observed])
 
@@ -55,7 +52,6 @@ def simulate_both(system: mm.System, integrator: mm.Integrator, positions: np.nd
 
 GRAVITY = 1.0                 # along -y
 OMEGA, BETA = 20.0, 0.4       # of the penalties and the methods, unless others are given
-CONSTRAINT_TOLERANCE = 1e-10  # of SHAKE, relative
 
 
 @dataclass
@@ -94,19 +90,10 @@ def pendulum_system(lengths: np.ndarray, omega: float | None = None) -> mm.Syste
 
 def swing(method: str, lengths: np.ndarray, positions: np.ndarray, step: float, steps: int, every: int = 1,
           omega: float = OMEGA) -> Trajectory:
-    """The pendulum from rest at these positions, at which the links have their lengths.
-
-    OpenMM's Verlet is a leapfrog whose velocities belong to t - h/2: SHAKE and Verlet start with those that the
-    pendulum has half a step before rest.
-    """
-    if method not in ("SHAKE", "Verlet"):
-        return simulate(pendulum_system(lengths, omega), zhang_skeel(method, step, BETA), positions, steps, every)
-    system = pendulum_system(lengths, None if method == "SHAKE" else omega)
-    integrator = mm.VerletIntegrator(step)
-    integrator.setConstraintTolerance(CONSTRAINT_TOLERANCE)
-    velocities = np.zeros_like(positions)
-    velocities[1:, 1] = GRAVITY * step / 2
-    return simulate(system, integrator, positions, steps, every, velocities)
+    """The pendulum from rest at these positions, at which the links have their lengths."""
+    rigid = method == "SHAKE"
+    integrator = (verlet(step, constrained=rigid) if rigid or method == "Verlet" else zhang_skeel(method, step, BETA))
+    return simulate(pendulum_system(lengths, None if rigid else omega), integrator, positions, steps, every)
 
 
 def swing_all(methods: Sequence[Method], lengths: np.ndarray, positions: np.ndarray, frame: float,

@@ -1,43 +1,37 @@
 #!/usr/bin/env python
-"""Clusters of TIP3P water with penalties in place of constraints: section 4.3 and Figures 4 to 7 of Tao and Owhadi.
+"""Clusters of TIP3P water with penalties in place of constraints: section 4.3, Figures 4 and 5 of Tao and Owhadi.
 
 Rigid molecules against V1 = 1/2 omega^2 sum (r^2 - d^2)^2 over O-H1, O-H2 and H1-H2 of every molecule, integrated by
-the Zhang-Skeel family with the stiff blocks of V1. In four parts:
+the Zhang-Skeel family with the stiff blocks of V1. In two parts:
 
 histogram7    Fig. 4: O-O distances of 7 waters at constant temperature, by the Langevin form of StiffHessian
               (their simplified Z&S for stiff systems) and by LangevinMiddle with SETTLE. Two more runs tell apart
               what the finite omega does and what the step does: penalties by LangevinMiddle at a fifth of the step
               ("control"), and StiffHessian with a larger omega, its stiff modes without noise: with noise, x swings so
               far at b = 1/4 that the matrix of the linear system is no longer definite, an exception.
-histogram100  Fig. 7: the same of 100 waters, over a shorter time.
 multipliers   Fig. 5: at constant energy, the multiplier of the first O-H constraint against window averages of
               -omega^2 g, g = r^2 - d^2, for several steps.
-conservation  Fig. 6: at constant energy, how well energy and momenta are kept.
 
 The paper leaves its units open; taken are Angstrom, dalton and kcal/mol, which make 48.9 fs the unit of time. Then
 omega = 20 gives the penalties of a molecule periods of 3.4, 8 and 13 fs, for which Verlet would need h < 0.022;
 h = 0.05 is 2.44 fs, T = 10000 is 489 ps, and the inverse temperature 50 is 10 K: a frozen cluster, whose distribution
 has clear peaks. The friction of the paper, dp = -gamma v dt, is the same for every atom whatever its mass; OpenMM's
 is a rate. Taken is the mean of gamma / m over the atoms, 0.14/ps: heat is exchanged with the bath as fast as in the
-paper. There, the hydrogens (0.20/ps) have a larger part in it than molecules as a whole (3 gamma / m, 0.034/ps).
+paper.
 
 In these units omega = 20 is too soft to stand in for constraints: the forces in the cluster stretch O-H by up to
 0.026 Angstrom and move the peaks of the histogram by many times their errors, with any integrator. The shift falls
 as omega^-2. It is not the work of the Fixman potential: det(G M^-1 G^T), G = dg/dx, is constant for a molecule of
 fixed shape.
 
-More that differs from the paper, besides MATLAB. SETTLE is not SHAKE by iterations but a closed formula for rigid
-water. The paper does not say which parameter b it has for water; it is 1/4 here, where stiff modes have the exact
-variance. StiffHessian is not symplectic and gains energy: with b = 0.4 the 7 waters have 11.7 +- 0.2 K in place of
-10.1; at 1/4, 100 waters have 10.5 +- 0.1. Positions are the Context's q, not the propagated x, and angular momenta
-are those of x. The long run is cut into independent replicas, because a frozen cluster tells its own errors badly:
-they all start from one minimum (the lowest of those found by cooling the rigid cluster down, refined for each
-Hamiltonian) and are settled under strong friction before they count. Without noise, penalties start from where they
-balance the constraint forces: from g = 0, at omega = 20, they swing with a hundred times the thermal energy, as one
-run does to show it. The multipliers, at omega = 500, start from g = 0.
+More that differs from the paper. SETTLE is not SHAKE by iterations but a closed formula. The parameter b is 1/4 here,
+where stiff modes have the exact variance. Positions are the Context's q, not the propagated x. The long run is cut into
+independent replicas, because a frozen cluster tells its own errors badly: they all start from one minimum (the lowest
+of those found by cooling the rigid cluster down, refined for each Hamiltonian) and are settled under strong friction
+before they count. The multipliers, at omega = 500, start from g = 0.
 """
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, sqrt
 from pathlib import Path
@@ -54,27 +48,21 @@ from scipy.signal import find_peaks
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from cluster import (  # noqa: E402
-    ENERGY, FRICTION, INVERSE_TEMPERATURE, LENGTH, OH_LENGTH, OMEGA, SEED, STEP, TEMPERATURE, TIME, Cluster)
-from common.observables import rdf_error  # noqa: E402
+    ENERGY, FRICTION, LENGTH, OH_LENGTH, OMEGA, SEED, STEP, TEMPERATURE, TIME, WATERS, Cluster, get_positions)
 from common.options import OptionParser, choice, number, run_program  # noqa: E402
 from common.papers import each, panels, parse, print_table, simulate, verlet  # noqa: E402
 from penalties import STIFF_GROUP, simulate_both, zhang_skeel  # noqa: E402
 
 LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 50.0, 500.0, 0.2
 B = 0.25                        # beta of the method
-
-LEAST_TIME = 5 * WINDOW                                    # of any run, however much it is shortened
+HISTOGRAM_TIME, MULTIPLIER_TIME, LEAST_TIME = 10000.0, 10.0, 5 * WINDOW     # the last however much runs are shortened
 MULTIPLIER_STEPS = (0.05, 0.025, 0.01, 0.005, 0.0025)      # every one divides WINDOW, and the last divides the others
-DOWNSAMPLING = 20
-BROKEN = 500.0                                             # kT; a run whose energy is so far off is over
-CONTROL_SUBSTEPS = 5                                       # steps of the control run in one of the others
 
+CONTROL_SUBSTEPS = 5                                       # steps of the control run in one of the others
 SETTLING_TIME, SETTLING_FRICTION = 100.0, 5.0              # the paper's unit, 1/ps
 SAMPLING = 20                                              # steps from one look at the distances to the next
 BIN = 0.02                                                 # Angstrom, of histograms
 PEAK_WIDTH = 0.24                                          # Angstrom: what counts to a peak is half as far away
-PEAKS_BELOW = 6.0                                          # Angstrom: the further ones of 100 waters are flat
-PAPER_SECONDS = {7: {"SETTLE": "13472", "Z&Ss stiff": "1549"}, 100: {"SETTLE": "42234", "Z&Ss stiff": "30059"}}
 
 
 # Histograms
@@ -86,9 +74,9 @@ class Sampled:
     temperatures: list[np.ndarray] = field(default_factory=list)
     seconds: float = 0.0                                        # of the steps
 
-    def histograms(self, edges: np.ndarray) -> np.ndarray:
-        """Densities, (replicas, bins)."""
-        return np.array([np.histogram(distances, edges, density=True)[0] for distances in self.distances])
+    def histogram(self, edges: np.ndarray) -> np.ndarray:
+        """Densities."""
+        return np.histogram(self.distances, edges, density=True)[0]
 
     def peak(self, near: float) -> np.ndarray:
         """The mean distance within a window that has it in its middle; of every replica."""
@@ -123,23 +111,20 @@ def middle(step: float) -> mm.Integrator:
 class Run:
     omega: float | None  # None: constraints
     make: Callable[[float], mm.Integrator]
-    substeps: int        # in a step of length STEP
-    style: dict          # of its line in the figure
+    substeps: int = 1    # in a step of length STEP
 
 
-RUNS = {"SETTLE": Run(None, middle, 1, {"color": "k"}),
-        "Z&Ss stiff": Run(OMEGA, stiff_langevin, 1, {"color": "#d62728"}),
-        f"omega {LARGE_OMEGA:g}": Run(LARGE_OMEGA, cold_langevin, 1, {"color": "#ff7f0e", "linestyle": ":"}),
-        "control": Run(OMEGA, middle, CONTROL_SUBSTEPS, {"color": "#1f77b4", "linestyle": "--"})}
-COMPARED = (("Z&Ss stiff", "SETTLE"), ("control", "SETTLE"), ("Z&Ss stiff", "control"),
-            (f"omega {LARGE_OMEGA:g}", "SETTLE"))
+LARGER = f"omega {LARGE_OMEGA:g}"
+RUNS = {"SETTLE": Run(None, middle), "Z&Ss stiff": Run(OMEGA, stiff_langevin), LARGER: Run(LARGE_OMEGA, cold_langevin),
+        "control": Run(OMEGA, middle, CONTROL_SUBSTEPS)}
+COMPARED = (("Z&Ss stiff", "SETTLE"), ("control", "SETTLE"), ("Z&Ss stiff", "control"), (LARGER, "SETTLE"))
 
 
 def sample(cluster: Cluster, system: mm.System, run: Run, start: np.ndarray, frames: int, seed: int, sampled: Sampled):
     """One replica: settle under strong friction, then look every SAMPLING steps of length STEP."""
     integrator = run.make(STEP / run.substeps)
     integrator.setRandomNumberSeed(seed)
-    context = mm.Context(system, integrator, cluster.get_platform())
+    context = cluster.context(system, integrator)
     context.setPositions(start)
     context.setVelocitiesToTemperature(TEMPERATURE, seed)
     integrator.setFriction(SETTLING_FRICTION)
@@ -147,15 +132,15 @@ def sample(cluster: Cluster, system: mm.System, run: Run, start: np.ndarray, fra
     integrator.setFriction(FRICTION)
     freedoms = 3 * system.getNumParticles() - (
         len(cluster.pairs) if run.make is cold_langevin else system.getNumConstraints())
+    first, second = np.triu_indices(WATERS, k=1)
     distances, energies = [], []
     for _ in range(frames):
         begin = perf_counter()
         integrator.step(SAMPLING * run.substeps)
         sampled.seconds += perf_counter() - begin
-        state = context.getState(positions=True, energy=True)
-        distances.append(cluster.oxygen_distances(
-            state.getPositions(asNumpy=True).value_in_unit(unit.nanometer)))
-        energies.append(state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))
+        oxygens = get_positions(context)[::3] / LENGTH
+        distances.append(np.linalg.norm(oxygens[first] - oxygens[second], axis=1))
+        energies.append(context.getState(energy=True).getKineticEnergy().value_in_unit(unit.kilojoule_per_mole))
     sampled.distances.append(np.array(distances))
     sampled.temperatures.append(2 / freedoms / GAS_CONSTANT * np.array(energies))
 
@@ -166,16 +151,9 @@ def run_histogram(cluster: Cluster, time: float, replicas: int) -> dict[str, Sam
     systems = {name: cluster.penalised(run.omega) if run.omega else cluster.rigid for name, run in RUNS.items()}
     starts = {name: cluster.minimise(system, cluster.minimum)[1] for name, system in systems.items()}
     found = {name: Sampled() for name in RUNS}
-    turns = [name for _ in range(replicas) for name in RUNS]
-    for turn, name in enumerate(each(f"{cluster.waters} waters", turns)):
+    for turn, name in enumerate(each("histograms", [name for _ in range(replicas) for name in RUNS])):
         sample(cluster, systems[name], RUNS[name], starts[name], frames, SEED + 1 + turn, found[name])
     return found
-
-
-def histogram_edges(found: dict[str, Sampled]) -> np.ndarray:
-    everything = [distances for sampled in found.values() for distances in sampled.distances]
-    least, most = min(map(np.min, everything)), max(map(np.max, everything))
-    return BIN * np.arange(int(least / BIN), ceil(most / BIN) + 1)
 
 
 def difference(one: np.ndarray, other: np.ndarray) -> str:
@@ -192,24 +170,19 @@ def show_histogram(panel: Axes, cluster: Cluster, time: float, replicas: int):
     for name, sampled in found.items():
         kinetic = np.concatenate(sampled.temperatures)
         rows.append((name, f"{kinetic.mean():.2f} +- {blockedError(kinetic):.2f}", sampled.seconds,
-                     sampled.seconds / found["SETTLE"].seconds, PAPER_SECONDS[cluster.waters].get(name, "")))
-    print_table(f"{cluster.waters} waters, T = {time:g} ({time * TIME:.0f} ps) in {replicas} replicas, "
-                f"{TEMPERATURE:.1f} K, friction {FRICTION:.3f}/ps, {cluster.platform} platform; the minimum of the "
-                f"rigid\ncluster has {cluster.energy:.2f} kcal/mol. Z&Ss stiff: omega = {OMEGA:g}. Control: "
-                f"LangevinMiddle at h / {CONTROL_SUBSTEPS}, omega = {OMEGA:g}",
-                "|T (K)|seconds:.2f|over SETTLE:.2f|the paper's seconds", rows)
-    edges = histogram_edges(found)
-    centres = (edges[1:] + edges[:-1]) / 2
+                     sampled.seconds / found["SETTLE"].seconds))
+    print_table(f"{WATERS} waters, T = {time:g} ({time * TIME:.0f} ps) in {replicas} replicas, {TEMPERATURE:.1f} K, "
+                f"friction {FRICTION:.3f}/ps; the minimum of the rigid\ncluster has {cluster.energy:.2f} kcal/mol. Z&Ss "
+                f"stiff: omega = {OMEGA:g}. Control: LangevinMiddle at h / {CONTROL_SUBSTEPS}, omega = {OMEGA:g}",
+                "|T (K)|seconds:.2f|over SETTLE:.2f", rows)
+    everything = np.concatenate([distances for sampled in found.values() for distances in sampled.distances])
+    edges = BIN * np.arange(int(everything.min() / BIN), ceil(everything.max() / BIN) + 1)
     for name, sampled in found.items():
-        blocks, style = sampled.histograms(edges), RUNS[name].style
-        mean = blocks.mean(axis=0)
-        error = rdf_error(blocks) if len(blocks) > 1 else 0 * mean
-        panel.plot(centres, mean, linewidth=1, label=name, **style)
-        panel.fill_between(centres, mean - error, mean + error, color=style["color"], alpha=0.25, linewidth=0)
-    panel.set(title=f"O-O distances of {cluster.waters} waters, {TEMPERATURE:.0f} K", xlabel="r (Angstrom)",
+        panel.plot((edges[1:] + edges[:-1]) / 2, sampled.histogram(edges), linewidth=1, label=name)
+    panel.set(title=f"O-O distances of {WATERS} waters, {TEMPERATURE:.0f} K", xlabel="r (Angstrom)",
               ylabel="density (1/Angstrom)")
     rows = []
-    for near in peaks(edges, found["SETTLE"].histograms(edges).mean(axis=0)):
+    for near in peaks(edges, found["SETTLE"].histogram(edges)):
         at = {name: sampled.peak(near) for name, sampled in found.items()}
         rows.append((at["SETTLE"].mean(), *(difference(at[one], at[other]) for one, other in COMPARED)))
     print_table("Peaks of the O-O histogram (Angstrom)",
@@ -220,8 +193,7 @@ def peaks(edges: np.ndarray, density: np.ndarray) -> np.ndarray:
     """Where a smoothed histogram has tops that stand out."""
     smooth = np.convolve(np.pad(density, 2), (1, 2, 3, 2, 1), "valid") / 9
     tops, _ = find_peaks(np.pad(smooth, 1), prominence=0.05 * smooth.max(), distance=round(PEAK_WIDTH / BIN))
-    tops = (edges[tops - 1] + edges[tops]) / 2
-    return tops[tops < PEAKS_BELOW]
+    return (edges[tops - 1] + edges[tops]) / 2
 
 
 # Multipliers
@@ -250,9 +222,8 @@ def show_multipliers(panel: Axes, cluster: Cluster, time: float):
         LENGTH ** 2 / ENERGY)
     rows = []
     for step in each("multipliers", MULTIPLIER_STEPS):
-        integrator = zhang_skeel("StiffHessian", step * TIME, B)
-        run, propagated = simulate_both(cluster.penalised(MULTIPLIER_OMEGA), integrator, start, round(time / step), 1,
-                                        velocities)
+        run, propagated = simulate_both(cluster.penalised(MULTIPLIER_OMEGA), zhang_skeel("StiffHessian", step * TIME, B),
+                                        start, round(time / step), velocities)
         times, constrained = run.times[1:] / TIME, exact[::round(step / least)][1:len(run.times)]
         shown, x = spring(run.positions), spring(propagated)
         rows.append((step, 1000 * step * TIME, *(
@@ -273,78 +244,21 @@ def show_multipliers(panel: Axes, cluster: Cluster, time: float):
                 rows)
 
 
-# Conservation
-
-def show_conservation(mine: Sequence[Axes], cluster: Cluster, time: float):
-    energies, momenta = mine
-    frames = ceil(time / STEP / DOWNSAMPLING)
-    start, loaded = cluster.thermal_start(), cluster.loaded_start(OMEGA)
-    penalised = cluster.penalised(OMEGA)
-    runs = {"RATTLE": (start, cluster.rigid, verlet(STEP * TIME))}
-    for method in ("StiffHessian", "NewmarkOneIteration", "FullHessian", "ThirdDerivatives"):
-        runs[method] = loaded, penalised, zhang_skeel(method, STEP * TIME, B)
-    runs["StiffHessian, g = 0"] = start, penalised, zhang_skeel("StiffHessian", STEP * TIME, B)
-    rows = []
-    for name in each("conservation", runs):
-        (positions, velocities), system, integrator = runs[name]
-        run, x = simulate_both(system, integrator, positions, DOWNSAMPLING * frames, DOWNSAMPLING, velocities)
-        energy = INVERSE_TEMPERATURE / ENERGY * (run.energies - run.energies[1])[1:]   # the start's q is x
-        off = np.flatnonzero(~(np.abs(energy) < BROKEN))
-        last = off[0] if len(off) else len(energy)
-        energy, times = energy[:last], run.times[1:last + 1] / TIME
-        linear, angular = (np.linalg.norm(each[1:] - each[0], axis=1) / np.linalg.norm(each[0]) for each in
-                           cluster.momenta(x[:last + 1], run.velocities[:last + 1]))
-        tenth = ceil((last + 1) / 10)
-        rows.append((name, energy.std(), energy[-tenth:].mean() - energy[:tenth].mean(), linear.max(), angular.max(),
-                     f"breaks down after {times[-1]:.0f}" if last < frames else ""))
-        if name != "FullHessian":
-            energies.semilogy(times[1:], np.abs(energy[1:]), linewidth=0.8, label=name)
-            momenta.semilogy(times, angular, linewidth=0.8, label=name)
-    print_table(f"7 waters without noise, h = {STEP:g}, b = {B:g}, T = {time:g}. Energy in kT (0.02 kcal/mol): the "
-                "standard deviation, and\nthe mean of the last tenth of the run less that of the first. Momenta: the "
-                "largest change, relative. FullHessian and\nThirdDerivatives take the Hessian of the whole potential. "
-                "g = 0: a start there", "|deviation:.2g|drift:.2g|linear:.1g|angular:.2g|", rows)
-    energies.set(title=f"Energy, h = {STEP:g}", xlabel="time", ylabel="change / kT")
-    momenta.set(title=f"Angular momentum, h = {STEP:g}", xlabel="time", ylabel="change, relative")
-    energies.set_ylim(bottom=1e-3)
-
-
-@dataclass
-class Part:
-    waters: int
-    time: float
-    panels: int = 1
-
-
-PARTS = {"histogram7": Part(7, 10000.0), "histogram100": Part(100, 1000.0), "multipliers": Part(7, 10.0),
-         "conservation": Part(7, 1000.0, 2)}
-
-
 def main():
-    parser = OptionParser(__doc__)
-    parser.add_argument("--part", type=choice(PARTS), nargs="+", metavar="NAME",
-                        default=[name for name in PARTS if name != "histogram100"],
-                        help=f"the parts to run, of {', '.join(PARTS)} (default: all but histogram100)")
+    parser, parts = OptionParser(__doc__), ("histogram7", "multipliers")
+    parser.add_argument("--part", type=choice(parts), nargs="+", metavar="NAME", default=parts,
+                        help=f"the parts to run, of {', '.join(parts)} (default: all)")
     parser.add_argument("--shorten", type=number(float, 1, most=100), default=1.0, metavar="FACTOR",
                         help="divide the times of all runs by this (default: %(default)s)")
     parser.add_argument("--replicas", type=number(int, 1, most=100), default=8, metavar="N",
                         help="of every run of the histograms, which share its time (default: %(default)s)")
     options = parse(parser)
-    parts = {name: part for name, part in PARTS.items() if name in options.part}
-    clusters = {waters: Cluster(waters, options.shorten) for waters in {part.waters for part in parts.values()}}
-    count = sum(part.panels for part in parts.values())
-    with panels(options.figure, ceil(count / 2), min(count, 2)) as free:
-        for name, part in parts.items():
-            cluster, time = clusters[part.waters], max(part.time / options.shorten, LEAST_TIME)
-            mine, free = free[:part.panels], free[part.panels:]
-            if name == "multipliers":
-                show_multipliers(mine[0], cluster, time)
-            elif name == "conservation":
-                show_conservation(mine, cluster, time)
-            else:
-                show_histogram(mine[0], cluster, time, options.replicas)
-        for panel in free:
-            panel.set_visible(False)
+    cluster = Cluster(options.shorten)
+    with panels(options.figure, 1, len(set(options.part))) as free:
+        if "histogram7" in options.part:
+            show_histogram(free[0], cluster, max(HISTOGRAM_TIME / options.shorten, LEAST_TIME), options.replicas)
+        if "multipliers" in options.part:
+            show_multipliers(free[-1], cluster, max(MULTIPLIER_TIME / options.shorten, LEAST_TIME))
 
 
 if __name__ == "__main__":
