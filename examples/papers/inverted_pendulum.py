@@ -12,8 +12,7 @@ at the ends of macro-steps.
       q'' = (g + a)/l sin q,   Q'' = (g/l - v_max^2/(2 l^2) cos Q) sin Q.
 
   For OpenMM the angle is the x coordinate of a particle of mass 1. The tables are the paper's 2.2 and 2.3, with its
-  numbers in brackets. Micro-steps are counted as there: the force at the end of the last one is not. "averaged" is
-  velocity Verlet with the force of Q itself. At omega = 1e3 one sees what the averaged equation leaves out: O(1/omega).
+  numbers in brackets. At omega = 1e3 one sees what the averaged equation leaves out: O(1/omega).
 - What it costs beside velocity Verlet for q over the whole of T, with micro-steps of the same size, or smaller by as
   much as it takes for them to divide H. The errors of both are against Q. From it q itself differs by up to 20/omega.
 - A double pendulum: rods of 0.2 and 0.1, masses of 0.01 and 0.005 at their ends, angles of 0.5 and 0, T_macro = 0.4.
@@ -46,20 +45,17 @@ STEPS = (10, 20, 40, 80)                  # in T
 FREQUENCIES = {"HalfBump": (1e4, 1e6, 1e8), "Simple": (1e3, 1e4, 1e6, 1e8)}
 TITLES = {"HalfBump": f"exponential weights, {PERIODS} periods (table 2.2)",
           "Simple": "equal weights, half a period (table 2.3)"}
-PAPER_MICRO_STEPS = {"HalfBump": (2000, 8000, 32000, 128000), "Simple": (50, 200, 800, 3200)}
 PAPER_ERRORS = {
     ("HalfBump", 1e4): (0.410, 0.110, 0.0295, 0.00911), ("HalfBump", 1e6): (0.408, 0.107, 0.0271, 0.00674),
     ("HalfBump", 1e8): (0.405, 0.105, 0.0251, 0.00481),
     ("Simple", 1e3): (0.386, 0.0911, 0.0115, 0.00867), ("Simple", 1e4): (0.405, 0.105, 0.0255, 0.00520),
     ("Simple", 1e6): (0.407, 0.107, 0.0270, 0.00670), ("Simple", 1e8): (0.407, 0.107, 0.0270, 0.00671)}
-PAPER_AVERAGED = (0.274, 0.0743, 0.0190, 0.00472)
 DIRECT_FREQUENCIES = (1e4, 1e5)
 SLOW_FREQUENCY, SLOW_MICRO_STEPS = 200, 80  # of the full motion that is drawn
 
 RODS, MASSES, ANGLES = np.array((0.2, 0.1)), np.array((0.01, 0.005)), np.array((0.5, 0.0))
 PIVOT_MASS = 1e9
 DOUBLE_MACRO_TIME, DOUBLE_STEPS, DOUBLE_FREQUENCIES = 0.4, (80, 160, 320), (1e4, 1e6, 1e8)
-DOUBLE_PAPER = {80: 1280, 160: 5120}      # micro-steps
 CONSTRAINT_TOLERANCE = 1e-10
 
 Motion = Callable[[float | np.ndarray], np.ndarray]    # angles, and rates or momenta, as a function of time
@@ -109,24 +105,13 @@ def rod_angles(positions: np.ndarray) -> np.ndarray:
 
 # Averaged motions
 
-def averaged_force(angle: float) -> float:
-    return (GRAVITY / LENGTH - SPEED ** 2 / (2 * LENGTH ** 2) * cos(angle)) * sin(angle)
-
-
 def averaged_pendulum() -> Motion:
     """Angle and rate."""
-    return solve(lambda _, state: (state[1], averaged_force(state[0])), (ANGLE, 0), DURATION)
+    def derivative(_: float, state: np.ndarray) -> tuple[float, float]:
+        angle, rate = state
+        return rate, (GRAVITY / LENGTH - SPEED ** 2 / (2 * LENGTH ** 2) * cos(angle)) * sin(angle)
 
-
-def verlet_averaged(steps: int) -> np.ndarray:
-    """Angles after each step of velocity Verlet with the averaged force."""
-    step, angle, rate, angles = DURATION / steps, ANGLE, 0.0, []
-    for _ in range(steps):
-        rate += step / 2 * averaged_force(angle)
-        angle += step * rate
-        rate += step / 2 * averaged_force(angle)
-        angles.append(angle)
-    return np.array(angles)
+    return solve(derivative, (ANGLE, 0), DURATION)
 
 
 def averaged_double() -> Motion:
@@ -157,7 +142,6 @@ class Run:
     angles: np.ndarray      # after each of the macro-steps, (steps, angles)
     positions: np.ndarray   # (steps, particles, 3)
     velocities: np.ndarray
-    micro_steps: int        # the paper's count, in all macro-steps
     evaluations: int        # of the vibrated force
 
     @property
@@ -177,12 +161,11 @@ class Pendulum:
     macro_time: float
     angles: Callable[[np.ndarray], np.ndarray]
 
-    def follow(self, omega: float, integrator: mm.Integrator, frames: int, every: int, micro_steps: int,
-               evaluations: int) -> Run:
+    def follow(self, omega: float, integrator: mm.Integrator, frames: int, every: int, evaluations: int) -> Run:
         integrator.setConstraintTolerance(CONSTRAINT_TOLERANCE)
         found = simulate(self.make(omega), integrator, self.start, frames * every, every)
         positions = found.positions[1:]
-        return Run(frames, self.angles(positions), positions, found.velocities[1:], micro_steps, evaluations)
+        return Run(frames, self.angles(positions), positions, found.velocities[1:], evaluations)
 
     def multiscale(self, omega: float, steps: int, filter: str = "Simple") -> Run:
         """With as many micro-steps in a period as in the paper."""
@@ -190,15 +173,14 @@ class Pendulum:
         integrator.setFilter(getattr(HMMIntegrator, filter))
         integrator.setNumMicroStepsPerPeriod(round(self.macro_time * steps))
         integrator.setNumPeriods(PERIODS)
-        count = integrator.computeNumMicroEvaluations()
-        # The force at the end of the last micro-step is not counted in the paper; the first step has two averages.
-        return self.follow(omega, integrator, steps, 1, steps * (count - (filter == "Simple")), (steps + 1) * count)
+        evaluations = (steps + 1) * integrator.computeNumMicroEvaluations()     # the first step has two averages
+        return self.follow(omega, integrator, steps, 1, evaluations)
 
     def direct(self, omega: float, frames: int, micro_steps: int) -> Run:
         """The full motion by velocity Verlet (RATTLE), with at least so many micro-steps in a period."""
         every = int(np.ceil(DURATION / frames * omega * micro_steps / (2 * pi)))
         integrator = verlet(DURATION / frames / every, omega, constrained=len(self.start) > 1)
-        return self.follow(omega, integrator, frames, every, frames * every, frames * every + 1)
+        return self.follow(omega, integrator, frames, every, frames * every + 1)
 
 
 SINGLE = Pendulum(pendulum_system, np.array(((ANGLE, 0, 0),)), MACRO_TIME, lambda positions: positions[:, :, 0])
@@ -218,16 +200,11 @@ def study_pendulum(steps: Sequence[int], motion: Motion) -> dict[tuple[str, floa
     for filter, frequencies in FREQUENCIES.items():
         for omega in each(filter, frequencies):
             found[filter, omega] = [SINGLE.multiscale(omega, count, filter) for count in steps]
-        rows = []
-        for i, count in enumerate(steps):
-            at, runs = STEPS.index(count), [found[filter, omega][i] for omega in frequencies]
-            averaged = np.abs(verlet_averaged(count) - motion(runs[0].times)[0]).max()
-            rows.append((f"1/{count}", f"{runs[0].micro_steps} ({PAPER_MICRO_STEPS[filter][at]})", *(
-                f"{run.errors(motion)[0]:.2e} ({PAPER_ERRORS[filter, omega][at]:.2e})"
-                for omega, run in zip(frequencies, runs)), f"{averaged:.2e} ({PAPER_AVERAGED[at]:.2e})"))
+        rows = [(f"1/{count}", *(f"{found[filter, omega][i].errors(motion)[0]:.2e} "
+                                 f"({PAPER_ERRORS[filter, omega][STEPS.index(count)]:.2e})" for omega in frequencies))
+                for i, count in enumerate(steps)]
         print_table("Errors of the averaged angle Q of the inverted pendulum, with the paper's in brackets\n"
-                    f"{filter}: {TITLES[filter]}",
-                    ("H", "micro-steps", *(f"omega {power(omega)}" for omega in frequencies), "averaged"), rows)
+                    f"{filter}: {TITLES[filter]}", ("H", *(f"omega {power(omega)}" for omega in frequencies)), rows)
     return found
 
 
@@ -247,13 +224,12 @@ def study_double(motion: Motion) -> dict[tuple[float, int], Run]:
         "double pendulum", [(omega, steps) for omega in DOUBLE_FREQUENCIES for steps in DOUBLE_STEPS])}
     errors = {key: run.errors(motion) for key, run in runs.items()}
     rows = []
-    for (omega, steps), run in runs.items():
+    for omega, steps in runs:
         now, before = errors[omega, steps], errors.get((omega, steps // 2))
-        paper = f" ({DOUBLE_PAPER[steps]})" if steps in DOUBLE_PAPER else ""
-        rows.append((power(omega), f"1/{steps}", f"{run.micro_steps}{paper}", *now,
+        rows.append((power(omega), f"1/{steps}", *now,
                      *(f"{ratio:.2f}" for ratio in (() if before is None else before / now))))
     print_table("Largest errors of the angles of the double pendulum, against the averaged motion; ratios are to the H "
-                "before", "omega|H|micro-steps|q1:.2e|q2:.2e|ratio|ratio", rows)
+                "before", "omega|H|q1:.2e|q2:.2e|ratio|ratio", rows)
     return runs
 
 

@@ -11,16 +11,15 @@ grows with omega such that Omega stays 1 and eps = sqrt(2) Omega/omega. HMMInteg
 Vibrations have 4 periods in a ps, 16, 64 and so on, and all runs are looked at every 0.25 ps, whole numbers of
 periods: there theta = omega t is 0, the phase to which the macro-states of HMM belong. Units are nm, ps and daltons.
 
-One ion. Its equation is linear, that of Mathieu, and has an exact frequency for each axis: if a and b are the
-solutions over the phase that start with value and slope (1, 0) and (0, 1), it is omega/pi arcsin(sqrt(-a'(pi) b(pi))).
-The effective potential has 1 along x and 2 along z. Printed are the errors of HMM along z with H halved and n, the
-number of micro-steps, doubled each time: order 2, down to where a difference of O(1/omega^2), which does not depend on
-H, takes over.
+One ion. Its equation is linear, that of Mathieu, and has an exact frequency along z: if a and b are the solutions over
+the phase that start with value and slope (1, 0) and (0, 1), it is omega/pi arcsin(sqrt(-a'(pi) b(pi))). Printed are the
+errors of HMM with H halved and n, the number of micro-steps, doubled each time: order 2, down to where a difference of
+O(1/omega^2), which does not depend on H, takes over.
 
 Five ions, a pentagon with Coulomb repulsion that is kicked. Printed are evaluations of the vibrated force by HMM and by
-velocity Verlet, seconds, and the largest distance of an ion from where Verlet has it. Verlet's evaluations grow with
-omega, HMM's do not. The distance has a part from H, which remains, and one from omega: for paths HMM is of order 1 in
-1/omega, but there are two simple ways to a better one:
+velocity Verlet, and the largest distance of an ion from where Verlet has it. Verlet's evaluations grow with omega,
+HMM's do not. The distance has a part from H, which remains, and one from omega: for paths HMM is of order 1 in 1/omega,
+but there are two simple ways to a better one:
 
 - "apart", as usual, the repulsion is in a group that is evaluated once a macro-step, where the ions are at theta = 0,
   at one end of their trembling. "Together", it is evaluated in each micro-step, and is averaged;
@@ -38,8 +37,7 @@ from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common.options import OptionParser, number, run_program  # noqa: E402
-from common.papers import (  # noqa: E402
-    Trajectory, draw_slope, each, panels, parse, print_table, simulate, slope, verlet)
+from common.papers import draw_slope, each, panels, parse, print_table, simulate, slope, verlet  # noqa: E402
 
 MASS, CHARGE = 40.0, 1.0
 COULOMB = 138.935458 * CHARGE ** 2          # of a pair, kJ nm/mol
@@ -71,9 +69,8 @@ def trembling(omega: float) -> np.ndarray:
 
 def trapped_ions(ions: int, omega: float) -> mm.System:
     system = mm.System()
-    trap = mm.CustomExternalForce("kappa/2*cos(theta)*(x^2+y^2-2*z^2)")
+    trap = mm.CustomExternalForce(f"{trap_strength(omega) / 2}*cos(theta)*(x^2+y^2-2*z^2)")
     trap.addGlobalParameter("theta", 0)
-    trap.addGlobalParameter("kappa", trap_strength(omega))
     trap.setForceGroup(VIBRATED_GROUP)
     repulsion = mm.NonbondedForce()
     for ion in range(ions):
@@ -97,9 +94,9 @@ def hmm_integrator(step: float, omega: float) -> HMMIntegrator:
     return integrator
 
 
-def follow_slowly(start: Start, periods: int, step: float, duration: float, kind: str = APART,
-                  frame: float = FRAME) -> Trajectory:
-    """By HMM."""
+def follow_slowly(start: Start, periods: int, step: float, duration: float = TIME, kind: str = APART,
+                  frame: float = FRAME) -> np.ndarray:
+    """Positions by HMM."""
     omega = 2 * np.pi * periods
     integrator = hmm_integrator(step, omega)
     if kind != APART:
@@ -108,17 +105,17 @@ def follow_slowly(start: Start, periods: int, step: float, duration: float, kind
     return follow((start[0], start[1] * factor), omega, integrator, duration, frame)
 
 
-def follow_fully(start: Start, periods: int, micro: int, duration: float, frame: float = FRAME) -> Trajectory:
-    """By velocity Verlet."""
+def follow_fully(start: Start, periods: int, micro: int, duration: float = TIME, frame: float = FRAME) -> np.ndarray:
+    """Positions by velocity Verlet."""
     omega = 2 * np.pi * periods
     return follow(start, omega, verlet(1 / (periods * micro), omega, constrained=False), duration, frame)
 
 
-def follow(start: Start, omega: float, integrator: mm.Integrator, duration: float, frame: float) -> Trajectory:
+def follow(start: Start, omega: float, integrator: mm.Integrator, duration: float, frame: float) -> np.ndarray:
     every = round(frame / integrator.getStepSize()._value)
     positions, velocities = start
     return simulate(trapped_ions(len(positions), omega), integrator, positions, every * round(duration / frame), every,
-                    velocities)
+                    velocities).positions
 
 
 def frequency(values: np.ndarray) -> float:
@@ -147,8 +144,7 @@ def study_ion(steps: list[float]) -> np.ndarray:
     errors = []
     for many in each("one ion", PERIODS):
         exact = exact_frequency(2 * np.pi * many)
-        errors.append([abs(frequency(follow_slowly(ION, many, step, TIME).positions[:, 0, 2]) / exact - 1)
-                       for step in steps])
+        errors.append([abs(frequency(follow_slowly(ION, many, step)[:, 0, 2]) / exact - 1) for step in steps])
     found = np.transpose(errors)
     print_table("Relative error of HMM's frequency along z against H (and n micro-steps in a period), for each number "
                 "of periods in a ps", ["H:g", "n", *(f"{many}:.2e" for many in PERIODS)],
@@ -170,24 +166,22 @@ def kicked_pentagon() -> Start:
 def study_cluster(steps: list[float], micro: int):
     rows = []
     for many in each("five ions", CLUSTER_PERIODS):
-        full = follow_fully(kicked_pentagon(), many, micro, TIME)
+        full = follow_fully(kicked_pentagon(), many, micro)
         for step in steps:
-            runs = [follow_slowly(kicked_pentagon(), many, step, TIME, kind) for kind in KINDS]
+            runs = [follow_slowly(kicked_pentagon(), many, step, kind=kind) for kind in KINDS]
             direct = many * micro * round(TIME)
             count = hmm_integrator(step, 1).computeNumMicroEvaluations() * round(TIME / step)
-            rows.append((many, step, micro_steps(step), direct, count, direct / count, full.seconds, runs[0].seconds,
-                         *(np.linalg.norm(full.positions - run.positions, axis=-1).max() for run in runs)))
+            rows.append((many, step, micro_steps(step), direct, count, direct / count,
+                         *(np.linalg.norm(full - run, axis=-1).max() for run in runs)))
     print_table(f"Five ions for {TIME:g} ps: evaluations of the vibrated force by Verlet, with {micro} steps in a "
-                "period, and by HMM,\ntheir ratio, seconds of the runs (HMM apart), and largest distances of an ion "
-                "from Verlet's", ["periods/ps", "H:g", "n", "Verlet", "HMM", "ratio:.2f", "Verlet, s:.2f", "HMM, s:.3f",
-                                  *(f"{kind}:.4f" for kind in KINDS)], rows)
+                "period, and by HMM,\ntheir ratio, and largest distances of an ion from Verlet's",
+                ["periods/ps", "H:g", "n", "Verlet", "HMM", "ratio:.2f", *(f"{kind}:.4f" for kind in KINDS)], rows)
 
 
 def draw_paths(panel: Axes, start: Start, axes: tuple[int, int], step: float, micro: int, duration: float):
     """At the lowest frequency."""
-    full = follow_fully(start, PERIODS[0], micro, duration, 1 / (PERIODS[0] * micro)).positions
-    slow, corrected = (follow_slowly(start, PERIODS[0], step, duration, kind, step).positions
-                       for kind in (APART, CORRECTED))
+    full = follow_fully(start, PERIODS[0], micro, duration, 1 / (PERIODS[0] * micro))
+    slow, corrected = (follow_slowly(start, PERIODS[0], step, duration, kind, step) for kind in (APART, CORRECTED))
     for path, style, color, label in ((full, "-", "#9ecae1", "all vibrations"), (slow, "--", "#ff7f0e", "HMM"),
                                       (corrected, "-", "#08306b", "HMM corrected"),
                                       (full[::micro], "o", "#d62728", "Verlet, theta = 0")):

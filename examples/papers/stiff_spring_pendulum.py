@@ -13,7 +13,7 @@ their vibrations changes the slow motion. For eps -> 0 its Hamiltonian is
 
 with omega_j^2 the eigenvalues of K^1/2 G M^-1 G^T K^1/2, G = dr/dq, K = diag(alpha_i^2) / eps^2, and with the
 actions I_j = E_j / omega_j of the initial values. Printed are the errors against that limit in q and in P^T p
-(P the projection on the tangent space), their orders in h and eps, and what becomes of the actions.
+(P the projection on the tangent space), and their orders in h and eps; drawn, too, is what becomes of the actions.
 """
 import sys
 from collections.abc import Callable
@@ -27,7 +27,7 @@ import openmm as mm
 from openmmstiff import ImpulseIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common.options import OptionParser, number, run_program  # noqa: E402
+from common.options import OptionParser, run_program  # noqa: E402
 from common.papers import draw_slope, each, make_context, panels, parse, print_table, slope, solve  # noqa: E402
 
 KICKS = {"Plain": ImpulseIntegrator.Plain, "Mollified": ImpulseIntegrator.Mollified,
@@ -41,13 +41,12 @@ STEP_COUNTS = (15, 21, 30, 42, 60, 85, 120, 300)  # in DURATION: h from 0.2 to 0
 ERROR_EPS = (1e-3, 1e-4, 1e-5)
 FLOOR = 50                                        # slopes in h are fitted where h^2 > FLOOR eps
 SCALING_EPS, SCALING_STEP = np.geomspace(1e-2, 1e-5, 10), 0.005
-ACTION_EPS, ACTION_STEP, ACTION_DURATION = (1e-2, 1e-3, 1e-4), 0.05, 30.0
-PLOTTED_EPS = 1e-3                                # of the actions in the figure
+ACTION_EPS, ACTION_STEP, ACTION_DURATION = 1e-3, 0.05, 30.0
 # The resonances of the stiffest mode, at h omega / pi = ORDERS +- DISTANCES; in a small swing (angles of SWING)
 # omega is nearly constant.
 SWING, RESONANCE_EPS, ORDERS = 0.05, 1e-2, (1, 2, 3, 4)
 DISTANCES = (0.0, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5)
-SAMPLING = 100                                    # steps from one look at the actions to the next
+RESONANCE_STEPS, SAMPLING = 20000, 100            # of a run, and from one look at the actions to the next
 
 
 @dataclass
@@ -126,15 +125,14 @@ class Start:
         return chain.actions(g, self.stretch, self.stretch_rate)
 
 
-def wide_swing(links: int) -> Start:
+def wide_swing(links: int = 2) -> Start:
     """Angles and rates of order 1, springs stretched by eps / alpha and their lengths growing at the rate 1."""
-    return Start(np.array((0.8, -0.4, 0.3))[:links], np.array((0.0, 1.0, -0.5))[:links],
-                 1 / Chain(links).alpha, np.ones(links))
+    return Start(np.array((0.8, -0.4)), np.array((0.0, 1.0)), 1 / Chain(links).alpha, np.ones(links))
 
 
-def small_swing(links: int) -> Start:
+def small_swing() -> Start:
     """Angles of SWING, without velocities; the springs stretched as in the wide swing."""
-    return Start(SWING * (-1.0) ** np.arange(links), np.zeros(links), 1 / Chain(links).alpha, np.zeros(links))
+    return Start(np.array((SWING, -SWING)), np.zeros(2), 1 / Chain(2).alpha, np.zeros(2))
 
 
 def limit_motion(chain: Chain, start: Start, correction: bool = True) -> Callable[[float], State]:
@@ -151,11 +149,10 @@ def limit_motion(chain: Chain, start: Start, correction: bool = True) -> Callabl
         # d/dphi of sum I_j omega_j: only (G G^T)_k,k+1 = -cos(phi_k - phi_k+1) depends on the angles
         slope = np.sin(angles[:-1] - angles[1:]) * chain.alpha[:-1] * chain.alpha[1:] * (
             (vectors[:-1] * vectors[1:]) @ (actions / omega))
-        torque = -GRAVITY * np.diag(chain.carried) * np.sin(angles)
+        turn = np.subtract.outer(angles, angles)
+        torque = -GRAVITY * np.diag(chain.carried) * np.sin(angles) - (chain.carried * np.sin(turn)) @ rates ** 2
         torque[:-1] -= slope
         torque[1:] += slope
-        turn = np.subtract.outer(angles, angles)
-        torque -= (chain.carried * np.sin(turn)) @ rates ** 2
         return np.concatenate((rates, np.linalg.solve(chain.carried * np.cos(turn), torque)))
 
     angles = solve(derivative, np.concatenate((start.angles, start.rates)), DURATION)
@@ -236,30 +233,25 @@ def study_errors(chain: Chain, start: Start, limit: Callable[[float], State]):
     return by_step, by_eps
 
 
-def study_actions(chain: Chain, start: Start) -> dict[tuple[float, str], np.ndarray]:
-    """Over those at the start, by eps and kick."""
-    found = {(eps, kick): Run(chain, start, eps, ACTION_STEP, kick).sample_actions(
-        round(ACTION_DURATION / ACTION_STEP), 1) / start.actions(chain)
-        for eps, kick in each("actions", [(eps, kick) for eps in ACTION_EPS for kick in KICKS])}
-    print_table(f"Largest relative change of an action, h = {ACTION_STEP:g}, over a time of {ACTION_DURATION:g}",
-                ["eps:g", *(f"{kick}:.2g" for kick in KICKS)],
-                [(eps, *(np.abs(found[eps, kick] - 1).max() for kick in KICKS)) for eps in ACTION_EPS])
-    return found
+def study_actions(chain: Chain, start: Start) -> dict[str, np.ndarray]:
+    """Over those at the start, by kick."""
+    return {kick: Run(chain, start, ACTION_EPS, ACTION_STEP, kick).sample_actions(
+        round(ACTION_DURATION / ACTION_STEP), 1) / start.actions(chain) for kick in each("actions", KICKS)}
 
 
-def study_resonances(chain: Chain, start: Start, steps: int) -> dict[float, dict[str, float]]:
+def study_resonances(chain: Chain, start: Start) -> dict[float, dict[str, float]]:
     """The largest change of the stiffest mode's action by h omega / pi."""
     found: dict[float, dict[str, float]] = {}
     for x in each("resonances", sorted({round(order + sign * distance, 6) for order in ORDERS
                                         for distance in DISTANCES for sign in (-1, 1)})):
         actions = {kick: Run(chain, start, RESONANCE_EPS, x * pi * RESONANCE_EPS / chain.highest, kick).sample_actions(
-            ceil(steps / SAMPLING), SAMPLING) for kick in KICKS}
+            RESONANCE_STEPS // SAMPLING, SAMPLING) for kick in KICKS}
         found[x] = {kick: np.abs(values / start.actions(chain) - 1)[:, -1].max() for kick, values in actions.items()}
     return found
 
 
 def draw(by_step: dict[tuple[float, float], np.ndarray], by_eps: dict[float, np.ndarray],
-         actions: dict[tuple[float, str], np.ndarray], resonance: dict[float, dict[str, float]], path: Path):
+         actions: dict[str, np.ndarray], resonance: dict[float, dict[str, float]], path: Path):
     """Mollified and Projected lie upon each other: the one is drawn wide and pale, the other thin."""
     styles: dict[str, dict[str, Any]] = {
         "Plain": {"color": "#d62728", "linewidth": 1}, "Mollified": {"color": "#9ecae1", "linewidth": 5},
@@ -271,9 +263,8 @@ def draw(by_step: dict[tuple[float, float], np.ndarray], by_eps: dict[float, np.
                 over_step.loglog(*zip(*points), marker=marker, markersize=5, **style)
             over_eps.loglog(list(by_eps), [row[i] for row in by_eps.values()], marker="o", markersize=5,
                             label=kick, **style)
-            shown = actions[PLOTTED_EPS, kick]
-            for change, line in zip(shown.T, ("-", "--")):
-                over_time.plot(ACTION_STEP * np.arange(1, len(shown) + 1), change, line, **style)
+            for change, line in zip(actions[kick].T, ("-", "--")):
+                over_time.plot(ACTION_STEP * np.arange(1, len(change) + 1), change, line, **style)
             over_resonance.semilogy(list(resonance), [row[kick] for row in resonance.values()], **style)
         for eps, marker in zip(ERROR_EPS, "os^"):
             over_step.plot([], [], marker, color="0.4", label=f"eps = {eps:g}")
@@ -281,22 +272,17 @@ def draw(by_step: dict[tuple[float, float], np.ndarray], by_eps: dict[float, np.
         draw_slope(over_eps, (1e-5, 1e-2), 0.6, 1)
         over_step.set(title="Error in q over the step size", xlabel="h", ylabel="largest error")
         over_eps.set(title=f"Error in q over eps, h = {SCALING_STEP:g}", xlabel="eps", ylabel="largest error")
-        over_time.set(title=f"Actions, eps = {PLOTTED_EPS:g}, h = {ACTION_STEP:g} (solid: softest mode)",
+        over_time.set(title=f"Actions, eps = {ACTION_EPS:g}, h = {ACTION_STEP:g} (solid: softest mode)",
                       xlabel="time", ylabel="I / I(0)")
         over_resonance.set(title=f"Action of the stiffest mode in a small swing, eps = {RESONANCE_EPS:g}",
                            xlabel="h omega / pi", ylabel="largest relative change")
 
 
 def main():
-    parser = OptionParser(__doc__)
-    parser.add_argument("--resonance-steps", type=number(int, 1), default=20000, metavar="STEPS",
-                        help="steps of each run of the resonance scan (default: %(default)s)")
-    options = parse(parser)
-    chain, start = Chain(2), wide_swing(2)
-    limit = limit_motion(chain, start)
-    by_step, by_eps = study_errors(chain, start, limit)
-    draw(by_step, by_eps, study_actions(chain, start),
-         study_resonances(chain, small_swing(2), options.resonance_steps), options.figure)
+    options = parse(OptionParser(__doc__))
+    chain, start = Chain(2), wide_swing()
+    draw(*study_errors(chain, start, limit_motion(chain, start)), study_actions(chain, start),
+         study_resonances(chain, small_swing()), options.figure)
 
 
 if __name__ == "__main__":
