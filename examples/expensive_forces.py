@@ -1,13 +1,12 @@
 #!/usr/bin/env python
 """Large steps where forces are expensive: a molecule in GFN2-xTB, with the mass penalty at growing steps.
 
-The reference is LangevinMiddleIntegrator at 0.5 fs. Its runs at 1 fs, as in practice, and at 2 fs, its limit, show what
-an evaluation of the forces buys. Printed are the mean and the variance of each kind of bond and angle, the energy, the
-temperature, and how many evaluations an independent sample of the slow motion takes: of the torsion, and of the
-distance of the ends.
+The reference is LangevinMiddleIntegrator at 0.5 fs. Printed are the energy, the temperature, and the mean of each kind
+of bond and angle. What an independent sample of a slow motion takes, scoreboard.py tells.
 
 Results are kept in files, one for each run and seed: what has been done is not done again.
 """
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,16 +19,15 @@ from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import Samples, blockedError, correlationTime, sample
 
 from common import observables
-from common.options import (OptionParser, add_output_option, add_record_option, add_repeat_options,
-                            choice, number, run_program)
-from common.runs import Result, Task, make_missing
+from common.options import (OptionParser, add_name_option, add_names_option, add_output_option, add_record_option,
+                            add_repeat_options, add_run_options, run_program)
+from common.runs import results_of
 from common.tables import print_table, with_error
 from common.xtb import MOLECULES, Molecule
 
 TEMPERATURE = 300.0         # K
 SAMPLE_INTERVAL = 0.004     # ps, or two steps if they are longer: a small part of a period
 SETTLING_TIME = 5.0         # ps, with each run's own integrator
-HEAVY_HYDROGEN = 4.0        # dalton
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,6 @@ class Run:
     make: type
     step: float                         # ps
     share: float = 1.0                  # of the time of the longest runs
-    hydrogen_mass: float | None = None  # dalton
     friction: float | None = None       # 1/ps, if not that of the option
     bond_inertia: float | None = None   # dalton, if not what addPairsFromTopology() chooses
 
@@ -46,15 +43,11 @@ class Run:
 RUNS = {
     # Averages do not depend on the friction; with a high one, vibrations forget their energies sooner.
     "middle-0.5fs": Run("LangevinMiddle", mm.LangevinMiddleIntegrator, 0.0005, share=0.3, friction=20.0),
-    "middle-1fs": Run("LangevinMiddle", mm.LangevinMiddleIntegrator, 0.001, share=0.05),
     "middle-2fs": Run("LangevinMiddle", mm.LangevinMiddleIntegrator, 0.002, share=0.3),
-    "middle-2fs-heavy": Run("LangevinMiddle, H of 4 dalton", mm.LangevinMiddleIntegrator, 0.002, share=0.3,
-                            hydrogen_mass=HEAVY_HYDROGEN),
     "without-8fs": Run("mass penalty, no inertia of bonds", MassPenaltyLangevinIntegrator, 0.008, bond_inertia=0.0),
     **{f"penalty-{fs}fs": Run("mass penalty", MassPenaltyLangevinIntegrator, fs / 1000)
        for fs in (8, 12, 16, 20)},
 }
-LIMIT = "middle-2fs"
 
 
 class Geometry(observables.Geometry):
@@ -76,7 +69,7 @@ class Geometry(observables.Geometry):
 def make_run(which: str, name: str, friction: float, time: float, seed: int) -> dict:
     """What vars() of Samples has."""
     molecule, run = MOLECULES[which], RUNS[name]
-    topology, system = molecule.build_topology(), molecule.build_system(run.hydrogen_mass)
+    topology, system = molecule.build_topology(), molecule.build_system()
     integrator = run.make(TEMPERATURE, run.friction or friction, run.step)
     if isinstance(integrator, MassPenaltyLangevinIntegrator):
         addPairsFromTopology(integrator, topology, system, molecule.positions, bondInertia=run.bond_inertia)
@@ -112,12 +105,6 @@ def subtract(one: tuple[float, float], other: tuple[float, float], scale: float 
     return scale * (one[0] - other[0]), scale * float(np.hypot(one[1], other[1]))
 
 
-def variance(samples: list[Samples], kind: str) -> tuple[float, float]:
-    """Of coordinates about the mean of their kind, and its error."""
-    centre = np.mean([each.observed[kind].mean(dtype=float) for each in samples])
-    return mean(samples, lambda each: np.mean((each.observed[kind] - centre)**2, axis=1))
-
-
 def evaluations_per_sample(samples: list[Samples], kind: str) -> tuple[float, float]:
     """How many evaluations of the forces an independent sample takes (two correlation times), and the error of that."""
     taus = []
@@ -131,47 +118,34 @@ def evaluations_per_sample(samples: list[Samples], kind: str) -> tuple[float, fl
 
 def main():
     parser = OptionParser(__doc__)
-    parser.add_argument("--molecule", type=choice(MOLECULES), default="ethanol", metavar="NAME",
-                        help=f"one of {', '.join(MOLECULES)} (default: %(default)s)")
-    parser.add_argument("--runs", type=choice(RUNS), nargs="+", default=list(RUNS), metavar="NAME",
-                        help=f"the runs to make, of {', '.join(RUNS)} (default: all)")
-    parser.add_argument("--time", type=number(float, 1, "ps"), default=60.0, metavar="PS",
-                        help="simulated time of the longest runs, ps, for each seed (default: %(default)s)")
-    parser.add_argument("--friction", type=number(float, 0.01, "1/ps"), default=5.0, metavar="GAMMA",
-                        help="Langevin friction, 1/ps; that of the reference is 20 (default: %(default)s)")
+    add_name_option(parser, "--molecule", MOLECULES, "ethanol")
+    add_names_option(parser, "--runs", RUNS)
+    add_run_options(parser, time=60.0, friction=5.0)
     add_repeat_options(parser)
     add_output_option(parser)
     add_record_option(parser)
     options = parser.parse_args()
-    names = [name for name in RUNS if name in options.runs]
     folder = options.output / f"{options.molecule}-{options.friction:g}-{options.time:g}ps"
     parser.make_folder(folder)
-
-    make = partial(make_run, options.molecule, friction=options.friction, time=options.time)
-    tasks = {(name, seed): Task(f"{name}-{seed}", partial(make, name, seed=seed),
-                                (folder / f"{name}-{seed}.npz").absolute())
-             for name in names for seed in range(1, options.seeds + 1)}
-    if not options.report:
-        make_missing(list(tasks.values()), options.processes)
-    made = {key: Result.load(task.path) for key, task in tasks.items() if task.path.exists()}
+    made = results_of({f"{name}-{seed}": partial(make_run, options.molecule, name, options.friction, options.time, seed)
+                       for name in RUNS if name in options.runs for seed in range(1, options.seeds + 1)},
+                      folder, options.processes, options.report)
     results: dict[str, list[Samples]] = {}
-    for (name, _), result in made.items():
-        if "failure" not in result:
+    for key, result in made.items():
+        name, _, seed = key.rpartition("-")
+        if "failure" in result:
+            print(f"{title(name)}, seed {seed}, {result['failure']}")
+        else:
             results.setdefault(name, []).append(result.into(Samples))
     if not results:
         parser.exit(1, "Every run has failed\n")
-
-    print(f"{MOLECULES[options.molecule].name} in GFN2-xTB, {TEMPERATURE:g} K, friction {options.friction:g}/ps\n")
+    print(f"{MOLECULES[options.molecule].name} in GFN2-xTB, {TEMPERATURE:g} K, friction {options.friction:g}/ps; that of "
+          "the reference is 20/ps\n")
     geometry = Geometry(MOLECULES[options.molecule])
     print_energies(results, geometry, options.record)
-    for (name, seed), result in made.items():
-        if "failure" in result:
-            print(f"{title(name)}, seed {seed}, {result['failure']}")
-    print_speeds(results, geometry.molecule, options.record)
-    print_coordinates("Bonds: mean (nm), its difference from the reference (1e-5 nm), variance (1e-6 nm^2)", results,
-                      geometry.bonds, 5, 1e5, 1e6)
-    print_coordinates("Angles: mean, its difference from the reference (degrees), variance (degrees^2)", results,
-                      geometry.angles, 2, 1, 1)
+    for heading, kinds, digits in (("Bonds (nm)", geometry.bonds, 5), ("Angles (degrees)", geometry.angles, 2)):
+        print(f"\n{heading}; in brackets: differences from the reference in errors\n")
+        print_coordinates(results, kinds, digits)
 
 
 def title(name: str) -> str:
@@ -182,53 +156,27 @@ def print_energies(results: dict[str, list[Samples]], geometry: Geometry, file: 
     """Energies and temperatures; and of the kinds of bonds the mean length that differs most from the reference's."""
     name_of, (first, *_) = geometry.molecule.name, results
     energies = {name: mean(samples, lambda each: each.potential) for name, samples in results.items()}
-    lengths = {name: {kind: mean_of(samples, kind) for kind in geometry.bonds} for name, samples in results.items()}
     rows = []
     for name, samples in results.items():
-        shifts = [subtract(lengths[name][kind], lengths[first][kind], 1e5) for kind in geometry.bonds]
+        shifts = [subtract(mean_of(samples, kind), mean_of(results[first], kind), 1e5) for kind in geometry.bonds]
         differences = [with_error(*subtract(energies[name], energies[first]), 2),
                        with_error(*max(shifts, key=lambda shift: abs(shift[0])), 1)]
         energy, length = differences if name != first else ("", "")
-        rows.append([name_of, title(name), energy, with_error(*mean(samples, lambda each: each.temperature), 1), length,
-                     with_error(*energies[name], 2),
-                     f"{sum(len(each.temperature) * each.interval for each in samples):.0f}"])
+        rows.append([name_of, title(name), energy, with_error(*mean(samples, lambda each: each.temperature), 1), length])
     print_table(["molecule", "integrator, step", f"energy, difference from {1000 * RUNS[first].step:g} fs (kJ/mol)",
-                 "T (K)", "bond lengths, largest difference (1e-5 nm)", "energy (kJ/mol)", "ps"], rows, file,
-                f"expensive-forces-{name_of}")
+                 "T (K)", "bond lengths, largest difference (1e-5 nm)"], rows, file, f"expensive-forces-{name_of}")
 
 
-def print_speeds(results: dict[str, list[Samples]], molecule: Molecule, file: Path | None):
-    """What an evaluation buys: the last two columns are independent samples per evaluation over those at the limit."""
-    kinds = "torsion", "ends"
-    print("\nEvaluations for an independent sample of the torsion and of the distance of the ends; samples per "
-          f"evaluation over\nthose of {title(LIMIT)}\n")
-    slow = {name: [evaluations_per_sample(samples, kind) for kind in kinds] for name, samples in results.items()}
-    rows = []
-    for name, samples in results.items():
-        time = sum(each.steps * each.step for each in samples)
-        gains = [f"{slow[LIMIT][k][0] / slow[name][k][0]:.2f}" if LIMIT in slow else "" for k in (0, 1)]
-        rows.append([molecule.name, title(name), *(with_error(*value, 0) for value in slow[name]), *gains,
-                     f"{sum(each.seconds for each in samples) / time:.3f}"])
-    print_table(["molecule", "integrator, step", *kinds, *(f"{kind}, gain" for kind in kinds), "seconds per ps"], rows,
-                file, f"evaluations-{molecule.name}")
-
-
-def print_coordinates(heading: str, results: dict[str, list[Samples]], kinds, digits: int, magnify: float,
-                      magnify_variance: float):
-    """Means and variances of each kind of coordinate; deviations in errors stand in brackets."""
-    print(f"\n{heading}; in brackets: differences in errors\n")
+def print_coordinates(results: dict[str, list[Samples]], kinds: Collection[str], digits: int):
+    """The mean of each kind of coordinate."""
+    (reference, *others), rows = results, []
     for kind in kinds:
-        print(kind)
-        reference = None
-        for name, samples in results.items():
-            found = mean_of(samples, kind), variance(samples, kind)
-            reference = reference or found
-            shifts = [subtract(*pair) for pair in zip(found, reference)]
-            beyond = [f"({shift / error:+.1f})" if name != next(iter(results)) else "" for shift, error in shifts]
-            (value, error), (width, its_error) = shifts[0], found[1]
-            print(f"  {title(name):43}{with_error(*found[0], digits):16}"
-                  f"{with_error(magnify * value, magnify * error, 2 if magnify == 1 else 1):12}{beyond[0]:8}"
-                  f"{with_error(magnify_variance * width, magnify_variance * its_error, 3):14}{beyond[1]}".rstrip())
+        found = {name: mean_of(samples, kind) for name, samples in results.items()}
+        shifts = {name: subtract(found[name], found[reference]) for name in others}
+        rows.append([kind, with_error(*found[reference], digits),
+                     *(f"{with_error(*found[name], digits)} ({shift / error:+.1f})"
+                       for name, (shift, error) in shifts.items())])
+    print_table(["", *map(title, results)], rows)
 
 
 if __name__ == "__main__":

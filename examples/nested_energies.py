@@ -23,9 +23,10 @@ from openmmstiff.sampling import blockedError
 from ase_molecules import geometry_of
 from common.molecules import DRUGS, SMILES, build_atoms, find_torsions
 from common.observables import Geometry
-from common.options import OptionParser, add_record_option, choice, number, progress_bar, run_program
+from common.options import (OptionParser, add_name_option, add_names_option, add_output_option, add_processes_option,
+                            add_record_option, add_seed_option, number, progress_bar, run_program)
 from common.potentials import POTENTIALS
-from common.runs import Result, Task, make_missing
+from common.runs import results_of
 from common.tables import mean_with_error, print_table, with_error
 from common.xtb import MOLECULES as SMALL
 
@@ -117,26 +118,20 @@ def sample(name: str, options, folder: Path) -> tuple[NestedSampler, Observables
 def main():
     parser = OptionParser(__doc__)
     names = list(dict.fromkeys([*SMALL, *SMILES, *DRUGS]))
-    parser.add_argument("--molecules", type=choice(names), nargs="+", default=names[:2], metavar="NAME",
-                        help=f"of {', '.join(names)} (default: {' '.join(names[:2])})")
-    for which, default in ("surrogate", "GFN1-xTB"), ("target", "GFN2-xTB"):
-        parser.add_argument(f"--{which}", type=choice(POTENTIALS), default=default, metavar="NAME",
-                            help=f"of {', '.join(POTENTIALS)} (default: %(default)s)")
+    add_names_option(parser, "--molecules", names, names[:2])
+    add_name_option(parser, "--surrogate", POTENTIALS, "GFN1-xTB")
+    add_name_option(parser, "--target", POTENTIALS, "GFN2-xTB")
     parser.add_argument("--corrected", type=number(int, 50), metavar="N",
                         help="correct the surrogate by N energies of the target first")
     parser.add_argument("--energies", type=number(int, 50), default=300, metavar="N",
                         help="of the target (default: %(default)s)")
-    parser.add_argument("--move", type=choice(("independent", "nested")), default="independent", metavar="NAME",
-                        help="independent or nested (default: %(default)s)")
+    add_name_option(parser, "--move", ("independent", "nested"), "independent")
     parser.add_argument("--steps", type=number(int, 1), metavar="N", help="of the surrogate between snapshots")
     parser.add_argument("--direct", type=number(float, 1, "ps"), metavar="PS",
                         help="compare with runs of the target itself, ps at 12 fs, and a quarter of it at 0.5 fs")
-    parser.add_argument("--processes", type=number(int, 1), default=1, metavar="N",
-                        help="energies side by side (default: %(default)s)")
-    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
-                        help="random number seed (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("demo"), metavar="FOLDER",
-                        help="folder for results (default: %(default)s)")
+    add_processes_option(parser)
+    add_seed_option(parser)
+    add_output_option(parser)
     add_record_option(parser)
     options = parser.parse_args()
     folder = options.output / "nested"
@@ -187,29 +182,22 @@ def in_errors(difference: float, error: float) -> float:
 def compare(name: str, options, folder: Path, sampler: NestedSampler, observe: Observables):
     """Averages beside those of runs of the target; differences in errors."""
     times = dict(zip(RUNS, (options.direct, options.direct / 4)))
-    tasks = {run: Task(f"{name}, {run}", partial(run_directly, name, options.target, run, time, options.seed),
-                       (folder / f"{name}-{options.target}-{run.split(',')[0]}-{time:g}ps.npz").absolute())
-             for run, time in times.items()}
-    make_missing(list(tasks.values()), options.processes)
-    direct = {run: Result.load(task.path) for run, task in tasks.items()}
-    snapshots, _ = sampler.snapshots()
-    alone = [observe(atoms) for atoms in snapshots]
+    direct = results_of({f"{name}-{options.target}-{run.split(',')[0]}-{time:g}ps": partial(
+        run_directly, name, options.target, run, time, options.seed) for run, time in times.items()},
+        folder, options.processes)
+    alone = [observe(atoms) for atoms in sampler.snapshots()[0]]
     rows = []
     for kind in [*alone[0], "energy"]:
         found = sampler.average(partial(observe.see, kind))
         digits = 2 if kind == "energy" or kind.count("-") == 2 and "torsion" not in kind else 4
-        cells = [kind, with_error(*found[:2], digits)]
-        if kind != "energy":
-            series = np.array([each[kind] for each in alone])
-            shift = in_errors(series.mean() - found.mean, found.error)
-            cells.append(f"{mean_with_error(series, digits)} ({shift:+.1f})")
-        else:
-            cells.append("")
-        for run in RUNS:
-            series = direct[run][kind]
-            shift = in_errors(series.mean() - found.mean, np.hypot(found.error, blockedError(series)))
-            cells.append(f"{mean_with_error(series, digits)} ({shift:+.1f})")
-        rows.append(cells)
+
+        def beside(series: np.ndarray, error: float) -> str:
+            shift = in_errors(series.mean() - found.mean, float(np.hypot(found.error, error)))
+            return f"{mean_with_error(series, digits)} ({shift:+.1f})"
+
+        surrogate = "" if kind == "energy" else beside(np.array([each[kind] for each in alone]), 0)
+        rows.append([kind, with_error(*found[:2], digits), surrogate,
+                     *(beside(run[kind], blockedError(run[kind])) for run in direct.values())])
     print(f"\n{name}; in brackets: differences from the nested average in errors\n")
     print_table(["observable", f"nested, {sampler.report().energies} energies", "surrogate alone",
                  *(f"{run}, {time:g} ps" for run, time in times.items())], rows, options.record,

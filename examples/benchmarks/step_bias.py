@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from common.options import (OptionParser, add_output_option, add_record_option, add_repeat_options,  # noqa: E402
                             add_scale_option, run_program)
-from common.runs import Result, Settings, Task, make_missing  # noqa: E402
+from common.runs import Settings, results_of  # noqa: E402
 from common.tables import print_table, with_error  # noqa: E402
 from scoreboard import Found, Method, Water, middle, penalty, pool  # noqa: E402
 
@@ -58,13 +58,11 @@ def main():
     add_record_option(parser)
     options = parser.parse_args()
     settings = Settings((options.output / "step-bias").absolute(), scale=options.scale)
-    tasks = {name: [Task(f"{name}-{seed}", partial(make, name, seed, settings), settings.folder / f"{name}-{seed}.npz")
-                    for seed in range(1, options.seeds + 1)] for name in WAYS}
-    if not options.report:
-        make_missing(sum(tasks.values(), []), options.processes)
+    made = results_of({f"{name}-{seed}": partial(make, name, seed, settings) for name in WAYS
+                       for seed in range(1, options.seeds + 1)}, settings.folder, options.processes, options.report)
     rows = []
     for name, (method, _) in WAYS.items():
-        runs = [Result.load(task.path).into(Found) for task in tasks[name] if task.path.exists()]
+        runs = [result.into(Found) for key, result in made.items() if key.rpartition("-")[0] == name]
         if runs:
             energies = [pool([run.energies[kind] / WATER.waters for run in runs]) for kind in ENERGIES]
             motions = [pool([run.temperatures[kind] for run in runs]) for kind in MOTIONS]

@@ -1,7 +1,7 @@
 """What the examples and the validation share as command-line programs: options, errors, interruption."""
 import argparse
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
@@ -53,6 +53,17 @@ def choice(names: Iterable[str]) -> Callable[[str], str]:
     return convert
 
 
+def add_names_option(parser: OptionParser, option: str, names: Collection[str], default: Sequence[str] = ()):
+    """One or more of the names, all of them by default."""
+    parser.add_argument(option, type=choice(names), nargs="+", default=list(default or names), metavar="NAME",
+                        help=f"of {', '.join(names)} (default: {' '.join(default) or 'all'})")
+
+
+def add_name_option(parser: OptionParser, option: str, names: Collection[str], default: str):
+    parser.add_argument(option, type=choice(names), default=default, metavar="NAME",
+                        help=f"of {', '.join(names)} (default: %(default)s)")
+
+
 def add_box_options(parser: OptionParser, waters: int):
     """--waters (with its default), --platform, --seed."""
     parser.add_argument("--waters", default=waters, metavar="N",
@@ -63,8 +74,11 @@ def add_box_options(parser: OptionParser, waters: int):
 
 def add_platform_options(parser: OptionParser, platforms: tuple[str, ...] = ("CPU", "Reference")):
     """--platform, --seed."""
-    parser.add_argument("--platform", type=choice(platforms), default=platforms[0], metavar="NAME",
-                        help=f"OpenMM platform, of {', '.join(platforms)} (default: %(default)s)")
+    add_name_option(parser, "--platform", platforms, platforms[0])
+    add_seed_option(parser)
+
+
+def add_seed_option(parser: OptionParser):
     parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
                         help="random number seed (default: %(default)s)")
 
@@ -81,9 +95,13 @@ def add_repeat_options(parser: OptionParser):
     """--seeds, --processes, --report: of runs that are kept in files."""
     parser.add_argument("--seeds", type=number(int, 1, most=999), default=2, metavar="N",
                         help="how many times to make each run (default: %(default)s)")
-    parser.add_argument("--processes", type=number(int, 1), default=2, metavar="N",
-                        help="runs side by side (default: %(default)s)")
+    add_processes_option(parser, 2)
     parser.add_argument("--report", action="store_true", help="make no runs, report those of before")
+
+
+def add_processes_option(parser: OptionParser, default: int = 1):
+    parser.add_argument("--processes", type=number(int, 1), default=default, metavar="N",
+                        help="runs side by side (default: %(default)s)")
 
 
 def add_scale_option(parser: OptionParser):

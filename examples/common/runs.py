@@ -143,6 +143,14 @@ class Task:
         return result.get("failure", "")
 
 
+def results_of(calls: dict[str, partial], folder: Path, processes: int, report: bool = False) -> dict[str, Result]:
+    """The results of runs by name, of those that have been made before if there is only a report."""
+    tasks = [Task(name, call, (folder / f"{name}.npz").absolute()) for name, call in calls.items()]
+    if not report:
+        make_missing(tasks, processes)
+    return {task.name: Result.load(task.path) for task in tasks if task.path.exists()}
+
+
 def make_missing(tasks: list[Task], processes: int, scheduler: str | None = None):
     """Make the runs whose files are not there, side by side, and say which have failed."""
     missing = [task for task in tasks if not task.path.exists()]
