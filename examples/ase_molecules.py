@@ -25,8 +25,8 @@ from openmmstiff.sampling import blockedError
 
 from common.molecules import DRUGS, SMILES, build_atoms
 from common.observables import Geometry
-from common.options import (OptionParser, add_record_option, add_run_options, choice, number, progress_bar,
-                            run_program)
+from common.options import (OptionParser, add_name_option, add_names_option, add_record_option, add_run_options,
+                            add_seed_option, number, progress_bar, run_program)
 from common.potentials import make_gfn2
 from common.tables import mean_with_error, print_table
 
@@ -38,7 +38,6 @@ REFERENCE_FRICTION = 20.0       # 1/ps, of ASE's Langevin: averages do not depen
 PICOSECOND = 1000 * units.fs
 SETTLING = 0.1                  # of the time of a run, before it
 SAMPLE_INTERVAL = 8 * units.fs  # at least
-DEFAULT = "ethanol", "benzene", "aspirin"
 
 Model = Callable[[list[Atoms]], dict[str, Any]]
 
@@ -48,8 +47,8 @@ def make_tblite() -> Model:
     calculator = make_gfn2()
 
     def model(systems: list[Atoms]) -> dict[str, Any]:
-        found = [(calculator.get_potential_energy(atoms), calculator.get_forces(atoms)) for atoms in systems]
-        energies, forces = zip(*found)
+        energies, forces = zip(*((calculator.get_potential_energy(atoms), calculator.get_forces(atoms))
+                                 for atoms in systems))
         return {"energy": energies, "forces": np.concatenate(forces)}
 
     return model
@@ -162,11 +161,9 @@ def compare(name: str, model: Model, options: argparse.Namespace):
 
 
 def main():
-    parser, names = OptionParser(__doc__), [*SMILES, *DRUGS]
-    parser.add_argument("--molecules", type=choice(names), nargs="+", default=list(DEFAULT), metavar="NAME",
-                        help=f"of {', '.join(names)} (default: {', '.join(DEFAULT)})")
-    parser.add_argument("--calculator", type=choice(MODELS), default="tblite", metavar="NAME",
-                        help=f"{' or '.join(MODELS)} (default: %(default)s)")
+    parser = OptionParser(__doc__)
+    add_names_option(parser, "--molecules", [*SMILES, *DRUGS], ("ethanol", "benzene", "aspirin"))
+    add_name_option(parser, "--calculator", MODELS, "tblite")
     parser.add_argument("--copies", type=number(int, 1), default=1, metavar="N",
                         help="of each molecule, run in one batch (default: %(default)s)")
     parser.add_argument("--fixcm", action="store_true",
@@ -176,8 +173,7 @@ def main():
     add_run_options(parser, time=50.0, friction=5.0)
     parser.add_argument("--reference-time", type=number(float, 1, "ps"), metavar="PS",
                         help="of the run at 0.5 fs, ps (default: as --time)")
-    parser.add_argument("--seed", type=number(int, 1, most=999999), default=1, metavar="N",
-                        help="random number seed (default: %(default)s)")
+    add_seed_option(parser)
     add_record_option(parser)
     options = parser.parse_args()
     print("Lengths in Angstrom, angles in degrees, energies in kJ/mol, temperatures in K; standard errors of the last "

@@ -26,8 +26,8 @@ from openmm import unit
 from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import Samples, sample
 
-from common.options import (OptionParser, add_platform_options, add_record_option, add_run_options, choice, number,
-                            progress_bar, run_program)
+from common.options import (OptionParser, add_names_option, add_platform_options, add_record_option, add_run_options,
+                            number, progress_bar, run_program)
 from common.tables import NOTE, mean_with_error, print_table
 from common.water import advance
 
@@ -241,8 +241,7 @@ def main():
                         type=number(int, MIN_BUTANES, "(the box edge must exceed twice the cutoff)"))
     parser.add_argument("--equilibration", type=number(float, 1, "ps"), default=300.0, metavar="PS",
                         help="time of the equilibration, ps (default: %(default)s)")
-    parser.add_argument("--runs", type=choice(RUNS), nargs="+", default=list(RUNS), metavar="NAME",
-                        help=f"of {', '.join(RUNS)} (default: all)")
+    add_names_option(parser, "--runs", RUNS)
     parser.add_argument("--steps", type=number(float, 1, "fs", most=100), nargs="+", metavar="FS",
                         help="step sizes for every run, fs (default: each has its own)")
     add_platform_options(parser)

@@ -15,11 +15,12 @@ from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import sample
 
-from common.options import (OptionParser, add_platform_options, add_record_option, add_run_options, choice, number,
-                            progress_bar, run_program)
+from common.options import (OptionParser, add_name_option, add_platform_options, add_record_option, add_run_options,
+                            number, progress_bar, run_program)
 from common.potentials import POTENTIALS
 from common.proteins import ALANINE, build_alanine
 from common.tables import NOTE, mean_with_error, print_table
+from common.water import advance
 from tip3p_water import TEMPERATURE
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of tblite: more do not pay for a small molecule
@@ -70,8 +71,7 @@ def mean_and_deviation(lengths: np.ndarray) -> str:
 def main():
     parser = OptionParser(__doc__)
     add_run_options(parser, time=12.0, friction=5.0)
-    parser.add_argument("--potential", type=choice(POTENTIALS), default="GFN2-xTB", metavar="NAME",
-                        help=f"of the solute: {', '.join(POTENTIALS)} (default: %(default)s)")
+    add_name_option(parser, "--potential", POTENTIALS, "GFN2-xTB")      # of the solute
     parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[8.0, 12.0], metavar="FS",
                         help="step sizes of MassPenaltyLangevin, fs (default: 8 12)")
     add_platform_options(parser, ("CPU", "Reference", "OpenCL", "CUDA", "HIP"))
@@ -99,10 +99,9 @@ def main():
         if minimize:
             simulation.minimizeEnergy()
         simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
-        with progress_bar("equilibration", round(time / step)) as bar:
-            for _ in range(round(time / step / 100)):
-                simulation.step(100)
-                bar.update(100)
+        steps = round(time / step)
+        with progress_bar("equilibration", steps) as bar:
+            advance(simulation.integrator, steps, bar.update, 100)
         positions = simulation.context.getState(positions=True).getPositions()
 
     waters = topology.getNumResidues() - len(ALANINE)

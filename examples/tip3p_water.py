@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Liquid TIP3P water with several integrators: rigid, flexible, and rigid-like without constraints.
 
-Compares speed, temperature, energy, bond length and radial distribution functions, in a table and a figure.
+Compares speed, temperature, energy and bond length in a table, and radial distribution functions in a figure.
 """
 import sys
 from collections.abc import Callable
@@ -11,17 +11,18 @@ from pathlib import Path
 import numpy as np
 import openmm as mm
 from matplotlib import pyplot
-from openmm import app
+from openmm import app, unit
 from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator,
                          SpookIntegrator, ZhangSkeelLangevinIntegrator)
 from openmmstiff.sampling import blockedError
 
-from common.observables import RDF_PAIRS, RDF_RANGE, rdf_distance, rdf_distances, rdf_noise
-from common.options import (OptionParser, add_box_options, add_output_option, add_run_options, choice, progress_bar,
-                            run_program)
-from common.tables import NOTE, mean_with_error, with_error
+from common.observables import RDF_PAIRS, RDF_RANGE, rdf_distances
+from common.options import (OptionParser, add_box_options, add_names_option, add_output_option, add_run_options,
+                            progress_bar, run_program)
+from common.tables import NOTE, mean_with_error, print_table, with_error
 from common.water_sampling import Samples, number_of_steps, sample
-from common.water import EQUILIBRATION_STEP, WaterBox, advance, build_box, build_system, equilibrate, start_geometry
+from common.water import (EQUILIBRATION_STEP, Progress, WaterBox, advance, build_box, build_system, equilibrate,
+                          start_geometry)
 
 TEMPERATURE = 300.0  # K
 EQUILIBRATION_TIME = {"rigid": 6.0, "flexible": 3.0}  # ps
@@ -61,7 +62,7 @@ class Run:
     geometry: str   # of water.build_system
     step: float     # ps
     make: Callable[[float, float, float], mm.Integrator]
-    reference: str = ""                 # the run that its radial distributions are compared with, if any
+    reference: str = ""                 # the run of the same physics that it is compared with
     hydrogen_mass: float | None = None  # dalton, if it is not the force field's
 
 
@@ -90,6 +91,19 @@ def make_simulation(box: WaterBox, run: Run, friction: float, seed: int, platfor
     return app.Simulation(box.topology, system, integrator, mm.Platform.getPlatform(platform))
 
 
+def make_run(simulation: app.Simulation, state: mm.State, seed: int, settling: float, ps: float, progress: Progress,
+             friction: float | None = None, **recorded) -> Samples:
+    """Settle from positions and with drawn velocities, then sample, with another friction if it is given; times in
+    ps."""
+    simulation.context.setPositions(state.getPositions())
+    simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    step = simulation.integrator.getStepSize().value_in_unit(unit.picosecond)
+    advance(simulation.integrator, round(settling / step), progress)
+    if friction is not None:
+        set_friction(simulation, friction)
+    return sample(simulation, ps, progress, **recorded)
+
+
 def equilibrate_both(box: WaterBox, times: dict[str, float], options) -> dict[str, mm.State]:
     """Each geometry after so many ps of its own, flexible molecules from rigid ones, with a bar of progress."""
     states: dict[str, mm.State] = {}
@@ -112,8 +126,7 @@ def main():
     parser = OptionParser(__doc__)
     add_box_options(parser, waters=895)
     add_run_options(parser, time=2.5, friction=5.0)
-    parser.add_argument("--integrators", type=choice(RUNS), nargs="+", default=list(RUNS), metavar="NAME",
-                        help=f"the runs to make, of {', '.join(RUNS)} (default: all)")
+    add_names_option(parser, "--integrators", RUNS)
     add_output_option(parser, "rdf.png")
     options = parser.parse_args()
     parser.make_folder(options.output)
@@ -126,47 +139,27 @@ def main():
     results = {}
     for name, run in runs.items():
         simulation = make_simulation(box, run, SETTLING_FRICTION, options.seed, options.platform)
-        simulation.context.setPositions(states[start_geometry(run.geometry)].getPositions())
-        simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
-        settling = round(SETTLING_TIME / run.step)
-        with progress_bar(name, settling + number_of_steps(options.time, run.step)) as bar:
+        steps = round(SETTLING_TIME / run.step) + number_of_steps(options.time, run.step)
+        with progress_bar(name, steps) as bar:
             try:
-                advance(simulation.integrator, settling, bar.update)
-                set_friction(simulation, options.friction)
-                results[name] = sample(simulation, options.time, bar.update)
+                results[name] = make_run(simulation, states[start_geometry(run.geometry)], options.seed, SETTLING_TIME,
+                                         options.time, bar.update, options.friction)
             except (FloatingPointError, mm.OpenMMException) as error:
                 sys.exit(f"\n{name}: {error}")
 
     print(f"{options.waters} TIP3P waters, {TEMPERATURE:g} K, friction {options.friction:g}/ps, "
           f"{options.time:g} ps each, {options.platform} platform\n")
-    print_table(RUNS, results)
-    print(verdict(results))
+    print_table(["integrator", "step (fs)", "ns/day", "T (K)", "T of centres (K)", "nonbonded (kJ/mol per water)",
+                 "O-H mean, s.d. (nm)"], [row(RUNS[name], found) for name, found in results.items()])
+    print(NOTE, verdict(results), sep="\n")
     draw(results, options.output / "rdf.png")
     print(f"\nRadial distribution functions: {options.output / 'rdf.png'}")
 
 
-def print_table(runs: dict[str, Run], results: dict[str, Samples]):
-    columns = "{:31}{:>4}{:>8}  {:11} {:11}  {:14}  {:>7} {:>7}  {:13} {:13}"
-    print(columns.format("", "step", "", "temperature (K)", "", "nonbonded (kJ/", "O-H", "(nm)",
-                         "RDF distance", "(noise)").rstrip())
-    print(columns.format("integrator", "fs", "ns/day", "all", "centres", "mol per water)", "mean", "s.d.",
-                         *RDF_PAIRS).rstrip())
-    for name, found in results.items():
-        run = runs[name]
-        if run.reference == name:
-            distances = ["reference"] * len(RDF_PAIRS)
-        elif run.reference in results:
-            distances = [f"{rdf_distance(*both):.3f} ({rdf_noise(*both):.3f})"
-                         for both in zip(found.rdf, results[run.reference].rdf)]
-        else:
-            distances = ["-"] * len(RDF_PAIRS)
-        print(columns.format(
-            run.label, f"{1000 * run.step:g}", f"{found.ns_per_day:.2f}", mean_with_error(found.temperature, 1),
-            mean_with_error(found.centre_temperature, 1), mean_with_error(found.nonbonded, 2),
-            f"{found.bond_length[0]:.5f}", f"{found.bond_variance[0] ** 0.5:.5f}", *distances).rstrip())
-    print(f"{NOTE}\nCentres: the centres of mass of the molecules. RDF distance: mean of |g(r) - g_ref(r)| from "
-          f"{RDF_RANGE[0]:g} to {RDF_RANGE[1]:g} nm,\nto LangevinMiddle's of the same physics, "
-          "rigid or flexible; in brackets, what noise alone would give.")
+def row(run: Run, found: Samples) -> list[str]:
+    motions = found.temperature, found.centre_temperature
+    return [run.label, f"{1000 * run.step:g}", f"{found.ns_per_day:.2f}", *(mean_with_error(each, 1) for each in motions),
+            mean_with_error(found.nonbonded, 2), f"{found.bond_length[0]:.5f}, {found.bond_variance[0] ** 0.5:.5f}"]
 
 
 def verdict(results: dict[str, Samples]) -> str:
@@ -176,7 +169,7 @@ def verdict(results: dict[str, Samples]) -> str:
     small, large = results["middle-1fs"], results["masspenalty-12fs"]
     apart = (large.nonbonded.mean() - small.nonbonded.mean()) / abs(small.nonbonded.mean())
     error = np.hypot(blockedError(large.nonbonded), blockedError(small.nonbonded)) / abs(small.nonbonded.mean())
-    return (f"\nFlexible water runs {large.ns_per_day / small.ns_per_day:.1f} times as fast at 12 fs with the mass "
+    return (f"Flexible water runs {large.ns_per_day / small.ns_per_day:.1f} times as fast at 12 fs with the mass "
             f"penalty as at 1 fs with\nLangevinMiddle. The nonbonded energies differ by "
             f"{with_error(100 * apart, 100 * error, 1)} %, the temperature is "
             f"{mean_with_error(large.temperature, 1)} K.")

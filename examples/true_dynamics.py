@@ -20,8 +20,8 @@ from openmmstiff.sampling import correlationFunction, powerSpectrum, sample, sam
 
 from common.observables import (DIFFUSION_LAGS, REORIENTATION_LAGS, diffusion, mean_and_error, places_of_waters,
                                 reorientation)
-from common.options import (OptionParser, add_box_options, add_output_option, add_record_option, choice, number,
-                            progress_bar, run_program)
+from common.options import (OptionParser, add_box_options, add_names_option, add_output_option, add_processes_option,
+                            add_record_option, number, progress_bar, run_program)
 from common.tables import print_table, with_error
 from tip3p_water import TEMPERATURE, equilibrate_both
 from common.water import advance, build_box, build_system
@@ -172,14 +172,12 @@ def draw(found: dict[str, dict[str, Result]], turning_time: float, path: Path):
 def main():
     parser = OptionParser(__doc__)
     add_box_options(parser, waters=216)
-    parser.add_argument("--subjects", type=choice(SUBJECTS), nargs="+", default=list(SUBJECTS), metavar="NAME",
-                        help=f"of {', '.join(SUBJECTS)} (default: all)")
+    add_names_option(parser, "--subjects", SUBJECTS)
     parser.add_argument("--time", type=number(float, 0.5, "ps"), default=TIME, metavar="PS",
                         help="simulated time of a run of water, ps; ethanol's have a fifth (default: %(default)s)")
     parser.add_argument("--snapshots", type=number(int, 3), default=SNAPSHOTS, metavar="N",
                         help="of water; of ethanol four times as many (default: %(default)s)")
-    parser.add_argument("--processes", type=number(int, 1), default=1, metavar="N",
-                        help="runs side by side (default: %(default)s)")
+    add_processes_option(parser)
     add_output_option(parser, "true_dynamics.png")
     add_record_option(parser)
     options = parser.parse_args()

@@ -15,7 +15,7 @@ import openmm as mm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common.options import OptionParser, add_record_option, choice, run_program  # noqa: E402
+from common.options import OptionParser, add_names_option, add_record_option, run_program  # noqa: E402
 from common.runs import begin  # noqa: E402
 from common.tables import print_table  # noqa: E402
 from scoreboard import SUBJECTS, TEMPERATURE  # noqa: E402
@@ -52,8 +52,7 @@ def measure(name: str, rounds: int, steps: int) -> Iterator[list[str]]:
 
 def main():
     parser = OptionParser(__doc__)
-    parser.add_argument("--systems", type=choice(STEPS), nargs="+", default=list(STEPS), metavar="NAME",
-                        help=f"of {', '.join(STEPS)} (default: all)")
+    add_names_option(parser, "--systems", STEPS)
     add_turn_options(parser)
     add_record_option(parser)
     options = parser.parse_args()

@@ -16,11 +16,11 @@ from openmmstiff import ImpulseIntegrator, MassPenaltyLangevinIntegrator, ZhangS
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from common.options import (  # noqa: E402
-    OptionParser, add_box_options, add_record_option, add_run_options, choice, progress_bar, run_program)
+    OptionParser, add_box_options, add_names_option, add_record_option, add_run_options, progress_bar, run_program)
 from common.tables import mean_with_error, print_table  # noqa: E402
-from common.water_sampling import number_of_steps, sample  # noqa: E402
-from tip3p_water import Run, TEMPERATURE, equilibrate_both, impulse, make_simulation  # noqa: E402
-from common.water import advance, build_box  # noqa: E402
+from common.water_sampling import number_of_steps  # noqa: E402
+from tip3p_water import Run, TEMPERATURE, equilibrate_both, impulse, make_run, make_simulation  # noqa: E402
+from common.water import build_box  # noqa: E402
 
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then as long with each run's own integrator
 
@@ -40,8 +40,7 @@ def main():
     parser = OptionParser(__doc__)
     add_box_options(parser, waters=216)
     add_run_options(parser, time=20.0, friction=3.0)
-    parser.add_argument("--integrators", type=choice(SERIES), nargs="+", default=list(SERIES), metavar="NAME",
-                        help=f"the integrators to run, of {', '.join(SERIES)} (default: all)")
+    add_names_option(parser, "--integrators", SERIES)
     add_record_option(parser)
     options = parser.parse_args()
 
@@ -56,13 +55,11 @@ def main():
             for step in (fs / 1000 for fs in steps):
                 run = Run(label, geometry, step, make)
                 simulation = make_simulation(box, run, options.friction, options.seed, options.platform)
-                simulation.context.setPositions(states[geometry].getPositions())
-                simulation.context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
-                settling = round(EQUILIBRATION_TIME / step)
-                with progress_bar(f"{label} {1000 * step:g} fs", settling + number_of_steps(options.time, step)) as bar:
+                steps_made = round(EQUILIBRATION_TIME / step) + number_of_steps(options.time, step)
+                with progress_bar(f"{label} {1000 * step:g} fs", steps_made) as bar:
                     try:
-                        advance(simulation.integrator, settling, bar.update)
-                        found = sample(simulation, options.time, bar.update)
+                        found = make_run(simulation, states[geometry], options.seed, EQUILIBRATION_TIME, options.time,
+                                         bar.update)
                         motions = found.temperature, found.centre_temperature, found.rotation_temperature
                         results = [*(mean_with_error(each, 1) for each in motions), mean_with_error(found.nonbonded, 2)]
                     except (FloatingPointError, mm.OpenMMException):

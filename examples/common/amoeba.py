@@ -3,6 +3,7 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 
+from common.runs import remove_forces
 from common.water import WaterBox, build_box, nearest_waters
 
 CUTOFF = 0.7               # nm, of PME and of the van der Waals forces
@@ -29,9 +30,8 @@ def build_system(topology: app.Topology, polarization: str) -> mm.System:
     system = app.ForceField("amoeba2018.xml").createSystem(
         topology, constraints=None, rigidWater=False, polarization=polarization,
         mutualInducedTargetEpsilon=POLARIZATION_TOLERANCE, removeCMMotion=periodic, **method)
-    for index in reversed(range(system.getNumForces())):
-        if isinstance(system.getForce(index), mm.CustomCompoundBondForce):  # has no terms, and takes seconds to compile
-            system.removeForce(index)
+    # One has no terms, and takes seconds to compile.
+    remove_forces(system, lambda force: isinstance(force, mm.CustomCompoundBondForce))
     for force in system.getForces():
         nonbonded = isinstance(force, (mm.AmoebaMultipoleForce, mm.AmoebaVdwForce))
         force.setForceGroup(NONBONDED if nonbonded else BONDED)

@@ -106,7 +106,7 @@ def add_processes_option(parser: OptionParser, default: int = 1):
 
 def add_scale_option(parser: OptionParser):
     """--scale, of the lengths of runs."""
-    parser.add_argument("--scale", type=number(float, 0.001), default=1.0, metavar="FACTOR",
+    parser.add_argument("--scale", type=number(float, 0.0001, most=1000), default=1.0, metavar="FACTOR",
                         help="multiplies the lengths of all runs (default: %(default)s)")
 
 

@@ -15,11 +15,11 @@ import openmm as mm
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from openmm import unit
 from scipy.integrate import solve_ivp
 
 from common import tables
 from common.options import OptionParser, add_output_option, number, progress_bar
+from common.runs import total_energy
 
 
 @dataclass
@@ -59,10 +59,8 @@ def simulate(system: mm.System, integrator: mm.Integrator, positions: np.ndarray
             if observe:
                 observed.append(observe())
         state = context.getState(positions=True, velocities=True, energy=True)
-        energy = (state.getPotentialEnergy() + state.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
-        frames.append((state.getTime().value_in_unit(unit.picosecond),
-                       state.getPositions(asNumpy=True).value_in_unit(unit.nanometer),
-                       state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond), energy))
+        frames.append((state.getTime()._value, state.getPositions(asNumpy=True)._value,
+                       state.getVelocities(asNumpy=True)._value, total_energy(state)))
     times, x, v, energies = (np.array(column) for column in zip(*frames))
     return Trajectory(times, x, v, energies, np.array(observed), seconds)
 

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 import openmm as mm
+from openmm import unit
+from openmmstiff import sampling
 from openmmstiff.tasks import runTasks
 
 from common.options import progress_bar
@@ -41,6 +43,23 @@ def begin(system: mm.System, integrator: mm.Integrator, start, platform: str, te
     return context
 
 
+def remove_forces(system: mm.System, unwanted: Callable[[mm.Force], bool]):
+    """Those of which this is true."""
+    for i in reversed(range(system.getNumForces())):
+        if unwanted(system.getForce(i)):
+            system.removeForce(i)
+
+
+def get_positions(context: mm.Context) -> np.ndarray:
+    """nm"""
+    return context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
+
+
+def total_energy(state: mm.State) -> float:
+    """kJ/mol"""
+    return (state.getPotentialEnergy() + state.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
+
+
 @dataclass(frozen=True)
 class Settings:
     """Of all runs. Each settings' results lie in a folder of their own."""
@@ -63,6 +82,14 @@ class Settings:
     def begin(self, system: mm.System, integrator: mm.Integrator, start, temperature: float, seed: int,
               minimize: int = 0) -> mm.Context:
         return begin(system, integrator, start, self.platform, temperature, seed, minimize)
+
+    def sample(self, context: mm.Context, settling: float, time: float, interval: float, least: int = 2,
+               **observed) -> sampling.Samples:
+        """Settle, then sample; all times in ps."""
+        integrator = context.getIntegrator()
+        step = integrator.getStepSize().value_in_unit(unit.picosecond)
+        integrator.step(self.steps(settling, step))
+        return sampling.sample(context, max(1, round(interval / step)), self.steps(time, interval, least), **observed)
 
     def shared(self, name: str, make: Callable[[], mm.State]) -> mm.State:
         """A State that several runs start from, made by the first of them."""

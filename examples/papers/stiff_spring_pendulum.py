@@ -281,8 +281,8 @@ def draw(by_step: dict[tuple[float, float], np.ndarray], by_eps: dict[float, np.
 def main():
     options = parse(OptionParser(__doc__))
     chain, start = Chain(2), wide_swing()
-    draw(*study_errors(chain, start, limit_motion(chain, start)), study_actions(chain, start),
-         study_resonances(chain, small_swing()), options.figure)
+    by_step, by_eps = study_errors(chain, start, limit_motion(chain, start))
+    draw(by_step, by_eps, study_actions(chain, start), study_resonances(chain, small_swing()), options.figure)
 
 
 if __name__ == "__main__":

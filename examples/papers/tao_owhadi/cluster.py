@@ -11,6 +11,7 @@ from openmmstiff.sampling import GAS_CONSTANT
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from common.options import progress_bar  # noqa: E402
+from common.runs import get_positions, remove_forces  # noqa: E402
 from penalties import penalty_force  # noqa: E402
 
 # The paper's units in those of OpenMM
@@ -53,9 +54,7 @@ class Cluster:
         """Nonbonded forces without cutoff, with constraints or with neither constraints nor bonds."""
         system = app.ForceField("tip3p.xml").createSystem(self.topology, nonbondedMethod=app.NoCutoff,
                                                           rigidWater=rigid, removeCMMotion=False)
-        for i in reversed(range(system.getNumForces())):
-            if not isinstance(system.getForce(i), mm.NonbondedForce):
-                system.removeForce(i)
+        remove_forces(system, lambda force: not isinstance(force, mm.NonbondedForce))
         return system
 
     def penalised(self, omega: float) -> mm.System:
@@ -104,15 +103,11 @@ class Cluster:
         self.observer.setPositions(positions)
         forces = self.observer.getState(forces=True).getForces(asNumpy=True)._value.ravel()
         first, second = np.array(self.pairs).T
-        jacobian = np.zeros((len(self.pairs), len(positions), 3))
-        for row, i, j in zip(jacobian, first, second):
-            row[i] = 2 * (positions[i] - positions[j])
-            row[j] = -row[i]
-        jacobian = jacobian.reshape(len(self.pairs), -1)
+        gradients = np.zeros((len(self.pairs), len(positions), 3))
+        for gradient, i, j in zip(gradients, first, second):
+            gradient[i] = 2 * (positions[i] - positions[j])
+            gradient[j] = -gradient[i]
+        jacobian = gradients.reshape(len(self.pairs), -1)
         accelerated = jacobian / np.repeat((OXYGEN, HYDROGEN, HYDROGEN) * WATERS, 3)
         bend = 2 * np.sum((velocities[first] - velocities[second]) ** 2, axis=1)
         return np.linalg.solve(accelerated @ jacobian.T, -(accelerated @ forces + bend))
-
-
-def get_positions(context: mm.Context) -> np.ndarray:
-    return context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)

@@ -48,9 +48,10 @@ from scipy.signal import find_peaks
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from cluster import (  # noqa: E402
-    ENERGY, FRICTION, LENGTH, OH_LENGTH, OMEGA, SEED, STEP, TEMPERATURE, TIME, WATERS, Cluster, get_positions)
-from common.options import OptionParser, choice, number, run_program  # noqa: E402
+    ENERGY, FRICTION, LENGTH, OH_LENGTH, OMEGA, SEED, STEP, TEMPERATURE, TIME, WATERS, Cluster)
+from common.options import OptionParser, add_names_option, number, run_program  # noqa: E402
 from common.papers import each, panels, parse, print_table, simulate, verlet  # noqa: E402
+from common.runs import get_positions  # noqa: E402
 from penalties import STIFF_GROUP, simulate_both, zhang_skeel  # noqa: E402
 
 LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 50.0, 500.0, 0.2
@@ -246,8 +247,7 @@ def show_multipliers(panel: Axes, cluster: Cluster, time: float):
 
 def main():
     parser, parts = OptionParser(__doc__), ("histogram7", "multipliers")
-    parser.add_argument("--part", type=choice(parts), nargs="+", metavar="NAME", default=parts,
-                        help=f"the parts to run, of {', '.join(parts)} (default: all)")
+    add_names_option(parser, "--part", parts)
     parser.add_argument("--shorten", type=number(float, 1, most=100), default=1.0, metavar="FACTOR",
                         help="divide the times of all runs by this (default: %(default)s)")
     parser.add_argument("--replicas", type=number(int, 1, most=100), default=8, metavar="N",
