@@ -27,7 +27,7 @@ from common.molecules import DRUGS, SMILES, build_atoms
 from common.observables import Geometry
 from common.options import (OptionParser, add_name_option, add_names_option, add_record_option, add_run_options,
                             add_seed_option, number, progress_bar, run_program)
-from common.potentials import make_gfn2
+from common.potentials import POTENTIALS
 from common.tables import mean_with_error, print_table
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more do not pay for a small molecule
@@ -44,7 +44,7 @@ Model = Callable[[list[Atoms]], dict[str, Any]]
 
 def make_tblite() -> Model:
     """GFN2-xTB, one molecule after the other."""
-    calculator = make_gfn2()
+    calculator = POTENTIALS["GFN2-xTB"]()
 
     def model(systems: list[Atoms]) -> dict[str, Any]:
         energies, forces = zip(*((calculator.get_potential_energy(atoms), calculator.get_forces(atoms))

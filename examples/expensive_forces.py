@@ -139,9 +139,9 @@ def main():
             results.setdefault(name, []).append(result.into(Samples))
     if not results:
         parser.exit(1, "Every run has failed\n")
-    print(f"{MOLECULES[options.molecule].name} in GFN2-xTB, {TEMPERATURE:g} K, friction {options.friction:g}/ps; that of "
-          "the reference is 20/ps\n")
     geometry = Geometry(MOLECULES[options.molecule])
+    print(f"{geometry.molecule.name} in GFN2-xTB, {TEMPERATURE:g} K, friction {options.friction:g}/ps; that of the "
+          "reference is 20/ps\n")
     print_energies(results, geometry, options.record)
     for heading, kinds, digits in (("Bonds (nm)", geometry.bonds, 5), ("Angles (degrees)", geometry.angles, 2)):
         print(f"\n{heading}; in brackets: differences from the reference in errors\n")
@@ -162,7 +162,8 @@ def print_energies(results: dict[str, list[Samples]], geometry: Geometry, file: 
         differences = [with_error(*subtract(energies[name], energies[first]), 2),
                        with_error(*max(shifts, key=lambda shift: abs(shift[0])), 1)]
         energy, length = differences if name != first else ("", "")
-        rows.append([name_of, title(name), energy, with_error(*mean(samples, lambda each: each.temperature), 1), length])
+        temperature = mean(samples, lambda each: each.temperature)
+        rows.append([name_of, title(name), energy, with_error(*temperature, 1), length])
     print_table(["molecule", "integrator, step", f"energy, difference from {1000 * RUNS[first].step:g} fs (kJ/mol)",
                  "T (K)", "bond lengths, largest difference (1e-5 nm)"], rows, file, f"expensive-forces-{name_of}")
 

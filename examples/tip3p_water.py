@@ -19,6 +19,7 @@ from openmmstiff.sampling import blockedError
 from common.observables import RDF_PAIRS, RDF_RANGE, rdf_distances
 from common.options import (OptionParser, add_box_options, add_names_option, add_output_option, add_run_options,
                             progress_bar, run_program)
+from common.runs import configured
 from common.tables import NOTE, mean_with_error, print_table, with_error
 from common.water_sampling import Samples, number_of_steps, sample
 from common.water import (EQUILIBRATION_STEP, Progress, WaterBox, advance, build_box, build_system, equilibrate,
@@ -31,29 +32,18 @@ SETTLING_TIME = 0.3       # ps
 SETTLING_FRICTION = 20.0  # 1/ps
 
 
-def zhang_skeel_penalty(temperature: float, friction: float, step: float) -> mm.Integrator:
-    """For springs that stand in for constraints: their modes take no part in the thermal motion."""
-    integrator = ZhangSkeelLangevinIntegrator(temperature, friction, step)
-    integrator.setThermalizeStiffModes(False)
-    return integrator
+# For springs that stand in for constraints: their modes take no part in the thermal motion.
+zhang_skeel_penalty = configured(ZhangSkeelLangevinIntegrator, ThermalizeStiffModes=False)
 
 
 def impulse(kick: int) -> Callable[[float, float, float], mm.Integrator]:
     """Bonds and angles vibrate by micro-steps. With Projected kicks molecules move as rigid ones do."""
-    def make(temperature: float, friction: float, step: float) -> mm.Integrator:
-        integrator = ImpulseLangevinIntegrator(temperature, friction, step)
-        integrator.setKick(kick)
-        return integrator
-    return make
+    return configured(ImpulseLangevinIntegrator, Kick=kick)
 
 
 def spook(damping: float) -> Callable[[float, float, float], mm.Integrator]:
     """Constraints with one linear solve a step, and a damping time of so many steps; it has no thermostat."""
-    def make(temperature: float, friction: float, step: float) -> mm.Integrator:
-        integrator = SpookIntegrator(step)
-        integrator.setDampingSteps(damping)
-        return integrator
-    return make
+    return configured(lambda temperature, friction, step: SpookIntegrator(step), DampingSteps=damping)
 
 
 @dataclass
@@ -158,8 +148,9 @@ def main():
 
 def row(run: Run, found: Samples) -> list[str]:
     motions = found.temperature, found.centre_temperature
-    return [run.label, f"{1000 * run.step:g}", f"{found.ns_per_day:.2f}", *(mean_with_error(each, 1) for each in motions),
-            mean_with_error(found.nonbonded, 2), f"{found.bond_length[0]:.5f}, {found.bond_variance[0] ** 0.5:.5f}"]
+    return [run.label, f"{1000 * run.step:g}", f"{found.ns_per_day:.2f}",
+            *(mean_with_error(each, 1) for each in motions), mean_with_error(found.nonbonded, 2),
+            f"{found.bond_length[0]:.5f}, {found.bond_variance[0] ** 0.5:.5f}"]
 
 
 def verdict(results: dict[str, Samples]) -> str:

@@ -13,12 +13,12 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
-from openmmstiff.sampling import GAS_CONSTANT, blockedError
+from openmmstiff.sampling import GAS_CONSTANT
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from common.options import OptionParser, add_record_option, number, progress_bar, run_program  # noqa: E402
-from common.tables import print_table, with_error  # noqa: E402
+from common.options import OptionParser, add_record_option, each, number, run_program  # noqa: E402
+from common.tables import mean_with_error, print_table, with_error  # noqa: E402
 from common.water import build_box, nearest_waters  # noqa: E402
 
 TEMPERATURE, FRICTION, WATERS, RADIUS = 300.0, 5.0, 60, 0.85     # K, 1/ps, number, nm
@@ -51,8 +51,9 @@ class Drop:
         masses = [system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles())]
         self.weights = np.array(masses)[:, None] / (3 * len(masses) * GAS_CONSTANT)
 
-    def get_temperature(self) -> float:
-        """That of the velocities as they are, in K: OpenMM's LangevinMiddle shifts them for its kinetic energy."""
+    def get_temperature(self, steps: int = 0) -> float:
+        """Of the velocities as they are after some steps, K: LangevinMiddle shifts them for its kinetic energy."""
+        self.integrator.step(steps)
         velocities = self.context.getState(velocities=True).getVelocities(asNumpy=True)._value
         return float(np.sum(self.weights * velocities**2))
 
@@ -61,11 +62,7 @@ class Drop:
         self.context.setState(state)
         if seed:
             self.context.setVelocitiesToTemperature(TEMPERATURE, seed)
-        found = [self.get_temperature()]
-        for _ in range(SHOWN):
-            self.integrator.step(1)
-            found.append(self.get_temperature())
-        return found
+        return [self.get_temperature(), *(self.get_temperature(1) for _ in range(SHOWN))]
 
     def redraw(self, state: mm.State, every: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
         """Temperatures, and potential energies of a water in kJ/mol, before velocities are drawn again."""
@@ -98,28 +95,19 @@ def main():
     source.integrator.step(5000)
     ways = {f"{LARGE}, after 4 fs": (LARGE, False), f"{LARGE}, drawn": (LARGE, True), f"{SMALL}, drawn": (SMALL, True)}
     found: dict[str, list[list[float]]] = {way: [] for way in ways}
-    with progress_bar("starts", options.starts) as bar:
-        for start in range(options.starts):
-            source.integrator.step(250)
-            state = source.context.getState(positions=True, velocities=True)
-            for way, (name, drawn) in ways.items():
-                found[way].append(runs[name].follow(state, start + 1 if drawn else 0))
-            bar.update()
-    rows = []
-    for way, series in found.items():
-        each = np.array(series)
-        rows.append([way, *(with_error(mean, error, 0) for mean, error in zip(
-            each.mean(axis=0), each.std(axis=0) / np.sqrt(len(each))))])
+    for start in each("starts", range(options.starts)):
+        source.integrator.step(250)
+        state = source.context.getState(positions=True, velocities=True)
+        for way, (name, drawn) in ways.items():
+            found[way].append(runs[name].follow(state, start + 1 if drawn else 0))
+    rows = [[way, *(with_error(mean, error, 0) for mean, error in zip(
+        np.mean(series, axis=0), np.std(series, axis=0) / np.sqrt(len(series))))] for way, series in found.items()]
     print_table(["start", *(f"T after {step} (K)" for step in range(SHOWN + 1))], rows, options.record, "first-steps")
     rows = []
-    with progress_bar("redrawn", 2 * len(REDRAWN)) as bar:
-        for name, run in runs.items():
-            for every in REDRAWN:
-                temperatures, energies = run.redraw(state, every, options.steps)
-                rows.append([f"{name}, every {every}", name, str(every),
-                             with_error(temperatures.mean(), blockedError(temperatures), 1),
-                             with_error(energies.mean(), blockedError(energies), 2)])
-                bar.update()
+    for name, every in each("redrawn", [(name, every) for name in runs for every in REDRAWN]):
+        temperatures, energies = runs[name].redraw(state, every, options.steps)
+        rows.append([f"{name}, every {every}", name, str(every), mean_with_error(temperatures, 1),
+                     mean_with_error(energies, 2)])
     print_table(["run", "integrator", "velocities drawn every (steps)", "T (K)", "potential energy (kJ/mol)"], rows,
                 options.record, "redrawn")
 

@@ -11,13 +11,14 @@ from time import perf_counter
 
 import numpy as np
 import openmm as mm
-from openmmstiff import ImpulseIntegrator, ZhangSkeelLangevinIntegrator
+from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator, ZhangSkeelLangevinIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from common.options import OptionParser, add_box_options, add_record_option, number, run_program  # noqa: E402
+from common.runs import begin, configured  # noqa: E402
 from common.tables import print_table  # noqa: E402
-from tip3p_water import TEMPERATURE, impulse  # noqa: E402
+from tip3p_water import TEMPERATURE  # noqa: E402
 from common.water import build_box, build_system, equilibrate  # noqa: E402
 
 FRICTION = 1.0       # 1/ps
@@ -25,19 +26,10 @@ STEP = 0.001         # ps
 MICRO_STEPS = 8
 
 
-def impulse_with(kick: int) -> mm.Integrator:
-    integrator = impulse(kick)(TEMPERATURE, FRICTION, STEP)
-    integrator.setNumMicroSteps(MICRO_STEPS)
-    return integrator
-
-
-INTEGRATORS = {
-    "LangevinMiddle": lambda: mm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, STEP),
-    "Z&Ss-Langevin": lambda: ZhangSkeelLangevinIntegrator(TEMPERATURE, FRICTION, STEP),
-    "Impulse, plain": lambda: impulse_with(ImpulseIntegrator.Plain),
-    "Impulse, projected": lambda: impulse_with(ImpulseIntegrator.Projected),
-    "Impulse, mollified": lambda: impulse_with(ImpulseIntegrator.Mollified),
-}
+INTEGRATORS = {"LangevinMiddle": mm.LangevinMiddleIntegrator, "Z&Ss-Langevin": ZhangSkeelLangevinIntegrator,
+               **{f"Impulse, {kick.lower()}": configured(
+                   ImpulseLangevinIntegrator, Kick=getattr(ImpulseIntegrator, kick), NumMicroSteps=MICRO_STEPS)
+                  for kick in ("Plain", "Projected", "Mollified")}}
 Times = dict[str, np.ndarray]
 
 
@@ -67,17 +59,12 @@ def main():
 def measure(system: mm.System, state: mm.State, options) -> Times:
     """Seconds of a step in each round."""
     properties = {"Threads": str(options.threads)} if options.platform == "CPU" else {}
-    integrators = {name: make() for name, make in INTEGRATORS.items()}
+    integrators = {name: make(TEMPERATURE, FRICTION, STEP) for name, make in INTEGRATORS.items()}
     contexts = []  # keeps the Contexts alive
     for integrator in integrators.values():
-        if hasattr(integrator, "setRandomNumberSeed"):
-            integrator.setRandomNumberSeed(options.seed)
-        contexts.append(mm.Context(system, integrator, mm.Platform.getPlatform(options.platform), properties))
-        contexts[-1].setPeriodicBoxVectors(*state.getPeriodicBoxVectors())
-        contexts[-1].setPositions(state.getPositions())
-        contexts[-1].setVelocitiesToTemperature(TEMPERATURE, options.seed)
+        contexts.append(begin(system, integrator, state, options.platform, TEMPERATURE, options.seed,
+                              properties=properties))
         integrator.step(2 * options.steps)  # warm-up
-
     return take_turns(integrators, options.rounds, options.steps)
 
 

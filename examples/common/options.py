@@ -1,12 +1,15 @@
 """What the examples and the validation share as command-line programs: options, errors, interruption."""
 import argparse
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from tqdm import tqdm
 
 from common.water import MIN_WATERS
+
+T = TypeVar("T")
 
 
 class OptionParser(argparse.ArgumentParser):
@@ -125,6 +128,14 @@ def add_record_option(parser: OptionParser):
 def progress_bar(label: str, steps: int, leave: bool = False) -> tqdm:
     """A bar that counts steps; one that is not looked at writes little."""
     return tqdm(total=steps, desc=label, unit="step", leave=leave, mininterval=0.5 if sys.stderr.isatty() else 30)
+
+
+def each(label: str, items: Collection[T]) -> Iterator[T]:
+    """The items, with a bar that counts those that are done."""
+    with progress_bar(label, len(items)) as bar:
+        for item in items:
+            yield item
+            bar.update()
 
 
 def run_program(main: Callable[[], int | None]):

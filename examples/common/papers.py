@@ -3,7 +3,7 @@
 Numbers are the papers', in consistent units: 1 stands for OpenMM's nm, ps and dalton.
 """
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from scipy.integrate import solve_ivp
 
 from common import tables
-from common.options import OptionParser, add_output_option, number, progress_bar
+from common.options import OptionParser, add_output_option, number
 from common.runs import total_energy
 
 
@@ -96,14 +96,6 @@ def solve(rates: Callable[[float, np.ndarray], Any], start: Sequence[float] | np
 def slope(x: Iterable[float], y: Iterable[Any]) -> np.ndarray:
     """Of the logarithm of y, or of each column of y, over that of x."""
     return np.polyfit(np.log(list(x)), np.log(list(y)), 1)[0]
-
-
-def each(label: str, items: Collection[Any]) -> Iterator[Any]:
-    """The items, with a bar that counts those that are done."""
-    with progress_bar(label, len(items)) as bar:
-        for item in items:
-            yield item
-            bar.update()
 
 
 def print_table(title: str, columns: str | Iterable[str], rows: Iterable[Sequence[Any]]):

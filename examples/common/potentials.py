@@ -1,5 +1,6 @@
 """Potentials of molecules as calculators of ASE: what examples take for surrogates and for targets."""
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -7,18 +8,9 @@ from ase import Atoms, units
 from ase.calculators.calculator import CalculationFailed, Calculator, all_changes
 
 
-def make_gfn1() -> Calculator:
-    """GFN1-xTB (S. Grimme, C. Bannwarth, P. Shushkov, J. Chem. Theory Comput. 13, 1989, 2017)."""
-    return make_tblite("GFN1-xTB")
-
-
-def make_gfn2() -> Calculator:
-    """GFN2-xTB (C. Bannwarth, S. Ehlert, S. Grimme, J. Chem. Theory Comput. 15, 1652, 2019)."""
-    return make_tblite("GFN2-xTB")
-
-
 def make_tblite(method: str) -> Calculator:
-    """Converged so far that forces do not depend on where the molecule came from."""
+    """GFN1-xTB (S. Grimme, C. Bannwarth, P. Shushkov, J. Chem. Theory Comput. 13, 1989, 2017) or GFN2-xTB (that of
+    xtb.py), converged so far that forces do not depend on where the molecule came from."""
     from tblite.ase import TBLite
     return TBLite(method=method, accuracy=0.01, verbosity=0)
 
@@ -61,27 +53,23 @@ class ForceField(Calculator):
 
 
 class DensityFunctional(Calculator):
-    """Energies of closed shells by PySCF, each from a new guess, with density fitting."""
+    """Energies of closed shells in B3LYP with def2-SVP by PySCF, each from a new guess, with density fitting."""
 
     implemented_properties = ["energy"]
-
-    def __init__(self, functional: str = "b3lyp", basis: str = "def2-svp"):
-        super().__init__()
-        self.functional, self.basis = functional, basis
 
     def calculate(self, atoms: Atoms | None = None, properties: Sequence[str] = ("energy",),
                   system_changes: Sequence[str] = tuple(all_changes)):
         from pyscf import dft, gto
         super().calculate(atoms, properties, system_changes)
         here: Any = self.atoms  # a copy
-        molecule = gto.M(atom=list(zip(here.symbols, here.positions)), basis=self.basis, verbose=0)
-        field = dft.RKS(molecule, xc=self.functional).density_fit()
+        molecule = gto.M(atom=list(zip(here.symbols, here.positions)), basis="def2-svp", verbose=0)
+        field = dft.RKS(molecule, xc="b3lyp").density_fit()
         energy = field.kernel()
         if not field.converged:
-            raise CalculationFailed(f"{self.functional}: the self-consistent field does not converge")
+            raise CalculationFailed("B3LYP: the self-consistent field does not converge")
         self.results = {"energy": float(energy) * units.Hartree}
 
 
 POTENTIALS: dict[str, Callable[[], Calculator]] = {
-    "MMFF94": ForceField, "GFN1-xTB": make_gfn1, "GFN2-xTB": make_gfn2, "ANI-1ccx": make_ani1ccx,
-    "B3LYP": DensityFunctional}
+    "MMFF94": ForceField, **{method: partial(make_tblite, method) for method in ("GFN1-xTB", "GFN2-xTB")},
+    "ANI-1ccx": make_ani1ccx, "B3LYP": DensityFunctional}

@@ -43,6 +43,16 @@ def begin(system: mm.System, integrator: mm.Integrator, start, platform: str, te
     return context
 
 
+def configured(cls: Callable[..., Any], **settings) -> Callable[..., Any]:
+    """Makes integrators of a class by its arguments, and calls their set...() with these values."""
+    def make(*arguments) -> Any:
+        integrator = cls(*arguments)
+        for name, value in settings.items():
+            getattr(integrator, f"set{name}")(value)
+        return integrator
+    return make
+
+
 def remove_forces(system: mm.System, unwanted: Callable[[mm.Force], bool]):
     """Those of which this is true."""
     for i in reversed(range(system.getNumForces())):

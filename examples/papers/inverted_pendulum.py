@@ -35,8 +35,8 @@ import openmm as mm
 from openmmstiff import HMMIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common.options import OptionParser, run_program  # noqa: E402
-from common.papers import draw_slope, each, panels, parse, print_table, simulate, solve, verlet  # noqa: E402
+from common.options import OptionParser, each, run_program  # noqa: E402
+from common.papers import draw_slope, panels, parse, print_table, simulate, solve, verlet  # noqa: E402
 
 GRAVITY, SPEED, DURATION = 9.8, 4.0, 1.0  # SPEED is v_max
 LENGTH, ANGLE, MACRO_TIME = 0.2, 0.5, 1.0

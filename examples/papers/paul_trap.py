@@ -31,13 +31,12 @@ from pathlib import Path
 
 import numpy as np
 import openmm as mm
-from matplotlib.axes import Axes
 from openmmstiff import HMMIntegrator
 from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common.options import OptionParser, number, run_program  # noqa: E402
-from common.papers import draw_slope, each, panels, parse, print_table, simulate, slope, verlet  # noqa: E402
+from common.options import OptionParser, each, number, run_program  # noqa: E402
+from common.papers import draw_slope, panels, parse, print_table, simulate, slope, verlet  # noqa: E402
 
 MASS, CHARGE = 40.0, 1.0
 COULOMB = 138.935458 * CHARGE ** 2          # of a pair, kJ nm/mol
@@ -94,27 +93,26 @@ def hmm_integrator(step: float, omega: float) -> HMMIntegrator:
     return integrator
 
 
-def follow_slowly(start: Start, periods: int, step: float, duration: float = TIME, kind: str = APART,
-                  frame: float = FRAME) -> np.ndarray:
+def follow_slowly(start: Start, periods: int, step: float, kind: str = APART) -> np.ndarray:
     """Positions by HMM."""
     omega = 2 * np.pi * periods
     integrator = hmm_integrator(step, omega)
     if kind != APART:
         integrator.setVibratedForceGroups(1 << SLOW_GROUP | 1 << VIBRATED_GROUP)
     factor = 1 + 2 * trembling(omega) if kind == CORRECTED else 1
-    return follow((start[0], start[1] * factor), omega, integrator, duration, frame)
+    return follow((start[0], start[1] * factor), omega, integrator)
 
 
-def follow_fully(start: Start, periods: int, micro: int, duration: float = TIME, frame: float = FRAME) -> np.ndarray:
+def follow_fully(start: Start, periods: int, micro: int, frame: float = FRAME) -> np.ndarray:
     """Positions by velocity Verlet."""
     omega = 2 * np.pi * periods
-    return follow(start, omega, verlet(1 / (periods * micro), omega, constrained=False), duration, frame)
+    return follow(start, omega, verlet(1 / (periods * micro), omega, constrained=False), frame)
 
 
-def follow(start: Start, omega: float, integrator: mm.Integrator, duration: float, frame: float) -> np.ndarray:
+def follow(start: Start, omega: float, integrator: mm.Integrator, frame: float = FRAME) -> np.ndarray:
     every = round(frame / integrator.getStepSize()._value)
     positions, velocities = start
-    return simulate(trapped_ions(len(positions), omega), integrator, positions, every * round(duration / frame), every,
+    return simulate(trapped_ions(len(positions), omega), integrator, positions, every * round(TIME / frame), every,
                     velocities).positions
 
 
@@ -178,17 +176,18 @@ def study_cluster(steps: list[float], micro: int):
                 ["periods/ps", "H:g", "n", "Verlet", "HMM", "ratio:.2f", *(f"{kind}:.4f" for kind in KINDS)], rows)
 
 
-def draw_paths(panel: Axes, start: Start, axes: tuple[int, int], step: float, micro: int, duration: float):
-    """At the lowest frequency."""
-    full = follow_fully(start, PERIODS[0], micro, duration, 1 / (PERIODS[0] * micro))
-    slow, corrected = (follow_slowly(start, PERIODS[0], step, duration, kind, step) for kind in (APART, CORRECTED))
-    for path, style, color, label in ((full, "-", "#9ecae1", "all vibrations"), (slow, "--", "#ff7f0e", "HMM"),
-                                      (corrected, "-", "#08306b", "HMM corrected"),
-                                      (full[::micro], "o", "#d62728", "Verlet, theta = 0")):
-        lines = panel.plot(*np.moveaxis(path[:, :, axes], 2, 0), style, color=color, linewidth=1.3, markersize=3)
-        lines[0].set_label(label)
-    panel.set(title=f"{len(start[0])} in the trap, {PERIODS[0]} periods/ps", xlabel=f"{'xyz'[axes[0]]}, nm",
-              ylabel=f"{'xyz'[axes[1]]}, nm", aspect="equal")
+def draw(errors: np.ndarray, steps: list[float], micro: int, path: Path):
+    """The motion of an ion along z at the lowest frequency, by HMM and with all vibrations; the frequency's error."""
+    frame = 1 / (PERIODS[0] * micro)
+    with panels(path, 1, 2) as (along, by_step):
+        for label, found, interval in (("all vibrations", follow_fully(ION, PERIODS[0], micro, frame), frame),
+                                       ("HMM", follow_slowly(ION, PERIODS[0], steps[-1]), FRAME)):
+            along.plot(interval * np.arange(len(found)), found[:, 0, 2], label=label)
+        along.set(title=f"One ion, {PERIODS[0]} periods/ps", xlabel="time, ps", ylabel="z, nm")
+        for many, row in zip(PERIODS, errors.T):
+            by_step.loglog(steps, row, "o-", markersize=4, label=f"{many} periods/ps")
+        draw_slope(by_step, steps, 0.4, 2)
+        by_step.set(title="Frequency along z, one ion", xlabel="H, ps", ylabel="relative error of HMM")
 
 
 def main():
@@ -200,13 +199,7 @@ def main():
     micro = min(DIRECT_MICRO, micro_steps(steps[-1]))
     errors = study_ion(steps)
     study_cluster(steps, micro)
-    with panels(options.figure, 1, 3) as (single, several, by_step):
-        draw_paths(single, ION, (0, 2), steps[-1], micro, 2 * np.pi / SECULAR)
-        draw_paths(several, kicked_pentagon(), (0, 1), steps[-1], micro, 3.0)
-        for many, row in zip(PERIODS, errors.T):
-            by_step.loglog(steps, row, "o-", markersize=4, label=f"{many} periods/ps")
-        draw_slope(by_step, steps, 0.4, 2)
-        by_step.set(title="Frequency along z, one ion", xlabel="H, ps", ylabel="relative error of HMM")
+    draw(errors, steps, micro, options.figure)
 
 
 if __name__ == "__main__":

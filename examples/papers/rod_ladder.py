@@ -38,8 +38,8 @@ from openmm import unit
 from openmmstiff import SpookIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common.options import OptionParser, number, run_program  # noqa: E402
-from common.papers import draw_slope, each, make_context, panels, parse, print_table, simulate, slope  # noqa: E402
+from common.options import OptionParser, each, number, run_program  # noqa: E402
+from common.papers import draw_slope, make_context, panels, parse, print_table, simulate, slope  # noqa: E402
 
 MASS, GRAVITY = 10.0, 9.8
 DIRECTION_MASS = MASS / 12                        # of rods of length 1

@@ -27,8 +27,8 @@ import openmm as mm
 from openmmstiff import ImpulseIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common.options import OptionParser, run_program  # noqa: E402
-from common.papers import draw_slope, each, make_context, panels, parse, print_table, slope, solve  # noqa: E402
+from common.options import OptionParser, each, run_program  # noqa: E402
+from common.papers import draw_slope, make_context, panels, parse, print_table, slope, solve  # noqa: E402
 
 KICKS = {"Plain": ImpulseIntegrator.Plain, "Mollified": ImpulseIntegrator.Mollified,
          "Projected": ImpulseIntegrator.Projected}

@@ -1,176 +1,104 @@
 #!/usr/bin/env python
-"""Constraints on velocities: a skate and a rolling wheel, against their exact motions.
+"""A constraint on velocities: a skate on an inclined plane, against its exact motion.
 
-SpookIntegrator takes constraints A(x, t) v = w(t). Two problems, in consistent units (nm, ps, daltons):
+SpookIntegrator takes constraints A(x, t) v = w(t). The skate is two masses of 1 at a distance of 1, in consistent units
+(nm, ps, daltons). Their midpoint moves along the rod only, which no constraint on positions can say. The rod turns at a
+constant rate omega, and from rest on a plane with the pull g along x the midpoint goes along a cycloid,
 
-- A skate on an inclined plane: two masses of 1 at a distance of 1. Their midpoint moves along the rod only, which
-  no constraint on positions can say. The rod turns at a constant rate omega, and from rest on a plane with the pull
-  g along x the midpoint goes along a cycloid,
+    x = g/(2 omega^2) sin^2(omega t),   y = g/(2 omega^2) (omega t - 1/2 sin(2 omega t)):
 
-      x = g/(2 omega^2) sin^2(omega t),   y = g/(2 omega^2) (omega t - 1/2 sin(2 omega t)):
+it never gets lower than x = g/(2 omega^2), but travels across the slope for ever. The force from the side is
+4 g sin(omega t).
 
-  it never gets lower than x = g/(2 omega^2), but travels across the slope for ever. The force from the side is
-  4 g sin(omega t).
-- A wheel, a hub and a rim of masses on rigid spokes, rolls down a slope without slipping. One constraint is that the
-  point of contact is at rest, another that the centre stays above the ground. With the moment of inertia I, mass M
-  and radius r, the acceleration is g/(1 + I/(M r^2)), and the multipliers are friction and the load of the ground.
-
-Printed are the largest errors of positions (of the midpoint, the centre of the wheel) and of the multipliers over steps
-h that are halved, and their slopes. What to expect:
-
-- The skate is of first order. A step takes the direction of the rod at its start for the velocity in its middle.
-- The wheel is of second order: in motion its spokes are longer by O(h^2). But for that, its acceleration is exact.
+Printed are the largest errors of the midpoint and of the multiplier over steps h that are halved, and their slopes.
+They are of first order: a step takes the direction of the rod at its start for the velocity in its middle.
 """
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import openmm as mm
 from openmmstiff import SpookIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from common.options import OptionParser, number, run_program  # noqa: E402
-from common.papers import draw_slope, each, panels, parse, print_table, simulate, slope  # noqa: E402
+from common.options import OptionParser, each, number, run_program  # noqa: E402
+from common.papers import draw_slope, panels, parse, print_table, simulate, slope  # noqa: E402
 
 DURATION, STEP = 6.0, 0.1  # the largest step, and the time from one frame to the next
 TIMES = STEP * np.arange(1, round(DURATION / STEP) + 1)  # of frames
 FITTED = 3                 # slopes in h are those of the smallest steps, so many
-DAMPING_STEPS = 2          # of holonomic constraints, as in the paper; the time is in proportion to the step
-
-PULL = 1.0                 # g, the component of gravity down a slope
-TURNING = 1.0              # omega of the skate
-
-RIM, RADIUS, HUB_MASS, RIM_MASS = 6, 1.0, 3.0, 1.0
-LOAD = np.sqrt(3)          # the component of gravity towards a slope of 30 degrees; gravity is 2
+DAMPING_STEPS = 2          # of the distance, as in the paper; the time is in proportion to the step
+PULL = 1.0                 # g, the component of gravity down the slope
+TURNING = 1.0              # omega
 
 
-@dataclass
-class Problem:
-    """Masses, what constrains them, and their exact motion from t = -STEP/2 on."""
-    system: mm.System
-    constrain: Callable[[SpookIntegrator], Any]
-    motion: Callable[[float], tuple[np.ndarray, np.ndarray]]  # positions and velocities, (particles, 3)
-    forces: Callable[[float], Sequence[float]]          # the multipliers of the constraints on velocities
-    weights: np.ndarray                                 # of the particles in the vector that is compared
-
-    def path(self, times: np.ndarray) -> np.ndarray:
-        """The compared vector."""
-        return np.array([self.weights @ self.motion(time)[0] for time in times])
+def midpoint(time: float | np.ndarray) -> np.ndarray:
+    """x + iy"""
+    s, c = np.sin(TURNING * time), np.cos(TURNING * time)
+    return PULL / (2 * TURNING ** 2) * (s * s + 1j * (TURNING * time - s * c))
 
 
-def in_space(points: np.ndarray) -> np.ndarray:
-    """From complex numbers x + iy."""
-    return np.stack((np.real(points), np.imag(points), np.zeros(len(points))), axis=-1)
-
-
-def weighed_system(masses: np.ndarray, gravity: tuple[float, float]) -> mm.System:
-    system = mm.System()
-    weight = mm.CustomExternalForce(f"-m*({gravity[0]}*x+({gravity[1]})*y)")
-    weight.addPerParticleParameter("m")
-    for mass in masses:
-        weight.addParticle(system.addParticle(mass), [mass])
-    system.addForce(weight)
-    return system
-
-
-def skate() -> Problem:
-    """It points down the plane at the start. Its midpoint is x + iy."""
-    def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
-        rod, s, c = np.exp(1j * TURNING * time), np.sin(TURNING * time), np.cos(TURNING * time)
-        place, ends = PULL / (2 * TURNING ** 2) * (s * s + 1j * (TURNING * time - s * c)), np.array((-0.5, 0.5)) * rod
-        return in_space(place + ends), in_space(PULL / TURNING * s * rod + 1j * TURNING * ends)
-
-    def constrain(integrator: SpookIntegrator):
-        integrator.addDistanceConstraint(0, 1, 1)
-        integrator.addVelocityConstraint([0, 1], ["-(y2-y1)/2", "(x2-x1)/2", "0"] * 2)
-
-    return Problem(weighed_system(np.ones(2), (PULL, 0)), constrain, motion,
-                   lambda time: [4 * PULL * np.sin(TURNING * time)], np.full(2, 0.5))
-
-
-def wheel() -> Problem:
-    """It rolls from rest, x down the slope, the ground at y = 0."""
-    masses = np.array((HUB_MASS, *(RIM * [RIM_MASS])))
-    total, inertia = masses.sum(), RIM * RIM_MASS * RADIUS ** 2
-    ratio = inertia / (total * RADIUS ** 2)
-    acceleration = PULL / (1 + ratio)
-    spokes = np.append(0, RADIUS * np.exp(2j * np.pi / RIM * np.arange(RIM)))
-
-    def motion(time: float) -> tuple[np.ndarray, np.ndarray]:
-        place, speed = acceleration * time ** 2 / 2, acceleration * time
-        turned = spokes * np.exp(-1j * place / RADIUS)
-        return in_space(place + 1j * RADIUS + turned), in_space(speed - 1j * speed / RADIUS * turned)
-
-    def constrain(integrator: SpookIntegrator):
-        for i in range(RIM):
-            integrator.addDistanceConstraint(0, 1 + i, RADIUS)
-            integrator.addDistanceConstraint(1 + i, 1 + (i + 1) % RIM, 2 * RADIUS * np.sin(np.pi / RIM))
-        # Of these 2 RIM distances one is redundant. The velocity of the contact is that of the hub and r times the
-        # spin, the mean over the rim of (spoke x velocity)/r^2; a velocity common to all spokes drops out of it.
-        contact = ["1", "0", "0"] + [text for i in range(2, RIM + 2) for text in (
-            f"-(y{i}-y1)/{RIM * RADIUS}", f"(x{i}-x1)/{RIM * RADIUS}", "0")]
-        lifting = [text for mass in masses for text in ("0", repr(float(mass / total)), "0")]
-        integrator.addVelocityConstraint(list(range(RIM + 1)), contact)
-        integrator.addVelocityConstraint(list(range(RIM + 1)), lifting)
-
-    return Problem(weighed_system(masses, (PULL, -LOAD)), constrain, motion,
-                   lambda time: [-total * acceleration * ratio, total * LOAD], masses / total)
-
-
-PROBLEMS = {"skate": skate(), "wheel": wheel()}
+def exact_motion(time: float) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and velocities of both masses. The skate points down the plane at the start."""
+    rod = np.exp(1j * TURNING * time)
+    ends = np.array((-0.5, 0.5)) * rod
+    speed = PULL / TURNING * np.sin(TURNING * time) * rod + 1j * TURNING * ends
+    positions, velocities = (np.stack((points.real, points.imag, (0, 0)), axis=-1)
+                             for points in (midpoint(time) + ends, speed))
+    return positions, velocities
 
 
 @dataclass
 class Run:
-    positions: np.ndarray  # the compared vector at each frame
-    error: float           # the largest distance from the exact vector
-    force_error: float     # the largest of a multiplier, after the first frame
+    midpoints: np.ndarray  # at each frame, x + iy
+    error: float           # of the midpoint, the largest
+    force_error: float     # of the multiplier, the largest after the first frame
 
 
-def run(problem: Problem, step: float) -> Run:
+def run(step: float) -> Run:
     """Velocities belong to half a step before the positions; multipliers to the start of the last step.
 
     The first step turns the velocity of the skate by half of the angle that later ones do, with half of the force.
     """
+    system, weight = mm.System(), mm.CustomExternalForce(f"-{PULL}*x")
+    for _ in range(2):
+        weight.addParticle(system.addParticle(1))
+    system.addForce(weight)
     integrator = SpookIntegrator(step)
     integrator.setDampingSteps(DAMPING_STEPS)
-    problem.constrain(integrator)
-    every, count = round(STEP / step), integrator.getNumVelocityConstraints()
-    found = simulate(problem.system, integrator, problem.motion(0)[0], every * len(TIMES), every,
-                     problem.motion(-step / 2)[1], observe=lambda: integrator.getMultipliers()[-count:])
-    positions, forces = problem.weights @ found.positions[1:], [problem.forces(time - step) for time in TIMES]
-    return Run(positions, np.linalg.norm(positions - problem.path(TIMES), axis=1).max(),
-               np.abs(found.observed - forces)[1:].max())
+    integrator.addDistanceConstraint(0, 1, 1)
+    integrator.addVelocityConstraint([0, 1], ["-(y2-y1)/2", "(x2-x1)/2", "0"] * 2)
+    every = round(STEP / step)
+    found = simulate(system, integrator, exact_motion(0)[0], every * len(TIMES), every, exact_motion(-step / 2)[1],
+                     observe=lambda: integrator.getMultipliers()[-1])
+    places = found.positions[1:].mean(axis=1) @ (1, 1j, 0)
+    forces = 4 * PULL * np.sin(TURNING * (TIMES - step))
+    return Run(places, np.abs(places - midpoint(TIMES)).max(), np.abs(found.observed - forces)[1:].max())
 
 
-def print_results(runs: dict[str, dict[float, Run]], steps: list[float]):
-    for title, kind in ((f"Largest error of positions up to t = {DURATION:g}; slopes are those of the last "
-                         f"{min(FITTED, len(steps))} steps", "error"),
-                        ("Largest error of the forces, the multipliers", "force_error")):
-        errors = np.array([[getattr(found[step], kind) for found in runs.values()] for step in steps])
-        orders = slope(steps[-FITTED:], errors[-FITTED:])
-        print_table(title, ["h:g", *(f"{name}:.2g" for name in runs)], [
-            *((step, *row) for step, row in zip(steps, errors)), ("slope", *(f"{order:.2f}" for order in orders))])
-    print(f"Lowest point of the skate: {runs['skate'][steps[-1]].positions[:, 0].max():.3f} (the cycloid's is "
-          f"{PULL / (2 * TURNING ** 2):g}).")
+def print_results(runs: dict[float, Run]):
+    errors = [(found.error, found.force_error) for found in runs.values()]
+    orders = slope(list(runs)[-FITTED:], errors[-FITTED:])
+    print_table(f"Largest errors up to t = {DURATION:g}; slopes are those of the last {min(FITTED, len(runs))} steps",
+                "h:g|midpoint:.2g|multiplier:.2g", [*((step, *row) for step, row in zip(runs, errors)),
+                                                    ("slope", *(f"{order:.2f}" for order in orders))])
+    lowest = runs[min(runs)].midpoints.real.max()
+    print(f"Lowest point of the skate: {lowest:.3f} (the cycloid's is {PULL / (2 * TURNING ** 2):g}).")
 
 
-def draw(runs: dict[str, dict[float, Run]], steps: list[float], path: Path):
+def draw(runs: dict[float, Run], path: Path):
     with panels(path, 1, 2) as (cycloid, errors):
-        cycloid.plot(*PROBLEMS["skate"].path(np.linspace(0, DURATION, 601)).T[1::-1], color="#9ecae1", linewidth=5,
-                     label="exact")
-        for step, style in ((steps[0], "."), (steps[-1], "-")):
-            cycloid.plot(*runs["skate"][step].positions.T[1::-1], style, linewidth=1.2, label=f"h = {step:g}")
+        exact = midpoint(np.linspace(0, DURATION, 601))
+        cycloid.plot(exact.imag, exact.real, color="#9ecae1", linewidth=5, label="exact")
+        for step, style in ((max(runs), "."), (min(runs), "-")):
+            shown = runs[step].midpoints
+            cycloid.plot(shown.imag, shown.real, style, linewidth=1.2, label=f"h = {step:g}")
         cycloid.invert_yaxis()
         cycloid.set(title="Skate on an inclined plane", xlabel="y (across the slope)", ylabel="x (down the slope)")
-        for name, by_step in runs.items():
-            errors.loglog(steps, [found.error for found in by_step.values()], "o-", label=name)
-        draw_slope(errors, steps, 10, 1)
-        draw_slope(errors, steps, 0.02, 2)
-        errors.set(title="Largest error of positions", xlabel="h", ylabel="error", ylim=(steps[-1] ** 2 * 1e-4, 3))
+        errors.loglog(list(runs), [found.error for found in runs.values()], "o-")
+        draw_slope(errors, list(runs), 10, 1)
+        errors.set(title="Largest error of the midpoint", xlabel="h", ylabel="error")
 
 
 def main():
@@ -178,10 +106,9 @@ def main():
     parser.add_argument("--halvings", type=number(int, 1, most=8), default=5, metavar="N",
                         help=f"how often the largest step, {STEP:g}, is halved (default: %(default)s)")
     options = parse(parser)
-    steps = [STEP / 2 ** i for i in range(options.halvings + 1)]
-    runs = {name: {step: run(PROBLEMS[name], step) for step in steps} for name in each("steps", PROBLEMS)}
-    print_results(runs, steps)
-    draw(runs, steps, options.figure)
+    runs = {step: run(step) for step in each("steps", [STEP / 2 ** i for i in range(options.halvings + 1)])}
+    print_results(runs)
+    draw(runs, options.figure)
 
 
 if __name__ == "__main__":

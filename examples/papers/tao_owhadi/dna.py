@@ -29,8 +29,8 @@ import openmm as mm
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from common.options import OptionParser, number, run_program  # noqa: E402
-from common.papers import each, panels, parse, print_table, simulate, verlet  # noqa: E402
+from common.options import OptionParser, each, number, run_program  # noqa: E402
+from common.papers import panels, parse, print_table, simulate, verlet  # noqa: E402
 from penalties import zhang_skeel  # noqa: E402
 
 ANGLES = 200
@@ -86,8 +86,9 @@ def run(method: str, noise: int, time: float) -> Run:
     found = simulate(dna(), integrator, x, every * frames, every, v)
     sound = np.isfinite(found.energies) & (found.energies < RUNAWAY * found.energies[0])
     kept = len(sound) if sound.all() else int(np.argmin(sound))
-    return Run(found.times[:kept], found.positions[:kept, :, 0].mean(axis=1), found.velocities[:kept, :, 0].mean(axis=1),
-               found.energies[:kept], "" if kept > frames else f"by t = {kept * FRAME:.0f}")
+    mean, rate = (vectors[:kept, :, 0].mean(axis=1) for vectors in (found.positions, found.velocities))
+    return Run(found.times[:kept], mean, rate, found.energies[:kept],
+               "" if kept > frames else f"by t = {kept * FRAME:.0f}")
 
 
 def row(method: str, noise: int, found: Run) -> tuple:

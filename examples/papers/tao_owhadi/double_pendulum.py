@@ -30,8 +30,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from common.options import OptionParser, run_program  # noqa: E402
-from common.papers import Trajectory, each, panels, parse, print_table, solve  # noqa: E402
+from common.options import OptionParser, each, run_program  # noqa: E402
+from common.papers import Trajectory, panels, parse, print_table, solve  # noqa: E402
 from penalties import (  # noqa: E402
     BETA, GRAVITY, OMEGA, Method, pendulum_system, print_comparison, simulate_both, swing, swing_all, zhang_skeel)
 

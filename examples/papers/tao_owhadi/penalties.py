@@ -13,7 +13,9 @@ from openmm import unit
 from openmmstiff import ZhangSkeelIntegrator
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from common.papers import Trajectory, each, print_table, simulate, verlet  # noqa: E402
+from common.options import each  # noqa: E402
+from common.papers import Trajectory, print_table, simulate, verlet  # noqa: E402
+from common.runs import configured  # noqa: E402
 
 STIFF_GROUP = 1       # the force group of penalties
 ANCHOR_MASS = 1e12    # OpenMM refuses constraints to massless particles: a very heavy one hardly moves
@@ -32,12 +34,8 @@ def penalty_force(pairs: Sequence[tuple[int, int]], lengths: np.ndarray, omega: 
 
 def zhang_skeel(method: str, step: float, beta: float) -> ZhangSkeelIntegrator:
     """A method of the family by its name; ThirdDerivatives and FullHessian use the Hessian of the whole potential."""
-    integrator = ZhangSkeelIntegrator(step)
-    integrator.setMethod(getattr(ZhangSkeelIntegrator, method))
-    integrator.setBeta(beta)
-    if method not in ("ThirdDerivatives", "FullHessian"):
-        integrator.setStiffForceGroups(1 << STIFF_GROUP)
-    return integrator
+    stiff = {} if method in ("ThirdDerivatives", "FullHessian") else {"StiffForceGroups": 1 << STIFF_GROUP}
+    return configured(ZhangSkeelIntegrator, Method=getattr(ZhangSkeelIntegrator, method), Beta=beta, **stiff)(step)
 
 
 def simulate_both(system: mm.System, integrator: ZhangSkeelIntegrator, positions: np.ndarray, steps: int,

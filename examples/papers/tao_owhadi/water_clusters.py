@@ -49,9 +49,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from cluster import (  # noqa: E402
     ENERGY, FRICTION, LENGTH, OH_LENGTH, OMEGA, SEED, STEP, TEMPERATURE, TIME, WATERS, Cluster)
-from common.options import OptionParser, add_names_option, number, run_program  # noqa: E402
-from common.papers import each, panels, parse, print_table, simulate, verlet  # noqa: E402
-from common.runs import get_positions  # noqa: E402
+from common.options import OptionParser, add_names_option, each, number, run_program  # noqa: E402
+from common.papers import panels, parse, print_table, simulate, verlet  # noqa: E402
+from common.runs import configured, get_positions  # noqa: E402
 from penalties import STIFF_GROUP, simulate_both, zhang_skeel  # noqa: E402
 
 LARGE_OMEGA, MULTIPLIER_OMEGA, WINDOW = 50.0, 500.0, 0.2
@@ -90,40 +90,27 @@ class Sampled:
         return np.array(positions)
 
 
-def stiff_langevin(step: float) -> ZhangSkeelLangevinIntegrator:
-    integrator = ZhangSkeelLangevinIntegrator(TEMPERATURE, FRICTION, step * TIME)
-    integrator.setStiffForceGroups(1 << STIFF_GROUP)
-    integrator.setBeta(B)
-    return integrator
-
-
-def cold_langevin(step: float) -> ZhangSkeelLangevinIntegrator:
-    """Without noise in the stiff modes, as it is right for stand-ins of constraints."""
-    integrator = stiff_langevin(step)
-    integrator.setThermalizeStiffModes(False)
-    return integrator
-
-
-def middle(step: float) -> mm.Integrator:
-    return mm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, step * TIME)
+stiff_langevin = configured(ZhangSkeelLangevinIntegrator, StiffForceGroups=1 << STIFF_GROUP, Beta=B)
+# Without noise in the stiff modes, as it is right for stand-ins of constraints.
+cold_langevin = configured(stiff_langevin, ThermalizeStiffModes=False)
 
 
 @dataclass
 class Run:
     omega: float | None  # None: constraints
-    make: Callable[[float], mm.Integrator]
+    make: Callable[[float, float, float], mm.Integrator]
     substeps: int = 1    # in a step of length STEP
 
 
 LARGER = f"omega {LARGE_OMEGA:g}"
-RUNS = {"SETTLE": Run(None, middle), "Z&Ss stiff": Run(OMEGA, stiff_langevin), LARGER: Run(LARGE_OMEGA, cold_langevin),
-        "control": Run(OMEGA, middle, CONTROL_SUBSTEPS)}
+RUNS = {"SETTLE": Run(None, mm.LangevinMiddleIntegrator), "Z&Ss stiff": Run(OMEGA, stiff_langevin),
+        LARGER: Run(LARGE_OMEGA, cold_langevin), "control": Run(OMEGA, mm.LangevinMiddleIntegrator, CONTROL_SUBSTEPS)}
 COMPARED = (("Z&Ss stiff", "SETTLE"), ("control", "SETTLE"), ("Z&Ss stiff", "control"), (LARGER, "SETTLE"))
 
 
 def sample(cluster: Cluster, system: mm.System, run: Run, start: np.ndarray, frames: int, seed: int, sampled: Sampled):
     """One replica: settle under strong friction, then look every SAMPLING steps of length STEP."""
-    integrator = run.make(STEP / run.substeps)
+    integrator = run.make(TEMPERATURE, FRICTION, STEP * TIME / run.substeps)
     integrator.setRandomNumberSeed(seed)
     context = cluster.context(system, integrator)
     context.setPositions(start)
@@ -173,8 +160,8 @@ def show_histogram(panel: Axes, cluster: Cluster, time: float, replicas: int):
         rows.append((name, f"{kinetic.mean():.2f} +- {blockedError(kinetic):.2f}", sampled.seconds,
                      sampled.seconds / found["SETTLE"].seconds))
     print_table(f"{WATERS} waters, T = {time:g} ({time * TIME:.0f} ps) in {replicas} replicas, {TEMPERATURE:.1f} K, "
-                f"friction {FRICTION:.3f}/ps; the minimum of the rigid\ncluster has {cluster.energy:.2f} kcal/mol. Z&Ss "
-                f"stiff: omega = {OMEGA:g}. Control: LangevinMiddle at h / {CONTROL_SUBSTEPS}, omega = {OMEGA:g}",
+                f"friction {FRICTION:.3f}/ps; the minimum of the rigid\ncluster has {cluster.energy:.2f} kcal/mol. Z&Ss"
+                f" stiff: omega = {OMEGA:g}. Control: LangevinMiddle at h / {CONTROL_SUBSTEPS}, omega = {OMEGA:g}",
                 "|T (K)|seconds:.2f|over SETTLE:.2f", rows)
     everything = np.concatenate([distances for sampled in found.values() for distances in sampled.distances])
     edges = BIN * np.arange(int(everything.min() / BIN), ceil(everything.max() / BIN) + 1)
@@ -223,8 +210,9 @@ def show_multipliers(panel: Axes, cluster: Cluster, time: float):
         LENGTH ** 2 / ENERGY)
     rows = []
     for step in each("multipliers", MULTIPLIER_STEPS):
-        run, propagated = simulate_both(cluster.penalised(MULTIPLIER_OMEGA), zhang_skeel("StiffHessian", step * TIME, B),
-                                        start, round(time / step), velocities)
+        integrator = zhang_skeel("StiffHessian", step * TIME, B)
+        run, propagated = simulate_both(cluster.penalised(MULTIPLIER_OMEGA), integrator, start, round(time / step),
+                                        velocities)
         times, constrained = run.times[1:] / TIME, exact[::round(step / least)][1:len(run.times)]
         shown, x = spring(run.positions), spring(propagated)
         rows.append((step, 1000 * step * TIME, *(
