@@ -11,16 +11,13 @@ What differs from the paper:
 - Gravity. The paper prints V = -g y1 - g y2, by which this start stands on its head; Z&S at h = 0.1 fails there at
   t = 3. With V = g (y1 + y2), gravity along -y, the runs behave as in the paper's figures: that is what is used.
 - Times. Those of the figures are not in the text: errors are up to t = 100 here, figure 2 is up to t = 10.
-- The benchmark is an explicit method of order 8 at adaptive steps, for the paper's variational Euler at small ones.
-- The pin is a particle without mass; for SHAKE it has the mass 1e12, because OpenMM refuses constraints to massless
-  particles. SHAKE's multipliers are not given out by OpenMM: they are solved for at the states of its trajectory.
+- SHAKE's multipliers are not given out by OpenMM: they are solved for at the states of its trajectory.
 - One-step Newmark is this package's: it ends a step with the true force at the new positions, and fails after a
   while. In the paper it has a large error.
 
 The methods of Z&S and Newmark show positions q = x + b h^2 a(x) in the Context and propagate x. The penalties' forces
 at q are those that hold the masses on their paths, at x they are larger by a factor that grows as (h omega)^2:
-errors, energies, violations and multipliers are those of q. The first step goes from q = x to q, which changes the
-energy once. One-step Newmark has no x.
+errors, energies, violations and multipliers are those of q.
 """
 import sys
 from pathlib import Path
