@@ -44,7 +44,7 @@ def exact_motion(time: float) -> tuple[np.ndarray, np.ndarray]:
     rod = np.exp(1j * TURNING * time)
     ends = np.array((-0.5, 0.5)) * rod
     speed = PULL / TURNING * np.sin(TURNING * time) * rod + 1j * TURNING * ends
-    positions, velocities = (np.stack((points.real, points.imag, (0, 0)), axis=-1)
+    positions, velocities = (np.stack((np.real(points), np.imag(points), (0, 0)), axis=-1)
                              for points in (midpoint(time) + ends, speed))
     return positions, velocities
 
@@ -83,17 +83,17 @@ def print_results(runs: dict[float, Run]):
     print_table(f"Largest errors up to t = {DURATION:g}; slopes are those of the last {min(FITTED, len(runs))} steps",
                 "h:g|midpoint:.2g|multiplier:.2g", [*((step, *row) for step, row in zip(runs, errors)),
                                                     ("slope", *(f"{order:.2f}" for order in orders))])
-    lowest = runs[min(runs)].midpoints.real.max()
+    lowest = np.real(runs[min(runs)].midpoints).max()
     print(f"Lowest point of the skate: {lowest:.3f} (the cycloid's is {PULL / (2 * TURNING ** 2):g}).")
 
 
 def draw(runs: dict[float, Run], path: Path):
     with panels(path, 1, 2) as (cycloid, errors):
         exact = midpoint(np.linspace(0, DURATION, 601))
-        cycloid.plot(exact.imag, exact.real, color="#9ecae1", linewidth=5, label="exact")
+        cycloid.plot(np.imag(exact), np.real(exact), color="#9ecae1", linewidth=5, label="exact")
         for step, style in ((max(runs), "."), (min(runs), "-")):
             shown = runs[step].midpoints
-            cycloid.plot(shown.imag, shown.real, style, linewidth=1.2, label=f"h = {step:g}")
+            cycloid.plot(np.imag(shown), np.real(shown), style, linewidth=1.2, label=f"h = {step:g}")
         cycloid.invert_yaxis()
         cycloid.set(title="Skate on an inclined plane", xlabel="y (across the slope)", ylabel="x (down the slope)")
         errors.loglog(list(runs), [found.error for found in runs.values()], "o-")

@@ -15,11 +15,12 @@ import openmm as mm
 import openmmstiff
 
 from exam import Claim, Findings, Limit, load_exams
-from common.options import OptionParser, add_platform_options, choice, number, run_program
+from common.options import (OptionParser, add_platform_options, add_processes_option, add_scale_option, choice,
+                            run_program)
 from common.runs import Result, Settings, Task, make_missing
 
 
-def parse(exams: dict) -> tuple[OptionParser, Settings, object]:
+def make_parser(exams: dict) -> OptionParser:
     parser = OptionParser(__doc__)
     parser.add_argument("exams", type=choice(exams), nargs="*", metavar="EXAM",
                         help=f"of {', '.join(exams)} (default: all)")
@@ -28,31 +29,12 @@ def parse(exams: dict) -> tuple[OptionParser, Settings, object]:
     parser.add_argument("--output", type=Path, default=Path("validation"), metavar="FOLDER",
                         help="folder of the results; delete it to begin anew (default: %(default)s)")
     add_platform_options(parser)
-    parser.add_argument("--scale", type=number(float, 0.0001, most=1000), default=1.0, metavar="FACTOR",
-                        help="multiplies all simulated times (default: %(default)s)")
-    parser.add_argument("--processes", type=number(int, 1), default=os.cpu_count() or 1, metavar="N",
-                        help="runs side by side, which share the processors (default: %(default)s)")
+    add_scale_option(parser)
+    add_processes_option(parser, os.cpu_count() or 1)
     parser.add_argument("--scheduler", metavar="ADDRESS",
                         help="make the runs on the workers of this Dask scheduler, such as tcp://host:8786, which see "
                              "the same files")
-    options = parser.parse_args()
-    if options.runs and options.report:
-        parser.error("--runs and --report: give one of them")
-    parser.make_folder(options.output)
-    options.exams = options.exams or list(exams)
-    return parser, Settings(options.output.absolute(), options.platform, options.seed, options.scale), options
-
-
-def examine(exams: dict, tasks: dict[tuple[str, str], Task], names: list[str]) -> tuple[list[Findings], list[str]]:
-    """What the exams have shown, and those whose runs are not all there."""
-    found, incomplete = [], []
-    for name in names:
-        files = {run: task.path for (exam, run), task in tasks.items() if exam == name}
-        if all(path.exists() for path in files.values()):
-            found.append(Findings.of(exams[name], {run: Result.load(path) for run, path in files.items()}))
-        else:
-            incomplete.append(name)
-    return found, incomplete
+    return parser
 
 
 LINK = "../tests/validation/exams"   # from docs/
@@ -115,19 +97,26 @@ def record(found: list[Findings], settings: Settings) -> dict:
 
 def main() -> int:
     exams = load_exams()
-    parser, settings, options = parse(exams)
-    tasks = {(name, run): Task(f"{name}: {run}", call, settings.folder / name / f"{run}.npz")
-             for name in options.exams for run, call in exams[name].runs(settings).items()}
-    known = [run for _, run in tasks]
+    parser = make_parser(exams)
+    options = parser.parse_args()
+    if options.runs and options.report:
+        parser.error("--runs and --report: give one of them")
+    parser.make_folder(options.output)
+    settings = Settings(options.output.absolute(), options.platform, options.seed, options.scale)
+    tasks = {name: {run: Task(f"{name}: {run}", call, settings.folder / name / f"{run}.npz")
+                    for run, call in exams[name].runs(settings).items()} for name in options.exams or exams}
+    known = {run: task for of in tasks.values() for run, task in of.items()}
     unknown = set(options.runs or ()).difference(known)
     if unknown:
         parser.error(f"argument --runs: '{unknown.pop()}': choose from {', '.join(known)}")
     if not options.report:
-        make_missing([task for (_, run), task in tasks.items() if not options.runs or run in options.runs],
+        make_missing([task for of in tasks.values() for run, task in of.items() if run in (options.runs or of)],
                      options.processes, options.scheduler)
     if options.runs:
         return 0
-    found, incomplete = examine(exams, tasks, options.exams)
+    incomplete = [name for name, of in tasks.items() if not all(task.path.exists() for task in of.values())]
+    found = [Findings.of(exams[name], {run: Result.load(task.path) for run, task in of.items()})
+             for name, of in tasks.items() if name not in incomplete]
     text = markdown(found, incomplete, settings)
     print(text)
     (options.output / "validation.md").write_text(text)

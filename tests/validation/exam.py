@@ -146,6 +146,11 @@ def each(names: Iterable[str], claims: Callable[[str], Iterable[Claim]]) -> Iter
             yield replace(claim, run=name)
 
 
+def by_name(make: Callable[[str, Settings], dict], names: Iterable[str]) -> Callable[[Settings], dict[str, partial]]:
+    """Runs, one of each name."""
+    return lambda settings: {name: partial(make, name, settings) for name in names}
+
+
 def load_exams() -> dict[str, Exam]:
     """All exams by their names."""
     modules = (importlib.import_module(f"exams.{path.stem}") for path in sorted((HERE / "exams").glob("*.py")))

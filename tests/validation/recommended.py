@@ -6,6 +6,7 @@ from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrato
 from openmmstiff.sampling import blockedError
 
 from exam import Claim
+from common.runs import remove_forces
 
 TEMPERATURE, FRICTION = 300.0, 3.0  # K, 1/ps
 COLLISIONS = 5.0                    # 1/ps, of the AndersenThermostat that SPOOK needs
@@ -30,9 +31,7 @@ def make_integrator(method: str, system: mm.System, step: float, seed: int) -> m
     get cold by that (toluene with VerletIntegrator 281(3) K).
     """
     if method == "spook":
-        for i in reversed(range(system.getNumForces())):
-            if isinstance(system.getForce(i), mm.CMMotionRemover):
-                system.removeForce(i)
+        remove_forces(system, lambda force: isinstance(force, mm.CMMotionRemover))
         thermostat = mm.AndersenThermostat(TEMPERATURE, COLLISIONS)
         thermostat.setRandomNumberSeed(seed)
         system.addForce(thermostat)

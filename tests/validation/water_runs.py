@@ -7,9 +7,10 @@ import openmm as mm
 from exam import Claim, Settings, bath_claim, mean_claim, pair_claim
 from common.observables import RDF_PAIRS, rdf_p_value
 from common.tables import mean_with_error
-from common.water_sampling import Samples, sample
+from common.water import MODEL, build_box, equilibrate, start_geometry
+from common.water_sampling import Samples
+import tip3p_water
 from tip3p_water import TEMPERATURE, Run, make_simulation
-from common.water import MODEL, advance, build_box, equilibrate, start_geometry
 
 WATERS = 216
 EQUILIBRATION_TIME = 5.0  # ps, of each geometry; then once more with the run's own integrator
@@ -35,10 +36,8 @@ def make_run(run: Run, friction: float, seed: int, ps: float, settings: Settings
     """Equilibrate and sample; `recorded` says what else sampling.sample() is to record."""
     state = equilibrated(start_geometry(run.geometry), settings, seed, model=model)
     simulation = make_simulation(build_box(WATERS, model), run, friction, seed, settings.platform)
-    simulation.context.setPositions(state.getPositions())
-    simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
-    advance(simulation.integrator, round(settings.time(EQUILIBRATION_TIME) / run.step), ignore)
-    return vars(sample(simulation, settings.time(ps), ignore, **recorded))
+    return vars(tip3p_water.make_run(simulation, state, seed, settings.time(EQUILIBRATION_TIME), settings.time(ps),
+                                     ignore, **recorded))
 
 
 def temperature_claims(run: Samples, tolerance: float) -> Iterator[Claim]:

@@ -11,7 +11,7 @@ from openmm import app
 from openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import sample, separateForces
 
-from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_within
+from exam import Claim, Exam, Results, Settings, Table, bath_claim, by_name, each, mean_within
 from common.tables import mean_with_error
 from common.proteins import build_alanine
 
@@ -46,10 +46,6 @@ def make(name: str, settings: Settings) -> dict:
     return {"steps": steps, "pairs": pairs, "temperature": found.temperature, **found.energies}
 
 
-def runs(settings: Settings) -> dict[str, partial]:
-    return {name: partial(make, name, settings) for name in RUNS}
-
-
 def claims(results: Results, name: str) -> Iterator[Claim]:
     found = results[name]
     yield Claim.true("all bonds and angles are recognized", found["pairs"] == PAIRS)
@@ -67,4 +63,4 @@ def report(results: Results) -> Iterator[Claim | Table]:
     yield from each([name for name in RUNS if name != REFERENCE], partial(claims, results))
 
 
-EXAM = Exam("amoeba", "Alanine dipeptide in AMOEBA, against LangevinMiddle", runs, report)
+EXAM = Exam("amoeba", "Alanine dipeptide in AMOEBA, against LangevinMiddle", by_name(make, RUNS), report)

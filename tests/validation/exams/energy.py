@@ -5,7 +5,7 @@ the Context's positions; that of MassPenaltyIntegrator counts the penalized moti
 Several steps of each on a small cluster in double precision show that the fluctuations of the energy fall with the
 square of the step (physical-validation's test), and a million steps whether there is a drift.
 """
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -18,6 +18,7 @@ from physical_validation.data import ObservableData
 
 from exam import Claim, Exam, Results, Settings, Table, each
 from physics import simulation_data
+from common.runs import configured, total_energy
 from common.tables import with_error
 from common.water import MODEL, build_box, build_system, nearest_waters
 from water_runs import WATERS, equilibrated
@@ -38,50 +39,23 @@ KT = GAS_CONSTANT * TEMPERATURE
 PERIOD = 0.064           # ps, of penalized distances at all steps, for the order
 
 
-def plain_impulse(step: float) -> mm.Integrator:
-    integrator = ImpulseIntegrator(step)
-    integrator.setKick(ImpulseIntegrator.Plain)
-    integrator.setNumMicroSteps(8)  # as many at each step, so that their error falls with it
-    return integrator
-
-
-def tight_spook(step: float) -> mm.Integrator:
-    """Without the energy of its springs, whose compliance would be the same at each step."""
-    integrator = SpookIntegrator(step)
-    integrator.setCompliance(1e-13)
-    return integrator
-
-
-def method(which: int) -> Callable[[float], mm.Integrator]:
-    """ZhangSkeelIntegrator with another method of the family."""
-    def make(step: float) -> mm.Integrator:
-        integrator = ZhangSkeelIntegrator(step)
-        integrator.setMethod(which)
-        return integrator
-    return make
-
-
-def slow_penalty(step: float) -> mm.Integrator:
-    """The same extended system at each step."""
-    integrator = MassPenaltyIntegrator(step)
-    integrator.setPenalizedPeriod(PERIOD)
-    return integrator
-
-
+# As many micro-steps at each step, so that their error falls with it.
+plain_impulse = configured(ImpulseIntegrator, Kick=ImpulseIntegrator.Plain, NumMicroSteps=8)
+# Without the energy of its springs, whose compliance would be the same at each step.
+tight_spook = configured(SpookIntegrator, Compliance=1e-13)
+# The same extended system at each step.
+slow_penalty = configured(MassPenaltyIntegrator, PenalizedPeriod=PERIOD)
+symplectic, newmark, one_iteration = (configured(ZhangSkeelIntegrator, Method=method) for method in (
+    ZhangSkeelIntegrator.ThirdDerivatives, ZhangSkeelIntegrator.Newmark, ZhangSkeelIntegrator.NewmarkOneIteration))
 LIQUID = {f"{name}-{fs:g}fs": (make, fs / 1000) for name, make, steps in (
     ("verlet", mm.VerletIntegrator, (0.5, 1, 2)), ("zhangskeel", ZhangSkeelIntegrator, (1, 2, 3)),
     ("masspenalty", MassPenaltyIntegrator, (4, 6, 8)),
-    ("newmark-one-iteration", method(ZhangSkeelIntegrator.NewmarkOneIteration), (1,))) for fs in steps}
-ORDERS = {  # the integrator on the cluster, and its steps (fs)
-    "verlet": (mm.VerletIntegrator, (0.125, 0.25, 0.5)),
-    "zhangskeel": (ZhangSkeelIntegrator, (0.125, 0.25, 0.5)),
-    "zhangskeel-symplectic": (method(ZhangSkeelIntegrator.ThirdDerivatives), (0.125, 0.25, 0.5)),
-    "newmark": (method(ZhangSkeelIntegrator.Newmark), (0.125, 0.25, 0.5)),
-    "impulse-plain": (plain_impulse, (0.125, 0.25, 0.5)),
-    "masspenalty": (slow_penalty, (1, 2, 4)),
-    "spook": (tight_spook, (0.125, 0.25, 0.5)),
-}
-CONVERGING = {f"{name}-{fs:g}fs": (name, fs / 1000) for name, (_, steps) in ORDERS.items() for fs in steps}
+    ("newmark-one-iteration", one_iteration, (1,))) for fs in steps}
+ORDERS = {"verlet": mm.VerletIntegrator, "zhangskeel": ZhangSkeelIntegrator,      # on the cluster
+          "zhangskeel-symplectic": symplectic, "newmark": newmark, "impulse-plain": plain_impulse,
+          "masspenalty": slow_penalty, "spook": tight_spook}
+ORDER_STEPS = {name: (1, 2, 4) if name == "masspenalty" else (0.125, 0.25, 0.5) for name in ORDERS}   # fs
+CONVERGING = {f"{name}-{fs:g}fs": (name, fs / 1000) for name, steps in ORDER_STEPS.items() for fs in steps}
 
 
 def advance_and_look(context: mm.Context, ps: float, interval: float) -> np.ndarray:
@@ -91,8 +65,7 @@ def advance_and_look(context: mm.Context, ps: float, interval: float) -> np.ndar
     energies = np.empty(max(2 * BLOCKS, round(ps / interval)))
     for i in range(len(energies)):
         integrator.step(burst)
-        found = context.getState(energy=True)
-        energies[i] = (found.getPotentialEnergy() + found.getKineticEnergy()).value_in_unit(unit.kilojoule_per_mole)
+        energies[i] = total_energy(context.getState(energy=True))
     return energies
 
 
@@ -147,7 +120,7 @@ def run_cluster(name: str, settings: Settings) -> dict:
     which, step = CONVERGING[name]
     rigid = which == "spook"
     state = settings.shared(f"energy-cluster-{'rigid' if rigid else 'flexible'}", partial(equilibrate_cluster, rigid))
-    context = build_cluster(ORDERS[which][0](step), rigid)
+    context = build_cluster(ORDERS[which](step), rigid)
     context.setState(state)
     draw_velocities(context)
     context.getIntegrator().step(round(0.1 / step))
@@ -183,11 +156,10 @@ def drift(result: dict) -> tuple[float, float]:
 
 def deviation_from_order(results: Results, name: str) -> float:
     """Largest relative deviation of a ratio of fluctuations from that of the squared steps: physical-validation's."""
-    data = []
-    for fs in ORDERS[name][1]:
-        energies = results[f"cluster-{name}-{fs:g}fs"]["energy"]
-        data.append(simulation_data(dt=fs / 1000, observables=ObservableData(constant_of_motion=energies)))
-    return physical_validation.integrator.convergence(data, verbose=False)
+    energies = {fs: results[f"cluster-{name}-{fs:g}fs"]["energy"] for fs in ORDER_STEPS[name]}
+    return physical_validation.integrator.convergence([
+        simulation_data(dt=fs / 1000, observables=ObservableData(constant_of_motion=series))
+        for fs, series in energies.items()], verbose=False)
 
 
 def order_claims(results: Results, name: str) -> Iterator[Claim]:

@@ -13,12 +13,13 @@ import physical_validation
 from openmm import unit
 from openmmstiff import (ImpulseIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
-from openmmstiff.sampling import countFreedom, sample
+from openmmstiff.sampling import countFreedom
 
 from exam import Claim, Exam, Results, Settings, Table, bath_claim, each
 from physics import MOST, ensemble_claim, kinetic_claims, quietly, simulation_data
 from physical_validation.data import EnsembleData, ObservableData, SystemData, TrajectoryData
 from common.observables import temperatures_by_motion
+from common.runs import configured, remove_forces
 from tip3p_water import impulse, spook
 from common.tables import mean_with_error
 from common.proteins import build_protein, read_villin
@@ -37,12 +38,7 @@ LangevinMiddle = mm.LangevinMiddleIntegrator
 Make = Callable[[float, float, float], mm.Integrator]   # of a temperature, a friction and a step
 
 
-def one_iteration(temperature: float, friction: float, step: float) -> mm.Integrator:
-    integrator = ZhangSkeelLangevinIntegrator(temperature, friction, step)
-    integrator.setMethod(ZhangSkeelIntegrator.NewmarkOneIteration)
-    return integrator
-
-
+one_iteration = configured(ZhangSkeelLangevinIntegrator, Method=ZhangSkeelIntegrator.NewmarkOneIteration)
 PROJECTED, PLAIN = impulse(ImpulseIntegrator.Projected), impulse(ImpulseIntegrator.Plain)
 
 
@@ -92,9 +88,7 @@ def build_held_villin() -> tuple[mm.System, np.ndarray]:
     for atom in modeller.topology.atoms():
         if atom.name == "CA":
             restraint.addParticle(atom.index, positions[atom.index])
-    for i in reversed(range(system.getNumForces())):
-        if isinstance(system.getForce(i), mm.CMMotionRemover):  # it is held in its place
-            system.removeForce(i)
+    remove_forces(system, lambda force: isinstance(force, mm.CMMotionRemover))     # it is held in its place
     system.addForce(restraint)
     return system, positions
 
@@ -130,7 +124,6 @@ def run(name: str, temperature: float, pressure: float, settings: Settings) -> d
         bath.setRandomNumberSeed(seed)
         system.addForce(bath)
     context = settings.begin(system, integrator, state, temperature, seed)
-    integrator.step(settings.steps(SETTLING * (2 if trial.barostat else 1), step))
     masses = np.array([system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles())])
     seen, frames = 0, []
 
@@ -148,8 +141,8 @@ def run(name: str, temperature: float, pressure: float, settings: Settings) -> d
                 frames.append(np.array(both, dtype=np.float32))
         return found
 
-    found = sample(context, max(1, round(SAMPLE_INTERVAL / step)), settings.steps(trial.ps, SAMPLE_INTERVAL, least=100),
-                   observe=observe)
+    found = settings.sample(context, SETTLING * (2 if trial.barostat else 1), trial.ps, SAMPLE_INTERVAL, 100,
+                            observe=observe)
     return {"potential": found.potential, "temperature": found.temperature, "freedom": countFreedom(system),
             "frames": np.array(frames), "masses": masses, **found.observed}
 
@@ -169,15 +162,14 @@ def data(name: str, result: dict, temperature: float, pressure: float) -> physic
     """As physical-validation takes it."""
     atoms, trial = len(result["masses"]), ALL[name]
     per_molecule = 3 if trial.substance == "rigid-water" else 0
-    system = SystemData(natoms=atoms, nconstraints=3 * atoms - result["freedom"], ndof_reduction_tra=0,
-                        ndof_reduction_rot=0, mass=result["masses"])
+    freedom = {"nconstraints": 3 * atoms - result["freedom"], "ndof_reduction_tra": 0}
     if trial.substance != "villin":
-        system = SystemData(natoms=atoms, nconstraints=per_molecule * atoms // 3, ndof_reduction_tra=3,
-                            ndof_reduction_rot=0, mass=result["masses"], molecule_idx=np.arange(0, atoms, 3),
-                            nconstraints_per_molecule=np.full(atoms // 3, per_molecule))
-    ensemble = (EnsembleData("NPT", natoms=atoms, pressure=pressure, temperature=temperature) if trial.barostat
-                else EnsembleData("NVT", natoms=atoms, volume=float(np.mean(result["volume"])),
-                                  temperature=temperature))
+        freedom = {"nconstraints": per_molecule * atoms // 3, "ndof_reduction_tra": 3,
+                   "molecule_idx": np.arange(0, atoms, 3),
+                   "nconstraints_per_molecule": np.full(atoms // 3, per_molecule)}
+    system = SystemData(natoms=atoms, ndof_reduction_rot=0, mass=result["masses"], **freedom)
+    kept = {"pressure": pressure} if trial.barostat else {"volume": float(np.mean(result["volume"]))}
+    ensemble = EnsembleData("NPT" if trial.barostat else "NVT", natoms=atoms, temperature=temperature, **kept)
     observables = ObservableData(kinetic_energy=result["kinetic"], potential_energy=result["potential"],
                                  total_energy=result["kinetic"] + result["potential"], volume=result["volume"])
     trajectory = (TrajectoryData(result["frames"][:, 0].astype(float), result["frames"][:, 1].astype(float))
@@ -222,15 +214,13 @@ def control_claims(results: Results, name: str) -> Iterator[Claim]:
 def row(results: Results, name: str) -> list[str]:
     """Means over the first of the state points."""
     result = results[next(iter(points(name)))]
-    kinds = ("temperature", "translation", "rotation", "vibration")
-    return [name, f"{ALL[name].friction:g}", f"{ALL[name].ps:g}",
-            *(mean_with_error(result[kind], 1) if kind in result and np.isfinite(result[kind]).all() else ""
-              for kind in kinds)]
+    return [name, f"{ALL[name].friction:g}", *(mean_with_error(result[kind], 1) if kind in result and np.isfinite(
+        result[kind]).all() else "" for kind in ("temperature", "translation", "rotation", "vibration"))]
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
     yield Table(f"Temperatures, K, at {TEMPERATURES[0]:g} K and {PRESSURES[0]:g} bar",
-                ["run", "friction, 1/ps", "ps", "all", "translation", "rotation", "vibration"],
+                ["run", "friction, 1/ps", "all", "translation", "rotation", "vibration"],
                 [row(results, name) for name in ALL if not any("failure" in results[each] for each in points(name))])
     yield from each(TRIALS, partial(claims, results))
     yield from each(CONTROLS, partial(control_claims, results))

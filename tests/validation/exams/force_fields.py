@@ -16,10 +16,9 @@ from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
 from openmmstiff.sampling import blockedError, sample
 
-from exam import Claim, Exam, Results, Settings, Table, each
+from exam import Claim, Exam, Results, Settings, each
 from common.observables import observe_density
 from common.runs import FAILURES
-from common.tables import mean_with_error
 from recommended import ERRORS, FRICTION, LABELS, TEMPERATURE, make_integrator, temperature_claim
 
 PRESSURE = 1.0                  # bar
@@ -111,7 +110,7 @@ def read_peptide() -> tuple[app.Topology, unit.Quantity]:
     return modeller.topology, positions * unit.nanometer
 
 
-def build(name: str, options: Options) -> tuple[app.Topology, mm.System, unit.Quantity]:
+def build(name: str, options: Options) -> tuple[mm.System, unit.Quantity]:
     """Waters alone, or the peptide with or without them."""
     field = FIELDS[name]
     alone = "rigid water" in field.options
@@ -127,7 +126,7 @@ def build(name: str, options: Options) -> tuple[app.Topology, mm.System, unit.Qu
     system = app.ForceField(*field.files).createSystem(
         modeller.topology, constraints=constraints, rigidWater=options.rigid, hydrogenMass=options.hydrogen,
         **arguments)
-    return modeller.topology, system, modeller.positions
+    return system, modeller.positions
 
 
 def warm(system: mm.System, positions, seed: int, settings: Settings) -> mm.State:
@@ -157,7 +156,7 @@ def make(name: str, option: str, settings: Settings) -> dict:
     """All methods on a System, which may take longer to make than to run."""
     options = OPTIONS[option]
     seed = 100 * settings.seed + list(FIELDS).index(name)
-    _, system, positions = build(name, options)
+    system, positions = build(name, options)
     start = warm(system, positions, seed, settings)
     found = {"atoms": system.getNumParticles()}
     for method, step in FIELDS[name].steps(option).items():
@@ -208,29 +207,11 @@ def claims(results: Results, run: str, steps: dict[str, float], pressure: bool) 
                         max(ERRORS * error, DENSITY_TOLERANCE * reference.mean()), most_error=np.inf)
 
 
-def cell(found: dict, method: str, steps: dict[str, float], pressure: bool) -> str:
-    """What the table shows of a method."""
-    if method not in steps:
-        return ""
-    step = f"{steps[method]:g} fs: "
-    if f"{method} failure" in found:
-        return step + found[f"{method} failure"]
-    text = step + mean_with_error(found[f"{method} temperature"], 1)
-    return f"{text}; {mean_with_error(found[f'{method} density'], 3)}" if pressure else text
-
-
-def report(results: Results) -> Iterator[Claim | Table]:
-    rows = []
+def report(results: Results) -> Iterator[Claim]:
     for name, field in FIELDS.items():
         for option in field.options:
-            run, pressure = run_name(name, option), has_pressure(field, OPTIONS[option])
-            if "failure" not in results[run]:
-                rows.append([name, option.removesuffix(", SPOOK"), f"{results[run]['atoms']:,}",
-                             "NPT" if pressure else "NVT",
-                             *(cell(results[run], method, field.steps(option), pressure) for method in LABELS)])
-            yield from each([run], partial(claims, results, steps=field.steps(option), pressure=pressure))
-    yield Table(f"Temperature, K, with a bath of {TEMPERATURE:g} K; NPT: density, g/cm^3",
-                ["force field", "bonds", "atoms", "ensemble", *LABELS.values()], rows)
+            yield from each([run_name(name, option)], partial(
+                claims, results, steps=field.steps(option), pressure=has_pressure(field, OPTIONS[option])))
     membrane = results["membrane"]
     yield Claim.true(f"{MEMBRANE}: runs with its barostat", "failure" not in membrane and
                      bool(np.isfinite(membrane["masspenalty temperature"]).all()), membrane.get("failure", ""))

@@ -12,9 +12,9 @@ import openmm as mm
 from openmmstiff import ImpulseIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator
 from openmmstiff.sampling import blockedError
 
-from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_claim, pair_claim
+from exam import Claim, Exam, Results, Settings, Table, bath_claim, by_name, each, mean_claim, pair_claim
 from common.observables import RDF_PAIRS, diffusion, first_peak, reorientation
-from common.tables import mean_with_error, with_error
+from common.tables import with_error
 from common.water_sampling import SAMPLE_INTERVAL, Samples
 from tip3p_water import TEMPERATURE, Run, impulse, zhang_skeel_penalty
 from common.water import HEAVY_HYDROGEN
@@ -88,10 +88,6 @@ def make(name: str, settings: Settings) -> dict:
                     rest_rdf=is_vibrating(trial.run), motion=moving, kinds=KINDS)
 
 
-def runs(settings: Settings) -> dict[str, partial]:
-    return {name: partial(make, name, settings) for name in TRIALS}
-
-
 def peak_claims(run: Samples, reference: Samples, tolerance: float) -> Iterator[Claim]:
     """First peaks of the radial distributions, with jackknife errors and a relative tolerance."""
     for pair, *both in zip(RDF_PAIRS, run.rdf, reference.rdf):
@@ -151,30 +147,16 @@ def dynamics_claims(trial: Trial, run: Samples, reference: Samples) -> Iterator[
         yield claim
 
 
-def extrapolated(results: Results, name: str, motion: str) -> tuple[float, float, float, float]:
-    """The kinetic temperature of a kind of motion over the step, T + c h^2, after Asthagiri and Beck (arXiv
-    2308.08383): T (K) and c (K/fs^2), each with its error."""
-    series = [results[f"{name}-{fs}fs"][MOTIONS[motion]] for fs in STEPS[name]]
-    weights = 1 / np.array([blockedError(each) for each in series])
-    design = np.array([[1, fs**2] for fs in STEPS[name]])
-    covariance = np.linalg.inv((weights[:, None] * design).T @ (weights[:, None] * design))
-    (value, slope), (error, slope_error) = (
-        covariance @ design.T @ (weights**2 * [each.mean() for each in series]), np.sqrt(np.diag(covariance)))
-    return value, error, slope, slope_error
-
-
 def equipartition_claims(results: Results, name: str) -> Iterator[Claim]:
-    """Whatever the step does to it, in the limit of small steps each motion has the bath's temperature."""
-    for motion in MOTIONS:
-        value, error, *_ = extrapolated(results, name, motion)
-        yield Claim.within(f"temperature of {motion} at h = 0, K", value, TEMPERATURE, error)
-
-
-def equipartition_row(results: Results, name: str, motion: str) -> list[str]:
-    value, error, slope, slope_error = extrapolated(results, name, motion)
-    series = {fs: results[f"{name}-{fs}fs"][MOTIONS[motion]] for fs in STEPS[name]}
-    return [name, motion, *(mean_with_error(series[fs], 1) if fs in series else "" for fs in STEPS["settle"]),
-            with_error(value, error, 1), with_error(slope, slope_error, 3)]
+    """Whatever the step does to it, in the limit of small steps each motion has the bath's temperature: the T of
+    T + c h^2, after Asthagiri and Beck (arXiv 2308.08383)."""
+    for motion, kind in MOTIONS.items():
+        series = [results[f"{name}-{fs}fs"][kind] for fs in STEPS[name]]
+        weights = 1 / np.array([blockedError(each) for each in series])
+        design = np.array([[1, fs**2] for fs in STEPS[name]])
+        covariance = np.linalg.inv((weights[:, None] * design).T @ (weights[:, None] * design))
+        value, _ = covariance @ design.T @ (weights**2 * [each.mean() for each in series])
+        yield Claim.within(f"temperature of {motion} at h = 0, K", value, TEMPERATURE, np.sqrt(covariance[0, 0]))
 
 
 def claims(results: Results, name: str) -> Iterator[Claim]:
@@ -204,9 +186,6 @@ def report(results: Results) -> Iterator[Claim | Table]:
     yield Table("Dynamics, friction 1/ps", ["run", "D (1e-5 cm²/s)", "tau (ps)"], [
         [name, *(with_error(*value, 2) for value in dynamics(results[name].into(Samples)).values())]
         for name in moving if "failure" not in results[name]], "liquid-water-dynamics")
-    yield Table("Temperatures of translation and rotation, K, over the step h, friction 1/ps; fitted by T + c h^2",
-                ["integrator", "motion", *(f"{fs} fs" for fs in STEPS["settle"]), "T", "c, K/fs^2"],
-                [equipartition_row(results, name, motion) for name in STEPS for motion in MOTIONS])
     yield from each([name for name in TRIALS if TRIALS[name].run.make is not mm.LangevinMiddleIntegrator],
                     partial(claims, results))
     yield from each(STEPS, partial(equipartition_claims, results))
@@ -238,4 +217,5 @@ LIMITS = {
     # Atoms vibrate, as those of rigid molecules do not.
     ("projected-4fs", "O-H function, chance to differ so"): DIFFERENT,
 }
-EXAM = Exam("liquid-water", "Liquid TIP3P water, against LangevinMiddle and SETTLE", runs, report, LIMITS)
+EXAM = Exam("liquid-water", "Liquid TIP3P water, against LangevinMiddle and SETTLE", by_name(make, TRIALS), report,
+            LIMITS)

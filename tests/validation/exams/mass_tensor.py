@@ -5,8 +5,8 @@ that of a small step, and no temperature of translation, rotation or vibration b
 by less than two standard errors. The scoreboard's longer runs decide.
 """
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import openmm as mm
@@ -14,6 +14,7 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 
 from exam import Claim, Exam, Result, Results, Settings, Table
 from common.observables import diffusion, reorientation
+from common.runs import configured
 from common.tables import mean_with_error, with_error
 from common.water_sampling import Samples, steps_per_sample
 from scoreboard import Found, deviations
@@ -30,14 +31,7 @@ COLUMNS = ["run", "liquid", "integrator", "nonbonded energy at this step (kJ/mol
 MOTIONS = {"translation": "centre_temperature", "rotation": "rotation_temperature", "vibration": "internal_temperature"}
 
 
-def without(temperature: float, friction: float, step: float) -> mm.Integrator:
-    integrator = MassPenaltyLangevinIntegrator(temperature, friction, step)
-    integrator.setBondInertia(0)
-    return integrator
-
-
-@dataclass(frozen=True)
-class Liquid:
+class Liquid(NamedTuple):
     model: str
     geometry: str
     reference: float            # fs, of LangevinMiddle
@@ -45,13 +39,13 @@ class Liquid:
     steps: dict[str, tuple[float, ...]]     # fs, by the names of WAYS
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     label: str
     make: object
     hydrogen_mass: float | None = None
 
 
+without = configured(MassPenaltyLangevinIntegrator, BondInertia=0)
 WAYS = {"middle": Way("LangevinMiddle", mm.LangevinMiddleIntegrator),
         "without": Way("mass penalty, no inertia of bonds", without),
         "default": Way("mass penalty", MassPenaltyLangevinIntegrator),
@@ -72,13 +66,6 @@ def name_of(liquid: str, way: str, fs: float) -> str:
     return f"{liquid} {way} {fs:g} fs".replace(", ", "-").replace("/", "").replace(" ", "-")
 
 
-def all_runs() -> Iterator[tuple[str, str, str, float]]:
-    for liquid, of in LIQUIDS.items():
-        for way, steps in of.steps.items():
-            for fs in steps:
-                yield name_of(liquid, way, fs), liquid, way, fs
-
-
 def make(liquid: str, way: str, fs: float, settings: Settings) -> dict:
     of, by = LIQUIDS[liquid], WAYS[way]
     run = Run(by.label, of.geometry, fs / 1000, by.make, hydrogen_mass=by.hydrogen_mass)
@@ -86,7 +73,8 @@ def make(liquid: str, way: str, fs: float, settings: Settings) -> dict:
 
 
 def runs(settings: Settings) -> dict[str, partial]:
-    return {name: partial(make, liquid, way, fs, settings) for name, liquid, way, fs in all_runs()}
+    return {name_of(liquid, way, fs): partial(make, liquid, way, fs, settings)
+            for liquid, of in LIQUIDS.items() for way, steps in of.steps.items() for fs in steps}
 
 
 def judged(run: Samples) -> Found:
@@ -107,13 +95,11 @@ def fault_of(found: Result, reference: Samples) -> str:
     return ", ".join(faults)
 
 
-def averages(found: Result) -> tuple[str, str, str]:
-    """The nonbonded energy; temperatures; diffusion coefficient and time of reorientation."""
+def averages(found: Result) -> tuple[str, str]:
+    """The nonbonded energy; diffusion coefficient and time of reorientation."""
     run = found.into(Samples)
-    motions = (getattr(run, name) for name in MOTIONS.values())
     interval = steps_per_sample(run.step) * run.step
     return (mean_with_error(run.nonbonded, 2),
-            ", ".join(mean_with_error(series, 1) for series in motions if np.isfinite(series).all()),
             f"{diffusion(run.centres, interval)[0]:.2f}, {reorientation(run.dipoles, interval)[0]:.2f}")
 
 
@@ -121,7 +107,7 @@ def largest_row(results: Results, liquid: str, way: str, faults: dict[float, str
     """Of the largest step that is right, if there is one, and what is wrong at the next."""
     step = max((fs for fs in faults if not faults[fs]), default=None)
     wrong = next((f"{faults[fs]} at {fs:g}" for fs in sorted(faults) if fs > (step or 0)), "")
-    energy, _, moving = averages(results[name_of(liquid, way, step)]) if step else ("", "", "")
+    energy, moving = averages(results[name_of(liquid, way, step)]) if step else ("", "")
     settle = " with SETTLE" if way == "middle" and LIQUIDS[liquid].geometry == "rigid" else ""
     return [f"{liquid}: {way}", liquid, WAYS[way].label + settle, energy, moving,
             "; ".join(part for part in (f"{step:g}" if step else "none", wrong) if part)]
@@ -131,18 +117,13 @@ def report(results: Results) -> Iterator[Claim | Table]:
     largest = []
     for liquid, of in LIQUIDS.items():
         reference = results[name_of(liquid, "middle", of.reference)].into(Samples)
-        found = {(way, fs): results[name_of(liquid, way, fs)] for way, steps in of.steps.items() for fs in steps}
-        faults = {at: fault_of(run, reference) for at, run in found.items()}
-        yield Table(f"{liquid}: {WATERS} waters, friction {FRICTION:g}/ps, {PS:g} ps",
-                    ["integrator", "step (fs)", "nonbonded (kJ/mol)", "T of translation, rotation, vibration (K)",
-                     "D (1e-5 cm²/s), tau (ps)", "criterion"],
-                    [[WAYS[way].label, f"{fs:g}", *(["-"] * 3 if "failure" in run else averages(run)),
-                      faults[way, fs] or "holds"] for (way, fs), run in found.items()])
-        largest += [largest_row(results, liquid, way, {fs: faults[way, fs] for fs in steps})
-                    for way, steps in of.steps.items()]
-        yield Claim.true(f"{liquid}: the default meets the criterion at {of.goal:g} fs", not faults["default", of.goal],
-                         faults["default", of.goal])
-    yield Table("The largest step that meets the criterion", COLUMNS, largest, "mass-tensor")
+        faults = {way: {fs: fault_of(results[name_of(liquid, way, fs)], reference) for fs in steps}
+                  for way, steps in of.steps.items()}
+        largest += [largest_row(results, liquid, way, found) for way, found in faults.items()]
+        fault = faults["default"][of.goal]
+        yield Claim.true(f"{liquid}: the default meets the criterion at {of.goal:g} fs", not fault, fault)
+    yield Table(f"The largest step that meets the criterion; {WATERS} waters, friction {FRICTION:g}/ps, {PS:g} ps",
+                COLUMNS, largest, "mass-tensor")
 
 
 EXAM = Exam("mass-tensor", "The inertia of bonds: the largest steps in water", runs, report)

@@ -13,28 +13,24 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from exam import Claim, Exam, Results, Settings, Table, each
+from exam import Claim, Exam, Results, Settings, by_name, each
 
 FILES = {"bad-values": "test_bad_values", "odd-Systems": "test_odd_systems", "saved-states": "test_bad_days",
          "workflows": "test_workflows"}
 TESTS = Path(__file__).resolve().parents[2]/"python"
 
 
-def run(file: str, settings: Settings) -> dict:
+def run(name: str, settings: Settings) -> dict:
     """How many tests there are, each of many cases; and what is wrong. A worker that dies is one fault."""
     with TemporaryDirectory() as folder:
         report = Path(folder)/"report.xml"
         subprocess.run([sys.executable, "-m", "pytest", "--numprocesses", "1", "-m", "", f"--junitxml={report}",
-                        TESTS/f"{file}.py"], cwd=TESTS.parents[1], capture_output=True,
+                        TESTS/f"{FILES[name]}.py"], cwd=TESTS.parents[1], capture_output=True,
                        env={**os.environ, "SWEEP": str(min(1.0, settings.scale))})
         tests = list(ElementTree.parse(report).iter("testcase"))
     faults = [f"{test.get('name')}: {fault.get('message')}" for test in tests for fault in test
               if fault.tag in ("failure", "error")]
     return {"tests": len(tests), "faults": np.array(faults, dtype=str)}
-
-
-def runs(settings: Settings) -> dict[str, partial]:
-    return {name: partial(run, file, settings) for name, file in FILES.items()}
 
 
 def claims(results: Results, name: str) -> Iterator[Claim]:
@@ -44,11 +40,9 @@ def claims(results: Results, name: str) -> Iterator[Claim]:
         yield Claim.true(fault, False)
 
 
-def report(results: Results) -> Iterator[Claim | Table]:
-    yield Table("", ["cases", "tests", "faults"], [
-        [name, str(result["tests"]), str(len(result["faults"]))]
-        for name, result in results.items() if "failure" not in result])
-    yield from each(results, partial(claims, results))
+def report(results: Results) -> Iterator[Claim]:
+    return each(results, partial(claims, results))
 
 
-EXAM = Exam("misuse", "What users run into: bad values, odd Systems, saved states, changes in mid-run", runs, report)
+EXAM = Exam("misuse", "What users run into: bad values, odd Systems, saved states, changes in mid-run",
+            by_name(run, FILES), report)

@@ -11,7 +11,7 @@ from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine
 from openmmstiff.sampling import sample
 
-from exam import Claim, Exam, Results, Settings, Table, bath_claim, each
+from exam import Claim, Exam, Results, Settings, Table, bath_claim, by_name, each
 from common.molecules import SMILES, read_smiles
 from common.tables import mean_with_error
 from common.xtb import Molecule
@@ -58,10 +58,6 @@ def make(name: str, settings: Settings) -> dict:
             "reason": found.recommendations[0].reason}
 
 
-def runs(settings: Settings) -> dict[str, partial]:
-    return {name: partial(make, name, settings) for name in SMILES}
-
-
 def claims(results: Results, name: str) -> Iterator[Claim]:
     yield bath_claim("temperature, K", results[name]["temperature"], TEMPERATURE, TOLERANCE)
 
@@ -74,4 +70,4 @@ def report(results: Results) -> Iterator[Claim | Table]:
     yield from each(results, partial(claims, results))
 
 
-EXAM = Exam("molecules", "Molecules of all kinds in GFN2-xTB, at the advised step", runs, report)
+EXAM = Exam("molecules", "Molecules of all kinds in GFN2-xTB, at the advised step", by_name(make, SMILES), report)

@@ -14,8 +14,7 @@ from openmm import unit
 from openmmstiff import ZhangSkeelLangevinIntegrator, penalizeConstraints
 from openmmstiff.sampling import countFreedom, sample
 
-from exam import Claim, Exam, Results, Settings, Table, each
-from common.tables import mean_with_error
+from exam import Claim, Exam, Results, Settings, each
 from recommended import FRICTION, LABELS, TEMPERATURE, make_integrator, temperature_claim
 
 SPRING_PERIOD = 0.004               # ps, of the springs that replace constraints
@@ -28,36 +27,22 @@ INTERVAL = 0.05                     # ps between samples, or a step
 LARGE_STEPS = 100                   # of Systems that take too long for a temperature
 
 REFUSED = "Remove the constraints of this molecule"
-NOTHING_STIFF, NO_CONSTRAINTS = "nothing is stiff", "no constraints"
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Systems that take the same steps."""
-    steps: dict[str, float]     # fs, by the methods that are for them
-    others: dict[str, str]      # why the other methods are not
-
-
-RIGID = {"impulse": NOTHING_STIFF}
-FLEXIBLE = {"spook": NO_CONSTRAINTS}
+# Of each kind of Systems the steps (fs) of the methods that are for it. Impulses and SPOOK are not where nothing is
+# stiff, or no constraints are; the rest is said beside.
 KINDS = {
-    "flexible water": Kind({"middle": 1, "masspenalty": 8, "zhangskeel": 2, "impulse": 4}, FLEXIBLE),
-    "rigid water": Kind({"middle": 2, "masspenalty": 8, "zhangskeel": 2, "spook": 2}, RIGID),
-    "rigid water, changed": Kind({"middle": 2, "masspenalty": 8, "spook": 2},
-                                 RIGID | {"zhangskeel": "springs may fail where water has no charges or soft cores"}),
-    "rigid water, more sites": Kind({"middle": 2, "masspenalty": 6, "spook": 2},
-                                    RIGID | {"zhangskeel": "as WaterBox"}),
-    "flexible": Kind({"middle": 1, "masspenalty": 6, "zhangskeel": 2, "impulse": 4}, FLEXIBLE),
+    "flexible water": {"middle": 1, "masspenalty": 8, "zhangskeel": 2, "impulse": 4},
+    "rigid water": {"middle": 2, "masspenalty": 8, "zhangskeel": 2, "spook": 2},
+    # Springs may fail where water has no charges or soft cores.
+    "rigid water, changed": {"middle": 2, "masspenalty": 8, "spook": 2},
+    "rigid water, more sites": {"middle": 2, "masspenalty": 6, "spook": 2},
+    "flexible": {"middle": 1, "masspenalty": 6, "zhangskeel": 2, "impulse": 4},
     # The Zhang-Skeel and impulse methods are tried, and have to refuse.
-    "constrained": Kind({"middle": 2, "masspenalty": 6, "spook": 1, "zhangskeel": 2, "impulse": 4}, {}),
-    "constrained, large": Kind({"middle": 2, "masspenalty": 6},
-                               dict.fromkeys(("zhangskeel", "impulse", "spook"), "as AlanineDipeptideVacuum")),
-    "points": Kind({"middle": 10, "masspenalty": 10},
-                   FLEXIBLE | {"zhangskeel": NOTHING_STIFF, "impulse": NOTHING_STIFF}),
-    "ions": Kind({"middle": 2, "masspenalty": 2},
-                 FLEXIBLE | {"zhangskeel": NOTHING_STIFF, "impulse": NOTHING_STIFF}),
-    "springs": Kind({"middle": 4, "masspenalty": 8, "zhangskeel": 4, "impulse": 2}, FLEXIBLE),
-    "rods": Kind({"middle": 4, "masspenalty": 4, "spook": 1}, RIGID | {"zhangskeel": NOTHING_STIFF}),
+    "constrained": {"middle": 2, "masspenalty": 6, "spook": 1, "zhangskeel": 2, "impulse": 4},
+    "constrained, large": {"middle": 2, "masspenalty": 6},      # the others: as AlanineDipeptideVacuum
+    "points": {"middle": 10, "masspenalty": 10},
+    "ions": {"middle": 2, "masspenalty": 2},
+    "springs": {"middle": 4, "masspenalty": 8, "zhangskeel": 4, "impulse": 2},
+    "rods": {"middle": 4, "masspenalty": 4, "spook": 1},
 }
 REFUSING = {("constrained", "zhangskeel"), ("constrained", "impulse")}
 
@@ -82,9 +67,8 @@ def cases(kind: str, *names: str, large: bool = False, label: str = "", **argume
 CASES = {
     **cases("points", "CustomExternalForcesTestSystem", "HarmonicOscillator", "PowerOscillator",
             "HarmonicOscillatorArray", "LennardJonesPair", "LennardJonesCluster", "LennardJonesFluid",
-            "LennardJonesGrid",
-            "CustomLennardJonesFluidMixture", "WCAFluid", "DoubleWellDimer_WCAFluid", "DoubleWellChain_WCAFluid",
-            "IdealGas"),
+            "LennardJonesGrid", "CustomLennardJonesFluidMixture", "WCAFluid", "DoubleWellDimer_WCAFluid",
+            "DoubleWellChain_WCAFluid", "IdealGas"),
     **cases("ions", "SodiumChlorideCrystal", "CustomGBForceSystem", large=True),
     **cases("springs", "Diatom", "DiatomicFluid", "DipolarFluid"),
     **cases("rods", "Diatom", label=", constrained", constraint=True),
@@ -143,7 +127,7 @@ def make(name: str, method: str, settings: Settings) -> dict:
     case = CASES[name]
     built = getattr(testsystems, case.cls)(**case.arguments)
     system = built.system
-    step = KINDS[case.kind].steps[method] / 1000
+    step = KINDS[case.kind][method] / 1000
     seed = 1000 * settings.seed + 10 * list(CASES).index(name) + list(LABELS).index(method)
     integrator = make_integrator(method, system, step, seed)
     if method == "zhangskeel" and case.kind == "rigid water":
@@ -174,7 +158,7 @@ def run_name(name: str, method: str) -> str:
 def runs(settings: Settings) -> dict[str, partial]:
     return {"names": partial(list_names)} | {
         run_name(name, method): partial(attempt if (case.kind, method) in REFUSING else make, name, method, settings)
-        for name, case in CASES.items() for method in KINDS[case.kind].steps}
+        for name, case in CASES.items() for method in KINDS[case.kind]}
 
 
 def claims(results: Results, case: Case, method: str, run: str) -> Iterator[Claim]:
@@ -189,31 +173,13 @@ def claims(results: Results, case: Case, method: str, run: str) -> Iterator[Clai
     yield temperature_claim("temperature, K", series, TOLERANCE, LARGEST_ERROR)
 
 
-def cell(results: Results, case: Case, method: str, run: str) -> str:
-    """What the table shows of a run."""
-    if method not in KINDS[case.kind].steps:
-        return KINDS[case.kind].others[method]
-    found = results[run]
-    if "failure" in found:
-        return f"fails: {found['failure']}"
-    if "refused" in found:
-        return "refused: constraints on stiff molecules" if REFUSED in found["refused"] else found["refused"]
-    if case.large:
-        return f"{found['step']:g} fs: runs"
-    return f"{found['step']:g} fs: {mean_with_error(found['temperature'], 1)}"
-
-
-def report(results: Results) -> Iterator[Claim | Table]:
+def report(results: Results) -> Iterator[Claim]:
     known = {case.cls for case in CASES.values()} | set(LEFT_OUT) | {name for same in SAME.values() for name in same}
     base = {"WaterBox", "TestSystem"}
     unsorted = set(results["names"]["names"]) ^ (known | base) - base
     yield Claim.true("each test system is used, or there is a reason", not unsorted - base, ", ".join(sorted(unsorted)))
-    rows = [[name, f"{results[run_name(name, 'middle')].get('atoms', 0):,}",
-             *(cell(results, case, method, run_name(name, method)) for method in LABELS)]
-            for name, case in CASES.items()]
-    yield Table(f"Temperature, K, with a bath of {TEMPERATURE:g} K", ["system", "atoms", *LABELS.values()], rows)
     for name, case in CASES.items():
-        for method in KINDS[case.kind].steps:
+        for method in KINDS[case.kind]:
             run = run_name(name, method)
             yield from each([run], partial(claims, results, case, method))
 

@@ -2,6 +2,7 @@
 
 A step holds if the run ends and its temperature is within 2 % of the bath's; if twice as much holds, too, it is timid.
 """
+import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -53,21 +54,19 @@ def amoeba() -> Built:
 
 def beads() -> Built:
     """A liquid of 200 chains of four beads, with the masses, bonds, angles and sizes of Martini."""
-    chains, spacing = 200, 1.0
-    side = int(np.ceil(chains**(1 / 3)))
-    system, topology = mm.System(), app.Topology()
+    system, topology, edges = mm.System(), app.Topology(), 6.0 * np.eye(3)
     bonds, angles = mm.HarmonicBondForce(), mm.HarmonicAngleForce()
     pairs = mm.CustomNonbondedForce("4*5*((0.47/r)^12-(0.47/r)^6)")
     pairs.setNonbondedMethod(mm.CustomNonbondedForce.CutoffPeriodic)
     pairs.setCutoffDistance(1.1)
     chain, positions = topology.addChain(), []
-    for place in list(np.ndindex(side, side, side))[:chains]:
+    for place in list(np.ndindex(6, 6, 6))[:200]:
         residue, first = topology.addResidue("CHN", chain), system.getNumParticles()
         atoms = [topology.addAtom(f"B{i}", None, residue) for i in range(4)]
         for i in range(4):
             system.addParticle(72)
             pairs.addParticle([])
-            positions.append(spacing * np.array(place) + [0.24 * (i % 2), 0.22 * i, 0.1 * i])
+            positions.append(np.array(place) + [0.24 * (i % 2), 0.22 * i, 0.1 * i])
         for i in range(3):
             bonds.addBond(first + i, first + i + 1, 0.47, 1250)
             topology.addBond(atoms[i], atoms[i + 1])
@@ -77,7 +76,6 @@ def beads() -> Built:
             pairs.addExclusion(first + i, first + i + 2)
     for force in bonds, angles, pairs, mm.CMMotionRemover():
         system.addForce(force)
-    edges = side * spacing * np.eye(3)
     system.setDefaultPeriodicBoxVectors(*edges)
     topology.setPeriodicBoxVectors(edges * unit.nanometer)
     return topology, system, np.array(positions), "CPU"
@@ -95,8 +93,10 @@ SYSTEMS: dict[str, tuple[str, Callable[[], Built]]] = {
 }
 
 
-def start(name: str, integrator: mm.Integrator) -> app.Simulation:
+def start(name: str) -> app.Simulation:
     topology, system, positions, platform = SYSTEMS[name][1]()
+    integrator = mm.LangevinMiddleIntegrator(TEMPERATURE, 20, 0.0005)
+    integrator.setRandomNumberSeed(1)
     simulation = app.Simulation(topology, system, integrator, mm.Platform.getPlatform(platform))
     simulation.context.setPositions(positions)
     try:
@@ -106,28 +106,20 @@ def start(name: str, integrator: mm.Integrator) -> app.Simulation:
     return simulation
 
 
-def equilibrate(name: str) -> app.Simulation:
-    integrator = mm.LangevinMiddleIntegrator(TEMPERATURE, 20, 0.0005)
-    integrator.setRandomNumberSeed(1)
-    return start(name, integrator)
-
-
 def run(name: str, integrator: str, factor: int, settings: Settings) -> dict:
     """Temperatures of many steps, with what was recommended times a factor."""
-    before = equilibrate(name)
-    examined = examine(before, TEMPERATURE)
+    examined = examine(start(name), TEMPERATURE)
     recommended = next(each for each in examined.recommendations if each.integrator == integrator)
-    before = equilibrate(name)
+    before = start(name)
     positions = before.context.getState(positions=True).getPositions(asNumpy=True)
     before.context.setVelocitiesToTemperature(TEMPERATURE, 1)
     before.step(EQUILIBRATION)
     state = before.context.getState(positions=True)
     made = INTEGRATORS[integrator](TEMPERATURE, FRICTION, factor * recommended.stepSize)
     made.setRandomNumberSeed(settings.seed)
-    topology, system, platform = before.topology, before.system, before.context.getPlatform()
-    if integrator == "MassPenaltyLangevinIntegrator" and find_unrecognized(topology, system):
-        addPairsFromTopology(made, topology, system, positions)
-    simulation = app.Simulation(topology, system, made, platform)
+    if integrator == "MassPenaltyLangevinIntegrator" and find_unrecognized(before.topology, before.system):
+        addPairsFromTopology(made, before.topology, before.system, positions)
+    simulation = app.Simulation(before.topology, before.system, made, before.context.getPlatform())
     simulation.context.setPositions(state.getPositions())
     simulation.context.setVelocitiesToTemperature(TEMPERATURE, settings.seed)
     steps = max(SAMPLES, round(settings.scale * MORE.get(name, STEPS)))
@@ -160,10 +152,10 @@ def claims(results: Results, name: str) -> Iterator[Claim]:
 
 def report(results: Results) -> Iterator[Claim | Table]:
     rows = []
-    made = {name: result for name, result in results.items() if "failure" not in result}
-    for name in (name.removesuffix("-1x") for name in made if name.endswith("1x") and name.replace("1x", "2x") in made):
-        once, twice = made[f"{name}-1x"], made[f"{name}-2x"]
-        system, kind = name.rsplit("-", 1)
+    for system, kind in itertools.product(SYSTEMS, ("middle", "penalty")):
+        once, twice = (results[f"{system}-{kind}-{factor}x"] for factor in (1, 2))
+        if "failure" in once | twice:
+            continue
         rows.append([SYSTEMS[system][0], {"middle": "LangevinMiddle", "penalty": "mass penalty"}[kind],
                      f"{once['step']:.3g}", f"{once['steps']:,}", tell(once), tell(twice)])
     yield Table(f"Friction {FRICTION:g}/ps", ["system", "integrator", "step (fs)", "steps", "T (K)",

@@ -13,8 +13,7 @@ import openmm as mm
 from openmm import unit
 from openmmstiff.sampling import GAS_CONSTANT, countFreedom
 
-from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_within
-from common.tables import mean_with_error
+from exam import Claim, Exam, Results, Settings, bath_claim, by_name, each, mean_within
 from physics import MOST
 
 TEMPERATURES = (300.0, 350.0, 410.0, 480.0)     # K
@@ -60,10 +59,6 @@ def make(name: str, settings: Settings) -> dict:
             "accepted": accepted / proposed}
 
 
-def runs(settings: Settings) -> dict[str, partial]:
-    return {name: partial(make, name, settings) for name in STEPS}
-
-
 def claims(results: Results, name: str) -> Iterator[Claim]:
     found, reference = results[name], results[REFERENCE]
     for i, temperature in enumerate(TEMPERATURES):
@@ -75,15 +70,9 @@ def claims(results: Results, name: str) -> Iterator[Claim]:
         yield mean_within("part of exchanges that is accepted", found["accepted"], reference["accepted"], MOST)
 
 
-def report(results: Results) -> Iterator[Claim | Table]:
-    yield Table(f"Friction {FRICTION:g}/ps, moves of {MOVE:g} ps; potential energies in kJ/mol, temperatures in K",
-                ["move", "step, fs", *(f"potential, {temperature:g} K" for temperature in TEMPERATURES),
-                 *(f"temperature, {temperature:g} K" for temperature in TEMPERATURES), "exchanges accepted"],
-                [[name, f"{step:g}", *(mean_with_error(series, 1) for kind in ("potential", "temperature")
-                                       for series in results[name][kind]),
-                  mean_with_error(results[name]["accepted"], 3)]
-                 for name, step in STEPS.items()])
-    yield from each(STEPS, partial(claims, results))
+def report(results: Results) -> Iterator[Claim]:
+    return each(STEPS, partial(claims, results))
 
 
-EXAM = Exam("replica-exchange", "Replica exchange of OpenMMTools, moves at a large and a small step", runs, report)
+EXAM = Exam("replica-exchange", "Replica exchange of OpenMMTools, moves at a large and a small step",
+            by_name(make, STEPS), report)

@@ -2,7 +2,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from exam import Claim, Exam, Results, Settings, Table
+from exam import Claim, Exam, Results, Settings
 from common import scores
 from scoreboard import SUBJECTS, found_of, judge, runs_of
 
@@ -15,7 +15,7 @@ def runs(settings: Settings) -> dict[str, partial]:
             for name, call in calls.items()}
 
 
-def report(results: Results) -> Iterator[Claim | Table]:
+def report(results: Results) -> Iterator[Claim]:
     for subject in EXAMINED:
         names: dict[tuple[str, float], list[str]] = {}
         for name in results:
@@ -24,8 +24,6 @@ def report(results: Results) -> Iterator[Claim | Table]:
                 names.setdefault((method, float(fs.removesuffix("fs"))), []).append(name)
         of = SUBJECTS[subject]
         rows = list(judge(of, {key: found_of([results[name] for name in each]) for key, each in names.items()}))
-        whole = scores.table(rows, {})
-        yield Table(of.label, whole["columns"], whole["rows"])
         for kind in of.slow:
             best = {ours: min(step["evaluations"][kind] for row in rows if row["ours"] == ours
                               for fs, step in row["steps"].items()

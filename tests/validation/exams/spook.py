@@ -15,8 +15,9 @@ from openmm import unit
 from openmmstiff import SpookIntegrator
 from openmmstiff.sampling import GAS_CONSTANT
 
-from exam import Claim, Exam, Result, Results, Settings, Table, each
+from exam import Claim, Exam, Result, Results, Settings, Table, by_name, each
 from common.observables import RDF_PAIRS, mean_and_error
+from common.runs import configured, get_positions, total_energy
 from common.tables import with_error
 from common.water_sampling import Samples, sample
 from tip3p_water import TEMPERATURE, Run, make_simulation, spook
@@ -51,15 +52,14 @@ def verlet(temperature: float, friction: float, step: float) -> mm.VerletIntegra
 
 REFERENCE, CONTROL = "settle-2fs", "verlet-2fs"
 OFTEN = {"spook-2fs-often": 5.0}  # 1/ps, where it is not FRICTION
-SAMPLED = {
-    REFERENCE: Run("LangevinMiddle + SETTLE", "rigid", 0.002, mm.LangevinMiddleIntegrator, REFERENCE),
-    CONTROL: Run("Andersen, Verlet + SETTLE", "rigid", 0.002, verlet, REFERENCE),
-    "spook-1fs": Run("Andersen, SPOOK", "rigid", 0.001, spook(2), REFERENCE),
-    "spook-2fs": Run("Andersen, SPOOK", "rigid", 0.002, spook(2), REFERENCE),
-    "spook-1fs-quarter": Run("Andersen, SPOOK, tau = h/4", "rigid", 0.001, spook(0.25), REFERENCE),
-    "spook-2fs-quarter": Run("Andersen, SPOOK, tau = h/4", "rigid", 0.002, spook(0.25), REFERENCE),
-    "spook-2fs-often": Run("Andersen 5/ps, SPOOK", "rigid", 0.002, spook(2), REFERENCE),
-}
+SAMPLED = {name: Run(label, "rigid", fs / 1000, make, REFERENCE) for name, label, fs, make in (
+    (REFERENCE, "LangevinMiddle + SETTLE", 2, mm.LangevinMiddleIntegrator),
+    (CONTROL, "Andersen, Verlet + SETTLE", 2, verlet),
+    ("spook-1fs", "Andersen, SPOOK", 1, spook(2)),
+    ("spook-2fs", "Andersen, SPOOK", 2, spook(2)),
+    ("spook-1fs-quarter", "Andersen, SPOOK, tau = h/4", 1, spook(0.25)),
+    ("spook-2fs-quarter", "Andersen, SPOOK, tau = h/4", 2, spook(0.25)),
+    ("spook-2fs-often", "Andersen 5/ps, SPOOK", 2, spook(2)))}
 
 
 @dataclass
@@ -74,11 +74,8 @@ class Setting:
         return max(LEAST_SETTLING, SETTLING * (self.damping or 0))
 
     def make(self) -> mm.Integrator:
-        if self.damping is None:
-            return mm.VerletIntegrator(self.step)
-        integrator = SpookIntegrator(self.step)
-        integrator.setDamping(self.damping)
-        return integrator
+        return (mm.VerletIntegrator if self.damping is None else
+                configured(SpookIntegrator, Damping=self.damping))(self.step)
 
 
 MOTION = "loss-theory"
@@ -105,15 +102,6 @@ class Starts:
     velocities: np.ndarray  # nm/ps
 
 
-@dataclass
-class Theory:
-    """Of each of LOSSES and each segment."""
-    names: np.ndarray
-    slopes: np.ndarray      # of the energy, kJ/mol/ps, for the whole box
-    leading: np.ndarray     # the same for slow motion: the mean power of the constraint forces
-    violations: np.ndarray  # mean of g, nm
-
-
 class Constraints:
     """Of a System: the particles of each, and its length."""
 
@@ -127,10 +115,6 @@ class Constraints:
 
     def violations(self, positions: np.ndarray) -> np.ndarray:
         return np.linalg.norm(self.vectors(positions), axis=1) - self.lengths
-
-
-def read_positions(context: mm.Context) -> np.ndarray:
-    return context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
 
 
 def seed_of(name: str, settings: Settings) -> int:
@@ -225,7 +209,8 @@ def slope(values: np.ndarray, interval: float) -> float:
 
 def predict(directions: np.ndarray, multipliers: np.ndarray, lengths: np.ndarray, compliance: float,
             setting: Setting) -> tuple[float, ...]:
-    """What Theory has for one segment, from a motion that was recorded every MOTION_STEP, after MOTION_SETTLING."""
+    """Of one segment, from a motion recorded every MOTION_STEP, after MOTION_SETTLING: the slope of the box's energy
+    (kJ/mol/ps), the same for slow motion, which is the mean power of the constraint forces, and the mean of g (nm)."""
     h, tau, every = setting.step, setting.damping, round(setting.step / MOTION_STEP)
     settled = round(setting.settling / MOTION_STEP) - MOTION_SETTLING
     last = settled + round(setting.time / MOTION_STEP)
@@ -241,8 +226,8 @@ def predict(directions: np.ndarray, multipliers: np.ndarray, lengths: np.ndarray
     return slope(energies, h), leading.mean(), violations[first - 1:].mean()
 
 
-def run_theory(starts: Starts, settings: Settings) -> Theory:
-    """The predictions for each segment, of the motion with a small step and little damping."""
+def run_theory(starts: Starts, settings: Settings) -> dict:
+    """The predictions for each of LOSSES and each segment, of the motion with a small step and little damping."""
     setting = Setting(MOTION_STEP, MOTION_STEP / 4)
     time = max(loss.settling + loss.time for loss in LOSSES.values())
     frames = round(time / MOTION_STEP) - MOTION_SETTLING
@@ -253,14 +238,15 @@ def run_theory(starts: Starts, settings: Settings) -> Theory:
         directions = np.empty((frames, len(constraints.lengths), 3))
         multipliers = np.empty(directions.shape[:2])
         for k in range(frames):
-            vectors = constraints.vectors(read_positions(context))
+            vectors = constraints.vectors(get_positions(context))
             directions[k] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
             integrator.step(1)
             multipliers[k] = integrator.getMultipliers()
         compliance = integrator.getCompliance().value_in_unit(unit.nanometer**2 / unit.kilojoule_per_mole)
         found.append([predict(directions, multipliers, constraints.lengths, compliance, loss)
                       for loss in LOSSES.values()])
-    return Theory(np.array(list(LOSSES)), *np.moveaxis(np.array(found), (2, 1), (0, 1)))
+    return {"names": np.array(list(LOSSES)),
+            **dict(zip(("slopes", "leading", "violations"), np.moveaxis(np.array(found), (2, 1), (0, 1))))}
 
 
 def run_loss(setting: Setting, starts: Starts, settings: Settings) -> dict:
@@ -273,9 +259,7 @@ def run_loss(setting: Setting, starts: Starts, settings: Settings) -> dict:
         energies, violations = [], []
         for k in range(steps + 1):
             if k % every == 0:
-                state = context.getState(energy=True)
-                energies.append((state.getPotentialEnergy() + state.getKineticEnergy())
-                                .value_in_unit(unit.kilojoule_per_mole))
+                energies.append(total_energy(context.getState(energy=True)))
             if isinstance(integrator, SpookIntegrator):
                 violations.append(np.mean(integrator.computeViolations()))
             integrator.step(1)
@@ -295,7 +279,7 @@ def run_relaxation(setting: Setting, starts: Starts, settings: Settings) -> dict
     for k in range(round(RELAXATION_TIME / setting.step) + 1):
         if k:
             context.getIntegrator().step(1)
-        violations = constraints.violations(read_positions(context))
+        violations = constraints.violations(get_positions(context))
         blocks.append([block.mean() for block in np.array_split(violations, RELAXATION_BLOCKS)])
     return {"violations": np.array(blocks)}
 
@@ -369,14 +353,10 @@ def make(name: str, settings: Settings) -> dict:
         return run_sampled(name, settings)
     starts = load_starts(settings)
     if name == MOTION:
-        return vars(run_theory(starts, settings))
+        return run_theory(starts, settings)
     if name in RELAXATIONS:
         return run_relaxation(RELAXATIONS[name], starts, settings)
     return run_loss((LOSSES | CONSERVED)[name], starts, settings)
-
-
-def runs(settings: Settings) -> dict[str, partial]:
-    return {name: partial(make, name, settings) for name in NAMES}
 
 
 def cold(run: str, energy: float, whole: float, translation: float, rotation: float) -> dict:
@@ -392,4 +372,5 @@ LIMITS = (cold("spook-1fs", -41.0, 284, 285, 283) | cold("spook-2fs", -43.5, 238
           | cold("spook-2fs-often", -41.3, 283, 289, 281)
           # 2 fs want five collisions per ps; with one it is a little cold.
           | {("spook-2fs-quarter", "nonbonded energy, kJ/mol per water"): (-40.3, 0.2)})
-EXAM = Exam("spook", "SpookIntegrator on rigid TIP3P water, against SETTLE and theory", runs, report, LIMITS)
+EXAM = Exam("spook", "SpookIntegrator on rigid TIP3P water, against SETTLE and theory", by_name(make, NAMES),
+            report, LIMITS)

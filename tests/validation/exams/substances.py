@@ -12,9 +12,8 @@ import numpy as np
 import openmm as mm
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
-from openmmstiff.sampling import sample
 
-from exam import Claim, Exam, Results, Settings, Table, bath_claim, each, mean_claim, mean_within
+from exam import Claim, Exam, Results, Settings, Table, bath_claim, by_name, each, mean_claim, mean_within
 from common.observables import observe_density
 from common.tables import mean_with_error
 from common.water_sampling import SAMPLE_INTERVAL
@@ -32,6 +31,8 @@ VILLIN_INTERVAL = 0.12     # ps, a whole number of steps of 0.5, 5, 6 or 8 fs
 
 # OPLS-AA: Jorgensen, Maxwell and Tirado-Rives, J. Am. Chem. Soc. 118, 11225 (1996); units as in OpenMM. Here unlike
 # atoms have the mean sigma, as with every NonbondedForce, where OPLS-AA has the geometric mean.
+ATOMS = {"C": "CT", "H1": "HC", "H2": "HC", "H3": "HC", "O": "OH", "HO": "HO"}      # their types
+BONDS = (("C", "H1"), ("C", "H2"), ("C", "H3"), ("C", "O"), ("O", "HO"))
 METHANOL = """
 <ForceField>
  <AtomTypes>
@@ -41,19 +42,7 @@ METHANOL = """
   <Type name="HO" class="HO" element="H" mass="1.008"/>
  </AtomTypes>
  <Residues>
-  <Residue name="MOH">
-   <Atom name="C" type="CT"/>
-   <Atom name="H1" type="HC"/>
-   <Atom name="H2" type="HC"/>
-   <Atom name="H3" type="HC"/>
-   <Atom name="O" type="OH"/>
-   <Atom name="HO" type="HO"/>
-   <Bond atomName1="C" atomName2="H1"/>
-   <Bond atomName1="C" atomName2="H2"/>
-   <Bond atomName1="C" atomName2="H3"/>
-   <Bond atomName1="C" atomName2="O"/>
-   <Bond atomName1="O" atomName2="HO"/>
-  </Residue>
+  <Residue name="MOH">{residue}</Residue>
  </Residues>
  <HarmonicBondForce>
   <Bond class1="CT" class2="HC" length="0.109" k="284512"/>
@@ -134,16 +123,17 @@ def methanol(hydrogen_mass: float | None) -> Model:
     chain = topology.addChain()
     for _ in range(molecules):
         residue = topology.addResidue("MOH", chain)
-        carbon, *hydrogens, oxygen, hydroxyl = (
-            topology.addAtom(name, app.Element.getBySymbol(name[0]), residue)
-            for name in ("C", "H1", "H2", "H3", "O", "HO"))
-        for pair in (*((carbon, hydrogen) for hydrogen in hydrogens), (carbon, oxygen), (oxygen, hydroxyl)):
-            topology.addBond(*pair)
+        atoms = {name: topology.addAtom(name, app.Element.getBySymbol(name[0]), residue) for name in ATOMS}
+        for first, second in BONDS:
+            topology.addBond(atoms[first], atoms[second])
     axis = edge / METHANOL_LATTICE * (np.arange(METHANOL_LATTICE) + 0.5)
     centres = np.stack(np.meshgrid(axis, axis, axis), axis=-1).reshape(-1, 1, 3)
     turns, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(molecules, 3, 3)))  # some are reflections as well
     positions = centres + (METHANOL_SHAPE - METHANOL_SHAPE.mean(axis=0)) @ turns
-    system = app.ForceField(StringIO(METHANOL)).createSystem(topology, hydrogenMass=hydrogen_mass, **PME)
+    atom_lines = (f'<Atom name="{name}" type="{kind}"/>' for name, kind in ATOMS.items())
+    bond_lines = (f'<Bond atomName1="{first}" atomName2="{second}"/>' for first, second in BONDS)
+    forcefield = app.ForceField(StringIO(METHANOL.format(residue="".join((*atom_lines, *bond_lines)))))
+    system = forcefield.createSystem(topology, hydrogenMass=hydrogen_mass, **PME)
     set_groups(system)
     return Model(system, positions.reshape(-1, 3), molecules)
 
@@ -158,19 +148,16 @@ def villin(hydrogen_mass: float | None) -> Model:
     waters = {atom.index for residue in topology.residues() if residue.name == "HOH" for atom in residue.atoms()}
     for i in reversed(range(system.getNumForces())):
         force = system.getForce(i)
-        if isinstance(force, mm.HarmonicBondForce):
-            group, add = PROTEIN_BOND_GROUP, mm.HarmonicBondForce.addBond
-            terms = [force.getBondParameters(k) for k in range(force.getNumBonds())]
-        elif isinstance(force, mm.HarmonicAngleForce):
-            group, add = PROTEIN_ANGLE_GROUP, mm.HarmonicAngleForce.addAngle
-            terms = [force.getAngleParameters(k) for k in range(force.getNumAngles())]
-        else:
+        if not isinstance(force, (mm.HarmonicBondForce, mm.HarmonicAngleForce)):
             continue
+        kind, group = (("Bond", PROTEIN_BOND_GROUP) if isinstance(force, mm.HarmonicBondForce) else
+                       ("Angle", PROTEIN_ANGLE_GROUP))
         of_water, of_protein = type(force)(), type(force)()
         of_water.setForceGroup(force.getForceGroup())
         of_protein.setForceGroup(group)
-        for term in terms:
-            add(of_water if term[0] in waters else of_protein, *term)
+        for k in range(getattr(force, f"getNum{kind}s")()):
+            term = getattr(force, f"get{kind}Parameters")(k)
+            getattr(of_water if term[0] in waters else of_protein, f"add{kind}")(*term)
         system.removeForce(i)
         system.addForce(of_water)
         system.addForce(of_protein)
@@ -253,18 +240,12 @@ def make(name: str, settings: Settings) -> dict:
     integrator = run.make(TEMPERATURE, run.friction, run.step)
     model = build(substance, integrator, run.hydrogen_mass, seed)
     context = settings.begin(model.system, integrator, state, TEMPERATURE, seed)
-    integrator.step(settings.steps(substance.settling, run.step))
-    found = sample(context, round(substance.interval / run.step),
-                   settings.steps(run.time, substance.interval, least=2),
-                   groups={kind: {group} for kind, group in substance.kinds.items()},
-                   observe=observe_density(model.system))
+    found = settings.sample(context, substance.settling, run.time, substance.interval,
+                            groups={kind: {group} for kind, group in substance.kinds.items()},
+                            observe=observe_density(model.system))
     scale = model.molecules if substance.per_molecule else KT
     return {"temperature": found.temperature, **found.observed,
             **{kind: energy / scale for kind, energy in found.energies.items()}}
-
-
-def runs(settings: Settings) -> dict[str, partial]:
-    return {name: partial(make, name, settings) for name in RUNS}
 
 
 def claims(results: Results, name: str) -> Iterator[Claim]:
@@ -284,20 +265,18 @@ def claims(results: Results, name: str) -> Iterator[Claim]:
 def row(name: str, result: dict) -> list[str]:
     run = RUNS[name]
     substance = SUBSTANCES[run.substance]
-    energies = {kind: mean_with_error(result[kind], 3 if substance.per_molecule else 0) for kind in substance.kinds}
-    nonbonded, bonds, angles = (energies.pop(kind if kind in energies else f"protein {kind}") for kind in
-                                ("nonbonded", "bonds", "angles"))
+    energies = (result[kind if kind in substance.kinds else f"protein {kind}"] for kind in
+                ("nonbonded", "bonds", "angles"))
     label = "LangevinMiddle" if run.make is LangevinMiddle else "mass penalty"
     heavy = f", H of {run.hydrogen_mass:g} dalton" if run.hydrogen_mass else ""
-    return [name, substance.label, f"{label}, {1000 * run.step:g}{heavy}", nonbonded, bonds, angles,
-            mean_with_error(result["temperature"], 1), mean_with_error(result["density"], 4),
-            ", ".join(f"{kind} {energy}" for kind, energy in energies.items())]
+    return [name, substance.label, f"{label}, {1000 * run.step:g}{heavy}",
+            *(mean_with_error(series, 3 if substance.per_molecule else 0) for series in energies),
+            mean_with_error(result["temperature"], 1), mean_with_error(result["density"], 4)]
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
     yield Table(f"{TEMPERATURE:g} K; energies in kJ/mol per molecule, of villin in kT",
-                ["run", "system", "integrator, step (fs)", "nonbonded", "bonds", "angles", "T (K)", "density (g/cm³)",
-                 "other energies"],
+                ["run", "system", "integrator, step (fs)", "nonbonded", "bonds", "angles", "T (K)", "density (g/cm³)"],
                 [row(name, result) for name, result in results.items() if "failure" not in result], "substances")
     yield from each([name for name in RUNS if name != reference_of(name)], partial(claims, results))
 
@@ -306,4 +285,5 @@ def report(results: Results) -> Iterator[Claim | Table]:
 # Torsions follow the conformation, which outlasts the runs: their blocked error is too small.
 LIMITS = {("villin-penalty-8fs-heavy", "nonbonded, kT"): (-65610, 150),
           ("villin-penalty-8fs-heavy", "torsions, kT"): (737, 7)}
-EXAM = Exam("substances", "Mass penalty on other substances, against LangevinMiddle", runs, report, LIMITS)
+EXAM = Exam("substances", "Mass penalty on other substances, against LangevinMiddle", by_name(make, RUNS), report,
+            LIMITS)
