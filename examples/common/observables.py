@@ -86,19 +86,6 @@ def rdf_error(blocks: np.ndarray) -> np.ndarray:
     return blocks.std(axis=0, ddof=1) / len(blocks) ** 0.5
 
 
-def rdf_distance(g: np.ndarray, reference: np.ndarray) -> float:
-    """Mean of |g(r) - g_ref(r)| over RDF_RANGE; both are given in blocks (blocks, bins)."""
-    return float(np.mean(np.abs(g.mean(axis=0) - reference.mean(axis=0))))
-
-
-def rdf_noise(g: np.ndarray, reference: np.ndarray) -> float:
-    """The `rdf_distance` to expect from noise alone, if both had the same true g(r).
-
-    The mean of |x| is sqrt(2/pi) sigma for a normal x; sigma^2 is the sum of both squared errors.
-    """
-    return float(np.mean(np.sqrt(2 / np.pi * (rdf_error(g) ** 2 + rdf_error(reference) ** 2))))
-
-
 def rdf_p_value(g: np.ndarray, reference: np.ndarray, shuffles: int = 2000) -> float:
     """Probability that two runs with the same true g(r) differ as much as these (blocks, bins).
 
