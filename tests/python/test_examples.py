@@ -53,6 +53,17 @@ def test_ase_molecules_compares_the_steps():
     assert all(1.08 < float(value.partition("(")[0]) < 1.12 for value in row[1:3])
 
 
+def test_ml_water_compares_the_steps(tmp_path):
+    """In flexible TIP3P in place of a potential with weights: bonds of 0.0973 nm in liquid water, at 300 K."""
+    options = ["--potential", "TIP3P", "--waters", "32", "--steps", "12", "--time", "6", "--reference-time", "3"]
+    run_example("ml_water", *options, "--seeds", "1", "--output", tmp_path, "--record", tmp_path/"record.json")
+    rows = json.loads((tmp_path/"record.json").read_text())["tables"]["ml-water"]["rows"]
+    found = {name: [float(cell.partition("(")[0]) for cell in cells] for name, *cells in rows}
+    assert found["O-H (nm)"] == pytest.approx(2*[0.0973], abs=2e-4)
+    assert found["T (K)"] == pytest.approx(2*[300], abs=16)     # five errors, by blocking
+    assert found["evaluations"] == [6000, 500]
+
+
 def test_nested_energies_compares_with_direct_runs(tmp_path):
     options = ["--molecules", "ethanol", "--energies", "50", "--steps", "10", "--direct", "1", "--output", tmp_path]
     for _ in range(2):      # what has been done is not done again

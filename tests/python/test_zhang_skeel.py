@@ -6,7 +6,7 @@ import pytest
 from openmm import app, unit
 
 from conftest import (FEMTOSECONDS, FORCE_FIELD, GAS_CONSTANT, CountingForce, Waters, energies_of, positions_of,
-                      read_water_box, velocities_of, water_box)
+                      read_pdb, velocities_of, water_box)
 from openmmstiff import ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator
 
 CPU = openmm.Platform.getPlatform("CPU")
@@ -95,7 +95,7 @@ def test_without_the_hidden_state_a_resumed_run_is_another(waters):
 
 def test_flexible_constraints_are_not_counted_twice():
     """Bonds and angles beside constraints that hold all their distances have nothing left to do."""
-    pdb = read_water_box()
+    pdb = read_pdb()
     system = FORCE_FIELD.createSystem(pdb.topology, nonbondedMethod=app.PME, rigidWater=True, flexibleConstraints=True)
     assert any(isinstance(force, openmm.HarmonicBondForce) and force.getNumBonds() > 0 for force in system.getForces())
     integrator = ZhangSkeelLangevinIntegrator(300, 1, 2*FEMTOSECONDS)
