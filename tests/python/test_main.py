@@ -236,6 +236,7 @@ def benchmark(monkeypatch, capsys, tmp_path):
     _benchmark._molecules.cache_clear()
 
 
+@pytest.mark.thorough
 def test_benchmark_prints_tables_in_markdown(benchmark):
     code, check, tables, verdicts = benchmark("CPU")
     assert code == 0 and verdicts[0].startswith("CPU: right")

@@ -390,6 +390,7 @@ def test_target_that_always_fails_is_told(tmp_path):
         normal(tmp_path/"run.db", target=target, failures="reject").run(4)
 
 
+@pytest.mark.thorough
 def test_dask_evaluates_targets(tmp_path):
     distributed = pytest.importorskip("distributed")
     target = Logged(tmp_path)
