@@ -19,10 +19,10 @@ from openmmstiff.ase import MassPenaltyLangevin, SystemCalculator
 
 from common.observables import (RDF_PAIRS, Geometry, diffusion, first_peak, mean_and_error, places_of_waters,
                                 radial_distributions, reorientation)
-from common.options import (OptionParser, add_output_option, add_record_option, add_repeat_options, add_run_options,
-                            choice, number, progress_bar, run_program)
+from common.options import (OptionParser, add_name_option, add_output_option, add_record_option, add_repeat_options,
+                            add_run_options, number, progress_bar, run_program)
 from common.potentials import make_ani1ccx
-from common.runs import Result, Task, begin, make_missing
+from common.runs import Result, begin, results_of
 from common.tables import NOTE, mean_with_error, print_table, with_error
 from common.water import DENSITY, close_up
 
@@ -118,8 +118,7 @@ def measure(results: list[Result], waters: int, fs: float) -> dict[str, str]:
 
 def main():
     parser = OptionParser(__doc__)
-    parser.add_argument("--potential", type=choice(POTENTIALS), default="ANI-1ccx", metavar="NAME",
-                        help=f"of {', '.join(POTENTIALS)} (default: %(default)s)")
+    add_name_option(parser, "--potential", POTENTIALS, "ANI-1ccx")
     parser.add_argument("--waters", type=number(int, 32), default=64, metavar="N", help="default: %(default)s")
     parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[8.0, 12.0], metavar="FS",
                         help="of the mass penalty, fs (default: 8 12)")
@@ -132,16 +131,17 @@ def main():
     options = parser.parse_args()
     folder = (options.output / f"{options.potential}-{options.waters}-waters-{options.friction:g}").absolute()
     parser.make_folder(folder)
-    runs: dict[float, list[Task]] = {}
-    for fs in (SMALL_STEP, *options.steps):
-        time = options.reference_time if fs == SMALL_STEP else options.time
-        make = partial(make_run, options.potential, options.waters, fs, options.friction, time)
-        runs[fs] = [Task(f"{fs:g} fs, seed {seed}", partial(make, seed), folder / f"{fs:g}fs-{time:g}ps-{seed}.npz")
-                    for seed in range(1, options.seeds + 1)]
-    if not options.report:
-        make_missing([task for tasks in runs.values() for task in tasks], options.processes)
-    columns = {fs: measure([Result.load(task.path) for task in tasks if task.path.exists()], options.waters, fs)
-               for fs, tasks in runs.items() if any(task.path.exists() for task in tasks)}
+    times = {fs: options.reference_time if fs == SMALL_STEP else options.time for fs in (SMALL_STEP, *options.steps)}
+    made = results_of({f"{fs:g}fs-{time:g}ps-{seed}": partial(
+        make_run, options.potential, options.waters, fs, options.friction, time, seed)
+        for fs, time in times.items() for seed in range(1, options.seeds + 1)},
+        folder, options.processes, options.report)
+    for name in [name for name, result in made.items() if "failure" in result]:
+        print(f"{name}: {made.pop(name)['failure']}")
+    columns = {fs: measure(results, options.waters, fs) for fs in times
+               if (results := [result for name, result in made.items() if name.startswith(f"{fs:g}fs-")])}
+    if not columns:
+        parser.exit(1, "No run has been made\n")
     print(f"\n{options.waters} waters in {options.potential}, {TEMPERATURE} K, friction {options.friction:g}/ps\n")
     titles = [f"{'Langevin' if fs == SMALL_STEP else 'mass penalty'}, {fs:g} fs" for fs in columns]
     print_table([options.potential, *titles], [[name, *(column[name] for column in columns.values())]

@@ -29,8 +29,8 @@ from openmmstiff.sampling import GAS_CONSTANT, Samples, blockedError, sample
 from common import amoeba, proteins, scores, water
 from expensive_forces import Geometry, evaluations_per_sample
 from common.observables import diffusion, places_of_waters, reorientation, temperatures_by_motion, transitions, turns
-from common.options import (OptionParser, add_output_option, add_record_option, add_repeat_options,
-                            add_scale_option, choice, number, run_program)
+from common.options import (OptionParser, add_names_option, add_output_option, add_record_option, add_repeat_options,
+                            add_scale_option, number, run_program)
 from common.runs import Result, Settings, Task, begin, make_missing
 from common.tables import MEASUREMENTS, origin, print_table, read, write
 from common.xtb import MOLECULES, add_distilled
@@ -534,11 +534,9 @@ def draw_bars(rows: list[dict], seconds: dict[tuple[str, str, str], float], ours
 
 def main():
     parser = OptionParser(__doc__)
-    parser.add_argument("--systems", type=choice(SUBJECTS), nargs="+", default=list(SUBJECTS), metavar="NAME",
-                        help=f"of {', '.join(SUBJECTS)} (default: all)")
-    names = list(dict.fromkeys(key for subject in SUBJECTS.values() for key in subject.methods))
-    parser.add_argument("--methods", type=choice(names), nargs="+", default=names, metavar="NAME",
-                        help=f"that have runs made, of {', '.join(names)} (default: all)")
+    add_names_option(parser, "--systems", SUBJECTS)
+    methods = dict.fromkeys(key for subject in SUBJECTS.values() for key in subject.methods)
+    add_names_option(parser, "--methods", methods)
     add_scale_option(parser)
     add_repeat_options(parser)
     parser.add_argument("--budget", type=number(int, 1, most=999), default=8, metavar="N",
