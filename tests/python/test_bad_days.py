@@ -239,4 +239,4 @@ def test_what_openmm_keeps_is_part_of_the_checksum(platform):
     saved = context.createCheckpoint()
     for value in np.float64(context.getTime()._value), np.int64(77), np.float64(3.25):
         assert saved.count(value.tobytes()) == 1
-        refuses(context, saved.replace(value.tobytes(), (value + 1).tobytes()), "ZhangSkeelIntegrator", "is damaged")
+        refuses(context, saved.replace(value.tobytes(), (value + 1).tobytes()), "ZhangSkeelIntegrator", "it is damaged")
