@@ -9,6 +9,10 @@ using namespace OpenMM;
 using namespace stiffhost;
 using OpenMMStiff::StiffIntegrator;
 
+std::unique_ptr<Device> PlatformResources::makeDevice(ContextImpl&) {
+    return nullptr;
+}
+
 StepSession::StepSession(const std::string& name, const Platform& platform, std::unique_ptr<PlatformResources> owned,
                          ContextImpl& context, bool useDevice)
         : StiffStepKernel(name, platform), context(context), backend(std::move(owned), context),

@@ -101,26 +101,27 @@ template <class Real>
 
 /**
  * Newton's method for a large block, where the old factors do not do: with pivoting, and with memory, for rare cases.
+ * Real is double; as a template it is compiled only where it is called.
  */
-inline bool iterateNewton(const PairBatch<double>& batch, double tolerance, const Box& box,
-                          PairWorkspace<double>& work) {
-    using Matrix = Eigen::SparseMatrix<double>;
+template <class Real>
+bool iterateNewton(const PairBatch<Real>& batch, double tolerance, const Box& box, PairWorkspace<Real>& work) {
+    using Matrix = Eigen::SparseMatrix<Real>;
     const int n = batch.numRows();
     Eigen::SparseLU<Matrix> solver;
-    std::vector<Eigen::Triplet<double>> entries;
+    std::vector<Eigen::Triplet<Real>> entries;
     Matrix A(n, n);
     for (int iteration = 0;; iteration++) {
         const bool converged = computeResidual<true>(batch, tolerance, box, work);
         entries.clear();
         visitProduct(batch, work.gradients, work.gradientsBefore,
-                     [&](int p, int q, double value) { entries.emplace_back(p, q, value); });
+                     [&](int p, int q, Real value) { entries.emplace_back(p, q, value); });
         A.setFromTriplets(entries.begin(), entries.end());
         if (iteration == 0)
             solver.analyzePattern(A);
         solver.factorize(A);
         if (solver.info() != Eigen::Success)
             return false;
-        Eigen::Map<Eigen::VectorXd> correction(work.correction.data(), n);
+        Eigen::Map<Eigen::VectorX<Real>> correction(work.correction.data(), n);
         correction = solver.solve(correction).eval();
         applyCorrection(batch, work);
         if (converged || iteration == maxDriftIterations)
@@ -129,8 +130,8 @@ inline bool iterateNewton(const PairBatch<double>& batch, double tolerance, cons
 }
 
 /** For a large block: with the factors of A from before the motion while that converges, else by Newton's method. */
-inline bool iterateLarge(const PairBatch<double>& batch, double tolerance, const Box& box,
-                         PairWorkspace<double>& work) {
+template <class Real>
+bool iterateLarge(const PairBatch<Real>& batch, double tolerance, const Box& box, PairWorkspace<Real>& work) {
     double last = std::numeric_limits<double>::infinity();
     for (int iteration = 0; iteration < maxDriftIterations; iteration++) {
         const bool converged = computeResidual<false>(batch, tolerance, box, work);

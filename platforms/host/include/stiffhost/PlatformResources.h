@@ -1,26 +1,26 @@
 #ifndef STIFFHOST_PLATFORM_RESOURCES_H_
 #define STIFFHOST_PLATFORM_RESOURCES_H_
 
-#include "Device.h"
 #include "HostState.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/internal/ThreadPool.h"
+#include "openmmstiff/internal/windowsExportStiff.h"
 #include <iosfwd>
 #include <memory>
 
 namespace stiffhost {
 
+class Device;
+
 /**
  * What a platform gives to the kernels of a Context.
  */
-class PlatformResources {
+class OPENMM_EXPORT_STIFF PlatformResources {
 public:
     virtual ~PlatformResources() = default;
     virtual std::unique_ptr<HostState> makeState(OpenMM::ContextImpl& context) = 0;
-    /** The device that takes steps by itself; null if there is none. */
-    virtual std::unique_ptr<Device> makeDevice(OpenMM::ContextImpl&) {
-        return nullptr;
-    }
+    /** The device that takes steps by itself; null if there is none, as by default. */
+    virtual std::unique_ptr<Device> makeDevice(OpenMM::ContextImpl& context);
     /** The threads; null if there is but the present one. */
     virtual OpenMM::ThreadPool* getThreads() {
         return nullptr;
