@@ -115,7 +115,7 @@ def set_friction(simulation: app.Simulation, friction: float):
 def main():
     parser = OptionParser(__doc__)
     add_box_options(parser, waters=895)
-    add_run_options(parser, time=2.5, friction=5.0)
+    add_run_options(parser, time=2.0, friction=5.0)
     add_names_option(parser, "--integrators", RUNS)
     add_output_option(parser, "rdf.png")
     options = parser.parse_args()

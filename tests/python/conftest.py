@@ -40,6 +40,11 @@ def pytest_collection_modifyitems(items):
             item.add_marker("thorough")
 
 
+def quick(some, values):
+    """Parameters of a test that is thorough for all values but some."""
+    return [value if value in some else pytest.param(value, marks=pytest.mark.thorough) for value in values]
+
+
 @pytest.fixture(params=PLATFORMS)
 def platform(request):
     """Each platform that the plugin has kernels for."""

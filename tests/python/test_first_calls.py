@@ -13,7 +13,7 @@ import pytest
 from openmm import LocalEnergyMinimizer, State, XmlSerializer, app, unit
 
 import api
-from conftest import INTEGRATORS, create, remove_forces, water_cluster
+from conftest import INTEGRATORS, PLATFORMS, create, quick, remove_forces, water_cluster
 from openmmstiff import HMMIntegrator, ImpulseLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator
 from test_devices import run_with_opencl
 from test_odd_systems import add_phase, angles, bonds, custom_bond, force
@@ -231,6 +231,7 @@ def cases(cls, platform, beginnings, chosen=""):
                        functools.partial(trial, cls, kind, platform, beginning, what, call, donor), True)
 
 
+@pytest.mark.parametrize("platform", quick(["Reference"], PLATFORMS), indirect=True)
 @pytest.mark.parametrize("cls", INTEGRATORS)
 def test_every_call_may_be_the_first(cls, platform):
     every = list(cases(cls, platform, BEGINNINGS))

@@ -14,6 +14,8 @@ import openmm
 import pytest
 from scipy.special import erfc
 
+from conftest import quick
+
 pytest.importorskip("ase")
 
 from ase import Atoms, units  # noqa: E402
@@ -31,6 +33,7 @@ from openmmstiff.nested import LADDER, PILOT, TRIES, NestedSampler  # noqa: E402
 TEMPERATURE = 300
 KT = units.kB*TEMPERATURE
 ERRORS, COUNT = 4, 300
+MOVES = ["independent", "nested"]
 BEYOND = 5      # errors, of what is wrong
 
 
@@ -118,8 +121,8 @@ def quadrature(system, calculator):
 
 # ---- Right ----
 
-@pytest.mark.parametrize("move", ["independent", pytest.param("nested", marks=pytest.mark.thorough)])
-@pytest.mark.parametrize("system", ["double well", pytest.param("bond", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("move", quick(["independent"], MOVES))
+@pytest.mark.parametrize("system", quick(["double well"], ["double well", "bond"]))
 def test_averages_are_those_of_quadrature(system, move, tmp_path):
     """And those of the surrogate, and with the sign of the difference turned round, are others."""
     surrogate, target, observe = SYSTEMS[system][:3]
@@ -152,7 +155,7 @@ def test_without_a_decision_the_surrogate_is_sampled(tmp_path):
     assert abs(mean - quadrature("bond", surrogate)) < ERRORS*error
 
 
-@pytest.mark.parametrize("spread", [0.5, pytest.param(0.9, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("spread", quick([0.5], [0.5, 0.9]))
 def test_figures_are_those_of_gaussian_differences(spread, tmp_path):
     """Acceptance erfc(s/2); exp(s^2) energies for a sample of what does not depend on the difference."""
     sampler = normal(tmp_path/"run.db", spread)
@@ -326,7 +329,7 @@ def in_file(path):
     return {repr(first_x(atoms)) for atoms in read(f"{path}@:")}
 
 
-@pytest.mark.parametrize("move", ["independent", "nested"])
+@pytest.mark.parametrize("move", quick(["nested"], MOVES))
 def test_worker_that_is_killed_loses_nothing(move, tmp_path):
     target = Logged(tmp_path, dies_at=60)
     sampler = normal(tmp_path/"run.db", target=target, processes=2, move=move, steps=30)
@@ -345,7 +348,7 @@ normal({path!r}, target=Logged({where!r}, dies_at=57), move={move!r}, steps=30).
 """
 
 
-@pytest.mark.parametrize("move", ["independent", "nested"])
+@pytest.mark.parametrize("move", quick(["nested"], MOVES))
 def test_run_that_is_killed_goes_on(move, tmp_path):
     script = KILLED.format(folder=str(Path(__file__).parent), path=str(tmp_path/"run.db"), where=str(tmp_path),
                            move=move)
@@ -363,7 +366,7 @@ def test_run_that_is_killed_goes_on(move, tmp_path):
 
 
 @pytest.mark.parametrize("value, message", [(None, "ArithmeticError: no convergence"), (np.nan, "the energy is nan")])
-@pytest.mark.parametrize("move", ["independent", "nested"])
+@pytest.mark.parametrize("move", quick(["nested"], MOVES))
 def test_failures_end_the_run_or_are_rejected(move, value, message, tmp_path):
     target = Logged(tmp_path, fails_every=10, value=value)
     options = {"target": target, "move": move, "steps": 30}

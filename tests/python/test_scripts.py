@@ -8,8 +8,8 @@ import pytest
 from openmm import app, unit
 
 from conftest import (FEMTOSECONDS, FORCE_FIELD, GAS_CONSTANT, INTEGRATORS, CountingForce, Waters,
-                      add_force_with_parameter, energies_of, has_heat_bath, positions_of, read_pdb, remove_forces,
-                      total_energy, water_box)
+                      add_force_with_parameter, energies_of, has_heat_bath, positions_of, quick, read_pdb,
+                      remove_forces, total_energy, water_box)
 from openmmstiff import (ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
 from test_odd_systems import force
@@ -241,6 +241,7 @@ def villin():
     return pdb.positions, functools.partial(forcefield.createSystem, pdb.topology, nonbondedMethod=app.PME)
 
 
+@pytest.mark.parametrize("nve", quick(["MassPenaltyIntegrator"], NVE), indirect=True)
 def test_flexible_protein_in_rigid_water(nve, villin):
     """A protein is one large sparse block; the waters around it keep their constraints."""
     x, create_system = villin
