@@ -302,18 +302,11 @@ double excursion(Platform& platform, Method method, double beta, double Omega, i
     return largest;
 }
 
-/** Steps of few particles take ten times as long as on Reference: too long for a hundred thousand of the same. */
-bool wakesThreadsEachStep(const Platform& platform) {
-    return platform.getName() == "CPU";
-}
-
 /**
  * Linear modes are stable at any step size if b >= 1/4, and below for Omega^2 < 1/(1/4 - b). At b = 1/4 and a large
  * Omega a mode begun at rest turns by nearly half a circle in each step, and errs little beyond its start.
  */
 void testLinearStability(Platform& platform) {
-    if (wakesThreadsEachStep(platform))
-        return;
     for (const auto& [name, method, is] : zhangSkeelMethods) {
         for (double beta : {0.25, 0.4})
             for (double Omega : {0.1, 1.0, 10.0, 100.0, 1e3, 1e4})
@@ -379,8 +372,6 @@ void testAngularMomentum(Platform& platform) {
 
 /** Over long runs the energy of ZhangSkeel stays, that of the one Newton iteration does not. */
 void testLongRunOfTheDoublePendulum(Platform& platform) {
-    if (wakesThreadsEachStep(platform))
-        return;
     const Model model = makeDoublePendulum();
     const int numSamples = 1000, numSteps = 100;
     for (Method method : {ZhangSkeelIntegrator::ThirdDerivatives, ZhangSkeelIntegrator::NewmarkOneIteration}) {

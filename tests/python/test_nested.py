@@ -28,12 +28,11 @@ from ase.md.md import MolecularDynamics  # noqa: E402
 from ase.md.verlet import VelocityVerlet  # noqa: E402
 
 from openmmstiff.ase import MassPenaltyLangevin, SystemCalculator  # noqa: E402
-from openmmstiff.nested import LADDER, PILOT, TRIES, NestedSampler  # noqa: E402
+from openmmstiff.nested import LADDER, MOVES, PILOT, TRIES, NestedSampler  # noqa: E402
 
 TEMPERATURE = 300
 KT = units.kB*TEMPERATURE
 ERRORS, COUNT = 4, 300
-MOVES = ["independent", "nested"]
 BEYOND = 5      # errors, of what is wrong
 
 
@@ -122,7 +121,7 @@ def quadrature(system, calculator):
 # ---- Right ----
 
 @pytest.mark.parametrize("move", quick(["independent"], MOVES))
-@pytest.mark.parametrize("system", quick(["double well"], ["double well", "bond"]))
+@pytest.mark.parametrize("system", quick(["double well"], SYSTEMS))
 def test_averages_are_those_of_quadrature(system, move, tmp_path):
     """And those of the surrogate, and with the sign of the difference turned round, are others."""
     surrogate, target, observe = SYSTEMS[system][:3]
