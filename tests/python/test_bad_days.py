@@ -206,7 +206,7 @@ def test_a_run_goes_on_after_damaged_checkpoints(cls, platform):
     Files are cut in the integrator's part, as Simulation.saveCheckpoint() leaves them if the process ends meanwhile, or
     damaged there or in the particles', are of another platform or System, or no checkpoints at all. Names that come
     first, and Reference's random numbers, are OpenMM's own, and with no integrator checked. Where a file ends in
-    OpenMM's part, it takes what is in memory for what is missing, and may change the Context or ask for all of the memory.
+    OpenMM's part, it takes what is in memory for what is missing: it may change the Context, or ask for all memory.
     """
     context, undisturbed = begin(cls, platform, steps=10), begin(cls, platform, steps=25)
     saved = context.createCheckpoint()
