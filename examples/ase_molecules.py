@@ -74,18 +74,20 @@ def make_sevennet() -> Model:
 
 
 def make_ani1ccx() -> Model:
-    """ANI-1ccx, for H, C, N and O; all molecules as one batch, with no atom (-1) where one has fewer."""
+    """ANI-1ccx, for H, C, N and O; all molecules as one batch, with no atom (-1) where one has fewer; on a GPU if there
+    is one."""
     import torch
     from torchani.models import ANI1ccx
-    model = ANI1ccx(periodic_table_index=True).double()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = ANI1ccx(periodic_table_index=True).double().to(device)
 
     def evaluate(systems: list[Atoms]) -> dict[str, Any]:
-        numbers, positions = (torch.nn.utils.rnn.pad_sequence([torch.tensor(each) for each in of], True, fill)
+        numbers, positions = (torch.nn.utils.rnn.pad_sequence([torch.tensor(each) for each in of], True, fill).to(device)
                               for of, fill in (([atoms.numbers for atoms in systems], -1),
                                                ([atoms.positions for atoms in systems], 0.0)))
         energies = model((numbers, positions.requires_grad_())).energies * units.Hartree
         gradients, = torch.autograd.grad(energies.sum(), positions)
-        return {"energy": energies.detach().numpy(), "forces": -gradients.numpy()[(numbers >= 0).numpy()]}
+        return {"energy": energies.detach().cpu().numpy(), "forces": -gradients[numbers >= 0].cpu().numpy()}
 
     return evaluate
 

@@ -22,6 +22,8 @@ DRUGS = {
     "isoniazid": "NNC(=O)c1ccncc1", "ketoprofen": "CC(C(=O)O)c1cccc(c1)C(=O)c1ccccc1",
     "lidocaine": "CCN(CC)CC(=O)Nc1c(C)cccc1C", "melatonin": "CC(=O)NCCc1c[nH]c2ccc(OC)cc12",
     "naproxen": "COc1ccc2cc(ccc2c1)C(C)C(=O)O", "nicotine": "CN1CCCC1c1cccnc1",
+    "phenacetin": "CCOc1ccc(NC(C)=O)cc1", "phenazone": "Cc1cc(=O)n(c2ccccc2)n1C",
+    "phenobarbital": "CCC1(c2ccccc2)C(=O)NC(=O)NC1=O", "procaine": "CCN(CC)CCOC(=O)c1ccc(N)cc1",
     "phenytoin": "O=C1NC(=O)C(N1)(c1ccccc1)c1ccccc1", "salicylic acid": "O=C(O)c1ccccc1O",
     "sulfanilamide": "Nc1ccc(cc1)S(N)(=O)=O", "theophylline": "Cn1c2nc[nH]c2c(=O)n(C)c1=O",
 }

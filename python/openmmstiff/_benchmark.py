@@ -15,7 +15,7 @@ from . import (ImpulseLangevinIntegrator, MassPenaltyIntegrator, MassPenaltyLang
 from .sampling import GAS_CONSTANT
 
 TEMPERATURE, FRICTION = 300, 1              # K, 1/ps
-SETTLING_FRICTION, SETTLING_STEPS = 20, 250     # of 4 fs
+SETTLING_FRICTION, SETTLING_STEPS = 20, 250     # of 4 fs or less
 MINIMIZATION = 10, 30                       # kJ/mol/nm, iterations
 COPIES = 1, 3, 5                            # of the small box along each edge of the others
 HELICES = (12, 3.2), (36, 6.0)              # residues; edge of the box, nm
@@ -34,6 +34,7 @@ def benchmark(platforms, seconds):
     platforms = platforms or find_platforms()
     wrong: dict[str, list[str]] = {name: [] for name in platforms}
     slow: dict[str, list[str]] = {name: [] for name in platforms}
+    fast: list[str] = []
     for what, measure, heading, columns in (
             ("positions", _compare_with_reference,
              "Flexible TIP3P water, and a helix of alanines with constraints in water, by PME: differences from "
@@ -45,17 +46,22 @@ def benchmark(platforms, seconds):
              f"temperature and kurtosis of the velocities (3 if they are normal), each within {ERRORS} standard "
              "errors; a step with forces that are not finite raises an error and changes nothing; a run goes on from a "
              "checkpoint to the last bit", ["temperature (K)", "kurtosis", "failed step", "checkpoint", "right"]),
-            ("water", lambda name: _measure_speeds(name, seconds, slow[name], _water_box, COPIES, 0.012),
+            ("water", lambda name: _measure_speeds(name, seconds, slow[name], _water_box, COPIES, fast=fast),
              f"TIP3P with PME, {TEMPERATURE} K, friction {FRICTION}/ps",
              ["box", "LangevinMiddle + SETTLE, 4 fs (ns/day)", "MassPenaltyLangevin, 12 fs (ns/day)", "ratio"]),
+            ("AMOEBA", lambda name: _measure_speeds(name, seconds, slow[name], _amoeba_box, COPIES[:1], 0.012, 0.001),
+             f"AMOEBA water with PME and mutual polarization, {TEMPERATURE} K, friction {FRICTION}/ps",
+             ["box", "LangevinMiddle, 1 fs (ns/day)", "MassPenaltyLangevin, 12 fs (ns/day)", "ratio"]),
             ("protein", lambda name: _measure_speeds(name, seconds, slow[name], _helix_box, HELICES, 0.010),
              f"A helix of alanines in TIP3P with PME, constraints=HBonds, {TEMPERATURE} K, friction {FRICTION}/ps",
              ["box", "LangevinMiddle, 4 fs (ns/day)", "MassPenaltyLangevin, 10 fs (ns/day)", "ratio"]),
             ("steps", lambda name: _measure_kernels(name, seconds),
              f"Step of {MOLECULES:,} waters without forces, relative to LangevinMiddle + SETTLE",
              ["LangevinMiddle + SETTLE (ms)", *(cls.__name__ for cls, _ in INTEGRATORS)])):
-        _print_row("platform", *columns, heading=f"\n{heading}")
-        for name in platforms:
+        tried = fast if what == "AMOEBA" else platforms
+        if tried:
+            _print_row("platform", *columns, heading=f"\n{heading}")
+        for name in tried:
             if not _try(name, measure):
                 wrong[name].append(what)
     print()
@@ -182,24 +188,30 @@ def _processor():
     return machine.processor() or machine.machine()
 
 
-def _measure_speeds(name, seconds, slow, build, sizes, step):
-    """Rows of ns/day, of which `slow` gets those where ours is slower; larger boxes are for devices that are fast."""
+def _measure_speeds(name, seconds, slow, build, sizes, own=0.012, rival=0.004, fast=None):
+    """
+    Rows of ns/day at our step and LangevinMiddle's, of which `slow` gets those where ours is slower; larger boxes are for
+    devices that are fast, whose names `fast` gets.
+    """
     for size in sizes:
         box, positions, *systems = build(size)
-        contexts, steps = [], (0.004, step)
-        for cls, system, own in zip((openmm.LangevinMiddleIntegrator, MassPenaltyLangevinIntegrator), systems, steps):
-            integrator = cls(TEMPERATURE, SETTLING_FRICTION, 0.004)
+        contexts = []
+        for cls, system, step in zip((openmm.LangevinMiddleIntegrator, MassPenaltyLangevinIntegrator), systems,
+                                     (rival, own)):
+            integrator = cls(TEMPERATURE, SETTLING_FRICTION, min(step, 0.004))
             contexts.append(_context(name, system, positions, integrator))
             integrator.step(SETTLING_STEPS)
-            integrator.setStepSize(own)
+            integrator.setStepSize(step)
             integrator.setFriction(FRICTION)
         found = _time_steps(contexts, seconds)
-        speeds = [86.4*own/each for own, each in zip(steps, found)]
+        speeds = [86.4*step/each for step, each in zip((rival, own), found)]
         _print_row(name, box, *(f"{speed:.4g}" for speed in speeds), f"{speeds[1]/speeds[0]:.2f}")
         if speeds[1] < speeds[0]:
             slow.append(f"slower than LangevinMiddle with constraints in {box}")
         if "Precision" not in contexts[0].getPlatform().getPropertyNames() or found[0] > FAST:
             break
+        if fast is not None and name not in fast:
+            fast.append(name)
     return True
 
 
@@ -268,6 +280,16 @@ def _water_box(copies):
     topology.setUnitCellDimensions(copies*edge*openmm.Vec3(1, 1, 1))
     return (f"{waters} waters", np.concatenate([positions + edge*np.array(place) for place in np.ndindex(3*(copies,))]),
             _build_system(force_field, topology), _build_system(force_field, topology, rigidWater=False))
+
+
+@functools.cache
+def _amoeba_box(copies):
+    """The same box in AMOEBA, flexible for both."""
+    box, positions, _, _ = _water_box(copies)
+    topology = app.PDBFile(os.path.join(app.__path__[0], "data", "tip3p.pdb")).topology
+    system = app.ForceField("amoeba2018.xml").createSystem(
+        topology, nonbondedMethod=app.PME, nonbondedCutoff=0.7*unit.nanometer, polarization="mutual", rigidWater=False)
+    return box, positions, system, system
 
 
 @functools.cache

@@ -86,7 +86,7 @@ void testHarmonicVariances(Platform& platform) {
     }
 }
 
-/** Without friction the step is that of ZhangSkeelIntegrator, bit for bit. */
+/** Without friction the step is that of ZhangSkeelIntegrator, bit for bit where the compiler does not contract sums. */
 void testWithoutFriction(Platform& platform) {
     const Model model = makeWaterCluster(2);
     ZhangSkeelLangevinIntegrator langevin(300, 0, 0.002);
@@ -98,7 +98,7 @@ void testWithoutFriction(Platform& platform) {
         integrator->step(20);
         ends.push_back(getPositions(context));
     }
-    ASSERT(largestDifference(ends[0], ends[1]) == 0);
+    ASSERT(largestDifference(ends[0], ends[1]) <= byRounding(platform, 0.0, 1e-12, 1e-8, 1e-6));
 }
 
 /** Velocities decay as exp(-gamma h) at temperature 0. */

@@ -1,5 +1,8 @@
 """The integrators on OpenMM's OpenCL platform, in processes of their own: on the OpenCL that `make test` has found, the
-lines NAME=value in OPENMM_STIFF_OPENCL_ENVIRONMENT, on Intel's, and in Oclgrind, which checks what kernels access."""
+lines NAME=value in OPENMM_STIFF_OPENCL_ENVIRONMENT, on Intel's, and in Oclgrind, which checks what kernels access.
+
+On a machine with a GPU: OPENMM_STIFF_DEVICE=CUDA python -m pytest tests/python/test_devices.py
+"""
 
 import functools
 import os
@@ -10,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+DEVICE = os.environ.get("OPENMM_STIFF_DEVICE")      # a platform that works as it is
 INSTALL = Path(__file__).parents[1]/"support"/"opencl.py"
 WATER = f"""
 import sys
@@ -23,7 +27,7 @@ from trials import temperature
 _, at, system = water_box(nonbondedMethod=app.CutoffPeriodic)
 
 def start(integrator, precision, seed=1):
-    context = mm.Context(system, integrator, mm.Platform.getPlatform("OpenCL"), {{"Precision": precision}})
+    context = mm.Context(system, integrator, mm.Platform.getPlatform({DEVICE or "OpenCL"!r}), {{"Precision": precision}})
     context.setPositions(at)
     context.setVelocitiesToTemperature(300, seed)
     return context
@@ -38,6 +42,10 @@ def install(opencl):
 
 def variables(opencl=None):
     """With which an OpenCL works: the one of `make test`, or another, which is installed if need be."""
+    if DEVICE:
+        if opencl:
+            pytest.skip(f"{DEVICE} is to be tested")
+        return {}
     if opencl is None:
         found = os.environ.get("OPENMM_STIFF_OPENCL_ENVIRONMENT")
         if found is None:
@@ -77,7 +85,7 @@ def test_installation_is_found_right(opencl):
     """`python -m openmmstiff`, with a platform for devices."""
     lines = run_with_opencl("-m", "openmmstiff", opencl=opencl).splitlines()
     for precision in ("single", "mixed", "double"):
-        assert any(line.split()[:2] == ["OpenCL", precision] and "agrees" in line for line in lines), lines
+        assert any(line.split()[:2] == [DEVICE or "OpenCL", precision] and "agrees" in line for line in lines), lines
 
 
 @pytest.mark.parametrize("precision", ["single", "mixed", "double"])

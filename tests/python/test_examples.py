@@ -41,6 +41,19 @@ def test_example_runs_and_draws(name, tmp_path):
     assert (tmp_path/f"{Path(name).name}.png").stat().st_size > 10000
 
 
+@pytest.mark.parametrize("system, methods, column", [("tip3p", ("settle:4", "rigid:10"), "rotation (%)"),
+                                                     ("alanine", ("constrained:4", "rigid:10"), "methyl (ps)")])
+def test_large_boxes_compare_methods(system, methods, column, tmp_path):
+    """With the first as the reference."""
+    record = tmp_path/"record.json"
+    run_example("large_boxes", "--system", system, "--platform", "CPU", "--copies", "1", "--time", "4",
+                "--equilibration", "0.1", "--methods", *methods, "--record", record)
+    table = json.loads(record.read_text())["tables"][f"large-boxes-{system}"]
+    reference, ours = (dict(zip(table["columns"], row)) for row in table["rows"])
+    assert reference["nonbonded (%)"].startswith("0.00(") and reference[column] and ours[column]
+    assert abs(float(ours["nonbonded (%)"].partition("(")[0])) < 3
+
+
 def test_expensive_forces_compares_kinds_of_angles(tmp_path):
     assert "C1-C2-O" in run_example("expensive_forces", "--time", "1", "--seeds", "1", "--processes", "1", "--runs",
                                     "middle-2fs", "penalty-12fs", "--output", tmp_path)

@@ -315,6 +315,13 @@ def test_benchmark_boxes_are_those_of_openmm_side_by_side():
     assert np.allclose(boxes[7] - boxes[0], 3)
 
 
+def test_benchmark_amoeba_is_polarized_mutually():
+    name, positions, system, _ = _benchmark._amoeba_box(1)
+    multipoles, = (force for force in system.getForces() if isinstance(force, openmm.AmoebaMultipoleForce))
+    assert name == "895 waters" and len(positions) == system.getNumParticles() == multipoles.getNumMultipoles()
+    assert multipoles.getPolarizationType() == multipoles.Mutual and system.getNumConstraints() == 0
+
+
 def test_benchmark_helix_is_one_of_l_amino_acids():
     """With the torsions of an alpha helix, each oxygen 0.3 nm from the nitrogen that is four residues on, and C-beta
     where an L-amino acid has it."""

@@ -415,6 +415,11 @@ bool ComputeDevice::isAsRemembered() {
     return flag[0] == 0;
 }
 
+double ComputeDevice::computeKineticEnergy() {
+    const ContextSelector selector(context);
+    return context.getIntegrationUtilities().computeKineticEnergy(0);
+}
+
 ComputeDevice::State ComputeDevice::recall() const {
     const ContextSelector selector(context);
     State state;

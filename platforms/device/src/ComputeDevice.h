@@ -51,6 +51,7 @@ public:
     void remember() override;
     State recall() const override;
     bool isAsRemembered() override;
+    double computeKineticEnergy() override;
     void setOffsets(const Vectors& offsets) override;
 
 private:

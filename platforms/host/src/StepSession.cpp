@@ -191,6 +191,8 @@ double StepSession::getThermalEnergy() const {
 }
 
 double StepSession::computeKineticEnergy() {
+    if (lead != Lead::Host && activity == Activity::None)
+        return device->computeKineticEnergy();
     const Turn turn(*this);
     return findKineticEnergy();
 }

@@ -83,6 +83,8 @@ public:
     virtual State recall() const = 0;
     virtual bool isAsRemembered() = 0;
 
+    /** The kinetic energy of the Context's velocities. */
+    virtual double computeKineticEnergy() = 0;
     /** Set what positions have that are shown, beyond those that are propagated; what else is kept is void. */
     virtual void setOffsets(const Vectors& offsets) = 0;
 };

@@ -34,16 +34,15 @@ public:
      * @return a description of a block for which it did not, or an empty string; nothing if it cannot fail
      */
     template <class Work> [[nodiscard]] auto forEach(Work&& work) {
-        auto all = [](const auto&) { return true; };
         if constexpr (std::is_void_v<decltype(work(system->batches[0], workspaces[0]))>)
-            backend.forEachBlock(countBatches(), [&](int index, int thread) { failedLane(index, thread, all, work); });
+            backend.forEachBlock(countBatches(), [&](int index, int thread) { visitBatch(index, thread, work); });
         else {
-            const Failed failed = findFailed(all, work);
+            const Failed failed = findFailed([](const auto&) { return true; }, work);
             return failed.particles == nullptr ? std::string() : describeMolecule(*failed.particles, failed.numMobile);
         }
     }
     /**
-     * The same on blocks in batches for which choose(batch) holds.
+     * The same on blocks in batches for which choose(batch) holds; work(batch, workspace) can fail.
      *
      * @return the particles of a block for which it did not succeed, or null
      */
@@ -97,6 +96,7 @@ public:
         system = std::make_unique<stiffcore::BatchSystem<Batch, Real>>(blocks, terms, masses);
         workspaces.assign(backend.getNumThreads(), {system->batches, terms});
         largeWorkspaces.assign(backend.getNumThreads(), {system->largeBlocks, terms});
+        chosen.reserve(countBatches());
         std::vector<char> isFree(masses.size());
         for (size_t i = 0; i < masses.size(); i++)
             isFree[i] = masses[i] > 0;
@@ -136,39 +136,31 @@ private:
         return index < numLarge ? visit(system->largeBlocks[index], largeWorkspaces[thread])
                                 : visit(system->batches[index - numLarge], workspaces[thread]);
     }
-    /** Work on a batch if it is chosen; the first lane that fails, or -1. */
-    template <class Choose, class Work> int failedLane(int index, int thread, Choose&& choose, Work&& work) {
-        return visitBatch(index, thread, [&](const auto& batch, auto& workspace) {
-            if (!choose(batch))
-                return -1;
-            if constexpr (std::is_void_v<decltype(work(batch, workspace))>) {
-                work(batch, workspace);
-                return -1;
-            }
-            else {
+    /** Work on all that are chosen; the first block that fails. Threads that would find nothing to do are not woken. */
+    template <class Choose, class Work> Failed findFailed(Choose&& choose, Work&& work) {
+        chosen.clear();
+        for (int index = 0; index < countBatches(); index++)
+            if (visitBatch(index, 0, [&](const auto& batch, auto&) { return choose(batch); }))
+                chosen.push_back(index);
+        // As (place among them, lane) in one number.
+        const int number = chosen.size(), maxLanes = stiffcore::LaneTraits<Real>::count;
+        std::atomic<int> failed(number * maxLanes);
+        backend.forEachBlock(number, [&](int place, int thread) {
+            const int lane = visitBatch(chosen[place], thread, [&](const auto& batch, auto& workspace) {
                 using Scalar = std::decay_t<decltype(batch.inverseMasses[0])>;
                 return stiffcore::findFalse<Scalar>(work(batch, workspace), batch.count);
-            }
-        });
-    }
-    /** Work on all that are chosen; the first block that fails. */
-    template <class Choose, class Work> Failed findFailed(Choose&& choose, Work&& work) {
-        // As (index, lane) in one number.
-        const int number = countBatches(), maxLanes = stiffcore::LaneTraits<Real>::count;
-        std::atomic<int> failed(number * maxLanes);
-        backend.forEachBlock(number, [&](int index, int thread) {
-            const int lane = failedLane(index, thread, choose, work);
+            });
             if (lane < 0)
                 return;
-            const int failure = index * maxLanes + lane;
+            const int failure = place * maxLanes + lane;
             int first = failed;
             while (failure < first && !failed.compare_exchange_weak(first, failure)) {
             }
         });
-        const int index = failed / maxLanes, lane = failed % maxLanes;
-        if (index == number)
+        const int place = failed / maxLanes, lane = failed % maxLanes;
+        if (place == number)
             return {nullptr, 0};
-        return visitBatch(index, 0, [&](const auto& batch, auto&) {
+        return visitBatch(chosen[place], 0, [&](const auto& batch, auto&) {
             return Failed{&batch.particles[lane], batch.numMobile};
         });
     }
@@ -176,7 +168,7 @@ private:
     std::unique_ptr<stiffcore::BatchSystem<Batch, Real>> system;
     std::vector<typename Batch<Real>::Workspace> workspaces;
     std::vector<typename Batch<double>::Workspace> largeWorkspaces;
-    std::vector<int> freeParticles;
+    std::vector<int> freeParticles, chosen;
     int revision = 0;
 };
 

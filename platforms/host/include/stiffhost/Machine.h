@@ -113,7 +113,7 @@ public:
         const FailedBlock failed = run(list.phases, arrays, &largeParticles, &largeTerms);
         if (list.begins || stiffcore::getEffectOf<Method>(list.phases) != stiffcore::Effect::Nothing)
             device->setOutside(kernel, list.begins, x, v);
-        const int fast = findFasterThan(stiffcore::speedOfLight, v);
+        const int fast = findFasterThan(stiffcore::speedOfLight, v, largeParticles);
         if (failed.particles != nullptr)
             device->failOutside(kernel, failed.isPushed ? Device::ForcesFailed : Device::BlockFailed,
                                 failed.particles->front());
