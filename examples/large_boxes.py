@@ -1,10 +1,10 @@
 #!/usr/bin/env python
 """What the scoreboard measures, decided on a GPU: energies of water, and how often torsions of alanine dipeptide turn.
 
-Boxes are those of the scoreboard, put together so many times along each edge: averages of 24,165 waters over 60 ps are
-known to 0.03 %, and 64 dipeptides make 6.4 ns in 100 ps. Deviations are those of energies from the scoreboard's
-reference, if it was run before, and of temperatures from the thermostat's; with blocked errors. An H200 needs four
-minutes for what is on record.
+Boxes are those of the scoreboard, put together so many times along each edge: averages of 24,165 waters over 40 ps are
+known to 0.03 %, and 64 dipeptides make 6.4 ns in 100 ps. Prints the deviations that the scoreboard judges, those of
+energies if its reference was run before; --record puts the steps into the scoreboard, too. An H200 needs four minutes
+for what is on record.
 """
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import openmm as mm
 from openmm import app, unit
-from openmmstiff.sampling import blockedError
+from openmmstiff.sampling import computeTemperature, countFreedom
 
 from common import proteins, water
 from common.observables import temperatures_by_motion, transitions, turns
@@ -21,10 +21,9 @@ from common.options import OptionParser, add_name_option, add_record_option, add
 from common.runs import FAILURES, get_positions
 from common.scores import ERRORS, WRONG, decide
 from common.tables import print_table, with_error
-from scoreboard import CALM, SUBJECTS, TEMPERATURE, WELLS, Method
+from scoreboard import CALM, SUBJECTS, TEMPERATURE, WELLS, Found, Method, record, weigh
 
 SETTLING = 5.0      # ps, of each run
-MOTIONS = "translation", "rotation", "vibration"
 
 
 def tile(modeller: app.Modeller, copies: int) -> app.Modeller:
@@ -48,6 +47,8 @@ class Water:
     """Energies, and temperatures by kind of motion."""
     key, interval, every = "tip3p", 1.0, 1      # ps between samples of torsions, and of these between other samples
     groups = {"nonbonded": water.NONBONDED_GROUP, "bonds": water.BOND_GROUP, "angles": water.ANGLE_GROUP}
+    motions: tuple[str, ...] = ("translation", "rotation", "vibration")
+    slow: tuple[str, ...] = ()
 
     def __init__(self, copies: int):
         box = water.build_box()
@@ -58,94 +59,82 @@ class Water:
     def build(self, method: Method) -> mm.System:
         return water.build_system(water.WaterBox(self.modeller.topology, np.array([])), method.geometry)
 
-    @staticmethod
-    def temperatures(state: mm.State, system: mm.System) -> dict[str, float]:
-        masses = np.array([system.getParticleMass(i)._value for i in range(3)])
+    def temperatures(self, context: mm.Context, state: mm.State) -> Sequence[float]:
+        masses = np.array([context.getSystem().getParticleMass(i)._value for i in range(3)])
         x, v = (each._value.reshape(-1, 3, 3) for each in (state.getPositions(asNumpy=True),
                                                             state.getVelocities(asNumpy=True)))
-        return dict(zip(MOTIONS, temperatures_by_motion(x, v, masses, state.getKineticEnergy()._value)))
+        return temperatures_by_motion(x, v, masses, state.getKineticEnergy()._value)
 
 
 class Alanine:
     """Energies, and torsions."""
     key, interval, every = "alanine", 0.2, 5
     groups = {name: next(iter(group)) for name, group in proteins.ENERGIES.items()}
+    motions, slow = ("temperature",), ("psi", "methyl")
 
     def __init__(self, copies: int):
         self.modeller = tile(proteins.solvate_alanine(350), copies)
-        found = proteins.torsions(self.modeller.topology)
-        self.torsions = {name: found[name] for name in ("psi", "methyl")}
-        self.label = f"{len(found['psi'])} alanine dipeptides in water"
+        self.torsions = proteins.torsions(self.modeller.topology)
+        self.label, self.freedom = SUBJECTS[self.key].label, 0
 
     def build(self, method: Method) -> mm.System:
         flexible = method.geometry == "flexible"
-        return proteins.build_protein(self.modeller, "water", None if flexible else app.HBonds, not flexible,
-                                      method.hydrogen_mass, "tip3p")
+        system = proteins.build_protein(self.modeller, "water", None if flexible else app.HBonds, not flexible,
+                                        method.hydrogen_mass, "tip3p")
+        self.freedom = countFreedom(system)
+        return system
 
-    @staticmethod
-    def temperatures(state: mm.State, system: mm.System) -> dict[str, float]:
-        return {}
+    def temperatures(self, context: mm.Context, state: mm.State) -> Sequence[float]:
+        return [computeTemperature(context, state, self.freedom)]
 
 
 KINDS: dict[str, Any] = {"tip3p": Water, "alanine": Alanine}
 
 
-def run(subject: Any, context: mm.Context, fs: float, time: float) -> dict[str, np.ndarray]:
-    """Series by name."""
-    system, integrator = context.getSystem(), context.getIntegrator()
-    series: dict[str, list] = {}
+def run(subject: Any, context: mm.Context, fs: float, time: float) -> Found:
+    """At a step, for a time in ps."""
+    integrator = context.getIntegrator()
     integrator.setStepSize(fs / 1000)
     context.setVelocitiesToTemperature(TEMPERATURE, 1)
     integrator.step(round(1000 * SETTLING / fs))
     burst = round(1000 * subject.interval / fs)
+    series: dict[str, list] = {name: [] for name in (*subject.groups, *subject.motions, *subject.slow)}
     for i in range(round(1000 * time / fs / burst)):
         whole = i % subject.every == 0
         integrator.step(burst)
         state = context.getState(positions=True, velocities=whole, energy=whole)
-        found: dict[str, Any] = {name: turns(state.getPositions(asNumpy=True)._value, atoms)
-                                 for name, atoms in subject.torsions.items()}
+        for name in subject.slow:
+            series[name].append(turns(state.getPositions(asNumpy=True)._value, subject.torsions[name]))
         if whole:
-            energies = {name: context.getState(energy=True, groups={group}).getPotentialEnergy()._value
-                        for name, group in subject.groups.items()}
-            found |= {name: energy for name, energy in energies.items() if energy}
-            found |= {name: value for name, value in subject.temperatures(state, system).items() if np.isfinite(value)}
-        for name, value in found.items():
-            series.setdefault(name, []).append(value)
-    result = {name: np.array(each) for name, each in series.items()}
-    if not all(np.isfinite(each).all() for each in result.values()):
-        raise FloatingPointError("it is not finite")
-    return result
+            for name, group in subject.groups.items():
+                series[name].append(context.getState(energy=True, groups={group}).getPotentialEnergy()._value)
+            for name, value in zip(subject.motions, subject.temperatures(context, state)):
+                series[name].append(value)
+    return collect(subject, {name: np.array(each) for name, each in series.items()}, fs)
 
 
-def columns_of(subject: Any) -> tuple[str, ...]:
-    return *subject.groups, *(() if subject.torsions else MOTIONS)
+def collect(subject: Any, series: dict[str, np.ndarray], fs: float) -> Found:
+    """Without the energies and motions that rigid molecules lack."""
+    slow = {}
+    for name in subject.slow:
+        frames, torsions, _ = series[name].shape
+        count = max(1, transitions(series[name], WELLS[name]))
+        between = torsions * frames * subject.interval / count
+        slow[name] = between, between / count**0.5
+    found = Found(fs / 1000, {name: series[name] for name in subject.groups if series[name].any()},
+                  {name: series[name] for name in subject.motions if not np.isnan(series[name]).any()}, slow)
+    if not all(np.isfinite(each).all() for each in found.energies.values()):
+        raise FloatingPointError("an energy is not finite")
+    return found
 
 
-def describe(subject: Any, found: dict[str, np.ndarray], reference: dict[str, np.ndarray]) -> list[str]:
-    """The cells of a row: deviations in percent, with a mark where a step is wrong; times between transitions in ps."""
-    cells = []
-    for name in columns_of(subject):
-        if name not in found or name not in MOTIONS and not reference:
-            cells.append("")
-            continue
-        mean, error = found[name].mean(), blockedError(found[name])
-        expected, other = (TEMPERATURE, 0) if name in MOTIONS else (reference[name].mean(), blockedError(reference[name]))
-        part, error = (mean - expected) / abs(expected), float(np.hypot(error, other)) / abs(expected)
-        cells.append(with_error(100 * part, 100 * error, 2) + (" !" if decide(name, (part, error)) == WRONG else ""))
-    for name, atoms in subject.torsions.items():
-        count = max(1, transitions(found[name], WELLS[name]))
-        between = len(atoms) * len(found[name]) * subject.interval / count
-        cells.append(with_error(between, between / count**0.5, 2 if between < 10 else 0))
-    return cells
-
-
-def compare(subject: Any, runs: dict[str, Sequence[float]], options) -> Iterator[list[str]]:
-    """The rows of the table."""
+def compare(subject: Any, runs: dict[str, Sequence[float]], options) -> Iterator[dict]:
+    """Rows of the scoreboard, each with one step."""
     known = SUBJECTS[subject.key].methods
     name, _, precision = options.platform.partition(":")
     platform, properties = mm.Platform.getPlatform(name), {"Precision": precision} if precision else {}
     starts: dict[str, np.ndarray] = {}
-    references: dict[str, dict[str, np.ndarray]] = {}
+    references: dict[str, list[Found]] = {}
     for key, steps in runs.items():
         method = known[key]
         integrator = method.make(TEMPERATURE, SUBJECTS[subject.key].friction, steps[0] / 1000)
@@ -156,14 +145,16 @@ def compare(subject: Any, runs: dict[str, Sequence[float]], options) -> Iterator
         for fs in steps:
             context.setPositions(starts[method.geometry])
             try:
-                found = run(subject, context, fs, options.time)
+                found = [run(subject, context, fs, options.time)]
             except FAILURES as error:
                 print(error, file=sys.stderr)
-                yield [method.label, f"{fs:g}", "fails"]
-                break
+                found = []
             if method is next(each for each in known.values() if each.geometry == method.geometry):
                 references.setdefault(method.geometry, found)
-            yield [method.label, f"{fs:g}", *describe(subject, found, references.get(method.geometry, {}))]
+            yield {"system": subject.label, "method": method.label, "ours": method.ours,
+                   "steps": {f"{fs:g}": weigh(found, references.get(method.geometry, []), subject.slow)}}
+            if not found:
+                break
 
 
 def equilibrate(subject: Any, method: Method, platform: mm.Platform, properties: dict[str, str], options) -> np.ndarray:
@@ -178,6 +169,22 @@ def equilibrate(subject: Any, method: Method, platform: mm.Platform, properties:
     integrator.setStepSize(step)
     integrator.step(round(options.equilibration / step))
     return get_positions(context)
+
+
+def describe(subject: Any, row: dict) -> list[str]:
+    """Method and step; deviations in percent, marked where the step is wrong; times between transitions in ps."""
+    (fs, step), = row["steps"].items()
+    if "failure" in step:
+        return [row["method"], fs, step["failure"]]
+    cells = []
+    for name in (*subject.groups, *subject.motions):
+        deviation = step["deviations"].get(name)
+        cells.append("" if deviation is None else with_error(*(100 * each for each in deviation), digits=2)
+                     + (" !" if decide(name, deviation) == WRONG else ""))
+    for name in subject.slow:
+        time, error = (float(fs) / 1000 * each for each in step["evaluations"][name])
+        cells.append(with_error(time, error, 2 if time < 10 else 0))
+    return [row["method"], fs, *cells]
 
 
 def main():
@@ -203,9 +210,17 @@ def main():
         runs[key] = [float(fs) for fs in steps.split(",")] if steps else known[key].steps
     subject = KINDS[options.system](options.copies)
     print(f"{subject.label}, {options.time:g} ps; !: beyond the scoreboard's tolerance by {ERRORS} errors")
-    columns = [*(f"{each} (%)" for each in columns_of(subject)), *(f"{each} (ps)" for each in subject.torsions)]
-    print_table(["method", "step (fs)", *columns], compare(subject, runs, options), options.record,
-                f"large-boxes-{options.system}")
+    rows: list[dict] = []
+
+    def cells() -> Iterator[list[str]]:
+        for row in compare(subject, runs, options):
+            rows.append(row)
+            yield describe(subject, row)
+
+    columns = [*(f"{each} (%)" for each in (*subject.groups, *subject.motions)), *(f"{each} (ps)" for each in subject.slow)]
+    print_table(["method", "step (fs)", *columns], cells(), options.record, f"large-boxes-{options.system}")
+    if options.record:
+        record(options.record, rows)
 
 
 if __name__ == "__main__":

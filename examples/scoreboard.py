@@ -507,10 +507,11 @@ def draw_bars(rows: list[dict], seconds: dict[tuple[str, str, str], float], ours
             heavy |= bar["heavy"]
             timed = bool(np.isfinite(bar["faster"]))
             panel.barh(y, bar["fewer"], 0.8, xerr=bar["error"], color=colour, error_kw={"capsize": 2, "ecolor": ink},
-                       hatch="" if bar["verdict"] == scores.RIGHT else "//", edgecolor=paper)
+                       hatch="//" if bar["verdict"] == scores.UNDECIDED else "", edgecolor=paper)
             if timed:
                 panel.barh(y + 0.55, bar["faster"], 0.3, color=colour, alpha=0.45)
-            panel.text(bar["fewer"] + bar["error"] + 0.15, y, f"{bar['fewer']:.1f}   {bar['label']}", va="center",
+            wrong = ": wrong" if bar["verdict"] == scores.WRONG else ""
+            panel.text(bar["fewer"] + bar["error"] + 0.15, y, f"{bar['fewer']:.1f}   {bar['label']}{wrong}", va="center",
                        fontsize="small")
             y += 1.4 if timed else 1.0
         if bars:
@@ -524,7 +525,7 @@ def draw_bars(rows: list[dict], seconds: dict[tuple[str, str, str], float], ours
     panel.set_xlim(0)
     panel.set_xlabel("times fewer evaluations of the forces for an independent sample than standard practice")
     panel.spines[["top", "right"]].set_visible(False)
-    panel.legend(loc="lower right", frameon=False, handles=[
+    panel.legend(loc="center right", frameon=False, handles=[
         Patch(color=ours, label="mass penalty"), Patch(color=THEIRS, label="OpenMM's own"),
         *([Patch(color=HEAVY, label="OpenMM's own, heavy hydrogens")] if heavy else []),
         Patch(color=ours, alpha=0.45, label="pale: times less processor time"),

@@ -68,7 +68,7 @@ def table(rows: list[dict], seconds: dict[tuple[str, str, str], float]) -> dict:
     """Columns and rows of a table. `seconds`: of a step, by system, method and step, where these were measured."""
     def cells(row: dict) -> list[str]:
         steps, reach = row["steps"], Reach.of(row["steps"])
-        shown = max((fs for fs in steps if "evaluations" in steps[fs] and reach.verdict(float(fs)) != WRONG),
+        shown = max((fs for fs in steps if steps[fs].get("evaluations") and reach.verdict(float(fs)) != WRONG),
                     key=float, default="")
         samples = []
         for kind, (value, error) in steps[shown]["evaluations"].items() if shown else ():
