@@ -53,6 +53,24 @@ test test-thorough: .venv/installed .venv/requirements-test .venv/requirements-e
 	if [ -n "$$skipped" ]; then echo "$$skipped"; fi
 	exit $$status
 
+.PHONY: test-device
+test-device: DEVICE := CUDA
+test-device: PACKAGE := cuda13
+test-device: .venv/installed .venv/requirements-test  # on a GPU: also PACKAGE=cuda12, or DEVICE=OpenCL PACKAGE=
+	@if [ -n "$(PACKAGE)" ]; then
+	    version=$$($(BIN)/python -c "import openmm; print(openmm.__version__)")
+	    $(BIN)/pip install --quiet "openmm[$(PACKAGE)]==$$version"
+	fi
+	$(BIN)/cmake -S . -B build --log-level=WARNING -DOPENMM_STIFF_BUILD_TESTS=ON \
+	    -DOPENMM_STIFF_TEST_DEVICE=$(DEVICE) >/dev/null
+	$(BIN)/cmake --build build
+	plugins=$$($(BIN)/python -c "import openmm; print(openmm.version.openmm_library_path)")/plugins
+	cp --remove-destination build/plugins/libOpenMMStiff$(DEVICE).so "$$plugins"
+	status=0
+	$(BIN)/ctest --test-dir build --output-on-failure --no-tests=error --label-regex device --parallel 4 || status=$$?
+	OPENMM_STIFF_DEVICE=$(DEVICE) $(BIN)/python -m pytest -m "" tests/python/test_devices.py || status=$$?
+	exit $$status
+
 .PHONY: validate
 validate: $(if $(SCHEDULER),.venv/requirements-cluster)
 validate: .venv/installed .venv/requirements-test .venv/requirements-examples  ## long runs against known physics

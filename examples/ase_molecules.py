@@ -82,9 +82,9 @@ def make_ani1ccx() -> Model:
     model = ANI1ccx(periodic_table_index=True).double().to(device)
 
     def evaluate(systems: list[Atoms]) -> dict[str, Any]:
-        numbers, positions = (torch.nn.utils.rnn.pad_sequence([torch.tensor(each) for each in of], True, fill).to(device)
-                              for of, fill in (([atoms.numbers for atoms in systems], -1),
-                                               ([atoms.positions for atoms in systems], 0.0)))
+        numbers, positions = (
+            torch.nn.utils.rnn.pad_sequence([torch.tensor(each) for each in of], True, fill).to(device)
+            for of, fill in (([atoms.numbers for atoms in systems], -1), ([atoms.positions for atoms in systems], 0.0)))
         energies = model((numbers, positions.requires_grad_())).energies * units.Hartree
         gradients, = torch.autograd.grad(energies.sum(), positions)
         return {"energy": energies.detach().cpu().numpy(), "forces": -gradients[numbers >= 0].cpu().numpy()}

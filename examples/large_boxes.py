@@ -217,8 +217,9 @@ def main():
             rows.append(row)
             yield describe(subject, row)
 
-    columns = [*(f"{each} (%)" for each in (*subject.groups, *subject.motions)), *(f"{each} (ps)" for each in subject.slow)]
-    print_table(["method", "step (fs)", *columns], cells(), options.record, f"large-boxes-{options.system}")
+    columns = ["method", "step (fs)", *(f"{each} (%)" for each in (*subject.groups, *subject.motions)),
+               *(f"{each} (ps)" for each in subject.slow)]
+    print_table(columns, cells(), options.record, f"large-boxes-{options.system}")
     if options.record:
         record(options.record, rows)
 

@@ -511,8 +511,8 @@ def draw_bars(rows: list[dict], seconds: dict[tuple[str, str, str], float], ours
             if timed:
                 panel.barh(y + 0.55, bar["faster"], 0.3, color=colour, alpha=0.45)
             wrong = ": wrong" if bar["verdict"] == scores.WRONG else ""
-            panel.text(bar["fewer"] + bar["error"] + 0.15, y, f"{bar['fewer']:.1f}   {bar['label']}{wrong}", va="center",
-                       fontsize="small")
+            panel.text(bar["fewer"] + bar["error"] + 0.15, y, f"{bar['fewer']:.1f}   {bar['label']}{wrong}",
+                       va="center", fontsize="small")
             y += 1.4 if timed else 1.0
         if bars:
             key, fs = subject.practice

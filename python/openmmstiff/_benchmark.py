@@ -190,8 +190,8 @@ def _processor():
 
 def _measure_speeds(name, seconds, slow, build, sizes, own=0.012, rival=0.004, fast=None):
     """
-    Rows of ns/day at our step and LangevinMiddle's, of which `slow` gets those where ours is slower; larger boxes are for
-    devices that are fast, whose names `fast` gets.
+    Rows of ns/day at our step and LangevinMiddle's, of which `slow` gets those where ours is slower; larger boxes are
+    for devices that are fast, whose names `fast` gets.
     """
     for size in sizes:
         box, positions, *systems = build(size)
