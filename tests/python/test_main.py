@@ -315,6 +315,7 @@ def test_benchmark_boxes_are_those_of_openmm_side_by_side():
     assert np.allclose(boxes[7] - boxes[0], 3)
 
 
+@pytest.mark.thorough
 def test_benchmark_amoeba_is_polarized_mutually():
     name, positions, system, _ = _benchmark._amoeba_box(1)
     multipoles, = (force for force in system.getForces() if isinstance(force, openmm.AmoebaMultipoleForce))
