@@ -264,10 +264,24 @@ void testFailedStepsOfLargeMoleculesAreUndone(Platform& platform) {
     });
 }
 
-/** A step of a thousand waters launches a few kernels, and nothing is transferred. */
+/** How many transfers a report of energies takes after some steps. */
+int countTransfersOfReport(ModelContext& context) {
+    context.getIntegrator().step(2);
+    calls = Calls();
+    context.getState(State::Energy);
+    return calls.reads + calls.writes;
+}
+
+/**
+ * A step of a thousand waters launches a few kernels, and nothing is transferred; a report of energies takes no more
+ * transfers than with an integrator of OpenMM.
+ */
 void testStepsStayOnTheDevice(Platform& platform) {
     Model waters = makeLoneWaters(10);
     waters.system.addForce(new CMMotionRemover());
+    LangevinMiddleIntegrator theirs(300, 1, 0.001);
+    ModelContext rival(waters, theirs, platform);
+    const int numTransfers = countTransfersOfReport(rival);
     for (const Method& method : makeMethods()) {
         const auto integrator = method.make();
         ModelContext context(waters, *integrator, platform);
@@ -297,6 +311,7 @@ void testStepsStayOnTheDevice(Platform& platform) {
         ASSERT_EQUAL(method.numLaunches, numLaunches);
         ASSERT_EQUAL(one.reads, more.reads);
         ASSERT_EQUAL(one.writes, more.writes);
+        ASSERT_EQUAL(numTransfers, countTransfersOfReport(context));
     }
 }
 
