@@ -178,9 +178,11 @@ def describe(subject: Any, row: dict) -> list[str]:
         return [row["method"], fs, step["failure"]]
     cells = []
     for name in (*subject.groups, *subject.motions):
-        deviation = step["deviations"].get(name)
-        cells.append("" if deviation is None else with_error(*(100 * each for each in deviation), digits=2)
-                     + (" !" if decide(name, deviation) == WRONG else ""))
+        if (deviation := step["deviations"].get(name)) is None:
+            cells.append("")
+            continue
+        value, error = deviation
+        cells.append(with_error(100 * value, 100 * error, 2) + (" !" if decide(name, deviation) == WRONG else ""))
     for name in subject.slow:
         time, error = (float(fs) / 1000 * each for each in step["evaluations"][name])
         cells.append(with_error(time, error, 2 if time < 10 else 0))
