@@ -16,12 +16,12 @@ from openmm import app, unit
 from openmmstiff.sampling import computeTemperature, countFreedom
 
 from common import proteins, water
-from common.observables import temperatures_by_motion, transitions, turns
+from common.observables import temperatures_by_motion, turns
 from common.options import OptionParser, add_name_option, add_record_option, add_seed_option, number, run_program
-from common.runs import FAILURES, get_positions
+from common.runs import FAILURES, begin, get_positions
 from common.scores import ERRORS, WRONG, decide
 from common.tables import print_table, with_error
-from scoreboard import CALM, SUBJECTS, TEMPERATURE, WELLS, Found, Method, record, weigh
+from scoreboard import CALM, SUBJECTS, TEMPERATURE, Found, Method, collect, record, time_between, weigh
 
 SETTLING = 5.0      # ps, of each run
 
@@ -53,7 +53,6 @@ class Water:
     def __init__(self, copies: int):
         box = water.build_box()
         self.modeller = tile(app.Modeller(box.topology, box.positions * unit.nanometer), copies)
-        self.torsions: dict[str, np.ndarray] = {}
         self.label = f"{self.modeller.topology.getNumResidues()} TIP3P waters"
 
     def build(self, method: Method) -> mm.System:
@@ -91,11 +90,11 @@ class Alanine:
 KINDS: dict[str, Any] = {"tip3p": Water, "alanine": Alanine}
 
 
-def run(subject: Any, context: mm.Context, fs: float, time: float) -> Found:
+def run(subject: Any, context: mm.Context, fs: float, time: float, seed: int) -> Found:
     """At a step, for a time in ps."""
     integrator = context.getIntegrator()
     integrator.setStepSize(fs / 1000)
-    context.setVelocitiesToTemperature(TEMPERATURE, 1)
+    context.setVelocitiesToTemperature(TEMPERATURE, seed)
     integrator.step(round(1000 * SETTLING / fs))
     burst = round(1000 * subject.interval / fs)
     series: dict[str, list] = {name: [] for name in (*subject.groups, *subject.motions, *subject.slow)}
@@ -110,42 +109,29 @@ def run(subject: Any, context: mm.Context, fs: float, time: float) -> Found:
                 series[name].append(context.getState(energy=True, groups={group}).getPotentialEnergy()._value)
             for name, value in zip(subject.motions, subject.temperatures(context, state)):
                 series[name].append(value)
-    return collect(subject, {name: np.array(each) for name, each in series.items()}, fs)
-
-
-def collect(subject: Any, series: dict[str, np.ndarray], fs: float) -> Found:
-    """Without the energies and motions that rigid molecules lack."""
-    slow = {}
-    for name in subject.slow:
-        frames, torsions, _ = series[name].shape
-        count = max(1, transitions(series[name], WELLS[name]))
-        between = torsions * frames * subject.interval / count
-        slow[name] = between, between / count**0.5
-    found = Found(fs / 1000, {name: series[name] for name in subject.groups if series[name].any()},
-                  {name: series[name] for name in subject.motions if not np.isnan(series[name]).any()}, slow)
-    if not all(np.isfinite(each).all() for each in found.energies.values()):
+    arrays = {name: np.array(each) for name, each in series.items()}
+    energies = {name: arrays[name] for name in subject.groups}
+    if not all(np.isfinite(each).all() for each in energies.values()):
         raise FloatingPointError("an energy is not finite")
-    return found
+    return collect(Found(fs / 1000, energies, {}, {}), {name: arrays[name] for name in subject.motions},
+                   {name: time_between(arrays[name], name, subject.interval) for name in subject.slow})
 
 
 def compare(subject: Any, runs: dict[str, Sequence[float]], options) -> Iterator[dict]:
     """Rows of the scoreboard, each with one step."""
     known = SUBJECTS[subject.key].methods
-    name, _, precision = options.platform.partition(":")
-    platform, properties = mm.Platform.getPlatform(name), {"Precision": precision} if precision else {}
     starts: dict[str, np.ndarray] = {}
     references: dict[str, list[Found]] = {}
     for key, steps in runs.items():
         method = known[key]
         integrator = method.make(TEMPERATURE, SUBJECTS[subject.key].friction, steps[0] / 1000)
-        integrator.setRandomNumberSeed(options.seed)
-        context = mm.Context(subject.build(method), integrator, platform, properties)
         if method.geometry not in starts:
-            starts[method.geometry] = equilibrate(subject, method, platform, properties, options)
+            starts[method.geometry] = equilibrate(subject, method, options)
+        context = start(subject.build(method), integrator, starts[method.geometry], options)
         for fs in steps:
             context.setPositions(starts[method.geometry])
             try:
-                found = [run(subject, context, fs, options.time)]
+                found = [run(subject, context, fs, options.time, options.seed)]
             except FAILURES as error:
                 print(error, file=sys.stderr)
                 found = []
@@ -157,14 +143,18 @@ def compare(subject: Any, runs: dict[str, Sequence[float]], options) -> Iterator
                 break
 
 
-def equilibrate(subject: Any, method: Method, platform: mm.Platform, properties: dict[str, str], options) -> np.ndarray:
+def start(system: mm.System, integrator: mm.Integrator, positions: np.ndarray, options, minimize: int = 0) -> mm.Context:
+    """On the platform of the options, such as CUDA:mixed."""
+    platform, _, precision = options.platform.partition(":")
+    return begin(system, integrator, positions, platform, TEMPERATURE, options.seed, minimize,
+                 {"Precision": precision} if precision else {})
+
+
+def equilibrate(subject: Any, method: Method, options) -> np.ndarray:
     """Positions after a run of LangevinMiddle with friction."""
     step = 0.002 if method.geometry == "flexible" else 0.004
     integrator = mm.LangevinMiddleIntegrator(TEMPERATURE, CALM, step / 4)
-    context = mm.Context(subject.build(method), integrator, platform, properties)
-    context.setPositions(subject.modeller.positions)
-    mm.LocalEnergyMinimizer.minimize(context, 10, 30)
-    context.setVelocitiesToTemperature(TEMPERATURE, options.seed)
+    context = start(subject.build(method), integrator, subject.modeller.positions, options, 30)
     integrator.step(2000)
     integrator.setStepSize(step)
     integrator.step(round(options.equilibration / step))

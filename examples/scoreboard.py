@@ -330,14 +330,19 @@ def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str
     across = DIAMETER**2 / (6e-3 * speed)
     tau, its_error = reorientation(found.observed["dipoles"], found.interval)
     slow = {"diffusion": (across, across * error / speed), "reorientation": (2 * tau, 2 * its_error)}
-    for name, atoms in torsions.items():
-        count = max(1, transitions(found.observed[name], WELLS[name]))     # none: as one, whose error is as large
-        between = len(atoms) * found.interval * len(found.temperature) / count
-        slow[name] = between, between / count**0.5
+    slow |= {name: time_between(found.observed[name], name, found.interval) for name in torsions}
     return found, {name: found.observed[name] for name in names if motions}, slow
 
 
-def collect(found: Samples, temperatures: dict[str, np.ndarray], slow: dict[str, tuple[float, float]],
+def time_between(series: np.ndarray, kind: str, interval: float) -> tuple[float, float]:
+    """Between transitions of torsions of a kind (ps), and its standard error; series: as of transitions()."""
+    frames, torsions, _ = series.shape
+    count = max(1, transitions(series, WELLS[kind]))    # none: as one, whose error is as large
+    between = torsions * interval * frames / count
+    return between, between / count**0.5
+
+
+def collect(found: Samples | Found, temperatures: dict[str, np.ndarray], slow: dict[str, tuple[float, float]],
             scale: dict[str, float] | None = None) -> Found:
     """Without kinds of energies and motions that are not there (of rigid molecules)."""
     return Found(found.step,

@@ -265,30 +265,39 @@ def _context(name, system, positions, integrator):
 @functools.cache
 def _water_box(copies):
     """OpenMM's box of 895 TIP3P waters, 3 nm wide, or so many along each edge: rigid, and flexible."""
-    pdb = app.PDBFile(os.path.join(app.__path__[0], "data", "tip3p.pdb"))
-    force_field = app.ForceField("tip3p.xml")
+    pdb = _read_water()
+    force_field, topology = app.ForceField("tip3p.xml"), _water_topology(copies)
     positions = _minimize(_build_system(force_field, pdb.topology), pdb.positions)
     edge = pdb.topology.getUnitCellDimensions()[0].value_in_unit(unit.nanometer)
-    topology, waters = app.Topology(), copies**3*pdb.topology.getNumResidues()
+    return (f"{topology.getNumResidues()} waters",
+            np.concatenate([positions + edge*np.array(place) for place in np.ndindex(3*(copies,))]),
+            _build_system(force_field, topology), _build_system(force_field, topology, rigidWater=False))
+
+
+def _read_water():
+    return app.PDBFile(os.path.join(app.__path__[0], "data", "tip3p.pdb"))
+
+
+def _water_topology(copies):
+    one, topology = _read_water().topology, app.Topology()
     chain = topology.addChain()
-    for _ in range(waters):
+    for _ in range(copies**3*one.getNumResidues()):
         residue = topology.addResidue("HOH", chain)
         oxygen, *hydrogens = (topology.addAtom(name, app.Element.getBySymbol(name[0]), residue)
                               for name in ("O", "H1", "H2"))
         for hydrogen in hydrogens:
             topology.addBond(oxygen, hydrogen)
-    topology.setUnitCellDimensions(copies*edge*openmm.Vec3(1, 1, 1))
-    return (f"{waters} waters", np.concatenate([positions + edge*np.array(place) for place in np.ndindex(3*(copies,))]),
-            _build_system(force_field, topology), _build_system(force_field, topology, rigidWater=False))
+    topology.setUnitCellDimensions(copies*one.getUnitCellDimensions())
+    return topology
 
 
 @functools.cache
 def _amoeba_box(copies):
     """The same box in AMOEBA, flexible for both."""
     box, positions, _, _ = _water_box(copies)
-    topology = app.PDBFile(os.path.join(app.__path__[0], "data", "tip3p.pdb")).topology
     system = app.ForceField("amoeba2018.xml").createSystem(
-        topology, nonbondedMethod=app.PME, nonbondedCutoff=0.7*unit.nanometer, polarization="mutual", rigidWater=False)
+        _water_topology(copies), nonbondedMethod=app.PME, nonbondedCutoff=0.7*unit.nanometer, polarization="mutual",
+        rigidWater=False)
     return box, positions, system, system
 
 
