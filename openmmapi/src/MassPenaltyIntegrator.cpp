@@ -153,6 +153,49 @@ std::string MassPenaltyIntegrator::getKernelName() const {
     return kernelName<MassPenaltyIntegrator>;
 }
 
+/** Inertias stay what they are, whatever the step size; then it, time and number of steps are those of before. */
+class MassPenaltyIntegrator::OtherSteps {
+public:
+    explicit OtherSteps(MassPenaltyIntegrator& owner)
+            : owner(owner), h(owner.getStepSize()), period(owner.penalizedPeriod), inertia(owner.bondInertia),
+              time(owner.context->getTime()), follows(owner.useDefaultBondInertia),
+              count(owner.context->getStepCount()) {
+        owner.penalizedPeriod = owner.getPenalizedPeriod();
+        owner.bondInertia = owner.getBondInertia();
+        owner.useDefaultBondInertia = false;
+    }
+    ~OtherSteps() {
+        owner.setStepSize(h);
+        owner.penalizedPeriod = period;
+        owner.bondInertia = inertia;
+        owner.useDefaultBondInertia = follows;
+        owner.context->setTime(time);
+        owner.context->setStepCount(count);
+        owner.getKernel<MassPenaltyQueries>().endCollision();
+    }
+
+private:
+    MassPenaltyIntegrator& owner;
+    const double h, period, inertia, time;
+    const bool follows;
+    const long long count;
+};
+
+void MassPenaltyIntegrator::takeOtherSteps(double size, int steps) {
+    const double earlier = (getStepSize() - size) / 2; // than those of other steps are velocities of ours
+    auto shift = [&](double shiftTime) {
+        vector<Vec3> velocities;
+        context->getVelocities(velocities);
+        getKernel<MassPenaltyQueries>().shiftVelocities(shiftTime, velocities);
+        context->setVelocities(velocities);
+    };
+    const OtherSteps now(*this);
+    shift(earlier);
+    setStepSize(size);
+    takeSteps(steps);
+    shift(-earlier);
+}
+
 vector<Vec3> MassPenaltyIntegrator::getVelocitiesForTemperature(const System& system, double temperature,
                                                                 int randomSeed) const {
     vector<Vec3> velocities = Integrator::getVelocitiesForTemperature(system, temperature, randomSeed);

@@ -140,20 +140,37 @@ void StiffIntegrator::step(int steps) {
         throw OpenMMException(
                 std::string(getClassName()) +
                 ": the step size must be positive to take a step, but is 0 ps. Set it with setStepSize()");
-    StiffStepKernel& stepKernel = getKernel<StiffStepKernel>();
-    const Stepping now(stepKernel);
-    try {
-        for (int i = 0; i < steps; ++i) {
-            if (getStepSize() > examinedStep)
-                examineStep();
-            stepKernel.takeStep();
+    const long long last = context->getStepCount() + steps;
+    auto tryIt = [&] {
+        try {
+            takeSteps(last - context->getStepCount());
+            return true;
         }
-        stepKernel.finishSteps();
+        catch (const StepFailure& failure) {
+            if (!goOnAfter(failure))
+                throw;
+            return false;
+        }
+    };
+    try {
+        while (!tryIt())
+            continue;
     }
     catch (const StepFailure& failure) {
         const std::string known = describeStiffMotion();
         throw OpenMMException(failure.what() + (known.empty() ? "" : ". There are " + known));
     }
+}
+
+void StiffIntegrator::takeSteps(int steps) {
+    StiffStepKernel& stepKernel = getKernel<StiffStepKernel>();
+    const Stepping now(stepKernel);
+    for (int i = 0; i < steps; ++i) {
+        if (getStepSize() > examinedStep)
+            examineStep();
+        stepKernel.takeStep();
+    }
+    stepKernel.finishSteps();
 }
 
 std::unique_ptr<StiffMotion> StiffIntegrator::findStiffMotion() {

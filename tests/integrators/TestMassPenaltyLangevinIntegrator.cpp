@@ -3,6 +3,7 @@
 #include "Statistics.h"
 #include "Systems.h"
 #include <Eigen/LU>
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -227,10 +228,103 @@ void testWaterAtEightFemtoseconds(Platform& platform) {
     }
 }
 
+/**
+ * Two particles that meet with 28 kT at steps of 16 fs leave with more than 200 kT from some of the places where a step
+ * may end, and with less than 60 if that is a collision, for which a run has to be older than 100 steps.
+ */
+void testCollisionsDoNotHeat(Platform& platform) {
+    const double h = 0.016, mass = 18, eachEnergy = 14 * kT, begin = 0.6;
+    Model model;
+    auto* repulsion = new CustomBondForce("2.6*((0.315/r)^12-(0.315/r)^6)");
+    repulsion->addBond(0, 1);
+    for (int i = 0; i < 2; i++)
+        model.system.addParticle(mass);
+    model.system.addForce(repulsion);
+    model.positions = {Vec3(), Vec3(begin, 0, 0)};
+    MassPenaltyLangevinIntegrator integrator(300, 1e-4, h);
+    integrator.setUseBondedForces(false);
+    integrator.setRandomNumberSeed(1);
+    ModelContext context(model, integrator, platform, deterministic(platform));
+    auto meet = [&](int stepsBefore) {
+        double most = 0;
+        for (double more = 0; more < 0.08; more += 0.004) {
+            context.setPositions({Vec3(), Vec3(begin + more, 0, 0)});
+            context.setVelocities({Vec3(), Vec3()});
+            integrator.step(stepsBefore);
+            const Vec3 velocity(std::sqrt(2 * eachEnergy / mass), 0, 0);
+            context.setVelocities({velocity, -velocity});
+            integrator.step(40);
+            most = std::max(most, kineticEnergy(context) / kT);
+        }
+        return most;
+    };
+    ASSERT(meet(0) > 200);
+    ASSERT_EQUAL(0, integrator.getNumCollisions());
+    ASSERT(meet(100) < 60);
+    ASSERT(integrator.getNumCollisions() > 5);
+}
+
+/**
+ * Collisions are undone once in a hundred steps, three times in a row at most, by steps that are not counted; what that
+ * does not mend is an error.
+ */
+void testRunGoesOnAfterCollision(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    auto* field = new CustomExternalForce("z*log(inside)");
+    field->addGlobalParameter("inside", 1);
+    field->addParticle(0);
+    model.system.addForce(field);
+    const double h = 0.012;
+    MassPenaltyLangevinIntegrator integrator(300, 20, h);
+    ModelContext context(model, integrator, platform, deterministic(platform));
+    minimize(context);
+    context.setVelocitiesToTemperature(300, 1);
+    auto collides = [&] {
+        vector<Vec3> velocities = getVelocities(context);
+        for (int i = 0; i < 3; i++)
+            velocities[i] = Vec3(0, 0, 5); // its oxygen has 80 kT
+        context.setVelocities(velocities);
+        const int before = integrator.getNumCollisions();
+        const double time = context.getTime();
+        const long long count = context.getStepCount();
+        integrator.step(2);
+        ASSERT_EQUAL_TOL(time + 2 * h, context.getTime(), 1e-9);
+        ASSERT_EQUAL(count + 2, context.getStepCount());
+        return integrator.getNumCollisions() > before;
+    };
+    ASSERT(!collides());
+    integrator.step(98);
+    ASSERT_EQUAL("", integrator.takeWarning());
+    ASSERT(collides());
+    assertHasWords(integrator.takeWarning(), {"the molecule with particles 0, 1, 2", "30 kT", "getNumCollisions()"});
+    ASSERT(!collides());
+    integrator.step(96);
+    ASSERT(collides());
+    ASSERT_EQUAL("", integrator.takeWarning());
+    integrator.step(400);
+    ASSERT(collides() && collides() && collides() && !collides());
+    integrator.step(100);
+    integrator.setTemperature(0);
+    ASSERT(!collides());
+
+    integrator.setTemperature(300);
+    context.setParameter("inside", -1);
+    const long long count = context.getStepCount();
+    const double time = context.getTime();
+    assertThrows([&] { integrator.step(1); }, {"particles 0, 1, 2", "not finite", "0.003 ps"});
+    ASSERT_EQUAL(count, context.getStepCount());
+    ASSERT_EQUAL_TOL(time, context.getTime(), 1e-9);
+    ASSERT_EQUAL(h, integrator.getStepSize());
+    ASSERT(integrator.getUseDefaultPenalizedPeriod() && integrator.getUseDefaultBondInertia());
+    context.setParameter("inside", 1);
+    integrator.step(1);
+}
+
 } // namespace
 
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testDistributionIsThatOfThePotential), CLAIM(testConstraintsKeepTheirDistribution),
-                            CLAIM(testWaterAtEightFemtoseconds)});
+                            CLAIM(testWaterAtEightFemtoseconds), CLAIM(testCollisionsDoNotHeat),
+                            CLAIM(testRunGoesOnAfterCollision)});
 }

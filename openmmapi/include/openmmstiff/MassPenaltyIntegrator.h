@@ -244,8 +244,13 @@ protected:
     }
     std::vector<OpenMM::Vec3> getVelocitiesForTemperature(const OpenMM::System& system, double temperature,
                                                           int randomSeed) const override;
+    /**
+     * Take steps of another size with the present inertias, which change neither the time nor the number of steps.
+     */
+    void takeOtherSteps(double size, int steps);
 
 private:
+    class OtherSteps;
     struct Pair {
         int particle1, particle2;
         double inertia;

@@ -32,6 +32,19 @@ public:
      */
     MassPenaltyLangevinIntegrator(double temperature, double frictionCoeff, double stepSize);
     /**
+     * Get how many collisions the present Context has seen. At large steps molecules may come so near to each other
+     * within a step that they leave with an energy that heats others, until one cannot be solved for. So a step in which
+     * a particle gets more than 30 kT, or which fails, is undone, and the motion of eight steps is gone through in
+     * quarter steps, which change neither the time nor the number of steps. The first time leaves a warning. That is done
+     * once in a hundred steps, three times in a row at most; beyond that, and in the first hundred steps after new
+     * positions, a step that fails is an error. A run with a collision in each 1000 steps wants a smaller step.
+     *
+     * @return the number of collisions
+     */
+    int getNumCollisions() const {
+        return numCollisions;
+    }
+    /**
      * Get whether the metric force acts. For research: see setMetricCorrection() for details.
      */
     bool getMetricCorrection() const {
@@ -52,9 +65,12 @@ protected:
     const char* getClassName() const override {
         return "MassPenaltyLangevinIntegrator";
     }
+    void initialize(OpenMM::ContextImpl& context) override;
+    bool goOnAfter(const StepFailure& failure) override;
 
 private:
     bool metricCorrection;
+    int numCollisions;
 };
 
 } // namespace OpenMMStiff

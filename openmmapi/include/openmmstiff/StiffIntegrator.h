@@ -11,6 +11,7 @@
 
 namespace OpenMMStiff {
 
+class StepFailure;
 class StiffMotion;
 
 /**
@@ -108,6 +109,20 @@ protected:
     void serializeParameters(OpenMM::SerializationNode& node) const override;
     void deserializeParameters(const OpenMM::SerializationNode& node) override;
     /**
+     * Take steps, without a second try where one fails.
+     */
+    void takeSteps(int steps);
+    /**
+     * A step has failed. Bring the Context to a state from which steps may go on, and return true, or leave it alone.
+     */
+    virtual bool goOnAfter(const StepFailure& /*failure*/) {
+        return false;
+    }
+    /**
+     * Leave a warning, see takeWarning().
+     */
+    void warn(const std::string& text);
+    /**
      * Throw an exception unless this integrator is bound to a Context.
      */
     void requireContext() const;
@@ -127,7 +142,6 @@ private:
     class Stepping;
     std::unique_ptr<StiffMotion> examineStiffMotion();
     void examineStep();
-    void warn(const std::string& text);
 
     OpenMM::Kernel kernel;
     double examinedStep; // the largest step size that has been examined; 0 if none has

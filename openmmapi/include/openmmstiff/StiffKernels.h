@@ -131,6 +131,16 @@ public:
      * step earlier [nm/ps].
      */
     virtual void prepareVelocities(std::vector<OpenMM::Vec3>& velocities) = 0;
+    /**
+     * Shift velocities by a time [ps], with the present forces.
+     */
+    virtual void shiftVelocities(double time, std::vector<OpenMM::Vec3>& velocities) = 0;
+    /**
+     * A step has failed: whether so many have not before it that molecules must have collided. If so, steps that follow
+     * are allowed any energy, until endCollision().
+     */
+    virtual bool beginCollision() = 0;
+    virtual void endCollision() = 0;
 };
 
 class OPENMM_EXPORT_STIFF SpookQueries {

@@ -61,7 +61,10 @@ struct PenaltyMethod {
             return;
         case Kick:
             spread(batch, work);
-            return kick(batch, (langevin ? 1 : 0.5) * h, work);
+            kick(batch, (langevin ? 1 : 0.5) * h, work);
+            if (langevin)
+                port.require(!hasCollided(batch, port.uniform(Uniform::CollisionEnergy), work.v));
+            return;
         case Drift:
             return port.require(driftTied(batch, 0.5 * h, port.uniform(Uniform::Tolerance), port.box(), work));
         case Thermalize:
@@ -71,6 +74,16 @@ struct PenaltyMethod {
         case Tie:
             return tieVelocities(batch, work);
         }
+    }
+
+private:
+    /** Whether a particle has more kinetic energy than is left to chance. */
+    template <class Real>
+    static MaskOf<Real> hasCollided(const PairBatch<Real>& batch, UniformOf<Real> energy, const Vectors3<Real>& v) {
+        MaskOf<Real> collided(false);
+        for (int i = 0; i < batch.numMobile; i++)
+            collided = collided | (v[i].squaredNorm() > Real(2 * energy) * batch.inverseMasses[i]);
+        return collided;
     }
 };
 

@@ -41,6 +41,8 @@ enum class Uniform {
     /// beta h^2 of implicit methods, the number of micro-steps of a flow of impulse methods.
     HessianFactor,
     NumMicroSteps,
+    /// The kinetic energy of a particle beyond which a kick of the mass penalty has failed.
+    CollisionEnergy,
     Count
 };
 

@@ -13,8 +13,11 @@ namespace OpenMMStiff {
  */
 class OPENMM_EXPORT_STIFF StepFailure : public OpenMM::OpenMMException {
 public:
-    explicit StepFailure(const std::string& message) : OpenMMException(message) {
+    /** @param culprit   the particle or molecule whose motion that was, if it is known */
+    explicit StepFailure(const std::string& message, const std::string& culprit = "")
+            : OpenMMException(message), culprit(culprit) {
     }
+    const std::string culprit;
 };
 
 } // namespace OpenMMStiff

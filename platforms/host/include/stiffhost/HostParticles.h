@@ -174,7 +174,8 @@ public:
                 OpenMMStiff::message(className, ": the velocity of particle ", particle,
                                      " is not finite, or beyond that of light, after a step of ", stepSize,
                                      " ps. Use a smaller step size, or minimize the energy first.",
-                                     " The positions and velocities are those before the step"));
+                                     " The positions and velocities are those before the step"),
+                "particle " + std::to_string(particle));
     }
 
 private:

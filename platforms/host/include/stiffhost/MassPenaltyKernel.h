@@ -49,14 +49,28 @@ public:
         state.requirePositions();
         update();
         velocities.constrain(state.positions(), drawn, state.box());
-        if (thermostat == nullptr)
-            return;
+        if (thermostat != nullptr)
+            shiftVelocities(-0.5 * integrator->getStepSize(), drawn);
+    }
+    void shiftVelocities(double time, Vectors& shown) override {
+        const Turn turn(*this);
+        update();
         computeForces();
         Vectors& accelerations = machine.getKept(stiffcore::KeptVector::Acceleration);
         particles.divideByMasses(state.forces(), accelerations);
         lastStep.forget();
-        velocities.shift(-0.5 * integrator->getStepSize(), getThermalEnergy(), particles.getMasses(),
-                         state.positions(), accelerations, drawn, state.box());
+        velocities.shift(time, getThermalEnergy(), particles.getMasses(), state.positions(), accelerations, shown,
+                         state.box());
+    }
+    bool beginCollision() override {
+        if (!isAlert())
+            return false;
+        isColliding = true;
+        calmSince = std::max(calmSince, context.getStepCount() - 3 * calmSteps) + calmSteps; // three in a row
+        return true;
+    }
+    void endCollision() override {
+        isColliding = false;
     }
 
 protected:
@@ -103,6 +117,8 @@ protected:
         StepSession::forget(changed);
         if (changed == OpenMM::State::Energy)
             pairs.parametersMayHaveChanged(settings());
+        if (changed == OpenMM::State::Positions)
+            calmSince = context.getStepCount();
     }
 
     // Stiffnesses that were taken from positions decide on the inertias, so they have to be those of the run resumed.
@@ -184,6 +200,9 @@ protected:
         });
     }
     void begin(stiffcore::StepNumbers& numbers) override {
+        const double unlikely = 30, impossible = 1e30; // kT: chance has 5e-13 of the former; kJ/mol
+        const double kT = getThermalEnergy();
+        numbers[stiffcore::Uniform::CollisionEnergy] = (isAlert() && kT > 0 ? unlikely * kT : impossible);
         machine.begin(getMethod(), numbers);
     }
     void stepsHaveBeenTaken(const Device::State& after) override {
@@ -204,7 +223,7 @@ protected:
                         : "bond lengths and constraints of " + molecule + " cannot be solved for after"),
                 " a step of ", integrator->getStepSize(),
                 " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
-                " before the step"));
+                " before the step"), molecule);
     }
 
 private:
@@ -218,6 +237,13 @@ private:
     bool isMetricCorrected() const {
         const auto* langevin = dynamic_cast<const OpenMMStiff::MassPenaltyLangevinIntegrator*>(integrator);
         return langevin != nullptr && langevin->getMetricCorrection();
+    }
+    /** Whether too much energy must come of a collision, and not of how the run began, or of too large a step. */
+    bool isAlert() {
+        const long long count = context.getStepCount();
+        if (count < calmSince) // somebody has set it
+            calmSince = count;
+        return thermostat != nullptr && !isColliding && count >= calmSince + calmSteps;
     }
     Method getMethod() const {
         return {thermostat != nullptr, isMetricCorrected()};
@@ -251,6 +277,10 @@ private:
     ShownVelocities<Real> velocities;
     /// Whether the Context has the velocities that move the particles; and whether the device has taken them up by itself.
     bool propagates = false, begunThere = false;
+    /// The step at which the run has begun; later by so many for each collision, but for those that are long past.
+    static constexpr int calmSteps = 100;
+    long long calmSince = 0;
+    bool isColliding = false;
 };
 
 } // namespace stiffhost
