@@ -307,7 +307,8 @@ template <class Real> struct QuietPort {
         const std::map<Uniform, double> values = {{Uniform::StepSize, 0.002},
                                                   {Uniform::Tolerance, 1e-8},
                                                   {Uniform::ThermalEnergy, 2.5},
-                                                  {Uniform::Decay, 1}};
+                                                  {Uniform::Decay, 1},
+                                                  {Uniform::CollisionEnergy, 1e30}};
         return values.at(which);
     }
     stiffcore::Box box() const {
