@@ -141,20 +141,16 @@ void StiffIntegrator::step(int steps) {
                 std::string(getClassName()) +
                 ": the step size must be positive to take a step, but is 0 ps. Set it with setStepSize()");
     const long long last = context->getStepCount() + steps;
-    auto tryIt = [&] {
-        try {
-            takeSteps(last - context->getStepCount());
-            return true;
-        }
-        catch (const StepFailure& failure) {
-            if (!goOnAfter(failure))
-                throw;
-            return false;
-        }
-    };
     try {
-        while (!tryIt())
-            continue;
+        while (true) {
+            try {
+                return takeSteps(last - context->getStepCount());
+            }
+            catch (const StepFailure& failure) {
+                if (!goOnAfter(failure))
+                    throw;
+            }
+        }
     }
     catch (const StepFailure& failure) {
         const std::string known = describeStiffMotion();

@@ -245,7 +245,8 @@ protected:
     std::vector<OpenMM::Vec3> getVelocitiesForTemperature(const OpenMM::System& system, double temperature,
                                                           int randomSeed) const override;
     /**
-     * Take steps of another size with the present inertias, which change neither the time nor the number of steps.
+     * Take steps of another size with the present inertias, which change neither the time nor the number of steps. They
+     * end the collision that the kernel has begun.
      */
     void takeOtherSteps(double size, int steps);
 
