@@ -163,6 +163,7 @@ public:
         owner.penalizedPeriod = owner.getPenalizedPeriod();
         owner.bondInertia = owner.getBondInertia();
         owner.useDefaultBondInertia = false;
+        owner.getKernel<MassPenaltyQueries>().allowAnyEnergy(true);
     }
     ~OtherSteps() {
         owner.setStepSize(h);
@@ -171,7 +172,7 @@ public:
         owner.useDefaultBondInertia = follows;
         owner.context->setTime(time);
         owner.context->setStepCount(count);
-        owner.getKernel<MassPenaltyQueries>().endCollision();
+        owner.getKernel<MassPenaltyQueries>().allowAnyEnergy(false);
     }
 
 private:

@@ -19,7 +19,7 @@ void MassPenaltyLangevinIntegrator::initialize(ContextImpl& context) {
 }
 
 bool MassPenaltyLangevinIntegrator::goOnAfter(const StepFailure& failure) {
-    if (!getKernel<MassPenaltyQueries>().beginCollision())
+    if (!getKernel<MassPenaltyQueries>().noteCollision())
         return false;
     const int parts = 4, steps = 8;
     const double h = getStepSize();

@@ -245,8 +245,8 @@ protected:
     std::vector<OpenMM::Vec3> getVelocitiesForTemperature(const OpenMM::System& system, double temperature,
                                                           int randomSeed) const override;
     /**
-     * Take steps of another size with the present inertias, which change neither the time nor the number of steps. They
-     * end the collision that the kernel has begun.
+     * Take steps of another size with the present inertias, which change neither the time nor the number of steps, and may
+     * give particles any energy.
      */
     void takeOtherSteps(double size, int steps);
 

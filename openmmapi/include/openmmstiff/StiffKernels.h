@@ -136,11 +136,13 @@ public:
      */
     virtual void shiftVelocities(double time, std::vector<OpenMM::Vec3>& velocities) = 0;
     /**
-     * A step has failed: whether so many have not before it that molecules must have collided. If so, steps that follow
-     * are allowed any energy, until endCollision().
+     * Note that a step has failed, and tell whether so many have not before it that molecules must have collided.
      */
-    virtual bool beginCollision() = 0;
-    virtual void endCollision() = 0;
+    virtual bool noteCollision() = 0;
+    /**
+     * Whether a step may give particles any energy: after a collision, the small ones that go through it.
+     */
+    virtual void allowAnyEnergy(bool allowed) = 0;
 };
 
 class OPENMM_EXPORT_STIFF SpookQueries {

@@ -62,15 +62,14 @@ public:
         velocities.shift(time, getThermalEnergy(), particles.getMasses(), state.positions(), accelerations, shown,
                          state.box());
     }
-    bool beginCollision() override {
+    bool noteCollision() override {
         if (!isAlert())
             return false;
-        isColliding = true;
         calmSince = std::max(calmSince, context.getStepCount() - 3 * calmSteps) + calmSteps; // three in a row
         return true;
     }
-    void endCollision() override {
-        isColliding = false;
+    void allowAnyEnergy(bool allowed) override {
+        allowsAnyEnergy = allowed;
     }
 
 protected:
@@ -202,6 +201,7 @@ protected:
     void begin(stiffcore::StepNumbers& numbers) override {
         const double unlikely = 30, impossible = 1e30; // kT: chance has 5e-13 of the former; kJ/mol
         const double kT = getThermalEnergy();
+        calmSince = std::min(calmSince, context.getStepCount()); // which somebody may have set
         numbers[stiffcore::Uniform::CollisionEnergy] = (isAlert() && kT > 0 ? unlikely * kT : impossible);
         machine.begin(getMethod(), numbers);
     }
@@ -239,11 +239,8 @@ private:
         return langevin != nullptr && langevin->getMetricCorrection();
     }
     /** Whether too much energy must come of a collision, and not of how the run began, or of too large a step. */
-    bool isAlert() {
-        const long long count = context.getStepCount();
-        if (count < calmSince) // somebody has set it
-            calmSince = count;
-        return thermostat != nullptr && !isColliding && count >= calmSince + calmSteps;
+    bool isAlert() const {
+        return thermostat != nullptr && !allowsAnyEnergy && context.getStepCount() >= calmSince + calmSteps;
     }
     Method getMethod() const {
         return {thermostat != nullptr, isMetricCorrected()};
@@ -280,7 +277,7 @@ private:
     /// The step at which the run has begun; later by so many for each collision, but for those that are long past.
     static constexpr int calmSteps = 100;
     long long calmSince = 0;
-    bool isColliding = false;
+    bool allowsAnyEnergy = false;
 };
 
 } // namespace stiffhost
