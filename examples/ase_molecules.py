@@ -3,13 +3,16 @@
 at others, against ASE's Langevin at 0.5 fs.
 
 Printed are the means of bond lengths and angles by their elements, and of the energy of a molecule, with blocked
-errors; the temperature; and how many evaluations of the forces there were, of how many copies at once, and how fast.
+errors; the temperature; how many evaluations of the forces there were, of how many copies at once, and how fast; at
+the end how far the means are from those of 0.5 fs. All runs of a molecule begin with the same equilibrated copies, and
+are kept in a file: what has been done is not done again.
 pip install 'openmm-stiff[ase]' rdkit tblite; for tblite, sevenn or torchani==2.0, whose wheels have their weights.
 """
 import argparse
 import os
 import warnings
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -25,9 +28,10 @@ from openmmstiff.sampling import blockedError
 
 from common.molecules import DRUGS, SMILES, build_atoms
 from common.observables import Geometry
-from common.options import (OptionParser, add_name_option, add_names_option, add_record_option, add_run_options,
-                            add_seed_option, number, progress_bar, run_program)
+from common.options import (OptionParser, add_name_option, add_names_option, add_output_option, add_processes_option,
+                            add_record_option, add_run_options, add_seed_option, number, progress_bar, run_program)
 from common.potentials import POTENTIALS
+from common.runs import Result, results_of
 from common.tables import mean_with_error, print_table
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more do not pay for a small molecule
@@ -38,6 +42,8 @@ REFERENCE_FRICTION = 20.0       # 1/ps, of ASE's Langevin: averages do not depen
 PICOSECOND = 1000 * units.fs
 SETTLING = 0.1                  # of the time of a run, before it
 SAMPLE_INTERVAL = 8 * units.fs  # at least
+STEPS = "steps of one, steps/s"
+ELSEWHERE = ("molecules", "processes", "report", "output", "record")    # options that change no run
 
 Model = Callable[[list[Atoms]], dict[str, Any]]
 
@@ -73,13 +79,14 @@ def make_sevennet() -> Model:
     return model
 
 
-def make_ani1ccx() -> Model:
-    """ANI-1ccx, for H, C, N and O; all molecules as one batch, with no atom (-1) where one has fewer; on a GPU if there
-    is one."""
+def make_ani1ccx(network: int | None = None) -> Model:
+    """ANI-1ccx, for H, C, N and O, or one of its eight networks; all molecules as one batch, with no atom (-1) where
+    one has fewer; on a GPU if there is one."""
     import torch
     from torchani.models import ANI1ccx
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = ANI1ccx(periodic_table_index=True).double().to(device)
+    whole = ANI1ccx(periodic_table_index=True)
+    model = (whole if network is None else whole[network]).double().to(device)
 
     def evaluate(systems: list[Atoms]) -> dict[str, Any]:
         numbers, positions = (
@@ -92,7 +99,9 @@ def make_ani1ccx() -> Model:
     return evaluate
 
 
-MODELS = {"tblite": make_tblite, "sevennet": make_sevennet, "ani1ccx": make_ani1ccx}
+MODELS: dict[str, Callable[[], Model]] = {
+    "tblite": make_tblite, "sevennet": make_sevennet, "ani1ccx": make_ani1ccx,
+    "ani1ccx-one": partial(make_ani1ccx, 0)}
 
 
 def geometry_of(atoms: Atoms) -> Geometry:
@@ -126,40 +135,61 @@ def difference(reference: np.ndarray, series: np.ndarray) -> float:
     return (series.mean() - reference.mean()) / np.hypot(blockedError(reference), blockedError(series))
 
 
-def compare(name: str, model: Model, options: argparse.Namespace):
-    """Run copies of a molecule with each step and print the averages."""
-    atoms = build_atoms(name)
+def begin(model: Model, start: list[Atoms], make: type[Langevin] | type[MassPenaltyLangevin], step: float,
+          friction: float, options: argparse.Namespace) -> tuple[Batch, list[Langevin | MassPenaltyLangevin]]:
+    """Copies of the molecules in one batch, each with an integrator; step in fs, friction in 1/ps."""
+    copies, rng = [atoms.copy() for atoms in start], np.random.default_rng(options.seed)
+    batch = Batch(model, copies)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*fixcm", category=FutureWarning)
+        return batch, [make(copy, step * units.fs, temperature_K=TEMPERATURE, friction=friction / PICOSECOND,
+                            fixcm=options.fixcm, rng=rng) for copy in copies]
+
+
+def make_runs(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Series of copies of a molecule with each step, by its title, with how many steps there were of one copy, and a
+    second."""
+    model, atoms = MODELS[options.calculator](), build_atoms(name)
     Batch(model, [atoms])
     BFGS(atoms, logfile=None).run(fmax=0.03)
-    geometry, count = geometry_of(atoms), options.copies
+    geometry = geometry_of(atoms)
     steps = options.steps or [examine(atoms, TEMPERATURE).getStepSize().value_in_unit(unit.femtosecond)]
-    titles, columns, counts = [], [], []
+    batch, runs = begin(model, [atoms] * options.copies, MassPenaltyLangevin, steps[0], options.friction, options)
+    batch.run(runs, round(options.equilibration / (steps[0] / 1000)))
+    start, found = [each.atoms for each in runs], {}
     for title, make, step, friction, time in (
             ("Langevin", Langevin, SMALL_STEP, REFERENCE_FRICTION, options.reference_time or options.time),
             *(("mass penalty", MassPenaltyLangevin, step, options.friction, options.time) for step in steps)):
-        copies = [atoms.copy() for _ in range(count)]
-        batch, rng = Batch(model, copies), np.random.default_rng(options.seed)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*fixcm", category=FutureWarning)
-            runs = [make(copy, step * units.fs, temperature_K=TEMPERATURE, friction=friction / PICOSECOND,
-                         fixcm=options.fixcm, rng=rng) for copy in copies]
-        titles.append(f"{title}, {step:g} fs")
-        start = perf_counter()
-        columns.append(run(batch, runs, geometry, time * PICOSECOND, f"{name}, {titles[-1]}"))
-        steps_made = runs[0].nsteps
-        counts.append((f"{count} x {time:g}", steps_made, steps_made * count,
-                       f"{steps_made / (perf_counter() - start):.3g}"))
+        batch, runs = begin(model, start, make, step, friction, options)
+        title, begun = f"{title}, {step:g} fs", perf_counter()
+        series = run(batch, runs, geometry, time * PICOSECOND, f"{name}, {title}")
+        made = runs[0].nsteps
+        found[title] = {**series, STEPS: np.array([made, made / (perf_counter() - begun)])}
+    return found
 
+
+def compare(name: str, result: Result, options: argparse.Namespace) -> list[list[str]]:
+    """Print the averages of a molecule; returned are rows of the last table, one for each step."""
+    columns = {title: dict(result[title]) for title in result if "fs" in title}
+    counts = [[f"{made:.0f}", f"{made * options.copies:.0f}", f"{rate:.3g}"]
+              for made, rate in (column.pop(STEPS) for column in columns.values())]
+    reference, *others = columns.values()
+    off = [{kind: difference(reference[kind], column[kind]) for kind in reference} for column in others]
     rows = []
-    for kind, reference in columns[0].items():
+    for kind in reference:
         digits = (1, 4, 2)[kind.count("-")]
-        rows.append([kind, mean_with_error(reference, digits),
-                     *(f"{mean_with_error(column[kind], digits)} ({difference(reference, column[kind]):+.1f})"
-                       for column in columns[1:])])
-    rows += [[what, *map(str, numbers)] for what, numbers in zip(("ps", "steps", "steps of molecules", "steps/s"),
-                                                                 zip(*counts))]
+        rows.append([kind, mean_with_error(reference[kind], digits),
+                     *(f"{mean_with_error(column[kind], digits)} ({errors[kind]:+.1f})"
+                       for column, errors in zip(others, off))])
+    rows += [[what, *numbers] for what, numbers in zip(("steps", "steps of molecules", "steps/s"), zip(*counts))]
     print()
-    print_table([name, *titles], rows, options.record, f"{options.calculator}-{name}")
+    print_table([name, *columns], rows, options.record, f"{options.calculator}-{name}")
+    found = []
+    for title, (_, steps, _), column, errors in zip(list(columns)[1:], counts[1:], others, off):
+        most = max(errors, key=lambda kind: abs(errors[kind]))
+        found.append([name, title.split()[-2], steps, mean_with_error(column["temperature"], 1), str(len(errors)),
+                      f"{np.sqrt(np.mean(np.square(list(errors.values())))):.2f}", f"{most} {errors[most]:+.1f}"])
+    return found
 
 
 def main():
@@ -175,14 +205,30 @@ def main():
     add_run_options(parser, time=50.0, friction=5.0)
     parser.add_argument("--reference-time", type=number(float, 1, "ps"), metavar="PS",
                         help="of the run at 0.5 fs, ps (default: as --time)")
+    parser.add_argument("--equilibration", type=number(float, 0, "ps"), default=1.0, metavar="PS",
+                        help="of the copies that all runs begin with, by the mass penalty (default: %(default)s)")
     add_seed_option(parser)
+    add_processes_option(parser)
+    parser.add_argument("--report", action="store_true", help="make no runs, report those of before")
+    add_output_option(parser)
     add_record_option(parser)
     options = parser.parse_args()
+    settings = {name: value for name, value in sorted(vars(options).items()) if name not in ELSEWHERE}
+    folder = options.output / "_".join(f"{name}={value}" for name, value in settings.items()).replace(" ", "")
+    parser.make_folder(folder)
+    made = results_of({name: partial(make_runs, name, options) for name in options.molecules}, folder,
+                      options.processes, options.report)
     print("Lengths in Angstrom, angles in degrees, energies in kJ/mol, temperatures in K; standard errors of the last "
           "digits; (differences in errors)")
-    model = MODELS[options.calculator]()
-    for name in options.molecules:
-        compare(name, model, options)
+    rows: list[list[str]] = []
+    for name, result in made.items():
+        if "failure" in result:
+            print(f"{name}: {result['failure']}")
+        else:
+            rows += compare(name, result, options)
+    print()
+    print_table(["molecule", "step (fs)", "steps of molecules", "T (K)", "means", "off by (errors), r.m.s.", "most"],
+                rows, options.record, f"{options.calculator}-molecules")
 
 
 if __name__ == "__main__":

@@ -59,8 +59,9 @@ def test_expensive_forces_compares_kinds_of_angles(tmp_path):
                                     "middle-2fs", "penalty-12fs", "--output", tmp_path)
 
 
-def test_ase_molecules_compares_the_steps():
-    printed = run_example("ase_molecules", "--time", "1", "--molecules", "ethanol", "--copies", "2")
+def test_ase_molecules_compares_the_steps(tmp_path):
+    options = ["--time", "1", "--molecules", "ethanol", "--copies", "2"]
+    printed = run_example("ase_molecules", *options, "--output", tmp_path)
     assert "mass penalty, 12 fs" in printed
     row, = (line.split() for line in printed.splitlines() if line.startswith("C-H "))
     assert all(1.08 < float(value.partition("(")[0]) < 1.12 for value in row[1:3])
