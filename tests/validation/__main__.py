@@ -42,7 +42,7 @@ HOW_TO_READ = """\
 Made by `make validate`, from `tests/validation`. A claim holds if what was found is within the tolerance of what is
 expected; with an error (one standard error of the difference, by blocking) of more than half the tolerance it is
 undecided. A limit is a claim that is known not to hold, stated with its figure: it fails when the figure moves, and
-when the claim begins to hold."""
+when the claim begins to hold, each by more than two errors."""
 
 
 def markdown(found: list[Findings], incomplete: list[str], settings: Settings) -> str:
@@ -51,8 +51,8 @@ def markdown(found: list[Findings], incomplete: list[str], settings: Settings) -
                     [summary(each) for each in found])]
     lines += [f"\nNot run: {', '.join(incomplete)}."] if incomplete else []
     for each in found:
-        lines += ["", f"## {each.exam.title}", "", f"By [{each.exam.script.name}]({LINK}/{each.exam.script.name}), made "
-                  f"{each.made}."]
+        lines += ["", f"## {each.exam.title}", "",
+                  f"By [{each.exam.script.name}]({LINK}/{each.exam.script.name}), made {each.made}."]
         for shown in each.tables:
             lines += ["", *([shown.heading, ""] if shown.heading else []), *table(shown.columns, shown.rows)]
         lines += ["", *table(["run", "claim", "found", "expected", "error", "tolerance", "verdict"],

@@ -63,18 +63,18 @@ class Claim:
 
 @dataclass(frozen=True)
 class Limit(Claim):
-    """A claim that is known not to hold. It fails when it begins to, or when its figure moves."""
+    """A claim that is known not to hold, with its figure. It fails when it holds or the figure has moved, each by more
+    than two errors tell."""
     stated: float = 0.0
     margin: float = 0.0
 
     @property
     def verdict(self) -> str:
-        verdict = super().verdict
-        if verdict != "FAIL":
-            return f"HOLDS, stated as a limit ({verdict})"
+        if abs(self.value - self.expected) + 2 * self.error <= self.tolerance:
+            return "HOLDS, stated as a limit"
         if self.error > self.margin:
             return "UNDECIDED, needs a longer run"
-        moved = abs(self.value - self.stated) > self.margin
+        moved = not abs(self.value - self.stated) <= self.margin + 2 * self.error
         return f"MOVED from {self.stated:g} +- {self.margin:g}" if moved else "limit, as stated"
 
     @property

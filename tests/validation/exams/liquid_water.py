@@ -55,7 +55,7 @@ def rigid_physics(label: str, geometry: str, fs: float, make, ps: float, frictio
 PROJECTED, MOLLIFIED = impulse(ImpulseIntegrator.Projected), impulse(ImpulseIntegrator.Mollified)
 TRIALS = {
     FLEXIBLE: Trial(Run("LangevinMiddle, flexible", "flexible", 0.0005, mm.LangevinMiddleIntegrator, FLEXIBLE), 300),
-    **{f"masspenalty-{fs}fs": penalized(fs, ps) for fs, ps in ((2, 150), (4, 150), (6, 300), (8, 300))},
+    **{f"masspenalty-{fs}fs": penalized(fs, ps) for fs, ps in ((2, 150), (4, 300), (6, 300), (8, 300))},
     "masspenalty-12fs-heavy": penalized(12, 300, ", H of 4 dalton", HEAVY_HYDROGEN),
     "masspenalty-8fs-8steps": penalized(8, 200, ", 8 steps", periods=8),
     "masspenalty-8fs-nometric": penalized(8, 200, ", no metric force", metric=False),
