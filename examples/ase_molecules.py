@@ -42,7 +42,7 @@ REFERENCE_FRICTION = 20.0       # 1/ps, of ASE's Langevin: averages do not depen
 PICOSECOND = 1000 * units.fs
 SETTLING = 0.1                  # of the time of a run, before it
 SAMPLE_INTERVAL = 8 * units.fs  # at least
-STEPS = "steps of one, steps/s"
+STEPS = "step (fs), steps of one copy, steps/s"
 ELSEWHERE = ("molecules", "processes", "report", "output", "record")    # options that change no run
 
 Model = Callable[[list[Atoms]], dict[str, Any]]
@@ -147,8 +147,7 @@ def begin(model: Model, start: list[Atoms], make: type[Langevin] | type[MassPena
 
 
 def make_runs(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Series of copies of a molecule with each step, by its title, with how many steps there were of one copy, and a
-    second."""
+    """Series of copies of a molecule with each step, and STEPS, by its title."""
     model, atoms = MODELS[options.calculator](), build_atoms(name)
     Batch(model, [atoms])
     BFGS(atoms, logfile=None).run(fmax=0.03)
@@ -164,15 +163,15 @@ def make_runs(name: str, options: argparse.Namespace) -> dict[str, Any]:
         title, begun = f"{title}, {step:g} fs", perf_counter()
         series = run(batch, runs, geometry, time * PICOSECOND, f"{name}, {title}")
         made = runs[0].nsteps
-        found[title] = {**series, STEPS: np.array([made, made / (perf_counter() - begun)])}
+        found[title] = {**series, STEPS: np.array([step, made, made / (perf_counter() - begun)])}
     return found
 
 
 def compare(name: str, result: Result, options: argparse.Namespace) -> list[list[str]]:
     """Print the averages of a molecule; returned are rows of the last table, one for each step."""
-    columns = {title: dict(result[title]) for title in result if "fs" in title}
-    counts = [[f"{made:.0f}", f"{made * options.copies:.0f}", f"{rate:.3g}"]
-              for made, rate in (column.pop(STEPS) for column in columns.values())]
+    columns = {title: dict(found) for title, found in result.items() if isinstance(found, dict)}
+    counts = [[f"{step:g}", f"{made:.0f}", f"{made * options.copies:.0f}", f"{rate:.3g}"]
+              for step, made, rate in (column.pop(STEPS) for column in columns.values())]
     reference, *others = columns.values()
     off = [{kind: difference(reference[kind], column[kind]) for kind in reference} for column in others]
     rows = []
@@ -181,13 +180,14 @@ def compare(name: str, result: Result, options: argparse.Namespace) -> list[list
         rows.append([kind, mean_with_error(reference[kind], digits),
                      *(f"{mean_with_error(column[kind], digits)} ({errors[kind]:+.1f})"
                        for column, errors in zip(others, off))])
-    rows += [[what, *numbers] for what, numbers in zip(("steps", "steps of molecules", "steps/s"), zip(*counts))]
+    _, *numbers = zip(*counts)
+    rows += [[what, *each] for what, each in zip(("steps", "steps of molecules", "steps/s"), numbers)]
     print()
     print_table([name, *columns], rows, options.record, f"{options.calculator}-{name}")
     found = []
-    for title, (_, steps, _), column, errors in zip(list(columns)[1:], counts[1:], others, off):
+    for (step, _, steps, _), column, errors in zip(counts[1:], others, off):
         most = max(errors, key=lambda kind: abs(errors[kind]))
-        found.append([name, title.split()[-2], steps, mean_with_error(column["temperature"], 1), str(len(errors)),
+        found.append([name, step, steps, mean_with_error(column["temperature"], 1), str(len(errors)),
                       f"{np.sqrt(np.mean(np.square(list(errors.values())))):.2f}", f"{most} {errors[most]:+.1f}"])
     return found
 

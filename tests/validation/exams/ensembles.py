@@ -181,23 +181,30 @@ def data(name: str, result: dict, temperature: float, pressure: float,
     return simulation_data(system=system, ensemble=ensemble, observables=observables, trajectory=trajectory)
 
 
+def temperatures(result: dict) -> dict[str, np.ndarray]:
+    """That of all motion together and, of water, those of each kind that there is."""
+    return {kind: result[kind] for kind in ("temperature", *MOTIONS)
+            if kind in result and np.isfinite(result[kind]).all()}
+
+
 def temperature_claims(result: dict, temperature: float) -> Iterator[Claim]:
-    """That of all motion together and, of water, of each kind."""
-    for kind in ("temperature", *MOTIONS):
-        if kind in result and np.isfinite(result[kind]).all():
-            text = kind if kind == "temperature" else f"temperature of {kind}"
-            yield Claim.within(f"{text}, K", result[kind].mean(), temperature, blockedError(result[kind]), MOST)
+    for kind, series in temperatures(result).items():
+        text = kind if kind == "temperature" else f"temperature of {kind}"
+        yield Claim.within(f"{text}, K", series.mean(), temperature, blockedError(series), MOST)
 
 
 def equipartition_claims(name: str, simulation: physical_validation.data.SimulationData) -> Iterator[Claim]:
-    """The widths of translation, rotation and, if there is any, vibration; of all molecules and of random halves."""
+    """The widths of translation, rotation and, if there is any, vibration, of all molecules and of random halves; of
+    these the means, too: those of all molecules are temperatures."""
     kinds = ["total", "translation", "rotation and vibration", "rotation", "vibration"]
     tested = {"translation", "rotation"} | ({"vibration"} if ALL[name].substance == "water" else set())
     found = quietly(physical_validation.kinetic_energy.equipartition, simulation, random_divisions=1,
                     random_groups=2, random_division_seed=1)
     groups = ["all molecules", "one half", "the other half"]
-    for (group, kind), (_, width) in zip(((group, kind) for group in groups for kind in kinds), found):
+    for (group, kind), (mean, width) in zip(((group, kind) for group in groups for kind in kinds), found):
         if kind in tested:
+            if group != groups[0]:
+                yield Claim.within(f"equipartition: {kind} of {group}, mean off by (errors)", mean, 0, 1, MOST)
             yield Claim.within(f"equipartition: {kind} of {group}, width off by (errors)", width, 0, 1, MOST)
 
 
@@ -222,9 +229,9 @@ def control_claims(results: Results, name: str) -> Iterator[Claim]:
 
 def row(results: Results, name: str) -> list[str]:
     """Means over the first of the state points."""
-    result = results[next(iter(points(name)))]
-    return [name, f"{ALL[name].friction:g}", *(mean_with_error(result[kind], 1) if kind in result and np.isfinite(
-        result[kind]).all() else "" for kind in ("temperature", *MOTIONS))]
+    found = temperatures(results[next(iter(points(name)))])
+    return [name, f"{ALL[name].friction:g}", *(mean_with_error(found[kind], 1) if kind in found else ""
+                                               for kind in ("temperature", *MOTIONS))]
 
 
 def report(results: Results) -> Iterator[Claim | Table]:
