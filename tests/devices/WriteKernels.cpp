@@ -201,8 +201,8 @@ void writeAll(const std::filesystem::path& folder) {
 }
 
 void writeAlkanes(const std::filesystem::path& folder) {
-    Writer(folder, "Ethane", makeAlkane(2).system).writeMassPenalty();
-    Writer(folder, "Propane", makeAlkane(3).system).writeMassPenalty();
+    for (const auto& [name, carbons] : std::map<string, int>{{"Ethane", 2}, {"Propane", 3}, {"Butane", 4}})
+        Writer(folder, name, makeAlkane(carbons).system).writeMassPenalty();
 }
 
 } // namespace

@@ -179,10 +179,10 @@ from openmmstiff.__main__ import _integrators, _waters
 from openmmstiff._benchmark import _trap
 
 def waters(rigid):
-    # With a chain of six atoms, 18 rows, and one too large for a device.
+    # With chains of atoms: of unrolled matrices, of matrices in memory, and one too large for a device.
     system, positions = _waters()
     bonds, angles = system.getForce(0), system.getForce(1)
-    for length in (6, 9):
+    for length in (6, 12, 20):
         first = system.getNumParticles()
         for i in range(first, first + length):
             system.addParticle(12)

@@ -34,9 +34,12 @@ struct PenaltyMethod {
     static Effect getEffect(Phase phase) {
         return phase == Drift ? Effect::Positions : phase < Kick ? Effect::Nothing : Effect::Velocities;
     }
-    /** The velocities that are shown have a row for each pair, and three for each bond with an inertia. */
+    /**
+     * The velocities that are shown have a row for each pair, and three for each bond with an inertia. More than this
+     * takes devices too long to compile, see docs/developing.md.
+     */
     static bool fits(int /*numMobile*/, size_t numPairs, size_t numBonds) {
-        return numPairs <= 18 && numPairs + 3 * numBonds < MatrixLayout::minSparseSize;
+        return numPairs <= 30 && numPairs + 3 * numBonds <= 80;
     }
 
     template <class Real, class Port>
