@@ -72,6 +72,8 @@ def table(rows: list[dict], seconds: dict[tuple[str, str, str], float]) -> dict:
                     key=float, default="")
         samples = []
         for kind, (value, error) in steps[shown]["evaluations"].items() if shown else ():
+            if error >= value / 2:
+                continue    # fewer than five samples
             samples.append(f"{kind} {value:.0f}({error:.0f})")
             if cost := seconds.get((row["system"], row["method"], shown)):
                 samples[-1] += f", {float(format(value * cost, '.2g')):g} s"
@@ -79,7 +81,7 @@ def table(rows: list[dict], seconds: dict[tuple[str, str, str], float]) -> dict:
                 ", ".join(f"{fs:g}" for fs in reach.undecided),
                 f"{reach.wrong:g}: {faults(steps[f'{reach.wrong:g}'])}" if reach.wrong else
                 f"none up to {max(map(float, steps)):g}, the last that was run",
-                f"at {shown} fs: {'; '.join(samples)}" if shown else ""]
+                f"at {shown} fs: {'; '.join(samples)}" if samples else ""]
 
     return {"columns": ["system", "integrator", "right up to (fs)", "undecided (fs)", "first wrong step (fs)",
                         "evaluations for a sample, seconds"],
