@@ -1,7 +1,7 @@
 /**
  * Writes what devices compile, so that compilers can be asked about it where there is no device: `WriteKernels FOLDER`.
  * For each integrator and each molecule, INTEGRATOR-MOLECULE.txt gets the text of its program. `WriteKernels FOLDER
- * alkanes` writes that of the mass penalty for molecules which are too large for a thread of a device today.
+ * alkanes` writes that of the mass penalty for molecules whose matrices are in memory.
  */
 
 #include "OpenMM.h"

@@ -187,7 +187,8 @@ inline DEVICE bool isFiniteNumber(mixed number) {
         GLOBAL const int* RESTRICT particles, GLOBAL const int* RESTRICT sets, \
         GLOBAL const mixed* RESTRICT parameters, GLOBAL const mixed* RESTRICT uniform, \
         GLOBAL const float4* RESTRICT random, GLOBAL const mm_long* RESTRICT force, GLOBAL int* RESTRICT failure, \
-        GLOBAL mixed4* RESTRICT kept, GLOBAL mixed* RESTRICT memory, GLOBAL mixed4* RESTRICT velm, GLOBAL mixed4* RESTRICT velmBefore, \
+        GLOBAL mixed4* RESTRICT kept, GLOBAL mixed* RESTRICT memory, \
+        GLOBAL mixed4* RESTRICT velm, GLOBAL mixed4* RESTRICT velmBefore, \
         GLOBAL real4* RESTRICT posq, GLOBAL real4* RESTRICT posqBefore CORRECTIONS
 #define MEMORY(i) memory[(size_t) (i)*count + block]
 #define STRIDE ((size_t) count)
