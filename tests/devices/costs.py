@@ -152,8 +152,9 @@ def analyse(text, name, precision, iterations):
             for operation, number in operations.items():
                 kernel.typical[operation] += number*statement.repeats
         if loop := re.search(rf"\b({'|'.join(LOOPS)})\(.*STRIDE, (\d+)", statement.expression):
-            kernel.ofLoops += statement.repeats*LOOPS[loop[1]](int(loop[2]))
-            kernel.inMemory += 2*statement.repeats*LOOPS[loop[1]](int(loop[2]))
+            ofLoop = statement.repeats*LOOPS[loop[1]](int(loop[2]))
+            kernel.ofLoops += ofLoop
+            kernel.inMemory += 2*ofLoop
         else:
             kernel.inMemory += statement.repeats*statement.expression.count("MEMORY(")
         for whole, more in zip((read, written), find_memory(statement.expression)):
@@ -236,7 +237,8 @@ takes for the whole program, to PTX and to code for sm_90""",
     print_table(f"""\
 ESTIMATES, not measurements, for {number} molecules on an H100. Microseconds: for global memory at full bandwidth; for
 spills and matrices, were they to go there too, and not to caches; for arithmetic at full speed, no operations fused;
-and of a thread that does one operation after the other. Warps of a multiprocessor: how many have registers, and how many have work""",
+and of a thread that does one operation after the other. Warps of a multiprocessor: how many have registers, and how
+many have work""",
                 heads + ["memory", "spills", "arithmetic", "in turn", "fit", "busy"], *estimates)
 
 
