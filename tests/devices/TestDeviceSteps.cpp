@@ -259,9 +259,11 @@ void testFailedStepsOfLargeMoleculesAreUndone(Platform& platform) {
         const vector<Vec3> end = getPositions(context);
         context.loadCheckpoint(checkpoint);
         integrator->step(8);
-        // Noise that was drawn for the failed steps is not drawn again.
+        // Noise that was drawn for the failed steps is not drawn again. After them a run begins from what is shown, which
+        // is rounded in single precision.
         if (dynamic_cast<LangevinThermostat*>(integrator.get()) == nullptr)
-            ASSERT_EQUAL_TOL(0, largestDifference(end, getPositions(context)), 1e-11);
+            ASSERT_EQUAL_TOL(0, largestDifference(end, getPositions(context)),
+                             std::max(1e-11, storeRounding(platform)));
     });
 }
 

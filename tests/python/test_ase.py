@@ -598,6 +598,23 @@ def test_a_step_of_a_batch_is_one_call(tmp_path):
     assert threading.active_count() == 1
 
 
+def test_a_model_is_called_again_for_whatever_it_may_depend_on():
+    """And for nothing else."""
+    (atoms,), model, _ = waters(1)
+    for change in (lambda: atoms.rattle(1e-12), lambda: atoms.set_cell([7, 8, 9]), lambda: atoms.set_pbc(True),
+                   lambda: atoms.set_initial_charges([0, 0, 1]), lambda: atoms.set_initial_charges([0, 1, 0]),
+                   lambda: atoms.set_initial_magnetic_moments([1, 0, 0])):
+        for _ in range(2):
+            atoms.get_forces(), atoms.get_potential_energy()
+        thermalize_momenta(atoms, 300)
+        atoms.get_forces()
+        before = len(model.calls)
+        change()
+        atoms.get_potential_energy()
+        assert len(model.calls) == before + 1
+    assert len(model.calls) == 7
+
+
 def different_systems():
     """A molecule, one across the boundaries of a cell, one with an atom that is held, and another molecule."""
     held, periodic = changed(constraint=FixAtoms([0])), molecule("CH4", cell=[7, 8, 9], pbc=True)
