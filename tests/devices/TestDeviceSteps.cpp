@@ -120,7 +120,7 @@ Model makeMixture() {
     return model;
 }
 
-/** A chain of carbons among waters: of 16, with 29 pairs, whose matrices a device has in memory, or too large for it. */
+/** A chain of carbons among waters: of 16, with 29 pairs, whose matrices are in memory of the device, or too large. */
 Model makeChainInWater(int numCarbons) {
     Model model = makeWaterCluster(2);
     auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
@@ -259,8 +259,8 @@ void testFailedStepsOfLargeMoleculesAreUndone(Platform& platform) {
         const vector<Vec3> end = getPositions(context);
         context.loadCheckpoint(checkpoint);
         integrator->step(8);
-        // Noise that was drawn for the failed steps is not drawn again. After them a run begins from what is shown, which
-        // is rounded in single precision.
+        // Noise that was drawn for the failed steps is not drawn again. After them a run begins from what is shown,
+        // which is rounded in single precision.
         if (dynamic_cast<LangevinThermostat*>(integrator.get()) == nullptr)
             ASSERT_EQUAL_TOL(0, largestDifference(end, getPositions(context)),
                              std::max(1e-11, storeRounding(platform)));
