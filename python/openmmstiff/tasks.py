@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pickle
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -133,7 +134,7 @@ def _processes(number):
     """What submits to fresh processes, each with its share of the processors."""
     share = str(max(1, (os.cpu_count() or 1)//number))
     before = {name: os.environ.get(name) for name in THREADS}
-    executor = concurrent.futures.ProcessPoolExecutor(number, multiprocessing.get_context("spawn"))
+    executor = concurrent.futures.ProcessPoolExecutor(number, multiprocessing.get_context("spawn"), _end_with_parent)
     try:
         # They read it when they are started, which is when something is submitted.
         os.environ.update({name: share for name in THREADS if before[name] is None})
@@ -143,6 +144,12 @@ def _processes(number):
         for name, value in before.items():
             if value is None:
                 os.environ.pop(name, None)
+
+
+def _end_with_parent():
+    """A process whose parent is killed would finish its task, and then wait for ever."""
+    parent: Any = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
 @contextlib.contextmanager
