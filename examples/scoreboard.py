@@ -140,8 +140,8 @@ class Molecule(Subject):
         "heavy": Method("LangevinMiddle, H of 4 dalton", middle, (1, 2, 3, 4), hydrogen_mass=4.0),
         "mts": Method("MTSLangevin, distilled force field", partial(multiple_steps, {SLOW}, {FAST}), (2, 3, 4, 5, 6),
                       "distilled"),
-        "without": Method("mass penalty, no inertia of bonds", without_inertia, (4, 6, 8, 10, 12)),
-        "penalty": Method("mass penalty", penalty, (8, 10, 12, 16, 20)),
+        "without": Method("mass penalty, no inertia of bonds", without_inertia, (4, 6, 8, 10, 12, 16, 20)),
+        "penalty": Method("mass penalty", penalty, (8, 10, 12, 16, 20, 24, 28)),
     }
 
     def __init__(self, name: str, evaluations: int):
