@@ -134,14 +134,14 @@ class Subject:
 class Molecule(Subject):
     """In GFN2-xTB, in vacuum."""
     friction, slow, platform = 5.0, ("torsion", "ends"), REFERENCE
-    practice, shown = ("middle", 1), (("mts", 4), ("penalty", 12))
+    practice, shown = ("middle", 1), (("mts", 3), ("penalty", 12))
     methods = {
         "middle": Method("LangevinMiddle", middle, (0.5, 1, 1.5, 2, 2.5, 3)),
         "heavy": Method("LangevinMiddle, H of 4 dalton", middle, (1, 2, 3, 4), hydrogen_mass=4.0),
         "mts": Method("MTSLangevin, distilled force field", partial(multiple_steps, {SLOW}, {FAST}), (2, 3, 4, 5, 6),
                       "distilled"),
-        "without": Method("mass penalty, no inertia of bonds", without_inertia, (4, 6, 8, 10, 12, 16, 20)),
-        "penalty": Method("mass penalty", penalty, (8, 10, 12, 16, 20, 24, 28)),
+        "without": Method("mass penalty, no inertia of bonds", without_inertia, (4, 6, 8, 10, 12, 16, 20, 24, 32)),
+        "penalty": Method("mass penalty", penalty, (8, 10, 12, 16, 20, 24, 28, 32, 40)),
     }
 
     def __init__(self, name: str, evaluations: int):
