@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -198,43 +197,24 @@ def test_tasks_return_or_raise(processes):
         list(runTasks(square, [-1], processes))
 
 
-def write_and_wait(path):
-    path.write_text(str(os.getpid()))
+def say_and_wait(_):
+    print("begun", flush=True)
     time.sleep(600)
 
 
 def test_processes_end_with_the_one_that_made_them(tmp_path):
-    """However that ends: it is killed while they are at their tasks."""
-    files = [tmp_path/"0", tmp_path/"1"]
-    script = """\
-import pathlib, sys
+    """However that ends: it is killed while they are at their tasks. Their output is open as long as they live."""
+    (tmp_path/"script.py").write_text("""\
 from openmmstiff.tasks import runTasks
-from test_scan import write_and_wait
+from test_scan import say_and_wait
 if __name__ == "__main__":
-    list(runTasks(write_and_wait, [pathlib.Path(path) for path in sys.argv[1:]], 2))
-"""
-    (tmp_path/"script.py").write_text(script)
-    parent = subprocess.Popen([sys.executable, tmp_path/"script.py", *files],
-                              env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
-    wait_until(lambda: all(file.exists() and file.read_text() for file in files))
-    parent.kill()
-    parent.wait()
-    for file in files:
-        wait_until(lambda: not is_running(int(file.read_text())))
-
-
-def is_running(process):
-    try:
-        return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def wait_until(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    list(runTasks(say_and_wait, [1, 2], 2))
+""")
+    with subprocess.Popen([sys.executable, tmp_path/"script.py"], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as parent:
+        assert [parent.stdout.readline() for _ in range(2)] == ["begun\n"]*2
+        parent.kill()
+        parent.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")
