@@ -284,8 +284,8 @@ class Batch:
     dynamics or optimizer of ASE. Runs take turns in one process, each in a thread that waits while another goes on. ::
 
         batch = Batch(model, copies)
-        runs = [MassPenaltyLangevin(atoms, 12*units.fs, temperature_K=300, friction=0.005/units.fs)
-                for atoms in copies]
+        runs = [MassPenaltyLangevin(atoms, 12*units.fs, friction=0.005/units.fs,
+                                    temperature_K=300) for atoms in copies]
         batch.run(runs, 1000)
 
     Before its first batch the model is asked twice more, with atoms displaced: a warning says if its forces are others
