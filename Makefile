@@ -18,7 +18,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find cmake co
 
 .PHONY: help
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: .venv/installed .venv/requirements-examples  ## liquid TIP3P water, several integrators: a table and demo/rdf.png
@@ -56,7 +56,7 @@ test test-thorough: .venv/installed .venv/requirements-test .venv/requirements-e
 .PHONY: test-device
 test-device: DEVICE := CUDA
 test-device: PACKAGE := cuda13
-test-device: .venv/installed .venv/requirements-test  # on a GPU: also PACKAGE=cuda12, or DEVICE=OpenCL PACKAGE=
+test-device: .venv/installed .venv/requirements-test  ## on a GPU: also PACKAGE=cuda12, or DEVICE=OpenCL PACKAGE=
 	@if [ -n "$(PACKAGE)" ]; then
 	    version=$$($(BIN)/python -c "import openmm; print(openmm.__version__)")
 	    $(BIN)/pip install --quiet "openmm[$(PACKAGE)]==$$version"

@@ -224,11 +224,12 @@ def main():
     for name, result in made.items():
         if "failure" in result:
             print(f"{name}: {result['failure']}")
+            rows.append([name, "", "lost"])
         else:
             rows += compare(name, result, options)
     print()
     print_table(["molecule", "step (fs)", "steps of molecules", "T (K)", "means", "off by (errors), r.m.s.", "most"],
-                rows, options.record, f"{options.calculator}-molecules")
+                rows, options.record, f"{options.calculator}-molecules-{options.equilibration:g}ps")
 
 
 if __name__ == "__main__":

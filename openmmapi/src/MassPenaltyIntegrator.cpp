@@ -191,10 +191,23 @@ void MassPenaltyIntegrator::takeOtherSteps(double size, int steps) {
         context->setVelocities(velocities);
     };
     const OtherSteps now(*this);
-    shift(earlier);
-    setStepSize(size);
-    takeSteps(steps);
-    shift(-earlier);
+    Vec3 box[3];
+    vector<Vec3> positions, velocities;
+    context->getPeriodicBoxVectors(box[0], box[1], box[2]);
+    context->getPositions(positions);
+    context->getVelocities(velocities);
+    try {
+        shift(earlier);
+        setStepSize(size);
+        takeSteps(steps);
+        shift(-earlier);
+    }
+    catch (...) {
+        context->setPeriodicBoxVectors(box[0], box[1], box[2]);
+        context->setPositions(positions);
+        context->setVelocities(velocities);
+        throw;
+    }
 }
 
 vector<Vec3> MassPenaltyIntegrator::getVelocitiesForTemperature(const System& system, double temperature,

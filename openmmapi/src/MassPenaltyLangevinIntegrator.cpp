@@ -23,11 +23,11 @@ bool MassPenaltyLangevinIntegrator::goOnAfter(const StepFailure& failure) {
         return false;
     const int parts = 4, steps = 8;
     const double h = getStepSize();
+    takeOtherSteps(h / parts, steps * parts);
     if (numCollisions++ == 0)
         warn(message("in a step of ", h, " ps ", failure.culprit, " got more than 30 kT, or could not be solved for,",
                      " as where molecules collide. That step has been undone, and the run goes on after ",
                      steps * parts, " steps of ", h / parts, " ps that are not counted. getNumCollisions() tells how",
                      " often that has happened; where it is once in 1000 steps, use a smaller step size"));
-    takeOtherSteps(h / parts, steps * parts);
     return true;
 }

@@ -198,9 +198,10 @@ class Guard:
 
     def __init__(self, molecules: Molecules, integrator: MassPenaltyLangevinIntegrator) -> None:
         self.molecules, self.atoms = molecules, molecules.atoms
-        slowed = {tuple(sorted(integrator.getPairParameters(i)[:2])) for i in range(integrator.getNumPairs())}
+        pairs = [integrator.getPairParameters(i) for i in range(integrator.getNumPairs())]
+        slowed = {tuple(sorted((i, j))) for i, j, inertia in pairs if inertia._value > 0}
         self.first, self.second = np.array(sorted(slowed | set(molecules.bonds))).T
-        self.lengths = self.measure()
+        self.lengths = self.measure(molecules.start*NANOMETER)
         self.radii = FORMED*np.array(_find_radii(self.atoms))
         self.left_out = set(molecules.bonds)
         self.find_others()
@@ -208,9 +209,8 @@ class Guard:
         self.left_out |= set(close)     # bonds that the user has not given
         self.find_others()
 
-    def measure(self):
-        """The lengths of bonds and slowed 1-3 distances [Angstrom]."""
-        positions = self.atoms.positions + self.molecules.potential.shift
+    def measure(self, positions):
+        """The lengths of bonds and slowed 1-3 distances, at positions of whole molecules [Angstrom]."""
         return np.linalg.norm(positions[self.first] - positions[self.second], axis=1)
 
     def find_others(self):
@@ -231,7 +231,7 @@ class Guard:
 
     def check(self):
         """A RuntimeError if a bond has broken or formed."""
-        name, lengths = self.molecules.name, self.measure()
+        name, lengths = self.molecules.name, self.measure(self.atoms.positions + self.molecules.potential.shift)
         longest = np.argmax(lengths/self.lengths)
         i, j = int(self.first[longest]), int(self.second[longest])
         if lengths[longest] > BROKEN*self.lengths[longest]:

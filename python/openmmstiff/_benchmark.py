@@ -12,6 +12,7 @@ from openmm import app, unit
 
 from . import (ImpulseLangevinIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator,
                ZhangSkeelLangevinIntegrator)
+from ._installation import UNSUPPORTED
 from .sampling import GAS_CONSTANT
 
 TEMPERATURE, FRICTION = 300, 1              # K, 1/ps
@@ -19,27 +20,33 @@ SETTLING_FRICTION, SETTLING_STEPS = 20, 250     # of 4 fs or less
 MINIMIZATION = 10, 30                       # kJ/mol/nm, iterations
 COPIES = 1, 3, 5                            # of the small box along each edge of the others
 HELICES = (12, 3.2), (36, 6.0)              # residues; edge of the box, nm
+CHAINS, CHAIN = 100, 12                     # of molecules, and atoms of one, whose matrices a device has in its memory
 FAST = 0.005                                # s for a step in a box: what is slower leaves the larger ones out
 ERRORS = 4                                  # of the distribution of velocities
 MOLECULES = 10_000                          # whose integration is timed without nonbonded forces
 WARMING, BURSTS = 50, 20                    # steps before a measurement, and its parts
 # In single precision forces are right to some 1e-5 of themselves, and positions at 3 nm to 1e-7 nm.
 FORCE_TOLERANCE, POSITION_TOLERANCE = 1e-4, 1e-5    # relative, root mean square; nm
+IN_DOUBLE = 0.1, 0.01                               # times these, in double precision
 INTEGRATORS = (MassPenaltyLangevinIntegrator, 0.008), (ImpulseLangevinIntegrator, 0.004), \
     (ZhangSkeelLangevinIntegrator, 0.002)
 
 
-def benchmark(platforms, seconds):
-    """Print tables of agreement, conduct and speed, and a verdict; whether every platform does what Reference does."""
+def benchmark(platforms, seconds, wrong_before=()):
+    """
+    Print tables of agreement, conduct and speed, and a verdict; whether every platform does what Reference does, those
+    too that were found wrong before.
+    """
     platforms = platforms or find_platforms()
-    wrong: dict[str, list[str]] = {name: [] for name in platforms}
-    slow: dict[str, list[str]] = {name: [] for name in platforms}
+    wrong: dict[str, list[str]] = {name: [] for name in platforms} | {name: ["check"] for name in wrong_before}
+    slow: dict[str, list[str]] = {name: [] for name in wrong}
     fast: list[str] = []
     for what, measure, heading, columns in (
             ("positions", _compare_with_reference,
-             "Flexible TIP3P water, and a helix of alanines with constraints in water, by PME: differences from "
-             f"Reference, relative of the forces (root mean square, {FORCE_TOLERANCE:g} is allowed), and largest of "
-             f"the positions after a step of MassPenaltyIntegrator of 4 fs ({POSITION_TOLERANCE:g} nm)",
+             "Flexible TIP3P water, a helix of alanines with constraints in water, by PME, and chains of "
+             f"{CHAIN} atoms: differences from Reference, relative of the forces (root mean square, "
+             f"{FORCE_TOLERANCE:g} is allowed), and largest of the positions after a step of MassPenaltyIntegrator "
+             f"of 4 fs ({POSITION_TOLERANCE:g} nm); {IN_DOUBLE[0]:g} and {IN_DOUBLE[1]:g} of these in double precision",
              ["device", "box", "forces", "positions (nm)", "agrees"]),
             ("conduct", _try_conduct,
              f"{MOLECULES:,} waters without nonbonded forces, MassPenaltyLangevinIntegrator at {TEMPERATURE} K: "
@@ -65,17 +72,28 @@ def benchmark(platforms, seconds):
             if not _try(name, measure):
                 wrong[name].append(what)
     print()
-    for name in platforms:
+    for name in wrong:
         verdict = f"wrong: {', '.join(wrong[name])}" if wrong[name] else "right"
         print(f"- {name}: {'; '.join([verdict, *slow[name]])}")
     return not any(wrong.values())
 
 
 def find_platforms():
-    """The names of OpenMM's platforms but Reference, each in its mixed precision if it has one."""
+    """The names of OpenMM's platforms but Reference, each in its mixed precision if it has one, or else in single."""
     platforms = [openmm.Platform.getPlatform(i) for i in range(openmm.Platform.getNumPlatforms())]
-    return [platform.getName() + (":mixed" if "Precision" in platform.getPropertyNames() else "")
+    return [platform.getName() + (_mixed_or_single(platform) if "Precision" in platform.getPropertyNames() else "")
             for platform in platforms if platform.getName() != "Reference"]
+
+
+def _mixed_or_single(platform):
+    system = openmm.System()
+    system.addParticle(1)
+    try:
+        openmm.Context(system, openmm.VerletIntegrator(0.001), platform, {"Precision": "mixed"})
+    except openmm.OpenMMException as error:
+        if UNSUPPORTED in str(error):
+            return ":single"
+    return ":mixed"
 
 
 def _print_row(*cells, heading=None):
@@ -97,13 +115,13 @@ def _try(name, measure):
 
 def _compare_with_reference(name):
     """A row for each box, of which the small ones do: whether they agree."""
-    right = True
-    for build, size in (_water_box, COPIES[0]), (_helix_box, HELICES[0]):
+    right, sharper = True, IN_DOUBLE if name.endswith(":double") else (1, 1)
+    for build, size in (_water_box, COPIES[0]), (_helix_box, HELICES[0]), (_chain_box, CHAIN):
         context, forces, positions = _step_once(name, build, size)
         _, expected, reference = _step_once("Reference", build, size)
         apart = np.sqrt(np.mean((forces - expected)**2)/np.mean(expected**2))
         moved = np.abs(positions - reference).max()
-        agrees = bool(apart < FORCE_TOLERANCE and moved < POSITION_TOLERANCE)
+        agrees = bool(apart < sharper[0]*FORCE_TOLERANCE and moved < sharper[1]*POSITION_TOLERANCE)
         _print_row(name, _describe(context), build(size)[0], f"{apart:.1e}", f"{moved:.1e}", "yes" if agrees else "NO")
         right &= agrees
     return right
@@ -132,7 +150,8 @@ def _try_conduct(name):
     normal = abs(temperature/TEMPERATURE - 1) < error*2**0.5 and abs(kurtosis - 3) < error*24**0.5
 
     def place():
-        return context.getState(positions=True).getPositions(asNumpy=True)._value
+        state = context.getState(positions=True, velocities=True)
+        return [state.getPositions(asNumpy=True)._value, state.getVelocities(asNumpy=True)._value]
 
     before, refused = place(), False
     context.setParameter("broken", 2)
@@ -311,6 +330,28 @@ def _helix_box(size):
     modeller.addSolvent(force_field, boxSize=edge*openmm.Vec3(1, 1, 1)*unit.nanometer)
     system = _build_system(force_field, modeller.topology, constraints=app.HBonds)
     return (f"helix in water, {system.getNumParticles()} atoms", _minimize(system, modeller.positions), system, system)
+
+
+@functools.cache
+def _chain_box(length):
+    """Chains of so many atoms, without nonbonded forces."""
+    system, bonds, angles = openmm.System(), openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
+    positions = [_add_chain(length, system, bonds, angles) + [0, 0, 0.3*number] for number in range(CHAINS)]
+    for force in bonds, angles:
+        system.addForce(force)
+    return f"{CHAINS} chains of {length} atoms", np.concatenate(positions), system, system
+
+
+def _add_chain(length, system, bonds, angles):
+    """A chain of so many atoms, a zigzag; its positions, nm."""
+    first = system.getNumParticles()
+    for atom in range(first, first + length):
+        system.addParticle(12)
+        if atom > first:
+            bonds.addBond(atom - 1, atom, 0.15, 2e5)
+        if atom > first + 1:
+            angles.addAngle(atom - 2, atom - 1, atom, 2, 400)
+    return np.array([(0.13*i, 0.075*(i % 2), 0) for i in range(length)])
 
 
 def _helix(residues):

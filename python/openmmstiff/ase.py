@@ -51,8 +51,9 @@ class MassPenaltyLangevin(MolecularDynamics):
     those of addPairsFromTopology(). Molecules may lie across periodic boundaries.
 
     If a bond or a slowed 1-3 distance becomes longer than 1.4 times what it was at the start, or another pair closer
-    than 1.1 times the sum of its covalent radii, the run ends with a RuntimeError that names the atoms. A step that
-    fails leaves the atoms as they were.
+    than 1.1 times the sum of its covalent radii, the run ends with a RuntimeError that names the atoms, which are left
+    where that was found. A step that fails leaves them as they were; one whose new positions the calculator fails at
+    has been made.
 
     The momenta of atoms have the distribution of the masses, and their kinetic energy is that of the motion with the
     inertias: temperatures and energies of logfiles are right, and integrators may take turns. They belong to half a
@@ -162,6 +163,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         self.dt = _read_timestep(timestep)
         self._integrator.setStepSize(self.dt/PICOSECOND)
         self._molecules.set_inertias(self._integrator)
+        self._guard = Guard(self._molecules, self._integrator)
 
     def set_rng(self, rng: Any) -> None:
         """
@@ -175,8 +177,8 @@ class MassPenaltyLangevin(MolecularDynamics):
         self.rng = rng
         self._integrator.setRandomNumberSeed(self._draw_seed())
         self._context.reinitialize()
-        self._take_positions()
         self._take_momenta()
+        self._take_positions()
 
     def draw_momenta(self) -> None:
         """
@@ -184,7 +186,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         that goes on from them is not hot at its beginning. The calculator is asked for the forces.
         """
         self._follow()
-        self._context.setVelocitiesToTemperature(self.temp/units.kB, self._draw_seed())
+        self._call(lambda: self._context.setVelocitiesToTemperature(self.temp/units.kB, self._draw_seed()))
         self._give_momenta()
 
     def step(self, forces: Any = None) -> None:
@@ -199,15 +201,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         self._follow()
         if self.atoms.calc is not self._checked:
             self._check_calculator()
-        potential = self._molecules.potential
-        potential.error = None
-        try:
-            self._integrator.step(1)
-        except openmm.OpenMMException as error:
-            if potential.error is None:
-                raise openmm.OpenMMException(self._molecules.name_all(str(error))) from None
-        if potential.error is not None:
-            raise potential.error   # of which OpenMM keeps the text alone
+        self._call(lambda: self._integrator.step(1))
         self._give_positions()
         self._give_momenta()
         self._guard.check()
@@ -222,6 +216,18 @@ class MassPenaltyLangevin(MolecularDynamics):
         seed = np.array([1 + int(1e9*abs(self.rng.standard_normal())) % (2**31 - 1)])
         self.comm.broadcast(seed, 0)
         return int(seed[0])
+
+    def _call(self, function):
+        """Call what asks the calculator: what that raises comes through, and OpenMM's errors name atoms."""
+        potential = self._molecules.potential
+        potential.error = None
+        try:
+            function()
+        except openmm.OpenMMException as error:
+            if potential.error is None:
+                raise openmm.OpenMMException(self._molecules.name_all(str(error))) from None
+        if potential.error is not None:
+            raise potential.error   # of which OpenMM keeps the text alone
 
     def _check_calculator(self):
         difference = self._molecules.potential.measure_memory()
@@ -281,15 +287,17 @@ class Batch:
 
     Each of the Atoms stays an object by itself, with its own cell and constraints, and each run has its own settings,
     noise, trajectory and logfile: it is the run that it would be alone. It may be a MassPenaltyLangevin, or any other
-    dynamics or optimizer of ASE. Runs take turns in one process, each in a thread that waits while another goes on. ::
+    dynamics or optimizer of ASE that needs no stress. Runs take turns in one process, each in a thread that waits while
+    another goes on. ::
 
         batch = Batch(model, copies)
         runs = [MassPenaltyLangevin(atoms, 12*units.fs, friction=0.005/units.fs,
                                     temperature_K=300) for atoms in copies]
         batch.run(runs, 1000)
 
-    Before its first batch the model is asked twice more, with atoms displaced: a warning says if its forces are others
-    for one of the Atoms alone. Outside of run() it is called for one of the Atoms at a time, as by examine(copies[0]).
+    Before its first batch the model is asked twice more, with atoms displaced, the second time without the first of the
+    Atoms and in reverse order: a warning says if the forces on the others differ. Outside of run() it is called for one
+    of the Atoms at a time, as by examine(copies[0]).
 
     Parameters
     ----------
@@ -316,7 +324,8 @@ class Batch:
         Let runs go on side by side until all have ended.
 
         An error in one of them ends all, and a RuntimeError says in which it was. What the model raises comes through
-        as it is. Each MassPenaltyLangevin has then made its last step whole, or not at all.
+        as it is. Each MassPenaltyLangevin has then made its last step whole, or not at all; trajectories and logfiles
+        of those that were waiting for their new forces lack that step.
 
         Parameters
         ----------
@@ -353,16 +362,18 @@ class Batch:
         return [{"energy": energy, "forces": each} for energy, each in zip(energies.tolist(), np.split(forces, ends))]
 
     def _check(self, systems):
-        """Warn if the last one has other forces alone than among the others."""
+        """Warn if all but the first have other forces without it, in reverse order."""
         displaced, random = [atoms.copy() for atoms in systems], np.random.default_rng(1)
         for atoms in displaced:
             atoms.positions += DISPLACEMENT*random.normal(size=(len(atoms), 3))
-        among, alone = (self._evaluate(asked)[-1]["forces"] for asked in (displaced, displaced[-1:]))
+        among, without = self._evaluate(displaced)[1:], self._evaluate(displaced[:0:-1])[::-1]
         self._checked = True
-        if (difference := abs(among - alone).max()) > MEMORY:
+        difference = max(abs(one["forces"] - other["forces"]).max() for one, other in zip(among, without))
+        if difference > MEMORY:
             warnings.warn(f"Batch: the model's forces on Atoms depend on the others of the batch: they differ by "
-                          f"{difference:.1g} eV/Angstrom from those of the same Atoms alone, and the runs are not "
-                          "independent. It must keep the order of the Atoms, and take each by itself", stacklevel=3)
+                          f"{difference:.1g} eV/Angstrom from those without the first Atoms, in reverse order, and the "
+                          "runs are not independent. It must keep the order of the Atoms, and take each by itself",
+                          stacklevel=3)
 
 
 class BatchCalculator(Calculator):
@@ -443,8 +454,8 @@ class SystemCalculator(Calculator):
     Parameters
     ----------
     system : openmm.System
-        the System, without constraints, whose particles are the atoms in their order; a ValueError if not. If it is
-        periodic it has the cell of the atoms
+        the System, without constraints, whose particles are the atoms in their order; a ValueError if there are more
+        or fewer. If it is periodic it has the cell of the atoms
     platform : str
         the name of OpenMM's platform; by default the fastest
     """

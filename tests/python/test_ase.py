@@ -150,7 +150,10 @@ def test_inertias_follow_the_step():
     dyn = run_of(water())
     for femtoseconds in (2, 8, 0.1, 6):     # at 0.1 fs nothing is slowed down
         dyn.set_timestep(femtoseconds*units.fs)
-        assert inertias(dyn) == pytest.approx(inertias(run_of(water(), timestep=femtoseconds*units.fs)))
+        another = run_of(water(), timestep=femtoseconds*units.fs)
+        assert inertias(dyn) == pytest.approx(inertias(another))
+        assert np.array_equal(dyn._guard.first, another._guard.first)
+        assert dyn._guard.lengths == pytest.approx(another._guard.lengths, abs=1e-12)
         dyn.run(2)
     assert len(inertias(dyn)) == 5
     run_of(water(), timestep=0.1*units.fs).run(1)       # without a warning of OpenMM's
@@ -281,6 +284,22 @@ def test_a_run_goes_on_from_the_momenta_of_another(tmp_path):
         warnings.simplefilter("ignore")     # nothing is stiff then
         dyn.run(1)
     assert close(last.get_momenta(), drawn, 1e-2)
+
+
+def test_another_seed_loses_no_momenta():
+    """Nor does it where positions cannot be taken at first."""
+    atoms, other = water(), water()
+    runs = [run_of(each, friction=0) for each in (atoms, other)]
+    for dyn in runs:
+        dyn.run(3)
+    positions = atoms.get_positions()
+    atoms.positions[1] += [0, 0, 2]
+    with pytest.raises(RuntimeError, match="broken"):
+        runs[0].set_rng(np.random.default_rng(2))
+    atoms.positions[:] = positions
+    for dyn in runs:
+        dyn.run(3)
+    assert close(atoms.positions, other.positions) and close(atoms.get_momenta(), other.get_momenta())
 
 
 @pytest.mark.parametrize("second", ["mass penalty", "Langevin"])
@@ -583,7 +602,7 @@ def test_a_step_of_a_batch_is_one_call(tmp_path):
     runs = [run_of(atoms, loginterval=i + 1, **({"logfile": str(tmp_path/f"log{i}")} if i else {}),
                    trajectory=str(tmp_path/f"{i}.traj")) for i, atoms in enumerate(copies)]
     batch.run(runs, 10)
-    assert model.calls == [3, 1] + (1 + 2 + 10)*[3]
+    assert model.calls == [3, 2] + (1 + 2 + 10)*[3]
     batch.run(runs, 5)
     assert model.calls[15:] == 5*[3] and [run.nsteps for run in runs] == [15]*3
     for i, atoms in enumerate(copies):
@@ -699,7 +718,8 @@ def test_errors_of_one_run_end_the_batch():
 
 @pytest.mark.parametrize("change", [
     lambda found, count: {**found, "forces": found["forces"] + 1e-3*count},                 # they see each other
-    lambda found, count: {**found, "forces": found["forces"].reshape(count, 3, 3)[::-1].reshape(-1, 3)}])
+    lambda found, count: {**found, "forces": found["forces"].reshape(count, 3, 3)[::-1].reshape(-1, 3)},
+    lambda found, count: {**found, "forces": found["forces"].reshape(count, 3, 3)[[1, 0, 2][:count]].reshape(-1, 3)}])
 def test_models_that_mix_up_atoms_are_found_out(change):
     copies, model, _ = waters(3)
     batch = Batch(lambda systems: change(model(systems), len(systems)), copies)
@@ -756,6 +776,9 @@ def test_what_a_calculator_raises_comes_through(count, error):
     with pytest.raises(type(error)) as raised:
         advance(2)
     assert raised.value is error and error.__cause__ is cause and threading.active_count() == 1
+    with pytest.raises(type(error)) as raised:
+        runs[0].draw_momenta()
+    assert raised.value is error
     for atoms, (positions, momenta) in zip(copies, kept):
         assert np.array_equal(atoms.positions, positions) and np.array_equal(atoms.get_momenta(), momenta)
     calculator.error = None

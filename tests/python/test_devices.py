@@ -84,8 +84,11 @@ def run_on_opencl(opencl):
 def test_installation_is_found_right(opencl):
     """`python -m openmmstiff`, with a platform for devices."""
     lines = run_with_opencl("-m", "openmmstiff", opencl=opencl).splitlines()
+    name = DEVICE or "OpenCL"
     for precision in ("single", "mixed", "double"):
-        assert any(line.split()[:2] == [DEVICE or "OpenCL", precision] and "agrees" in line for line in lines), lines
+        row, = (line for line in lines if line.split()[:2] == [name, precision])
+        assert "on the device" in row and "agrees" in row
+    assert any(line.startswith(f"{name} ran on ") for line in lines)
 
 
 @pytest.mark.parametrize("precision", ["single", "mixed", "double"])
@@ -173,24 +176,18 @@ for make in (lambda: MassPenaltyLangevinIntegrator(300, 5, 0.006), lambda: Zhang
 
 KERNELS = """
 import sys
+import numpy as np
 import openmm as mm
 from openmmstiff import *
-from openmmstiff.__main__ import _integrators, _waters
-from openmmstiff._benchmark import _trap
+from openmmstiff._installation import _integrators, _waters
+from openmmstiff._benchmark import CHAIN, _add_chain, _trap
 
 def waters(rigid):
     # With chains of atoms: of unrolled matrices, of matrices in memory, and one too large for a device.
     system, positions = _waters()
-    bonds, angles = system.getForce(0), system.getForce(1)
-    for length in (6, 12, 20):
-        first = system.getNumParticles()
-        for i in range(first, first + length):
-            system.addParticle(12)
-            if i > first:
-                bonds.addBond(i - 1, i, 0.15, 2e5)
-            if i > first + 1:
-                angles.addAngle(i - 2, i - 1, i, 2, 400)
-            positions = list(positions) + [(0.13*(i - first), 0.075*(i % 2), 1 + 0.3*length)]
+    for length in (6, CHAIN, 20):
+        chain = _add_chain(length, system, system.getForce(0), system.getForce(1))
+        positions = np.concatenate([positions, chain + [0, 0, 1 + 0.3*length]])
     system.removeForce(2)       # Oclgrind lacks a function that its kernel calls
     if rigid:
         for o in range(0, 24, 3):

@@ -13,7 +13,7 @@ import openmmstiff
 import pytest
 from conftest import PLATFORMS
 from openmm import unit
-from openmmstiff import StiffIntegrator, __main__ as command, _benchmark
+from openmmstiff import StiffIntegrator, __main__ as command, _benchmark, _installation
 
 ALL_PLATFORMS = [openmm.Platform.getPlatform(i).getName() for i in range(openmm.Platform.getNumPlatforms())]
 
@@ -86,7 +86,7 @@ def test_another_plugin_folder_is_told(tmp_path):
     assert [name for name, _ in output.rows] == ["Reference"]
     assert f"OPENMM_PLUGIN_DIR is set to '{tmp_path}'" in output.text
     assert "OpenMM's CPU platform is not there" in output.text
-    assert "CUDA and HIP packages of their own: pip install 'openmm-stiff[cuda12]'" in output.text
+    assert "CUDA and HIP packages of their own: openmm-stiff[cuda12]" in output.text
 
 
 def test_broken_library_is_told(tmp_path):
@@ -99,7 +99,7 @@ NO_FILE = ": cannot open shared object file: No such file or directory"
 
 def test_libraries_that_lack_the_same_give_one_hint():
     """Those that lack a library which itself has not been loaded, too."""
-    opencl, cuda = command._explain_failures([f"Error loading library /plugins/{name}.so: {missing}{NO_FILE}"
+    opencl, cuda = _installation._explain_failures([f"Error loading library /plugins/{name}.so: {missing}{NO_FILE}"
                                               for name, missing in [("libOpenMMCUDA", "libcuda.so.1"),
                                                                     ("libOpenMMOpenCL", "libOpenCL.so.1"),
                                                                     ("libOpenMMAmoebaOpenCL", "libOpenMMOpenCL.so"),
@@ -114,12 +114,12 @@ def test_libraries_that_lack_the_same_give_one_hint():
     (f"libcuda.so.1{NO_FILE}",
      "not loaded, as libcuda.so.1 is missing. OpenMM's CUDA platform needs NVIDIA's driver."),
     (f"libcufft.so.11{NO_FILE}",
-     "not loaded, as libcufft.so.11 is missing. OpenMM's CUDA platform needs these libraries of CUDA; pip install "
-     "'openmm-stiff[cuda12]' or 'openmm-stiff[cuda13]' brings them."),
+     "not loaded, as libcufft.so.11 is missing. OpenMM's CUDA platform needs these libraries of CUDA; "
+     "openmm-stiff[cuda12] or [cuda13] brings them."),
     ("/p/libOpenMMCUDA.so: undefined symbol: cuNew", "not loaded: undefined symbol: cuNew.")])
 def test_ours_is_not_blamed_for_what_openmms_own_library_lacks(cause, expected):
     """Linked with that, ours fails as well, and the loader gives the same cause."""
-    hint, = command._explain_failures([f"Error loading library /p/{name}.so: {cause}"
+    hint, = _installation._explain_failures([f"Error loading library /p/{name}.so: {cause}"
                                        for name in ("libOpenMMStiffCUDA", "libOpenMMCUDA")])
     assert hint == f"libOpenMMStiffCUDA.so, libOpenMMCUDA.so: {expected}"
 
@@ -128,19 +128,32 @@ def test_ours_is_not_blamed_for_what_openmms_own_library_lacks(cause, expected):
     ("Error loading library /p/libOpenMMStiffCPU.so: /p/libOpenMMStiffCPU.so: undefined symbol: a: b",
      "libOpenMMStiffCPU.so: not loaded: undefined symbol: a: b. Install openmm-stiff again"),
     ("Error loading library /p/libOpenMMStiffHIP.so: libOpenMMHIP.so: cannot open shared object file",
-     "as libOpenMMHIP.so is missing. pip install 'openmm-stiff[hip6]' brings it."),
+     "as libOpenMMHIP.so is missing. openmm-stiff[hip6], for ROCm 6 alone, brings it."),
     ("Error loading library /p/a.so: a.so: cannot open shared object file", "a.so: not loaded, as a.so is missing."),
     ("something else", "something else")])
 def test_other_failures_are_shown(failure, expected):
-    hint, = command._explain_failures([failure])
+    hint, = _installation._explain_failures([failure])
     assert expected in hint
 
 
 def test_package_with_a_devices_own_kernels_is_named():
-    hint, = command._explain_detours(["CPU", "CUDA", "HIP"], ["threads", "through the host's memory: threads, AVX2",
-                                                             "on the device; large molecules ..."])
-    assert hint == ("CUDA: all steps go through the host's memory, as libOpenMMStiffCUDA is not there. pip install "
-                    "'openmm-stiff[cuda12]' or 'openmm-stiff[cuda13]' brings it.")
+    hint, = _installation._explain_detours({"CPU": "threads", "CUDA": "through the host's memory: threads, AVX2",
+                                            "HIP": "on the device; large molecules ..."})
+    assert hint == ("CUDA: all steps go through the host's memory, as libOpenMMStiffCUDA is not there. "
+                    "openmm-stiff[cuda12] or [cuda13] brings it.")
+
+
+@pytest.mark.parametrize("library, wrong", [
+    ("libOpenMMCUDA.so", True), ("libOpenMMHIP.so", True), ("libOpenMMStiffCPU.so", True),
+    ("libOpenMMOpenCL.so", False), ("libOpenMMStiffOpenCL.so", False), ("libOpenMMStiffBroken.so", False)])
+def test_libraries_that_were_meant_to_be_used_must_load(monkeypatch, capsys, library, wrong):
+    """OpenMM's for CUDA and HIP, and ours for a platform that is there: without it another's kernels take its place."""
+    monkeypatch.setattr(openmm.Platform, "getPluginLoadFailures",
+                        staticmethod(lambda: [f"Error loading library /p/{library}: undefined symbol: a"]))
+    assert command.main([]) == wrong
+    output = capsys.readouterr().out
+    assert f"{library}: not loaded: undefined symbol: a." in output and "is not there. openmm-stiff" not in output
+    assert ("Not everything works" in output) == wrong
 
 
 def test_platform_without_kernels_is_a_failure(failing, monkeypatch):
@@ -152,7 +165,7 @@ def test_platform_without_kernels_is_a_failure(failing, monkeypatch):
 
 
 def test_difference_beyond_the_bound_is_a_failure(failing, monkeypatch):
-    monkeypatch.setattr(command, "BOUNDS", dict.fromkeys(command.BOUNDS, 1e-15))
+    monkeypatch.setattr(_installation, "BOUNDS", dict.fromkeys(_installation.BOUNDS, 1e-15))
     output = failing()
     assert output.rows["CPU", "-"][1] == "differs"
     assert "nm from those on Reference; rounding explains 1e-15 nm at most" in output.text
@@ -168,15 +181,15 @@ def test_wrong_charges_are_beyond_all_bounds(failing, monkeypatch):
                 nonbonded.setParticleParameters(i, 1.001*charge, sigma, epsilon)
         return context(system, integrator, platform, properties)
     monkeypatch.setattr(openmm, "Context", wrong_context)
-    assert float(failing().rows["CPU", "-"][2]) > max(command.BOUNDS.values())
+    assert float(failing().rows["CPU", "-"][2]) > max(_installation.BOUNDS.values())
 
 
 def test_positions_that_are_no_numbers_do_not_agree():
     """Whatever the other integrators give."""
     reference = {}
-    command._check(openmm.Platform.getPlatform("Reference"), "", reference)
+    _installation._check(openmm.Platform.getPlatform("Reference"), "", reference, {})
     reference["ImpulseIntegrator"][0] = np.nan
-    result, difference, _ = command._check(openmm.Platform.getPlatform("CPU"), "", reference)
+    result, difference, _ = _installation._check(openmm.Platform.getPlatform("CPU"), "", reference, {})
     assert (result, difference) == ("differs", "nan  ImpulseIntegrator")
 
 
@@ -203,11 +216,11 @@ def test_device_without_double_precision_is_none_without_any(monkeypatch, capsys
             raise openmm.OpenMMException("This device does not support double precision")
         return context(system, integrator, platform)
     monkeypatch.setattr(openmm, "Context", context_of_device)
-    monkeypatch.setattr(command, "_precisions",
-                        lambda platform: list(command.BOUNDS) if platform.getName() == "CPU" else [""])
+    monkeypatch.setattr(_installation, "_precisions",
+                        lambda platform: list(_installation.BOUNDS) if platform.getName() == "CPU" else [""])
     assert command.main([]) == exit_code
     output = Output(capsys.readouterr().out)
-    for precision in command.BOUNDS:
+    for precision in _installation.BOUNDS:
         assert output.rows["CPU", precision][1] == ("unsupported" if precision in lacking else "agrees")
     assert "CPU, double precision: with ZhangSkeelIntegrator: This device does not support double precision" \
         in output.text
@@ -244,11 +257,12 @@ def test_benchmark_prints_tables_in_markdown(benchmark):
     agreement, conduct, *speeds, kernels = tables
     for table in tables:
         assert len({len(row) for row in table}) == 1 and set(table[1]) == {"---"}
-        assert len(table) == 2 + (2 if table is agreement else 1)
-    for row, speed, box in zip(agreement[2:], speeds, ("895 waters", r"helix in water, \d+ atoms"), strict=True):
-        name, device, where, forces, positions, agrees = row
+        assert len(table) == 2 + (3 if table is agreement else 1)
+    boxes = "895 waters", r"helix in water, \d+ atoms", "100 chains of 12 atoms"
+    for (name, device, where, forces, positions, agrees), box in zip(agreement[2:], boxes, strict=True):
         assert (name, agrees) == ("CPU", "yes") and "thread" in device and re.fullmatch(box, where)
-        assert 0 < float(forces) < _benchmark.FORCE_TOLERANCE and 0 < float(positions) < _benchmark.POSITION_TOLERANCE
+        assert float(forces) < _benchmark.FORCE_TOLERANCE and 0 < float(positions) < _benchmark.POSITION_TOLERANCE
+    for (_, _, where, *_), speed in zip(agreement[2:], speeds):
         assert speed[2][:2] == ["CPU", where]
         theirs, ours, ratio = map(float, speed[2][2:])
         assert min(theirs, ours) > 0 and ratio == pytest.approx(ours/theirs, rel=0.01)
@@ -262,12 +276,13 @@ def test_benchmark_prints_tables_in_markdown(benchmark):
 def test_benchmark_tells_what_differs_and_what_fails(benchmark, monkeypatch):
     """And goes on with the next platform."""
     monkeypatch.setattr(_benchmark, "FORCE_TOLERANCE", 1e-12)
+    monkeypatch.setattr(_installation, "BOUNDS", dict.fromkeys(_installation.BOUNDS, 1e-15))
     code, _, tables, verdicts = benchmark("Quantum", "CPU")
     assert code == 1 and tables[0][3][-1] == "NO"
     for table in tables:
         assert table[2][0] == "Quantum" and re.match("fails: .*Quantum", table[2][1]) and table[3][0] == "CPU"
     assert verdicts[0] == "Quantum: wrong: positions, conduct, water, protein, steps"
-    assert verdicts[1].startswith("CPU: wrong: positions")
+    assert verdicts[1].startswith("CPU: wrong: check, positions")
 
 
 @pytest.mark.thorough
@@ -284,7 +299,8 @@ def test_benchmark_tells_velocities_of_another_distribution(benchmark, monkeypat
         split = np.sqrt(kurtosis - 1)   # the relative variance of two temperatures; 3 (1 + split^2) is the kurtosis
         velocities[::2] *= np.sqrt(temperature*(1 + split))
         velocities[1::2] *= np.sqrt(temperature*(1 - split))
-        return SimpleNamespace(getVelocities=lambda asNumpy: velocities*unit.nanometer/unit.picosecond)
+        return SimpleNamespace(getVelocities=lambda asNumpy: velocities*unit.nanometer/unit.picosecond,
+                               getPositions=state.getPositions)
 
     monkeypatch.setattr(openmm.Context, "getState", changed)
     code, _, tables, verdicts = benchmark("CPU")
@@ -299,6 +315,13 @@ def test_benchmark_tells_what_fails_without_an_error(benchmark, monkeypatch):
     monkeypatch.setattr(openmm.Context, "loadCheckpoint", lambda context, checkpoint: None)
     code, _, tables, _ = benchmark("CPU")
     assert code == 1 and tables[1][2][3:] == ["NO", "NO", "NO"]
+
+
+def test_benchmark_takes_single_precision_on_a_device_without_another(monkeypatch):
+    platform = openmm.Platform.getPlatform("CPU")
+    assert _benchmark.find_platforms()[0] == "CPU" and _benchmark._mixed_or_single(platform) == ":mixed"
+    monkeypatch.setattr(openmm, "Context", Mock(side_effect=openmm.OpenMMException(_installation.UNSUPPORTED)))
+    assert _benchmark._mixed_or_single(platform) == ":single"
 
 
 def test_benchmark_wants_a_file_that_can_be_written(capsys, tmp_path):
@@ -342,7 +365,7 @@ def test_an_interrupted_command_says_so(monkeypatch, capsys):
 
 
 def test_openmms_minimizer_is_tried_in_a_process_of_its_own():
-    assert command._minimizes("CPU") and not command._minimizes("Quantum")
+    assert _installation._minimizes("CPU") and not _installation._minimizes("Quantum")
 
 
 def test_help_names_the_command():
