@@ -183,12 +183,13 @@ def compare(name: str, result: Result, options: argparse.Namespace) -> list[list
     _, *numbers = zip(*counts)
     rows += [[what, *each] for what, each in zip(("steps", "steps of molecules", "steps/s"), numbers)]
     print()
-    print_table([name, *columns], rows, options.record, f"{options.calculator}-{name}")
+    print_table([name, *columns], rows, None if len(options.molecules) > 1 else options.record,
+                f"{options.calculator}-{name}")
     found = []
     for (step, _, steps, _), column, errors in zip(counts[1:], others, off):
         most = max(errors, key=lambda kind: abs(errors[kind]))
-        found.append([name, step, steps, mean_with_error(column["temperature"], 1), str(len(errors)),
-                      f"{np.sqrt(np.mean(np.square(list(errors.values())))):.2f}", f"{most} {errors[most]:+.1f}"])
+        found.append([name, step, steps, *(mean_with_error(each["temperature"], 1) for each in (column, reference)),
+                      str(len(errors)), f"{np.sqrt(np.mean(np.square(list(errors.values())))):.2f}", f"{most} {errors[most]:+.1f}"])
     return found
 
 
@@ -228,8 +229,9 @@ def main():
         else:
             rows += compare(name, result, options)
     print()
-    print_table(["molecule", "step (fs)", "steps of molecules", "T (K)", "means", "off by (errors), r.m.s.", "most"],
-                rows, options.record, f"{options.calculator}-molecules-{options.equilibration:g}ps")
+    print_table(["molecule", "step (fs)", "steps of molecules", "T (K)", f"T at {SMALL_STEP:g} fs (K)", "means",
+                 "off by (errors), r.m.s.", "most"], rows, options.record if len(options.molecules) > 1 else None,
+                f"{options.calculator}-molecules-{options.equilibration:g}ps")
 
 
 if __name__ == "__main__":

@@ -32,10 +32,14 @@ MEMORY = 3e-5       # eV/Angstrom: sums on a GPU differ by less, a field that be
 
 
 class _Integrator(MassPenaltyLangevinIntegrator):
+    molecules: Molecules
+
     def _takeWarning(self) -> str:
-        """None: if the step is so small that nothing is slowed down, OpenMM's users are told to add pairs."""
-        super()._takeWarning()
-        return ""
+        """Of collisions alone: where a step is so small that nothing is slowed down, OpenMM's users are told to add
+        pairs."""
+        text = "".join(line for line in super()._takeWarning().splitlines() if "getNumCollisions" in line)
+        return self.molecules.name_all(text.replace("LangevinIntegrator", "Langevin").replace(
+            "getNumCollisions", "get_number_of_collisions"))
 
 
 class MassPenaltyLangevin(MolecularDynamics):
@@ -101,6 +105,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         super().__init__(atoms, _read_timestep(timestep), **kwargs)
 
         self._integrator = _Integrator(self.temp/units.kB, self.fr*PICOSECOND, self.dt/PICOSECOND)
+        self._integrator.molecules = self._molecules
         self._integrator.setRandomNumberSeed(self._draw_seed())
         self._molecules.set_inertias(self._integrator)
         self._guard = Guard(self._molecules, self._integrator)
@@ -188,6 +193,18 @@ class MassPenaltyLangevin(MolecularDynamics):
         self._follow()
         self._call(lambda: self._context.setVelocitiesToTemperature(self.temp/units.kB, self._draw_seed()))
         self._give_momenta()
+
+    def get_number_of_collisions(self) -> int:
+        """
+        Count the steps that were undone since a molecule got more than 30 kT, or could not be solved for. Small steps
+        follow, 32 of a quarter, which are not counted. The first is told by a warning.
+
+        Returns
+        -------
+        int
+            how many there were
+        """
+        return self._integrator.getNumCollisions()
 
     def step(self, forces: Any = None) -> None:
         """

@@ -448,7 +448,7 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
     temperature : float or Quantity
         of the thermostat [K]
     friction : float or Quantity
-        of the thermostat [1/ps]; by default 1/ps, or 5/ps without a periodic box
+        of the thermostat [1/ps]; by default 1/ps, or 5/ps without a periodic box and for Atoms
     steps : list of float, or dict of str to list of float
         step sizes [fs], for all integrators or by their names; by default a half, three quarters and the whole of what
         examine() recommends

@@ -502,6 +502,20 @@ def test_bonds_of_a_molecule_on_a_surface():
     assert surface.get_distances(9, range(8)).min() < 2
 
 
+def test_a_collision_is_told():
+    """By the names of atoms, once; the step is made again."""
+    atoms = water()
+    dyn = run_of(atoms)
+    dyn.run(101)
+    assert dyn.get_number_of_collisions() == 0
+    atoms.set_momenta(atoms.get_masses()[:, None]*[0, 0, 0.05/units.fs])    # the oxygen has 80 kT
+    text = r"MassPenaltyLangevin: in a step of 0.006 ps the molecule with atom 0 \(O\), atom 1 \(H\), atom 2 \(H\) .* " \
+        r"get_number_of_collisions\(\) tells"
+    with pytest.warns(UserWarning, match=text):
+        dyn.run(1)
+    assert (dyn.get_number_of_collisions(), dyn.nsteps) == (1, 102)
+
+
 def test_a_bond_that_breaks_ends_the_run():
     atoms = molecule("C2H6")
     atoms.calc = Springs(atoms, reach=2.5)
