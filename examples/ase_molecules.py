@@ -167,6 +167,16 @@ def make_runs(name: str, options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def try_runs(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Those of make_runs(), or how one of them has lost its molecule."""
+    try:
+        return make_runs(name, options)
+    except RuntimeError as error:
+        if not isinstance(error.__cause__, RuntimeError):   # what a bond that has broken raises, and its Batch from that
+            raise
+        return {"failure": str(error)}
+
+
 def compare(name: str, result: Result, options: argparse.Namespace) -> list[list[str]]:
     """Print the averages of a molecule; returned are rows of the last table, one for each step."""
     columns = {title: dict(found) for title, found in result.items() if isinstance(found, dict)}
@@ -189,7 +199,8 @@ def compare(name: str, result: Result, options: argparse.Namespace) -> list[list
     for (step, _, steps, _), column, errors in zip(counts[1:], others, off):
         most = max(errors, key=lambda kind: abs(errors[kind]))
         found.append([name, step, steps, *(mean_with_error(each["temperature"], 1) for each in (column, reference)),
-                      str(len(errors)), f"{np.sqrt(np.mean(np.square(list(errors.values())))):.2f}", f"{most} {errors[most]:+.1f}"])
+                      str(len(errors)), f"{np.sqrt(np.mean(np.square(list(errors.values())))):.2f}",
+                      f"{most} {errors[most]:+.1f}"])
     return found
 
 
@@ -217,7 +228,7 @@ def main():
     settings = {name: value for name, value in sorted(vars(options).items()) if name not in ELSEWHERE}
     folder = options.output / "_".join(f"{name}={value}" for name, value in settings.items()).replace(" ", "")
     parser.make_folder(folder)
-    made = results_of({name: partial(make_runs, name, options) for name in options.molecules}, folder,
+    made = results_of({name: partial(try_runs, name, options) for name in options.molecules}, folder,
                       options.processes, options.report)
     print("Lengths in Angstrom, angles in degrees, energies in kJ/mol, temperatures in K; standard errors of the last "
           "digits; (differences in errors)")

@@ -22,8 +22,7 @@ from openmmstiff.tasks import runTasks
 from common.options import progress_bar
 
 T = TypeVar("T")
-# Of a run; others end the whole. A RuntimeError is what a run of ASE with a broken bond ends by.
-FAILURES = (mm.OpenMMException, FloatingPointError, ValueError, RuntimeError)
+FAILURES = (mm.OpenMMException, FloatingPointError, ValueError)  # of a run; others end the whole
 
 
 def begin(system: mm.System, integrator: mm.Integrator, start, platform: str, temperature: float, seed: int,

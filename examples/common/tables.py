@@ -42,8 +42,8 @@ def print_table(columns: list[str], rows: Iterable[list[str]], file: Path | None
 
 
 def origin() -> dict[str, str]:
-    """The command that this program was called by, without what changes no figure, and the date of its
-    report: runs can be older."""
+    """The command that this program was called by, without what changes no figure, and the date: of the
+    report, as runs can be older."""
     command = shlex.join([str(Path(sys.argv[0]).resolve().relative_to(ROOT)), *sys.argv[1:]])
     return {"command": re.sub(r" --(record|output|processes)[ =]\S+| --report\b", "", command),
             "made": f"{date.today()}, {openmmstiff.__version__}"}

@@ -198,16 +198,20 @@ class Guard:
 
     def __init__(self, molecules: Molecules, integrator: MassPenaltyLangevinIntegrator) -> None:
         self.molecules, self.atoms = molecules, molecules.atoms
-        pairs = [integrator.getPairParameters(i) for i in range(integrator.getNumPairs())]
-        slowed = {tuple(sorted((i, j))) for i, j, inertia in pairs if inertia._value > 0}
-        self.first, self.second = np.array(sorted(slowed | set(molecules.bonds))).T
-        self.lengths = self.measure(molecules.start*NANOMETER)
+        self.watch(integrator)
         self.radii = FORMED*np.array(_find_radii(self.atoms))
         self.left_out = set(molecules.bonds)
         self.find_others()
         close, _ = self.find_close()
         self.left_out |= set(close)     # bonds that the user has not given
         self.find_others()
+
+    def watch(self, integrator):
+        """Watch the bonds, and the 1-3 distances that an integrator slows down; their lengths are those at the start."""
+        pairs = [integrator.getPairParameters(i) for i in range(integrator.getNumPairs())]
+        slowed = {tuple(sorted((i, j))) for i, j, inertia in pairs if inertia._value > 0}
+        self.first, self.second = np.array(sorted(slowed | set(self.molecules.bonds))).T
+        self.lengths = self.measure(self.molecules.start*NANOMETER)
 
     def measure(self, positions):
         """The lengths of bonds and slowed 1-3 distances, at positions of whole molecules [Angstrom]."""

@@ -168,7 +168,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         self.dt = _read_timestep(timestep)
         self._integrator.setStepSize(self.dt/PICOSECOND)
         self._molecules.set_inertias(self._integrator)
-        self._guard = Guard(self._molecules, self._integrator)
+        self._guard.watch(self._integrator)
 
     def set_rng(self, rng: Any) -> None:
         """

@@ -262,7 +262,8 @@ def test_benchmark_prints_tables_in_markdown(benchmark):
     for (name, device, where, forces, positions, agrees), box in zip(agreement[2:], boxes, strict=True):
         assert (name, agrees) == ("CPU", "yes") and "thread" in device and re.fullmatch(box, where)
         assert float(forces) < _benchmark.FORCE_TOLERANCE and 0 < float(positions) < _benchmark.POSITION_TOLERANCE
-    for (_, _, where, *_), speed in zip(agreement[2:], speeds):
+    for (_, _, where, forces, *_), speed in zip(agreement[2:4], speeds, strict=True):
+        assert float(forces) > 0
         assert speed[2][:2] == ["CPU", where]
         theirs, ours, ratio = map(float, speed[2][2:])
         assert min(theirs, ours) > 0 and ratio == pytest.approx(ours/theirs, rel=0.01)
