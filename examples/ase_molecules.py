@@ -31,7 +31,7 @@ from common.observables import Geometry
 from common.options import (OptionParser, add_name_option, add_names_option, add_output_option, add_processes_option,
                             add_record_option, add_run_options, add_seed_option, number, progress_bar, run_program)
 from common.potentials import POTENTIALS
-from common.runs import Result, results_of
+from common.runs import FAILURES, Result, results_of
 from common.tables import mean_with_error, print_table
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more do not pay for a small molecule
@@ -172,7 +172,7 @@ def try_runs(name: str, options: argparse.Namespace) -> dict[str, Any]:
     try:
         return make_runs(name, options)
     except RuntimeError as error:
-        if not isinstance(error.__cause__, RuntimeError):   # what a bond that has broken raises, and its Batch from that
+        if not isinstance(error.__cause__, (RuntimeError, *FAILURES)):  # what its Batch has raised this from
             raise
         return {"failure": str(error)}
 
