@@ -252,13 +252,7 @@ std::optional<PointAngle> OpenMMStiff::parsePointAngle(const string& text, int n
     if (findFunction(energy) != nullptr ||
         std::any_of(particles.names.begin(), particles.names.end(), [&](auto& each) { return variables.count(each); }))
         return {};
-    auto parse = [&](const ExpressionTreeNode& node, const vector<string>& names,
-                     const vector<LocalCoordinate>& coordinates) {
-        requireFiniteConstants(node);
-        return makeFunction(ParsedExpression(node), text, names, coordinates, parameters, globals);
-    };
-    PointAngle result = {parse(energy, {name}, {{Kind::Angle, {}}}), {first, second}, {}};
-    for (int c = 0; c < 3; c++)
-        result.vertex[c] = parse(points[3 + c], particles.names, particles.coordinates);
-    return result;
+    requireFiniteConstants(energy);
+    return PointAngle{makeFunction(ParsedExpression(energy), text, {name}, {{Kind::Angle, {}}}, parameters, globals),
+                      {first, second}};
 }

@@ -35,8 +35,6 @@ struct PointAngle {
     ParsedFunction energy;
     /// The particles, by their numbers in the term.
     std::array<int, 2> ends;
-    /// The coordinates of the point, functions of those of the particles.
-    std::array<ParsedFunction, 3> vertex;
 };
 
 /** There are no derivatives of a function. What it says follows the name of that which has the function. */

@@ -10,6 +10,7 @@
 #include "openmm/reference/SimTKOpenMMRealType.h"
 #include <algorithm>
 #include <cmath>
+#include <regex>
 #include <set>
 
 using namespace OpenMM;
@@ -147,12 +148,7 @@ void append(const CustomTorsionForce& force, TermCollector& collector) {
 void append(const CustomExternalForce& force, TermCollector& collector) {
     if (force.usesPeriodicBoundaryConditions())
         throw NoHessian("the function 'periodicdistance' in its expression is not supported");
-    const vector<string> names = {"x", "y", "z"};
-    const vector<LocalCoordinate> coordinates = {{Kind::X, {0}}, {Kind::Y, {0}}, {Kind::Z, {0}}};
-    const vector<string> parameters = collectNames(force.getNumPerParticleParameters(),
-                                                   [&](int p) { return force.getPerParticleParameterName(p); });
-    const int function = collector.addFunction(
-            parseFunction(force.getEnergyFunction(), names, coordinates, parameters, globalNames(force)));
+    const int function = collector.addFunction(parseEnergy(force));
     int particle;
     vector<double> values;
     for (int t = 0; t < force.getNumParticles(); t++) {
@@ -232,6 +228,14 @@ ParsedFunction OpenMMStiff::parseEnergy(const CustomAngleForce& force) {
     const vector<string> parameters =
             collectNames(force.getNumPerAngleParameters(), [&](int p) { return force.getPerAngleParameterName(p); });
     return makeFunction(force.getEnergyFunction(), "theta", angle, parameters, globalNames(force));
+}
+
+ParsedFunction OpenMMStiff::parseEnergy(const CustomExternalForce& force) {
+    const vector<string> parameters = collectNames(force.getNumPerParticleParameters(),
+                                                   [&](int p) { return force.getPerParticleParameterName(p); });
+    string text = std::regex_replace(force.getEnergyFunction(), std::regex("\\b([xyz])\\b"), "$011");
+    text = std::regex_replace(text, std::regex("\\bperiodicdistance\\b"), "pointdistance");
+    return parseParticleFunction(text, 1, parameters, globalNames(force));
 }
 
 std::optional<PointAngle> OpenMMStiff::parsePointAngle(const CustomCompoundBondForce& force) {

@@ -14,6 +14,7 @@ namespace OpenMM {
 class CustomAngleForce;
 class CustomBondForce;
 class CustomCompoundBondForce;
+class CustomExternalForce;
 } // namespace OpenMM
 
 namespace OpenMMStiff {
@@ -24,6 +25,8 @@ using stiffcore::TermFunctions;
 /** The energy of a bond or an angle as a function of its length or angle. */
 ParsedFunction parseEnergy(const OpenMM::CustomBondForce& force);
 ParsedFunction parseEnergy(const OpenMM::CustomAngleForce& force);
+/** Where periodicdistance() is the distance from a point, whatever the box. */
+ParsedFunction parseEnergy(const OpenMM::CustomExternalForce& force);
 /** The energy of a term as a function of an angle between two of its particles, if it depends on nothing else. */
 std::optional<PointAngle> parsePointAngle(const OpenMM::CustomCompoundBondForce& force);
 

@@ -27,20 +27,16 @@ vector<PairInertia> OpenMMStiff::getExplicitBonds(const MassPenaltyIntegrator& i
     return getAll(integrator, integrator.getNumBondInertias(), &MassPenaltyIntegrator::getBondInertiaParameters);
 }
 
-KeptPairs::Settings KeptPairs::getSettings(const MassPenaltyIntegrator& integrator) {
-    return {double(getPairRevision(integrator)), double(integrator.getIntegrationForceGroups()),
-            integrator.getPenalizedPeriod(), integrator.getBondInertia()};
-}
-
-void KeptPairs::initialize(const MassPenaltyIntegrator& integrator, const std::string& className) {
-    this->className = className;
-    readParameters(integrator.getIntegrationForceGroups());
-    if (!integrator.getUseBondedForces() || !bonded->needsGeometry())
-        update(integrator);
+vector<double> KeptPairs::getSettings(const MassPenaltyIntegrator& integrator) const {
+    vector<double> settings = selectParameters(system, parameters());
+    settings.insert(settings.end(),
+                    {double(getPairRevision(integrator)), double(integrator.getIntegrationForceGroups()),
+                     integrator.getPenalizedPeriod(), integrator.getBondInertia()});
+    return settings;
 }
 
 bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
-    if (!kept.update(getSettings(integrator), [&](const Settings&) { return choose(integrator); }))
+    if (!kept.update(getSettings(integrator), [&](const auto&) { return choose(integrator); }))
         return false;
     const Pairs& pairs = kept.get();
     vector<vector<int>> particles;
@@ -53,81 +49,23 @@ bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
     return true;
 }
 
-KeptPairs::Pairs KeptPairs::getNextPairs(const MassPenaltyIntegrator& integrator) {
-    readParameters(integrator.getIntegrationForceGroups());
-    const bool known = stiffnessKnown || !bonded->needsGeometry();
-    const vector<double> toRestore = restored;
-    const Pairs next = choose(integrator);
-    if (!known) {
-        stiffnessKnown = false;
-        restored = toRestore;
-        kept.forget();
-    }
-    return next;
-}
-
-void KeptPairs::requirePossible(const MassPenaltyIntegrator& integrator) {
-    readParameters(integrator.getIntegrationForceGroups());
-    choosePairs(system, nullptr, getExplicitPairs(integrator), integrator.getPenalizedPeriod(), className);
-    chooseBonds(system, nullptr, 0, false, getExplicitBonds(integrator), className);
-}
-
-void KeptPairs::parametersMayHaveChanged(const MassPenaltyIntegrator& integrator) {
-    forgetParameters();
-    try {
-        readParameters(integrator.getIntegrationForceGroups());
-    }
-    catch (const OpenMMException&) {
-        // The next step will say so.
-    }
-}
-
-const vector<double>& KeptPairs::getStiffness() const {
-    return stiffnessKnown && bonded->needsGeometry() ? bonded->stiffness : restored;
-}
-
-void KeptPairs::restoreStiffness(const vector<double>& stiffness) {
-    forgetParameters();
-    restored = stiffness;
-    stiffnessKnown = false;
+void KeptPairs::requirePossible(const MassPenaltyIntegrator& integrator) const {
+    choosePairs(system, constraints, nullptr, getExplicitPairs(integrator), integrator.getPenalizedPeriod(),
+                className);
+    chooseBonds(system, constraints, nullptr, 0, false, getExplicitBonds(integrator), className);
 }
 
 KeptPairs::Pairs KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
-    const bool useBonded = integrator.getUseBondedForces();
-    readParameters(integrator.getIntegrationForceGroups());
-    if (useBonded)
-        updateStiffness();
-    const BondedStiffness* const used = useBonded ? bonded.get() : nullptr;
-    return {choosePairs(system, used, getExplicitPairs(integrator), integrator.getPenalizedPeriod(), className),
-            chooseBonds(system, used, integrator.getBondInertia(), integrator.getUseDefaultBondInertia(),
-                        getExplicitBonds(integrator), className)};
-}
-
-void KeptPairs::forgetParameters() {
-    parametersKnown = false;
-    kept.forget();
-}
-
-void KeptPairs::readParameters(int integrationGroups) {
-    if (bonded != nullptr && parametersKnown && integrationGroups == bondedGroups)
-        return;
-    auto present = std::make_unique<BondedStiffness>(system, integrationGroups, className);
-    if (bonded == nullptr || integrationGroups != bondedGroups || !present->hasSameParameters(*bonded)) {
-        stiffnessKnown = false;
-        restored.clear();
-        bonded = std::move(present);
+    const int presentGroups = integrator.getIntegrationForceGroups();
+    vector<double> present = selectParameters(system, parameters());
+    if (integrator.getUseBondedForces() && (bonded == nullptr || presentGroups != groups || present != selected)) {
+        bonded = std::make_unique<BondedStiffness>(system, constraints, presentGroups, parameters(), className);
+        groups = presentGroups;
+        selected = std::move(present);
     }
-    bondedGroups = integrationGroups;
-    parametersKnown = true;
-}
-
-void KeptPairs::updateStiffness() {
-    if (stiffnessKnown)
-        return;
-    if (restored.size() == bonded->pairs.size())
-        bonded->stiffness = restored;
-    else
-        bonded->compute(system, bonded->needsGeometry() ? geometry() : PresentGeometry());
-    restored.clear();
-    stiffnessKnown = true;
+    const BondedStiffness* const used = integrator.getUseBondedForces() ? bonded.get() : nullptr;
+    return {choosePairs(system, constraints, used, getExplicitPairs(integrator), integrator.getPenalizedPeriod(),
+                        className),
+            chooseBonds(system, constraints, used, integrator.getBondInertia(), integrator.getUseDefaultBondInertia(),
+                        getExplicitBonds(integrator), className)};
 }

@@ -5,8 +5,8 @@
 #include "Kept.h"
 #include "PenalizedPairs.h"
 #include "openmm/System.h"
-#include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,24 +21,29 @@ OPENMM_EXPORT_STIFF std::vector<PairInertia> getExplicitBonds(const MassPenaltyI
 
 /**
  * The penalized and constrained pairs of a Context, the bonds with an inertia, and their blocks, kept up to date with it.
+ * They depend on the System as it was when the Context was made, the parameters of its bonded forces, the global
+ * parameters and the integrator's settings, and on nothing else.
  */
 class OPENMM_EXPORT_STIFF KeptPairs {
 public:
     using Pairs = PairTerms;
-    using Geometry = std::function<PresentGeometry()>;
+    using Parameters = std::function<const std::map<std::string, double>&()>;
 
-    /** @param geometry   asks for the present geometry, where stiffness depends on it */
-    KeptPairs(const OpenMM::System& system, Geometry geometry) : system(system), geometry(geometry) {
+    /** @param parameters   gives the values of the global parameters */
+    KeptPairs(const OpenMM::System& system, Parameters parameters)
+            : system(system), constraints(readConstraints(system)), parameters(parameters) {
     }
 
-    /** Find the pairs, unless that has to wait for positions. */
-    void initialize(const MassPenaltyIntegrator& integrator, const std::string& className);
+    void initialize(const MassPenaltyIntegrator& integrator, const std::string& className) {
+        this->className = className;
+        update(integrator);
+    }
 
     /** Find the pairs that the integrator asks for; whether they have become others. */
     bool update(const MassPenaltyIntegrator& integrator);
     /** Whether update() has nothing to do. */
     bool areCurrent(const MassPenaltyIntegrator& integrator) const {
-        return getRevision() > 0 && kept.isUpToDate(getSettings(integrator));
+        return kept.isUpToDate(getSettings(integrator));
     }
     /** The number of times that pairs have become others. */
     int getRevision() const {
@@ -52,41 +57,32 @@ public:
         return blocks;
     }
 
-    /**
-     * The pairs as they will be after the next update(). That leaves no trace: stiffness that depends on positions is that
-     * of a step's.
-     */
-    Pairs getNextPairs(const MassPenaltyIntegrator& integrator);
+    /** The pairs as they will be after the next update(). */
+    Pairs getNextPairs(const MassPenaltyIntegrator& integrator) {
+        return choose(integrator);
+    }
     /** Throw an exception if the System cannot have the pairs that the integrator asks for. */
-    void requirePossible(const MassPenaltyIntegrator& integrator);
-    /**
-     * The parameters of the bonded forces may have changed. They are read at once, for a change that is taken back has
-     * been one: stiffness is taken anew, whether or not something else has asked for it in between.
-     */
-    void parametersMayHaveChanged(const MassPenaltyIntegrator& integrator);
-
-    /** What has been taken from the positions at some time and is not to change: for checkpoints. May be empty. */
-    const std::vector<double>& getStiffness() const;
-    /** Use stiffnesses that getStiffness() has given, as soon as they are needed. */
-    void restoreStiffness(const std::vector<double>& stiffness);
+    void requirePossible(const MassPenaltyIntegrator& integrator) const;
+    /** The parameters of the bonded forces may have changed. */
+    void parametersMayHaveChanged() {
+        bonded = nullptr;
+        kept.forget();
+    }
 
 private:
-    /** What the pairs depend on besides the System: getPairRevision(), force groups, period and inertia of bonds. */
-    using Settings = std::array<double, 4>;
-    static Settings getSettings(const MassPenaltyIntegrator& integrator);
+    /** getPairRevision(), force groups, period and inertia of bonds, and the global parameters that matter. */
+    std::vector<double> getSettings(const MassPenaltyIntegrator& integrator) const;
     Pairs choose(const MassPenaltyIntegrator& integrator);
-    void forgetParameters();
-    void readParameters(int integrationGroups);
-    void updateStiffness();
 
     const OpenMM::System& system;
-    const Geometry geometry;
+    const std::vector<PenalizedPair> constraints;
+    const Parameters parameters;
     std::string className;
-    Kept<Settings, Pairs> kept;
+    Kept<std::vector<double>, Pairs> kept;
+    /// And the force groups and global parameters that it was found for.
     std::unique_ptr<BondedStiffness> bonded;
-    int bondedGroups = 0;
-    std::vector<double> restored;
-    bool parametersKnown = false, stiffnessKnown = false;
+    int groups = 0;
+    std::vector<double> selected;
     std::vector<Block> blocks;
 };
 

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -21,6 +20,7 @@ using std::vector;
 
 namespace {
 
+const double infinity = std::numeric_limits<double>::infinity(), pi = 3.14159265358979323846;
 /// Angles as close to 0 or 180 degrees as this (their sine) do not tell from their 1-3 distance how far they are bent.
 const double minSine = 0.3;
 /// With less energy than this at length 0 (k r^2 / 2, some 20 kT) the particles of a pair pass through each other: its
@@ -28,77 +28,98 @@ const double minSine = 0.3;
 const double minBarrier = 50;
 /// An inertia smaller than this, relative to the reduced mass, is none: its reciprocal would drown the others.
 const double minInertia = 1e-9;
+/// A bond is at least so stiff, relative to what is stiffest at one of its particles: Urey-Bradley terms have up to 0.2,
+/// 1-4 terms at their minimum, which is not where they are, up to 0.25; the S-S bond of cystine has 0.7.
+const double leastOfStiffest = 0.4;
+/// What a constraint counts for there: somewhat less than the bonds that it stands for [kJ/mol/nm^2].
+const double stiffnessOfConstraint = 2e5;
 
-/** The second derivative of a custom force's energy in its coordinate, for each term. */
-class Curvature {
+/** Where the energy of a custom force's terms, a function of one coordinate, is least; and its curvature there. */
+class Minima {
 public:
-    Curvature(const ParsedFunction& energy, const std::map<string, double>& globals) : function(*energy.function, 2) {
-        function.setGlobals(globals);
-        numCoordinates = energy.coordinates.size();
-    }
-    double operator()(double s, const vector<double>& parameters) {
-        if (numCoordinates > 0)
-            function.arguments()[0] = s;
-        std::copy(parameters.begin(), parameters.end(), function.arguments() + numCoordinates);
-        double curvature = 0;
-        function.second([&](int, int, double second) { curvature = second; });
-        return curvature;
-    }
-
-private:
-    FunctionCopy function;
-    int numCoordinates; // 0 if the energy does not depend on it
-};
-
-/** Where the vertex of an angle is, as a function of the particles of its term. */
-class Vertex {
-public:
-    Vertex(const PointAngle& angle, const std::map<string, double>& globals) {
-        for (const ParsedFunction& component : angle.vertex) {
-            components.push_back({FunctionCopy(*component.function, 0), component.coordinates});
-            components.back().value.setGlobals(globals);
-        }
-    }
-    Vec3 operator()(const vector<Vec3>& positions, const vector<int>& particles, const vector<double>& parameters) {
-        Vec3 vertex;
-        for (int c = 0; c < 3; c++) {
-            double* argument = components[c].value.arguments();
-            for (const LocalCoordinate& local : components[c].coordinates)
-                *argument++ = positions[particles[local.places[0]]][int(local.kind)];
-            std::copy(parameters.begin(), parameters.end(), argument);
-            vertex[c] = components[c].value.value();
-        }
-        return vertex;
-    }
-
-private:
-    struct Component {
-        FunctionCopy value;
-        vector<LocalCoordinate> coordinates;
+    struct Minimum {
+        double place = 0, curvature = 0; // 0 if there is none
     };
-    vector<Component> components;
+
+    /** @param places   minima are looked for between each and the next */
+    Minima(const ParsedFunction& energy, const std::map<string, double>& globals, const vector<double>& places)
+            : energy(*energy.function, 2), places(places), isConstant(energy.coordinates.empty()) {
+        this->energy.setGlobals(globals);
+    }
+
+    const Minimum& find(const vector<double>& parameters) {
+        const auto [known, isNew] = minima.try_emplace(parameters);
+        if (isNew && !isConstant) {
+            std::copy(parameters.begin(), parameters.end(), energy.arguments() + 1);
+            known->second = search();
+        }
+        return known->second;
+    }
+
+private:
+    Minimum search() {
+        Minimum least;
+        double leastEnergy = infinity;
+        for (size_t k = 1; k < places.size(); k++) {
+            double low = places[k - 1], high = places[k];
+            if (!(getSlope(low) < 0 && getSlope(high) >= 0))
+                continue;
+            while (high - low > 1e-14 * high) {
+                const double middle = 0.5 * (low + high);
+                if (middle <= low || middle >= high)
+                    break;
+                (getSlope(middle) < 0 ? low : high) = middle;
+            }
+            energy.arguments()[0] = high;
+            double curvature = 0;
+            energy.second([&](int, int, double second) { curvature = second; });
+            if (std::isfinite(curvature) && energy.value() < leastEnergy) {
+                leastEnergy = energy.value();
+                least = {high, curvature};
+            }
+        }
+        return least;
+    }
+    double getSlope(double place) {
+        energy.arguments()[0] = place;
+        double slope = 0;
+        energy.first([&](int, double first) { slope = first; });
+        return slope;
+    }
+
+    FunctionCopy energy;
+    const vector<double> places;
+    const bool isConstant;
+    std::map<vector<double>, Minimum> minima; // by the parameters of a term
 };
 
-/** What the terms of a custom force have in common. */
-struct CustomTerms {
-    Curvature curvature;
-    std::optional<Vertex> vertex; // of an angle, if it is not a particle
-};
-
-template <class ForceType> CustomTerms prepareTerms(const ForceType& force, const std::map<string, double>& globals) {
-    return {Curvature(parseEnergy(force), globals), {}};
-}
-CustomTerms prepareTerms(const CustomCompoundBondForce& force, const std::map<string, double>& globals) {
-    const PointAngle angle = parsePointAngle(force).value();
-    return {Curvature(angle.energy, globals), Vertex(angle, globals)};
+vector<double> placesOfDistances() {
+    const double first = 0.01, last = 10, ratio = 1.03; // nm
+    vector<double> places = {first};
+    while (places.back() < last)
+        places.push_back(ratio * places.back());
+    return places;
 }
 
-/** k of the 1-3 distance r of an angle: k_theta / (dr/dtheta)^2, dr/dtheta = r1 r2 sin(theta) / r; 0 if it is flat. */
-double stiffnessOfDistance(double k, double r1, double r2, double theta) {
-    if (!(std::sin(theta) > minSine))
-        return 0;
-    const double slope = r1 * r2 * std::sin(theta);
-    return k * (r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(theta)) / (slope * slope);
+vector<double> placesOfAngles() {
+    const int number = 180;
+    vector<double> places;
+    for (int i = 1; i < number; i++)
+        places.push_back(i * pi / number);
+    return places;
+}
+
+/** Call visit(force, its index) for each custom force that may be one of bonds or angles. */
+template <class Visit> void visitCustomForces(const System& system, Visit&& visit) {
+    for (int f = 0; f < system.getNumForces(); f++) {
+        const Force& force = system.getForce(f);
+        if (auto bonds = dynamic_cast<const CustomBondForce*>(&force))
+            visit(*bonds, f);
+        else if (auto angles = dynamic_cast<const CustomAngleForce*>(&force))
+            visit(*angles, f);
+        else if (auto compounds = dynamic_cast<const CustomCompoundBondForce*>(&force))
+            visit(*compounds, f);
+    }
 }
 
 /**
@@ -126,197 +147,198 @@ double requireMovable(const System& system, const PairInertia& pair, const strin
     return inverseMass;
 }
 
-/** Find the hydrogens, and what each is bound to: by a bonded force or else by its shortest constraint. */
-std::map<int, int> findPartners(const System& system, const BondedStiffness* bonded) {
+/** Find the hydrogens, and what each is bound to. */
+std::map<int, int> findPartners(const System& system, const vector<PenalizedPair>& constraints,
+                                const BondedStiffness* bonded) {
     const double largestMass = 5, largestRatio = 0.5;
     std::map<int, int> partners;
-    std::map<int, double> lengths;
-    auto add = [&](int i, int j, double length) {
-        if (system.getParticleMass(i) > system.getParticleMass(j))
-            std::swap(i, j);
-        const double mass = system.getParticleMass(i);
-        if (mass <= 0 || mass > largestMass || mass > largestRatio * system.getParticleMass(j))
-            return;
-        const auto [known, isNew] = lengths.try_emplace(i, length);
-        if (isNew || length < known->second) {
-            known->second = length;
-            partners[i] = j;
-        }
+    auto addAll = [&](const auto& pairs, auto&& getLength) {
+        std::map<int, double> lengths;
+        for (const auto& pair : pairs)
+            for (const auto& [i, j] : {std::pair(pair.particle1, pair.particle2),
+                                       std::pair(pair.particle2, pair.particle1)}) {
+                const double mass = system.getParticleMass(i), other = system.getParticleMass(j),
+                             length = getLength(pair);
+                const bool isFixed = (other == 0 && !system.isVirtualSite(j));
+                if (mass <= 0 || mass > largestMass || !(isFixed || mass <= largestRatio * other) || !(length > 0))
+                    continue;
+                const auto known = lengths.find(i);
+                if (known == lengths.end() ? partners.count(i) > 0 : known->second <= length)
+                    continue; // it has a constraint, or a shorter bond
+                lengths[i] = length;
+                partners[i] = j;
+            }
     };
+    addAll(constraints, [](const PenalizedPair& constraint) { return constraint.distance; });
     if (bonded != nullptr)
-        for (const BondedStiffness::Pair& pair : bonded->pairs)
-            if (pair.isBond)
-                add(pair.particle1, pair.particle2, 0);
-    for (int c = 0; c < system.getNumConstraints(); c++) {
-        int i, j;
-        double distance;
-        system.getConstraintParameters(c, i, j, distance);
-        add(i, j, distance);
-    }
+        addAll(bonded->pairs, [](const BondedStiffness::Pair& pair) { return pair.isBond ? pair.length : 0; });
     return partners;
 }
 
 } // namespace
 
-Vector3<double> PresentGeometry::displacement(const Vec3& from, const Vec3& to, bool periodic) const {
-    const Vec3 d = to - from;
-    const Vector3<double> delta(d[0], d[1], d[2]);
-    return periodic ? box.minimumImage(delta) : delta;
+vector<PenalizedPair> OpenMMStiff::readConstraints(const System& system) {
+    vector<PenalizedPair> constraints(system.getNumConstraints());
+    for (int c = 0; c < system.getNumConstraints(); c++) {
+        PenalizedPair& pair = constraints[c];
+        system.getConstraintParameters(c, pair.particle1, pair.particle2, pair.distance);
+        pair.inertia = infinity;
+        pair.periodic = false;
+    }
+    return constraints;
 }
 
-BondedStiffness::BondedStiffness(const System& system, int integrationGroups, const string& className) {
+vector<double> OpenMMStiff::selectParameters(const System& system, const std::map<string, double>& parameters) {
+    vector<double> selected;
+    visitCustomForces(system, [&](const auto& force, int) {
+        for (int i = 0; i < force.getNumGlobalParameters(); i++)
+            selected.push_back(parameters.at(force.getGlobalParameterName(i)));
+    });
+    return selected;
+}
+
+/** At the minimum of its energy. */
+struct BondedStiffness::Angle {
+    int end1, end2;
+    /// The vertex, or the particles of which it is the one that is bound to both ends.
+    vector<int> vertices;
+    int force;
+    double theta, curvature;
+};
+
+BondedStiffness::BondedStiffness(const System& system, const vector<PenalizedPair>& constraints, int integrationGroups,
+                                 const std::map<string, double>& parameters, const string& className) {
+    vector<Angle> angles;
     const StiffTerms harmonic = collectTerms(system, TermScope::HarmonicForces, 0, integrationGroups, className);
     for (const HarmonicTerm& term : harmonic.harmonics) {
         const StiffCoordinate& s = harmonic.coordinates[term.coordinate];
-        const bool bond = (s.kind == StiffCoordinate::Kind::Distance);
-        addTerm(s.particles[0], s.particles[bond ? 1 : 2], s.periodic,
-                {-1, s.force, s.index, bond, bond ? -1 : s.particles[1], true, term.k, term.s0});
-        parameters.insert(parameters.end(), {term.k, term.s0});
+        const auto& [i, j, k] = s.particles;
+        if (s.kind == StiffCoordinate::Kind::Distance)
+            addDistance(findPair(system, i, j, s.force), term.s0, term.k, true);
+        else
+            angles.push_back({i, k, {j}, s.force, term.s0, term.k});
     }
-    for (int f = 0; f < system.getNumForces(); f++) {
-        const Force& force = system.getForce(f);
+    visitCustomForces(system, [&](const auto& force, int index) {
         if ((integrationGroups & (1 << force.getForceGroup())) == 0)
-            continue;
+            return;
+        using ForceType = std::decay_t<decltype(force)>;
         vector<double> own;
-        int i, j, k;
-        if (auto bonds = dynamic_cast<const CustomBondForce*>(&force))
-            for (int t = 0; t < bonds->getNumBonds(); t++) {
-                bonds->getBondParameters(t, i, j, own);
-                addTerm(i, j, force.usesPeriodicBoundaryConditions(), {-1, f, t, true});
-                parameters.insert(parameters.end(), own.begin(), own.end());
+        if constexpr (std::is_same_v<ForceType, CustomBondForce>) {
+            Minima minima(parseEnergy(force), parameters, placesOfDistances());
+            for (int t = 0, i, j; t < force.getNumBonds(); t++) {
+                force.getBondParameters(t, i, j, own);
+                const Minima::Minimum& minimum = minima.find(own);
+                if (i != j && minimum.curvature != 0)
+                    addDistance(findPair(system, i, j, index), minimum.place, minimum.curvature, false);
             }
-        else if (auto angles = dynamic_cast<const CustomAngleForce*>(&force))
-            for (int t = 0; t < angles->getNumAngles(); t++) {
-                angles->getAngleParameters(t, i, j, k, own);
-                addTerm(i, k, force.usesPeriodicBoundaryConditions(), {-1, f, t, false, j});
-                parameters.insert(parameters.end(), own.begin(), own.end());
+        }
+        else if constexpr (std::is_same_v<ForceType, CustomAngleForce>) {
+            Minima minima(parseEnergy(force), parameters, placesOfAngles());
+            for (int t = 0, i, j, k; t < force.getNumAngles(); t++) {
+                force.getAngleParameters(t, i, j, k, own);
+                const Minima::Minimum& minimum = minima.find(own);
+                angles.push_back({i, k, {j}, index, minimum.place, minimum.curvature});
             }
-        else if (auto compounds = dynamic_cast<const CustomCompoundBondForce*>(&force))
-            if (const auto angle = parsePointAngle(*compounds))
-                for (int t = 0; t < compounds->getNumBonds(); t++) {
-                    vector<int> particles;
-                    compounds->getBondParameters(t, particles, own);
-                    addTerm(particles[angle->ends[0]], particles[angle->ends[1]],
-                            force.usesPeriodicBoundaryConditions(), {-1, f, t, false});
-                    parameters.insert(parameters.end(), own.begin(), own.end());
-                }
+        }
+        else if (const auto angle = parsePointAngle(force)) {
+            Minima minima(angle->energy, parameters, placesOfAngles());
+            vector<int> particles;
+            for (int t = 0; t < force.getNumBonds(); t++) {
+                force.getBondParameters(t, particles, own);
+                const Minima::Minimum& minimum = minima.find(own);
+                angles.push_back({particles[angle->ends[0]], particles[angle->ends[1]], particles, index,
+                                  minimum.place, minimum.curvature});
+            }
+        }
+    });
+    findBonds(system, constraints);
+    for (const Angle& angle : angles)
+        if (angle.end1 != angle.end2 && angle.curvature != 0)
+            addAngle(system, angle);
+    for (size_t p = 0; p < pairs.size(); p++) {
+        Pair& pair = pairs[p];
+        const Parts& part = parts[p];
+        const double ofDistance = (pair.isBond || part.angles > 0 ? pair.ofDistance : part.harmonic);
+        pair.curvature = ofDistance + part.angles;
+        if (0.5 * ofDistance * pair.length * pair.length + part.barrier > minBarrier)
+            pair.stiffness = pair.curvature;
     }
-    findLegs(system);
-    stiffness.assign(pairs.size(), 0);
 }
 
-void BondedStiffness::addTerm(int particle1, int particle2, bool periodic, Term term) {
-    if (particle1 == particle2)
-        return;
+BondedStiffness::Pair& BondedStiffness::findPair(const System& system, int particle1, int particle2, int force) {
     const auto [place, isNew] = indexOfPair.insert({ordered(particle1, particle2), pairs.size()});
-    if (isNew)
-        pairs.push_back({particle1, particle2, periodic, term.force, false});
-    term.pair = place->second;
-    pairs[term.pair].isBond |= term.isBond;
-    terms.push_back(term);
-}
-
-void BondedStiffness::findLegs(const System& system) {
-    std::map<std::pair<int, int>, double> lengths;
-    for (const Term& term : terms)
-        if (term.harmonic && term.isBond)
-            lengths[ordered(pairs[term.pair].particle1, pairs[term.pair].particle2)] = term.s0;
-    for (int c = 0; c < system.getNumConstraints(); c++) {
-        int i, j;
-        double distance;
-        system.getConstraintParameters(c, i, j, distance);
-        lengths[ordered(i, j)] = distance;
+    if (isNew) {
+        pairs.push_back({particle1, particle2, system.getForce(force).usesPeriodicBoundaryConditions(), force});
+        parts.emplace_back();
     }
-    for (Term& term : terms) {
-        if (!term.harmonic || term.isBond)
-            continue;
-        const auto leg1 = lengths.find(ordered(pairs[term.pair].particle1, term.vertex)),
-                   leg2 = lengths.find(ordered(pairs[term.pair].particle2, term.vertex));
-        term.legsKnown = (leg1 != lengths.end() && leg2 != lengths.end());
-        if (term.legsKnown) {
-            term.leg1 = leg1->second;
-            term.leg2 = leg2->second;
-        }
-    }
+    return pairs[place->second];
 }
 
-bool BondedStiffness::needsGeometry() const {
-    return std::any_of(terms.begin(), terms.end(),
-                       [](const Term& term) { return !term.harmonic || (!term.isBond && !term.legsKnown); });
+void BondedStiffness::addDistance(Pair& pair, double length, double curvature, bool harmonic) {
+    if (pair.length == 0)
+        pair.length = length;
+    pair.ofDistance += curvature;
+    if (harmonic)
+        parts[&pair - pairs.data()].harmonic += curvature;
 }
 
-void BondedStiffness::compute(const System& system, const PresentGeometry& geometry) {
-    std::map<int, CustomTerms> prepared; // by the index of the Force
-    auto termsOf = [&](int index, const auto& force) -> CustomTerms& {
-        const auto found = prepared.find(index);
-        return found != prepared.end()
-                       ? found->second
-                       : prepared.emplace(index, prepareTerms(force, geometry.parameters)).first->second;
+void BondedStiffness::findBonds(const System& system, const vector<PenalizedPair>& constraints) {
+    vector<double> stiffest(system.getNumParticles(), 0.0);
+    auto raise = [&](const auto& pair, double k, const vector<double>& known) {
+        for (int particle : {pair.particle1, pair.particle2})
+            if (known[particle] == 0)
+                stiffest[particle] = std::max(stiffest[particle], k);
     };
-    curvature.assign(pairs.size(), 0);
-    vector<double> barrier(pairs.size(), 0.0);
-    const vector<Vec3>& x = geometry.positions;
-    vector<double> own;
-    vector<int> particles;
-    int i, j, k;
-    for (const Term& term : terms) {
-        const Pair& pair = pairs[term.pair];
-        const Force& force = system.getForce(term.force);
-        const bool periodic = force.usesPeriodicBoundaryConditions();
-        double secondDerivative = term.k, length = term.s0;
-        if (term.isBond) {
-            if (!term.harmonic) {
-                const auto& bonds = dynamic_cast<const CustomBondForce&>(force);
-                bonds.getBondParameters(term.index, i, j, own);
-                length = geometry.displacement(x[i], x[j], periodic).norm();
-                secondDerivative = termsOf(term.force, bonds).curvature(length, own);
-            }
-        }
-        else {
-            double r1 = term.leg1, r2 = term.leg2, theta = term.s0;
-            CustomTerms* custom = nullptr;
-            if (auto angles = dynamic_cast<const CustomAngleForce*>(&force)) {
-                angles->getAngleParameters(term.index, i, j, k, own);
-                custom = &termsOf(term.force, *angles);
-            }
-            else if (auto compounds = dynamic_cast<const CustomCompoundBondForce*>(&force)) {
-                compounds->getBondParameters(term.index, particles, own);
-                custom = &termsOf(term.force, *compounds);
-            }
-            if (!term.legsKnown) {
-                const Vec3 vertex = term.vertex >= 0 ? x[term.vertex] : (*custom->vertex)(x, particles, own);
-                const Vector3<double> d1 = geometry.displacement(vertex, x[pair.particle1], periodic),
-                                      d2 = geometry.displacement(vertex, x[pair.particle2], periodic);
-                r1 = d1.norm();
-                r2 = d2.norm();
-                theta = std::acos(std::max(-1.0, std::min(1.0, d1.dot(d2) / (r1 * r2))));
-            }
-            if (custom != nullptr)
-                secondDerivative = custom->curvature(theta, own);
-            secondDerivative = stiffnessOfDistance(secondDerivative, r1, r2, theta);
-            length = std::sqrt(r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(theta));
-        }
-        if (std::isfinite(secondDerivative)) {
-            curvature[term.pair] += secondDerivative;
-            barrier[term.pair] += 0.5 * secondDerivative * length * length;
-        }
+    const vector<double> none = stiffest;
+    for (const PenalizedPair& constraint : constraints) {
+        raise(constraint, stiffnessOfConstraint, none);
+        lengths[ordered(constraint.particle1, constraint.particle2)] = constraint.distance;
     }
-    stiffness = curvature;
     for (size_t p = 0; p < pairs.size(); p++)
-        if (!(barrier[p] > minBarrier))
-            stiffness[p] = 0;
+        raise(pairs[p], parts[p].harmonic, none);
+    // Where particles have such bonds, custom forces may be anything, and stiff without being a bond.
+    const vector<double> known = stiffest;
+    for (const Pair& pair : pairs)
+        raise(pair, pair.ofDistance, known);
+    for (Pair& pair : pairs) {
+        const double least = leastOfStiffest * std::min(stiffest[pair.particle1], stiffest[pair.particle2]);
+        pair.isBond = (0.5 * pair.ofDistance * pair.length * pair.length > minBarrier && pair.ofDistance >= least);
+        lengths.insert({ordered(pair.particle1, pair.particle2), pair.length});
+    }
 }
 
-vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const BondedStiffness* bonded,
+void BondedStiffness::addAngle(const System& system, const Angle& angle) {
+    auto leg = [&](int end, int vertex) {
+        const auto found = lengths.find(ordered(end, vertex));
+        return found == lengths.end() ? 0 : found->second;
+    };
+    const auto bound = std::find_if(angle.vertices.begin(), angle.vertices.end(), [&](int vertex) {
+        return leg(angle.end1, vertex) > 0 && leg(angle.end2, vertex) > 0;
+    });
+    const int vertex = (bound == angle.vertices.end() ? angle.vertices[0] : *bound);
+    const double r1 = leg(angle.end1, vertex), r2 = leg(angle.end2, vertex);
+    if (bound == angle.vertices.end() || !(std::sin(angle.theta) > minSine)) {
+        looseAngles.push_back({{angle.end1, vertex, angle.end2}, angle.force, angle.curvature, angle.theta, r1, r2});
+        return;
+    }
+    // dr/dtheta = r1 r2 sin(theta) / r
+    const double squared = r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(angle.theta),
+                 slope = r1 * r2 * std::sin(angle.theta), k = angle.curvature * squared / (slope * slope);
+    const Pair& pair = findPair(system, angle.end1, angle.end2, angle.force);
+    Parts& part = parts[&pair - pairs.data()];
+    part.angles += k;
+    part.barrier += 0.5 * k * squared;
+}
+
+vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const vector<PenalizedPair>& constraints,
+                                               const BondedStiffness* bonded,
                                                const vector<PairInertia>& explicitPairs, double period,
                                                const string& className) {
-    const double infinity = std::numeric_limits<double>::infinity(), pi = 3.14159265358979323846;
     std::map<std::pair<int, int>, PenalizedPair> chosen;
     if (bonded != nullptr)
-        for (size_t p = 0; p < bonded->pairs.size(); p++) {
-            const BondedStiffness::Pair& pair = bonded->pairs[p];
+        for (const BondedStiffness::Pair& pair : bonded->pairs) {
             const double inverseMass = inverseReducedMass(system, pair.particle1, pair.particle2);
-            const double inertia = bonded->stiffness[p] * period * period / (4 * pi * pi) - 1 / inverseMass;
+            const double inertia = pair.stiffness * period * period / (4 * pi * pi) - 1 / inverseMass;
             const bool virtualSite = system.isVirtualSite(pair.particle1) || system.isVirtualSite(pair.particle2);
             if (inverseMass > 0 && inertia * inverseMass > minInertia && !virtualSite)
                 chosen[ordered(pair.particle1, pair.particle2)] = {pair.particle1, pair.particle2, inertia, 0,
@@ -332,15 +354,13 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
         else
             chosen.erase(key);
     }
-    for (int c = 0; c < system.getNumConstraints(); c++) {
-        int i, j;
-        double distance;
-        system.getConstraintParameters(c, i, j, distance);
+    for (const PenalizedPair& constraint : constraints) {
         // OpenMM allows constraints between massless particles; they have nothing to do.
-        if (inverseReducedMass(system, i, j) > 0)
-            chosen[ordered(i, j)] = {i, j, infinity, distance, false};
+        const auto key = ordered(constraint.particle1, constraint.particle2);
+        if (inverseReducedMass(system, constraint.particle1, constraint.particle2) > 0)
+            chosen[key] = constraint;
         else
-            chosen.erase(ordered(i, j));
+            chosen.erase(key);
     }
     vector<PenalizedPair> pairs;
     for (const auto& entry : chosen)
@@ -348,11 +368,12 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const Bonde
     return pairs;
 }
 
-vector<PairInertia> OpenMMStiff::chooseBonds(const System& system, const BondedStiffness* bonded, double inertia,
-                                             bool lessGain, const vector<PairInertia>& explicitBonds,
-                                             const string& className) {
+vector<PairInertia> OpenMMStiff::chooseBonds(const System& system, const vector<PenalizedPair>& constraints,
+                                             const BondedStiffness* bonded, double inertia, bool lessGain,
+                                             const vector<PairInertia>& explicitBonds, const string& className) {
     const double ordinaryMass = 1.008;
-    const std::map<int, int> partners = inertia > 0 ? findPartners(system, bonded) : std::map<int, int>();
+    const std::map<int, int> partners =
+            inertia > 0 ? findPartners(system, constraints, bonded) : std::map<int, int>();
     std::map<std::pair<int, int>, PairInertia> chosen;
     auto choose = [&](int i, int j, double own, double inverseMass) {
         if (own * inverseMass > minInertia)

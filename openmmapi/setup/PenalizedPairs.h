@@ -3,9 +3,8 @@
 
 #include "openmmstiff/internal/windowsExportStiff.h"
 #include "openmm/System.h"
-#include "openmm/Vec3.h"
-#include "stiffcore/Geometry.h"
 #include "stiffcore/model/PenalizedPair.h"
+#include <array>
 #include <map>
 #include <string>
 #include <utility>
@@ -17,77 +16,76 @@ using stiffcore::PairInertia;
 using stiffcore::PairTerms;
 using stiffcore::PenalizedPair;
 
-/**
- * What is known of the Context where stiffness has to be taken from the present geometry.
- */
-struct PresentGeometry {
-    /// Positions [nm], and the values of the global parameters.
-    std::vector<OpenMM::Vec3> positions;
-    stiffcore::Box box;
-    std::map<std::string, double> parameters;
-
-    stiffcore::Vector3<double> displacement(const OpenMM::Vec3& from, const OpenMM::Vec3& to, bool periodic) const;
-};
+/** The constraints of a System, as pairs of infinite inertia. */
+OPENMM_EXPORT_STIFF std::vector<PenalizedPair> readConstraints(const OpenMM::System& system);
 
 /**
  * How stiff the bonded forces of a System make the distances of pairs: those of bonds, and the 1-3 distances of angles.
+ * Force constants and lengths are those at the minimum of each term's energy, so that they do not depend on positions.
  */
 class OPENMM_EXPORT_STIFF BondedStiffness {
 public:
     /**
      * Find the pairs in HarmonicBondForce, HarmonicAngleForce, CustomBondForce, CustomAngleForce, and in each
-     * CustomCompoundBondForce that is a function of one angle, see parsePointAngle(). Harmonic terms give their
-     * curvature at equilibrium, custom ones that at the present geometry; so do angles whose legs have no equilibrium
-     * length.
+     * CustomCompoundBondForce that is a function of one angle, see parsePointAngle().
      *
      * @param system              the System
+     * @param constraints         its constraints
      * @param integrationGroups   bit flags of the force groups that are integrated: others exert no force
+     * @param parameters          the values of the global parameters
      * @param className           the integrator's class, for error messages
      */
-    BondedStiffness(const OpenMM::System& system, int integrationGroups, const std::string& className);
-    /** Whether anything depends on the present geometry. */
-    bool needsGeometry() const;
-    /** Compute the stiffness of all pairs; the geometry may be empty if it is not needed. */
-    void compute(const OpenMM::System& system, const PresentGeometry& geometry);
-    /** Whether the parameters of two are the same. */
-    bool hasSameParameters(const BondedStiffness& other) const {
-        return parameters == other.parameters;
-    }
+    BondedStiffness(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints, int integrationGroups,
+                    const std::map<std::string, double>& parameters, const std::string& className);
 
     struct Pair {
         int particle1, particle2;
         bool periodic;
         /// The index in the System of the first of its forces.
         int force;
-        /// Whether it is a bond, and not (only) the 1-3 distance of an angle.
-        bool isBond;
+        /// Of the forces on the distance itself: their constant [kJ/mol/nm^2], and the length that they hold [nm], 0 if
+        /// there are none; and whether it is a bond.
+        double ofDistance = 0, length = 0;
+        bool isBond = false;
+        /// The force constant; and that which an inertia can follow, 0 if it is none of a bond or of an angle, or if its
+        /// particles can pass through each other [kJ/mol/nm^2].
+        double curvature = 0, stiffness = 0;
     };
     std::vector<Pair> pairs;
-    /// For each pair, its force constant [kJ/mol/nm^2], once it has been computed; and that which an inertia can
-    /// follow, 0 if its particles can pass through each other.
-    std::vector<double> curvature, stiffness;
+
+    /** An angle that no 1-3 distance tells. */
+    struct LooseAngle {
+        std::array<int, 3> particles;
+        int force;
+        /// d^2V/dtheta^2 [kJ/mol], theta, and the lengths of its legs, 0 if they are no bonds that are recognized [nm].
+        double curvature, theta, leg1, leg2;
+    };
+    std::vector<LooseAngle> looseAngles;
 
 private:
-    struct Term {
-        /// Index of its pair, of the Force in the System, and of the term in the Force.
-        int pair, force, index;
-        bool isBond;
-        /// The particle at the vertex of an angle, or -1 if that is a point that particles determine.
-        int vertex = -1;
-        /// Force constant and equilibrium value of a harmonic term; unused in others.
-        bool harmonic = false;
-        double k = 0, s0 = 0;
-        /// Whether the legs of the angle have equilibrium lengths, and which.
-        bool legsKnown = false;
-        double leg1 = 0, leg2 = 0;
-    };
-    void addTerm(int particle1, int particle2, bool periodic, Term term);
-    void findLegs(const OpenMM::System& system);
+    struct Angle;
+    Pair& findPair(const OpenMM::System& system, int particle1, int particle2, int force);
+    void addDistance(Pair& pair, double length, double curvature, bool harmonic);
+    void findBonds(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints);
+    void addAngle(const OpenMM::System& system, const Angle& angle);
 
-    std::vector<Term> terms;
     std::map<std::pair<int, int>, int> indexOfPair;
-    std::vector<double> parameters;
+    /// For each pair, the force constants of its harmonic distances, and of its angles with their k r^2 / 2 [kJ/mol].
+    struct Parts {
+        double harmonic = 0, angles = 0, barrier = 0;
+    };
+    std::vector<Parts> parts;
+    /// Of constraints and of what forces hold [nm].
+    std::map<std::pair<int, int>, double> lengths;
 };
+
+/**
+ * The values of the global parameters that BondedStiffness depends on.
+ *
+ * @param parameters   the values of all
+ */
+OPENMM_EXPORT_STIFF std::vector<double> selectParameters(const OpenMM::System& system,
+                                                         const std::map<std::string, double>& parameters);
 
 /**
  * Give each pair its inertia: kappa = k / omega^2 - mu, where mu is the reduced mass and omega = 2 pi / period, if that
@@ -99,13 +97,15 @@ private:
  * @param period          the period [ps]
  * @throws OpenMMException   if an explicit pair is impossible
  */
-OPENMM_EXPORT_STIFF std::vector<PenalizedPair> choosePairs(const OpenMM::System& system, const BondedStiffness* bonded,
+OPENMM_EXPORT_STIFF std::vector<PenalizedPair> choosePairs(const OpenMM::System& system,
+                                                           const std::vector<PenalizedPair>& constraints,
+                                                           const BondedStiffness* bonded,
                                                            const std::vector<PairInertia>& explicitPairs,
                                                            double period, const std::string& className);
 
 /**
- * Find the bonds by which hydrogens turn, each with an inertia: those of the bonded forces or, for hydrogens without one,
- * the shortest constraint. A hydrogen is lighter than 5 dalton, and at most half as heavy as what it is bound to.
+ * Find the bonds by which hydrogens turn, each with an inertia: of a hydrogen's constraints, or else of its bonds, the
+ * shortest. A hydrogen is lighter than 5 dalton, and at most half as heavy as what it is bound to, which may be fixed.
  *
  * @param bonded          the pairs of the bonded forces; or null
  * @param inertia         the inertia [dalton]; none are found if it is 0, or next to nothing beside the masses
@@ -113,8 +113,9 @@ OPENMM_EXPORT_STIFF std::vector<PenalizedPair> choosePairs(const OpenMM::System&
  * @param explicitBonds   bonds given by the user, which take the place of others
  * @throws OpenMMException   if an explicit bond is impossible
  */
-OPENMM_EXPORT_STIFF std::vector<PairInertia> chooseBonds(const OpenMM::System& system, const BondedStiffness* bonded,
-                                                         double inertia, bool lessGain,
+OPENMM_EXPORT_STIFF std::vector<PairInertia> chooseBonds(const OpenMM::System& system,
+                                                         const std::vector<PenalizedPair>& constraints,
+                                                         const BondedStiffness* bonded, double inertia, bool lessGain,
                                                          const std::vector<PairInertia>& explicitBonds,
                                                          const std::string& className);
 

@@ -1,7 +1,10 @@
 #include "StiffMotion.h"
 #include "Blocks.h"
+#include "FunctionTerms.h"
 #include "Masses.h"
 #include "openmm/Force.h"
+#include "openmmstiff/internal/Message.h"
+#include "stiffcore/terms/FunctionCopy.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,22 +20,19 @@ namespace {
 
 /// Verlet needs more than pi steps in a period; with fewer than this, what vibrates is not what it should be.
 const double fewestSteps = 6;
+const double pi = 3.14159265358979323846, infinity = std::numeric_limits<double>::infinity();
 /// Lighter than any hydrogen [dalton].
 const double lightest = 0.9;
 
 } // namespace
 
 StiffMotion::StiffMotion(const System& system, const string& what, const string& how, int integrationGroups,
-                         const string& className)
-        : system(system), what(what), how(how),
-          bonded(system, integrationGroups, className), fastest{-1, -1, "", std::numeric_limits<double>::infinity()},
-          shortestPeriod(std::numeric_limits<double>::infinity()) {
-    for (int c = 0; c < system.getNumConstraints(); c++) {
-        int i, j;
-        double distance;
-        system.getConstraintParameters(c, i, j, distance);
-        treated.insert(ordered(i, j));
-    }
+                         const std::map<string, double>& parameters, const string& className)
+        : system(system), what(what), how(how), parameters(parameters),
+          bonded(system, readConstraints(system), integrationGroups, parameters, className), fastest{{}, "", infinity},
+          shortestPeriod(infinity) {
+    for (const PenalizedPair& constraint : readConstraints(system))
+        treated.insert(ordered(constraint.particle1, constraint.particle2));
 }
 
 void StiffMotion::addTerm(const string& source, const vector<int>& particles) {
@@ -66,28 +66,85 @@ void StiffMotion::addPairs(const vector<PenalizedPair>& pairs) {
     }
 }
 
-void StiffMotion::findFastest(const PresentGeometry& geometry) {
-    const double pi = 3.14159265358979323846, infinity = std::numeric_limits<double>::infinity();
-    fastest = {-1, -1, "", infinity};
-    shortestPeriod = infinity;
-    bonded.compute(system, geometry);
-    for (size_t p = 0; p < bonded.pairs.size(); p++) {
-        const BondedStiffness::Pair& pair = bonded.pairs[p];
+void StiffMotion::addHiddenBonds(const string& source, const vector<std::pair<int, int>>& bonds) {
+    std::set<std::pair<int, int>> known = treated;
+    for (const BondedStiffness::Pair& pair : bonded.pairs)
+        known.insert(ordered(pair.particle1, pair.particle2));
+    for (const auto& [i, j] : bonds)
+        if (known.insert(ordered(i, j)).second && inverseReducedMass(system, i, j) > 0)
+            hidden[source].push_back({i, j});
+}
+
+void StiffMotion::findFastest(const vector<Vec3>& positions) {
+    for (const BondedStiffness::Pair& pair : bonded.pairs) {
         const double inverseMass = inverseReducedMass(system, pair.particle1, pair.particle2);
-        const double period = 2 * pi / std::sqrt(bonded.curvature[p] * inverseMass);
-        if (!(period > 0) || std::isinf(period))
+        const Motion motion = {{pair.particle1, pair.particle2},
+                               system.getForce(pair.force).getName(),
+                               2 * pi / std::sqrt(pair.curvature * inverseMass)};
+        if (!(motion.period > 0) || std::isinf(motion.period))
             continue;
-        shortestPeriod = std::min(shortestPeriod, period);
-        if (period < fastest.period && treated.count(ordered(pair.particle1, pair.particle2)) == 0)
-            fastest = {pair.particle1, pair.particle2, system.getForce(pair.force).getName(), period};
+        shortestPeriod = std::min(shortestPeriod, motion.period);
+        if (treated.count(ordered(pair.particle1, pair.particle2)) == 0)
+            consider(motion);
     }
+    // The inverse mass of an angle is that of Wilson, Decius and Cross (1955).
+    for (const BondedStiffness::LooseAngle& angle : bonded.looseAngles) {
+        const auto& [i, vertex, j] = angle.particles;
+        const double s1 = 1 / angle.leg1, s2 = 1 / angle.leg2,
+                     mobility = inverseMass(system, i) * s1 * s1 + inverseMass(system, j) * s2 * s2 +
+                                inverseMass(system, vertex) *
+                                        (s1 * s1 + s2 * s2 - 2 * s1 * s2 * std::cos(angle.theta));
+        if (angle.leg1 > 0 && angle.leg2 > 0)
+            consider({{i, vertex, j},
+                      system.getForce(angle.force).getName(),
+                      2 * pi / std::sqrt(angle.curvature * mobility)});
+    }
+    for (int f = 0; f < system.getNumForces(); f++)
+        if (auto external = dynamic_cast<const CustomExternalForce*>(&system.getForce(f)))
+            considerExternal(*external, positions);
+}
+
+/** The particles in a CustomExternalForce, by differences of its energy: restraints may be stiff. */
+void StiffMotion::considerExternal(const CustomExternalForce& force, const vector<Vec3>& positions) {
+    const double step = 1e-4; // nm
+    const ParsedFunction parsed = parseEnergy(force);
+    FunctionCopy energy(*parsed.function, 0);
+    energy.setGlobals(parameters);
+    vector<double> own;
+    for (int t = 0, particle; t < force.getNumParticles(); t++) {
+        force.getParticleParameters(t, particle, own);
+        double* const arguments = energy.arguments();
+        std::copy(own.begin(), own.end(), arguments + parsed.coordinates.size());
+        for (size_t c = 0; c < parsed.coordinates.size(); c++)
+            arguments[c] = positions[particle][int(parsed.coordinates[c].kind)];
+        double curvature = 0;
+        for (size_t c = 0; c < parsed.coordinates.size(); c++) {
+            const double place = arguments[c];
+            auto at = [&](double other) {
+                arguments[c] = other;
+                return energy.value();
+            };
+            curvature = std::max(curvature, at(place + step) - 2 * at(place) + at(place - step));
+            arguments[c] = place;
+        }
+        consider({{particle},
+                  force.getName(),
+                  2 * pi * step / std::sqrt(curvature * inverseMass(system, particle))});
+    }
+}
+
+void StiffMotion::consider(const Motion& motion) {
+    if (motion.period < fastest.period)
+        fastest = motion;
 }
 
 string StiffMotion::describe(const Motion& motion) const {
     std::stringstream text;
-    text << "that of particles " << motion.particle1 << " and " << motion.particle2 << " under '" << motion.force
-         << "', with a period of " << motion.period << " ps";
-    for (int particle : {motion.particle1, motion.particle2})
+    text << "that of particle" << (motion.particles.size() > 1 ? "s" : "");
+    for (size_t i = 0; i < motion.particles.size(); i++)
+        text << (i == 0 ? " " : i + 1 < motion.particles.size() ? ", " : " and ") << motion.particles[i];
+    text << " under '" << motion.force << "', with a period of " << motion.period << " ps";
+    for (int particle : motion.particles)
         if (system.getParticleMass(particle) > 0 && system.getParticleMass(particle) < lightest)
             text << " (particle " << particle << " has a mass of " << system.getParticleMass(particle)
                  << " dalton, less than hydrogen)";
@@ -107,8 +164,12 @@ string StiffMotion::describe() const {
         }
     }
     text << ".";
-    if (fastest.particle1 >= 0)
+    if (!fastest.particles.empty())
         text << " The fastest bonded motion that is not among them is " << describe(fastest) << ".";
+    for (const auto& [force, bonds] : hidden)
+        text << " The bonds in '" << force << "' are not among them either, as that of particles " << bonds[0].first
+             << " and " << bonds[0].second << (bonds.size() > 1 ? message(" and ", bonds.size() - 1, " more") : "")
+             << ".";
     for (int i = 0; i < system.getNumParticles(); i++)
         if (system.getParticleMass(i) > 0 && system.getParticleMass(i) < lightest) {
             text << " Particle " << i << " has a mass of " << system.getParticleMass(i)
@@ -122,12 +183,19 @@ string StiffMotion::describe() const {
 
 string StiffMotion::warn(double stepSize) const {
     std::stringstream text;
+    const bool isFast = fastest.period < fewestSteps * stepSize;
     if (numTerms == 0 && system.getNumConstraints() == 0)
         text << "there are no " << what
              << ", and no constraints: nothing is treated otherwise than by a method without them. " << how;
-    else if (fastest.period < fewestSteps * stepSize)
-        text << "there are " << describe() << " A step of " << stepSize << " ps is too large for it. " << how
-             << ", or use a smaller step size";
+    else if (isFast || !hidden.empty()) {
+        text << "there are " << describe() << " ";
+        if (isFast)
+            text << "A step of " << stepSize << " ps is too large for " << (hidden.empty() ? "it" : "the former") << ". ";
+        if (isFast && fastest.particles.size() != 2)
+            text << "Nothing slows it down: use a smaller step size, or soften the force";
+        else
+            text << how << ", or use a smaller step size";
+    }
     return text.str();
 }
 

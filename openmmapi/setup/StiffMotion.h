@@ -3,7 +3,9 @@
 
 #include "PenalizedPairs.h"
 #include "CollectTerms.h"
+#include "openmm/CustomExternalForce.h"
 #include "openmm/System.h"
+#include "openmm/Vec3.h"
 #include <map>
 #include <set>
 #include <string>
@@ -21,10 +23,10 @@ public:
     /**
      * @param what   what the integrator treats, such as "stiff terms"
      * @param how    how it is told of others, such as "Call setStiffForceGroups()"
-     * @param integrationGroups, className   see BondedStiffness
+     * @param integrationGroups, parameters, className   see BondedStiffness
      */
     StiffMotion(const OpenMM::System& system, const std::string& what, const std::string& how, int integrationGroups,
-                const std::string& className);
+                const std::map<std::string, double>& parameters, const std::string& className);
 
     /**
      * @param source      where it comes from, such as the name of a Force
@@ -33,8 +35,13 @@ public:
     void addTerm(const std::string& source, const std::vector<int>& particles);
     void addStiffTerms(const StiffTerms& terms);
     void addPairs(const std::vector<PenalizedPair>& pairs);
-    /** Find the fastest motion that is not treated, after all that is has been added. */
-    void findFastest(const PresentGeometry& geometry);
+    /** Bonds in a Force that has others inside, such as an ATMForce: nothing is known of them but that they are there. */
+    void addHiddenBonds(const std::string& source, const std::vector<std::pair<int, int>>& bonds);
+    /**
+     * Find the fastest motion that is not treated, after all that is has been added: of a pair, of an angle that no
+     * distance tells, or of a particle in a CustomExternalForce.
+     */
+    void findFastest(const std::vector<OpenMM::Vec3>& positions);
 
     /** "12 stiff terms in 4 molecules: 8 of 'HarmonicBondForce', ...", and what is not among them. */
     std::string describe() const;
@@ -48,19 +55,24 @@ public:
 
 private:
     struct Motion {
-        int particle1, particle2;
+        std::vector<int> particles;
         std::string force;
         double period;
     };
+    void consider(const Motion& motion);
+    void considerExternal(const OpenMM::CustomExternalForce& force, const std::vector<OpenMM::Vec3>& positions);
     std::string describe(const Motion& motion) const;
 
     const OpenMM::System& system;
     std::string what, how;
+    const std::map<std::string, double> parameters;
     BondedStiffness bonded;
     int numTerms = 0;
     std::map<std::string, int> termsOf; // by their source
     std::vector<std::vector<int>> members;
     std::set<std::pair<int, int>> treated;
+    // By their source, those that are not treated.
+    std::map<std::string, std::vector<std::pair<int, int>>> hidden;
     // The fastest motion that is not treated, and the period of the fastest at all; infinite if there is none.
     Motion fastest;
     double shortestPeriod;

@@ -1,61 +1,31 @@
 #include "openmmstiff/internal/CheckpointTag.h"
 #include "openmm/OpenMMException.h"
-#include "openmm/Vec3.h"
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
 #include <iostream>
-#include <vector>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
 using std::string;
-using std::vector;
 
 namespace {
 
 const string magic = "OpenMM-Stiff/";
-// 1 had no tag; the checksum of 2 was without time, box and parameters; 3 had other velocities.
-const int32_t version = 4;
+// 3 had other velocities; 4 had stiffnesses, and a checksum of what OpenMM keeps beside.
+const int32_t version = 5;
 
 [[noreturn]] void refuse(const string& className, const string& reason) {
     throw OpenMMException(className + ": the checkpoint cannot be loaded: " + reason +
                           ". Positions, velocities and time of the Context are as before");
 }
 
-/** The checksum FNV-1a, which goes on from one piece of data to the next. */
-class Checksum {
-public:
-    void add(const void* data, size_t length) {
-        for (size_t i = 0; i < length; i++)
-            value = (value ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3;
-    }
-    template <class T> void add(const T& number) {
-        add(&number, sizeof(number));
-    }
-    void add(const vector<Vec3>& vectors) {
-        add(vectors.data(), sizeof(Vec3) * vectors.size());
-    }
+/** The checksum FNV-1a. */
+uint64_t computeChecksum(const string& data) {
     uint64_t value = 0xcbf29ce484222325;
-};
-
-/** Of an integrator's data and of what OpenMM keeps beside them, which has no checksum of its own. */
-uint64_t computeChecksum(const string& data, ContextImpl& context) {
-    Checksum checksum;
-    checksum.add(data.data(), data.size());
-    vector<Vec3> vectors;
-    context.getPositions(vectors);
-    checksum.add(vectors);
-    context.getVelocities(vectors);
-    checksum.add(vectors);
-    vectors.resize(3);
-    context.getPeriodicBoxVectors(vectors[0], vectors[1], vectors[2]);
-    checksum.add(vectors);
-    checksum.add(context.getTime());
-    checksum.add(context.getStepCount());
-    for (const auto& [name, parameter] : context.getParameters())
-        checksum.add(parameter);
-    return checksum.value;
+    for (unsigned char byte : data)
+        value = (value ^ byte) * 0x100000001b3;
+    return value;
 }
 
 template <class T> void write(std::ostream& stream, T value) {
@@ -75,15 +45,15 @@ string readBytes(std::istream& stream, uint64_t length) {
 
 } // namespace
 
-void OpenMMStiff::writeTagged(std::ostream& stream, const string& className, const string& data, ContextImpl& context) {
+void OpenMMStiff::writeTagged(std::ostream& stream, const string& className, const string& data) {
     stream << magic << className << '\n';
     write<int32_t>(stream, version);
     write<uint64_t>(stream, data.size());
     stream.write(data.data(), data.size());
-    write<uint64_t>(stream, computeChecksum(data, context));
+    write<uint64_t>(stream, computeChecksum(data));
 }
 
-string OpenMMStiff::readTagged(std::istream& stream, const string& className, ContextImpl& context) {
+string OpenMMStiff::readTagged(std::istream& stream, const string& className) {
     if (readBytes(stream, magic.size()) != magic)
         refuse(className, "it was written with an integrator that is not OpenMM-Stiff's, or ends too early");
     string writer;
@@ -112,7 +82,7 @@ string OpenMMStiff::readTagged(std::istream& stream, const string& className, Co
     if (data.size() < length)
         refuse(className, "it ends too early");
     read(checksum);
-    if (checksum != computeChecksum(data, context))
+    if (checksum != computeChecksum(data))
         refuse(className, "it is damaged");
     return data;
 }

@@ -17,7 +17,7 @@ static const double maxInertia = 1e9;
 
 MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
         : StiffIntegrator(stepSize), penalizedPeriod(0), bondInertia(0), useBondedForces(true),
-          useDefaultBondInertia(true), revision(0) {
+          useDefaultBondInertia(true), takesOther(false), revision(0) {
 }
 
 int OpenMMStiff::getPairRevision(const MassPenaltyIntegrator& integrator) {
@@ -143,8 +143,10 @@ void MassPenaltyIntegrator::getCounted(const vector<Pair>& counted, const char* 
 
 std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {
     auto motion = std::make_unique<StiffMotion>(context->getSystem(), "pairs with an inertia",
-                                                "Add pairs with addPair(), or addPairsFromTopology() in Python",
-                                                getIntegrationForceGroups(), getClassName());
+                                                "Add pairs with addPair(), or in Python with addPairsFromTopology(), by atoms="
+                                                " for some of the bonds",
+                                                getIntegrationForceGroups(), context->getParameters(),
+                                                getClassName());
     motion->addPairs(getKernel<MassPenaltyQueries>().getPairs().pairs);
     return motion;
 }
@@ -163,6 +165,7 @@ public:
         owner.penalizedPeriod = owner.getPenalizedPeriod();
         owner.bondInertia = owner.getBondInertia();
         owner.useDefaultBondInertia = false;
+        owner.takesOther = true;
         owner.getKernel<MassPenaltyQueries>().allowAnyEnergy(true);
     }
     ~OtherSteps() {
@@ -172,6 +175,7 @@ public:
         owner.useDefaultBondInertia = follows;
         owner.context->setTime(time);
         owner.context->setStepCount(count);
+        owner.takesOther = false;
         owner.getKernel<MassPenaltyQueries>().allowAnyEnergy(false);
     }
 

@@ -5,10 +5,14 @@
 #include "openmmstiff/internal/StepFailure.h"
 #include "openmmstiff/internal/Message.h"
 #include "setup/StiffMotion.h"
+#include "openmm/ATMForce.h"
 #include "openmm/Context.h"
+#include "openmm/CustomCVForce.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
+#include "openmm/internal/ForceImpl.h"
 #include "openmm/internal/OSRngSeed.h"
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 #include <typeinfo>
@@ -142,9 +146,11 @@ void StiffIntegrator::step(int steps) {
                 ": the step size must be positive to take a step, but is 0 ps. Set it with setStepSize()");
     const long long last = context->getStepCount() + steps;
     try {
-        while (true) {
+        while (context->getStepCount() < last) {
             try {
-                return takeSteps(last - context->getStepCount());
+                const int number = std::min<long long>(getMostSteps(), last - context->getStepCount());
+                takeSteps(number);
+                stepsHaveBeenTaken(number);
             }
             catch (const StepFailure& failure) {
                 if (!goOnAfter(failure))
@@ -177,15 +183,14 @@ std::unique_ptr<StiffMotion> StiffIntegrator::examineStiffMotion() {
     std::unique_ptr<StiffMotion> motion = findStiffMotion();
     if (motion == nullptr)
         return nullptr;
-    PresentGeometry geometry;
-    context->getPositions(geometry.positions);
-    Vec3 box[3];
-    context->getPeriodicBoxVectors(box[0], box[1], box[2]);
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++)
-            geometry.box.vectors[i][j] = box[i][j];
-    geometry.parameters = context->getParameters();
-    motion->findFastest(geometry);
+    std::vector<Vec3> positions;
+    context->getPositions(positions);
+    motion->findFastest(positions);
+    for (const ForceImpl* impl : context->getForceImpls()) {
+        const Force& force = impl->getOwner();
+        if (dynamic_cast<const CustomCVForce*>(&force) != nullptr || dynamic_cast<const ATMForce*>(&force) != nullptr)
+            motion->addHiddenBonds(force.getName(), impl->getBondedParticles());
+    }
     return motion;
 }
 
@@ -243,13 +248,13 @@ void StiffIntegrator::createCheckpoint(std::ostream& stream) const {
     requirePossible(); // else Context::reinitialize(true) would notice too late to keep the state
     std::stringstream data;
     getKernel<StiffStepKernel>().createCheckpoint(data);
-    writeTagged(stream, getClassName(), data.str(), *context);
+    writeTagged(stream, getClassName(), data.str());
 }
 
 void StiffIntegrator::loadCheckpoint(std::istream& stream) {
     requireContext();
     try {
-        std::stringstream data(readTagged(stream, getClassName(), *context));
+        std::stringstream data(readTagged(stream, getClassName()));
         getKernel<StiffStepKernel>().loadCheckpoint(data);
     }
     catch (...) {

@@ -56,7 +56,8 @@ void ZhangSkeelIntegrator::setBeta(double beta) {
 std::unique_ptr<StiffMotion> ZhangSkeelIntegrator::findStiffMotion() {
     auto motion = std::make_unique<StiffMotion>(context->getSystem(), "stiff terms",
                                                 "Choose the forces that are stiff with setStiffForceGroups()",
-                                                getIntegrationForceGroups(), getClassName());
+                                                getIntegrationForceGroups(), context->getParameters(),
+                                                getClassName());
     motion->addStiffTerms(collectTerms(context->getSystem(), TermSelection(*this).scope, getStiffForceGroups(),
                                        getIntegrationForceGroups(), getClassName()));
     return motion;

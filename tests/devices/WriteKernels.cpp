@@ -144,10 +144,10 @@ public:
 private:
     void writePairs(const string& name, const stiffcore::PenaltyMethod& method, double bondInertia = 0) const {
         const MassPenaltyIntegrator integrator(stepSize);
-        BondedStiffness bonded(system, integrator.getIntegrationForceGroups(), caller);
-        bonded.compute(system, {});
-        const PairTerms terms = {choosePairs(system, &bonded, {}, integrator.getPenalizedPeriod(), caller),
-                                 chooseBonds(system, &bonded, bondInertia, false, {}, caller)};
+        const vector<PenalizedPair> constraints = readConstraints(system);
+        const BondedStiffness bonded(system, constraints, integrator.getIntegrationForceGroups(), {}, caller);
+        const PairTerms terms = {choosePairs(system, constraints, &bonded, {}, integrator.getPenalizedPeriod(), caller),
+                                 chooseBonds(system, constraints, &bonded, bondInertia, false, {}, caller)};
         vector<vector<int>> particles;
         for (const PenalizedPair& pair : terms.pairs)
             particles.push_back({pair.particle1, pair.particle2});

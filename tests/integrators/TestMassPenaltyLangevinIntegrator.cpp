@@ -332,11 +332,45 @@ void testRunGoesOnAfterCollision(Platform& platform) {
     integrator.step(1);
 }
 
+/** Molecules that are driven are hot, and named as such; others, and these without the drive, are not. */
+void testWhatIsHotterThanTheHeatBathIsSaid(Platform& platform) {
+    const int number = 100, steps = 20;
+    Model gas;
+    auto* drive = new CustomExternalForce("F*x");
+    drive->addGlobalParameter("F", 0);
+    for (int i = 0; i < 2 * number; i++) {
+        gas.system.addParticle(i < number ? 40 : 16);
+        gas.positions.push_back(Vec3(i, 0, 0));
+        if (i >= number)
+            drive->addParticle(i);
+    }
+    gas.system.addForce(drive);
+    MassPenaltyLangevinIntegrator integrator(300, 1, 0.01);
+    ModelContext context(gas, integrator, platform, deterministic(platform));
+    context.setVelocitiesToTemperature(300, 1);
+    integrator.step(1);
+    integrator.takeWarning(); // that nothing is slowed down
+    auto run = [&](double force) {
+        for (int i = 0; i < 4000 / steps; i++) {
+            context.setParameter("F", i % 2 == 0 ? force : -force);
+            integrator.step(steps);
+        }
+        return integrator.takeWarning();
+    };
+    ASSERT_EQUAL("", run(0));
+    // Velocities between +-F t / 2 m, as force changes its sign in t = 0.2 ps: they add m (F t / m)^2 / 12 to 3 kT / 2.
+    const std::string warning = run(110);
+    assertHasWords(warning, {"the molecule with particle 100 and 99 like it have had", "the heat bath has 300 K",
+                             "A step of 0.01 ps is too large"});
+    ASSERT(warning.find("particle 0 ") == std::string::npos);
+}
+
 } // namespace
 
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testDistributionIsThatOfThePotential), CLAIM(testConstraintsKeepTheirDistribution),
                             CLAIM(testWaterAtEightFemtoseconds), CLAIM(testCollisionsDoNotHeat),
-                            CLAIM(testRunGoesOnAfterCollision)});
+                            CLAIM(testRunGoesOnAfterCollision),
+                            CLAIM(testWhatIsHotterThanTheHeatBathIsSaid)});
 }

@@ -83,6 +83,55 @@ void testWhatIsLeftOutIsSaid(Platform& platform) {
     ASSERT_EQUAL(string(), stepAndTakeWarning(massPenalty, model, platform));
 }
 
+/** What no pair slows down is named: a restraint, and an angle of 180 degrees; by its period. */
+void testMotionThatNoPairSlowsIsSaid(Platform& platform) {
+    const double h = 0.008, pi = 3.14159265358979323846;
+    Model restrained = makeWaterCluster(2);
+    for (const char* energy : {"0.5*1e6*periodicdistance(x, y, z, x0, 0, 0)^2", "0.5e6*(x-x0)^2+z"}) {
+        auto* restraint = new CustomExternalForce(energy);
+        restraint->addPerParticleParameter("x0");
+        restraint->addParticle(3, {restrained.positions[3][0]});
+        restrained.system.addForce(restraint);
+        MassPenaltyIntegrator integrator(h);
+        // 2 pi sqrt(m / k), and the mass of oxygen
+        assertHasWords(stepAndTakeWarning(integrator, restrained, platform),
+                       {"particle 3 under 'CustomExternalForce'", "a period of 0.025", "Nothing slows it down"});
+        restrained.system.removeForce(restrained.system.getNumForces() - 1);
+    }
+    Model dioxide;
+    for (int i = 0; i < 3; i++) {
+        dioxide.system.addParticle(i == 1 ? 12 : 16);
+        dioxide.positions.push_back(Vec3(0.116 * i, 0, 0));
+    }
+    auto* bonds = new HarmonicBondForce();
+    bonds->addBond(0, 1, 0.116, 9e5);
+    bonds->addBond(1, 2, 0.116, 9e5);
+    auto* angle = new HarmonicAngleForce();
+    angle->addAngle(0, 1, 2, pi, 900);
+    dioxide.system.addForce(bonds);
+    dioxide.system.addForce(angle);
+    MassPenaltyIntegrator integrator(h);
+    // The inverse mass is (1/16 + 1/16 + 4/12) / 0.116^2.
+    assertHasWords(stepAndTakeWarning(integrator, dioxide, platform),
+                   {"particles 0, 1 and 2 under 'HarmonicAngleForce'", "a period of 0.0358", "Nothing slows it down"});
+}
+
+/** Bonds inside of another Force are known to be there, beside others that are recognized. */
+void testBondsInOtherForcesAreSaid(Platform& platform) {
+    Model model = makeWaterCluster(2);
+    auto* inside = new HarmonicBondForce();
+    inside->addBond(0, 3, 0.3, 1e4);
+    auto* outside = new CustomCVForce("inside");
+    outside->addCollectiveVariable("inside", inside);
+    model.system.addForce(outside);
+    MassPenaltyIntegrator integrator(0.004);
+    assertHasWords(stepAndTakeWarning(integrator, model, platform),
+                   {"24 pairs with an inertia", "The bonds in 'CustomCVForce'", "particles 0 and 3",
+                    "addPairsFromTopology()", "atoms="});
+    integrator.addPair(0, 3, 100);
+    ASSERT_EQUAL(string(), stepAndTakeWarning(integrator, model, platform));
+}
+
 /** A step that fails says what was treated, and what was not. */
 void testFailedStepsSayWhatWasTreated(Platform& platform) {
     const Model model = makeCustomWaters();
@@ -128,6 +177,7 @@ void testPicosecondsAreNotFemtoseconds(Platform& platform) {
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testNothingRecognizedIsSaidOnce), CLAIM(testWhatIsLeftOutIsSaid),
+                            CLAIM(testMotionThatNoPairSlowsIsSaid), CLAIM(testBondsInOtherForcesAreSaid),
                             CLAIM(testFailedStepsSayWhatWasTreated), CLAIM(testLightParticlesAreNamed),
                             CLAIM(testPicosecondsAreNotFemtoseconds)});
 }

@@ -1,21 +1,27 @@
 /**
- * The stiffness that a CustomCompoundBondForce of one angle gives to a 1-3 distance, against differences of OpenMM's
- * energies.
+ * Which pairs of a System are stiff, how stiff, and which of them are the bonds of hydrogens. Force constants are compared
+ * with what calculus gives, and those of angles with differences of OpenMM's energies.
  */
 
 #include "Claims.h"
 #include "openmm/Context.h"
 #include "openmm/CustomAngleForce.h"
+#include "openmm/CustomBondForce.h"
 #include "openmm/CustomCompoundBondForce.h"
+#include "openmm/HarmonicAngleForce.h"
+#include "openmm/HarmonicBondForce.h"
 #include "openmm/Platform.h"
 #include "openmm/TabulatedFunction.h"
 #include "openmm/VerletIntegrator.h"
+#include "openmm/VirtualSite.h"
 #include "setup/PenalizedPairs.h"
+#include "stiffcore/model/InternalCoordinate.h"
 #include <cmath>
 #include <map>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
+using stiffcore::ordered;
 using namespace stifftest;
 using std::string;
 using std::vector;
@@ -48,57 +54,170 @@ System makeSystem(Force* force) {
     return system;
 }
 
-/** A trigonal molecule, its vertex at a height above the plane, the first end turned by an angle about the axis. */
-vector<Vec3> makePositions(double height, double turn = 0) {
-    const double angles[] = {-2.1, 0.15 + turn, 2.2}, lengths[] = {0.123, 0.101, 0.134};
-    vector<Vec3> positions = {Vec3(0.1, 0.2, 0.3 + height)};
-    for (int i = 0; i < 3; i++)
-        positions.push_back(Vec3(0.1 + lengths[i] * std::cos(angles[i]), 0.2 + lengths[i] * std::sin(angles[i]), 0.3));
-    return positions;
+BondedStiffness find(const System& system, const std::map<string, double>& globals = {{"scale", 1}}) {
+    return BondedStiffness(system, readConstraints(system), -1, globals, "SomeIntegrator");
 }
 
-BondedStiffness compute(const System& system, const vector<Vec3>& positions,
-                        const std::map<string, double>& globals = {{"scale", 1}}) {
-    BondedStiffness bonded(system, -1, "SomeIntegrator");
-    bonded.compute(system, {positions, {}, globals});
-    return bonded;
+double stiffnessOf(const System& system, int i, int j) {
+    for (const BondedStiffness::Pair& pair : find(system).pairs)
+        if (ordered(pair.particle1, pair.particle2) == stiffcore::ordered(i, j))
+            return pair.stiffness;
+    return 0;
 }
 
-/** The ends of the angle are a pair: k is V'' / (dr/dtheta)^2, the distances from the projected vertex held. */
+/** Which particle each hydrogen is bound to by a bond with an inertia, -1 if by none. */
+vector<int> findPartners(const System& system) {
+    vector<int> partners(system.getNumParticles(), -1);
+    const BondedStiffness bonded = find(system);
+    for (const PairInertia& bond : chooseBonds(system, readConstraints(system), &bonded, 2, false, {}, "SomeIntegrator"))
+        partners[bond.particle2] = bond.particle1;
+    return partners;
+}
+
+System makeParticles(const vector<double>& masses) {
+    System system;
+    for (double mass : masses)
+        system.addParticle(mass);
+    return system;
+}
+
+template <class Terms> void addBonds(System& system, const Terms& terms) {
+    auto* bonds = new HarmonicBondForce();
+    for (const auto& [i, j, length, k] : terms)
+        bonds->addBond(i, j, length, k);
+    system.addForce(bonds);
+}
+
+struct Bond {
+    int i, j;
+    double length, k;
+};
+
+/** The bonds of makeForce()'s molecule, as legs of its angle. */
+void addLegs(System& system) {
+    addBonds(system, vector<Bond>{{term[0], term[1], 0.101, 3e5}, {term[2], term[1], 0.134, 4e5},
+                                  {term[3], term[1], 0.123, 5e5}});
+}
+
+/** V'' / (dr/dtheta)^2 by differences of OpenMM's energies and of distances, where the vertex is in the plane. */
 void testInPlaneAngle() {
-    const System system = makeSystem(makeForce(cubic + "pointangle(x1, y1, z1, x, y, z, x3, y3, z3);" + projection));
-    VerletIntegrator integrator(0.001);
-    Context context(system, integrator, Platform::getPlatform("Reference"));
-    auto energy = [&](const vector<Vec3>& positions) {
-        context.setPositions(positions);
-        return context.getState(State::Energy).getPotentialEnergy();
-    };
-    for (double height : {0.0, 0.04}) {
-        const double turn = 1e-3;
-        const vector<Vec3> positions = makePositions(height), more = makePositions(height, turn),
-                           less = makePositions(height, -turn);
-        auto distance = [](const vector<Vec3>& x) { return std::sqrt((x[2] - x[3]).dot(x[2] - x[3])); };
-        const double curvature = (energy(more) - 2 * energy(positions) + energy(less)) / (turn * turn),
-                     slope = (distance(more) - distance(less)) / (2 * turn);
-        const BondedStiffness bonded = compute(system, positions);
-        ASSERT(bonded.needsGeometry());
-        ASSERT_EQUAL(1, (int) bonded.pairs.size());
-        ASSERT(bonded.pairs[0].particle1 == 2 && bonded.pairs[0].particle2 == 3 && !bonded.pairs[0].isBond);
+    for (const string& vertex : {string("x, y, z"), string("x2, y2, z2")}) {
+        System system = makeSystem(makeForce(cubic + "pointangle(x1, y1, z1, " + vertex + ", x3, y3, z3);" + projection));
+        addLegs(system);
+        VerletIntegrator integrator(0.001);
+        Context context(system, integrator, Platform::getPlatform("Reference"));
+        // Particles by the places of the term: an angle of 2 rad, which is where its energy is least.
+        auto place = [&](double theta) {
+            vector<Vec3> positions(4);
+            positions[term[0]] = Vec3(0.101, 0, 0);
+            positions[term[2]] = Vec3(0.134 * std::cos(theta), 0.134 * std::sin(theta), 0);
+            positions[term[3]] = Vec3(0.123 * std::cos(4), 0.123 * std::sin(4), 0);
+            return positions;
+        };
+        auto energy = [&](double theta) {
+            context.setPositions(place(theta));
+            return context.getState(State::Energy).getPotentialEnergy();
+        };
+        auto distance = [&](double theta) {
+            const vector<Vec3> x = place(theta);
+            return std::sqrt((x[term[0]] - x[term[2]]).dot(x[term[0]] - x[term[2]]));
+        };
+        const double turn = 1e-3,
+                     curvature = (energy(2 + turn) - 2 * energy(2) + energy(2 - turn)) / (turn * turn),
+                     slope = (distance(2 + turn) - distance(2 - turn)) / (2 * turn);
         // Differences are wrong by turn^2.
-        ASSERT_EQUAL_TOL(curvature / (slope * slope), bonded.stiffness[0], 1e-6);
+        ASSERT_EQUAL_TOL(curvature / (slope * slope), stiffnessOf(system, term[0], term[2]), 1e-5);
     }
 }
 
-/** At a particle it is an ordinary angle, as that of a CustomAngleForce. */
-void testAngleAtAParticle() {
-    auto* angle = new CustomAngleForce("350*(d^2-0.8*d^3); d = theta-2");
-    angle->addAngle(term[0], term[1], term[2]);
-    const vector<Vec3> positions = makePositions(0.04);
-    const BondedStiffness expected = compute(makeSystem(angle), positions),
-                          found = compute(makeSystem(makeForce(cubic + "pointangle(x1,y1,z1,x2,y2,z2,x3,y3,z3)")),
-                                          positions);
-    ASSERT_EQUAL(1, (int) found.pairs.size());
-    ASSERT_EQUAL_TOL(expected.stiffness[0], found.stiffness[0], 1e-12);
+/** Of a Morse bond, AMOEBA's bond and a quartic one it is that of the minimum; two minima have that of the lower one. */
+void testCustomBondsAreAsStiffAsAtTheirMinimum() {
+    struct Case {
+        string energy;
+        double stiffness;
+    };
+    for (const auto& [energy, stiffness] : vector<Case>{
+                 {"400*(1-exp(-20*(r-0.15)))^2", 2 * 400 * 20 * 20},
+                 {"1.6e5*d^2*(1-25.5*d+379.3*d^2); d=r-0.11", 3.2e5},
+                 {"0.25*7e6*(r^2-0.15^2)^2", 2 * 7e6 * 0.15 * 0.15},
+                 {"1e9*(r-0.1)^2*(r-0.2)^2-100*r", 2e7}}) {
+        System system = makeParticles({12, 12});
+        auto* force = new CustomBondForce(energy);
+        force->addBond(0, 1);
+        system.addForce(force);
+        ASSERT_EQUAL_TOL(stiffness, stiffnessOf(system, 0, 1), energy.back() == 'r' ? 1e-2 : 1e-9);
+        ASSERT(find(system).pairs[0].isBond);
+    }
+}
+
+/** What acts between two particles and has no stiff minimum is no row, and what has one is none beside stiffer bonds. */
+void testCustomPairsThatAreNoBonds() {
+    for (const char* energy :
+         {"2*((0.33/r)^12-2*(0.33/r)^6)", "10*max(0, r-0.25)^2", "40/r", "-40/r", "1e-6/r^12-20/r", "100*r"}) {
+        System system = makeParticles({12, 16, 12, 1});
+        addBonds(system, vector<Bond>{{0, 1, 0.14, 2.5e5}, {1, 2, 0.14, 3e5}, {2, 3, 0.11, 2.8e5}});
+        auto* force = new CustomBondForce(energy);
+        force->addBond(0, 3);
+        system.addForce(force);
+        ASSERT_EQUAL(0.0, stiffnessOf(system, 0, 3));
+        ASSERT_EQUAL(2, findPartners(system)[3]);
+    }
+}
+
+/** A Urey-Bradley term is a part of the 1-3 distance, and no bond of its hydrogen: flexible or constrained. */
+void testUreyBradley() {
+    for (bool constrained : {false, true}) {
+        const double k = 5000, length = 0.216;
+        System system = makeParticles({12, 12, 1}), without = makeParticles({12, 12, 1});
+        vector<Bond> bonds = {{0, 1, 0.15, 2e5}};
+        if (!constrained)
+            bonds.push_back({1, 2, 0.111, 2.7e5});
+        for (System* each : {&without, &system}) {
+            addBonds(*each, bonds);
+            auto* angle = new HarmonicAngleForce();
+            angle->addAngle(0, 1, 2, 1.92, 280);
+            each->addForce(angle);
+            if (constrained)
+                each->addConstraint(1, 2, 0.111);
+            bonds.push_back({0, 2, length, k});
+        }
+        ASSERT_EQUAL_TOL(stiffnessOf(without, 0, 2) + k, stiffnessOf(system, 0, 2), 1e-12);
+        ASSERT_EQUAL(1, findPartners(system)[2]);
+    }
+}
+
+/** Its constraint comes first, whatever else is shorter, stiffer, or listed before. */
+void testAHydrogenIsBoundByItsConstraint() {
+    System system = makeParticles({16, 12, 1, 16});
+    addBonds(system, vector<Bond>{{0, 2, 0.09, 8e5}, {1, 3, 0.14, 3e5}});
+    system.addConstraint(0, 2, 0.21);   // an angle that is constrained
+    system.addConstraint(1, 2, 0.11);
+    ASSERT_EQUAL(1, findPartners(system)[2]);
+}
+
+/** Heavy atoms that are fixed are as heavy as can be; virtual sites are none. */
+void testHydrogensOfFixedAtomsTurnToo() {
+    System system = makeParticles({0, 1, 1, 0});
+    system.setVirtualSite(3, new TwoParticleAverageSite(1, 2, 0.5, 0.5));
+    addBonds(system, vector<Bond>{{0, 1, 0.1, 4e5}, {2, 0, 0.1, 4e5}, {2, 3, 0.05, 9e5}});
+    const vector<int> partners = findPartners(system);
+    ASSERT_EQUAL(0, partners[1]);
+    ASSERT_EQUAL(0, partners[2]);
+}
+
+/** An angle without a distance that tells it: as it is straight, or its legs are no bonds that are known. */
+void testLooseAngles() {
+    System system = makeParticles({16, 12, 16, 12});
+    addBonds(system, vector<Bond>{{0, 1, 0.12, 9e5}, {1, 2, 0.12, 9e5}});
+    auto* angles = new HarmonicAngleForce();
+    angles->addAngle(0, 1, 2, M_PI, 400);
+    angles->addAngle(1, 2, 3, 2, 500);
+    system.addForce(angles);
+    const BondedStiffness bonded = find(system);
+    ASSERT_EQUAL(2, (int) bonded.pairs.size());
+    ASSERT_EQUAL(2, (int) bonded.looseAngles.size());
+    ASSERT_EQUAL(0.12, bonded.looseAngles[0].leg2);
+    ASSERT_EQUAL(0.0, bonded.looseAngles[1].leg2);
 }
 
 /** A pair needs k r^2 / 2 of 50 kJ/mol, or its particles would pass through each other: for acute angles, and others. */
@@ -112,11 +231,12 @@ void testSoftPairsAreLeftOut() {
             angle->addGlobalParameter("k", 0);
             angle->addGlobalParameter("theta0", 0);
             angle->addAngle(0, 1, 2);
-            const vector<Vec3> positions = {Vec3(r1, 0, 0), Vec3(), Vec3(r2 * std::cos(theta), r2 * std::sin(theta), 0),
-                                            Vec3(1, 1, 1)};
+            System system = makeSystem(angle);
+            addBonds(system, vector<Bond>{{0, 1, r1, 3e5}, {1, 2, r2, 3e5}});
             const double k = 2 * barrier / squared * slope * slope;
-            const BondedStiffness bonded = compute(makeSystem(angle), positions, {{"k", k}, {"theta0", theta}});
-            ASSERT_EQUAL(barrier > 50, bonded.stiffness[0] > 0);
+            for (const BondedStiffness::Pair& pair : find(system, {{"k", k}, {"theta0", theta}}).pairs)
+                if (pair.particle1 == 0 && pair.particle2 == 2)
+                    ASSERT_EQUAL(barrier > 50, pair.stiffness > 0);
         }
     }
 }
@@ -134,15 +254,16 @@ void testOtherEnergiesAreLeftOut() {
                         makeForce(cubic + inPlane + "+z1;" + projection),
                         makeForce(cubic + "pointangle(x1,y1,z1,distance(p1,p2),y2,z2,x3,y3,z3)"),
                         makeForce(cubic + "angle(p1, p2, p3)"), tabulated}) {
-        const BondedStiffness bonded = compute(makeSystem(force), makePositions(0));
-        ASSERT(bonded.pairs.empty());
-        ASSERT(!bonded.needsGeometry());
+        const BondedStiffness bonded = find(makeSystem(force));
+        ASSERT(bonded.pairs.empty() && bonded.looseAngles.empty());
     }
 }
 
 } // namespace
 
 int main() {
-    return checkClaims({CLAIM(testInPlaneAngle), CLAIM(testAngleAtAParticle), CLAIM(testSoftPairsAreLeftOut),
-                        CLAIM(testOtherEnergiesAreLeftOut)});
+    return checkClaims({CLAIM(testInPlaneAngle), CLAIM(testCustomBondsAreAsStiffAsAtTheirMinimum),
+                        CLAIM(testCustomPairsThatAreNoBonds), CLAIM(testUreyBradley),
+                        CLAIM(testAHydrogenIsBoundByItsConstraint), CLAIM(testHydrogensOfFixedAtomsTurnToo),
+                        CLAIM(testLooseAngles), CLAIM(testSoftPairsAreLeftOut), CLAIM(testOtherEnergiesAreLeftOut)});
 }

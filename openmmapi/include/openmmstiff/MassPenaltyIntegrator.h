@@ -77,10 +77,12 @@ public:
      * Set whether pairs are taken from the bonded forces of the System, which is the default: the bonds of
      * every HarmonicBondForce and CustomBondForce, and the 1-3 distances of every HarmonicAngleForce and
      * CustomAngleForce, and of each CustomCompoundBondForce whose energy is a function of one pointangle() between two
-     * of its particles, such as the in-plane angles of AMOEBA. Their force constants are those of the harmonic terms at
-     * equilibrium, and of custom ones at the positions of the first step. Angles close to 180 degrees, bonds to virtual
-     * sites, and bonds so short or so soft that their particles pass through each other (as those of length 0), have no
-     * part in it.
+     * of its particles, such as the in-plane angles of AMOEBA. Their force constants are those at the minimum of each
+     * term, whatever the positions are. A Urey-Bradley term adds to the 1-3 distance. These have no part in it: angles
+     * close to 180 degrees, or whose legs are neither bonds nor constraints; bonds to virtual sites; bonds so short or
+     * so soft that their particles pass through each other (as those of length 0); and terms of a CustomBondForce that
+     * are no bonds, as their minimum is not half as stiff as a bond of their particles (1-4 terms, exceptions,
+     * restraints).
      *
      * @param use   whether to take pairs from the bonded forces, besides those given by addPair()
      */
@@ -249,6 +251,12 @@ protected:
      * give particles any energy.
      */
     void takeOtherSteps(double size, int steps);
+    /**
+     * Whether it is at that: what it sets in the Context is no state of somebody else's.
+     */
+    bool takesOtherSteps() const {
+        return takesOther;
+    }
 
 private:
     class OtherSteps;
@@ -266,7 +274,7 @@ private:
                     int& particle2, double& inertia) const;
 
     double penalizedPeriod, bondInertia; // the period is 0 if it follows the step
-    bool useBondedForces, useDefaultBondInertia;
+    bool useBondedForces, useDefaultBondInertia, takesOther;
     std::vector<Pair> pairs, bonds, penalizedPairs, inertialBonds;
     int revision;
     friend OPENMM_EXPORT_STIFF int getPairRevision(const MassPenaltyIntegrator& integrator);

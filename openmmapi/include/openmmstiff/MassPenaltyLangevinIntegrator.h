@@ -3,8 +3,14 @@
 
 #include "MassPenaltyIntegrator.h"
 #include "internal/LangevinThermostat.h"
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace OpenMMStiff {
+
+class Thermometer;
 
 /**
  * The Langevin form of MassPenaltyIntegrator, for simulations at constant temperature: flexible molecules, sampled as
@@ -20,6 +26,10 @@ namespace OpenMMStiff {
  * The metric force, F_metric = -kT/2 grad ln det A with A = G M'^-1 G^T + 1/kappa, undoes the bias that an inertia
  * which depends on the positions gives to their distribution; what is sampled is exp(-V / kT), in the limit of small
  * steps. Constraints of the System keep the distribution that they have with other integrators.
+ *
+ * A run that is hot says so: every 100 steps (less often in Systems of more than 100,000 particles) the kinetic energy
+ * of each kind of molecule is looked at, and a warning names those that are hotter than the heat bath by more than 5 %
+ * and six standard errors in up to 10,000 steps. See also getNumCollisions().
  */
 class OPENMM_EXPORT_STIFF MassPenaltyLangevinIntegrator : public MassPenaltyIntegrator, public LangevinThermostat {
 public:
@@ -35,9 +45,10 @@ public:
      * Get how many collisions the present Context has seen. At large steps molecules may come so near to each other
      * within a step that they leave with an energy that heats others, until one cannot be solved for. So a step in which
      * a particle gets more than 30 kT, or which fails, is undone, and the motion of eight steps is gone through in
-     * quarter steps, which change neither the time nor the number of steps. The first time leaves a warning. That is done
-     * once in a hundred steps, three times in a row at most; beyond that, and in the first hundred steps after new
-     * positions, a step that fails is an error. A run with a collision in each 1000 steps wants a smaller step.
+     * quarter steps, which change neither the time nor the number of steps. The first time leaves a warning, and so does
+     * each from the third within 10,000 steps on. That is done once in a hundred steps, three times in a row at most;
+     * beyond that, in the first hundred steps after new positions, and if the same molecule needs it for the third time
+     * within 10,000 steps, it is an error.
      *
      * @return the number of collisions
      */
@@ -66,11 +77,18 @@ protected:
         return "MassPenaltyLangevinIntegrator";
     }
     void initialize(OpenMM::ContextImpl& context) override;
+    void stateChanged(OpenMM::State::DataType changed) override;
+    int getMostSteps() const override;
+    void stepsHaveBeenTaken(int steps) override;
     bool goOnAfter(const StepFailure& failure) override;
 
 private:
     bool metricCorrection;
     int numCollisions;
+    /// Of the last steps: when, and by which molecule.
+    std::vector<std::pair<long long, std::string>> collisions;
+    std::shared_ptr<Thermometer> thermometer;
+    int numStepsNotSampled;
 };
 
 } // namespace OpenMMStiff

@@ -5,6 +5,7 @@
 #include "openmm/Integrator.h"
 #include "openmm/Kernel.h"
 #include <iosfwd>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -112,6 +113,17 @@ protected:
      * Take steps, without a second try where one fails.
      */
     void takeSteps(int steps);
+    /**
+     * After how many steps stepsHaveBeenTaken() is to be called at the latest.
+     */
+    virtual int getMostSteps() const {
+        return std::numeric_limits<int>::max();
+    }
+    /**
+     * Steps of step() have been taken, and the Context shows their velocities.
+     */
+    virtual void stepsHaveBeenTaken(int /*steps*/) {
+    }
     /**
      * A step has failed. Bring the Context to a state from which steps may go on, and return true, or leave it alone.
      */

@@ -36,7 +36,7 @@ public:
     MassPenaltyKernel(const std::string& name, const OpenMM::Platform& platform,
                       std::unique_ptr<PlatformResources> owned, OpenMM::ContextImpl& context)
             : StepSession(name, platform, std::move(owned), context, true),
-              pairs(context.getSystem(), [this] { return getGeometry(); }), batches(backend),
+              pairs(context.getSystem(), [this]() -> const auto& { return state.getParameters(); }), batches(backend),
               machine(state, particles, batches, device.get()), velocities(backend) {
     }
 
@@ -115,44 +115,29 @@ protected:
     void forget(OpenMM::State::DataType changed) override {
         StepSession::forget(changed);
         if (changed == OpenMM::State::Energy)
-            pairs.parametersMayHaveChanged(settings());
+            pairs.parametersMayHaveChanged();
         if (changed == OpenMM::State::Positions)
             calmSince = context.getStepCount();
     }
 
-    // Stiffnesses that were taken from positions decide on the inertias, so they have to be those of the run resumed.
-
     void writeHidden(std::ostream& stream) override {
-        writeCheckpoint(stream, pairs.getStiffness());
         writeCheckpoint(stream, velocities.getPropagated());
     }
     void readHidden(std::istream& stream) override {
-        std::vector<double> stiffness;
         Vectors propagated;
-        readCheckpoint(stream, stiffness);
         readCheckpoint(stream, propagated);
-        pairs.restoreStiffness(stiffness);
         velocities.set(state.velocities(), propagated);
     }
     void writeHidden(OpenMM::SerializationNode& node) override {
-        OpenMM::SerializationNode& child = node.createChildNode("BondedStiffness");
-        for (double k : pairs.getStiffness())
-            child.createChildNode("Pair").setDoubleProperty("k", k);
         writeVectors(node, "PropagatedVelocities", "Velocity", velocities.getPropagated());
     }
     void readHidden(const OpenMM::SerializationNode& node) override {
-        std::vector<double> stiffness;
-        for (const OpenMM::SerializationNode& child : node.getChildren()) {
+        for (const OpenMM::SerializationNode& child : node.getChildren())
             if (child.getName() == "TiedPairs")
                 throw OpenMM::OpenMMException(
                         className + ": the State was saved by OpenMM-Stiff 0.2, whose velocities are not those of the" +
                         " masses. Take its positions alone, and draw velocities: setPositions(state.getPositions())," +
                         " setVelocitiesToTemperature()");
-            if (child.getName() == "BondedStiffness")
-                for (const OpenMM::SerializationNode& pair : child.getChildren())
-                    stiffness.push_back(pair.getDoubleProperty("k"));
-        }
-        pairs.restoreStiffness(stiffness);
         Vectors propagated;
         if (readVectors(node, "PropagatedVelocities", particles.getMasses().size(), propagated))
             velocities.set(state.velocities(), propagated);
@@ -229,10 +214,6 @@ protected:
 private:
     const Integrator& settings() const {
         return static_cast<const Integrator&>(*integrator);
-    }
-    OpenMMStiff::PresentGeometry getGeometry() {
-        state.requirePositions();
-        return {state.positions(), state.box(), state.getParameters()};
     }
     bool isMetricCorrected() const {
         const auto* langevin = dynamic_cast<const OpenMMStiff::MassPenaltyLangevinIntegrator*>(integrator);

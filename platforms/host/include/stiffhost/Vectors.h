@@ -2,12 +2,11 @@
 #define STIFFHOST_VECTORS_H_
 
 #include "openmm/Vec3.h"
+#include "openmmstiff/internal/Message.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <sstream>
-#include <string>
 #include <vector>
 
 namespace stiffhost {
@@ -65,17 +64,7 @@ inline int findNotFinite(const Vectors& vectors) {
     return findFasterThan(std::numeric_limits<double>::infinity(), vectors);
 }
 
-/** How error messages call the molecule with some particles. */
-inline std::string describeMolecule(const std::vector<int>& particles, int count) {
-    const int most = 12;
-    std::stringstream list;
-    list << "the molecule with " << (count == 1 ? "particle" : "particles");
-    for (int i = 0; i < std::min(count, most); i++)
-        list << (i > 0 ? ", " : " ") << particles[i];
-    if (count > most)
-        list << ", ... " << particles[count - 1] << " (" << count << " in all)";
-    return list.str();
-}
+using OpenMMStiff::describeMolecule;
 
 } // namespace stiffhost
 

@@ -1,0 +1,61 @@
+#ifndef OPENMM_STIFF_SETUP_THERMOMETER_H_
+#define OPENMM_STIFF_SETUP_THERMOMETER_H_
+
+#include "openmm/System.h"
+#include "openmm/Vec3.h"
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace OpenMMStiff {
+
+/**
+ * The temperatures of the kinds of molecules of a Context with a Langevin heat bath: a step that is too large for one kind
+ * heats it, of which the temperature of all may tell nothing.
+ */
+class Thermometer {
+public:
+    /** @param molecules   the particles of each molecule; equal masses and numbers of constraints make a kind */
+    Thermometer(const OpenMM::System& system, const std::vector<std::vector<int>>& molecules);
+
+    /** The state has been set, and takes its time to forget that. */
+    void forget() {
+        numSettling = -1;
+    }
+    /** After how many steps a sample is due: reading velocities is to cost nothing beside them. */
+    static int getInterval(const OpenMM::System& system) {
+        return std::max(100, system.getNumParticles() / 1000);
+    }
+    /**
+     * Take a sample of the velocities, so many steps after the last one.
+     *
+     * @return which molecules are hotter than the heat bath by more than chance and 5 %, and what to do; or empty
+     */
+    std::string sample(const std::vector<OpenMM::Vec3>& velocities, int steps, double temperature, double friction,
+                       double stepSize);
+
+private:
+    struct Kind {
+        int firstMolecule, numMolecules, degreesOfFreedom; // of all its molecules
+        double sum;                                        // of temperatures, over the samples [K]
+    };
+    struct Bath {
+        double temperature, friction, stepSize;
+        bool operator!=(const Bath& other) const {
+            return temperature != other.temperature || friction != other.friction || stepSize != other.stepSize;
+        }
+    };
+    void begin();
+
+    const std::vector<std::vector<int>> molecules;
+    std::vector<double> masses;
+    std::vector<int> kindOf; // each molecule
+    std::vector<Kind> kinds;
+    Bath bath = {};
+    /// Steps that are left to settle, or -1 for all; steps and samples since then.
+    int numSettling = -1, numSteps = 0, numSamples = 0;
+};
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_SETUP_THERMOMETER_H_ */
