@@ -26,15 +26,14 @@ public:
             : system(system), integrator(integrator), className(className) {
     }
 
-    void addSystemConstraints() {
-        const int number = system.getNumConstraints();
+    void addSystemConstraints(const ConstraintSet& ofSystem) {
+        const int number = ofSystem.constraints.size();
         for (int index : integrator.getSystemConstraintsWithParameters())
             if (index >= number)
                 throw OpenMMException(message(className, ": parameters have been set for constraint ", index,
                                               " of the System, which has only ", number,
                                               ". Take them back with setSystemConstraintParameters(", index,
                                               ", 0, 0)"));
-        const ConstraintSet ofSystem = collectSystemConstraints(system);
         for (int i = 0; i < number; i++) {
             Constraint constraint = ofSystem.constraints[i];
             integrator.getSystemConstraintParameters(i, constraint.compliance, constraint.damping);
@@ -190,10 +189,10 @@ ConstraintSet OpenMMStiff::collectSystemConstraints(const System& system) {
     return set;
 }
 
-ConstraintSet OpenMMStiff::collectConstraints(const System& system, const SpookIntegrator& integrator,
-                                              const string& className) {
+ConstraintSet OpenMMStiff::collectConstraints(const System& system, const ConstraintSet& ofSystem,
+                                              const SpookIntegrator& integrator, const string& className) {
     ConstraintCollector collector(system, integrator, className);
-    collector.addSystemConstraints();
+    collector.addSystemConstraints(ofSystem);
     collector.addDistanceConstraints();
     collector.addPositionConstraints();
     collector.addHolonomicConstraints();

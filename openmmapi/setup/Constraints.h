@@ -19,11 +19,12 @@ OPENMM_EXPORT_STIFF ConstraintSet collectSystemConstraints(const OpenMM::System&
  * Collect the constraints of a System and those of an integrator, in the order of
  * SpookIntegrator::computeViolations(), with their compliance and damping.
  *
+ * @param ofSystem           those of the System
  * @param className          the integrator's class, for error messages
  * @throws OpenMMException   if a constraint is impossible, or an expression has mistakes
  */
-OPENMM_EXPORT_STIFF ConstraintSet collectConstraints(const OpenMM::System& system, const SpookIntegrator& integrator,
-                                                     const std::string& className);
+OPENMM_EXPORT_STIFF ConstraintSet collectConstraints(const OpenMM::System& system, const ConstraintSet& ofSystem,
+                                                     const SpookIntegrator& integrator, const std::string& className);
 
 } // namespace OpenMMStiff
 

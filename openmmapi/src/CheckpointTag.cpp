@@ -55,7 +55,8 @@ void OpenMMStiff::writeTagged(std::ostream& stream, const string& className, con
 
 string OpenMMStiff::readTagged(std::istream& stream, const string& className) {
     if (readBytes(stream, magic.size()) != magic)
-        refuse(className, "it was written with an integrator that is not OpenMM-Stiff's, or ends too early");
+        refuse(className, "it was written with an integrator that is not OpenMM-Stiff's (of which a State can be"
+                          " loaded: saveState(), loadState()), or ends too early");
     string writer;
     const size_t longest = 100;
     for (char c; writer.size() < longest && stream.get(c) && c != '\n';)
@@ -65,7 +66,8 @@ string OpenMMStiff::readTagged(std::istream& stream, const string& className) {
     if (!std::all_of(writer.begin(), writer.end(), [](unsigned char c) { return std::isalnum(c); }))
         refuse(className, "it is damaged");
     if (writer != className)
-        refuse(className, "it was written with " + writer + ", another class");
+        refuse(className, "it was written with " + writer + ", another class, of which a State can be loaded:"
+                          " saveState(), loadState()");
     auto read = [&](auto& value) {
         const string bytes = readBytes(stream, sizeof(value));
         if (bytes.size() < sizeof(value))

@@ -62,7 +62,8 @@ struct Chains {
 
     /** Call visit with each batch, its workspace loaded and its constraints evaluated. */
     template <class Real, class Visit> void forEachBatch(Visit&& visit) const {
-        const OpenMMStiff::ConstraintSet set = OpenMMStiff::collectConstraints(system, integrator, "Test");
+        const OpenMMStiff::ConstraintSet set = OpenMMStiff::collectConstraints(
+                system, OpenMMStiff::collectSystemConstraints(system), integrator, "Test");
         vector<vector<int>> particles;
         for (const Constraint& constraint : set.constraints)
             particles.push_back(constraint.particles);

@@ -2,6 +2,7 @@
 #include "SimTKOpenMMRealType.h"
 #include "openmm/AndersenThermostat.h"
 #include "openmm/internal/ForceImpl.h"
+#include "openmmstiff/internal/Message.h"
 #include "stiffcore/methods/Elementary.h"
 #include <iostream>
 
@@ -43,6 +44,11 @@ void StepSession::initialize(const StiffIntegrator& integrator, const std::strin
 // Steps.
 
 void StepSession::requirePossible() {
+    const int present = context.getSystem().getNumParticles(), number = particles.getMasses().size();
+    if (present != number)
+        throw OpenMMException(OpenMMStiff::message(
+                className, ": the System has ", present, " particles, the Context ", number,
+                ". Call reinitialize() without preserveState, and setPositions()"));
     const Turn turn(*this);
     prepare();
 }

@@ -86,11 +86,11 @@ public:
         requireFinite(state.velocities(), "velocity", "setVelocities()", className);
     }
 
-    /** a <- M^-1 F; 0 for massless particles */
+    /** a <- M^-1 F; 0 for massless particles, even if F is not finite there */
     void divideByMasses(const Vectors& forces, Vectors& accelerations) {
         map(nullptr, [&](int begin, int end, int) {
             for (int i = begin; i < end; i++)
-                accelerations[i] = forces[i] * inverseMasses[i];
+                accelerations[i] = masses[i] > 0 ? forces[i] * inverseMasses[i] : OpenMM::Vec3();
         });
     }
 
@@ -154,9 +154,9 @@ public:
         return energy;
     }
 
-    /** Throw an exception if forces are not finite. */
-    void requireFiniteForces(const std::string& className) const {
-        const int place = findNotFinite(state.forces());
+    /** Throw an exception if the forces by which particles are accelerated are not finite. */
+    void requireFiniteForces(const std::string& className, const Vectors& accelerations) const {
+        const int place = findNotFinite(accelerations);
         if (place >= 0)
             throw OpenMM::OpenMMException(className + ": the forces on particle " + std::to_string(place) +
                                           " are not finite. Change the positions, or minimize the energy first");

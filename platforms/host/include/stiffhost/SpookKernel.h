@@ -29,7 +29,8 @@ public:
 
     SpookKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<PlatformResources> owned,
                 OpenMM::ContextImpl& context)
-            : StepSession(name, platform, std::move(owned), context, false), batches(backend) {
+            : StepSession(name, platform, std::move(owned), context, false),
+              ofSystem(OpenMMStiff::collectSystemConstraints(context.getSystem())), batches(backend) {
     }
 
     std::vector<double> computeViolations() override {
@@ -58,8 +59,8 @@ public:
         const double h = integrator->getStepSize(), time = state.time() - 0.5 * h;
         particles.orRestore(className, [&] {
             state.computeForces(integrator->getIntegrationForceGroups());
-            particles.requireFiniteForces(className);
             particles.divideByMasses(state.forces(), accelerations);
+            particles.requireFiniteForces(className, accelerations);
             state.changeVelocities().swap(velocities);
             particles.kick(-0.5 * h, accelerations);
             double* v = components(state.changeVelocities());
@@ -82,7 +83,7 @@ protected:
     void prepare() override {
         const OpenMM::System& system = state.getSystem();
         kept.update(getConstraintRevision(settings()),
-                    [&](int) { return OpenMMStiff::collectConstraints(system, settings(), className); });
+                    [&](int) { return OpenMMStiff::collectConstraints(system, ofSystem, settings(), className); });
         batches.take(kept.getRevision(), system, kept.get(), particles.getMasses());
     }
     void takeStep(bool) override {
@@ -133,13 +134,9 @@ protected:
         writeCheckpoint(stream, multipliers);
     }
     void readHidden(std::istream& stream) override {
-        std::vector<double> read;
-        readCheckpoint(stream, read);
-        if (!read.empty() && read.size() != constraints().size())
-            throw OpenMM::OpenMMException(OpenMMStiff::message(
-                    className, ": the checkpoint has multipliers of ", read.size(), " constraints, but there are ",
-                    constraints().size(), ". It was written with other constraints"));
-        multipliers.swap(read);
+        readCheckpoint(stream, multipliers);
+        if (multipliers.size() != constraints().size())
+            multipliers.clear(); // they are of other constraints
     }
     void readHidden(const OpenMM::SerializationNode&) override {
         multipliers.clear();
@@ -242,6 +239,8 @@ private:
         return kept.get().constraints;
     }
 
+    /// As OpenMM has read them, too: the System may have others by now.
+    const OpenMMStiff::ConstraintSet ofSystem;
     OpenMMStiff::Kept<int, OpenMMStiff::ConstraintSet> kept;
     ConstraintBatches<Real> batches;
     Vectors accelerations;
