@@ -63,9 +63,10 @@ def finite(argument, value, symbol, positive=False) -> float:
 
 
 def integer(argument, value) -> int:
-    """The int that C++ takes for a whole number, NumPy's included."""
+    """The int that C++ takes for a whole number: NumPy's, too, and a float such as 1e6, as OpenMM's own methods do."""
+    whole = isinstance(value, (float, numpy.floating)) and value.is_integer()
     try:
-        value = operator.index(value)
+        value = int(value) if whole else operator.index(value)
     except TypeError:
         raise TypeError(f"{argument} must be an integer, not {value!r}") from None
     if not -2**31 <= value < 2**31:
