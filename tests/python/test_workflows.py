@@ -117,6 +117,40 @@ def test_changes_in_mid_run(name, platform):
            if callable(change) or hasattr(getattr(openmmstiff, name), change[0])), share=0.4)
 
 
+def rigid_waters(name, platform):
+    """A Context after some steps, its System, and its first constraint."""
+    system, positions = waters(3, rigid=3)
+    context = bind(system, create(name), platform.getName(), positions, 300)
+    steps(context, 5)
+    return context, system, system.getConstraintParameters(0)
+
+
+@for_each
+def test_reinitialize_keeps_the_state_where_constraints_have_changed(name, platform):
+    context, system, _ = rigid_waters(name, platform)
+    before = snapshot(context)
+    system.removeConstraint(0)
+    context.reinitialize(True)
+    unchanged(context, before, "reinitialize()")
+    steps(context, 5)
+
+
+@for_each
+def test_constraints_have_other_lengths_by_reinitialize_alone(name, platform):
+    """As with OpenMM's integrators, though a setting has changed since. (SPOOK's are soft.)"""
+    context, system, (i, j, length) = rigid_waters(name, platform)
+    integrator = context.getIntegrator()
+    system.setConstraintParameters(0, i, j, 1.02*length)
+    integrator.setStepSize(0.9*integrator.getStepSize())
+    if name == "SpookIntegrator":
+        integrator.setCompliance(2e-8)
+    for expected in 1, 1.02:
+        steps(context, 20)
+        positions = snapshot(context)[0]
+        assert abs(np.linalg.norm(positions[i] - positions[j])/length._value - expected) < 4e-3
+        context.reinitialize(True)
+
+
 def compound(name, other, alternating, platform):
     """Velocities of setVelocitiesToTemperature() and of another integrator are taken over at their temperature."""
     (system, positions), pair = waters(8, rigid=0), openmm.CompoundIntegrator()
