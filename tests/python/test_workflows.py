@@ -151,6 +151,20 @@ def test_constraints_have_other_lengths_by_reinitialize_alone(name, platform):
         context.reinitialize(True)
 
 
+@for_each
+def test_a_new_particle_is_no_damaged_checkpoint(name, platform):
+    """It has no position that could be kept; OpenMM's own integrators go on with what is in memory, such as nan."""
+    context, system, _ = rigid_waters(name, platform)
+    positions = snapshot(context)[0]
+    system.addParticle(12)
+    system.getForce(2).addParticle(0, 0.3, 0.5)
+    with pytest.raises(openmm.OpenMMException, match=f"{name}: the System has 10 particles, the Context 9"):
+        context.reinitialize(True)
+    context.reinitialize()
+    context.setPositions([*positions, [1, 1, 1]])
+    steps(context, 5)
+
+
 def compound(name, other, alternating, platform):
     """Velocities of setVelocitiesToTemperature() and of another integrator are taken over at their temperature."""
     (system, positions), pair = waters(8, rigid=0), openmm.CompoundIntegrator()
