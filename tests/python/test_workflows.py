@@ -165,6 +165,20 @@ def test_a_new_particle_is_no_damaged_checkpoint(name, platform):
     steps(context, 5)
 
 
+@for_each
+def test_forces_on_massless_particles_need_not_be_finite(name, platform):
+    """Nothing follows them, such as two frozen atoms in one place."""
+    system, positions = waters(3, rigid=3)
+    frozen = [system.addParticle(0) for _ in range(2)]
+    for _ in frozen:
+        system.getForce(2).addParticle(0, 0.3, 0)
+    force = openmm.CustomBondForce("1/r")
+    force.addBond(*frozen)
+    system.addForce(force)
+    context = bind(system, create(name), platform.getName(), [*positions, *2*[[1, 1, 1]]], 300)
+    steps(context, 5, finite_energy=False)
+
+
 def compound(name, other, alternating, platform):
     """Velocities of setVelocitiesToTemperature() and of another integrator are taken over at their temperature."""
     (system, positions), pair = waters(8, rigid=0), openmm.CompoundIntegrator()
