@@ -63,11 +63,13 @@ def finite(argument, value, symbol, positive=False) -> float:
 
 
 def integer(argument, value) -> int:
-    """The int that C++ takes for a whole number, NumPy's included."""
+    """The int that C++ takes for a whole number: NumPy's, too, and a float such as 1e6, as OpenMM's own methods do."""
     try:
         value = operator.index(value)
     except TypeError:
-        raise TypeError(f"{argument} must be an integer, not {value!r}") from None
+        if not (isinstance(value, (float, numpy.floating)) and value.is_integer()):
+            raise TypeError(f"{argument} must be an integer, not {value!r}") from None
+        value = int(value)
     if not -2**31 <= value < 2**31:
         raise ValueError(f"{argument} must fit into 32 bits, but is {value}")
     return value

@@ -17,7 +17,7 @@ from .openmmstiff import MassPenaltyLangevinIntegrator
 
 __all__ = ["MassPenaltyMove"]
 
-MOST_TIMESTEP = 0.1         # ps: numbers beyond are femtoseconds
+MOST_TIMESTEP = 0.1         # ps: plain numbers beyond are femtoseconds
 FEWEST_STEPS = 30           # with velocities that are drawn
 
 
@@ -33,7 +33,7 @@ class MassPenaltyMove(mcmc.BaseIntegratorMove):
     Parameters
     ----------
     timestep : float or Quantity
-        the step size [ps], up to 0.1; examine() recommends one
+        the step size [ps]; a plain number is up to 0.1. examine() recommends one
     collision_rate : float or Quantity
         the friction coefficient [1/ps]
     n_steps : int
@@ -103,9 +103,9 @@ class MassPenaltyMove(mcmc.BaseIntegratorMove):
 
 
 def _read_timestep(value):
-    """In picoseconds; a ValueError if it must be in femtoseconds."""
+    """In picoseconds; a ValueError for a plain number that must be in femtoseconds."""
     step = number("timestep", value, "ps")
-    if step > MOST_TIMESTEP:
+    if step > MOST_TIMESTEP and not unit.is_quantity(value):
         raise ValueError(f"MassPenaltyMove: a timestep of {step:g} ps is beyond {MOST_TIMESTEP} ps. Were femtoseconds "
                          f"meant? Numbers are picoseconds: {step:g}*unit.femtoseconds")
     return step

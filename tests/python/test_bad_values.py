@@ -153,4 +153,5 @@ def test_it_works_or_says_why_not(name, method, good, platform):
 
     judge(cases([(None, "good")], works=True))
     bad = itertools.product(good, VALUES) if method not in CALLBACKS else ()
+    bad = [each for each in bad if (method, *each) != ("step", "steps", "999999.0")]    # good, but takes minutes
     judge(cases([(None, "too many"), *bad], works=False), share=0.15)

@@ -111,7 +111,7 @@ ACCEPTED = [    # class, setting, what is given, what it is then
     (ZhangSkeelLangevinIntegrator, "Temperature", np.float32(310), 310*K),
     (ZhangSkeelLangevinIntegrator, "Friction", np.int64(2), 2/PS),
     (ZhangSkeelLangevinIntegrator, "Friction", 0.002/FS, 2/PS),
-    (ZhangSkeelLangevinIntegrator, "RandomNumberSeed", np.int64(7), 7),
+    *((ZhangSkeelLangevinIntegrator, "RandomNumberSeed", given, 7) for given in (np.int64(7), 7.0, np.float32(7))),
     (ZhangSkeelLangevinIntegrator, "ThermalizeStiffModes", np.bool_(False), False),
     # OpenMM's own, which do what they did.
     *((cls, name, given, found) for cls in (ZhangSkeelLangevinIntegrator, openmm.VerletIntegrator)
@@ -255,6 +255,14 @@ def test_methods_that_need_a_context_say_so(cls):
 
 
 # ---- Where OpenMM takes an integrator ----
+
+@for_each
+def test_a_number_of_steps_may_be_a_float(cls, waters, platform):
+    context = waters.context(create(cls), platform)
+    for steps in 3.0, np.float32(2):
+        context.getIntegrator().step(steps)
+    assert context.getStepCount() == 5
+
 
 @for_each
 def test_in_a_context(cls, waters, platform):

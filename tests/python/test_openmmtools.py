@@ -188,10 +188,12 @@ def test_arguments_and_properties():
     assert move.integrator.getStepSize() == move.timestep == 10*unit.femtosecond
     assert move.integrator.getFriction() == move.collision_rate == 0.002/unit.picosecond
     assert move.integrator.getConstraintTolerance() == move.constraint_tolerance == 1e-6
+    assert MassPenaltyMove(n_steps=1e3).n_steps == 1000 
+    assert MassPenaltyMove(200*unit.femtosecond).timestep == 0.2*unit.picosecond    # whoever gives a unit means it
     for arguments, error, message in (
             ({"timestep": 8*unit.kelvin}, TypeError, "timestep must be a quantity in picosecond"),
             ({"timestep": 8}, ValueError, r"of 8 ps is .*Were femtoseconds meant\? .*: 8\*unit.femtoseconds"),
-            ({"n_steps": 1e3}, TypeError, "n_steps must be an integer, not 1000.0"),     # OpenMMTools: energy is NaN
+            ({"n_steps": 1.5}, TypeError, "n_steps must be an integer, not 1.5"),
             ({"reassign_velocities": "yes"}, TypeError, "reassign_velocities must be True or False, not 'yes'")):
         with pytest.raises(error, match=message):
             MassPenaltyMove(**arguments)

@@ -117,6 +117,68 @@ def test_changes_in_mid_run(name, platform):
            if callable(change) or hasattr(getattr(openmmstiff, name), change[0])), share=0.4)
 
 
+def rigid_waters(name, platform):
+    """A Context after some steps, its System, and its first constraint."""
+    system, positions = waters(3, rigid=3)
+    context = bind(system, create(name), platform.getName(), positions, 300)
+    steps(context, 5)
+    return context, system, system.getConstraintParameters(0)
+
+
+@for_each
+def test_reinitialize_keeps_the_state_where_constraints_have_changed(name, platform):
+    context, system, _ = rigid_waters(name, platform)
+    before = snapshot(context)
+    system.removeConstraint(0)
+    context.reinitialize(True)
+    unchanged(context, before, "reinitialize()")
+    steps(context, 5)
+
+
+@for_each
+def test_constraints_have_other_lengths_by_reinitialize_alone(name, platform):
+    """As with OpenMM's integrators, though a setting has changed since. (SPOOK's are soft.)"""
+    context, system, (i, j, length) = rigid_waters(name, platform)
+    integrator = context.getIntegrator()
+    system.setConstraintParameters(0, i, j, 1.02*length)
+    integrator.setStepSize(0.9*integrator.getStepSize())
+    if name == "SpookIntegrator":
+        integrator.setCompliance(2e-8)
+    for expected in 1, 1.02:
+        steps(context, 20)
+        positions = snapshot(context)[0]
+        assert abs(np.linalg.norm(positions[i] - positions[j])/length._value - expected) < 4e-3
+        context.reinitialize(True)
+
+
+@for_each
+def test_a_new_particle_is_no_damaged_checkpoint(name, platform):
+    """It has no position that could be kept; OpenMM's own integrators go on with what is in memory, such as nan."""
+    context, system, _ = rigid_waters(name, platform)
+    positions = snapshot(context)[0]
+    system.addParticle(12)
+    system.getForce(2).addParticle(0, 0.3, 0.5)
+    with pytest.raises(openmm.OpenMMException, match=f"{name}: the System has 10 particles, the Context 9"):
+        context.reinitialize(True)
+    context.reinitialize()
+    context.setPositions([*positions, [1, 1, 1]])
+    steps(context, 5)
+
+
+@for_each
+def test_forces_on_massless_particles_need_not_be_finite(name, platform):
+    """Nothing follows them, such as two frozen atoms in one place."""
+    system, positions = waters(3, rigid=3)
+    frozen = [system.addParticle(0) for _ in range(2)]
+    for _ in frozen:
+        system.getForce(2).addParticle(0, 0.3, 0)
+    force = openmm.CustomBondForce("1/r")
+    force.addBond(*frozen)
+    system.addForce(force)
+    context = bind(system, create(name), platform.getName(), [*positions, *2*[[1, 1, 1]]], 300)
+    steps(context, 5, finite_energy=False)
+
+
 def compound(name, other, alternating, platform):
     """Velocities of setVelocitiesToTemperature() and of another integrator are taken over at their temperature."""
     (system, positions), pair = waters(8, rigid=0), openmm.CompoundIntegrator()
