@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 import openmm
 from ase import Atoms, units
-from ase.constraints import FixAtoms
+from ase.constraints import FixAtoms, FixBondLengths, FixCom, FixInternals, FixLinearTriatomic, Hookean
 from ase.geometry import find_mic
 from ase.neighborlist import natural_cutoffs, neighbor_list
 from openmm import app
@@ -28,6 +28,7 @@ MOST_BONDS = 8          # of an atom: those of metals have more
 MARGIN = 1.0            # Angstrom; pairs within it are looked up again when an atom has moved by half of it
 DISPLACEMENT = 0.01     # Angstrom, of what a calculator is asked in between
 SAME_PLACE = 1e-6       # Angstrom
+DISTANCES = FixBondLengths, FixInternals, FixLinearTriatomic    # what holds them
 SCOPE = ("Bonds must stay what they are: for reactions and extended solids there are the integrators of ASE, such as "
          "ase.md.langevin.Langevin")
 MOLECULES_ALONE = "If there are molecules besides, give their bonds alone by bonds="
@@ -45,11 +46,14 @@ class Molecules:
                  fixcm: bool = False) -> None:
         if not isinstance(atoms, Atoms):
             raise TypeError(f"atoms must be an object of ASE's class Atoms, not {atoms!r}")
-        self.atoms, self.numbers, self.masses = atoms, atoms.numbers.copy(), _find_masses(atoms)
+        self.atoms, self.numbers = atoms, atoms.numbers.copy()
+        self.masses, self.has_fix_com = _read_constraints(atoms)
+        self.fixcm = fixcm or self.has_fix_com
         if not self.masses.any():
             raise ValueError("all atoms are in a FixAtoms, or there are none: nothing can move")
-        if fixcm and not self.masses.all():
-            raise ValueError("fixcm=True does not go with a FixAtoms, which holds the others; leave out one of them")
+        if self.fixcm and not self.masses.all():
+            raise ValueError(f"{'FixCom' if self.has_fix_com else 'fixcm=True'} does not go with a FixAtoms, which "
+                             "holds the others; leave out one of them")
         _require_finite(atoms, "the position of", atoms.positions)
         for i, j in zip(*neighbor_list("ij", atoms, SAME_PLACE)):
             raise ValueError(f"{self.name(i)} and {self.name(j)} are in the same place")
@@ -65,7 +69,7 @@ class Molecules:
         for mass in self.masses.tolist():
             self.system.addParticle(mass)
         self.system.addForce(openmm.PythonForce(self.potential))
-        if fixcm:
+        if self.fixcm:
             self.system.addForce(openmm.CMMotionRemover(1))
 
     def get_positions(self) -> np.ndarray:
@@ -117,8 +121,9 @@ class Molecules:
 
     def require_same(self) -> None:
         """A ValueError unless these are the atoms, masses and constraints of the System, at finite positions."""
-        if not (np.array_equal(self.atoms.numbers, self.numbers)
-                and np.array_equal(_find_masses(self.atoms), self.masses)):
+        masses, has_fix_com = _read_constraints(self.atoms)
+        if not (np.array_equal(self.atoms.numbers, self.numbers) and np.array_equal(masses, self.masses)
+                and has_fix_com == self.has_fix_com):
             raise ValueError("elements, masses or constraints of the atoms have changed: make a new "
                              "MassPenaltyLangevin")
         _require_finite(self.atoms, "the position of", self.atoms.positions)
@@ -172,7 +177,7 @@ class Potential:
     def evaluate(self, positions: np.ndarray) -> tuple[float, np.ndarray]:
         """Energy [eV] and forces [eV/Angstrom]; the calculator remembers the last ones for the atoms themselves."""
         copy = self.atoms.copy()
-        copy.set_constraint()
+        copy.set_constraint([each for each in copy.constraints if isinstance(each, Hookean)])
         copy.positions[:] = positions
         copy.calc = self.atoms.calc
         calculator = type(copy.calc).__name__
@@ -274,18 +279,27 @@ def read_array(what, value, shape):
     return array
 
 
-def _find_masses(atoms):
-    """The masses [dalton]; 0 for what a FixAtoms holds."""
-    masses, fixed = atoms.get_masses(), np.zeros(len(atoms), dtype=bool)
+def _read_constraints(atoms):
+    """The masses [dalton], 0 for what a FixAtoms holds, and whether there is a FixCom."""
+    masses, fixed, has_fix_com = atoms.get_masses(), np.zeros(len(atoms), dtype=bool), False
     for constraint in atoms.constraints:
-        if not isinstance(constraint, FixAtoms):
-            raise ValueError(f"atoms have a {type(constraint).__name__}, but FixAtoms is the only constraint of ASE "
-                             "that can be kept. Leave it out: bonds and angles are slowed down")
-        fixed[constraint.get_indices()] = True
+        kind = type(constraint)
+        if isinstance(constraint, FixAtoms):
+            fixed[constraint.get_indices()] = True
+        elif kind is FixCom:    # and not of some of the atoms, which is derived from it
+            has_fix_com = True
+        elif not isinstance(constraint, Hookean):   # a force, which the Potential adds
+            raise ValueError(
+                f"atoms have a {kind.__name__}, but FixAtoms, FixCom and Hookean are the only constraints of ASE that "
+                "can be kept. "
+                + ("Leave it out if the calculator has forces along these distances, which are slowed down. ASE's TIP3P "
+                   "has none: take a flexible water, such as that of a SystemCalculator, or ase.md.langevin.Langevin"
+                   if isinstance(constraint, DISTANCES) else
+                   "Hold the atoms by a FixAtoms, pull them by a Hookean, or take ase.md.langevin.Langevin"))
     for i in np.flatnonzero(~(masses > 0) & ~fixed):
         raise ValueError(f"{_name(atoms, i)} has a mass of {masses[i]}; set it by atoms.set_masses(), or hold the atom "
                          "by a FixAtoms")
-    return np.where(fixed, 0, masses)
+    return np.where(fixed, 0, masses), has_fix_com
 
 
 def _find_radii(atoms):

@@ -66,8 +66,9 @@ class MassPenaltyLangevin(MolecularDynamics):
     Parameters
     ----------
     atoms : ase.Atoms
-        the molecules, with a calculator. Atoms in a FixAtoms do not move; other constraints are a ValueError, and so
-        are extended solids. Without momenta, these are drawn for temperature_K
+        the molecules, with a calculator. Atoms in a FixAtoms do not move, a FixCom is as fixcm=True, and a Hookean is
+        a force; other constraints are a ValueError, and so are extended solids. Without momenta, these are drawn for
+        temperature_K
     timestep : float
         the step size [ASE's time, such as 12*units.fs], up to 30 fs; examine(atoms) recommends one
     temperature : float
@@ -95,12 +96,13 @@ class MassPenaltyLangevin(MolecularDynamics):
         if friction is None:
             raise TypeError("Missing 'friction' argument.")
         self.temp = self._convert_temperature(temperature, temperature_K)
-        self.fr, self.fix_com = _read_friction(friction), boolean("fixcm", fixcm)
+        self.fr = _read_friction(friction)
         self.rng = np.random if rng is None else rng
         if not hasattr(self.rng, "standard_normal"):
             raise TypeError("rng must be a generator of random numbers, such as numpy.random.default_rng(1), not "
                             f"{rng!r}")
-        self._molecules = Molecules(atoms, bonds, self.fix_com)
+        self._molecules = Molecules(atoms, bonds, boolean("fixcm", fixcm))
+        self.fix_com = self._molecules.fixcm
         has_momenta = atoms.has("momenta")
         super().__init__(atoms, _read_timestep(timestep), **kwargs)
 

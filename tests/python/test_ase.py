@@ -15,7 +15,8 @@ from ase import Atoms, units  # noqa: E402
 from ase.build import add_adsorbate, bulk, fcc111, molecule  # noqa: E402
 from ase.calculators.calculator import CalculationFailed, Calculator, all_changes  # noqa: E402
 from ase.calculators.emt import EMT  # noqa: E402
-from ase.constraints import FixAtoms, FixBondLengths, FixCom, Hookean  # noqa: E402
+from ase.constraints import (ExternalForce, FixAtoms, FixBondLengths, FixCom, FixedPlane,  # noqa: E402
+                             FixInternals, FixSubsetCom, Hookean)
 from ase.geometry import find_mic  # noqa: E402
 from ase.io import Trajectory, read  # noqa: E402
 from ase.md import Langevin, thermalize_momenta  # noqa: E402
@@ -339,7 +340,8 @@ def test_momenta_and_positions_that_are_set_count():
 
 def test_other_atoms_are_an_error():
     for change in (lambda atoms: atoms.set_masses([16, 2, 2]), lambda atoms: atoms.append("H"),
-                   lambda atoms: atoms.set_chemical_symbols("SHH"), lambda atoms: atoms.set_constraint(FixAtoms([0]))):
+                   lambda atoms: atoms.set_chemical_symbols("SHH"), lambda atoms: atoms.set_constraint(FixAtoms([0])),
+                   lambda atoms: atoms.set_constraint(FixCom())):
         atoms = water()
         dyn = run_of(atoms)
         change(atoms)
@@ -369,8 +371,13 @@ REFUSED = [
     (changed(constraint=FixAtoms([0])), {"fixcm": True}, "fixcm=True does not go with a FixAtoms"),
     *((atoms, {}, "all atoms are in a FixAtoms, or there are none")
       for atoms in (changed(constraint=FixAtoms(mask=[True]*3)), Atoms())),
-    *((changed(constraint=[FixAtoms([0]), each]), {}, f"atoms have a {type(each).__name__}, but FixAtoms is the only")
-      for each in (FixBondLengths([(0, 1)]), FixCom(), Hookean(0, 1, k=5, rt=1))),
+    (changed(constraint=[FixAtoms([0]), FixCom()]), {}, "FixCom does not go with a FixAtoms"),
+    *((changed(constraint=[FixAtoms([0]), each]), {}, rf"atoms have a {type(each).__name__}, but FixAtoms, .*\. {remedy}")
+      for remedy, constraints in {
+          "Leave it out if the calculator has forces along .* TIP3P has none: take a flexible water": (
+              FixBondLengths([(0, 1)]), FixInternals(bonds=[[1, [0, 1]]])),
+          "Hold the atoms by a FixAtoms, pull them by a Hookean, or take": (
+              FixedPlane(1, (0, 0, 1)), FixSubsetCom([1, 2]), ExternalForce(1, 2, 0.1))}.items() for each in constraints),
     *((solid, {}, "extended solids there are the integrators of ASE") for solid in (
         bulk("Cu")*(3, 3, 3), bulk("C", "diamond", 3.57), bulk("C", "diamond", 3.57, cubic=True)*(2, 2, 2),
         Atoms("C4H8", [(1.27*i, 0.8*(i % 2), 0) for i in range(4)]
@@ -397,11 +404,13 @@ def test_fixed_atoms_stay():
     assert np.mean(temperatures) == pytest.approx(TEMPERATURE, rel=0.1)
 
 
-def test_the_centre_of_mass_is_held_if_asked_for():
+@pytest.mark.parametrize("arguments, constraint, degrees", [({"fixcm": True}, None, 9), ({}, FixCom(), 6)])
+def test_the_centre_of_mass_is_held_if_asked_for(arguments, constraint, degrees):
     """Neither it nor the temperature has the noise of a step, which CMMotionRemover takes away before the next."""
-    atoms, temperatures = water(), []
+    atoms, temperatures = changed(constraint=constraint), []
     centre = atoms.get_center_of_mass()
-    dyn = run_of(atoms, fixcm=True, friction=0.05/units.fs)
+    dyn = run_of(atoms, friction=0.05/units.fs, **arguments)
+    assert dyn.todict()["fixcm"]
 
     def look():
         assert close(atoms.get_center_of_mass(), centre) and close(atoms.get_momenta().sum(axis=0), 0)
@@ -409,8 +418,30 @@ def test_the_centre_of_mass_is_held_if_asked_for():
 
     dyn.attach(look)
     dyn.run(3000)
-    assert np.mean(temperatures) == pytest.approx(6/9*TEMPERATURE, rel=0.06)    # ASE counts nine degrees of freedom
+    assert np.mean(temperatures) == pytest.approx(6/degrees*TEMPERATURE, rel=0.06)      # as ASE counts them
     assert atoms.calc.evaluations == 3003
+
+
+@pytest.mark.parametrize("constraint", [
+    Hookean(0, (0, 0, 3), k=0.5, rt=1), Hookean(1, (0, 0, 1, 0.7), k=2), Hookean(1, 2, k=2, rt=1.2)])
+def test_springs_that_are_constraints_of_ase_act_once(constraint):
+    """As if they were the calculator's, in examine(), too; besides a FixAtoms, which changes no force."""
+
+    class Pulled(Springs):
+        def calculate(self, atoms=None, *others):
+            super().calculate(atoms, *others)
+            self.results["energy"] += constraint.adjust_potential_energy(self.atoms)
+            constraint.adjust_forces(self.atoms, self.results["forces"])
+
+    atoms, other = changed(constraint=[FixAtoms([2]), constraint]), changed(constraint=FixAtoms([2]))
+    other.calc = Pulled(other)
+    assert abs(atoms.get_forces() - water().get_forces())[:2].max() > 0.1
+    found = [examine(each) for each in (atoms, other)]
+    assert found[0].motions == found[1].motions
+    for each in (atoms, other):
+        run_of(each).run(50)
+    assert close(atoms.positions, other.positions)
+    assert atoms.get_potential_energy() == pytest.approx(other.get_potential_energy())
 
 
 # ---- Bonds ----
