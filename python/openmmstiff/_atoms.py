@@ -24,14 +24,15 @@ BROKEN = 1.4            # of the length at the start
 # Angstrom, where ASE's covalent radii are not used: with those, H2 and F2 lose their bonds as they vibrate, and ions
 # have bonds.
 RADII = {"H": 0.37, "F": 0.64, **dict.fromkeys(("Li", "Na", "K", "Rb", "Cs", "Mg", "Ca", "Sr", "Ba"), 0.0)}
-MOST_BONDS = 8          # of an atom: those of metals have more
+MOST_BONDS = 8          # of an atom: those of metals and of sandwich complexes have more
 MARGIN = 1.0            # Angstrom; pairs within it are looked up again when an atom has moved by half of it
 DISPLACEMENT = 0.01     # Angstrom, of what a calculator is asked in between
 SAME_PLACE = 1e-6       # Angstrom
 DISTANCES = FixBondLengths, FixInternals, FixLinearTriatomic    # what holds them
 SCOPE = ("Bonds must stay what they are: for reactions and extended solids there are the integrators of ASE, such as "
          "ase.md.langevin.Langevin")
-MOLECULES_ALONE = "If there are molecules besides, give their bonds alone by bonds="
+MOLECULES_ALONE = ("For molecules on a solid, or a complex such as ferrocene, give their bonds alone by bonds=; examine() "
+                   "and scan() take them, too")
 UNDEFINED = ". The calculator fails at these positions: take others, or a smaller step if they are those of a run"
 UNEXPECTED = f"{SCOPE}. If no reaction was expected, take a smaller step"
 
@@ -83,10 +84,10 @@ class Molecules:
         simulation.context.setPositions(self.start)
         return simulation
 
-    def set_inertias(self, integrator: MassPenaltyLangevinIntegrator) -> None:
-        """Give bonds and 1-3 distances the inertias for an integrator's step."""
+    def set_inertias(self, integrator: MassPenaltyLangevinIntegrator, bond_inertia: float | None) -> None:
+        """Give bonds and 1-3 distances the inertias for an integrator's step, or bonds another one [dalton]."""
         other = MassPenaltyLangevinIntegrator(0, 0, integrator.getStepSize())
-        addPairsFromTopology(other, self.topology, self.system, self.start)
+        addPairsFromTopology(other, self.topology, self.system, self.start, bondInertia=bond_inertia)
         copy_pairs(other, integrator)
 
     def make_whole(self) -> None:
@@ -133,9 +134,12 @@ class Molecules:
         """'atom 3 (H)'."""
         return _name(self.atoms, index)
 
-    def name_all(self, text: str) -> str:
-        """A message of OpenMM with the names of the atoms for its particles."""
+    def translate(self, text: str) -> str:
+        """A message of OpenMM in words of ASE: its class and unit, and the names of atoms for particles."""
         text = text.partition(". There are ")[0]    # what integrators say of pairs and forces of OpenMM
+        for word, of_ase in ("LangevinIntegrator", "Langevin"), ("getNumCollisions", "get_number_of_collisions"):
+            text = text.replace(word, of_ase)
+        text = re.sub(r"(\S+) ps\b", lambda found: f"{1000*float(found[1]):g} fs", text)
         return re.sub(r"particles? (\d+(, (\.{3} )?\d+)*)",
                       lambda found: re.sub(r"\d+", lambda index: self.name(int(index[0])), found[1]), text)
 
@@ -201,9 +205,11 @@ class Potential:
 class Guard:
     """Watches that bonds stay what they are."""
 
-    def __init__(self, molecules: Molecules, integrator: MassPenaltyLangevinIntegrator) -> None:
+    def __init__(self, molecules: Molecules) -> None:
         self.molecules, self.atoms = molecules, molecules.atoms
-        self.watch(integrator)
+        # Not 1-3 distances: PF5 and SF4 turn inside out, and keep their bonds.
+        self.first, self.second = np.transpose(molecules.bonds)
+        self.lengths = self.measure(molecules.start*NANOMETER)
         self.radii = FORMED*np.array(_find_radii(self.atoms))
         self.left_out = set(molecules.bonds)
         self.find_others()
@@ -211,15 +217,8 @@ class Guard:
         self.left_out |= set(close)     # bonds that the user has not given
         self.find_others()
 
-    def watch(self, integrator):
-        """Watch the bonds, and the 1-3 distances that an integrator slows down; their lengths are those at the start."""
-        pairs = [integrator.getPairParameters(i) for i in range(integrator.getNumPairs())]
-        slowed = {tuple(sorted((i, j))) for i, j, inertia in pairs if inertia._value > 0}
-        self.first, self.second = np.array(sorted(slowed | set(self.molecules.bonds))).T
-        self.lengths = self.measure(self.molecules.start*NANOMETER)
-
     def measure(self, positions):
-        """The lengths of bonds and slowed 1-3 distances, at positions of whole molecules [Angstrom]."""
+        """The lengths of bonds, at positions of whole molecules [Angstrom]."""
         return np.linalg.norm(positions[self.first] - positions[self.second], axis=1)
 
     def find_others(self):
@@ -244,8 +243,7 @@ class Guard:
         longest = np.argmax(lengths/self.lengths)
         i, j = int(self.first[longest]), int(self.second[longest])
         if lengths[longest] > BROKEN*self.lengths[longest]:
-            what = "bond" if (i, j) in self.molecules.bonds else "1-3 distance"
-            raise RuntimeError(f"the {what} of {name(i)} and {name(j)} has broken: it is {lengths[longest]:.2f} "
+            raise RuntimeError(f"the bond of {name(i)} and {name(j)} has broken: it is {lengths[longest]:.2f} "
                                f"Angstrom long, and was {self.lengths[longest]:.2f} at the start. {UNEXPECTED}")
         if np.max(np.linalg.norm(self.atoms.positions - self.positions, axis=1)) > MARGIN/2:
             self.find_others()

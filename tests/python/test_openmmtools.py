@@ -113,7 +113,7 @@ def test_alanine_dipeptide_as_with_a_small_step(tmp_path):
     """Mean potential energies at four temperatures; `make validate EXAMS=replica-exchange` has a longer run."""
     alanine, temperatures = testsystems.AlanineDipeptideVacuum(constraints=None), [300, 350, 410, 480]
     freedom, found = countFreedom(alanine.system), []
-    for move in (MassPenaltyMove(n_steps=62),
+    for move in (MassPenaltyMove(n_steps=50),
                  mcmc.LangevinDynamicsMove(1*unit.femtosecond, 5/unit.picosecond, n_steps=500)):
         sampler, reporter = make_sampler(move, alanine.system, alanine.positions, temperatures, 120,
                                          tmp_path/f"{type(move).__name__}.nc")
