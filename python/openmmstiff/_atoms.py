@@ -28,7 +28,7 @@ MOST_BONDS = 8          # of an atom: those of metals and of sandwich complexes 
 MARGIN = 1.0            # Angstrom; pairs within it are looked up again when an atom has moved by half of it
 DISPLACEMENT = 0.01     # Angstrom, of what a calculator is asked in between
 SAME_PLACE = 1e-6       # Angstrom
-DISTANCES = FixBondLengths, FixInternals, FixLinearTriatomic    # what holds them
+DISTANCES = FixBondLengths, FixInternals, FixLinearTriatomic    # what holds these
 SCOPE = ("Bonds must stay what they are: for reactions and extended solids there are the integrators of ASE, such as "
          "ase.md.langevin.Langevin")
 MOLECULES_ALONE = ("For molecules on a solid, or a complex such as ferrocene, give their bonds alone by bonds=; examine() "
@@ -139,7 +139,7 @@ class Molecules:
         text = text.partition(". There are ")[0]    # what integrators say of pairs and forces of OpenMM
         for word, of_ase in ("LangevinIntegrator", "Langevin"), ("getNumCollisions", "get_number_of_collisions"):
             text = text.replace(word, of_ase)
-        text = re.sub(r"(\S+) ps\b", lambda found: f"{1000*float(found[1]):g} fs", text)
+        text = re.sub(r"([\d.e-]+) ps\b", lambda found: f"{1000*float(found[1]):g} fs", text)
         return re.sub(r"particles? (\d+(, (\.{3} )?\d+)*)",
                       lambda found: re.sub(r"\d+", lambda index: self.name(int(index[0])), found[1]), text)
 

@@ -187,7 +187,7 @@ def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Q
     simulation : openmm.app.Simulation or ase.Atoms
         a Simulation with positions, whose energy has been minimized or which has run. Its Context is not changed. If
         its integrator is a MassPenaltyIntegrator, its pairs and settings are those that are examined. Or Atoms with a
-        calculator, for openmmstiff.ase.MassPenaltyLangevin
+        calculator, for openmmstiff.ase.MassPenaltyLangevin, with steps of 12 fs at most
     temperature : float or Quantity
         the temperature at which it is to run [K]
     bonds : iterable of pairs of int

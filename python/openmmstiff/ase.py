@@ -54,8 +54,8 @@ class MassPenaltyLangevin(MolecularDynamics):
     those of addPairsFromTopology(). Molecules may lie across periodic boundaries.
 
     If a bond becomes longer than 1.4 times what it was at the start, or another pair closer than 1.1 times the sum of
-    its covalent radii, the run ends with a RuntimeError that names the atoms, which are left where that was found. A step that fails leaves them as they were; one whose new positions the calculator fails at
-    has been made.
+    its covalent radii, the run ends with a RuntimeError that names the atoms, which are left where that was found. A
+    step that fails leaves them as they were; one whose new positions the calculator fails at has been made.
 
     The momenta of atoms have the distribution of the masses, and their kinetic energy is that of the motion with the
     inertias: temperatures and energies of logfiles are right, and integrators may take turns. They belong to half a
