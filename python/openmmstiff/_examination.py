@@ -242,7 +242,7 @@ class Step(NamedTuple):
 class _Examiner:
     """What examine() does, step by step. Energies in kJ/mol; pairs are (particle, particle, inertia [dalton])."""
 
-    def __init__(self, simulation, kT, largest):
+    def __init__(self, simulation, kT, largest=math.inf):
         self.simulation, self.kT, self.largest = simulation, kT, largest
         self.system, self.topology = simulation.context.getSystem(), simulation.topology
         self.forces = Forces(self.system, simulation.integrator.getIntegrationForceGroups(), context=simulation.context)

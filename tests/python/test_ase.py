@@ -222,9 +222,9 @@ def test_wrong_arguments_are_errors(arguments, error, message, tmp_path):
 def test_settings_with_units_are_taken():
     """Steps up to 30 fs and frictions up to 200/ps, as people write them, are not mistaken for other units."""
     dyn = run_of(water())
+    dyn.set_timestep(0.1)       # 1 fs in ASE's time, and 100 fs if it were picoseconds
     for femtoseconds in np.arange(1, 121)/4:
         dyn.set_timestep(float(femtoseconds)*units.fs)
-    dyn.set_timestep(0.1)       # 1 fs in ASE's time, and 100 fs if it were picoseconds
     for friction in (0.002*1000*units.fs, *np.arange(201)):     # the first as in tutorials of ASE
         dyn.set_friction(float(friction)/(1000*units.fs))
     with pytest.raises(ValueError, match="a timestep of 31 fs is beyond 30 fs"):

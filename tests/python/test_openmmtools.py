@@ -179,6 +179,7 @@ def test_a_move_is_its_integrators_steps():
 
 def test_arguments_and_properties():
     """Named as in LangevinDynamicsMove, numbers or quantities; they may be changed, and what is wrong is refused."""
+    assert MassPenaltyMove().timestep == 10*unit.femtosecond, "the step for proteins"
     langevin = mcmc.LangevinDynamicsMove()
     move = MassPenaltyMove(langevin.timestep, langevin.collision_rate, langevin.n_steps, langevin.reassign_velocities,
                            langevin.constraint_tolerance, n_restart_attempts=7)
