@@ -8,7 +8,7 @@ potential = CustomCVForce("bonds")  # hides the HarmonicBondForce
 potential.addCollectiveVariable("bonds", XmlSerializer.clone(system.getForce(0)))
 system.removeForce(0)
 system.addForce(potential)
-integrator = MassPenaltyLangevinIntegrator(300*unit.kelvin, 1/unit.picosecond, 8*unit.femtoseconds)
+integrator = MassPenaltyLangevinIntegrator(300*unit.kelvin, 1/unit.picosecond, 12*unit.femtoseconds)
 addPairsFromTopology(integrator, pdb.topology, system, pdb.positions)
 simulation = app.Simulation(pdb.topology, system, integrator)
 simulation.context.setPositions(pdb.positions)

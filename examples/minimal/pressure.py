@@ -8,7 +8,7 @@ from openmmstiff import MassPenaltyLangevinIntegrator
 pdb = app.PDBFile(app.__path__[0] + "/data/tip3p.pdb")
 system = app.ForceField("tip3p.xml").createSystem(pdb.topology, nonbondedMethod=app.PME, rigidWater=False)
 system.addForce(openmm.MonteCarloBarostat(1*unit.bar, 300*unit.kelvin))
-integrator = MassPenaltyLangevinIntegrator(300*unit.kelvin, 1/unit.picosecond, 8*unit.femtoseconds)
+integrator = MassPenaltyLangevinIntegrator(300*unit.kelvin, 1/unit.picosecond, 12*unit.femtoseconds)
 simulation = app.Simulation(pdb.topology, system, integrator)
 simulation.context.setPositions(pdb.positions)
 simulation.context.setVelocitiesToTemperature(300*unit.kelvin)

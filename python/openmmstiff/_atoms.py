@@ -7,7 +7,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 import openmm
 from ase import Atoms, units
-from ase.constraints import FixAtoms
+from ase.constraints import FixAtoms, FixBondLengths, FixCom, FixInternals, FixLinearTriatomic, Hookean
 from ase.geometry import find_mic
 from ase.neighborlist import natural_cutoffs, neighbor_list
 from openmm import app
@@ -24,13 +24,15 @@ BROKEN = 1.4            # of the length at the start
 # Angstrom, where ASE's covalent radii are not used: with those, H2 and F2 lose their bonds as they vibrate, and ions
 # have bonds.
 RADII = {"H": 0.37, "F": 0.64, **dict.fromkeys(("Li", "Na", "K", "Rb", "Cs", "Mg", "Ca", "Sr", "Ba"), 0.0)}
-MOST_BONDS = 8          # of an atom: those of metals have more
+MOST_BONDS = 8          # of an atom: those of metals and of sandwich complexes have more
 MARGIN = 1.0            # Angstrom; pairs within it are looked up again when an atom has moved by half of it
 DISPLACEMENT = 0.01     # Angstrom, of what a calculator is asked in between
 SAME_PLACE = 1e-6       # Angstrom
+DISTANCES = FixBondLengths, FixInternals, FixLinearTriatomic    # what holds these
 SCOPE = ("Bonds must stay what they are: for reactions and extended solids there are the integrators of ASE, such as "
          "ase.md.langevin.Langevin")
-MOLECULES_ALONE = "If there are molecules besides, give their bonds alone by bonds="
+MOLECULES_ALONE = ("For molecules on a solid, or a complex such as ferrocene, give their bonds alone by bonds=; examine() "
+                   "and scan() take them, too")
 UNDEFINED = ". The calculator fails at these positions: take others, or a smaller step if they are those of a run"
 UNEXPECTED = f"{SCOPE}. If no reaction was expected, take a smaller step"
 
@@ -45,11 +47,14 @@ class Molecules:
                  fixcm: bool = False) -> None:
         if not isinstance(atoms, Atoms):
             raise TypeError(f"atoms must be an object of ASE's class Atoms, not {atoms!r}")
-        self.atoms, self.numbers, self.masses = atoms, atoms.numbers.copy(), _find_masses(atoms)
+        self.atoms, self.numbers = atoms, atoms.numbers.copy()
+        self.masses, self.has_fix_com = _read_constraints(atoms)
+        self.fixcm = fixcm or self.has_fix_com
         if not self.masses.any():
             raise ValueError("all atoms are in a FixAtoms, or there are none: nothing can move")
-        if fixcm and not self.masses.all():
-            raise ValueError("fixcm=True does not go with a FixAtoms, which holds the others; leave out one of them")
+        if self.fixcm and not self.masses.all():
+            raise ValueError(f"{'FixCom' if self.has_fix_com else 'fixcm=True'} does not go with a FixAtoms, which "
+                             "holds the others; leave out one of them")
         _require_finite(atoms, "the position of", atoms.positions)
         for i, j in zip(*neighbor_list("ij", atoms, SAME_PLACE)):
             raise ValueError(f"{self.name(i)} and {self.name(j)} are in the same place")
@@ -65,7 +70,7 @@ class Molecules:
         for mass in self.masses.tolist():
             self.system.addParticle(mass)
         self.system.addForce(openmm.PythonForce(self.potential))
-        if fixcm:
+        if self.fixcm:
             self.system.addForce(openmm.CMMotionRemover(1))
 
     def get_positions(self) -> np.ndarray:
@@ -79,10 +84,10 @@ class Molecules:
         simulation.context.setPositions(self.start)
         return simulation
 
-    def set_inertias(self, integrator: MassPenaltyLangevinIntegrator) -> None:
-        """Give bonds and 1-3 distances the inertias for an integrator's step."""
+    def set_inertias(self, integrator: MassPenaltyLangevinIntegrator, bond_inertia: float | None) -> None:
+        """Give bonds and 1-3 distances the inertias for an integrator's step, or bonds another one [dalton]."""
         other = MassPenaltyLangevinIntegrator(0, 0, integrator.getStepSize())
-        addPairsFromTopology(other, self.topology, self.system, self.start)
+        addPairsFromTopology(other, self.topology, self.system, self.start, bondInertia=bond_inertia)
         copy_pairs(other, integrator)
 
     def make_whole(self) -> None:
@@ -117,8 +122,9 @@ class Molecules:
 
     def require_same(self) -> None:
         """A ValueError unless these are the atoms, masses and constraints of the System, at finite positions."""
-        if not (np.array_equal(self.atoms.numbers, self.numbers)
-                and np.array_equal(_find_masses(self.atoms), self.masses)):
+        masses, has_fix_com = _read_constraints(self.atoms)
+        if not (np.array_equal(self.atoms.numbers, self.numbers) and np.array_equal(masses, self.masses)
+                and has_fix_com == self.has_fix_com):
             raise ValueError("elements, masses or constraints of the atoms have changed: make a new "
                              "MassPenaltyLangevin")
         _require_finite(self.atoms, "the position of", self.atoms.positions)
@@ -128,9 +134,12 @@ class Molecules:
         """'atom 3 (H)'."""
         return _name(self.atoms, index)
 
-    def name_all(self, text: str) -> str:
-        """A message of OpenMM with the names of the atoms for its particles."""
+    def translate(self, text: str) -> str:
+        """A message of OpenMM in words of ASE: its class and unit, and the names of atoms for particles."""
         text = text.partition(". There are ")[0]    # what integrators say of pairs and forces of OpenMM
+        for word, of_ase in ("LangevinIntegrator", "Langevin"), ("getNumCollisions", "get_number_of_collisions"):
+            text = text.replace(word, of_ase)
+        text = re.sub(r"([\d.e-]+) ps\b", lambda found: f"{1000*float(found[1]):g} fs", text)
         return re.sub(r"particles? (\d+(, (\.{3} )?\d+)*)",
                       lambda found: re.sub(r"\d+", lambda index: self.name(int(index[0])), found[1]), text)
 
@@ -172,7 +181,7 @@ class Potential:
     def evaluate(self, positions: np.ndarray) -> tuple[float, np.ndarray]:
         """Energy [eV] and forces [eV/Angstrom]; the calculator remembers the last ones for the atoms themselves."""
         copy = self.atoms.copy()
-        copy.set_constraint()
+        copy.set_constraint([each for each in copy.constraints if isinstance(each, Hookean)])
         copy.positions[:] = positions
         copy.calc = self.atoms.calc
         calculator = type(copy.calc).__name__
@@ -196,9 +205,11 @@ class Potential:
 class Guard:
     """Watches that bonds stay what they are."""
 
-    def __init__(self, molecules: Molecules, integrator: MassPenaltyLangevinIntegrator) -> None:
+    def __init__(self, molecules: Molecules) -> None:
         self.molecules, self.atoms = molecules, molecules.atoms
-        self.watch(integrator)
+        # Not 1-3 distances: PF5 and SF4 turn inside out, and keep their bonds.
+        self.first, self.second = np.transpose(molecules.bonds)
+        self.lengths = self.measure(molecules.start*NANOMETER)
         self.radii = FORMED*np.array(_find_radii(self.atoms))
         self.left_out = set(molecules.bonds)
         self.find_others()
@@ -206,15 +217,8 @@ class Guard:
         self.left_out |= set(close)     # bonds that the user has not given
         self.find_others()
 
-    def watch(self, integrator):
-        """Watch the bonds, and the 1-3 distances that an integrator slows down; their lengths are those at the start."""
-        pairs = [integrator.getPairParameters(i) for i in range(integrator.getNumPairs())]
-        slowed = {tuple(sorted((i, j))) for i, j, inertia in pairs if inertia._value > 0}
-        self.first, self.second = np.array(sorted(slowed | set(self.molecules.bonds))).T
-        self.lengths = self.measure(self.molecules.start*NANOMETER)
-
     def measure(self, positions):
-        """The lengths of bonds and slowed 1-3 distances, at positions of whole molecules [Angstrom]."""
+        """The lengths of bonds, at positions of whole molecules [Angstrom]."""
         return np.linalg.norm(positions[self.first] - positions[self.second], axis=1)
 
     def find_others(self):
@@ -239,8 +243,7 @@ class Guard:
         longest = np.argmax(lengths/self.lengths)
         i, j = int(self.first[longest]), int(self.second[longest])
         if lengths[longest] > BROKEN*self.lengths[longest]:
-            what = "bond" if (i, j) in self.molecules.bonds else "1-3 distance"
-            raise RuntimeError(f"the {what} of {name(i)} and {name(j)} has broken: it is {lengths[longest]:.2f} "
+            raise RuntimeError(f"the bond of {name(i)} and {name(j)} has broken: it is {lengths[longest]:.2f} "
                                f"Angstrom long, and was {self.lengths[longest]:.2f} at the start. {UNEXPECTED}")
         if np.max(np.linalg.norm(self.atoms.positions - self.positions, axis=1)) > MARGIN/2:
             self.find_others()
@@ -274,18 +277,27 @@ def read_array(what, value, shape):
     return array
 
 
-def _find_masses(atoms):
-    """The masses [dalton]; 0 for what a FixAtoms holds."""
-    masses, fixed = atoms.get_masses(), np.zeros(len(atoms), dtype=bool)
+def _read_constraints(atoms):
+    """The masses [dalton], 0 for what a FixAtoms holds, and whether there is a FixCom."""
+    masses, fixed, has_fix_com = atoms.get_masses(), np.zeros(len(atoms), dtype=bool), False
     for constraint in atoms.constraints:
-        if not isinstance(constraint, FixAtoms):
-            raise ValueError(f"atoms have a {type(constraint).__name__}, but FixAtoms is the only constraint of ASE "
-                             "that can be kept. Leave it out: bonds and angles are slowed down")
-        fixed[constraint.get_indices()] = True
+        kind = type(constraint)
+        if isinstance(constraint, FixAtoms):
+            fixed[constraint.get_indices()] = True
+        elif kind is FixCom:    # and not of some of the atoms, which is derived from it
+            has_fix_com = True
+        elif not isinstance(constraint, Hookean):   # a force, which the Potential adds
+            raise ValueError(
+                f"atoms have a {kind.__name__}, but FixAtoms, FixCom and Hookean are the only constraints of ASE that "
+                "can be kept. "
+                + ("Leave it out if the calculator has forces along these distances, which are slowed down. ASE's TIP3P "
+                   "has none: take a flexible water, such as that of a SystemCalculator, or ase.md.langevin.Langevin"
+                   if isinstance(constraint, DISTANCES) else
+                   "Hold the atoms by a FixAtoms, pull them by a Hookean, or take ase.md.langevin.Langevin"))
     for i in np.flatnonzero(~(masses > 0) & ~fixed):
         raise ValueError(f"{_name(atoms, i)} has a mass of {masses[i]}; set it by atoms.set_masses(), or hold the atom "
                          "by a FixAtoms")
-    return np.where(fixed, 0, masses)
+    return np.where(fixed, 0, masses), has_fix_com
 
 
 def _find_radii(atoms):

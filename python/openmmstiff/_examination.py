@@ -1,8 +1,9 @@
 """Which step a System can take: examine()."""
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, SupportsFloat
+from typing import TYPE_CHECKING, NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
 import openmm
@@ -37,7 +38,8 @@ CONSTRAINED_ROTATION = 0.095
 ROTATION_NVE = 0.095            # and at constant energy: 0.092 rad in the same run
 SPOOK_ROTATION = 0.025          # the same of SPOOK, whose violations are of second order in it
 FEW_STEPS = 6                   # in a period: what vibrates faster and is not slowed down is worth a note
-LARGEST_STEP = 0.012            # ps, with an inertia of the bonds of hydrogens: furan is lost at 16 fs
+LARGEST_STEP = 0.012            # ps, with an inertia of the bonds of hydrogens: furan is lost at 16 fs.
+# Of Atoms always: out of their plane no distance slows BCl3 and C2Cl4 down, which are lost at 30 fs.
 USUAL = 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12   # steps that people use [fs]; from 10 fs on ten times as much, too
 FRICTION, FRICTION_IN_VACUUM = 1, 5     # 1/ps: what carries off the heat of the largest steps
 FRICTION_ZHANG_SKEEL = 3        # see docs/zhang-skeel.md
@@ -171,7 +173,8 @@ class Examination:
         return "\n".join(lines)
 
 
-def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Quantity = 300) -> Examination:
+def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Quantity = 300,
+            bonds: Iterable[Sequence[SupportsIndex]] | None = None) -> Examination:
     """
     Find which step each integrator can take with a System: from its forces alone, whatever they are.
 
@@ -184,9 +187,11 @@ def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Q
     simulation : openmm.app.Simulation or ase.Atoms
         a Simulation with positions, whose energy has been minimized or which has run. Its Context is not changed. If
         its integrator is a MassPenaltyIntegrator, its pairs and settings are those that are examined. Or Atoms with a
-        calculator, for openmmstiff.ase.MassPenaltyLangevin
+        calculator, for openmmstiff.ase.MassPenaltyLangevin, with steps of 12 fs at most
     temperature : float or Quantity
         the temperature at which it is to run [K]
+    bonds : iterable of pairs of int
+        the bonds of Atoms, as MassPenaltyLangevin takes them; by default perceived ones
 
     Returns
     -------
@@ -197,14 +202,16 @@ def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Q
     of_atoms = is_atoms(simulation)
     if of_atoms:
         from ._atoms import Molecules
-        molecules = Molecules(simulation)
+        molecules = Molecules(simulation, bonds)
         simulation = molecules.make_simulation()
+    elif bonds is not None:
+        raise TypeError("examine: bonds are for Atoms of ASE; a Simulation has them in its Topology")
     instance("simulation", simulation, app.Simulation)
     temperature = number("temperature", temperature, "K")
     if not 0 < temperature < math.inf:
         raise ValueError(f"temperature must be positive and finite, but is {temperature} K")
     try:
-        found = _Examiner(simulation, GAS_CONSTANT*temperature).examine()
+        found = _Examiner(simulation, GAS_CONSTANT*temperature, LARGEST_STEP if of_atoms else math.inf).examine()
     except openmm.OpenMMException:
         if of_atoms and molecules.potential.error is not None:
             raise molecules.potential.error     # of which OpenMM keeps the text alone
@@ -235,8 +242,8 @@ class Step(NamedTuple):
 class _Examiner:
     """What examine() does, step by step. Energies in kJ/mol; pairs are (particle, particle, inertia [dalton])."""
 
-    def __init__(self, simulation, kT):
-        self.simulation, self.kT = simulation, kT
+    def __init__(self, simulation, kT, largest=math.inf):
+        self.simulation, self.kT, self.largest = simulation, kT, largest
         self.system, self.topology = simulation.context.getSystem(), simulation.topology
         self.forces = Forces(self.system, simulation.integrator.getIntegrationForceGroups(), context=simulation.context)
         # An integrator of the user's, whose pairs and settings are to be examined.
@@ -375,9 +382,12 @@ class _Examiner:
         """The step for a fastest motion and what measure_rotation() has found, and what limits it."""
         rate, pair = turning
         by_period, by_rotation = fastest[0]/steps, turn/rate if rate > 0 else math.inf
+        step = roundStep(min(by_period, by_rotation))
+        if step > self.largest:
+            return self.largest, "no larger step is advised for Atoms of ASE"
         if by_rotation < by_period:
-            return roundStep(by_rotation), f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step"
-        return roundStep(by_period), self.describe(fastest)
+            return step, f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step"
+        return step, self.describe(fastest)
 
     def limit_by_forces(self, positions, step, reason):
         """A large step and its reason, or a smaller one in which forces move no particle by more than FALL."""

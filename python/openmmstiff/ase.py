@@ -26,7 +26,7 @@ from .openmmstiff import MassPenaltyLangevinIntegrator
 
 __all__ = ["Batch", "MassPenaltyLangevin", "SystemCalculator"]
 
-MOST_TIMESTEP, MOST_FRICTION = 30, 200      # fs, 1/ps: numbers beyond are in another unit
+MOST_TIMESTEP, MOST_FRICTION, MOST_TEMPERATURE = 30, 200, 1     # fs, 1/ps, eV: numbers beyond are in another unit
 UNIT_OF = {"femtoseconds": ("ase.units.fs", 1), "picoseconds": ("1000*ase.units.fs", 1000)}     # and how many fs it has
 MEMORY = 3e-5       # eV/Angstrom: sums on a GPU differ by less, a field that begins with the last one by more
 
@@ -38,8 +38,7 @@ class _Integrator(MassPenaltyLangevinIntegrator):
         """Of collisions alone: where a step is so small that nothing is slowed down, OpenMM's users are told to add
         pairs."""
         text = "".join(line for line in super()._takeWarning().splitlines() if "getNumCollisions" in line)
-        return self.molecules.name_all(text.replace("LangevinIntegrator", "Langevin").replace(
-            "getNumCollisions", "get_number_of_collisions"))
+        return self.molecules.translate(text)
 
 
 class MassPenaltyLangevin(MolecularDynamics):
@@ -54,10 +53,9 @@ class MassPenaltyLangevin(MolecularDynamics):
     ASE, but 0.37 Angstrom for H and 0.64 for F), except those of Li, Na, K, Rb, Cs, Mg, Ca, Sr and Ba. Inertias are
     those of addPairsFromTopology(). Molecules may lie across periodic boundaries.
 
-    If a bond or a slowed 1-3 distance becomes longer than 1.4 times what it was at the start, or another pair closer
-    than 1.1 times the sum of its covalent radii, the run ends with a RuntimeError that names the atoms, which are left
-    where that was found. A step that fails leaves them as they were; one whose new positions the calculator fails at
-    has been made.
+    If a bond becomes longer than 1.4 times what it was at the start, or another pair closer than 1.1 times the sum of
+    its covalent radii, the run ends with a RuntimeError that names the atoms, which are left where that was found. A
+    step that fails leaves them as they were; one whose new positions the calculator fails at has been made.
 
     The momenta of atoms have the distribution of the masses, and their kinetic energy is that of the motion with the
     inertias: temperatures and energies of logfiles are right, and integrators may take turns. They belong to half a
@@ -66,8 +64,9 @@ class MassPenaltyLangevin(MolecularDynamics):
     Parameters
     ----------
     atoms : ase.Atoms
-        the molecules, with a calculator. Atoms in a FixAtoms do not move; other constraints are a ValueError, and so
-        are extended solids. Without momenta, these are drawn for temperature_K
+        the molecules, with a calculator. Atoms in a FixAtoms do not move, a FixCom is as fixcm=True, and a Hookean is
+        a force; other constraints are a ValueError, and so are extended solids. Without momenta, these are drawn for
+        temperature_K
     timestep : float
         the step size [ASE's time, such as 12*units.fs], up to 30 fs; examine(atoms) recommends one
     temperature : float
@@ -85,30 +84,37 @@ class MassPenaltyLangevin(MolecularDynamics):
     bonds : iterable of pairs of int
         the bonds, in place of perceived ones: those of molecules alone, if they are on a surface, say. What comes close
         to atoms that are in none of them is not looked at
+    bond_inertia : float
+        the inertia of the bonds' relative velocity [dalton], 0 for none, which samples small molecules faster at 8 fs;
+        by default that of addPairsFromTopology(), which follows the step
     **kwargs
         trajectory, logfile, loginterval, append_trajectory, and what else ASE's MolecularDynamics takes
     """
 
     def __init__(self, atoms: Atoms, timestep: float, temperature: float | None = None, friction: float | None = None,
                  fixcm: bool = False, *, temperature_K: float | None = None, rng: Any = None,
-                 bonds: Iterable[Sequence[SupportsIndex]] | None = None, **kwargs: Any) -> None:
+                 bonds: Iterable[Sequence[SupportsIndex]] | None = None, bond_inertia: float | None = None,
+                 **kwargs: Any) -> None:
         if friction is None:
             raise TypeError("Missing 'friction' argument.")
         self.temp = self._convert_temperature(temperature, temperature_K)
-        self.fr, self.fix_com = _read_friction(friction), boolean("fixcm", fixcm)
+        self.fr = _read_friction(friction)
         self.rng = np.random if rng is None else rng
         if not hasattr(self.rng, "standard_normal"):
             raise TypeError("rng must be a generator of random numbers, such as numpy.random.default_rng(1), not "
                             f"{rng!r}")
-        self._molecules = Molecules(atoms, bonds, self.fix_com)
+        self.bond_inertia = None if bond_inertia is None else finite("MassPenaltyLangevin: bond_inertia", bond_inertia,
+                                                                     "")
+        self._molecules = Molecules(atoms, bonds, boolean("fixcm", fixcm))
+        self.fix_com = self._molecules.fixcm
         has_momenta = atoms.has("momenta")
         super().__init__(atoms, _read_timestep(timestep), **kwargs)
 
         self._integrator = _Integrator(self.temp/units.kB, self.fr*PICOSECOND, self.dt/PICOSECOND)
         self._integrator.molecules = self._molecules
         self._integrator.setRandomNumberSeed(self._draw_seed())
-        self._molecules.set_inertias(self._integrator)
-        self._guard = Guard(self._molecules, self._integrator)
+        self._molecules.set_inertias(self._integrator, self.bond_inertia)
+        self._guard = Guard(self._molecules)
         self._context = openmm.Context(self._molecules.system, self._integrator,
                                        openmm.Platform.getPlatform("Reference"))
         self._checked = None    # the calculator that has been looked at for a memory
@@ -128,7 +134,8 @@ class MassPenaltyLangevin(MolecularDynamics):
         dict
             the settings by name
         """
-        return {**super().todict(), "temperature_K": self.temp/units.kB, "friction": self.fr, "fixcm": self.fix_com}
+        return {**super().todict(), "temperature_K": self.temp/units.kB, "friction": self.fr, "fixcm": self.fix_com,
+                "bond_inertia": self.bond_inertia}
 
     def set_temperature(self, temperature: float | None = None, temperature_K: float | None = None) -> None:
         """
@@ -167,8 +174,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         """
         self.dt = _read_timestep(timestep)
         self._integrator.setStepSize(self.dt/PICOSECOND)
-        self._molecules.set_inertias(self._integrator)
-        self._guard.watch(self._integrator)
+        self._molecules.set_inertias(self._integrator, self.bond_inertia)
 
     def set_rng(self, rng: Any) -> None:
         """
@@ -224,7 +230,11 @@ class MassPenaltyLangevin(MolecularDynamics):
         self._guard.check()
 
     def _convert_temperature(self, temperature, temperature_K):
-        """In eV, as ASE keeps it."""
+        """In eV, as ASE keeps it; a ValueError if that must be another unit."""
+        if temperature is not None and finite("MassPenaltyLangevin: temperature", temperature, "") > MOST_TEMPERATURE:
+            raise ValueError(f"MassPenaltyLangevin: temperature={temperature:g} eV is "
+                             f"{temperature/units.kB:.3g} K. Were kelvin meant? Give them by name: "
+                             f"temperature_K={temperature:g}")
         return units.kB*finite("MassPenaltyLangevin: temperature_K",
                                self._process_temperature(temperature, temperature_K, "eV"), "")
 
@@ -235,14 +245,14 @@ class MassPenaltyLangevin(MolecularDynamics):
         return int(seed[0])
 
     def _call(self, function):
-        """Call what asks the calculator: what that raises comes through, and OpenMM's errors name atoms."""
+        """Call what asks the calculator: what that raises comes through, and OpenMM's errors in words of ASE."""
         potential = self._molecules.potential
         potential.error = None
         try:
             function()
         except openmm.OpenMMException as error:
             if potential.error is None:
-                raise openmm.OpenMMException(self._molecules.name_all(str(error))) from None
+                raise openmm.OpenMMException(self._molecules.translate(str(error))) from None
         if potential.error is not None:
             raise potential.error   # of which OpenMM keeps the text alone
 
@@ -541,12 +551,12 @@ def _read_timestep(timestep):
     found = round(timestep/units.fs, 6)
     for unit, (name, size) in UNIT_OF.items():
         meant = timestep*size
-        if _is_round(meant) and meant <= MOST_TIMESTEP:
+        if _is_round(meant) and (size == 1 or meant <= MOST_TIMESTEP):
             raise ValueError(f"MassPenaltyLangevin: timestep={timestep:g} is a step of {found:.3g} fs. Were {unit} "
                              f"meant? Multiply by {name}: timestep={timestep:g}*{name}")
     if found > MOST_TIMESTEP:
-        raise ValueError(f"MassPenaltyLangevin: a timestep of {found:.3g} fs is beyond {MOST_TIMESTEP} fs. Were "
-                         "femtoseconds meant? Multiply by ase.units.fs, as in timestep=12*ase.units.fs")
+        raise ValueError(f"MassPenaltyLangevin: a timestep of {found:.3g} fs is beyond {MOST_TIMESTEP} fs. Take a "
+                         "smaller one, such as timestep=12*ase.units.fs; examine(atoms) recommends one")
     return timestep
 
 

@@ -52,7 +52,7 @@ class MassPenaltyMove(mcmc.BaseIntegratorMove):
         the integrator with all settings but the temperature; each move takes steps with a copy
     """
 
-    def __init__(self, timestep: SupportsFloat | Quantity = 8*unit.femtosecond,
+    def __init__(self, timestep: SupportsFloat | Quantity = 10*unit.femtosecond,
                  collision_rate: SupportsFloat | Quantity = 5/unit.picosecond, n_steps: int = 1000,
                  reassign_velocities: bool = False, constraint_tolerance: SupportsFloat = 1e-8, **kwargs: Any) -> None:
         super().__init__(count("n_steps", n_steps), boolean("reassign_velocities", reassign_velocities), **kwargs)

@@ -8,10 +8,10 @@ there. Units are OpenMM's: nm, ps, kJ/mol, K.
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 import openmm
@@ -423,7 +423,8 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
          steps: Iterable[float] | Mapping[str, Iterable[float]] | None = None, minutes: float | None = 10,
          time: SupportsFloat | Quantity | None = None, platform: str | None = None,
          properties: Mapping[str, str] | None = None, processes: int = 1, scheduler: str | None = None, seed: int = 1,
-         progress: Callable[[float, str], object] | None = None) -> Scan:
+         progress: Callable[[float, str], object] | None = None,
+         bonds: Iterable[Sequence[SupportsIndex]] | None = None) -> Scan:
     """
     Run a System at growing steps with several integrators, and compare temperatures and energies.
 
@@ -470,13 +471,15 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
         of the random numbers, at least 1
     progress : callable
         is called with how much of the whole is done (from 0 to 1), and what is being done (a str)
+    bonds : iterable of pairs of int
+        the bonds of Atoms, as MassPenaltyLangevin takes them; by default perceived ones
 
     Returns
     -------
     Scan
         the runs, with methods for a table, a picture and what is expected at h = 0
     """
-    original, bonded, given = _parts(system, topology, positions)
+    original, bonded, given = _parts(system, topology, positions, bonds)
     temperature = number("temperature", temperature, "K")
     friction = advisedFriction(original) if friction is None else number("friction", friction, "1/ps")
     minutes = None if time is not None else number("minutes", minutes, "")
@@ -569,12 +572,14 @@ class _Progress:
         self.tell(self.told, self.labels[current])
 
 
-def _parts(system, topology, positions) -> tuple[Any, Any, Any]:
+def _parts(system, topology, positions, bonds) -> tuple[Any, Any, Any]:
     """System, Topology and positions, of Atoms, too."""
     if is_atoms(system) and topology is None and positions is None:
         from ._atoms import Molecules
-        molecules = Molecules(system)
+        molecules = Molecules(system, bonds)
         return molecules.system, molecules.topology, molecules.start
+    if bonds is not None:
+        raise TypeError("scan: bonds are for Atoms of ASE; a System has them in its Topology")
     if is_atoms(system) or topology is None or positions is None:
         raise TypeError("scan: give the topology and the positions of a System, and neither with Atoms of ASE")
     return system, topology, positions

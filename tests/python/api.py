@@ -104,7 +104,7 @@ FUNCTIONS = {
         "integrator": Made("integrator"), "topology": Made("topology"), "system": Made("system"),
         "positions": Made("positions"), "bondStiffness": 3e5, "angleStiffness": None, "atoms": range(6),
         "stiffness": "measured", "platform": openmm.Platform.getPlatform("Reference"), "bondInertia": 2},
-    "examine": {"simulation": Made("simulation"), "temperature": 300},
+    "examine": {"simulation": Made("simulation"), "temperature": 300, "bonds": None},
 }
 # What version 0.2 called methods and values, and their names now.
 OLD_NAMES = {

@@ -15,7 +15,8 @@ from ase import Atoms, units  # noqa: E402
 from ase.build import add_adsorbate, bulk, fcc111, molecule  # noqa: E402
 from ase.calculators.calculator import CalculationFailed, Calculator, all_changes  # noqa: E402
 from ase.calculators.emt import EMT  # noqa: E402
-from ase.constraints import FixAtoms, FixBondLengths, FixCom, Hookean  # noqa: E402
+from ase.constraints import (ExternalForce, FixAtoms, FixBondLengths, FixCom, FixedPlane,  # noqa: E402
+                             FixInternals, FixSubsetCom, Hookean)
 from ase.geometry import find_mic  # noqa: E402
 from ase.io import Trajectory, read  # noqa: E402
 from ase.md import Langevin, thermalize_momenta  # noqa: E402
@@ -130,7 +131,8 @@ def test_settings_have_the_units_of_ase():
     assert integrator.getTemperature()._value == pytest.approx(350)
     assert integrator.getFriction()._value == pytest.approx(10)
     assert dyn.todict() == {"type": "molecular-dynamics", "md-type": "MassPenaltyLangevin", "timestep": STEP,
-                            "temperature_K": pytest.approx(350), "friction": 0.01/units.fs, "fixcm": False}
+                            "temperature_K": pytest.approx(350), "friction": 0.01/units.fs, "fixcm": False,
+                            "bond_inertia": None}
     with pytest.warns(FutureWarning, match="temperature_K"):
         dyn.set_temperature(400*units.kB)
     with pytest.warns(FutureWarning, match="temperature_K"):
@@ -163,10 +165,23 @@ def test_inertias_follow_the_step():
     assert of_bonds["bond", 0, 2] - of_bonds["bond", 0, 1] == pytest.approx(0.2, abs=1e-3)
 
 
+def test_the_inertia_of_bonds_is_what_is_given():
+    """At all steps; by default it follows them, see above."""
+    for given, of_bonds in (0, {}), (2, {("bond", 0, 1): 2, ("bond", 0, 2): 2}):
+        dyn = run_of(water(), bond_inertia=given)
+        for femtoseconds in (6, 10):
+            dyn.set_timestep(femtoseconds*units.fs)
+            assert {each: inertia for each, inertia in inertias(dyn).items() if each[0] == "bond"} == of_bonds
+        assert len(inertias(dyn)) == 3 + len(of_bonds) and dyn.todict()["bond_inertia"] == given
+        dyn.run(2)
+
+
 @pytest.mark.parametrize("arguments, error, message", [
     ({"friction": None}, TypeError, "Missing 'friction'"),
     ({"temperature_K": None}, TypeError, "temperature_K"),
     ({"temperature": 0.02}, TypeError, "temperature_K"),
+    ({"temperature": 300, "temperature_K": None}, ValueError,
+     r"temperature=300 eV is 3.48e\+06 K. Were kelvin meant\? .*: temperature_K=300"),
     ({"temperature_K": -1}, ValueError, "temperature_K must be a finite number that is not negative, but is -1"),
     ({"temperature_K": np.array([300, 300, 300])}, TypeError, "temperature_K must be a number"),
     ({"friction": np.inf}, ValueError, "friction must be a finite number"),
@@ -175,13 +190,15 @@ def test_inertias_follow_the_step():
     ({"timestep": 12}, ValueError, r"is a step of 122 fs. Were femtoseconds meant\? .*: timestep=12\*ase.units.fs"),
     ({"timestep": 1}, ValueError, r"is a step of 10.2 fs. Were femtoseconds meant\? Multiply by ase.units.fs"),
     ({"timestep": 0.5}, ValueError, r"is a step of 5.09 fs. Were femtoseconds meant\?"),
-    ({"timestep": 122}, ValueError, r"a timestep of 1.24e\+03 fs is beyond 30 fs. Were femtoseconds meant\?"),
+    ({"timestep": 122}, ValueError, r"is a step of 1.24e\+03 fs. Were femtoseconds meant\?"),
+    ({"timestep": 80*units.fs}, ValueError, r"a timestep of 80 fs is beyond 30 fs. Take a smaller one, .*examine\(atoms"),
     ({"timestep": 12e-3}, ValueError,
      r"is a step of 0.122 fs. Were picoseconds meant\? Multiply by 1000\*ase.units.fs: timestep=0.012\*1000\*ase"),
     ({"timestep": 0.0005}, ValueError, r"is a step of 0.00509 fs. Were picoseconds meant\?"),
     ({"friction": 5}, ValueError, r"friction=5 is one of 491/ps, beyond 200/ps. Were 1/ps meant\? Divide by 1000\*ase"),
     ({"friction": 1}, ValueError, r"friction=1 is one of 98.2/ps. Were 1/ps meant\? .*=5/\(1000\*ase.units.fs\)"),
     ({"friction": 5/units.fs}, ValueError, r"is one of 5e\+03/ps, beyond 200/ps. Were 1/ps meant\?"),
+    ({"bond_inertia": -1}, ValueError, "bond_inertia must be a finite number that is not negative, but is -1"),
     ({"rng": 3}, TypeError, "rng must be a generator of random numbers, such as .*, not 3"),
     ({"fixcm": 1}, TypeError, "fixcm must be True or False"),
     ({"atoms": "H2O"}, TypeError, "atoms must be an object of ASE's class Atoms, not 'H2O'"),
@@ -205,6 +222,7 @@ def test_wrong_arguments_are_errors(arguments, error, message, tmp_path):
 def test_settings_with_units_are_taken():
     """Steps up to 30 fs and frictions up to 200/ps, as people write them, are not mistaken for other units."""
     dyn = run_of(water())
+    dyn.set_timestep(0.1)       # 1 fs in ASE's time, and 100 fs if it were picoseconds
     for femtoseconds in np.arange(1, 121)/4:
         dyn.set_timestep(float(femtoseconds)*units.fs)
     for friction in (0.002*1000*units.fs, *np.arange(201)):     # the first as in tutorials of ASE
@@ -339,7 +357,8 @@ def test_momenta_and_positions_that_are_set_count():
 
 def test_other_atoms_are_an_error():
     for change in (lambda atoms: atoms.set_masses([16, 2, 2]), lambda atoms: atoms.append("H"),
-                   lambda atoms: atoms.set_chemical_symbols("SHH"), lambda atoms: atoms.set_constraint(FixAtoms([0]))):
+                   lambda atoms: atoms.set_chemical_symbols("SHH"), lambda atoms: atoms.set_constraint(FixAtoms([0])),
+                   lambda atoms: atoms.set_constraint(FixCom())):
         atoms = water()
         dyn = run_of(atoms)
         change(atoms)
@@ -369,8 +388,13 @@ REFUSED = [
     (changed(constraint=FixAtoms([0])), {"fixcm": True}, "fixcm=True does not go with a FixAtoms"),
     *((atoms, {}, "all atoms are in a FixAtoms, or there are none")
       for atoms in (changed(constraint=FixAtoms(mask=[True]*3)), Atoms())),
-    *((changed(constraint=[FixAtoms([0]), each]), {}, f"atoms have a {type(each).__name__}, but FixAtoms is the only")
-      for each in (FixBondLengths([(0, 1)]), FixCom(), Hookean(0, 1, k=5, rt=1))),
+    (changed(constraint=[FixAtoms([0]), FixCom()]), {}, "FixCom does not go with a FixAtoms"),
+    *((changed(constraint=[FixAtoms([0]), each]), {}, rf"atoms have a {type(each).__name__}, but FixAtoms, .*\. {remedy}")
+      for remedy, constraints in {
+          "Leave it out if the calculator has forces along .* TIP3P has none: take a flexible water": (
+              FixBondLengths([(0, 1)]), FixInternals(bonds=[[1, [0, 1]]])),
+          "Hold the atoms by a FixAtoms, pull them by a Hookean, or take": (
+              FixedPlane(1, (0, 0, 1)), FixSubsetCom([1, 2]), ExternalForce(1, 2, 0.1))}.items() for each in constraints),
     *((solid, {}, "extended solids there are the integrators of ASE") for solid in (
         bulk("Cu")*(3, 3, 3), bulk("C", "diamond", 3.57), bulk("C", "diamond", 3.57, cubic=True)*(2, 2, 2),
         Atoms("C4H8", [(1.27*i, 0.8*(i % 2), 0) for i in range(4)]
@@ -397,11 +421,13 @@ def test_fixed_atoms_stay():
     assert np.mean(temperatures) == pytest.approx(TEMPERATURE, rel=0.1)
 
 
-def test_the_centre_of_mass_is_held_if_asked_for():
+@pytest.mark.parametrize("arguments, constraint, degrees", [({"fixcm": True}, None, 9), ({}, FixCom(), 6)])
+def test_the_centre_of_mass_is_held_if_asked_for(arguments, constraint, degrees):
     """Neither it nor the temperature has the noise of a step, which CMMotionRemover takes away before the next."""
-    atoms, temperatures = water(), []
+    atoms, temperatures = changed(constraint=constraint), []
     centre = atoms.get_center_of_mass()
-    dyn = run_of(atoms, fixcm=True, friction=0.05/units.fs)
+    dyn = run_of(atoms, friction=0.05/units.fs, **arguments)
+    assert dyn.todict()["fixcm"]
 
     def look():
         assert close(atoms.get_center_of_mass(), centre) and close(atoms.get_momenta().sum(axis=0), 0)
@@ -409,8 +435,30 @@ def test_the_centre_of_mass_is_held_if_asked_for():
 
     dyn.attach(look)
     dyn.run(3000)
-    assert np.mean(temperatures) == pytest.approx(6/9*TEMPERATURE, rel=0.06)    # ASE counts nine degrees of freedom
+    assert np.mean(temperatures) == pytest.approx(6/degrees*TEMPERATURE, rel=0.06)      # as ASE counts them
     assert atoms.calc.evaluations == 3003
+
+
+@pytest.mark.parametrize("constraint", [
+    Hookean(0, (0, 0, 3), k=0.5, rt=1), Hookean(1, (0, 0, 1, 0.7), k=2), Hookean(1, 2, k=2, rt=1.2)])
+def test_springs_that_are_constraints_of_ase_act_once(constraint):
+    """As if they were the calculator's, in examine(), too; besides a FixAtoms, which changes no force."""
+
+    class Pulled(Springs):
+        def calculate(self, atoms=None, *others):
+            super().calculate(atoms, *others)
+            self.results["energy"] += constraint.adjust_potential_energy(self.atoms)
+            constraint.adjust_forces(self.atoms, self.results["forces"])
+
+    atoms, other = changed(constraint=[FixAtoms([2]), constraint]), changed(constraint=FixAtoms([2]))
+    other.calc = Pulled(other)
+    assert abs(atoms.get_forces() - water().get_forces())[:2].max() > 0.1
+    found = [examine(each) for each in (atoms, other)]
+    assert found[0].motions == found[1].motions
+    for each in (atoms, other):
+        run_of(each).run(50)
+    assert close(atoms.positions, other.positions)
+    assert atoms.get_potential_energy() == pytest.approx(other.get_potential_energy())
 
 
 # ---- Bonds ----
@@ -509,8 +557,8 @@ def test_a_collision_is_told():
     dyn.run(101)
     assert dyn.get_number_of_collisions() == 0
     atoms.set_momenta(atoms.get_masses()[:, None]*[0, 0, 0.05/units.fs])    # the oxygen has 80 kT
-    text = r"MassPenaltyLangevin: in a step of 0.006 ps the molecule with atom 0 \(O\), atom 1 \(H\), atom 2 \(H\) .* " \
-        r"get_number_of_collisions\(\) tells"
+    text = r"MassPenaltyLangevin: in a step of 6 fs the molecule with atom 0 \(O\), atom 1 \(H\), atom 2 \(H\) .* " \
+        r"of 1.5 fs .* get_number_of_collisions\(\) tells"
     with pytest.warns(UserWarning, match=text):
         dyn.run(1)
     assert (dyn.get_number_of_collisions(), dyn.nsteps) == (1, 102)
@@ -530,6 +578,16 @@ def test_a_bond_that_breaks_ends_the_run():
         warnings.simplefilter("ignore")
         dyn.run(200)
     assert 1.4 < atoms.get_distance(0, 2)/1.09 < 3
+
+
+def test_an_angle_that_opens_does_not_end_the_run():
+    """From 85 to 170 degrees, which makes the 1-3 distance 1.47 times as long; PF5 and SF4 do so, and keep their bonds."""
+    atoms = water()
+    atoms.set_angle(1, 0, 2, 85)
+    atoms.calc = Springs(atoms, reach=1.2)
+    dyn = run_of(atoms)
+    atoms.set_angle(1, 0, 2, 170)
+    dyn.run(3)
 
 
 def test_a_bond_that_forms_ends_the_run():
@@ -568,8 +626,9 @@ def test_errors_name_atoms_by_their_index_and_change_nothing(oxygen):
     hot = momenta.copy()
     hot[[oxygen, *hydrogens]] *= 1e5
     atoms.set_momenta(hot)
-    with pytest.raises(openmm.OpenMMException, match=rf"molecule with atom {oxygen} \(O\), atom {hydrogens[0]} \(H\), "
-                       rf"atom {hydrogens[1]} \(H\) cannot be solved for .* before the step$"):
+    with pytest.raises(openmm.OpenMMException, match=rf"^MassPenaltyLangevin: the bond .* molecule with atom {oxygen} \(O\), "
+                       rf"atom {hydrogens[0]} \(H\), atom {hydrogens[1]} \(H\) cannot be solved for after a step of 6 fs"
+                       ".* before the step$"):
         dyn.run(1)
     assert np.array_equal(atoms.positions, positions) and np.array_equal(atoms.get_momenta(), hot)
     atoms.set_momenta(momenta)
@@ -889,10 +948,44 @@ def test_examine_takes_atoms():
     assert found.evaluations > 100
 
 
+@pytest.mark.parametrize("atoms", [molecule("CCl4"), changed(masses=[16, 100, 100])])
+def test_advised_steps_are_those_that_are_tried(atoms):
+    """Up to 12 fs, without hydrogens, too, and whatever these weigh: planar molecules are lost at 30 fs."""
+    atoms.calc = Springs(atoms, reach=3)
+    found = examine(atoms)
+    assert found.getStepSize()._value == 0.012
+    assert max(each.stepSize for each in found.recommendations if each.stepSize > 0) == 0.012
+
+
+def test_complexes_of_metals_take_their_bonds():
+    """Those of iron in ferrocene are twice as many as are perceived."""
+    ring = [(radius*np.cos(angle), radius*np.sin(angle), 1.65) for radius in (1.21, 2.29)
+            for angle in np.arange(5)*2*np.pi/5]
+    atoms = Atoms("FeC5H5C5H5", [(0, 0, 0), *ring, *(-np.array(ring))])
+    atoms.calc = Springs(atoms, reach=2.5)
+    for use in (run_of, examine, scan):
+        with pytest.raises(ValueError, match=r"atom 0 \(Fe\) has 10 neighbours .* complex such as ferrocene, give their"):
+            use(atoms)
+    bonds = [(i, j) for i, j, length, _ in atoms.calc.pairs if length < (2.1 if i == 0 else 1.5)]
+    assert len(bonds) == 10 + 2*(5 + 5)
+    step = examine(atoms, bonds=bonds).getStepSize()._value
+    assert step >= 0.006
+    run_of(atoms, timestep=1000*step*units.fs, bonds=bonds).run(20)
+
+
+def test_bonds_are_those_of_atoms_alone():
+    molecules = run_of(water())._molecules
+    for use, arguments in (examine, [molecules.make_simulation()]), (scan, [molecules.system, molecules.topology, []]):
+        with pytest.raises(TypeError, match=f"{use.__name__}: bonds are for Atoms of ASE; a S.* in its Topology"):
+            use(*arguments, bonds=[(0, 1)])
+
+
 def test_scan_takes_atoms():
     atoms = water()
-    found = scan(atoms, integrators="MassPenaltyLangevin", friction=200, steps=[6], time=0.1, platform="Reference")
-    assert found.runs[0].samples is not None and found.runs[0].pairs == 3
+    for step, bonds, pairs in (6, None, 3), (2, [(0, 1)], 1):
+        found = scan(atoms, integrators="MassPenaltyLangevin", friction=200, steps=[step], time=0.1,
+                     platform="Reference", bonds=bonds)
+        assert found.runs[0].samples is not None and found.runs[0].pairs == pairs
     assert atoms.calc.evaluations == 0      # of a copy
     simulation = run_of(atoms)._molecules
     for arguments in (atoms, simulation.topology, None), (simulation.system, simulation.topology, None):

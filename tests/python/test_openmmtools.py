@@ -113,7 +113,7 @@ def test_alanine_dipeptide_as_with_a_small_step(tmp_path):
     """Mean potential energies at four temperatures; `make validate EXAMS=replica-exchange` has a longer run."""
     alanine, temperatures = testsystems.AlanineDipeptideVacuum(constraints=None), [300, 350, 410, 480]
     freedom, found = countFreedom(alanine.system), []
-    for move in (MassPenaltyMove(n_steps=62),
+    for move in (MassPenaltyMove(n_steps=50),
                  mcmc.LangevinDynamicsMove(1*unit.femtosecond, 5/unit.picosecond, n_steps=500)):
         sampler, reporter = make_sampler(move, alanine.system, alanine.positions, temperatures, 120,
                                          tmp_path/f"{type(move).__name__}.nc")
@@ -179,6 +179,7 @@ def test_a_move_is_its_integrators_steps():
 
 def test_arguments_and_properties():
     """Named as in LangevinDynamicsMove, numbers or quantities; they may be changed, and what is wrong is refused."""
+    assert MassPenaltyMove().timestep == 10*unit.femtosecond, "the step for proteins"
     langevin = mcmc.LangevinDynamicsMove()
     move = MassPenaltyMove(langevin.timestep, langevin.collision_rate, langevin.n_steps, langevin.reassign_velocities,
                            langevin.constraint_tolerance, n_restart_attempts=7)
