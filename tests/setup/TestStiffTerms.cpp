@@ -441,21 +441,21 @@ void testSummary() {
     system.addFunctions({{9, 11}});
     system.angles.setForceGroup(1);
     const StiffTerms terms = collectTerms(system, TermScope::Stiff, 3, allGroups, className);
-    StiffMotion motion(system, "stiff terms", "Do something", allGroups, className);
+    StiffMotion motion(system, "stiff terms", "Do something", allGroups, {}, className);
     ASSERT(motion.warn(1e-6).find("there are no stiff terms") == 0);
     motion.addStiffTerms(terms);
-    motion.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}});
+    motion.findFastest(vector<Vec3>(12, Vec3(1, 0, 0)));
     ASSERT(motion.describe() == "10 stiff terms in 4 molecules: 1 of 'CustomBondForce', 3 of 'HarmonicAngleForce', 6 of"
                                 " 'HarmonicBondForce'.");
     ASSERT_EQUAL(string(), motion.warn(1));
-    StiffMotion bondsAlone(system, "stiff terms", "Do something", 1, className);
-    bondsAlone.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}});
+    StiffMotion bondsAlone(system, "stiff terms", "Do something", 1, {}, className);
+    bondsAlone.findFastest(vector<Vec3>(12, Vec3(1, 0, 0)));
     const double period = 2 * M_PI / std::sqrt(2002 * (1 / 15.999 + 1 / 1.008));
     ASSERT_EQUAL_TOL(7, bondsAlone.countPeriods(7 * period), 1e-12);
     // The same forces in a method that treats the angles alone.
-    StiffMotion part(system, "stiff terms", "Do something", allGroups, className);
+    StiffMotion part(system, "stiff terms", "Do something", allGroups, {}, className);
     part.addStiffTerms(collectTerms(system, TermScope::Stiff, 2, allGroups, className));
-    part.findFastest({vector<Vec3>(12, Vec3(1, 0, 0)), {}, {}});
+    part.findFastest(vector<Vec3>(12, Vec3(1, 0, 0)));
     ASSERT(part.describe().find("under 'HarmonicBondForce', with a period of") != string::npos);
     ASSERT(part.warn(0.5 * period).find("Do something") != string::npos);
     ASSERT_EQUAL(string(), part.warn(0.1 * period));
