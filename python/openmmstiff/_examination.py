@@ -20,12 +20,12 @@ from .sampling import GAS_CONSTANT
 if TYPE_CHECKING:
     from ase import Atoms
 
-# Steps in a period of the fastest motion, the shortest on its way where nothing is slowed down. Verlet's method and all
-# like it need more than pi. At 2 fs flexible TIP3P has 4.45 and holds; ethanol in GFN2-xTB has 3.8 to 4.1 and fails in one
-# run of two, AMOEBA water fails, too.
+# Steps in a period of the fastest motion, the shortest on its way where nothing is slowed down. Verlet's method and
+# all like it need more than pi. At 2 fs flexible TIP3P has 4.45 and holds; ethanol in GFN2-xTB has 3.9 to 4.1 and fails
+# in one run of two.
 STEPS_PER_PERIOD = 4.3
-# With an inertia of bonds: rings in CHARMM36 have 4.0 to 4.3 at 10 fs, and are lost; those of villin in amber14 have 4.5,
-# waters at 12 fs 4.7, and hold.
+# With an inertia of bonds: rings in CHARMM36 have 4.0 to 4.3 at 10 fs, and are lost; those of villin in amber14 have
+# 4.5, waters at 12 fs 4.7, and hold.
 STEPS_PER_PERIOD_COUPLED = 4.4
 STEPS_PER_PERIOD_NVE = 8        # at constant energy: TIP3P at 4 fs has 8.1, and drifts by 0.009 kT/ns
 STEPS_PER_STIFF_PERIOD = 3.2    # of the Zhang-Skeel method, whose stiff terms are implicit
@@ -43,7 +43,7 @@ FEW_STEPS = 6                   # in a period: what vibrates faster and is not s
 LARGEST_STEP = 0.012            # ps, of atoms with inertias: furan is lost at 16 fs, tetrachloroethylene at 30
 STRIDE = 0.02                   # nm, root mean square thermal motion of a particle in steps beyond LARGEST_STEP
 BEAD = 3                        # times the mass of an element: what is heavier is none of its atoms
-MEASURED = 30                   # distances of a kind
+MEASURED = 20                   # distances of a kind, at most
 USUAL = 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12   # steps that people use [fs]; from 10 fs on ten times as much, too
 FRICTION, FRICTION_IN_VACUUM = 1, 5     # 1/ps: what carries off the heat of the largest steps
 FRICTION_ZHANG_SKEEL = 3        # see docs/zhang-skeel.md
@@ -181,9 +181,10 @@ def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Q
     """
     Find which step each integrator can take with a System: from its forces alone, whatever they are.
 
-    The fastest motion that is left, with the constraints and the inertias of an integrator, is found by Lanczos' method
-    from differences of the forces, at thermal positions. A step is a fraction of its period, and small enough for held
-    and slowed distances to turn by a small angle. It costs some 1000 evaluations of the forces.
+    The fastest motion that is left, with the constraints and the inertias of an integrator, is found by Davidson's
+    method from differences of the forces, at thermal positions. A step is a fraction of its period, and small enough
+    for held and slowed distances to turn by a small angle. It costs up to 600 evaluations of the forces, some 150 of
+    large Systems.
 
     Parameters
     ----------
@@ -262,6 +263,7 @@ class _Examiner:
         bonds = find_bonds(self.topology, self.system) or find_bonded(self.system) \
             or [pair[:2] for pair in self.constraints]
         self.bonds = {tuple(sorted(bond)) for bond in bonds}
+        self.neighbours = find_neighbours(self.bonds, len(self.forces.masses))
         self.unrecognized = find_unrecognized(self.topology, self.system) if self.given is None else []
         self.notes = []
 
@@ -368,8 +370,8 @@ class _Examiner:
         """
         period = MassPenaltyLangevinIntegrator(0, 0, step).getPenalizedPeriod().value_in_unit(unit.picosecond)
         period_of = dict(zip(self.coordinates, self.periods))
-        return sorted(set().union(*self.unrecognized)) if any(period_of[bond] < period for bond in self.unrecognized) \
-            else []
+        fast = any(period_of[bond] < period for bond in self.unrecognized)
+        return sorted(set().union(*self.unrecognized)) if fast else []
 
     def name_what_is_bare(self, step):
         """Note what has to be done for such atoms."""
@@ -377,12 +379,12 @@ class _Examiner:
         if bare:
             some = ", atoms=..." if len(bare) < len(self.atoms) else ""
             self.notes.append(
-                f"The bonds of {len(bare)} atoms ({self.name_some(bare)}) are in no force that is recognized. The step of "
-                "the mass penalty is that after\n    addPairsFromTopology("
-                f"integrator, topology, system, positions{some})")
+                f"The bonds of {len(bare)} atoms ({self.name_some(bare)}) are in no force that is recognized. The step "
+                "of the mass penalty is that after\n    addPairsFromTopology(integrator, topology, system, "
+                f"positions{some})")
 
     def name_what_is_left_fast(self, slowed, positions):
-        """Note the distances of forces that are not recognized, if they vibrate in a few steps, and a straight angle."""
+        """Note distances of forces that are not recognized, if they vibrate in a few steps, and a straight angle."""
         known = {frozenset(pair[:2]) for pair in self.constraints + slowed.pairs}
         fast = [atoms for atoms, period in zip(self.coordinates, self.periods)
                 if frozenset(atoms[:2]) not in known and period < FEW_STEPS*slowed.size]
@@ -390,13 +392,12 @@ class _Examiner:
             self.notes.append(
                 f"{len(fast)} distances are not slowed down and vibrate in fewer than {FEW_STEPS} of these steps "
                 f"(such as {self.kind(fast[0])} of {self.name_some(fast[0][:1])}). With\n    addPairsFromTopology("
-                "integrator, topology, system, positions, atoms=...)\nfor their atoms these are slowed down, too, and the "
-                "step may be larger; examine a Simulation with that integrator")
+                "integrator, topology, system, positions, atoms=...)\nfor their atoms these are slowed down, too, and "
+                "the step may be larger; examine a Simulation with that integrator")
         period, displacement = slowed.left
         moved = int(np.argmax(self.forces.masses*np.sum(displacement**2, axis=1)))
-        neighbours = find_neighbours(self.bonds, len(self.forces.masses))
-        bent = find_angles(neighbours, positions)
-        straight = [angle for angle in find_angles(neighbours) if angle[2] == moved and angle not in bent]
+        straight = [angle for angle in find_angles(self.neighbours) if angle[2] == moved]
+        straight = [angle for angle in straight if angle not in find_angles(self.neighbours, positions)]
         if straight and period < FEW_STEPS*slowed.size:
             j, i, vertex = straight[0]
             self.notes.append(
@@ -405,16 +406,17 @@ class _Examiner:
 
     def name_what_is_no_bond(self, slowed):
         """Note inertias of atoms that are not bonded, nor to the same one, where the Topology has the bonds of both."""
-        neighbours = find_neighbours(find_bonds(self.topology, self.system), len(self.forces.masses))
-        for what, found, most, remedy in (("bonds", slowed.bonds, 1, "addBondInertia(i, j, 0)"),
-                                          ("pairs", slowed.pairs, 2, "addPair(i, j, 0)")):
-            wrong = [(i, j) for i, j, inertia in found if 0 < inertia < math.inf and neighbours[i] and neighbours[j]
-                     and j not in neighbours[i] and (most == 1 or not set(neighbours[i]) & set(neighbours[j]))]
+        if not any(True for _ in self.topology.bonds()):
+            return
+        near = self.neighbours
+        for what, found, adder in ("bonds", slowed.bonds, "addBondInertia"), ("pairs", slowed.pairs, "addPair"):
+            wrong = [(i, j) for i, j, inertia in found if 0 < inertia < math.inf and near[i] and near[j]
+                     and j not in near[i] and (what == "bonds" or set(near[i]).isdisjoint(near[j]))]
             if wrong:
                 self.notes.append(
-                    f"{len(wrong)} {what} with an inertia (such as {self.name_some(wrong[0])}) are no bonds of the "
-                    f"Topology{' nor 1-3 distances' if most == 2 else ''}. If they are not held together by a stiff force, "
-                    f"take the inertia off by integrator.{remedy}; if they are, the Topology lacks their bonds")
+                    f"Of {len(found)} {what} with an inertia {len(wrong)} (such as {self.name_some(wrong[0])}) are no "
+                    f"bonds of the Topology{' nor 1-3 distances' if what == 'pairs' else ''}. If no stiff force holds "
+                    f"them, take the inertia off by integrator.{adder}(i, j, 0); else the Topology lacks their bonds")
 
     def name_some(self, indices):
         """'O of HOH 1, H1 of HOH 1, H2 of HOH 1, ...': the first three."""
@@ -431,11 +433,12 @@ class _Examiner:
         """The step for a fastest motion and what measure_rotation() has found, and what limits it."""
         rate, pair = turning
         by_period, by_rotation = fastest[0]/steps, turn/rate if rate > 0 else math.inf
-        by_stride = max(LARGEST_STEP, STRIDE*math.sqrt(self.forces.inverse_masses.max()**-1/(3*self.kT)))
-        if by_stride < min(by_period, by_rotation) < math.inf:
+        by_stride = max(LARGEST_STEP, STRIDE/math.sqrt(3*self.kT*self.forces.inverse_masses.max()))
+        if roundStep(min(by_period, by_rotation)) > by_stride:
             return roundStep(by_stride), f"thermal motion moves particles by more than {STRIDE:g} nm in a larger one"
         if by_rotation < by_period:
-            return roundStep(by_rotation), f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step"
+            return (roundStep(by_rotation),
+                    f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step")
         return roundStep(by_period), self.describe(fastest)
 
     def limit_by_forces(self, positions, step, reason):
@@ -450,7 +453,7 @@ class _Examiner:
         return roundStep(max(most, LARGEST_STEP)), f"forces move particles by more than {FALL:g} nm in a larger one"
 
     def measure_rotation(self, inertia):
-        """The fastest turning of a held or slowed distance [1/ps], root mean square for thermal velocities; its pair."""
+        """The fastest turning of a held or slowed distance [1/ps], for thermal velocities on average, and its pair."""
         distances, random = inertia.distances, np.random.default_rng(1)
         if not inertia.pairs:
             return 0.0, None
@@ -471,8 +474,8 @@ class _Examiner:
         periods [ps] and inertias [dalton], the other distances of the same atoms held still. Of each kind some
         members are measured, and their medians taken for the others.
         """
-        neighbours, moved = find_neighbours(self.bonds, len(self.forces.masses)), self.forces.masses > 0
-        angles = {(min(i, j), max(i, j), vertex) for i, j, vertex in find_angles(neighbours, positions)}
+        moved = self.forces.masses > 0
+        angles = {(min(i, j), max(i, j), vertex) for i, j, vertex in find_angles(self.neighbours, positions)}
         self.coordinates = [each for each in sorted(self.bonds) + sorted(angles) if moved[each[0]] or moved[each[1]]]
         self.periods, self.inertias = np.full((2, len(self.coordinates)), math.inf)
         held, members = {frozenset(pair[:2]) for pair in self.constraints}, {}
@@ -482,7 +485,7 @@ class _Examiner:
         chosen = {kind: found[::math.ceil(len(found)/MEASURED)] for kind, found in members.items()}
         places = sum(chosen.values(), [])
         coordinates = [self.coordinates[place] for place in places]
-        stiffness = measure_stiffness(self.forces, positions, coordinates, neighbours)
+        stiffness = measure_stiffness(self.forces, positions, coordinates, self.neighbours)
         for place, each, constant in zip(places, coordinates, stiffness):
             move = choose_displacement(positions, self.forces.inverse_masses, each)
             self.inertias[place] = np.sum(self.forces.masses[list(each), None]*move**2)

@@ -23,15 +23,15 @@ def read_positions(caller, context):
 
 def make_whole(positions, bonds, box):
     """
-    Positions with molecules whole that lie across the box [nm]: each atom at the image that is nearest an atom that it is
-    bonded to.
+    Positions with molecules whole that lie across the box [nm]: each atom at the image that is nearest an atom that it
+    is bonded to.
 
     bonds: pairs of indices; box: the periodic box vectors, the rows of an array
     """
     first, second = np.array(list(bonds), dtype=int).reshape(-1, 2).T
     between, shifts = positions[second] - positions[first], np.zeros((len(first), 3))
     for axis in (2, 1, 0):
-        shifts[:, axis] = np.rint((between[:, axis]/box[axis, axis]))
+        shifts[:, axis] = np.rint(between[:, axis]/box[axis, axis])
         between -= shifts[:, axis, None]*box[axis]
     if not shifts.any():
         return positions

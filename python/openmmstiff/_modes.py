@@ -1,4 +1,4 @@
-"""The fastest motion of a System, from its forces alone: the largest eigenvalue of M^-1 H for a given inertia M."""
+"""The fastest motion of a System, from its forces alone: the largest eigenvalue of M^-1 H for given inertias M."""
 
 import math
 
@@ -117,8 +117,8 @@ class Inertia:
 
 class Curvature:
     """
-    How the forces change with displacements from some positions, H d, measured along one direction after the other. What
-    has been measured for one inertia serves the next.
+    How the forces change with displacements from some positions, H d, measured along one direction after the other.
+    What has been measured for one inertia serves the next.
     """
 
     def __init__(self, forces, positions):
@@ -154,8 +154,8 @@ def find_fastest(curvature, inertia, most=MOST_DIRECTIONS, seed=1):
     Tied to the inertias z = s(x), the motion feels what the pairs take of the forces, too: H + sum l_p Hess s_p, which
     is the Hessian along the constraints where kappa is infinite.
 
-    curvature: Curvature; inertia: Inertia at the same positions; most: directions. Returns (period [ps], the displacement,
-    of shape (particles, 3) and of unit length in the inertia); an infinite period if nothing pulls back.
+    curvature: Curvature; inertia: Inertia at the same positions; most: directions. Returns (period [ps], the
+    displacement, of shape (particles, 3) and of unit length in the inertia); an infinite period if nothing pulls back.
     """
     from scipy.linalg import eigh
     multipliers = inertia.multipliers(curvature.start)
@@ -183,8 +183,8 @@ def find_fastest(curvature, inertia, most=MOST_DIRECTIONS, seed=1):
 
 def find_shortest(curvature, inertia, motion, kT):
     """
-    The motion that find_fastest() has found with its shortest period: there, or displaced by its thermal amplitude, either
-    way. Harmonic ones keep theirs; bonds as in molecules are stiffer where they are short.
+    The motion that find_fastest() has found with its shortest period: there, or displaced by its thermal amplitude,
+    either way. Harmonic ones keep theirs; bonds as in molecules are stiffer where they are short.
     """
     period, displacement = motion
     periods = [period]

@@ -181,32 +181,42 @@ def test_no_step_beyond_12_fs_for_atoms_nor_strides():
     assert heavy.getStepSize("MassPenaltyLangevin") > 12*unit.femtosecond
 
 
+def notes_of_bonds(system, positions, integrator=None):
+    """What examine() says of inertias that sit on no bond of a chain of a hydrogen and carbons."""
+    number = system.getNumParticles()
+    topology = molecule("H" + "C"*(number - 1), [(i, i + 1) for i in range(number - 1)])
+    notes = examine(simulation_of(system, positions[:number], topology, integrator)).notes
+    return [note for note in notes if "are no bonds of the Topology" in note]
+
+
 def test_inertias_of_what_is_not_bonded_are_named():
-    """A stiff term between the ends of four atoms: a pair, and no distance of the Topology."""
-    bonds = openmm.HarmonicBondForce()
-    for i, j, length in ((0, 1, 0.109), (1, 2, 0.15), (2, 3, 0.15), (0, 2, 0.21)):
-        bonds.addBond(i, j, length, 3e5)
+    """A stiff term of two ends of a chain, which is neither bond nor 1-3 distance; the remedy that is named is one."""
     positions = np.array([[0, 0, 0], [0.109, 0, 0], [0.16, 0.141, 0], [0.31, 0.141, 0]])
-    for i, j in ((0, 2), (1, 2), (1, 3)):
-        bonds.setBondParameters(3, i, j, np.linalg.norm(positions[i] - positions[j]), 3e5)
-        notes = examine(simulation_of(system_of([1.008, 12, 12, 12], copy(bonds)), positions,
-                                      molecule("HCCC", [(0, 1), (1, 2), (2, 3)]))).notes
-        assert not any("are no bonds" in note for note in notes)
-    bonds.setBondParameters(3, 0, 3, np.linalg.norm(positions[0] - positions[3]), 3e5)
-    note, = examine(simulation_of(system_of([1.008, 12, 12, 12], copy(bonds)), positions,
-                                  molecule("HCCC", [(0, 1), (1, 2), (2, 3)]))).notes
-    assert "1 pairs with an inertia (such as H1 of MOL 1, C4 of MOL 1) are no bonds of the Topology" in note
-    assert "integrator.addPair(i, j, 0)" in note
+    for pair in (0, 2), (1, 3), (0, 3):
+        bonds = openmm.HarmonicBondForce()
+        for i, j in (0, 1), (1, 2), (2, 3), pair:
+            bonds.addBond(i, j, np.linalg.norm(positions[i] - positions[j]), 3e5)
+        system = system_of([1.008, 12, 12, 12], bonds)
+        notes = notes_of_bonds(system, positions)
+        assert len(notes) == (pair == (0, 3))
+    assert notes[0].startswith("Of 4 pairs with an inertia 1 (such as H1 of MOL 1, C4 of MOL 1) are no bonds")
+    assert "integrator.addPair(i, j, 0)" in notes[0]
+    integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)
+    integrator.addPair(0, 3, 0)
+    assert not notes_of_bonds(system, positions, integrator)
 
 
 def test_an_inertia_of_a_bond_that_is_none_is_named():
-    integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)
-    integrator.addBondInertia(0, 2, 3)
+    """Here a 1-3 distance, as Urey-Bradley terms have."""
     bonds = spring(0.109, 3e5)
     bonds.addBond(1, 2, 0.15, 3e5)
-    note, = examine(simulation_of(system_of([1.008, 12, 12], bonds), [[0, 0, 0], [0.109, 0, 0], [0.16, 0.141, 0]],
-                                  molecule("HCC", [(0, 1), (1, 2)]), integrator)).notes
-    assert "1 bonds with an inertia (such as H1 of MOL 1, C3 of MOL 1)" in note and "addBondInertia(i, j, 0)" in note
+    system, positions = system_of([1.008, 12, 12], bonds), [[0, 0, 0], [0.109, 0, 0], [0.16, 0.141, 0]]
+    for inertia, number in ((3, 1), (0, 0)):
+        integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)
+        integrator.addBondInertia(0, 2, inertia)
+        notes = notes_of_bonds(system, positions, integrator)
+        assert len(notes) == number
+        assert all("(such as H1 of MOL 1, C3 of MOL 1)" in note and "addBondInertia(i, j, 0)" in note for note in notes)
 
 
 @pytest.mark.parametrize("given", [False, True])
@@ -216,7 +226,8 @@ def test_bonds_in_a_collective_variable_are_named(given):
     bond = openmm.HarmonicBondForce()
     bond.addBond(2, 3, 0.12, 4e5)
     collective.addCollectiveVariable("bond", bond)
-    system, positions = system_of([16]*4, spring(0.12, 4e5), collective), [[0, 0, 0], [.12, 0, 0], [1, 0, 0], [1.12, 0, 0]]
+    system = system_of([16]*4, spring(0.12, 4e5), collective)
+    positions = [[0, 0, 0], [0.12, 0, 0], [1, 0, 0], [1.12, 0, 0]]
     topology = molecule("OOOO", [(0, 1), (2, 3)])
     integrator = MassPenaltyLangevinIntegrator(300, 1, 0.008) if given else None
     note, = examine(simulation_of(system, positions, topology, integrator)).notes

@@ -302,7 +302,7 @@ BOXES = [np.diag([3.0, 3.0, 3.0]), np.array([[3.0, 0, 0], [1, 2.8, 0], [-1, 1.2,
 @pytest.mark.parametrize("box", BOXES)
 @pytest.mark.parametrize("stiffness", ["typical", "measured"])
 def test_molecules_across_the_box_are_whole(box, stiffness):
-    """Acetylene with each atom in another image has the constants that it has in one place, also by the way it is bonded."""
+    """Acetylene with each atom in another image has the constants that it has in one place."""
     chain = Chain(4, masses=[1.008, 12, 12, 1.008])
     for atom, symbol in zip(chain.topology.atoms(), "HCCH"):
         atom.element = app.Element.getBySymbol(symbol)
