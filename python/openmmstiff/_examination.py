@@ -20,13 +20,13 @@ from .sampling import GAS_CONSTANT
 if TYPE_CHECKING:
     from ase import Atoms
 
-# Steps in a period of the fastest motion, the shortest on its way where nothing is slowed down. Verlet's method and
-# all like it need more than pi. At 2 fs flexible TIP3P has 4.45 and holds; ethanol in GFN2-xTB has 3.9 to 4.1 and fails
-# in one run of two.
-STEPS_PER_PERIOD = 4.3
-# With an inertia of bonds: rings in CHARMM36 have 4.0 to 4.3 at 10 fs, and are lost; those of villin in amber14 have
-# 4.5, waters at 12 fs 4.7, and hold.
-STEPS_PER_PERIOD_COUPLED = 4.4
+# Steps in a period of the fastest motion, the shortest on its way. Verlet's method and all like it need more than pi. At
+# 2 fs flexible TIP3P has 4.45, villin with constraints at 4 fs 4.2, and both hold; ethanol in GFN2-xTB at 2 fs has 3.9 to
+# 4.06 and fails in one run of two.
+STEPS_PER_PERIOD = 4.1
+# With inertias, at the positions alone: villin in CHARMM36 has 3.9 at 10 fs and is lost; in amber14 it has 4.26, waters at
+# 12 fs have 4.7, and hold.
+STEPS_PER_PERIOD_SLOWED = 4.2
 STEPS_PER_PERIOD_NVE = 8        # at constant energy: TIP3P at 4 fs has 8.1, and drifts by 0.009 kT/ns
 STEPS_PER_STIFF_PERIOD = 3.2    # of the Zhang-Skeel method, whose stiff terms are implicit
 STEPS_PER_STIFF_PERIOD_NVE = 8.4
@@ -295,7 +295,7 @@ class _Examiner:
         evaluations = self.forces.evaluations + THERMALIZATION*len(snapshots)
         return Examination(self.list_motions(slowed.pairs), steps, self.notes, evaluations)
 
-    def find_step(self, snapshots, positions, size, per_period=STEPS_PER_PERIOD, turn=ROTATION, coupled=True):
+    def find_step(self, snapshots, positions, size, per_period=STEPS_PER_PERIOD_SLOWED, turn=ROTATION, coupled=True):
         """
         The largest step of the mass penalty, with the inertia of bonds or without, from a first guess. The inertias
         follow the step, and the step what the inertias leave.
@@ -304,7 +304,7 @@ class _Examiner:
             pairs, bonds = self.find_pairs(size, positions, coupled)
             every = self.constraints + pairs
             left, turning = self.find_left(snapshots, every, bonds)
-            found, reason = self.limit(left, turning, STEPS_PER_PERIOD_COUPLED if bonds else per_period, turn)
+            found, reason = self.limit(left, turning, per_period, turn)
             if not every:       # else forces along what is held or slowed down say nothing
                 found, reason = self.limit_by_forces(positions, found, reason)
             if found > LARGEST_STEP and self.are_atoms():
