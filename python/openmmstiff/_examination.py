@@ -20,12 +20,11 @@ from .sampling import GAS_CONSTANT
 if TYPE_CHECKING:
     from ase import Atoms
 
-# Steps in a period of the fastest motion, the shortest on its way. Verlet's method and all like it need more than pi. At
-# 2 fs flexible TIP3P has 4.45, villin with constraints at 4 fs 4.2, and both hold; ethanol in GFN2-xTB at 2 fs has 3.9 to
-# 4.06 and fails in one run of two.
-STEPS_PER_PERIOD = 4.1
-# With inertias, at the positions alone: villin in CHARMM36 has 3.9 at 10 fs and is lost; in amber14 it has 4.26, waters at
-# 12 fs have 4.7, and hold.
+# Steps in a period of the fastest motion, the shortest on its way. Verlet's method and all like it need more than pi.
+# At 2 fs flexible TIP3P has 4.45 and holds; ethanol in GFN2-xTB has 3.9 to 4.06 and fails in one run of two.
+STEPS_PER_PERIOD = 4.3
+# With inertias, at the positions alone: villin in CHARMM36 has 3.9 at 10 fs and is lost; in amber14 it has 4.26, waters
+# at 12 fs have 4.7, and hold.
 STEPS_PER_PERIOD_SLOWED = 4.2
 STEPS_PER_PERIOD_NVE = 8        # at constant energy: TIP3P at 4 fs has 8.1, and drifts by 0.009 kT/ns
 STEPS_PER_STIFF_PERIOD = 3.2    # of the Zhang-Skeel method, whose stiff terms are implicit
@@ -54,7 +53,7 @@ ROUNDS = 6                      # of a step and the inertias that follow it, at 
 THERMALIZATION = 50             # steps, before each snapshot
 THERMALIZATION_FRICTION = 20    # 1/ps
 SNAPSHOTS = 4                   # of MANY particles one, which has all kinds of surroundings
-DRAWS = 1000                    # of velocities, for the rotation, divided by the number of distances; at least 20
+DRAWS = 4000                    # of velocities, for the rotation, divided by the number of distances; at least 20
 
 
 @dataclass(frozen=True)
@@ -321,12 +320,11 @@ class _Examiner:
         motions = list(map(find_fastest, snapshots, inertias))
         if anharmonic:
             motions = [find_shortest(*each, self.kT) for each in zip(snapshots, inertias, motions)]
-        return (min(motions, key=lambda found: found[0]),
-                max(map(self.measure_rotation, inertias), key=lambda found: found[0]))
+        return min(motions, key=lambda found: found[0]), self.measure_rotation(inertias)
 
     def thermalize(self, start, period):
         """Positions of a short run at a small step, which begins as hot as vibrations about a minimum are after it."""
-        rate, _ = self.measure_rotation(Inertia(self.forces, start, self.constraints))
+        rate, _ = self.measure_rotation([Inertia(self.forces, start, self.constraints)])
         step = min(period, 1.0, ROTATION*STEPS_PER_PERIOD/rate if rate > 0 else math.inf)/8
         integrator = openmm.LangevinMiddleIntegrator(self.kT/GAS_CONSTANT, THERMALIZATION_FRICTION, step)
         integrator.setIntegrationForceGroups(self.forces.groups)
@@ -452,21 +450,25 @@ class _Examiner:
             self.notes.append(note)
         return roundStep(max(most, LARGEST_STEP)), f"forces move particles by more than {FALL:g} nm in a larger one"
 
-    def measure_rotation(self, inertia):
-        """The fastest turning of a held or slowed distance [1/ps], for thermal velocities on average, and its pair."""
-        distances, random = inertia.distances, np.random.default_rng(1)
-        if not inertia.pairs:
+    def measure_rotation(self, inertias):
+        """
+        The fastest turning of a held or slowed distance [1/ps], root mean square for thermal velocities at some
+        positions, and its pair.
+        """
+        pairs, lengths = inertias[0].pairs, inertias[0].distances.lengths
+        if not pairs:
             return 0.0, None
-        squares, draws = np.zeros(len(inertia.pairs)), max(20, DRAWS//len(inertia.pairs))
-        for _ in range(draws):
-            squares += np.sum(distances.across(inertia.accelerate(inertia.draw(random)))**2, axis=1)
-        squares *= self.kT/draws/distances.lengths**2
+        random, squares, draws = np.random.default_rng(1), np.zeros(len(pairs)), max(20, DRAWS//len(pairs))
+        for draw in range(draws):
+            inertia = inertias[draw % len(inertias)]
+            across = inertia.distances.across(inertia.accelerate(inertia.draw(random)))
+            squares += self.kT/draws*np.sum(across**2, axis=1)/inertia.distances.lengths**2
         # A kind of distance is as fast as its members on average; the draws scatter about that.
-        ends = np.sort(self.labels[np.array(inertia.pairs)], axis=1)
-        _, first, kind = np.unique(np.column_stack([ends, np.rint(100*distances.lengths)]), axis=0, return_index=True,
+        ends = np.sort(self.labels[np.array(pairs)], axis=1)
+        _, first, kind = np.unique(np.column_stack([ends, np.rint(100*lengths)]), axis=0, return_index=True,
                                    return_inverse=True)
         mean = np.bincount(kind, squares)/np.bincount(kind)
-        return math.sqrt(mean.max()), inertia.pairs[first[np.argmax(mean)]]
+        return math.sqrt(mean.max()), pairs[first[np.argmax(mean)]]
 
     def find_coordinates(self, positions):
         """
