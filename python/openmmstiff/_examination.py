@@ -433,7 +433,7 @@ class _Examiner:
         by_period, by_rotation = fastest[0]/steps, turn/rate if rate > 0 else math.inf
         by_stride = max(LARGEST_STEP, STRIDE/math.sqrt(3*self.kT*self.forces.inverse_masses.max()))
         if roundStep(min(by_period, by_rotation)) > by_stride:
-            return roundStep(by_stride), f"thermal motion moves particles by more than {STRIDE:g} nm in a larger one"
+            return roundStep(by_stride), f"in a larger one thermal motion moves particles by more than {STRIDE:g} nm"
         if by_rotation < by_period:
             return (roundStep(by_rotation),
                     f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step")
@@ -480,12 +480,13 @@ class _Examiner:
         angles = {(min(i, j), max(i, j), vertex) for i, j, vertex in find_angles(self.neighbours, positions)}
         self.coordinates = [each for each in sorted(self.bonds) + sorted(angles) if moved[each[0]] or moved[each[1]]]
         self.periods, self.inertias = np.full((2, len(self.coordinates)), math.inf)
-        held, members = {frozenset(pair[:2]) for pair in self.constraints}, {}
+        held = {frozenset(pair[:2]) for pair in self.constraints}
+        members: dict[str, list[int]] = {}
         for place, each in enumerate(self.coordinates):
             if frozenset(each[:2]) not in held:
                 members.setdefault(self.kind(each), []).append(place)
         chosen = {kind: found[::math.ceil(len(found)/MEASURED)] for kind, found in members.items()}
-        places = sum(chosen.values(), [])
+        places = [place for found in chosen.values() for place in found]
         coordinates = [self.coordinates[place] for place in places]
         stiffness = measure_stiffness(self.forces, positions, coordinates, self.neighbours)
         for place, each, constant in zip(places, coordinates, stiffness):

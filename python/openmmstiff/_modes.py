@@ -161,7 +161,9 @@ def find_fastest(curvature, inertia, most=MOST_DIRECTIONS, seed=1):
     multipliers = inertia.multipliers(curvature.start)
     if not curvature.directions:
         curvature.measure(inertia.accelerate(np.random.default_rng(seed).normal(size=curvature.positions.shape)))
-    directions, stiff, heavy, found = curvature.directions, [], [], []
+    directions, found = curvature.directions, []
+    stiff: list[np.ndarray] = []
+    heavy: list[np.ndarray] = []
     hessian, mass = np.empty((2, 0, 0))
     while True:
         for direction, change in zip(directions[len(stiff):], curvature.changes[len(stiff):]):
