@@ -11,9 +11,9 @@ from openmm import app, unit
 
 from ._conversions import Quantity, instance, is_atoms, number
 from ._curvature import choose_displacement, measure_stiffness
-from ._forces import Forces, read_positions
-from ._modes import Inertia, find_fastest
-from ._topology import (HYDROGEN, addPairsFromTopology, copy_pairs, find_angles, find_bonded, find_neighbours,
+from ._forces import Forces, make_whole, read_positions
+from ._modes import MANY, Curvature, Inertia, find_fastest, find_shortest
+from ._topology import (addPairsFromTopology, copy_pairs, find_angles, find_bonded, find_bonds, find_neighbours,
                         find_stiff_by_kind, find_unrecognized)
 from .openmmstiff import ImpulseLangevinIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
 from .sampling import GAS_CONSTANT
@@ -21,10 +21,12 @@ from .sampling import GAS_CONSTANT
 if TYPE_CHECKING:
     from ase import Atoms
 
-# Steps in a period of the fastest motion. Verlet's method and all like it need more than pi. At 2 fs flexible TIP3P has
-# 4.45 and holds; ethanol in GFN2-xTB has 4.27 and fails in one run of two, AMOEBA water has 3.95 and fails.
+# Steps in a period of the fastest motion, the shortest on its way. Verlet's method and all like it need more than pi.
+# At 2 fs flexible TIP3P has 4.45 and holds; ethanol in GFN2-xTB has 3.9 to 4.06 and fails in one run of two.
 STEPS_PER_PERIOD = 4.3
-STEPS_PER_PERIOD_COUPLED = 4    # with an inertia of bonds: colliding waters have 4.1 at 14 fs, and hold
+# With inertias, at the positions alone: villin in CHARMM36 has 3.9 at 10 fs and is lost; in amber14 it has 4.26, waters
+# at 12 fs have 4.7, and hold.
+STEPS_PER_PERIOD_SLOWED = 4.2
 STEPS_PER_PERIOD_NVE = 8        # at constant energy: TIP3P at 4 fs has 8.1, and drifts by 0.009 kT/ns
 STEPS_PER_STIFF_PERIOD = 3.2    # of the Zhang-Skeel method, whose stiff terms are implicit
 STEPS_PER_STIFF_PERIOD_NVE = 8.4
@@ -38,8 +40,11 @@ CONSTRAINED_ROTATION = 0.095
 ROTATION_NVE = 0.095            # and at constant energy: 0.092 rad in the same run
 SPOOK_ROTATION = 0.025          # the same of SPOOK, whose violations are of second order in it
 FEW_STEPS = 6                   # in a period: what vibrates faster and is not slowed down is worth a note
-LARGEST_STEP = 0.012            # ps, with an inertia of the bonds of hydrogens: furan is lost at 16 fs.
-# Of Atoms always: out of their plane no distance slows BCl3 and C2Cl4 down, which are lost at 30 fs.
+LARGEST_STEP = 0.012            # ps, of atoms with inertias, and of Atoms always: furan is lost at 16 fs, and at 30 fs
+                                # BCl3 and C2Cl4, which no distance slows down out of their plane
+STRIDE = 0.02                   # nm, root mean square thermal motion of a particle in steps beyond LARGEST_STEP
+BEAD = 3                        # times the mass of an element: what is heavier is none of its atoms
+MEASURED = 20                   # distances of a kind, at most
 USUAL = 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 12   # steps that people use [fs]; from 10 fs on ten times as much, too
 FRICTION, FRICTION_IN_VACUUM = 1, 5     # 1/ps: what carries off the heat of the largest steps
 FRICTION_ZHANG_SKEEL = 3        # see docs/zhang-skeel.md
@@ -47,9 +52,9 @@ SHOWN = 8                       # kinds of motion
 FALL = 0.005                    # nm, by which forces may move a particle in steps beyond LARGEST_STEP
 GUESS = 6                       # times the step without inertias, where the search for the step begins
 ROUNDS = 6                      # of a step and the inertias that follow it, at most
-THERMALIZATION = 300            # steps
+THERMALIZATION = 50             # steps, before each snapshot
 THERMALIZATION_FRICTION = 20    # 1/ps
-SNAPSHOTS = 2
+SNAPSHOTS = 4                   # of MANY particles one, which has all kinds of surroundings
 DRAWS = 4000                    # of velocities, for the rotation, divided by the number of distances; at least 20
 
 
@@ -178,9 +183,10 @@ def examine(simulation: "app.Simulation | Atoms", temperature: SupportsFloat | Q
     """
     Find which step each integrator can take with a System: from its forces alone, whatever they are.
 
-    The fastest motion that is left, with the constraints and the inertias of an integrator, is found by Lanczos' method
-    from differences of the forces, at thermal positions. A step is a fraction of its period, and small enough for held
-    and slowed distances to turn by a small angle. It costs some 1000 evaluations of the forces.
+    The fastest motion that is left, with the constraints and the inertias of an integrator, is found by Davidson's
+    method from differences of the forces, at thermal positions. A step is a fraction of its period, and small enough
+    for held and slowed distances to turn by a small angle. It costs up to 600 evaluations of the forces, some 150 of
+    large Systems.
 
     Parameters
     ----------
@@ -255,24 +261,34 @@ class _Examiner:
         else:
             self.asked = openmm.XmlSerializer.clone(self.given)
         self.atoms = list(self.topology.atoms())
+        symbols = list(map(self.element, range(len(self.forces.masses))))
+        self.labels = np.unique(symbols, return_inverse=True)[1]    # a number for each element
         self.constraints = [(*self.system.getConstraintParameters(i)[:2], math.inf)
                             for i in range(self.system.getNumConstraints())]
+        # A Topology knows which of those in forces are bonds.
+        bonds = find_bonds(self.topology, self.system) or find_bonded(self.system) \
+            or [pair[:2] for pair in self.constraints]
+        self.bonds = {tuple(sorted(bond)) for bond in bonds}
+        self.neighbours = find_neighbours(self.bonds, len(self.forces.masses))
+        self.unrecognized = find_unrecognized(self.topology, self.system) if self.given is None else []
         self.notes = []
 
     def examine(self):
         minimum = read_positions("examine", self.simulation.context)
         if not self.forces.masses.any():
             raise ValueError("examine: no particle of the System has a mass: nothing can move")
+        if self.system.usesPeriodicBoundaryConditions():
+            box = self.simulation.context.getState().getPeriodicBoxVectors(asNumpy=True)
+            minimum = make_whole(minimum, self.bonds, box.value_in_unit(unit.nanometer))
+        self.context = openmm.Context(self.system, self.asked, openmm.Platform.getPlatform("Reference"))
+        self.context.setPositions(minimum)
         self.find_coordinates(minimum)
-        period, _ = find_fastest(self.forces, minimum, self.constraints)
-        snapshots = self.thermalize(minimum, period)
-        free = self.find_fastest(snapshots, self.constraints)
-        turning = self.measure_rotation(snapshots, self.constraints)
+        period, _ = find_fastest(Curvature(self.forces, minimum), Inertia(self.forces, minimum, self.constraints), 6)
+        snapshots = [Curvature(self.forces, positions) for positions in self.thermalize(minimum, period)]
+        free, turning = self.find_left(snapshots, self.constraints, anharmonic=True)
         plain = self.limit_by_forces(minimum, *self.limit(free, turning, turn=CONSTRAINED_ROTATION))
         if math.isnan(plain[0]):
             raise ValueError("examine: nothing pulls the particles back at these positions: no motion limits the step")
-        self.context = openmm.Context(self.system, self.asked, openmm.Platform.getPlatform("Reference"))
-        self.context.setPositions(minimum)
         slowed = without = self.find_step(snapshots, minimum, GUESS*plain[0])
         if slowed.bonds:
             without = self.find_step(snapshots, minimum, slowed.size, coupled=False)
@@ -280,10 +296,12 @@ class _Examiner:
                                     coupled=False)
         self.name_what_is_bare(slowed.size)
         steps = self.recommend(free, plain, slowed, without, conserving, turning[0])
-        self.name_what_is_left_fast(slowed.pairs, slowed.size)
-        return Examination(self.list_motions(slowed.pairs), steps, self.notes, self.forces.evaluations + THERMALIZATION)
+        self.name_what_is_left_fast(slowed, minimum)
+        self.name_what_is_no_bond(slowed)
+        evaluations = self.forces.evaluations + THERMALIZATION*len(snapshots)
+        return Examination(self.list_motions(slowed.pairs), steps, self.notes, evaluations)
 
-    def find_step(self, snapshots, positions, size, per_period=STEPS_PER_PERIOD, turn=ROTATION, coupled=True):
+    def find_step(self, snapshots, positions, size, per_period=STEPS_PER_PERIOD_SLOWED, turn=ROTATION, coupled=True):
         """
         The largest step of the mass penalty, with the inertia of bonds or without, from a first guess. The inertias
         follow the step, and the step what the inertias leave.
@@ -291,44 +309,51 @@ class _Examiner:
         for _ in range(ROUNDS):     # from above, mostly: the largest of the steps that allow themselves
             pairs, bonds = self.find_pairs(size, positions, coupled)
             every = self.constraints + pairs
-            left = self.find_fastest(snapshots, every, bonds)
-            found, reason = self.limit(left, self.measure_rotation(snapshots, every, bonds),
-                                       STEPS_PER_PERIOD_COUPLED if bonds else per_period, turn)
-            of_hydrogens = any(0 < self.forces.masses[list(bond)].min() < HYDROGEN for *bond, _ in bonds)
+            left, turning = self.find_left(snapshots, every, bonds)
+            found, reason = self.limit(left, turning, per_period, turn)
             if not every:       # else forces along what is held or slowed down say nothing
                 found, reason = self.limit_by_forces(positions, found, reason)
-            if of_hydrogens and found > LARGEST_STEP:
-                found, reason = LARGEST_STEP, "with an inertia of bonds no larger step is advised"
+            if found > LARGEST_STEP and self.are_atoms():
+                found, reason = LARGEST_STEP, "no larger step is advised for atoms"
             if math.isnan(found) or found == size:
                 return Step(found, reason, pairs, bonds, left)
             size = found
         pairs, bonds = self.find_pairs(size, positions, coupled)
         return Step(found, reason, pairs, bonds, left)
 
-    def find_fastest(self, snapshots, pairs, bonds=()):
-        """The fastest motion at any of the positions."""
-        return min((find_fastest(self.forces, x, pairs, bonds) for x in snapshots), key=lambda found: found[0])
+    def find_left(self, snapshots, pairs, bonds=(), anharmonic=False):
+        """The fastest motion at any of the snapshots, or on its way there, and what measure_rotation() finds."""
+        inertias = [Inertia(self.forces, each.positions, pairs, bonds) for each in snapshots]
+        motions = list(map(find_fastest, snapshots, inertias))
+        if anharmonic:
+            motions = [find_shortest(*each, self.kT) for each in zip(snapshots, inertias, motions)]
+        return min(motions, key=lambda found: found[0]), self.measure_rotation(inertias)
 
     def thermalize(self, start, period):
-        """Positions of a short run at a small step."""
-        rate, _ = self.measure_rotation([start], self.constraints)
-        step = min(period, 1.0, ROTATION*STEPS_PER_PERIOD/rate if rate > 0 else math.inf)/10
+        """Positions of a short run at a small step, which begins as hot as vibrations about a minimum are after it."""
+        rate, _ = self.measure_rotation([Inertia(self.forces, start, self.constraints)])
+        step = min(period, 1.0, ROTATION*STEPS_PER_PERIOD/rate if rate > 0 else math.inf)/8
         integrator = openmm.LangevinMiddleIntegrator(self.kT/GAS_CONSTANT, THERMALIZATION_FRICTION, step)
         integrator.setIntegrationForceGroups(self.forces.groups)
         integrator.setRandomNumberSeed(1)
         context = self.forces.make_context(integrator)
         context.setPositions(start)
         context.applyConstraints(1e-6)
-        context.setVelocitiesToTemperature(self.kT/GAS_CONSTANT, 1)
+        context.setVelocitiesToTemperature(2*self.kT/GAS_CONSTANT, 1)
         snapshots = []
-        for _ in range(SNAPSHOTS):
-            integrator.step(THERMALIZATION//SNAPSHOTS)
+        for _ in range(SNAPSHOTS if len(start) < MANY else 1):
+            integrator.step(THERMALIZATION)
             positions = context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
             if not np.isfinite(positions).all():
                 raise ValueError(f"examine: a run at {1000*step:.2g} fs from these positions fails. Minimize the "
                                  "energy first")
             snapshots.append(np.array(positions))
         return snapshots
+
+    def are_atoms(self):
+        """Whether any particle is an atom by its element and mass; beads of larger mass may be named after elements."""
+        return any(atom.element is not None and 0 < mass < BEAD*atom.element.mass.value_in_unit(unit.dalton)
+                   for atom, mass in zip(self.atoms, self.forces.masses))
 
     def find_pairs(self, step, positions, coupled):
         """The pairs and the bonds of the mass penalty at a step size."""
@@ -348,43 +373,77 @@ class _Examiner:
         The atoms of bonds of the Topology that are in no bonded force; none if their bonds are slow anyway at a step
         size, or the integrator is the user's.
         """
-        if self.given is not None:
-            return []
         period = MassPenaltyLangevinIntegrator(0, 0, step).getPenalizedPeriod().value_in_unit(unit.picosecond)
         period_of = dict(zip(self.coordinates, self.periods))
-        bonds = find_unrecognized(self.topology, self.system)
-        return sorted(set().union(*bonds)) if any(period_of[bond] < period for bond in bonds) else []
+        fast = any(period_of[bond] < period for bond in self.unrecognized)
+        return sorted(set().union(*self.unrecognized)) if fast else []
 
     def name_what_is_bare(self, step):
         """Note what has to be done for such atoms."""
         bare = self.find_bare_atoms(step)
         if bare:
-            names = ", ".join(f"{self.atoms[i].name} of {self.atoms[i].residue.name} {self.atoms[i].residue.id}"
-                              for i in bare[:3])
             some = ", atoms=..." if len(bare) < len(self.atoms) else ""
             self.notes.append(
-                f"The bonds of {len(bare)} atoms ({names}{', ...' if len(bare) > 3 else ''}) are in no force "
-                "that is recognized. The step of the mass penalty is that after\n    addPairsFromTopology("
-                f"integrator, topology, system, positions{some})")
+                f"The bonds of {len(bare)} atoms ({self.name_some(bare)}) are in no force that is recognized. The step "
+                "of the mass penalty is that after\n    addPairsFromTopology(integrator, topology, system, "
+                f"positions{some})")
 
-    def name_what_is_left_fast(self, pairs, step):
-        """Note the angles of forces that are not recognized, if they vibrate in a few steps."""
-        slowed = {frozenset(pair[:2]) for pair in self.constraints + pairs}
-        kinds = [self.kind(atoms) for atoms, period in zip(self.coordinates, self.periods)
-                 if frozenset(atoms[:2]) not in slowed and period < FEW_STEPS*step]
-        if kinds and self.given is None:
+    def name_what_is_left_fast(self, slowed, positions):
+        """Note distances of forces that are not recognized, if they vibrate in a few steps, and a straight angle."""
+        known = {frozenset(pair[:2]) for pair in self.constraints + slowed.pairs}
+        fast = [atoms for atoms, period in zip(self.coordinates, self.periods)
+                if frozenset(atoms[:2]) not in known and period < FEW_STEPS*slowed.size]
+        if fast:
             self.notes.append(
-                f"{len(kinds)} distances are not slowed down and vibrate in fewer than {FEW_STEPS} of these steps "
-                f"(such as {kinds[0]}). With\n    addPairsFromTopology(integrator, topology, system, positions)\nthese "
-                "are slowed down, too, and the step may be larger; examine a Simulation with that integrator")
+                f"{len(fast)} distances are not slowed down and vibrate in fewer than {FEW_STEPS} of these steps "
+                f"(such as {self.kind(fast[0])} of {self.name_some(fast[0][:1])}). With\n    addPairsFromTopology("
+                "integrator, topology, system, positions, atoms=...)\nfor their atoms these are slowed down, too, and "
+                "the step may be larger; examine a Simulation with that integrator")
+        period, displacement = slowed.left
+        moved = int(np.argmax(self.forces.masses*np.sum(displacement**2, axis=1)))
+        straight = [angle for angle in find_angles(self.neighbours) if angle[2] == moved]
+        straight = [angle for angle in straight if angle not in find_angles(self.neighbours, positions)]
+        if straight and period < FEW_STEPS*slowed.size:
+            j, i, vertex = straight[0]
+            self.notes.append(
+                f"{self.name_some([i, vertex, j])} are in a line, and what bends it, with a period of "
+                f"{_femtoseconds(period)} fs, is told by no distance: it is not slowed down and limits the step")
+
+    def name_what_is_no_bond(self, slowed):
+        """Note inertias of atoms that are not bonded, nor to the same one, where the Topology has the bonds of both."""
+        if not any(True for _ in self.topology.bonds()):
+            return
+        near = self.neighbours
+        for what, found, adder in ("bonds", slowed.bonds, "addBondInertia"), ("pairs", slowed.pairs, "addPair"):
+            wrong = [(i, j) for i, j, inertia in found if 0 < inertia < math.inf and near[i] and near[j]
+                     and j not in near[i] and (what == "bonds" or set(near[i]).isdisjoint(near[j]))]
+            if wrong:
+                self.notes.append(
+                    f"Of {len(found)} {what} with an inertia {len(wrong)} (such as {self.name_some(wrong[0])}) are no "
+                    f"bonds of the Topology{' nor 1-3 distances' if what == 'pairs' else ''}. If no stiff force holds "
+                    f"them, take the inertia off by integrator.{adder}(i, j, 0); else the Topology lacks their bonds")
+
+    def name_some(self, indices):
+        """'O of HOH 1, H1 of HOH 1, H2 of HOH 1, ...': the first three."""
+        return ", ".join(map(self.name, indices[:3])) + (", ..." if len(indices) > 3 else "")
+
+    def name(self, index):
+        """'O of HOH 1', or the number of a particle for which a Topology has no name."""
+        atom = self.atoms[index] if index < len(self.atoms) else None
+        if atom is None or not (atom.name and atom.residue.name):
+            return f"particle {index}"
+        return f"{atom.name} of {atom.residue.name} {atom.residue.id}"
 
     def limit(self, fastest, turning, steps=STEPS_PER_PERIOD, turn=ROTATION):
         """The step for a fastest motion and what measure_rotation() has found, and what limits it."""
         rate, pair = turning
         by_period, by_rotation = fastest[0]/steps, turn/rate if rate > 0 else math.inf
+        by_stride = max(LARGEST_STEP, STRIDE/math.sqrt(3*self.kT*self.forces.inverse_masses.max()))
         step = roundStep(min(by_period, by_rotation))
         if step > self.largest:
             return self.largest, "no larger step is advised for Atoms of ASE"
+        if step > by_stride:
+            return roundStep(by_stride), f"in a larger one thermal motion moves particles by more than {STRIDE:g} nm"
         if by_rotation < by_period:
             return step, f"{self.describe_atoms(pair)} turn about each other by {turn:g} rad in a step"
         return step, self.describe(fastest)
@@ -400,51 +459,53 @@ class _Examiner:
             self.notes.append(note)
         return roundStep(max(most, LARGEST_STEP)), f"forces move particles by more than {FALL:g} nm in a larger one"
 
-    def measure_rotation(self, snapshots, pairs, bonds=()):
-        """The fastest turning of a held or slowed distance [1/ps], and its pair."""
-        return max((self.measure_rotation_at(x, pairs, bonds) for x in snapshots), key=lambda found: found[0]) \
-            if pairs else (0.0, None)
-
-    def measure_rotation_at(self, positions, pairs, bonds):
-        """The same at some positions: the root mean square for thermal velocities."""
-        inertia, random = Inertia(self.forces, positions, pairs, bonds), np.random.default_rng(1)
-        distances = inertia.distances
-        lengths = np.linalg.norm(positions[distances.first] - positions[distances.second], axis=1)
-        squares, draws = np.zeros(len(pairs)), max(20, DRAWS//len(pairs))
-        for _ in range(draws):
-            velocities = inertia.accelerate(inertia.draw(random))
-            across = velocities[distances.first] - velocities[distances.second]
-            across -= distances.rates(velocities)[:, None]*distances.directions
-            squares += np.sum(across**2, axis=1)/lengths**2
-        rates = np.sqrt(self.kT*squares/draws)
+    def measure_rotation(self, inertias):
+        """
+        The fastest turning of a held or slowed distance [1/ps], root mean square for thermal velocities at some
+        positions, and its pair.
+        """
+        pairs, lengths = inertias[0].pairs, inertias[0].distances.lengths
+        if not pairs:
+            return 0.0, None
+        random, squares, draws = np.random.default_rng(1), np.zeros(len(pairs)), max(20, DRAWS//len(pairs))
+        for draw in range(draws):
+            inertia = inertias[draw % len(inertias)]
+            across = inertia.distances.across(inertia.accelerate(inertia.draw(random)))
+            squares += self.kT/draws*np.sum(across**2, axis=1)/inertia.distances.lengths**2
         # A kind of distance is as fast as its members on average; the draws scatter about that.
-        kinds = [(*sorted((self.element(i), self.element(j))), round(length, 2))
-                 for (i, j), length in zip(inertia.pairs, lengths)]
-        members: dict[tuple, tuple[tuple, list]] = {}
-        for kind, pair, rate in zip(kinds, inertia.pairs, rates):
-            members.setdefault(kind, (pair, []))[1].append(rate**2)
-        return max(((math.sqrt(np.mean(squared)), pair) for pair, squared in members.values()),
-                   key=lambda found: found[0])
+        ends = np.sort(self.labels[np.array(pairs)], axis=1)
+        _, first, kind = np.unique(np.column_stack([ends, np.rint(100*lengths)]), axis=0, return_index=True,
+                                   return_inverse=True)
+        mean = np.bincount(kind, squares)/np.bincount(kind)
+        return math.sqrt(mean.max()), pairs[first[np.argmax(mean)]]
 
     def find_coordinates(self, positions):
         """
-        Find bonds (i, j), of the Topology, else of forces, else constraints, and angles (i, j, vertex) that are bent;
-        their periods [ps] and inertias [dalton], the other distances of the same atoms held still.
+        Find bonds (i, j) and angles (i, j, vertex) that are bent, and unless they are held their
+        periods [ps] and inertias [dalton], the other distances of the same atoms held still. Of each kind some
+        members are measured, and their medians taken for the others.
         """
-        # A Topology knows which of those in forces are bonds.
-        bonds = {frozenset((bond[0].index, bond[1].index)) for bond in self.topology.bonds()} \
-            or find_bonded(self.system) or {frozenset(pair[:2]) for pair in self.constraints}
-        neighbours = find_neighbours(bonds, len(self.forces.masses))
-        angles = {(min(i, j), max(i, j), vertex) for i, j, vertex in find_angles(neighbours, positions)}
         moved = self.forces.masses > 0
-        self.coordinates = [each for each in sorted(tuple(sorted(bond)) for bond in bonds) + sorted(angles)
-                            if moved[each[0]] or moved[each[1]]]
-        stiffness = measure_stiffness(self.forces, positions, self.coordinates, neighbours)
-        moves = [choose_displacement(positions, self.forces.inverse_masses, each) for each in self.coordinates]
-        self.inertias = np.array([np.sum(self.forces.masses[list(each), None]*move**2)
-                                  for each, move in zip(self.coordinates, moves)])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            self.periods = np.where(stiffness > 0, 2*np.pi*np.sqrt(self.inertias/stiffness), math.inf)
+        angles = {(min(i, j), max(i, j), vertex) for i, j, vertex in find_angles(self.neighbours, positions)}
+        self.coordinates = [each for each in sorted(self.bonds) + sorted(angles) if moved[each[0]] or moved[each[1]]]
+        self.periods, self.inertias = np.full((2, len(self.coordinates)), math.inf)
+        held = {frozenset(pair[:2]) for pair in self.constraints}
+        members: dict[str, list[int]] = {}
+        for place, each in enumerate(self.coordinates):
+            if frozenset(each[:2]) not in held:
+                members.setdefault(self.kind(each), []).append(place)
+        chosen = {kind: found[::math.ceil(len(found)/MEASURED)] for kind, found in members.items()}
+        places = [place for found in chosen.values() for place in found]
+        coordinates = [self.coordinates[place] for place in places]
+        stiffness = measure_stiffness(self.forces, positions, coordinates, self.neighbours)
+        for place, each, constant in zip(places, coordinates, stiffness):
+            move = choose_displacement(positions, self.forces.inverse_masses, each)
+            self.inertias[place] = np.sum(self.forces.masses[list(each), None]*move**2)
+            self.periods[place] = 2*math.pi*math.sqrt(self.inertias[place]/constant) if constant > 0 else math.inf
+        for kind, found in members.items():
+            others = np.setdiff1d(found, chosen[kind])
+            for values in self.periods, self.inertias:
+                values[others] = np.median(values[chosen[kind]])
 
     def list_motions(self, pairs):
         """The table of motions."""
@@ -518,7 +579,7 @@ class _Examiner:
         return f"the period of {_femtoseconds(period)} fs of {self.describe_atoms(order)}"
 
     def describe_atoms(self, indices):
-        if max(indices) >= len(self.atoms):
+        if any(self.name(i).startswith("particle") for i in indices):
             return "particles " + ", ".join(map(str, indices))
         residues: dict[app.topology.Residue, list[str]] = {}
         for i in indices:

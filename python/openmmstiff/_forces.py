@@ -21,6 +21,38 @@ def read_positions(caller, context):
     return positions
 
 
+def make_whole(positions, bonds, box):
+    """
+    Positions with molecules whole that lie across the box [nm]: each atom at the image that is nearest an atom that it
+    is bonded to.
+
+    bonds: pairs of indices; box: the periodic box vectors, the rows of an array
+    """
+    first, second = np.array(list(bonds), dtype=int).reshape(-1, 2).T
+    between, shifts = positions[second] - positions[first], np.zeros((len(first), 3))
+    for axis in (2, 1, 0):
+        shifts[:, axis] = np.rint(between[:, axis]/box[axis, axis])
+        between -= shifts[:, axis, None]*box[axis]
+    if not shifts.any():
+        return positions
+    steps: list[list[tuple]] = [[] for _ in positions]
+    for i, j, shift in zip(first, second, shifts):
+        steps[i].append((j, -shift))
+        steps[j].append((i, shift))
+    images, found = np.zeros_like(positions), set()
+    for start in range(len(positions)):
+        to_do = [start] if start not in found else []
+        found.add(start)
+        while to_do:
+            i = to_do.pop()
+            for j, shift in steps[i]:
+                if j not in found:
+                    found.add(j)
+                    images[j] = images[i] + shift
+                    to_do.append(j)
+    return positions + images @ box
+
+
 class Forces:
     """
     The forces of a System in a Context of its own; call it with positions, of shape (particles, 3) [nm], for forces

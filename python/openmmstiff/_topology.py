@@ -13,7 +13,7 @@ from openmm import app, unit
 
 from ._conversions import Quantity, finite, instance, integer
 from ._curvature import measure_stiffness
-from ._forces import Forces
+from ._forces import Forces, make_whole
 from .openmmstiff import MassPenaltyIntegrator
 
 MASS = unit.dalton
@@ -115,8 +115,11 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
     if not period > 0:
         raise ValueError(f"addPairsFromTopology: the penalized period is {period} ps. Choose the step size first")
     every = list(topology.atoms())
-    bonds = [(bond[0].index, bond[1].index) for bond in topology.bonds()]
+    bonds = find_bonds(topology, system)
     neighbours = find_neighbours(bonds, len(every))
+    if positions is not None and system.usesPeriodicBoundaryConditions():
+        box = np.array([vector.value_in_unit(unit.nanometer) for vector in system.getDefaultPeriodicBoxVectors()])
+        positions = make_whole(positions, bonds, box)
     masses = [system.getParticleMass(atom.index).value_in_unit(MASS) for atom in every]
     _check_bonds(every, chosen, neighbours, masses)
     _check_order(every, neighbours, masses)
@@ -137,7 +140,7 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
         index = set_pair(i, j, max(inertia, 0.0))
         if inertia > 0:
             added.append(index)
-    bonds = [bond for bond in bonds if chosen.issuperset(bond) and not any(map(system.isVirtualSite, bond))]
+    bonds = [bond for bond in bonds if chosen.issuperset(bond)]
     set_bond = _setter(integrator, *BONDS)
     for (i, j), inertia in _choose_inertias(integrator, bonds, every, masses, bondInertia):
         set_bond(i, j, inertia)
@@ -172,6 +175,12 @@ def copy_pairs(source, target):
             getattr(target, add)(i, j, inertia)
 
 
+def find_bonds(topology, system):
+    """The bonds (i, j) of a Topology but those of virtual sites, which follow other particles."""
+    bonds = [(bond[0].index, bond[1].index) for bond in topology.bonds()]
+    return [bond for bond in bonds if not any(map(system.isVirtualSite, bond))]
+
+
 def find_neighbours(bonds, count):
     """The atoms that each of some atoms is bonded to."""
     neighbours: list[list[int]] = [[] for _ in range(count)]
@@ -186,9 +195,11 @@ def find_angles(neighbours, positions=None, chosen=None):
     The angles (i, j, vertex) that their 1-3 distances tell: those that are bent, all if there are no positions. Of the
     chosen atoms alone if these are given, a set.
     """
-    return [(i, j, vertex) for vertex, bound in enumerate(neighbours) for place, i in enumerate(bound)
-            for j in bound[:place] if (chosen is None or chosen.issuperset((i, j, vertex)))
-            and (positions is None or _sine(positions, i, vertex, j) > MIN_SINE)]
+    angles = [(i, j, vertex) for vertex, bound in enumerate(neighbours) for place, i in enumerate(bound)
+              for j in bound[:place] if (chosen is None or chosen.issuperset((i, j, vertex)))]
+    if positions is None or not angles:
+        return angles
+    return [angle for angle, sine in zip(angles, _sines(positions, angles)) if sine > MIN_SINE]
 
 
 def find_bonded(system):
@@ -213,8 +224,8 @@ def find_unrecognized(topology, system):
     """The bonds (i, j) of a Topology that are in no such force and not constrained; those that cannot move left out."""
     known = find_bonded(system) | {frozenset(system.getConstraintParameters(i)[:2])
                                    for i in range(system.getNumConstraints())}
-    bonds = {tuple(sorted((bond[0].index, bond[1].index))) for bond in topology.bonds()}
-    return sorted(bond for bond in bonds if frozenset(bond) not in known
+    return sorted(bond for bond in set(map(tuple, map(sorted, find_bonds(topology, system))))
+                  if frozenset(bond) not in known
                   and any(system.getParticleMass(i)._value > 0 for i in bond))
 
 
@@ -297,8 +308,8 @@ def _is_triple(bond, atoms, neighbours, positions):
     if any(atoms[end].element in (None, app.element.hydrogen) for end in (i, j)) \
             or np.linalg.norm(positions[i] - positions[j]) > TRIPLE_BOND:
         return False
-    others = [(far, near, end) for near, far in ((i, j), (j, i)) for end in neighbours[near] if end != far]
-    return not others or any(_sine(positions, *angle) <= MIN_SINE for angle in others)
+    others = [(far, end, near) for near, far in ((i, j), (j, i)) for end in neighbours[near] if end != far]
+    return not others or bool(np.any(_sines(positions, others) <= MIN_SINE))
 
 
 def _positions(positions, topology, system) -> np.ndarray:
@@ -371,10 +382,12 @@ def _name(atom):
     return f"atom {atom.index} ({atom.residue.name} {atom.residue.id}, {atom.name})"
 
 
-def _sine(positions, i, vertex, j):
+def _sines(positions, angles):
+    """The sines of angles (i, j, vertex), an array."""
+    i, j, vertex = np.transpose(angles)
     a, b = positions[i] - positions[vertex], positions[j] - positions[vertex]
-    lengths: list = [np.linalg.norm(each) for each in (a, b, a - b)]
-    if min(lengths) == 0:
-        first, second = [(i, vertex), (j, vertex), (i, j)][lengths.index(0)]
-        raise ValueError(f"positions: atoms {first} and {second} are in the same place")
-    return np.linalg.norm(np.cross(a, b))/(lengths[0]*lengths[1])
+    lengths = np.linalg.norm([a, b, a - b], axis=2)
+    for side, place in np.argwhere(lengths == 0):
+        first, second = [(i, vertex), (j, vertex), (i, j)][side]
+        raise ValueError(f"positions: atoms {first[place]} and {second[place]} are in the same place")
+    return np.linalg.norm(np.cross(a, b), axis=1)/(lengths[0]*lengths[1])

@@ -1,6 +1,7 @@
 """Which step a System can take: the fastest motions, with constraints and inertias, and what follows from them."""
 
 import math
+from copy import copy
 
 import numpy as np
 import openmm
@@ -8,11 +9,11 @@ import pytest
 from openmm import app, unit
 
 import openmmstiff
-from conftest import Waters
-from openmmstiff import MassPenaltyLangevinIntegrator, examine
+from conftest import CountingForce, Waters, water_box
+from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine
 from openmmstiff._examination import ROTATION, SHOWN, Examination, Motion, Recommendation, _Examiner, roundStep
 from openmmstiff._forces import Forces
-from openmmstiff._modes import find_fastest
+from openmmstiff._modes import Curvature, Inertia, find_fastest, find_shortest
 
 REFERENCE = openmm.Platform.getPlatform("Reference")
 GRAVITY, LENGTH, MASS, STIFFNESS = 9.8, 0.25, 2.0, 500.0
@@ -54,9 +55,13 @@ def pendulum(constrained):
     return system
 
 
+def fastest(forces, positions, pairs, bonds=()):
+    return find_fastest(Curvature(forces, positions), Inertia(forces, positions, pairs, bonds))
+
+
 def test_a_rod_pulls_a_pendulum_back():
     """The potential of a pendulum is linear: what makes it swing is the tension of the rod, omega^2 = g/l."""
-    period, displacement = find_fastest(Forces(pendulum(constrained=True)), HANGING, [(0, 1, math.inf)])
+    period, displacement = fastest(Forces(pendulum(constrained=True)), HANGING, [(0, 1, math.inf)])
     assert period == pytest.approx(2*math.pi*math.sqrt(LENGTH/GRAVITY), rel=1e-4)
     assert abs(displacement[1, 1]) < 1e-6*np.linalg.norm(displacement)
 
@@ -67,7 +72,7 @@ def test_a_rod_pulls_a_pendulum_back():
 def test_an_inertia_slows_a_spring_and_leaves_the_swing(inertia, period):
     """Along the spring omega^2 = k/(m + kappa), across it g/l: the faster of the two is found."""
     pairs = [(0, 1, inertia)] if inertia > 0 else []
-    found, _ = find_fastest(Forces(pendulum(constrained=False)), HANGING, pairs)
+    found, _ = fastest(Forces(pendulum(constrained=False)), HANGING, pairs)
     assert found == pytest.approx(period, rel=1e-3)
 
 
@@ -76,9 +81,206 @@ def test_the_inertia_of_a_bond_adds_to_the_reduced_mass():
     inertia = 3.0
     for masses, reduced in (((2.0, 6.0), 1.5), ((2.0, 0.0), 2.0)):
         forces = Forces(system_of(masses, spring(LENGTH, STIFFNESS)))
-        period, displacement = find_fastest(forces, HANGING, [], [(0, 1, inertia)])
+        period, displacement = fastest(forces, HANGING, [], [(0, 1, inertia)])
         assert period == pytest.approx(2*math.pi*math.sqrt((reduced + inertia)/STIFFNESS), rel=1e-3)
         assert abs(displacement[1, 0]) < 1e-6 and (masses[1] > 0 or (displacement[1] == 0).all())
+
+
+def molecule(symbols, bonds, residue="MOL"):
+    """A Topology of one residue; its atoms are C1, O2, ..."""
+    topology = app.Topology()
+    residue = topology.addResidue(residue, topology.addChain())
+    atoms = [topology.addAtom(f"{symbol}{i + 1}", app.Element.getBySymbol(symbol), residue)
+             for i, symbol in enumerate(symbols)]
+    for i, j in bonds:
+        topology.addBond(atoms[i], atoms[j])
+    return topology
+
+
+def test_what_is_known_of_the_forces_serves_the_next_inertia():
+    waters = Waters(64)
+    forces = Forces(waters.system)
+    positions, counts, periods = waters.positions, [], []
+    known = Curvature(forces, positions)
+    for inertia in 0.1, 0.2, 0.3:
+        pairs = [(3*i, 3*i + k, inertia) for i in range(64) for k in (1, 2)]
+        before = forces.evaluations
+        periods.append(find_fastest(known, Inertia(forces, positions, pairs))[0])
+        counts.append(forces.evaluations - before)
+        anew, _ = fastest(forces, positions, pairs)
+        assert periods[-1] == pytest.approx(anew, rel=0.01)
+    assert max(counts[1:]) <= counts[0]/2 and counts[0] < 20
+
+
+def test_a_box_of_water_takes_few_evaluations():
+    topology, positions, system = water_box()
+    simulation = app.Simulation(topology, system, openmm.LangevinMiddleIntegrator(300, 1, 0.001),
+                                openmm.Platform.getPlatform("CPU"))
+    simulation.context.setPositions(positions)
+    simulation.minimizeEnergy(maxIterations=20)
+    found = examine(simulation)
+    assert found.evaluations < 200 and found.getStepSize() == 12*unit.femtosecond
+
+
+def test_of_many_distances_some_are_measured():
+    """80 springs of oxygen in a row: of each kind of distance at most MEASURED, and one figure for all."""
+    bonds, counts = openmm.HarmonicBondForce(), []
+    for i in range(80):
+        bonds.addBond(2*i, 2*i + 1, 0.12, 4e5)
+    system = system_of([16]*160, bonds)
+    positions = np.array([[i//2, 0.12*(i % 2), 0] for i in range(160)], dtype=float)
+    simulation = simulation_of(system, positions, molecule("O"*160, [(2*i, 2*i + 1) for i in range(80)]))
+    examiner = _Examiner(simulation, 2.5)
+    examiner.find_coordinates(positions)
+    assert examiner.periods == pytest.approx(np.full(80, 2*math.pi*math.sqrt(8/4e5)), rel=1e-3)
+
+
+MORSE = "D*(1-exp(-22*(r-0.096)))^2"
+
+
+@pytest.mark.parametrize("energy, shorter", [("D*22^2*(r-0.096)^2", 1), (MORSE, 0.93)])
+def test_a_bond_that_is_stiffer_where_it_is_short_has_a_shorter_period(energy, shorter):
+    """At its thermal amplitude a Morse bond of O-H has 1.13 times its curvature at rest: 1.5 fs, harmonic ones 2 fs."""
+    bond = openmm.CustomBondForce(energy)
+    bond.addGlobalParameter("D", 462750/2/22**2)
+    bond.addBond(0, 1)
+    positions = np.array([[0, 0, 0], [0.096, 0, 0]])
+    forces = Forces(system_of([16, 1.008], bond))
+    known, inertia = Curvature(forces, positions), Inertia(forces, positions, [])
+    period, _ = motion = find_fastest(known, inertia)
+    assert period == pytest.approx(2*math.pi*math.sqrt(16*1.008/17.008/462750), rel=0.01)
+    found, _ = find_shortest(known, inertia, motion, 2.5)
+    assert found/period == pytest.approx(shorter, abs=0.01)
+    simulation = simulation_of(forces.system, positions, molecule("OH", [(0, 1)]))
+    assert (examine(simulation).getStepSize("LangevinMiddle") == 2*unit.femtosecond) == (shorter == 1)
+
+
+def test_fewer_than_4_2_steps_in_a_period_are_not_advised():
+    """A period of 41 fs beside a bond with an inertia, such as that of a ring: 10 fs is lost there, 8 fs is not."""
+    well = openmm.CustomExternalForce(f"{16*(2*math.pi/0.041)**2}/2*x^2")
+    well.addParticle(2)
+    system = system_of([12, 1.008, 16], spring(0.109, 284512), well)
+    found = examine(simulation_of(system, [[1, 0, 0], [1.109, 0, 0], [0, 0, 0]], molecule("CHO", [(0, 1)])))
+    assert found.getStepSize() == 8*unit.femtosecond and "O3 in MOL 1" in found.recommendations[0].reason
+
+
+def test_no_step_beyond_12_fs_for_atoms_nor_strides():
+    """Two heavy atoms: without hydrogen molecules hold no more, either; in beads slow motion goes further."""
+    slow, mass = 16*(2*math.pi/3)**2, 16
+    well = openmm.CustomExternalForce(f"{slow}/2*(x^2+y^2+z^2)")
+    for i in range(2):
+        well.addParticle(i)
+    crystal = system_of([mass, mass], well)
+    atoms = examine(simulation_of(crystal, [[0, 0, 0], [0.01, 0, 0]], molecule("OO", [])))
+    assert atoms.getStepSize("MassPenaltyLangevin") == 12*unit.femtosecond
+    strides = math.sqrt(3*2.494/mass)*np.array([1, atoms.getStepSize("LangevinMiddle")._value])
+    assert strides[1] < 0.02 and atoms.getStepSize("LangevinMiddle")._value >= 0.02
+    beads = examine(simulation_of(crystal, [[0, 0, 0], [0.01, 0, 0]]))
+    assert beads.getStepSize("MassPenaltyLangevin") > 12*unit.femtosecond
+    heavy = examine(simulation_of(system_of([72, 72], copy(well)), [[0, 0, 0], [0.01, 0, 0]], molecule("CC", [])))
+    assert heavy.getStepSize("MassPenaltyLangevin") > 12*unit.femtosecond
+
+
+def notes_of_bonds(system, positions, integrator=None):
+    """What examine() says of inertias that sit on no bond of a chain of a hydrogen and carbons."""
+    number = system.getNumParticles()
+    topology = molecule("H" + "C"*(number - 1), [(i, i + 1) for i in range(number - 1)])
+    notes = examine(simulation_of(system, positions[:number], topology, integrator)).notes
+    return [note for note in notes if "are no bonds of the Topology" in note]
+
+
+def test_inertias_of_what_is_not_bonded_are_named():
+    """A stiff term of two ends of a chain, which is neither bond nor 1-3 distance; the remedy that is named is one."""
+    positions = np.array([[0, 0, 0], [0.109, 0, 0], [0.16, 0.141, 0], [0.31, 0.141, 0]])
+    for pair in (0, 2), (1, 3), (0, 3):
+        bonds = openmm.HarmonicBondForce()
+        for i, j in (0, 1), (1, 2), (2, 3), pair:
+            bonds.addBond(i, j, np.linalg.norm(positions[i] - positions[j]), 3e5)
+        system = system_of([1.008, 12, 12, 12], bonds)
+        notes = notes_of_bonds(system, positions)
+        assert len(notes) == (pair == (0, 3))
+    assert notes[0].startswith("Of 4 pairs with an inertia 1 (such as H1 of MOL 1, C4 of MOL 1) are no bonds")
+    assert "integrator.addPair(i, j, 0)" in notes[0]
+    integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)
+    integrator.addPair(0, 3, 0)
+    assert not notes_of_bonds(system, positions, integrator)
+
+
+def test_an_inertia_of_a_bond_that_is_none_is_named():
+    """Here a 1-3 distance, as Urey-Bradley terms have."""
+    bonds = spring(0.109, 3e5)
+    bonds.addBond(1, 2, 0.15, 3e5)
+    system, positions = system_of([1.008, 12, 12], bonds), [[0, 0, 0], [0.109, 0, 0], [0.16, 0.141, 0]]
+    for inertia, number in ((3, 1), (0, 0)):
+        integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)
+        integrator.addBondInertia(0, 2, inertia)
+        notes = notes_of_bonds(system, positions, integrator)
+        assert len(notes) == number
+        assert all("(such as H1 of MOL 1, C3 of MOL 1)" in note and "addBondInertia(i, j, 0)" in note for note in notes)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_bonds_in_a_collective_variable_are_named(given):
+    """Some bonds that the integrator sees, and some in a CustomCVForce: also with an integrator of the user's."""
+    collective = openmm.CustomCVForce("bond")
+    bond = openmm.HarmonicBondForce()
+    bond.addBond(2, 3, 0.12, 4e5)
+    collective.addCollectiveVariable("bond", bond)
+    system = system_of([16]*4, spring(0.12, 4e5), collective)
+    positions = [[0, 0, 0], [0.12, 0, 0], [1, 0, 0], [1.12, 0, 0]]
+    topology = molecule("OOOO", [(0, 1), (2, 3)])
+    integrator = MassPenaltyLangevinIntegrator(300, 1, 0.008) if given else None
+    note, = examine(simulation_of(system, positions, topology, integrator)).notes
+    assert "addPairsFromTopology(integrator, topology, system, positions, atoms=...)" in note and "O3 of MOL 1" in note
+    if given:
+        integrator = MassPenaltyLangevinIntegrator(300, 1, 0.008)
+        addPairsFromTopology(integrator, topology, system, positions, atoms=[2, 3])
+        assert not examine(simulation_of(system, positions, topology, integrator)).notes
+
+
+def test_what_bends_a_straight_angle_is_named():
+    """Flexible CO2, 30 fs."""
+    bonds, angle = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
+    for i in (0, 2):
+        bonds.addBond(i, 1, 0.116, 1e6)
+    angle.addAngle(0, 1, 2, math.pi, 1100)
+    system, positions = system_of([16, 12, 16], bonds, angle), [[0, 0, 0], [0.116, 1e-4, 0], [0.232, 0, 0]]
+    found = examine(simulation_of(system, positions, molecule("OCO", [(0, 1), (1, 2)], "CO2")))
+    note, = found.notes
+    assert "O1 of CO2 1, C2 of CO2 1, O3 of CO2 1 are in a line" in note and "limits the step" in note
+
+
+def test_bonds_of_virtual_sites_are_none():
+    """O-EPW of a file of Amber's: neither a motion nor a reason for addPairsFromTopology()."""
+    waters = Waters(2)
+    modeller = app.Modeller(waters.topology, waters.positions*unit.nanometer)
+    field = app.ForceField("tip4pew.xml")
+    modeller.addExtraParticles(field)
+    system = field.createSystem(modeller.topology, nonbondedMethod=app.NoCutoff, rigidWater=False)
+    for residue in modeller.topology.residues():
+        oxygen, *_, site = residue.atoms()
+        modeller.topology.addBond(oxygen, site)
+    found = examine(simulation_of(system, modeller.positions, modeller.topology))
+    assert not found.notes and {motion.kind for motion in found.motions} == {"H-O", "H-O-H"}
+
+
+def test_particles_without_names_are_numbered():
+    topology = app.Topology()
+    residue = topology.addResidue("", topology.addChain())
+    for _ in range(2):
+        topology.addAtom("", None, residue)
+    text = str(examine(simulation_of(system_of([16, 16], spring(0.12, 4e5)), [[0, 0, 0], [0.12, 0, 0]], topology)))
+    assert "particles 0, 1" in text and ", in" not in text
+
+
+def test_drude_particles_are_refused_before_anything_is_computed():
+    drude = openmm.DrudeForce()
+    drude.addParticle(1, 0, -1, -1, -1, -1.0, 0.001, 1, 1)
+    system = system_of([16, 0.4], drude)
+    counter = CountingForce(system)
+    with pytest.raises(openmm.OpenMMException, match="is a DrudeForce.*DrudeLangevinIntegrator"):
+        examine(simulation_of(system, [[0, 0, 0], [0, 0, 0]]))
+    assert counter.count == 0
 
 
 def test_water_is_described_and_left_as_it_was():
@@ -177,7 +379,7 @@ def test_what_is_not_recognized_is_named():
     assert "addPairsFromTopology" in found.notes[0] and "O1 of OXY 1" in found.notes[0]
     assert found.motions[0].period == pytest.approx(2*math.pi*math.sqrt(8/4e5), rel=1e-3)
     assert found.motions[0].penalized == 1
-    assert found.getStepSize() > 2*found.getStepSize("LangevinMiddleIntegrator")
+    assert found.getStepSize() == 2*found.getStepSize("LangevinMiddleIntegrator") == 12*unit.femtosecond
 
 
 @pytest.mark.thorough
@@ -250,7 +452,7 @@ def test_how_fast_a_pair_turns_is_free_of_its_inertia(inertia):
     """<omega^2> = 2 kT/(mu r^2): what the pair's length does is no turning."""
     positions = np.array([[0, 0, 0], [0.06, 0, 0.08]])
     examiner = _Examiner(simulation_of(system_of([1, 3]), positions), 2.5)
-    rate, pair = examiner.measure_rotation([positions], [(0, 1, inertia)])
+    rate, pair = examiner.measure_rotation([Inertia(examiner.forces, positions, [(0, 1, inertia)])])
     assert pair == (0, 1) and rate**2 == pytest.approx(2*2.5/(0.75*0.1**2), rel=0.06)
 
 

@@ -294,3 +294,39 @@ def test_what_is_slow_enough_loses_its_inertia():
 def test_large_molecules_get_an_inertia_of_the_bonds_of_hydrogens_alone():
     assert len(inertias_of(Chain(100))) == 99
     assert inertias_of(Chain(101, masses=[1.008] + 100*[12])) == pytest.approx({(0, 1): 3})
+
+
+BOXES = [np.diag([3.0, 3.0, 3.0]), np.array([[3.0, 0, 0], [1, 2.8, 0], [-1, 1.2, 2.5]])]
+
+
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("stiffness", ["typical", "measured"])
+def test_molecules_across_the_box_are_whole(box, stiffness):
+    """Acetylene with each atom in another image has the constants that it has in one place."""
+    chain = Chain(4, masses=[1.008, 12, 12, 1.008])
+    for atom, symbol in zip(chain.topology.atoms(), "HCCH"):
+        atom.element = app.Element.getBySymbol(symbol)
+    for force in chain.system.getForces():
+        force.setUsesPeriodicBoundaryConditions(True)
+    chain.system.setDefaultPeriodicBoxVectors(*box)
+    line = np.array([0, 0.106, 0.226, 0.332])[:, None]*[0.6, 0.8, 0]
+    chain.positions = line
+    whole = chain.pairs(stiffness)
+    chain.positions = line + np.array([[0, 0, 0], [1, 0, -2], [0, 3, 0], [1, -1, 1]]) @ box
+    assert chain.pairs(stiffness) == pytest.approx(whole, rel=1e-4) and len(whole) == 3
+    if stiffness == "typical":
+        assert whole[1, 2] == pytest.approx(1.1e6)
+
+
+def test_nitrogen_across_the_box_has_its_triple_bond():
+    chain = Chain(2, masses=[14, 14])
+    for atom in chain.topology.atoms():
+        atom.element = app.element.nitrogen
+    for _ in range(2):
+        chain.system.removeForce(0)
+    force = openmm.PythonForce(lambda state: (0.0, np.zeros((2, 3))))
+    force.setUsesPeriodicBoundaryConditions(True)
+    chain.system.addForce(force)
+    chain.positions = np.array([[0.05, 1, 1], [1.94, 1, 1]])
+    chain.system.setDefaultPeriodicBoxVectors(*np.diag([2.0, 2.0, 2.0]))
+    assert chain.pairs("typical") == {(0, 1): pytest.approx(1.1e6)}
