@@ -115,15 +115,6 @@ def openmmtools(name: str) -> Source:
     return built.topology, lambda constraints, rigidWater: cls(constraints=constraints).system, built.positions
 
 
-def barostat() -> mm.Force:
-    return mm.MonteCarloBarostat(PRESSURE, TEMPERATURE, BAROSTAT_STEPS)
-
-
-def membrane_barostat() -> mm.Force:
-    cls = mm.MonteCarloMembraneBarostat
-    return cls(PRESSURE, 0, TEMPERATURE, cls.XYIsotropic, cls.ZFree, BAROSTAT_STEPS)
-
-
 @dataclass(frozen=True)
 class Case:
     """How to read it, from the folder if it takes one, and how long its runs are; the reference is half as long."""
@@ -135,6 +126,9 @@ class Case:
     barostat: Callable[[], mm.Force] | None = None
 
 
+BAROSTAT = partial(mm.MonteCarloBarostat, PRESSURE, TEMPERATURE, BAROSTAT_STEPS)
+OF_MEMBRANES = partial(mm.MonteCarloMembraneBarostat, PRESSURE, 0, TEMPERATURE,
+                       mm.MonteCarloMembraneBarostat.XYIsotropic, mm.MonteCarloMembraneBarostat.ZFree, BAROSTAT_STEPS)
 HELD = ("HBonds",)      # alone: where the file says so, and of what is large
 RINGS = ("PHE", "TYR", "TRP", "HIS")
 DHFR = "5dhfr_cube.psf", "5dhfr_cube.pdb", "par_all22_prot_with_mass.inp"
@@ -142,13 +136,13 @@ ALANINES = "ala_ala_ala.psf", "ala_ala_ala.crd", "charmm22.rtf", "charmm22.par"
 CASES = {
     "amber14, villin": Case(partial(villin, "amber14-all.xml"), 60),
     "amber14, POPC membrane": Case(partial(membrane, "amber14-all.xml", "amber14/tip3p.xml"), 2, periodic=True,
-                                   constraints=HELD, barostat=membrane_barostat),
+                                   constraints=HELD, barostat=OF_MEMBRANES),
     "ff19SB, villin": Case(partial(villin, "amber19-all.xml"), 60),
     "ff19SB, peptide in OPC water": Case(partial(peptide, "tip4pew", "amber19-all.xml", "amber19/opc.xml"), 30,
-                                         periodic=True, barostat=barostat),
-    "CHARMM36, villin": Case(partial(villin, "charmm36.xml"), 60),
+                                         periodic=True, barostat=BAROSTAT),
+    "CHARMM36, villin": Case(partial(villin, "charmm36.xml"), 40),
     "CHARMM36, peptide in water": Case(partial(peptide, "tip3p", "charmm36.xml", "charmm36/water.xml"), 30,
-                                       periodic=True, barostat=barostat),
+                                       periodic=True, barostat=BAROSTAT),
     "CHARMM36, tripeptides": Case(partial(tripeptides, "charmm36.xml", names=RINGS), 100, folder=True),
     "CHARMM22, psf, tripeptide": Case(partial(charmm, *ALANINES), 600, folder=True),
     "CHARMM22, psf, DHFR in water": Case(partial(charmm, *DHFR, edge=6.223), 4, folder=True, periodic=True,
@@ -169,7 +163,7 @@ def find_parts(topology: app.Topology, system: mm.System) -> dict[str, list[int]
     """The atoms of flat rings with their hydrogens, of water, and all others."""
     atoms = list(topology.atoms())
     bonds = {frozenset(atom.index for atom in bond) for bond in topology.bonds()}
-    bonds |= {frozenset(system.getConstraintParameters(i)[:2]) for i in range(system.getNumConstraints())}  # of GROMACS
+    bonds |= {frozenset(system.getConstraintParameters(i)[:2]) for i in range(system.getNumConstraints())}  # GROMACS's
     neighbours = find_neighbours(bonds, len(atoms))
     flat = {i for i, bound in enumerate(neighbours) if len(bound) in (2, 3)}
 
