@@ -31,7 +31,7 @@ FRICTIONS = (1, 5)                              # 1/ps
 REFERENCE = "LangevinMiddle"
 REFERENCE_FRICTION, WARMING_FRICTION = 5, 10    # 1/ps
 STEPS = {"HBonds": 0.002, "flexible": 0.001}    # ps, of LangevinMiddle
-LEAST_WARMING = 2.0     # ps from the minimum; else, as settling, a tenth of the run
+LEAST_WARMING = 2.0     # ps from the minimum; else a fifth of the run, settling is a tenth
 INTERVAL = 0.06         # ps between samples
 SMALL = 150             # atoms: with fewer, Reference is faster than CPU
 PARTS = ("rings", "water", "others")
@@ -203,7 +203,7 @@ def warm(topology: app.Topology, system: mm.System, positions, step: float, ps: 
     simulation.context.computeVirtualSites()
     simulation.minimizeEnergy(maxIterations=200)
     simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
-    simulation.step(settings.steps(max(LEAST_WARMING, ps / 10), step))
+    simulation.step(settings.steps(max(LEAST_WARMING, ps / 5), step))
     return simulation
 
 
