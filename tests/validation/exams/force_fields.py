@@ -21,7 +21,7 @@ from openmmstiff.sampling import blockedError, separateForces
 
 from exam import Claim, Exam, Results, Settings, Table, each
 from common.observables import observe_density, observe_temperatures
-from common.proteins import KT, read_villin
+from common.proteins import KT, build_alanine, read_villin
 from common.runs import FAILURES
 from common.tables import mean_with_error
 from recommended import ERRORS, TEMPERATURE, temperature_claim
@@ -43,6 +43,7 @@ COLUMNS = ["force field", "constraints", "integrator", "step (fs)", *(f"T of {pa
 PRESSURE, BAROSTAT_STEPS = 1.0, 10              # bar
 CUTOFF, PADDING = 0.9, 0.6                      # nm
 RESIDUES = 10                                   # of villin, in water
+RINGS = ("PHE", "TYR", "TRP", "HIS")
 Source = tuple[app.Topology, Callable[..., mm.System], unit.Quantity]   # what makes the System, and positions
 
 
@@ -52,6 +53,11 @@ def by_field(topology: app.Topology, positions: unit.Quantity, *files: str) -> S
 
 def villin(*files: str) -> Source:
     modeller = read_villin("vacuum")
+    return by_field(modeller.topology, modeller.positions, *files)
+
+
+def alanine(*files: str) -> Source:
+    modeller = build_alanine(app.ForceField("amber14-all.xml"))
     return by_field(modeller.topology, modeller.positions, *files)
 
 
@@ -78,11 +84,11 @@ def membrane(*files: str) -> Source:
     return by_field(pdb.topology, pdb.positions, *files)
 
 
-def tripeptides(*files: str, names: tuple[str, ...], folder: Path) -> Source:
-    """Those of these amino acids, of a file with one of each."""
+def tripeptides(*files: str, folder: Path) -> Source:
+    """Those with rings, of a file with one of each amino acid."""
     pdb = app.PDBFile(str(folder / "test_charmm_20aa.pdb"))
     modeller = app.Modeller(pdb.topology, pdb.positions)
-    modeller.delete([residue for residue in pdb.topology.residues() if residue.name not in names])
+    modeller.delete([residue for residue in pdb.topology.residues() if residue.name not in RINGS])
     return by_field(modeller.topology, modeller.positions, *files)
 
 
@@ -130,7 +136,6 @@ BAROSTAT = partial(mm.MonteCarloBarostat, PRESSURE, TEMPERATURE, BAROSTAT_STEPS)
 OF_MEMBRANES = partial(mm.MonteCarloMembraneBarostat, PRESSURE, 0, TEMPERATURE,
                        mm.MonteCarloMembraneBarostat.XYIsotropic, mm.MonteCarloMembraneBarostat.ZFree, BAROSTAT_STEPS)
 HELD = ("HBonds",)      # alone: where the file says so, and of what is large
-RINGS = ("PHE", "TYR", "TRP", "HIS")
 DHFR = "5dhfr_cube.psf", "5dhfr_cube.pdb", "par_all22_prot_with_mass.inp"
 ALANINES = "ala_ala_ala.psf", "ala_ala_ala.crd", "charmm22.rtf", "charmm22.par"
 CASES = {
@@ -143,7 +148,7 @@ CASES = {
     "CHARMM36, villin": Case(partial(villin, "charmm36.xml"), 40),
     "CHARMM36, peptide in water": Case(partial(peptide, "tip3p", "charmm36.xml", "charmm36/water.xml"), 30,
                                        periodic=True, barostat=BAROSTAT),
-    "CHARMM36, tripeptides": Case(partial(tripeptides, "charmm36.xml", names=RINGS), 100, folder=True),
+    "CHARMM36, tripeptides": Case(partial(tripeptides, "charmm36.xml"), 100, folder=True),
     "CHARMM22, psf, tripeptide": Case(partial(charmm, *ALANINES), 600, folder=True),
     "CHARMM22, psf, DHFR in water": Case(partial(charmm, *DHFR, edge=6.223), 4, folder=True, periodic=True,
                                          constraints=HELD),
@@ -155,7 +160,7 @@ CASES = {
                                         constraints=HELD),
     "GAFF, toluene": Case(partial(openmmtools, "TolueneVacuum"), 1200),
     "GAFF, host and guest": Case(partial(openmmtools, "HostGuestVacuum"), 200),
-    "AMOEBA, tripeptide": Case(partial(tripeptides, "amoeba2018.xml", names=RINGS[:1]), 60, folder=True),
+    "AMOEBA, alanine dipeptide": Case(partial(alanine, "amoeba2018.xml"), 200),
 }
 
 
