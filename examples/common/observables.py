@@ -66,6 +66,24 @@ def observe_density(system: mm.System) -> Callable[[mm.State], dict[str, float]]
     return observe
 
 
+def observe_temperatures(system: mm.System, parts: dict[str, list[int]]) -> Callable[[mm.State], dict[str, float]]:
+    """The same for the temperatures (K) of parts of a System, its particles by name; no constraint joins two of them.
+
+    What is known of the motion of the System as a whole, each part has by its share of the mass.
+    """
+    masses = np.array([system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles())])
+    held = [system.getConstraintParameters(i)[0] for i in range(system.getNumConstraints())]
+    removed = any(isinstance(force, mm.CMMotionRemover) for force in system.getForces())
+    freedom = {name: 3 * np.count_nonzero(masses[part]) - np.isin(held, part).sum()
+               - 3 * removed * masses[part].sum() / masses.sum() for name, part in parts.items() if masses[part].any()}
+
+    def observe(state: mm.State) -> dict[str, float]:
+        velocities = state.getVelocities(asNumpy=True).value_in_unit(unit.nanometer / unit.picosecond)
+        twice = masses * np.sum(velocities**2, axis=1)
+        return {name: twice[part].sum() / (freedom[name] * GAS_CONSTANT) for name, part in parts.items() if name in freedom}
+    return observe
+
+
 def without_vibrations(positions: np.ndarray, shape: np.ndarray, masses: np.ndarray) -> np.ndarray:
     """Molecules in a rigid shape, each placed where its atoms are nearest to `positions`, weighted by mass.
 

@@ -8,7 +8,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import openmm
 import pytest
+from openmm import app
+from openmmstiff.sampling import computeTemperature
 
 FOLDER = Path(__file__).parents[1]/"validation"
 
@@ -24,6 +27,11 @@ def exam():
     yield module
     sys.path[:] = path
     del sys.modules["exam"]
+
+
+@pytest.fixture
+def force_fields(exam):
+    return importlib.import_module("exams.force_fields")
 
 
 def test_a_claim_holds_within_its_tolerance(exam):
@@ -114,3 +122,61 @@ def test_a_wrong_exam_or_run_is_an_error_that_lists_them(tmp_path):
     assert asked.returncode == 2 and "liquid-water" in asked.stderr
     asked = call_validation("energy", "--runs", "cluster-drift", "nothing", "--output", tmp_path)
     assert asked.returncode == 2 and "nothing" in asked.stderr and "cluster-drift" in asked.stderr
+
+
+def test_parts_of_a_protein_have_its_temperature_each(force_fields):
+    """Flat rings, with their hydrogens, and the others; all together have what the thermometer says."""
+    topology, create, positions = force_fields.villin("amber14-all.xml")
+    system = create(constraints=app.HBonds)
+    parts, atoms = force_fields.find_parts(topology, system), list(topology.atoms())
+    names = {name: {atoms[i].name for i in parts["rings"] if atoms[i].residue.name == name} for name in ("PHE", "HIS")}
+    assert names["PHE"] == {"CG", "CD1", "CD2", "CE1", "CE2", "CZ", "HD1", "HD2", "HE1", "HE2", "HZ"}
+    assert names["HIS"] >= {"CG", "ND1", "CD2", "CE1", "NE2", "HD2", "HE1"}
+    assert {atoms[i].residue.name for i in parts["rings"]} == {"PHE", "HIS", "TRP"}     # and not that of proline
+    assert not parts["water"] and sorted(parts["rings"] + parts["others"]) == list(range(len(atoms)))
+    observe = force_fields.observe_temperatures(system, {**parts, "all": list(range(len(atoms)))})
+    simulation = app.Simulation(topology, system, openmm.LangevinMiddleIntegrator(300, 1, 0.002),
+                                openmm.Platform.getPlatform("CPU"))
+    simulation.context.setPositions(positions)
+    simulation.minimizeEnergy(maxIterations=100)    # or the forces of half a step count
+    found = []
+    for seed in range(1, 201):
+        simulation.context.setVelocitiesToTemperature(300, seed)
+        state = simulation.context.getState(velocities=True, energy=True)
+        found.append(observe(state))
+        assert found[-1]["all"] == pytest.approx(computeTemperature(simulation.context, state), rel=1e-4)
+    for part in "rings", "others":
+        of = np.array([each[part] for each in found])
+        assert abs(of.mean() - 300) < 4*of.std()/len(of)**0.5 < 10
+
+
+def test_a_hot_ring_fails_the_exam_of_force_fields(force_fields, exam):
+    """While the protein as a whole is warm enough; so do wrong energies, and a run that is lost."""
+    noise = np.random.default_rng(1).normal(size=1000)
+    right = {"rings": 300 + noise, "others": 300 + noise, "bonds": 100 + noise}
+    lost = {"failure": "lost", "lost": 1.0}
+    for wrong, failing in (({}, []), ({"rings": 320 + noise}, ["rings"]), ({"bonds": 105 + noise}, ["bonds"]),
+                           (lost, ["runs to its end"])):
+        result = exam.Result({"step": 10, force_fields.REFERENCE: right, "1": right, "5": lost if wrong is lost else
+                              right | wrong})
+        claims = list(force_fields.claims({"run": result}, "run"))
+        assert len(claims) == (5 if wrong is lost else 8)
+        failed = [claim.text for claim in claims if not claim.stands]
+        assert len(failed) == len(failing) and all(text in found for text, found in zip(failing, failed))
+
+
+def test_force_fields_tell_what_was_not_run(force_fields, exam, tmp_path, monkeypatch):
+    """Without OpenMM's test systems; each row has its columns."""
+    settings = exam.Settings(tmp_path, scale=0.001)
+    monkeypatch.setenv(force_fields.FOLDER, str(tmp_path))
+    assert len(force_fields.runs(settings)) == sum(len(case.constraints) for case in force_fields.CASES.values())
+    monkeypatch.delenv(force_fields.FOLDER)
+    calls = force_fields.runs(settings)
+    assert "CHARMM36-villin-flexible" in calls and not any("Desmond" in name for name in calls)
+    result = exam.Result(calls["GAFF-toluene-HBonds"]())
+    table, *_ = force_fields.report({"GAFF-toluene-HBonds": result})
+    assert all(len(row) == len(table.columns) for row in table.rows)
+    toluene = [row for row in table.rows if row[0] == "GAFF, toluene" and row[1] == "HBonds"]
+    assert [row[2] for row in toluene] == ["LangevinMiddle", "mass penalty, 1/ps", "mass penalty, 5/ps"]
+    assert all("(" in cell for row in toluene for cell in row[7:10])
+    assert all(force_fields.FOLDER in row[2] for row in table.rows if row[0] != "GAFF, toluene")

@@ -1,220 +1,302 @@
-"""Force fields of OpenMM from a PDB file to a run: proteins, implicit solvents, waters with virtual sites, a membrane.
+"""The force fields that people bring, at the step that examine() advises.
 
-Each System is made by app.ForceField with the options that users choose, and run by the integrators that are for it
-at their recommended steps, at constant volume and at constant pressure. The claims: a run ends, its kinetic
-temperature is the bath's, and its density is LangevinMiddle's.
+Proteins, peptides, ligands, liquids and a membrane of app.ForceField, of files of CHARMM, GROMACS and Desmond, and of
+OpenMMTools (GAFF), with constrained hydrogens and flexible, at two frictions. The claims: a run ends, each part of a
+System (flat rings, water, the others) has the temperature of the bath, and bonded energies and densities are those of
+LangevinMiddle at a small step. Files that OpenMM's package does not have are those of wrappers/python/tests/systems in
+its sources: OPENMM_STIFF_SYSTEMS names that folder. Without it their rows are left out, and the table says so.
 """
-from collections.abc import Iterator
-from copy import deepcopy
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import openmm as mm
 from openmm import app, unit
-from openmmstiff import MassPenaltyLangevinIntegrator
-from openmmstiff.sampling import blockedError, sample
+from openmmstiff import MassPenaltyLangevinIntegrator, examine
+from openmmstiff._topology import find_neighbours
+from openmmstiff.sampling import blockedError, separateForces
 
-from exam import Claim, Exam, Results, Settings, each
-from common.observables import observe_density
+from exam import Claim, Exam, Results, Settings, Table, each
+from common.observables import observe_density, observe_temperatures
+from common.proteins import KT, build_alanine, read_villin
 from common.runs import FAILURES
-from recommended import ERRORS, FRICTION, LABELS, TEMPERATURE, make_integrator, temperature_claim
+from common.tables import mean_with_error
+from recommended import ERRORS, TEMPERATURE, temperature_claim
 
-PRESSURE = 1.0                  # bar
-CUTOFF = 0.9                    # nm
-WARMING, SETTLING = 4.0, 1.5    # ps: LangevinMiddle from the minimum; then each integrator
-INTERVAL = 0.05                 # ps between samples
-BAROSTAT_INTERVAL = 0.05        # ps
-TOLERANCE = 0.015               # of the temperature
-LARGEST_ERROR = 0.03            # of the temperature, that tells anything
-DENSITY_TOLERANCE = 0.02        # of runs that are too short to tell densities better
-RESIDUES = 4                    # of villin
-DATA = Path(app.__file__).parent / "data"
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a user says of bonds and masses, and the steps that go with it [fs]."""
-    steps: dict[str, float]
-    constraints: str | None = None
-    rigid: bool = False
-    hydrogen: float | None = None   # dalton
-    pressure: bool = False
-    longer: float = 1.0             # how many times as long runs are, settling included: densities take their time
-
-
-OPTIONS = {
-    "flexible": Options({"masspenalty": 6, "zhangskeel": 2, "impulse": 4}),
-    "HBonds": Options({"masspenalty": 6, "spook": 1}, "HBonds", True),
-    "HBonds, H of 4 dalton": Options({"middle": 4, "masspenalty": 8}, "HBonds", True, 4.0, pressure=True, longer=4),
-    "AllBonds, H of 1.5 dalton": Options({"middle": 2, "masspenalty": 6}, "AllBonds", True, 1.5),
-    "rigid water": Options({"middle": 2, "masspenalty": 6}, None, True, None, pressure=True, longer=4),
-    "rigid water, SPOOK": Options({"spook": 2}, None, True),
-}
-PROTEIN = ("flexible", "HBonds", "HBonds, H of 4 dalton", "AllBonds, H of 1.5 dalton")
+FOLDER = "OPENMM_STIFF_SYSTEMS"
+FRICTIONS = (1, 5)                              # 1/ps
+REFERENCE = "LangevinMiddle"
+REFERENCE_FRICTION, WARMING_FRICTION = 5, 10    # 1/ps
+STEPS = {"HBonds": 0.002, "flexible": 0.001}    # ps, of LangevinMiddle
+LEAST_WARMING = 2.0     # ps from the minimum; else a fifth of the run, settling is a tenth
+INTERVAL = 0.06         # ps between samples
+SMALL = 150             # atoms: with fewer, Reference is faster than CPU
+PARTS = ("rings", "water", "others")
+KINDS = {"Bond": "bonds", "Angle": "angles", "Torsion": "torsions"}     # of forces, by the last that is in their names
+TOLERANCE, LARGEST_ERROR = 0.015, 0.03          # of the temperature; the error that tells anything
+TOLERANCES = {"bonds": 0.01, "angles": 0.01, "torsions": 0.02, "density": 0.02}     # where errors are smaller
+COLUMNS = ["force field", "constraints", "integrator", "step (fs)", *(f"T of {part}" for part in PARTS),
+           *KINDS.values(), "collisions"]
+PRESSURE, BAROSTAT_STEPS = 1.0, 10              # bar
+CUTOFF, PADDING = 0.9, 0.6                      # nm
+RESIDUES = 10                                   # of villin, in water
+RINGS = ("PHE", "TYR", "TRP", "HIS")
+Source = tuple[app.Topology, Callable[..., mm.System], unit.Quantity]   # what makes the System, and positions
 
 
-@dataclass(frozen=True)
-class Field:
-    """Files of a force field, a model for the places of waters, and the options it is tried with."""
-    files: tuple[str, ...]
-    water: str | None       # None: no water
-    ps: float
-    options: tuple[str, ...]
-    largest: float = 8.0    # fs, of the mass penalty
-
-    def steps(self, option: str) -> dict[str, float]:
-        """By the methods that are tried with an option."""
-        steps = OPTIONS[option].steps
-        return steps | ({"masspenalty": min(steps["masspenalty"], self.largest)} if "masspenalty" in steps else {})
+def by_field(topology: app.Topology, positions: unit.Quantity, *files: str) -> Source:
+    return topology, partial(app.ForceField(*files).createSystem, topology), positions
 
 
-def has_pressure(field: Field, options: Options) -> bool:
-    return options.pressure and field.water is not None
+def villin(*files: str) -> Source:
+    modeller = read_villin("vacuum")
+    return by_field(modeller.topology, modeller.positions, *files)
 
 
-def waters(file: str, model: str, **largest: float) -> Field:
-    return Field((file,), model, 6.0, ("rigid water", "rigid water, SPOOK"), **largest)
+def alanine(*files: str) -> Source:
+    modeller = build_alanine(app.ForceField("amber14-all.xml"))
+    return by_field(modeller.topology, modeller.positions, *files)
 
 
-FIELDS = {
-    "amber14, TIP3P-FB": Field(("amber14-all.xml", "amber14/tip3pfb.xml"), "tip3p", 6.0, PROTEIN),
-    "amber19, OPC": Field(("amber19-all.xml", "amber19/opc.xml"), "tip4pew", 6.0, PROTEIN[1:],
-                          largest=4.0),    # at 6 fs 304.5(13) K, at 8 fs with H of 4 dalton 308.3(10) K
-    "charmm36": Field(("charmm36.xml", "charmm36/water.xml"), "tip3p", 6.0, PROTEIN[:3]),
-    "charmm36_2024": Field(("charmm36_2024.xml", "charmm36_2024/water.xml"), "tip3p", 6.0, PROTEIN[2:3]),
-    "amber14, OBC2": Field(("amber14-all.xml", "implicit/obc2.xml"), None, 20.0, (*PROTEIN[:2], PROTEIN[3])),
-    "amber14, GBn2": Field(("amber14-all.xml", "implicit/gbn2.xml"), None, 20.0, (*PROTEIN[:2], PROTEIN[3])),
-    "TIP3P-FB": waters("amber14/tip3pfb.xml", "tip3p"),
-    "SPC/E": waters("amber14/spce.xml", "spce"),
-    "TIP4P-Ew": waters("amber14/tip4pew.xml", "tip4pew"),
-    "OPC": waters("amber14/opc.xml", "tip4pew", largest=4.0),
-    "TIP5P": waters("tip5p.xml", "tip5p"),
-}
-MEMBRANE, MEMBRANE_STEPS = "amber14, POPC membrane", 60
-
-
-def read_peptide() -> tuple[app.Topology, unit.Quantity]:
-    """The first residues of villin; the nitrogen that follows becomes the oxygen that ends the chain."""
-    pdb = app.PDBFile(str(DATA / "test.pdb"))
-    residues = list(pdb.topology.residues())
-    modeller = app.Modeller(pdb.topology, pdb.positions)
+def peptide(water: str, *files: str) -> Source:
+    """The first residues of villin in water; the nitrogen that follows becomes the oxygen that ends the chain."""
+    modeller = read_villin("vacuum")
+    residues = list(modeller.topology.residues())
+    nitrogen = next(atom for atom in residues[RESIDUES].atoms() if atom.name == "N")
+    end = modeller.positions[nitrogen.index].value_in_unit(unit.nanometer)
     modeller.delete(residues[RESIDUES:])
     *_, last = modeller.topology.residues()
     oxygen = modeller.topology.addAtom("OXT", app.element.oxygen, last)
     modeller.topology.addBond(next(atom for atom in last.atoms() if atom.name == "C"), oxygen)
-    nitrogen = next(atom for atom in residues[RESIDUES].atoms() if atom.name == "N")
-    positions = [*modeller.positions.value_in_unit(unit.nanometer),
-                 pdb.positions[nitrogen.index].value_in_unit(unit.nanometer)]
-    return modeller.topology, positions * unit.nanometer
+    modeller.positions = [*modeller.positions.value_in_unit(unit.nanometer), end] * unit.nanometer
+    # Places of waters do not depend on the force field of the protein, and CHARMM's takes minutes.
+    modeller.addSolvent(app.ForceField("amber14-all.xml", f"amber14/{water}.xml"), model=water,
+                        padding=PADDING * unit.nanometer)
+    return by_field(modeller.topology, modeller.positions, *files)
 
 
-def build(name: str, options: Options) -> tuple[mm.System, unit.Quantity]:
-    """Waters alone, or the peptide with or without them."""
-    field = FIELDS[name]
-    alone = "rigid water" in field.options
-    modeller = app.Modeller(app.Topology(), [] * unit.nanometer) if alone else app.Modeller(*read_peptide())
-    arguments = {}
-    if field.water:
-        # Places of waters do not depend on the force field of the protein, and CHARMM's takes minutes.
-        places = app.ForceField("amber14-all.xml", "amber14/tip4pew.xml" if field.water == "tip4pew" else
-                                "tip5p.xml" if field.water == "tip5p" else "amber14/tip3p.xml")
-        modeller.addSolvent(places, model=field.water, boxSize=[2.0 if alone else 2.3] * 3 * unit.nanometer)
-        arguments = {"nonbondedMethod": app.PME, "nonbondedCutoff": CUTOFF * unit.nanometer}
-    constraints = getattr(app, options.constraints) if options.constraints else None
-    system = app.ForceField(*field.files).createSystem(
-        modeller.topology, constraints=constraints, rigidWater=options.rigid, hydrogenMass=options.hydrogen,
-        **arguments)
-    return system, modeller.positions
+def membrane(*files: str) -> Source:
+    """OpenMM's patch of 128 lipids in water."""
+    pdb = app.PDBFile(str(Path(app.__file__).parent / "data" / "POPC.pdb"))
+    return by_field(pdb.topology, pdb.positions, *files)
 
 
-def warm(system: mm.System, positions, seed: int, settings: Settings) -> mm.State:
-    """From the minimum, by LangevinMiddle with a large friction and a small step."""
-    integrator = mm.LangevinMiddleIntegrator(TEMPERATURE, 10, 0.001)
-    context = settings.begin(system, integrator, positions, TEMPERATURE, seed, 100)
-    integrator.step(settings.steps(WARMING, 0.001))
-    return context.getState(positions=True)
+def tripeptides(*files: str, folder: Path) -> Source:
+    """Those with rings, of a file with one of each amino acid."""
+    pdb = app.PDBFile(str(folder / "test_charmm_20aa.pdb"))
+    modeller = app.Modeller(pdb.topology, pdb.positions)
+    modeller.delete([residue for residue in pdb.topology.residues() if residue.name not in RINGS])
+    return by_field(modeller.topology, modeller.positions, *files)
 
 
-def follow(method: str, system: mm.System, start: mm.State, step: float, field: Field, options: Options, seed: int,
-           settings: Settings) -> dict:
-    """Temperatures and densities in time."""
-    system = deepcopy(system)
-    if has_pressure(field, options):
-        system.addForce(mm.MonteCarloBarostat(PRESSURE, TEMPERATURE, max(1, round(BAROSTAT_INTERVAL / step))))
-    integrator = make_integrator(method, system, step, seed)
-    context = settings.begin(system, integrator, start, TEMPERATURE, seed)
-    integrator.step(settings.steps(options.longer * SETTLING, step))
-    interval = max(1, round(INTERVAL / step))
-    count = settings.steps(options.longer * field.ps, interval * step)
-    samples = sample(context, interval, count, observe=observe_density(system))
-    return {"temperature": samples.temperature, **samples.observed}
+def charmm(psf: str, positions: str, *parameters: str, edge: float | None = None, folder: Path) -> Source:
+    read = app.CharmmPsfFile(str(folder / psf))
+    if edge:
+        read.setBox(*[edge * unit.nanometer] * 3)
+    reader = app.PDBFile if positions.endswith("pdb") else app.CharmmCrdFile
+    found = app.CharmmParameterSet(*(str(folder / file) for file in parameters))
+    return read.topology, partial(read.createSystem, found), reader(str(folder / positions)).positions
 
 
-def make(name: str, option: str, settings: Settings) -> dict:
-    """All methods on a System, which may take longer to make than to run."""
-    options = OPTIONS[option]
-    seed = 100 * settings.seed + list(FIELDS).index(name)
-    system, positions = build(name, options)
-    start = warm(system, positions, seed, settings)
-    found = {"atoms": system.getNumParticles()}
-    for method, step in FIELDS[name].steps(option).items():
-        try:
-            series = follow(method, system, start, step / 1000, FIELDS[name], options, seed, settings)
-        except FAILURES as error:
-            series = {"failure": str(error).split("\n")[0]}
-        found |= {f"{method} {key}": value for key, value in series.items()}
+def gromacs(name: str, folder: Path) -> Source:
+    coordinates = app.GromacsGroFile(str(folder / f"{name}.gro"))
+    box = coordinates.getPeriodicBoxVectors()
+    read = app.GromacsTopFile(str(folder / f"{name}.top"), periodicBoxVectors=box if box[0].x > 0 else None)
+    return read.topology, read.createSystem, coordinates.positions
+
+
+def desmond(name: str, folder: Path) -> Source:
+    """The file itself says what is constrained."""
+    read = app.DesmondDMSFile(str(folder / name))
+    return read.topology, lambda constraints, rigidWater: read.createSystem(OPLS=True), read.positions
+
+
+def openmmtools(name: str) -> Source:
+    from openmmtools import testsystems
+    cls = getattr(testsystems, name)
+    built = cls()
+    return built.topology, lambda constraints, rigidWater: cls(constraints=constraints).system, built.positions
+
+
+@dataclass(frozen=True)
+class Case:
+    """How to read it, from the folder if it takes one, and how long its runs are; the reference is half as long."""
+    read: Callable[..., Source]
+    ps: float
+    folder: bool = False
+    periodic: bool = False
+    constraints: tuple[str, ...] = tuple(STEPS)
+    barostat: Callable[[], mm.Force] | None = None
+
+
+BAROSTAT = partial(mm.MonteCarloBarostat, PRESSURE, TEMPERATURE, BAROSTAT_STEPS)
+OF_MEMBRANES = partial(mm.MonteCarloMembraneBarostat, PRESSURE, 0, TEMPERATURE,
+                       mm.MonteCarloMembraneBarostat.XYIsotropic, mm.MonteCarloMembraneBarostat.ZFree, BAROSTAT_STEPS)
+HELD = ("HBonds",)      # alone: where the file says so, and of what is large
+DHFR = "5dhfr_cube.psf", "5dhfr_cube.pdb", "par_all22_prot_with_mass.inp"
+ALANINES = "ala_ala_ala.psf", "ala_ala_ala.crd", "charmm22.rtf", "charmm22.par"
+CASES = {
+    "amber14, villin": Case(partial(villin, "amber14-all.xml"), 60),
+    "amber14, POPC membrane": Case(partial(membrane, "amber14-all.xml", "amber14/tip3p.xml"), 2, periodic=True,
+                                   constraints=HELD, barostat=OF_MEMBRANES),
+    "ff19SB, villin": Case(partial(villin, "amber19-all.xml"), 60),
+    "ff19SB, peptide in OPC water": Case(partial(peptide, "tip4pew", "amber19-all.xml", "amber19/opc.xml"), 30,
+                                         periodic=True, barostat=BAROSTAT),
+    "CHARMM36, villin": Case(partial(villin, "charmm36.xml"), 40),
+    "CHARMM36, peptide in water": Case(partial(peptide, "tip3p", "charmm36.xml", "charmm36/water.xml"), 30,
+                                       periodic=True, barostat=BAROSTAT),
+    "CHARMM36, tripeptides": Case(partial(tripeptides, "charmm36.xml"), 100, folder=True),
+    "CHARMM22, psf, tripeptide": Case(partial(charmm, *ALANINES), 600, folder=True),
+    "CHARMM22, psf, DHFR in water": Case(partial(charmm, *DHFR, edge=6.223), 4, folder=True, periodic=True,
+                                         constraints=HELD),
+    "CGenFF, GROMACS, benzenes": Case(partial(gromacs, "bnz"), 600, folder=True),
+    "OPLS, GROMACS, ionic liquid": Case(partial(gromacs, "ionic"), 6, folder=True, periodic=True,
+                                        constraints=HELD),
+    "OPLS, Desmond, nabumetone": Case(partial(desmond, "bcd-nabumetone_lig.dms"), 600, folder=True, constraints=HELD),
+    "OPLS, Desmond, cyclodextrin": Case(partial(desmond, "bcd-nabumetone_rcpt.dms"), 200, folder=True,
+                                        constraints=HELD),
+    "GAFF, toluene": Case(partial(openmmtools, "TolueneVacuum"), 1200),
+    "GAFF, host and guest": Case(partial(openmmtools, "HostGuestVacuum"), 200),
+    "AMOEBA, alanine dipeptide": Case(partial(alanine, "amoeba2018.xml"), 200),
+}
+
+
+def find_parts(topology: app.Topology, system: mm.System) -> dict[str, list[int]]:
+    """The atoms of flat rings with their hydrogens, of water, and all others."""
+    atoms = list(topology.atoms())
+    bonds = {frozenset(atom.index for atom in bond) for bond in topology.bonds()}
+    bonds |= {frozenset(system.getConstraintParameters(i)[:2]) for i in range(system.getNumConstraints())}  # GROMACS's
+    neighbours = find_neighbours(bonds, len(atoms))
+    flat = {i for i, bound in enumerate(neighbours) if len(bound) in (2, 3)}
+
+    def in_ring(start: int) -> bool:
+        paths = [(start,)]
+        for length in range(1, 7):
+            paths = [(*path, j) for path in paths for j in neighbours[path[-1]]
+                     if j in flat and (j not in path or j == start and length > 2)]
+            if any(path[-1] == start for path in paths):
+                return True
+        return False
+
+    rings = {i for i in flat if in_ring(i)}
+    rings |= {j for i in rings for j in neighbours[i] if len(neighbours[j]) == 1}
+    parts: dict[str, list[int]] = {part: [] for part in PARTS}
+    for i, atom in enumerate(atoms):
+        parts["water" if atom.residue.name == "HOH" else "rings" if i in rings else "others"].append(i)
+    return parts
+
+
+def group_kinds(system: mm.System) -> dict[str, set[int]]:
+    """The groups of the bonded forces by their kinds."""
+    found: dict[str, set[int]] = {}
+    for name, groups in separateForces(system).items():
+        for kind in [KINDS[part] for part in KINDS if part in name][-1:]:
+            found[kind] = found.get(kind, set()) | groups
     return found
 
 
-def make_membrane(settings: Settings) -> dict:
-    """OpenMM's patch of 128 lipids in water: a few steps with the barostat of membranes."""
-    pdb = app.PDBFile(str(DATA / "POPC.pdb"))
-    system = app.ForceField("amber14-all.xml", "amber14/tip3p.xml").createSystem(
-        pdb.topology, nonbondedMethod=app.PME, nonbondedCutoff=CUTOFF * unit.nanometer, constraints=app.HBonds)
-    barostat = mm.MonteCarloMembraneBarostat(
-        PRESSURE, 0, TEMPERATURE, mm.MonteCarloMembraneBarostat.XYIsotropic, mm.MonteCarloMembraneBarostat.ZFree, 10)
-    system.addForce(barostat)
-    integrator = MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION, 0.006)
-    context = settings.begin(system, integrator, pdb.positions, TEMPERATURE, settings.seed, 20)
-    samples = sample(context, 10, MEMBRANE_STEPS // 10)
-    return {"atoms": system.getNumParticles(), "masspenalty temperature": samples.temperature}
+def warm(topology: app.Topology, system: mm.System, positions, step: float, ps: float, seed: int,
+         settings: Settings) -> app.Simulation:
+    """From the minimum, by LangevinMiddle with a large friction and a small step."""
+    integrator = mm.LangevinMiddleIntegrator(TEMPERATURE, WARMING_FRICTION, step)
+    integrator.setRandomNumberSeed(seed)
+    simulation = app.Simulation(topology, system, integrator, mm.Platform.getPlatform(settings.platform))
+    simulation.context.setPositions(positions)
+    simulation.context.computeVirtualSites()
+    simulation.minimizeEnergy(maxIterations=200)
+    simulation.context.setVelocitiesToTemperature(TEMPERATURE, seed)
+    simulation.step(settings.steps(max(LEAST_WARMING, ps / 5), step))
+    return simulation
 
 
-def run_name(name: str, option: str) -> str:
-    return f"{name}-{option}".replace(", ", "-").replace(" ", "_").replace("/", "")
+def follow(integrator: mm.Integrator, system: mm.System, start: mm.State, ps: float, seed: int, settings: Settings,
+           **observed) -> dict:
+    """What is observed in time; or how the run is lost, and when."""
+    context = settings.begin(system, integrator, start, TEMPERATURE, seed)
+    try:
+        samples = settings.sample(context, ps / 10, ps, INTERVAL, **observed)
+    except FAILURES as error:
+        return {"failure": str(error).split("\n")[0], "lost": context.getTime().value_in_unit(unit.picosecond)}
+    return {**samples.observed, **samples.energies}
+
+
+def make(name: str, constraints: str, folder: Path | None, settings: Settings) -> dict:
+    """All runs of a System, which may take longer to make than to run."""
+    case, step, held = CASES[name], STEPS[constraints], constraints in HELD
+    seed = 100 * settings.seed + list(CASES).index(name)
+    topology, create, positions = case.read(folder=folder) if case.folder else case.read()
+    options = {"nonbondedMethod": app.PME, "nonbondedCutoff": CUTOFF * unit.nanometer} if case.periodic else {}
+    system = create(constraints=app.HBonds if held else None, rigidWater=held, **options)
+    observers = [observe_temperatures(system, find_parts(topology, system))]
+    if case.barostat:
+        system.addForce(case.barostat())
+        observers.append(observe_density(system))
+    groups = group_kinds(system)
+    if system.getNumParticles() < SMALL:
+        settings = replace(settings, platform="Reference")
+    simulation = warm(topology, system, positions, step, case.ps, seed, settings)
+    run = partial(follow, system=system, start=simulation.context.getState(positions=True), seed=seed,
+                  settings=settings, groups=groups,
+                  observe=lambda state: {key: value for one in observers for key, value in one(state).items()})
+    advised = examine(simulation, TEMPERATURE).getStepSize().value_in_unit(unit.picosecond)
+    found = {"step": 1000 * advised,
+             REFERENCE: run(mm.LangevinMiddleIntegrator(TEMPERATURE, REFERENCE_FRICTION, step), ps=case.ps / 2)}
+    for friction in FRICTIONS:
+        integrator = MassPenaltyLangevinIntegrator(TEMPERATURE, friction, advised)
+        found[str(friction)] = run(integrator, ps=case.ps) | {"collisions": integrator.getNumCollisions()}
+    return found
+
+
+def run_name(name: str, constraints: str) -> str:
+    return f"{name}-{constraints}".replace(", ", "-").replace(" ", "_")
 
 
 def runs(settings: Settings) -> dict[str, partial]:
-    return {run_name(name, option): partial(make, name, option, settings)
-            for name, field in FIELDS.items() for option in field.options} | {
-        "membrane": partial(make_membrane, settings)}
+    folder = Path(os.environ[FOLDER]).absolute() if FOLDER in os.environ else None
+    return {run_name(name, constraints): partial(make, name, constraints, folder, settings)
+            for name, case in CASES.items() if folder or not case.folder for constraints in case.constraints}
 
 
-def claims(results: Results, run: str, steps: dict[str, float], pressure: bool) -> Iterator[Claim]:
-    found = results[run]
-    for method, step in steps.items():
-        text = f"{LABELS[method]} {step:g} fs"
-        if f"{method} failure" in found:
-            yield Claim.true(f"{text}: runs to its end", False, found[f"{method} failure"])
-            continue
-        yield temperature_claim(f"{text}: temperature, K", found[f"{method} temperature"], TOLERANCE, LARGEST_ERROR)
-        if pressure and method != "middle" and "middle failure" not in found:
-            of, reference = found[f"{method} density"], found["middle density"]
-            error = float(np.hypot(blockedError(of), blockedError(reference)))
-            yield Claim(f"{text}: density, g/cm^3", of.mean(), reference.mean(), error,
-                        max(ERRORS * error, DENSITY_TOLERANCE * reference.mean()), most_error=np.inf)
+def claims(results: Results, run: str) -> Iterator[Claim]:
+    reference = results[run][REFERENCE]
+    for friction in FRICTIONS:
+        found, text = results[run][str(friction)], f"{friction}/ps"
+        yield Claim.true(f"{text}: runs to its end", "failure" not in found, found.get("failure", ""))
+        for part in [part for part in PARTS if part in found]:
+            yield temperature_claim(f"{text}: temperature of {part}, K", found[part], TOLERANCE, LARGEST_ERROR)
+        for kind in [kind for kind in TOLERANCES if kind in found.keys() & reference.keys()]:
+            expected = reference[kind].mean()
+            error = float(np.hypot(blockedError(found[kind]), blockedError(reference[kind])))
+            yield Claim(f"{text}: {kind}", found[kind].mean(), expected, error,
+                        max(ERRORS * error, TOLERANCES[kind] * abs(expected)), most_error=np.inf)
 
 
-def report(results: Results) -> Iterator[Claim]:
-    for name, field in FIELDS.items():
-        for option in field.options:
-            yield from each([run_name(name, option)], partial(
-                claims, results, steps=field.steps(option), pressure=has_pressure(field, OPTIONS[option])))
-    membrane = results["membrane"]
-    yield Claim.true(f"{MEMBRANE}: runs with its barostat", "failure" not in membrane and
-                     bool(np.isfinite(membrane["masspenalty temperature"]).all()), membrane.get("failure", ""))
+def row(name: str, constraints: str, integrator: str, step: float, found: dict) -> list[str]:
+    cells = [mean_with_error(found[part], 1) if part in found else "" for part in PARTS]
+    cells += [mean_with_error(found[kind] / KT, 1) if kind in found else "" for kind in KINDS.values()]
+    end = f"lost after {found['lost']:.3g} ps" if "failure" in found else str(found.get("collisions", ""))
+    return [name, constraints, integrator, f"{step:g}", *cells, end]
 
 
-EXAM = Exam("force-fields", "OpenMM's force fields, from a PDB file to a run", runs, report)
+def rows(results: Results) -> Iterator[list[str]]:
+    for name, case in CASES.items():
+        for constraints in case.constraints:
+            found = results.get(run_name(name, constraints), {"failure": f"not run, without {FOLDER}"})
+            if "failure" in found:
+                yield [name, constraints, found["failure"], *[""] * (len(COLUMNS) - 3)]
+                continue
+            yield row(name, constraints, REFERENCE, 1000 * STEPS[constraints], found[REFERENCE])
+            for friction in FRICTIONS:
+                yield row(name, constraints, f"mass penalty, {friction}/ps", found["step"], found[str(friction)])
+
+
+def report(results: Results) -> Iterator[Claim | Table]:
+    yield Table(f"Temperatures in K, bonded energies in kT; {REFERENCE} has a friction of {REFERENCE_FRICTION}/ps",
+                COLUMNS, list(rows(results)), "force-fields")
+    yield from each(results, partial(claims, results))
+
+
+EXAM = Exam("force-fields", "The force fields that people bring, at the advised step", runs, report)
