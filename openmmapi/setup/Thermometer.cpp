@@ -17,8 +17,9 @@ namespace {
 const int fewestSamples = 20;
 /// A window of samples is so many steps, or so many times 1/gamma; before the first the state may settle.
 const double windowSteps = 10000, windowTimes = 20, settlingSteps = 1000, settlingTimes = 5;
-/// More than this is not left to chance, nor is it a bias of a step that is right.
-const double standardErrors = 6, relativeExcess = 0.05;
+/// More than this is not left to chance, nor is it a bias of a step that is right. Windows are longer, up to so many times,
+/// until chance leaves no more.
+const double standardErrors = 6, relativeExcess = 0.05, longestWindow = 20;
 
 } // namespace
 
@@ -43,7 +44,7 @@ Thermometer::Thermometer(const System& system, const vector<vector<int>>& molecu
             build.push_back(masses[particle]);
         const auto [kind, isNew] = known.try_emplace({build, numConstraints[m]}, (int) kinds.size());
         if (isNew)
-            kinds.push_back({int(m), 0, 0, 0});
+            kinds.push_back({int(m)});
         kindOf.push_back(kind->second);
         // Constraints may depend on each other; of a rigid body there are three positions and three directions.
         const int mobile = std::count_if(build.begin(), build.end(), [](double mass) { return mass > 0; });
@@ -52,12 +53,6 @@ Thermometer::Thermometer(const System& system, const vector<vector<int>>& molecu
         kinds[kind->second].degreesOfFreedom += std::max(rigid, 3 * mobile - numConstraints[m]) * (mobile > 0);
         kinds[kind->second].numMolecules++;
     }
-}
-
-void Thermometer::begin() {
-    numSteps = numSamples = 0;
-    for (Kind& kind : kinds)
-        kind.sum = 0;
 }
 
 string Thermometer::sample(const vector<Vec3>& velocities, int steps, double temperature, double friction,
@@ -73,7 +68,8 @@ string Thermometer::sample(const vector<Vec3>& velocities, int steps, double tem
     };
     if (numSettling < 0) {
         numSettling = stepsOf(settlingSteps, settlingTimes);
-        begin();
+        for (Kind& kind : kinds)
+            kind.begin();
     }
     if (numSettling > 0) {
         numSettling = std::max(0, numSettling - steps);
@@ -86,27 +82,30 @@ string Thermometer::sample(const vector<Vec3>& velocities, int steps, double tem
                 kind.sum += masses[particle] * velocities[particle].dot(velocities[particle]) /
                             (kind.degreesOfFreedom * BOLTZ);
     }
-    numSteps += steps;
-    numSamples++;
     string found;
-    // Kinetic energies forget within 1/gamma at the latest.
-    const double inefficiency = 1 + 2 * numSamples / (friction * stepSize * numSteps);
-    for (const Kind& kind : kinds) {
-        const double mean = kind.sum / numSamples,
-                     error = temperature * std::sqrt(2 * inefficiency / (kind.degreesOfFreedom * numSamples));
-        if (numSamples < fewestSamples ||
-            !(mean - temperature > std::max(standardErrors * error, relativeExcess * temperature)))
+    const double window = stepsOf(windowSteps, windowTimes), allowed = relativeExcess * temperature;
+    for (Kind& kind : kinds) {
+        kind.numSteps += steps;
+        kind.numSamples++;
+        if (kind.degreesOfFreedom == 0 || kind.numSamples < fewestSamples)
             continue;
-        found += message(found.empty() ? "" : "; ", describeMolecule(molecules[kind.firstMolecule]),
-                         kind.numMolecules > 1 ? message(" and ", kind.numMolecules - 1, " like it have")
-                                               : string(" has"),
-                         " had ", std::round(mean), " K in the last ", numSteps, " steps, while the heat bath has ",
-                         temperature, " K");
+        // Kinetic energies forget within 1/gamma at the latest.
+        const double inefficiency = 1 + 2 * kind.numSamples / (friction * stepSize * kind.numSteps),
+                     mean = kind.sum / kind.numSamples,
+                     chance = standardErrors * temperature *
+                              std::sqrt(2 * inefficiency / (double(kind.degreesOfFreedom) * kind.numSamples));
+        const bool isHot = mean - temperature > std::max(chance, allowed);
+        if (isHot)
+            found += message(found.empty() ? "" : "; ", describeMolecule(molecules[kind.firstMolecule]),
+                             kind.numMolecules > 1 ? message(" and ", kind.numMolecules - 1, " like it have")
+                                                   : string(" has"),
+                             " had ", std::round(mean), " K in the last ", kind.numSteps,
+                             " steps, while the heat bath has ", temperature, " K");
+        if (isHot || kind.numSteps >= (chance > allowed ? longestWindow : 1) * window)
+            kind.begin();
     }
     if (!found.empty())
         found += message(". A step of ", stepSize, " ps is too large for that, unless something outside does work on it."
                          " Use a smaller step size; in Python examine() says which");
-    if (!found.empty() || numSteps >= stepsOf(windowSteps, windowTimes))
-        begin();
     return found;
 }

@@ -36,8 +36,14 @@ public:
 
 private:
     struct Kind {
-        int firstMolecule, numMolecules, degreesOfFreedom; // of all its molecules
-        double sum;                                        // of temperatures, over the samples [K]
+        int firstMolecule, numMolecules = 0, degreesOfFreedom = 0; // of all its molecules
+        /// Of the present window: its steps, its samples and the sum of their temperatures [K].
+        int numSteps = 0, numSamples = 0;
+        double sum = 0;
+        void begin() {
+            numSteps = numSamples = 0;
+            sum = 0;
+        }
     };
     struct Bath {
         double temperature, friction, stepSize;
@@ -45,15 +51,13 @@ private:
             return temperature != other.temperature || friction != other.friction || stepSize != other.stepSize;
         }
     };
-    void begin();
-
     const std::vector<std::vector<int>> molecules;
     std::vector<double> masses;
     std::vector<int> kindOf; // each molecule
     std::vector<Kind> kinds;
     Bath bath = {};
-    /// Steps that are left to settle, or -1 for all; steps and samples since then.
-    int numSettling = -1, numSteps = 0, numSamples = 0;
+    /// Steps that are left to settle, or -1 for all.
+    int numSettling = -1;
 };
 
 } // namespace OpenMMStiff

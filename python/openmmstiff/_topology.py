@@ -266,16 +266,16 @@ def _choose_inertias(integrator, bonds, atoms, masses, given):
     """Bonds (i, j) that can move, each with the inertia that is given, or else that of the kind of bond [dalton]."""
     sizes, default = _count_connected(bonds, len(masses)), integrator.getBondInertia().value_in_unit(MASS)
     for i, j in bonds:
-        light, heavy = sorted((masses[i], masses[j]))
+        light, heavy = sorted(mass or math.inf for mass in (masses[i], masses[j]))     # what is fixed is as heavy as can be
         if given is not None:
             inertia = given
         else:
             inertia = default if _is_water(atoms[i]) else min(default, MOST_INERTIA)
-            if 0 < light < HYDROGEN and 2*light <= heavy:   # a hydrogen, as in forces: see setUseDefaultBondInertia()
+            if light < HYDROGEN and 2*light <= heavy:   # a hydrogen, as in forces: see setUseDefaultBondInertia()
                 inertia -= max(0, light - ORDINARY_MASS)*integrator.getUseDefaultBondInertia()
             elif sizes[i] > MAX_COUPLED:
                 inertia = 0
-        if heavy > 0:
+        if light < math.inf:
             yield (i, j), max(inertia, 0)
 
 

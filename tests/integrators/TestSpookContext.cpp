@@ -181,7 +181,8 @@ void testMultipliersAreInCheckpoints(Platform& platform) {
     Context different(pendulum.system, another, platform);
     checkpoint.clear();
     checkpoint.seekg(0);
-    assertThrows([&] { different.loadCheckpoint(checkpoint); }, {"SpookIntegrator", "2 constraints", "1"});
+    different.loadCheckpoint(checkpoint); // of other constraints: multipliers are not theirs
+    assertThrows([&] { another.getMultipliers(); }, {"first step"});
 }
 
 /** Of a constraint that is not finite the error says which, before and after the first step, small block or large. */

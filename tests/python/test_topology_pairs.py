@@ -296,6 +296,18 @@ def test_large_molecules_get_an_inertia_of_the_bonds_of_hydrogens_alone():
     assert inertias_of(Chain(101, masses=[1.008] + 100*[12])) == pytest.approx({(0, 1): 3})
 
 
+@pytest.mark.parametrize("length", [2, 150])
+def test_hydrogens_of_fixed_atoms_have_the_inertia_that_forces_give_them(length):
+    chain = Chain(length, masses=[1.008] + [0]*(length - 1))
+    integrator = MassPenaltyIntegrator(0.012)
+    integrator.setBondInertia(2)
+    context = openmm.Context(chain.system, integrator, REFERENCE)
+    context.setPositions(chain.positions)
+    found = [integrator.getInertialBondParameters(i) for i in range(integrator.computeNumInertialBonds())]
+    assert {frozenset((i, j)): inertia._value for i, j, inertia in found} == {frozenset((0, 1)): 2}
+    assert inertias_of(chain, step=0.012, of_hydrogens=2) == {(0, 1): 2}
+
+
 BOXES = [np.diag([3.0, 3.0, 3.0]), np.array([[3.0, 0, 0], [1, 2.8, 0], [-1, 1.2, 2.5]])]
 
 

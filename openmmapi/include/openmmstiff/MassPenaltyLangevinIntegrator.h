@@ -29,7 +29,7 @@ class Thermometer;
  *
  * A run that is hot says so: every 100 steps (less often in Systems of more than 100,000 particles) the kinetic energy
  * of each kind of molecule is looked at, and a warning names those that are hotter than the heat bath by more than 5 %
- * and six standard errors in up to 10,000 steps. See also getNumCollisions().
+ * and six standard errors, in 10,000 steps, or in more of few molecules. See also getNumCollisions().
  */
 class OPENMM_EXPORT_STIFF MassPenaltyLangevinIntegrator : public MassPenaltyIntegrator, public LangevinThermostat {
 public:

@@ -39,7 +39,7 @@ struct PenaltyMethod {
      * takes devices too long to compile, see docs/developing.md.
      */
     static bool fits(int /*numMobile*/, size_t numPairs, size_t numBonds) {
-        return numPairs <= 30 && numPairs + 3 * numBonds <= 80;
+        return numPairs <= 18 && numPairs + 3 * numBonds <= 80;
     }
 
     template <class Real, class Port>
