@@ -46,7 +46,7 @@ public:
                 return particleFunction(node, Kind::Angle);
             if (name == "dihedral")
                 return particleFunction(node, Kind::Dihedral);
-            if (name == "pointdistance")
+            if (name == "pointdistance" || name == "periodicdistance")
                 return pointDistance(node);
             throw NoHessian("the function '" + name + "' in its expression is not supported");
         }
@@ -96,7 +96,7 @@ private:
     std::map<string, int> places;
 };
 
-/** Parse the expression of a CustomCompoundBondForce, leaving its functions of particles and points as such. */
+/** Parse the expression of a CustomCompoundBondForce or a CustomExternalForce, leaving its functions of particles and points as such. */
 ParsedExpression parseOfParticles(const string& text) {
     vector<std::unique_ptr<Lepton::PlaceholderFunction>> placeholders;
     std::map<string, Lepton::CustomFunction*> functions;
@@ -104,6 +104,7 @@ ParsedExpression parseOfParticles(const string& text) {
                                                                   {"angle", 3},
                                                                   {"dihedral", 4},
                                                                   {"pointdistance", 6},
+                                                                  {"periodicdistance", 6},
                                                                   {"pointangle", 9},
                                                                   {"pointdihedral", 12}}) {
         placeholders.push_back(std::make_unique<Lepton::PlaceholderFunction>(numArguments));
@@ -207,6 +208,16 @@ ParsedFunction makeFunction(const ParsedExpression& energy, const string& text, 
     return result;
 }
 
+/** The same for a text in named coordinates, which may have functions of particles and points. */
+ParsedFunction parseInCoordinates(const string& text, int numParticles, vector<string> names,
+                                  vector<LocalCoordinate> coordinates, const vector<string>& parameters,
+                                  const vector<string>& globals) {
+    const ParsedExpression energy(
+            FunctionReplacer(numParticles, coordinates, names).replace(parseOfParticles(text).getRootNode()));
+    requireFiniteConstants(energy.getRootNode());
+    return makeFunction(energy, text, names, coordinates, parameters, globals);
+}
+
 } // namespace
 
 InternalCoordinate LocalCoordinate::place(const vector<int>& particles) const {
@@ -224,11 +235,13 @@ ParsedFunction OpenMMStiff::parseFunction(const string& text, const vector<strin
 
 ParsedFunction OpenMMStiff::parseParticleFunction(const string& text, int numParticles,
                                                   const vector<string>& parameters, const vector<string>& globals) {
-    auto [names, coordinates] = ParticleCoordinates(numParticles);
-    const ParsedExpression energy(
-            FunctionReplacer(numParticles, coordinates, names).replace(parseOfParticles(text).getRootNode()));
-    requireFiniteConstants(energy.getRootNode());
-    return makeFunction(energy, text, names, coordinates, parameters, globals);
+    const ParticleCoordinates particles(numParticles);
+    return parseInCoordinates(text, numParticles, particles.names, particles.coordinates, parameters, globals);
+}
+
+ParsedFunction OpenMMStiff::parsePositionFunction(const string& text, const vector<string>& parameters,
+                                                  const vector<string>& globals) {
+    return parseInCoordinates(text, 0, {"x", "y", "z"}, ParticleCoordinates(1).coordinates, parameters, globals);
 }
 
 std::optional<PointAngle> OpenMMStiff::parsePointAngle(const string& text, int numParticles,

@@ -73,7 +73,19 @@ ParsedFunction parseParticleFunction(const std::string& text, int numParticles,
                                      const std::vector<std::string>& globals);
 
 /**
- * Parse such an expression if all that it depends on, besides parameters, is one angle between two of the particles,
+ * Parse an expression in the coordinates x, y, z of one particle, as that of a CustomExternalForce. The function
+ * periodicdistance(x, y, z, x0, y0, z0) is the distance of two points, whatever the box.
+ *
+ * @param text           the expression
+ * @param parameters     the names of parameters that each term has
+ * @param globals        the names of parameters of the Context
+ * @throws OpenMMException   if it cannot be parsed, or has unknown functions or variables
+ */
+ParsedFunction parsePositionFunction(const std::string& text, const std::vector<std::string>& parameters,
+                                     const std::vector<std::string>& globals);
+
+/**
+ * Parse an expression of a few particles if all that it depends on, besides parameters, is one angle between two of them,
  * pointangle(xi, yi, zi, x, y, z, xj, yj, zj): AMOEBA's in-plane angles, in which (x, y, z) is a third particle
  * projected onto the plane of the others.
  *

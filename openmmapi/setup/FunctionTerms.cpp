@@ -10,7 +10,6 @@
 #include "openmm/reference/SimTKOpenMMRealType.h"
 #include <algorithm>
 #include <cmath>
-#include <regex>
 #include <set>
 
 using namespace OpenMM;
@@ -233,9 +232,7 @@ ParsedFunction OpenMMStiff::parseEnergy(const CustomAngleForce& force) {
 ParsedFunction OpenMMStiff::parseEnergy(const CustomExternalForce& force) {
     const vector<string> parameters = collectNames(force.getNumPerParticleParameters(),
                                                    [&](int p) { return force.getPerParticleParameterName(p); });
-    string text = std::regex_replace(force.getEnergyFunction(), std::regex("\\b([xyz])\\b"), "$011");
-    text = std::regex_replace(text, std::regex("\\bperiodicdistance\\b"), "pointdistance");
-    return parseParticleFunction(text, 1, parameters, globalNames(force));
+    return parsePositionFunction(force.getEnergyFunction(), parameters, globalNames(force));
 }
 
 std::optional<PointAngle> OpenMMStiff::parsePointAngle(const CustomCompoundBondForce& force) {

@@ -1,6 +1,7 @@
 #include "KeptPairs.h"
 #include "openmmstiff/StiffKernels.h"
-#include "openmm/OpenMMException.h"
+#include <algorithm>
+#include <cstring>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -27,24 +28,33 @@ vector<PairInertia> OpenMMStiff::getExplicitBonds(const MassPenaltyIntegrator& i
     return getAll(integrator, integrator.getNumBondInertias(), &MassPenaltyIntegrator::getBondInertiaParameters);
 }
 
-vector<double> KeptPairs::getSettings(const MassPenaltyIntegrator& integrator) const {
-    vector<double> settings = selectParameters(system, parameters());
-    settings.insert(settings.end(),
-                    {double(getPairRevision(integrator)), double(integrator.getIntegrationForceGroups()),
-                     integrator.getPenalizedPeriod(), integrator.getBondInertia()});
-    return settings;
+void KeptPairs::noticeParameters() {
+    for (size_t i = 0; i < present.size(); i++)
+        if (std::memcmp(present[i], &selected[i], sizeof(double)) != 0) {
+            selected[i] = *present[i];
+            bonded = nullptr;
+            numChanges++;
+        }
+}
+
+KeptPairs::Settings KeptPairs::getSettings(const MassPenaltyIntegrator& integrator) {
+    noticeParameters();
+    return {double(getPairRevision(integrator)), double(integrator.getIntegrationForceGroups()),
+            integrator.getPenalizedPeriod(), integrator.getBondInertia(), double(numChanges)};
 }
 
 bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
     if (!kept.update(getSettings(integrator), [&](const auto&) { return choose(integrator); }))
         return false;
-    const Pairs& pairs = kept.get();
+    const PairTerms& pairs = kept.get();
     vector<vector<int>> particles;
     for (const PenalizedPair& pair : pairs.pairs)
         particles.push_back({pair.particle1, pair.particle2});
     for (const PairInertia& bond : pairs.bonds)
         particles.push_back({bond.particle1, bond.particle2});
     blocks = connect(system, particles, pairs.pairs.size());
+    anchored = std::any_of(blocks.begin(), blocks.end(),
+                           [](const Block& block) { return block.numMobile < (int) block.particles.size(); });
     addFreeParticles(system, blocks);
     return true;
 }
@@ -55,13 +65,11 @@ void KeptPairs::requirePossible(const MassPenaltyIntegrator& integrator) const {
     chooseBonds(system, constraints, nullptr, 0, false, getExplicitBonds(integrator), className);
 }
 
-KeptPairs::Pairs KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
+PairTerms KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
     const int presentGroups = integrator.getIntegrationForceGroups();
-    vector<double> present = selectParameters(system, parameters());
-    if (integrator.getUseBondedForces() && (bonded == nullptr || presentGroups != groups || present != selected)) {
-        bonded = std::make_unique<BondedStiffness>(system, constraints, presentGroups, parameters(), className);
+    if (integrator.getUseBondedForces() && (bonded == nullptr || presentGroups != groups)) {
+        bonded = std::make_unique<BondedStiffness>(system, constraints, presentGroups, parameters, className);
         groups = presentGroups;
-        selected = std::move(present);
     }
     const BondedStiffness* const used = integrator.getUseBondedForces() ? bonded.get() : nullptr;
     return {choosePairs(system, constraints, used, getExplicitPairs(integrator), integrator.getPenalizedPeriod(),

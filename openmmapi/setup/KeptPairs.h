@@ -5,7 +5,7 @@
 #include "Kept.h"
 #include "PenalizedPairs.h"
 #include "openmm/System.h"
-#include <functional>
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,12 +26,10 @@ OPENMM_EXPORT_STIFF std::vector<PairInertia> getExplicitBonds(const MassPenaltyI
  */
 class OPENMM_EXPORT_STIFF KeptPairs {
 public:
-    using Pairs = PairTerms;
-    using Parameters = std::function<const std::map<std::string, double>&()>;
-
-    /** @param parameters   gives the values of the global parameters */
-    KeptPairs(const OpenMM::System& system, Parameters parameters)
-            : system(system), constraints(readConstraints(system)), parameters(parameters) {
+    /** @param parameters   the global parameters of the Context */
+    KeptPairs(const OpenMM::System& system, const std::map<std::string, double>& parameters)
+            : system(system), constraints(readConstraints(system)), parameters(parameters),
+              present(selectParameters(system, parameters)), selected(present.size()) {
     }
 
     void initialize(const MassPenaltyIntegrator& integrator, const std::string& className) {
@@ -42,14 +40,14 @@ public:
     /** Find the pairs that the integrator asks for; whether they have become others. */
     bool update(const MassPenaltyIntegrator& integrator);
     /** Whether update() has nothing to do. */
-    bool areCurrent(const MassPenaltyIntegrator& integrator) const {
+    bool areCurrent(const MassPenaltyIntegrator& integrator) {
         return kept.isUpToDate(getSettings(integrator));
     }
     /** The number of times that pairs have become others. */
     int getRevision() const {
         return kept.getRevision();
     }
-    const Pairs& getPairs() const {
+    const PairTerms& getPairs() const {
         return kept.get();
     }
     /** Their connected groups, and particles that are in none. */
@@ -57,8 +55,14 @@ public:
         return blocks;
     }
 
+    /** Whether pairs hold particles to others that never move. */
+    bool hasAnchors() const {
+        return anchored;
+    }
+
     /** The pairs as they will be after the next update(). */
-    Pairs getNextPairs(const MassPenaltyIntegrator& integrator) {
+    PairTerms getNextPairs(const MassPenaltyIntegrator& integrator) {
+        noticeParameters();
         return choose(integrator);
     }
     /** Throw an exception if the System cannot have the pairs that the integrator asks for. */
@@ -70,20 +74,26 @@ public:
     }
 
 private:
-    /** getPairRevision(), force groups, period and inertia of bonds, and the global parameters that matter. */
-    std::vector<double> getSettings(const MassPenaltyIntegrator& integrator) const;
-    Pairs choose(const MassPenaltyIntegrator& integrator);
+    /** getPairRevision(), force groups, period and inertia of bonds, and how often parameters that matter have changed. */
+    using Settings = std::array<double, 5>;
+    void noticeParameters();
+    Settings getSettings(const MassPenaltyIntegrator& integrator);
+    PairTerms choose(const MassPenaltyIntegrator& integrator);
 
     const OpenMM::System& system;
     const std::vector<PenalizedPair> constraints;
-    const Parameters parameters;
+    const std::map<std::string, double>& parameters;
+    /// Of those parameters that matter, the values now, and those that have been noticed.
+    const std::vector<const double*> present;
+    std::vector<double> selected;
+    int numChanges = 0;
     std::string className;
-    Kept<std::vector<double>, Pairs> kept;
-    /// And the force groups and global parameters that it was found for.
+    Kept<Settings, PairTerms> kept;
+    /// And the force groups that it was found for.
     std::unique_ptr<BondedStiffness> bonded;
     int groups = 0;
-    std::vector<double> selected;
     std::vector<Block> blocks;
+    bool anchored = false;
 };
 
 } // namespace OpenMMStiff

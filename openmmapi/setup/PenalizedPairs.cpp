@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -28,8 +29,8 @@ const double minSine = 0.3;
 const double minBarrier = 50;
 /// An inertia smaller than this, relative to the reduced mass, is none: its reciprocal would drown the others.
 const double minInertia = 1e-9;
-/// A bond is at least so stiff, relative to what is stiffest at one of its particles: Urey-Bradley terms have up to 0.2,
-/// 1-4 terms at their minimum, which is not where they are, up to 0.25; the S-S bond of cystine has 0.7.
+/// A bond is at least so stiff, relative to what is stiffest at one of its particles. In CHARMM36 Urey-Bradley terms have
+/// up to 0.2 (the guanidinium of ARG), and the S-S bond of cystine has 0.7.
 const double leastOfStiffest = 0.4;
 /// What a constraint counts for there: somewhat less than the bonds that it stands for [kJ/mol/nm^2].
 const double stiffnessOfConstraint = 2e5;
@@ -59,10 +60,11 @@ public:
 private:
     Minimum search() {
         Minimum least;
-        double leastEnergy = infinity;
+        double leastEnergy = infinity, slope = getSlope(places[0]);
         for (size_t k = 1; k < places.size(); k++) {
             double low = places[k - 1], high = places[k];
-            if (!(getSlope(low) < 0 && getSlope(high) >= 0))
+            const double before = std::exchange(slope, getSlope(high));
+            if (!(before < 0 && slope >= 0))
                 continue;
             while (high - low > 1e-14 * high) {
                 const double middle = 0.5 * (low + high);
@@ -104,7 +106,7 @@ vector<double> placesOfDistances() {
 vector<double> placesOfAngles() {
     const int number = 180;
     vector<double> places;
-    for (int i = 1; i < number; i++)
+    for (int i = 1; i <= number; i++)
         places.push_back(i * pi / number);
     return places;
 }
@@ -188,11 +190,11 @@ vector<PenalizedPair> OpenMMStiff::readConstraints(const System& system) {
     return constraints;
 }
 
-vector<double> OpenMMStiff::selectParameters(const System& system, const std::map<string, double>& parameters) {
-    vector<double> selected;
+vector<const double*> OpenMMStiff::selectParameters(const System& system, const std::map<string, double>& parameters) {
+    vector<const double*> selected;
     visitCustomForces(system, [&](const auto& force, int) {
         for (int i = 0; i < force.getNumGlobalParameters(); i++)
-            selected.push_back(parameters.at(force.getGlobalParameterName(i)));
+            selected.push_back(&parameters.at(force.getGlobalParameterName(i)));
     });
     return selected;
 }
@@ -295,7 +297,8 @@ void BondedStiffness::findBonds(const System& system, const vector<PenalizedPair
         lengths[ordered(constraint.particle1, constraint.particle2)] = constraint.distance;
     }
     for (size_t p = 0; p < pairs.size(); p++)
-        raise(pairs[p], parts[p].harmonic, none);
+        if (parts[p].harmonic >= leastOfStiffest * stiffnessOfConstraint)
+            raise(pairs[p], parts[p].harmonic, none);
     // Where particles have such bonds, custom forces may be anything, and stiff without being a bond.
     const vector<double> known = stiffest;
     for (const Pair& pair : pairs)
@@ -315,10 +318,11 @@ void BondedStiffness::addAngle(const System& system, const Angle& angle) {
     const auto bound = std::find_if(angle.vertices.begin(), angle.vertices.end(), [&](int vertex) {
         return leg(angle.end1, vertex) > 0 && leg(angle.end2, vertex) > 0;
     });
-    const int vertex = (bound == angle.vertices.end() ? angle.vertices[0] : *bound);
-    const double r1 = leg(angle.end1, vertex), r2 = leg(angle.end2, vertex);
-    if (bound == angle.vertices.end() || !(std::sin(angle.theta) > minSine)) {
-        looseAngles.push_back({{angle.end1, vertex, angle.end2}, angle.force, angle.curvature, angle.theta, r1, r2});
+    if (bound == angle.vertices.end())
+        return; // its legs are no bonds that are recognized
+    const double r1 = leg(angle.end1, *bound), r2 = leg(angle.end2, *bound);
+    if (!(std::sin(angle.theta) > minSine)) {
+        looseAngles.push_back({{angle.end1, *bound, angle.end2}, angle.force, angle.curvature, angle.theta, r1, r2});
         return;
     }
     // dr/dtheta = r1 r2 sin(theta) / r

@@ -53,11 +53,11 @@ public:
     };
     std::vector<Pair> pairs;
 
-    /** An angle that no 1-3 distance tells. */
+    /** An angle between bonds that no 1-3 distance tells. */
     struct LooseAngle {
         std::array<int, 3> particles;
         int force;
-        /// d^2V/dtheta^2 [kJ/mol], theta, and the lengths of its legs, 0 if they are no bonds that are recognized [nm].
+        /// d^2V/dtheta^2 [kJ/mol], theta, and the lengths of its legs [nm].
         double curvature, theta, leg1, leg2;
     };
     std::vector<LooseAngle> looseAngles;
@@ -79,13 +79,9 @@ private:
     std::map<std::pair<int, int>, double> lengths;
 };
 
-/**
- * The values of the global parameters that BondedStiffness depends on.
- *
- * @param parameters   the values of all
- */
-OPENMM_EXPORT_STIFF std::vector<double> selectParameters(const OpenMM::System& system,
-                                                         const std::map<std::string, double>& parameters);
+/** Those of the global parameters that BondedStiffness depends on: pointers to their values. */
+OPENMM_EXPORT_STIFF std::vector<const double*> selectParameters(const OpenMM::System& system,
+                                                                const std::map<std::string, double>& parameters);
 
 /**
  * Give each pair its inertia: kappa = k / omega^2 - mu, where mu is the reduced mass and omega = 2 pi / period, if that

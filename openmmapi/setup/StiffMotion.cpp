@@ -28,7 +28,7 @@ const double lightest = 0.9;
 
 StiffMotion::StiffMotion(const System& system, const string& what, const string& how, int integrationGroups,
                          const std::map<string, double>& parameters, const string& className)
-        : system(system), what(what), how(how), parameters(parameters),
+        : system(system), what(what), how(how), integrationGroups(integrationGroups), parameters(parameters),
           bonded(system, readConstraints(system), integrationGroups, parameters, className), fastest{{}, "", infinity},
           shortestPeriod(infinity) {
     for (const PenalizedPair& constraint : readConstraints(system))
@@ -66,13 +66,23 @@ void StiffMotion::addPairs(const vector<PenalizedPair>& pairs) {
     }
 }
 
-void StiffMotion::addHiddenBonds(const string& source, const vector<std::pair<int, int>>& bonds) {
+void StiffMotion::addHiddenBonds(const Force& force, const vector<std::pair<int, int>>& bonds,
+                                 const vector<Vec3>& positions) {
+    const double longest = 0.2; // nm; other terms of two particles are distances that are of interest
+    if (!acts(force))
+        return;
     std::set<std::pair<int, int>> known = treated;
     for (const BondedStiffness::Pair& pair : bonded.pairs)
         known.insert(ordered(pair.particle1, pair.particle2));
-    for (const auto& [i, j] : bonds)
-        if (known.insert(ordered(i, j)).second && inverseReducedMass(system, i, j) > 0)
-            hidden[source].push_back({i, j});
+    for (const auto& [i, j] : bonds) {
+        const Vec3 d = positions[i] - positions[j];
+        if (d.dot(d) < longest * longest && inverseReducedMass(system, i, j) > 0 && known.insert(ordered(i, j)).second)
+            hidden[force.getName()].push_back({i, j});
+    }
+}
+
+bool StiffMotion::acts(const Force& force) const {
+    return (integrationGroups & (1 << force.getForceGroup())) != 0;
 }
 
 void StiffMotion::findFastest(const vector<Vec3>& positions) {
@@ -84,8 +94,7 @@ void StiffMotion::findFastest(const vector<Vec3>& positions) {
         if (!(motion.period > 0) || std::isinf(motion.period))
             continue;
         shortestPeriod = std::min(shortestPeriod, motion.period);
-        if (treated.count(ordered(pair.particle1, pair.particle2)) == 0)
-            consider(motion);
+        consider(motion);
     }
     // The inverse mass of an angle is that of Wilson, Decius and Cross (1955).
     for (const BondedStiffness::LooseAngle& angle : bonded.looseAngles) {
@@ -94,14 +103,14 @@ void StiffMotion::findFastest(const vector<Vec3>& positions) {
                      mobility = inverseMass(system, i) * s1 * s1 + inverseMass(system, j) * s2 * s2 +
                                 inverseMass(system, vertex) *
                                         (s1 * s1 + s2 * s2 - 2 * s1 * s2 * std::cos(angle.theta));
-        if (angle.leg1 > 0 && angle.leg2 > 0)
-            consider({{i, vertex, j},
-                      system.getForce(angle.force).getName(),
-                      2 * pi / std::sqrt(angle.curvature * mobility)});
+        consider({{i, vertex, j},
+                  system.getForce(angle.force).getName(),
+                  2 * pi / std::sqrt(angle.curvature * mobility)});
     }
     for (int f = 0; f < system.getNumForces(); f++)
         if (auto external = dynamic_cast<const CustomExternalForce*>(&system.getForce(f)))
-            considerExternal(*external, positions);
+            if (acts(*external))
+                considerExternal(*external, positions);
 }
 
 /** The particles in a CustomExternalForce, by differences of its energy: restraints may be stiff. */
@@ -113,6 +122,8 @@ void StiffMotion::considerExternal(const CustomExternalForce& force, const vecto
     vector<double> own;
     for (int t = 0, particle; t < force.getNumParticles(); t++) {
         force.getParticleParameters(t, particle, own);
+        if (particle >= (int) positions.size())
+            continue; // the Context does not have it yet
         double* const arguments = energy.arguments();
         std::copy(own.begin(), own.end(), arguments + parsed.coordinates.size());
         for (size_t c = 0; c < parsed.coordinates.size(); c++)
@@ -134,7 +145,8 @@ void StiffMotion::considerExternal(const CustomExternalForce& force, const vecto
 }
 
 void StiffMotion::consider(const Motion& motion) {
-    if (motion.period < fastest.period)
+    const bool isTreated = treated.count(ordered(motion.particles.front(), motion.particles.back())) > 0;
+    if (!isTreated && motion.period < fastest.period)
         fastest = motion;
 }
 
@@ -188,13 +200,13 @@ string StiffMotion::warn(double stepSize) const {
         text << "there are no " << what
              << ", and no constraints: nothing is treated otherwise than by a method without them. " << how;
     else if (isFast || !hidden.empty()) {
-        text << "there are " << describe() << " ";
+        const bool isPair = fastest.particles.size() == 2;
+        text << "there are " << describe();
         if (isFast)
-            text << "A step of " << stepSize << " ps is too large for " << (hidden.empty() ? "it" : "the former") << ". ";
-        if (isFast && fastest.particles.size() != 2)
-            text << "Nothing slows it down: use a smaller step size, or soften the force";
-        else
-            text << how << ", or use a smaller step size";
+            text << " A step of " << stepSize << " ps is too large for this motion."
+                 << (isPair ? "" : " Nothing slows it down: use a smaller step size, or soften the force.");
+        if (isPair || !hidden.empty())
+            text << " " << how << ", or use a smaller step size";
     }
     return text.str();
 }

@@ -35,8 +35,12 @@ public:
     void addTerm(const std::string& source, const std::vector<int>& particles);
     void addStiffTerms(const StiffTerms& terms);
     void addPairs(const std::vector<PenalizedPair>& pairs);
-    /** Bonds in a Force that has others inside, such as an ATMForce: nothing is known of them but that they are there. */
-    void addHiddenBonds(const std::string& source, const std::vector<std::pair<int, int>>& bonds);
+    /**
+     * Bonds in a Force that has others inside, such as an ATMForce: nothing is known of them but that they are there. What
+     * is farther apart than bonded atoms is left out.
+     */
+    void addHiddenBonds(const OpenMM::Force& force, const std::vector<std::pair<int, int>>& bonds,
+                        const std::vector<OpenMM::Vec3>& positions);
     /**
      * Find the fastest motion that is not treated, after all that is has been added: of a pair, of an angle that no
      * distance tells, or of a particle in a CustomExternalForce.
@@ -50,7 +54,7 @@ public:
      * fast for it. Empty if there is nothing to be told.
      */
     std::string warn(double stepSize) const;
-    /** How many periods of the fastest motion, treated or not, a step holds. */
+    /** How many periods of the fastest distance, treated or not, a step holds. */
     double countPeriods(double stepSize) const;
 
 private:
@@ -59,12 +63,14 @@ private:
         std::string force;
         double period;
     };
+    bool acts(const OpenMM::Force& force) const;
     void consider(const Motion& motion);
     void considerExternal(const OpenMM::CustomExternalForce& force, const std::vector<OpenMM::Vec3>& positions);
     std::string describe(const Motion& motion) const;
 
     const OpenMM::System& system;
     std::string what, how;
+    const int integrationGroups;
     const std::map<std::string, double> parameters;
     BondedStiffness bonded;
     int numTerms = 0;

@@ -1,5 +1,6 @@
 #include "Thermometer.h"
 #include "Masses.h"
+#include "PenalizedPairs.h"
 #include "openmm/reference/SimTKOpenMMRealType.h"
 #include "openmmstiff/internal/Message.h"
 #include <algorithm>
@@ -23,35 +24,36 @@ const double standardErrors = 6, relativeExcess = 0.05, longestWindow = 20;
 
 } // namespace
 
-Thermometer::Thermometer(const System& system, const vector<vector<int>>& molecules)
-        : molecules(molecules) {
+Thermometer::Thermometer(const System& system, const vector<vector<int>>& molecules) : molecules(molecules) {
     vector<int> moleculeOf(system.getNumParticles()), numConstraints(molecules.size());
     for (size_t m = 0; m < molecules.size(); m++)
         for (int particle : molecules[m])
             moleculeOf[particle] = m;
     for (int i = 0; i < system.getNumParticles(); i++)
         masses.push_back(system.getParticleMass(i));
-    for (int c = 0; c < system.getNumConstraints(); c++) {
-        int i, j;
-        double distance;
-        system.getConstraintParameters(c, i, j, distance);
-        numConstraints[moleculeOf[i]] += (inverseReducedMass(system, i, j) > 0);
-    }
+    for (const PenalizedPair& constraint : readConstraints(system))
+        if (inverseReducedMass(system, constraint.particle1, constraint.particle2) > 0)
+            numConstraints[moleculeOf[constraint.particle1]]++;
     std::map<std::pair<vector<double>, int>, int> known;
     for (size_t m = 0; m < molecules.size(); m++) {
         vector<double> build;
-        for (int particle : molecules[m])
+        int numMobile = 0, numFixed = 0;
+        for (int particle : molecules[m]) {
             build.push_back(masses[particle]);
+            numMobile += (masses[particle] > 0);
+            numFixed += (masses[particle] == 0 && !system.isVirtualSite(particle));
+        }
         const auto [kind, isNew] = known.try_emplace({build, numConstraints[m]}, (int) kinds.size());
         if (isNew)
             kinds.push_back({int(m)});
         kindOf.push_back(kind->second);
-        // Constraints may depend on each other; of a rigid body there are three positions and three directions.
-        const int mobile = std::count_if(build.begin(), build.end(), [](double mass) { return mass > 0; });
-        const bool isLinear = mobile < 3, isFixed = mobile < (int) build.size();
-        const int rigid = std::min(3 * mobile, isFixed ? 1 : isLinear ? 2 * mobile + 1 : 6);
-        kinds[kind->second].degreesOfFreedom += std::max(rigid, 3 * mobile - numConstraints[m]) * (mobile > 0);
         kinds[kind->second].numMolecules++;
+        if (numMobile == 0)
+            continue;
+        // Constraints may depend on each other: a free molecule moves and turns at least. (Where a part of a flexible one is
+        // rigid with more constraints than it takes, its temperature reads too high.)
+        const int rigid = numFixed > 0 ? 1 : numMobile == 1 ? 3 : numMobile == 2 ? 5 : 6;
+        kinds[kind->second].degreesOfFreedom += std::max(rigid, 3 * numMobile - numConstraints[m]);
     }
 }
 
@@ -97,7 +99,7 @@ string Thermometer::sample(const vector<Vec3>& velocities, int steps, double tem
         const bool isHot = mean - temperature > std::max(chance, allowed);
         if (isHot)
             found += message(found.empty() ? "" : "; ", describeMolecule(molecules[kind.firstMolecule]),
-                             kind.numMolecules > 1 ? message(" and ", kind.numMolecules - 1, " like it have")
+                             kind.numMolecules > 1 ? message(", and ", kind.numMolecules - 1, " molecules like it, have")
                                                    : string(" has"),
                              " had ", std::round(mean), " K in the last ", kind.numSteps,
                              " steps, while the heat bath has ", temperature, " K");

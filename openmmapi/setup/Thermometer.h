@@ -1,6 +1,7 @@
 #ifndef OPENMM_STIFF_SETUP_THERMOMETER_H_
 #define OPENMM_STIFF_SETUP_THERMOMETER_H_
 
+#include "openmmstiff/internal/windowsExportStiff.h"
 #include "openmm/System.h"
 #include "openmm/Vec3.h"
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace OpenMMStiff {
  * The temperatures of the kinds of molecules of a Context with a Langevin heat bath: a step that is too large for one kind
  * heats it, of which the temperature of all may tell nothing.
  */
-class Thermometer {
+class OPENMM_EXPORT_STIFF Thermometer {
 public:
     /** @param molecules   the particles of each molecule; equal masses and numbers of constraints make a kind */
     Thermometer(const OpenMM::System& system, const std::vector<std::vector<int>>& molecules);
@@ -38,7 +39,7 @@ private:
     struct Kind {
         int firstMolecule, numMolecules = 0, degreesOfFreedom = 0; // of all its molecules
         /// Of the present window: its steps, its samples and the sum of their temperatures [K].
-        int numSteps = 0, numSamples = 0;
+        long long numSteps = 0, numSamples = 0;
         double sum = 0;
         void begin() {
             numSteps = numSamples = 0;

@@ -25,6 +25,7 @@ void MassPenaltyLangevinIntegrator::initialize(ContextImpl& context) {
     numCollisions = 0;
     collisions.clear();
     thermometer = nullptr;
+    numStepsNotSampled = 0;
 }
 
 void MassPenaltyLangevinIntegrator::stateChanged(State::DataType changed) {
@@ -62,7 +63,9 @@ bool MassPenaltyLangevinIntegrator::goOnAfter(const StepFailure& failure) {
     const double h = getStepSize();
     const long long now = context->getStepCount();
     collisions.erase(std::remove_if(collisions.begin(), collisions.end(),
-                                    [&](const auto& each) { return each.first < now - rememberedSteps; }),
+                                    [&](const auto& each) { // or if somebody has set the number of steps back
+                                        return each.first < now - rememberedSteps || each.first > now;
+                                    }),
                      collisions.end());
     const auto ofSame = [&](const auto& each) { return each.second == failure.culprit; };
     const auto last = std::find_if(collisions.rbegin(), collisions.rend(), ofSame);

@@ -189,7 +189,7 @@ std::unique_ptr<StiffMotion> StiffIntegrator::examineStiffMotion() {
     for (const ForceImpl* impl : context->getForceImpls()) {
         const Force& force = impl->getOwner();
         if (dynamic_cast<const CustomCVForce*>(&force) != nullptr || dynamic_cast<const ATMForce*>(&force) != nullptr)
-            motion->addHiddenBonds(force.getName(), impl->getBondedParticles());
+            motion->addHiddenBonds(force, impl->getBondedParticles(), positions);
     }
     return motion;
 }
@@ -201,7 +201,9 @@ std::string StiffIntegrator::describeStiffMotion() {
 }
 
 void StiffIntegrator::warn(const std::string& text) {
-    warning += (warning.empty() ? "" : "\n") + std::string(getClassName()) + ": " + text;
+    const size_t longest = 10000; // if nobody takes them
+    if (warning.size() < longest)
+        warning += (warning.empty() ? "" : "\n") + std::string(getClassName()) + ": " + text;
 }
 
 std::string StiffIntegrator::takeWarning() {

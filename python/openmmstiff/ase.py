@@ -35,10 +35,9 @@ class _Integrator(MassPenaltyLangevinIntegrator):
     molecules: Molecules
 
     def _takeWarning(self) -> str:
-        """Of collisions alone: where a step is so small that nothing is slowed down, OpenMM's users are told to add
-        pairs."""
-        text = "".join(line for line in super()._takeWarning().splitlines() if "getNumCollisions" in line)
-        return self.molecules.translate(text)
+        """Without what OpenMM's users are told where a step is so small that nothing is slowed down: to add pairs."""
+        lines = super()._takeWarning().splitlines()
+        return "\n".join(self.molecules.translate(line) for line in lines if "addPair" not in line)
 
 
 class MassPenaltyLangevin(MolecularDynamics):

@@ -116,20 +116,46 @@ void testMotionThatNoPairSlowsIsSaid(Platform& platform) {
                    {"particles 0, 1 and 2 under 'HarmonicAngleForce'", "a period of 0.0358", "Nothing slows it down"});
 }
 
-/** Bonds inside of another Force are known to be there, beside others that are recognized. */
+/** Bonds inside of another Force are known to be there, beside others that are recognized; a distance is no bond. */
 void testBondsInOtherForcesAreSaid(Platform& platform) {
-    Model model = makeWaterCluster(2);
+    Model model = makeLoneWaters(2);
+    for (int i : {0, 1}) {
+        model.system.addParticle(12);
+        model.positions.push_back(Vec3(3 + 0.15 * i, 0, 0));
+    }
     auto* inside = new HarmonicBondForce();
-    inside->addBond(0, 3, 0.3, 1e4);
+    inside->addBond(24, 25, 0.15, 3e5);
+    inside->addBond(0, 24, 3, 10);
     auto* outside = new CustomCVForce("inside");
     outside->addCollectiveVariable("inside", inside);
     model.system.addForce(outside);
-    MassPenaltyIntegrator integrator(0.004);
+    MassPenaltyIntegrator integrator(0.004), told(0.004), without(0.004);
     assertHasWords(stepAndTakeWarning(integrator, model, platform),
-                   {"24 pairs with an inertia", "The bonds in 'CustomCVForce'", "particles 0 and 3",
+                   {"24 pairs with an inertia", "The bonds in 'CustomCVForce'", "particles 24 and 25.",
                     "addPairsFromTopology()", "atoms="});
-    integrator.addPair(0, 3, 100);
-    ASSERT_EQUAL(string(), stepAndTakeWarning(integrator, model, platform));
+    told.addPair(24, 25, 100);
+    ASSERT_EQUAL(string(), stepAndTakeWarning(told, model, platform));
+    outside->setForceGroup(3);
+    without.setIntegrationForceGroups(1);
+    ASSERT_EQUAL(string(), stepAndTakeWarning(without, model, platform));
+}
+
+/** What a method treats is not said to be left out: restraints and straight angles that are stiff terms. */
+void testStiffTermsAreNotSaidToBeLeftOut(Platform& platform) {
+    Model model = makeWaterCluster(1);
+    auto* restraint = new CustomExternalForce("0.5e6*((x-x1)^2+(y-y1)^2+(z-z1)^2)");
+    for (const char* name : {"x1", "y1", "z1"})
+        restraint->addPerParticleParameter(name);
+    restraint->addParticle(0, {model.positions[0][0], model.positions[0][1], model.positions[0][2]});
+    model.system.addForce(restraint);
+    for (Force* force : {&model.system.getForce(0), &model.system.getForce(1), (Force*) restraint})
+        force->setForceGroup(1);
+    ZhangSkeelIntegrator integrator(0.004);
+    integrator.setStiffForceGroups(2);
+    ModelContext context(model, integrator, platform);
+    integrator.step(1);
+    ASSERT_EQUAL(string(), integrator.takeWarning());
+    assertHasWords(integrator.describeStiffMotion(), {"4 stiff terms", "1 of 'CustomExternalForce'"});
 }
 
 /** A step that fails says what was treated, and what was not. */
@@ -178,6 +204,7 @@ int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
                            {CLAIM(testNothingRecognizedIsSaidOnce), CLAIM(testWhatIsLeftOutIsSaid),
                             CLAIM(testMotionThatNoPairSlowsIsSaid), CLAIM(testBondsInOtherForcesAreSaid),
+                            CLAIM(testStiffTermsAreNotSaidToBeLeftOut),
                             CLAIM(testFailedStepsSayWhatWasTreated), CLAIM(testLightParticlesAreNamed),
                             CLAIM(testPicosecondsAreNotFemtoseconds)});
 }

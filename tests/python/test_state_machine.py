@@ -81,7 +81,7 @@ def make_system(large, nonbonded, extra):
     pairs = [(o, o + k) for o in flexible for k in (1, 2)] + [*zip(chain, chain[1:])]
     triples = [(o + 1, o, o + 2) for o in flexible] + [*zip(chain, chain[1:], chain[2:])]
     weak = force("CustomBondForce", "addBond", [(*pair, [length(*pair)]) for pair in pairs[6:][-1:]],
-                 "400*(1-exp(-20*(r-length)))^2",       # its stiffness is that at the first step
+                 "400*(1-exp(-20*(r-length)))^2",       # not harmonic
                  setup=lambda made: made.addPerBondParameter("length"))
     pull = force("CustomExternalForce", "addParticle", [(molecule[0], [1.0]) for molecule in molecules], "scale*a*x",
                  setup=lambda made: (made.addGlobalParameter("scale", 10.0), made.addPerParticleParameter("a")))

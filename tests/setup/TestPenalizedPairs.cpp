@@ -205,19 +205,41 @@ void testHydrogensOfFixedAtomsTurnToo() {
     ASSERT_EQUAL(0, partners[2]);
 }
 
-/** An angle without a distance that tells it: as it is straight, or its legs are no bonds that are known. */
-void testLooseAngles() {
-    System system = makeParticles({16, 12, 16, 12});
-    addBonds(system, vector<Bond>{{0, 1, 0.12, 9e5}, {1, 2, 0.12, 9e5}});
-    auto* angles = new HarmonicAngleForce();
-    angles->addAngle(0, 1, 2, M_PI, 400);
-    angles->addAngle(1, 2, 3, 2, 500);
-    system.addForce(angles);
-    const BondedStiffness bonded = find(system);
-    ASSERT_EQUAL(2, (int) bonded.pairs.size());
-    ASSERT_EQUAL(2, (int) bonded.looseAngles.size());
-    ASSERT_EQUAL(0.12, bonded.looseAngles[0].leg2);
-    ASSERT_EQUAL(0.0, bonded.looseAngles[1].leg2);
+/** Straight angles are kept apart, those of custom forces, too; angles whose legs are no bonds are left out. */
+void testStraightAnglesAreLoose() {
+    auto* harmonic = new HarmonicAngleForce();
+    harmonic->addAngle(0, 1, 2, M_PI, 800);
+    harmonic->addAngle(1, 2, 3, 2, 500);
+    auto* custom = new CustomAngleForce("400*(theta-3.14159265358979)^2");
+    custom->addAngle(0, 1, 2);
+    custom->addAngle(1, 2, 3);
+    for (Force* angles : {(Force*) harmonic, (Force*) custom}) {
+        System system = makeParticles({16, 12, 16, 12});
+        addBonds(system, vector<Bond>{{0, 1, 0.12, 9e5}, {1, 2, 0.12, 9e5}});
+        system.addForce(angles);
+        const BondedStiffness bonded = find(system);
+        ASSERT_EQUAL(2, (int) bonded.pairs.size());
+        ASSERT_EQUAL(1, (int) bonded.looseAngles.size());
+        ASSERT_EQUAL_TOL(800, bonded.looseAngles[0].curvature, 1e-9);
+        ASSERT_EQUAL(0.12, bonded.looseAngles[0].leg2);
+    }
+}
+
+/** In a field of custom bonds, a soft harmonic term between two of their particles is no bond, and brings in no other. */
+void testSoftHarmonicTermsAreNoBonds() {
+    System system = makeParticles({12, 12, 1});
+    auto* custom = new CustomBondForce("0.5*k*(r-r0)^2");
+    custom->addPerBondParameter("k");
+    custom->addPerBondParameter("r0");
+    custom->addBond(0, 1, {2.2e5, 0.15});
+    custom->addBond(1, 2, {3.0e5, 0.11});
+    auto* other = new CustomBondForce("2*((0.33/r)^12-2*(0.33/r)^6)");
+    other->addBond(0, 2);
+    system.addForce(custom);
+    system.addForce(other);
+    addBonds(system, vector<Bond>{{0, 2, 0.216, 5000}});
+    ASSERT_EQUAL(5000.0, stiffnessOf(system, 0, 2));
+    ASSERT_EQUAL(1, findPartners(system)[2]);
 }
 
 /** A pair needs k r^2 / 2 of 50 kJ/mol, or its particles would pass through each other: for acute angles, and others. */
@@ -265,5 +287,5 @@ int main() {
     return checkClaims({CLAIM(testInPlaneAngle), CLAIM(testCustomBondsAreAsStiffAsAtTheirMinimum),
                         CLAIM(testCustomPairsThatAreNoBonds), CLAIM(testUreyBradley),
                         CLAIM(testAHydrogenIsBoundByItsConstraint), CLAIM(testHydrogensOfFixedAtomsTurnToo),
-                        CLAIM(testLooseAngles), CLAIM(testSoftPairsAreLeftOut), CLAIM(testOtherEnergiesAreLeftOut)});
+                        CLAIM(testStraightAnglesAreLoose), CLAIM(testSoftHarmonicTermsAreNoBonds), CLAIM(testSoftPairsAreLeftOut), CLAIM(testOtherEnergiesAreLeftOut)});
 }

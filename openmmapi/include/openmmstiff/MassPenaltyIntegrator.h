@@ -104,8 +104,8 @@ public:
      * (Bennett 1975, restricted to bonds). It is constant and needs no force of its own; averages over positions do not
      * depend on it, and molecules keep their masses and momenta.
      *
-     * A hydrogen is lighter than 5 dalton and at most half as heavy as what it is bound to, by one of the forces that
-     * setUseBondedForces() names or else by a constraint of the System.
+     * A hydrogen is lighter than 5 dalton and at most half as heavy as what it is bound to, or bound to a particle
+     * without mass: by the shortest of its constraints, or else of the bonds in forces that setUseBondedForces() names.
      *
      * @param inertia   the inertia [dalton], instead of the default, see setUseDefaultBondInertia(); 0 for none; an
      *                  OpenMMException if it is negative, or beyond 1e9

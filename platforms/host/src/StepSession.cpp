@@ -1,6 +1,7 @@
 #include "stiffhost/StepSession.h"
 #include "SimTKOpenMMRealType.h"
 #include "openmm/AndersenThermostat.h"
+#include "openmm/CMMotionRemover.h"
 #include "openmm/internal/ForceImpl.h"
 #include "openmmstiff/internal/Message.h"
 #include "stiffcore/methods/Elementary.h"
@@ -123,7 +124,9 @@ void StepSession::adoptState() {
 bool StepSession::updateContextState() {
     bool stateModified = false;
     for (ForceImpl* force : context.getForceImpls()) {
-        const bool collides = dynamic_cast<const AndersenThermostat*>(&force->getOwner()) != nullptr;
+        const Force& owner = force->getOwner();
+        const bool collides = dynamic_cast<const AndersenThermostat*>(&owner) != nullptr ||
+                              (hasAnchors() && dynamic_cast<const CMMotionRemover*>(&owner) != nullptr);
         if (collides) {
             forcesHaveActed(stateModified);
             beginCollisions();

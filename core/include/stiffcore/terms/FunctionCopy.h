@@ -4,6 +4,7 @@
 #include "../model/TermFunction.h"
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,11 +33,13 @@ public:
     }
     FunctionCopy& operator=(FunctionCopy&&) = default;
 
-    /** Take the values of the Context's parameters. */
+    /** Take the values of the Context's parameters; one that it does not have yet is no number. */
     void setGlobals(const std::map<std::string, double>& parameters) {
         double* value = arguments() + own->coordinates.size() + own->parameters.size();
-        for (const std::string& name : own->globals)
-            *value++ = parameters.at(name);
+        for (const std::string& name : own->globals) {
+            const auto found = parameters.find(name);
+            *value++ = found == parameters.end() ? std::numeric_limits<double>::quiet_NaN() : found->second;
+        }
     }
 
     /** Where the values of the coordinates go; the parameters of a term follow. */

@@ -36,7 +36,7 @@ public:
     MassPenaltyKernel(const std::string& name, const OpenMM::Platform& platform,
                       std::unique_ptr<PlatformResources> owned, OpenMM::ContextImpl& context)
             : StepSession(name, platform, std::move(owned), context, true),
-              pairs(context.getSystem(), [this]() -> const auto& { return state.getParameters(); }), batches(backend),
+              pairs(context.getSystem(), context.getParameters()), batches(backend),
               machine(state, particles, batches, device.get()), velocities(backend) {
     }
 
@@ -98,6 +98,9 @@ protected:
     void endCollisions() override {
         const Turn turn(*this);
         propagate();
+    }
+    bool hasAnchors() const override {
+        return pairs.hasAnchors();
     }
     void adopt() override {
         update();

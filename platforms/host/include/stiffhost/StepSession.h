@@ -72,10 +72,14 @@ protected:
     /** Let the Context have what the method shows between calls. */
     virtual void show() {
     }
-    /** An AndersenThermostat is about to draw velocities of some particles, and has done so. No turn is held. */
+    /** Something is about to change the velocities of some particles as if they were shown, and has. No turn is held. */
     virtual void beginCollisions() {
     }
     virtual void endCollisions() {
+    }
+    /** Whether a velocity that is common to all particles is no motion of the method as any other. */
+    virtual bool hasAnchors() const {
+        return false;
     }
     /**
      * The course of a step. On the host a turn is held, and its end propagates the Context's positions.
