@@ -5,7 +5,7 @@
 
 #include "Claims.h"
 #include "stiffcore/linear/DenseLdlt.h"
-#include "stiffcore/trace/TracedMatrices.h"
+#include "stiffcore/trace/Traced.h"
 #include <charconv>
 #include <clocale>
 
@@ -118,59 +118,10 @@ void testBranches() {
     ASSERT(count(trace.getText(), "*") == products + 1);
 }
 
-/** What is in memory is read anew each time that it is asked for, as it may have been written to; loops do not carry it. */
-void testNumbersInMemory() {
-    Trace trace;
-    std::vector<Traced> values(4, 1.0);
-    trace.keepInMemory(values);
-    ASSERT_EQUAL(4, trace.getNumInMemory());
-    const Traced x = trace.read("x"), before = values[2];
-    values[2] += x;
-    values[2] += 0;
-    ASSERT(!before.isSame(Traced(values[2])) && !values[2].isConstant());
-    ASSERT(count(trace.getText(), "MEMORY(2) += t") == 1 && count(trace.getText(), " = MEMORY(2);") == 2);
-    Control<Traced>::repeat(
-            [&] {
-                values[3] = x * 2;
-                return values[3] > 100;
-            },
-            values);
-    ASSERT(count(trace.getText(), "MEMORY(3) = t") == 1 && count(trace.getText(), "    mixed c") == 0);
-}
-
-/** A matrix of many rows is factored and solved with by calls of functions that the text has, a small one is unrolled. */
-void testLargeMatricesAreNotUnrolled() {
-    for (int n : {maxUnrolledRows, maxUnrolledRows + 1}) {
-        Trace trace;
-        std::vector<Traced> A(n * n), inverse(n * n), b(n, trace.read("b"));
-        for (auto* matrix : {&A, &inverse})
-            Control<Traced>::keepMatrix(*matrix, n);
-        Control<Traced>::clear(A.data(), n * n);
-        for (int i = 0; i < n; i++)
-            A[i * n + i] = trace.read("diagonal");
-        const bool isLarge = (n > maxUnrolledRows);
-        ASSERT(!DenseLdlt<Traced>::factor(A.data(), n).isConstant());
-        DenseLdlt<Traced>::solve(A.data(), n, b.data());
-        DenseLdlt<Traced>::solveLower(A.data(), b.data(), n, b.data());
-        DenseLdlt<Traced>::solveUpper(A.data(), b.data(), n, b.data());
-        DenseLdlt<Traced>::invert(A.data(), n, inverse.data());
-        DenseLu<Traced>::factor(A.data(), n);
-        DenseLu<Traced>::solve(A.data(), n, b.data());
-        const string text = trace.getText(), functions = matrixFunctions;
-        for (const char* name : {"clear", "factorLdlt", "solveLdlt", "solveLower", "solveUpper", "invertLdlt", "factorLu",
-                                 "solveLu"}) {
-            const string call = string(name) + "(";
-            ASSERT_EQUAL(int(isLarge), count(text, call));
-            ASSERT_EQUAL(1, count(functions, call));
-        }
-    }
-}
-
 } // namespace
 
 int main() {
     return checkClaims({CLAIM(testNothingIsRecordedInVain), CLAIM(testZerosOfAMatrixAreLeftOut),
                         CLAIM(testLoopsCarryWhatChanges), CLAIM(testLoopsMustCarryWhatChanges),
-                        CLAIM(testLiteralsKeepTheirPoint), CLAIM(testBranches), CLAIM(testNumbersInMemory),
-                        CLAIM(testLargeMatricesAreNotUnrolled)});
+                        CLAIM(testLiteralsKeepTheirPoint), CLAIM(testBranches)});
 }

@@ -1,7 +1,6 @@
 /**
  * Writes what devices compile, so that compilers can be asked about it where there is no device: `WriteKernels FOLDER`.
- * For each integrator and each molecule, INTEGRATOR-MOLECULE.txt gets the text of its program. `WriteKernels FOLDER
- * alkanes` writes that of the mass penalty for molecules whose matrices are in memory.
+ * For each integrator and each molecule, INTEGRATOR-MOLECULE.txt gets the text of its program.
  */
 
 #include "OpenMM.h"
@@ -45,33 +44,6 @@ Model makeFourSiteWater() {
 Model makeMethanol() {
     Model model = stifftest::makeWaterCluster(0);
     stifftest::addMethanol(model, Vec3());
-    return model;
-}
-
-/** A chain of n carbons with their hydrogens. */
-Model makeAlkane(int n) {
-    Model model;
-    vector<vector<int>> neighbours(n);
-    auto* bonds = new HarmonicBondForce();
-    auto* angles = new HarmonicAngleForce();
-    for (int i = 0; i < n; i++)
-        model.system.addParticle(12.011);
-    for (int i = 0; i + 1 < n; i++) {
-        bonds->addBond(i, i + 1, 0.1526, 259400);
-        neighbours[i].push_back(i + 1);
-        neighbours[i + 1].push_back(i);
-    }
-    for (vector<int>& near : neighbours)
-        while (near.size() < 4) {
-            near.push_back(model.system.addParticle(1.008));
-            bonds->addBond(&near - neighbours.data(), near.back(), 0.109, 284500);
-        }
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < 4; j++)
-            for (int k = 0; k < j; k++)
-                angles->addAngle(neighbours[i][j], i, neighbours[i][k], 1.911, 400);
-    model.system.addForce(bonds);
-    model.system.addForce(angles);
     return model;
 }
 
@@ -200,21 +172,13 @@ void writeAll(const std::filesystem::path& folder) {
     Writer(folder, "ConstrainedChain", model.system).writeMassPenalty();
 }
 
-void writeAlkanes(const std::filesystem::path& folder) {
-    for (const auto& [name, carbons] : std::map<string, int>{{"Ethane", 2}, {"Propane", 3}, {"Butane", 4}})
-        Writer(folder, name, makeAlkane(carbons).system).writeMassPenalty();
-}
-
 } // namespace
 
 int main(int argc, char* argv[]) {
     try {
-        if (argc == 3 && string(argv[2]) == "alkanes")
-            writeAlkanes(argv[1]);
-        else if (argc == 2)
-            writeAll(argv[1]);
-        else
-            throw std::runtime_error("Usage: WriteKernels FOLDER [alkanes]");
+        if (argc != 2)
+            throw std::runtime_error("Usage: WriteKernels FOLDER");
+        writeAll(argv[1]);
     }
     catch (const std::exception& e) {
         std::cerr << e.what() << std::endl;

@@ -1,5 +1,4 @@
-"""What the kernels for devices cost, told from their text and by NVRTC: `.venv/bin/python tests/devices/costs.py`; with
-`--alkanes` those of molecules whose matrices are in memory, of 19, 28 and 37 bonds and angles.
+"""What the kernels for devices cost, told from their text and by NVRTC: `.venv/bin/python tests/devices/costs.py`.
 
 There is no GPU in this: operations and bytes are counted in the text, without what nobody needs, which compilers leave
 out; registers and spills are those that NVRTC's assembler reports. Times on an H100 are estimates from these numbers,
@@ -20,8 +19,7 @@ from typing import NamedTuple
 import nvrtc
 
 WRITER = Path(__file__).resolve().parents[2]/"build"/"tests"/"WriteKernels"
-MOLECULES, ALKANES = ["Water", "Methanol"], ["Ethane", "Propane", "Butane"]
-ALKANE_KERNEL = ("MassPenaltyLangevinIntegrator_BondInertia", "moveLangevin0")
+MOLECULES = ["Water", "Methanol"]
 KERNELS = [("MassPenaltyLangevinIntegrator", "moveLangevin0"), ("ImpulseLangevinIntegrator", "moveLangevin0"),
            ("ZhangSkeelLangevinIntegrator", "move0"), ("ZhangSkeelLangevinIntegrator", "finish0")]
 SIZES = {"float": 4, "double": 8}
@@ -29,9 +27,6 @@ MACROS = {      # the arrays that they read and write
     "POSITION": (["posq", "posqCorrection"], []), "STORE_POSITION": (["posq"], ["posq", "posqCorrection"]),
     "KEEP_STATE": (["velm", "posq", "posqCorrection"], ["velmBefore", "posqBefore", "correctionBefore"])}
 OPERATIONS = ["add", "mul", "div", "sqrt", "atan2"]
-# Multiplications and additions of the loops over a matrix in memory of n rows; each reads two numbers at most.
-LOOPS = {"factorLdlt": lambda n: n**3/6, "invertLdlt": lambda n: n**3/3, "factorLu": lambda n: n**3/3,
-         "solveLdlt": lambda n: n**2, "solveLu": lambda n: n**2}
 
 # How often a loop is typically gone through: Newton's method in a drift converges at once; the micro-steps of water in
 # a step of 4 fs are ten, of which each of the two flows takes a half.
@@ -67,8 +62,6 @@ class Kernel:
     lines: int
     once: Counter = field(default_factory=Counter)
     typical: Counter = field(default_factory=Counter)
-    ofLoops: float = 0          # operations
-    inMemory: float = 0         # numbers of matrices, read or written
     bytesRead: int = 0
     bytesWritten: int = 0
 
@@ -151,12 +144,6 @@ def analyse(text, name, precision, iterations):
             kernel.once += operations
             for operation, number in operations.items():
                 kernel.typical[operation] += number*statement.repeats
-        if loop := re.search(rf"\b({'|'.join(LOOPS)})\(.*STRIDE, (\d+)", statement.expression):
-            ofLoop = statement.repeats*LOOPS[loop[1]](int(loop[2]))
-            kernel.ofLoops += ofLoop
-            kernel.inMemory += 2*ofLoop
-        else:
-            kernel.inMemory += statement.repeats*statement.expression.count("MEMORY(")
         for whole, more in zip((read, written), find_memory(statement.expression)):
             whole |= more
     kernel.bytesRead, kernel.bytesWritten = count_bytes(read, precision), count_bytes(written, precision)
@@ -180,15 +167,14 @@ def assemble(text, name, precision, target):
 def estimate(kernel, code, precision, number):
     """Cells of the table of estimates: microseconds, and warps of a multiprocessor."""
     mixed = nvrtc.TYPES[precision][1]
-    work = 2*kernel.ofLoops + sum(kernel.typical[operation]*WEIGHTS[mixed][operation] for operation in OPERATIONS)
+    work = sum(kernel.typical[operation]*WEIGHTS[mixed][operation] for operation in OPERATIONS)
     # Warps, each of 32 threads, whose registers a multiprocessor has; they come in blocks.
     ofBlock, ofRegisters = THREADS_OF_BLOCK//32, REGISTERS//(256*math.ceil(32*code.registers/256))
     resident = min(ofRegisters//ofBlock, MAX_BLOCKS, MAX_WARPS//ofBlock)*ofBlock
     blocks = min(math.ceil(number/THREADS_OF_BLOCK), BLOCKS_OF_MULTIPROCESSOR*MULTIPROCESSORS)
     warps = math.ceil(blocks/MULTIPROCESSORS)*ofBlock
     turns = math.ceil(number/(blocks*THREADS_OF_BLOCK))*math.ceil(warps/resident)
-    times = [number*(kernel.bytesRead + kernel.bytesWritten)/BANDWIDTH,
-             number*(code.spilled + SIZES[mixed]*kernel.inMemory)/BANDWIDTH,
+    times = [number*(kernel.bytesRead + kernel.bytesWritten)/BANDWIDTH, number*code.spilled/BANDWIDTH,
              number*work/(0.5*OPERATIONS_PER_SECOND[mixed]), turns*work*LATENCY[mixed]/CLOCK]
     return [*(f"{1e6*time:.1f}" for time in times), resident, warps]
 
@@ -205,14 +191,11 @@ def print_table(title, *rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--molecules", type=int, default=30000, help="how many the estimate is for")
-    parser.add_argument("--alkanes", action="store_true", help="those of alkanes, by the mass penalty")
-    options = parser.parse_args()
-    number = options.molecules
-    molecules, kernels = (ALKANES, [ALKANE_KERNEL]) if options.alkanes else (MOLECULES, KERNELS)
+    number = parser.parse_args().molecules
     counts, compilations, estimates = [], [], []
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([WRITER, folder, *(["alkanes"] if options.alkanes else [])], check=True)
-        for molecule, (integrator, name), precision in itertools.product(molecules, kernels, nvrtc.PRECISIONS):
+        subprocess.run([WRITER, folder], check=True)
+        for molecule, (integrator, name), precision in itertools.product(MOLECULES, KERNELS, nvrtc.PRECISIONS):
             text = Path(folder, f"{integrator}-{molecule}.txt").read_text()
             iterations = MICRO_STEPS//2 if integrator.startswith("Impulse") else NEWTON_ITERATIONS
             kernel = analyse(text, name, precision, iterations)
@@ -236,9 +219,8 @@ takes for the whole program, to PTX and to code for sm_90""",
                 heads + ["read", "written", "sm_90", "spilled", "sm_80", "spilled", "PTX", "code"], *compilations)
     print_table(f"""\
 ESTIMATES, not measurements, for {number} molecules on an H100. Microseconds: for global memory at full bandwidth; for
-spills and matrices, were they to go there too, and not to caches; for arithmetic at full speed, no operations fused;
-and of a thread that does one operation after the other. Warps of a multiprocessor: how many have registers, and how
-many have work""",
+spills, were they to go there too, and not to caches; for arithmetic at full speed, no operations fused; and of a thread
+that does one operation after the other. Warps of a multiprocessor: how many have registers, and how many have work""",
                 heads + ["memory", "spills", "arithmetic", "in turn", "fit", "busy"], *estimates)
 
 

@@ -183,9 +183,9 @@ from openmmstiff._installation import _integrators, _waters
 from openmmstiff._benchmark import CHAIN, _add_chain, _trap
 
 def waters(rigid):
-    # With chains of atoms: of unrolled matrices, of matrices in memory, and one too large for a device.
+    # With a chain of six atoms, and one too large for a device.
     system, positions = _waters()
-    for length in (6, CHAIN, 20):
+    for length in (6, CHAIN):
         chain = _add_chain(length, system, system.getForce(0), system.getForce(1))
         positions = np.concatenate([positions, chain + [0, 0, 1 + 0.3*length]])
     system.removeForce(2)       # Oclgrind lacks a function that its kernel calls

@@ -56,11 +56,8 @@ public:
     }
 
 private:
-    BlockKind(const stiffcore::Block& example, const Terms& terms) {
-        if constexpr (std::is_constructible_v<Pattern, stiffcore::Block, Terms, bool>)
-            pattern = std::make_unique<Pattern>(example, terms, true); // dense: only those are recorded
-        else
-            pattern = std::make_unique<Pattern>(example, terms);
+    BlockKind(const stiffcore::Block& example, const Terms& terms)
+            : pattern(std::make_unique<Pattern>(example, terms)) {
     }
 
     void add(const stiffcore::Block& block, const Terms& terms, const std::vector<double>& masses) {

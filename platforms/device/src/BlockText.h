@@ -4,7 +4,7 @@
 #include "stiffcore/methods/Elementary.h"
 #include "stiffcore/methods/Phases.h"
 #include "stiffcore/rows/Rows.h"
-#include "stiffcore/trace/TracedMatrices.h"
+#include "stiffcore/trace/Traced.h"
 #include "stiffhost/Device.h"
 #include <array>
 #include <map>
@@ -143,10 +143,6 @@ public:
     int getNumRandoms() const {
         return (numNormals + 3) / 4;
     }
-    /** How many numbers a block has in memory. */
-    int getNumInMemory() const {
-        return trace.getNumInMemory();
-    }
     std::string getText() const {
         return "KERNEL void " + name +
                "(ARGUMENTS) {\n"
@@ -159,7 +155,7 @@ public:
 
     /** What comes before the kernels of a program. */
     static std::string getHead() {
-        return std::string(R"(
+        return R"(
 #if defined(USE_DOUBLE_PRECISION) || defined(USE_MIXED_PRECISION)
 #define NUMBER(x) (x)
 #define TINY 1e-200
@@ -187,11 +183,8 @@ inline DEVICE bool isFiniteNumber(mixed number) {
         GLOBAL const int* RESTRICT particles, GLOBAL const int* RESTRICT sets, \
         GLOBAL const mixed* RESTRICT parameters, GLOBAL const mixed* RESTRICT uniform, \
         GLOBAL const float4* RESTRICT random, GLOBAL const mm_long* RESTRICT force, GLOBAL int* RESTRICT failure, \
-        GLOBAL mixed4* RESTRICT kept, GLOBAL mixed* RESTRICT memory, \
-        GLOBAL mixed4* RESTRICT velm, GLOBAL mixed4* RESTRICT velmBefore, \
+        GLOBAL mixed4* RESTRICT kept, GLOBAL mixed4* RESTRICT velm, GLOBAL mixed4* RESTRICT velmBefore, \
         GLOBAL real4* RESTRICT posq, GLOBAL real4* RESTRICT posqBefore CORRECTIONS
-#define MEMORY(i) memory[(size_t) (i)*count + block]
-#define STRIDE ((size_t) count)
 #define FAIL(what) { failure[1] = what; failure[0] = phase; }
 #ifdef USE_MIXED_PRECISION
 #define CORRECTIONS , GLOBAL real4* RESTRICT posqCorrection, GLOBAL real4* RESTRICT correctionBefore
@@ -258,7 +251,7 @@ KERNEL void compareState(int numAtoms, GLOBAL int* RESTRICT changed, GLOBAL cons
             changed[0] = 1;
     }
 }
-)") + stiffcore::matrixFunctions;
+)";
     }
 
 private:

@@ -139,10 +139,6 @@ void ComputeDevice::compile(const Method& method, const Blocks& small, const Blo
         group->kept.initialize(context, int(KeptVector::Count) * group->particles.size(),
                                context.getVelm().getElementSize(), "stiffKept");
         context.clearBuffer(group->kept);
-        int numInMemory = 1;
-        for (const KernelText& kernelText : kind.kernels)
-            numInMemory = std::max(numInMemory, kernelText.numInMemory);
-        group->memory.initialize(context, size_t(numInMemory) * count, getMixedSize(), "stiffMemory");
         for (const KernelText& kernelText : kind.kernels) {
             group->numRandoms.push_back(kernelText.numRandoms * count);
             group->kernels.push_back(nullptr);
@@ -162,7 +158,6 @@ void ComputeDevice::compile(const Method& method, const Blocks& small, const Blo
             kernel->addArg(context.getLongForceBuffer());
             kernel->addArg(failure);
             kernel->addArg(group->kept);
-            kernel->addArg(group->memory);
             addStateArguments(kernel, before);
             group->kernels.back() = kernel;
         }

@@ -75,7 +75,7 @@ private:
         /// The particles of the blocks, by their place.
         std::vector<int> particles;
         /// On the device: the particles by where they are there, and what else blocks have.
-        OpenMM::ComputeArray placesThere, setsThere, parametersThere, kept, memory;
+        OpenMM::ComputeArray placesThere, setsThere, parametersThere, kept;
         bool keepsVelocities;
         /// One a phase, null if it has none, and how many random numbers it takes.
         std::vector<OpenMM::ComputeKernel> kernels;

@@ -23,7 +23,7 @@ void addBlocks(Recorded& recorded, const Blocks& blocks, const typename Batch<do
             const string name = ofPhases + std::to_string(recorded.size());
             BlockText text(name);
             kind.record(text, terms, masses, body);
-            return KernelText{name, text.getText(), text.getNumRandoms(), text.getNumInMemory()};
+            return KernelText{name, text.getText(), text.getNumRandoms()};
         };
         RecordedKind all = {recordKernels(record), {}, kind.getParameters(), kind.getSets(), keepsVelocities};
         for (const Block& block : kind.getBlocks())

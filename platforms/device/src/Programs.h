@@ -7,10 +7,10 @@
 
 namespace stiffdevice {
 
-/** The text of a kernel; how many elements of four random numbers a block takes, and how many numbers it has in memory. */
+/** The text of a kernel, and how many elements of four random numbers each of its threads takes. */
 struct KernelText {
     std::string name, text;
-    int numRandoms = 0, numInMemory = 0;
+    int numRandoms = 0;
 };
 
 /** Blocks of the same build, with the kernels that work on them. */

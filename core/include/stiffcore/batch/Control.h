@@ -2,13 +2,8 @@
 #define STIFFCORE_BATCH_CONTROL_H_
 
 #include "Lanes.h"
-#include <algorithm>
-#include <vector>
 
 namespace stiffcore {
-
-/// Matrices of no more rows than this are unrolled where they are recorded.
-constexpr int maxUnrolledRows = 18;
 
 /**
  * Loops and branches that depend on numbers, for functions that may also be recorded rather than executed (see Traced):
@@ -31,13 +26,6 @@ template <class Real> struct Control {
     template <class Body, class... Carried> static void when(Condition condition, Body&& body, Carried&...) {
         if (condition)
             body();
-    }
-    /** Of an array for matrices of up to so many rows: it is in memory anyway. */
-    static void keepMatrix(std::vector<Real>&, int /*numRows*/) {
-    }
-    /** Make numbers of such an array zero. */
-    static void clear(Real* values, int count) {
-        std::fill_n(values, count, Real(0));
     }
 };
 

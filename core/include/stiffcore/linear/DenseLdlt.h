@@ -10,7 +10,7 @@ namespace stiffcore {
  *
  * Size is n if the compiler is to know it, or 0. A factorization takes n^3/6 multiplications and n divisions.
  */
-template <class Real, int Size = 0> struct LdltLoops {
+template <class Real, int Size = 0> struct DenseLdlt {
     using Mask = decltype(Real() > Real());
 
     /**
@@ -105,9 +105,6 @@ template <class Real, int Size = 0> struct LdltLoops {
         }
     }
 };
-
-/** The same, for who calls it: where numbers are recorded, see trace/TracedMatrices.h. */
-template <class Real, int Size = 0> struct DenseLdlt : LdltLoops<Real, Size> {};
 
 } // namespace stiffcore
 

@@ -11,7 +11,7 @@ namespace stiffcore {
  *
  * Size is n if the compiler is to know it, or 0.
  */
-template <class Real, int Size = 0> struct LuLoops {
+template <class Real, int Size = 0> struct DenseLu {
     static void factor(Real* A, int size) {
         const int n = (Size > 0 ? Size : size);
         for (int k = 0; k < n; k++) {
@@ -42,9 +42,6 @@ template <class Real, int Size = 0> struct LuLoops {
         }
     }
 };
-
-/** The same, for who calls it: where numbers are recorded, see trace/TracedMatrices.h. */
-template <class Real, int Size = 0> struct DenseLu : LuLoops<Real, Size> {};
 
 } // namespace stiffcore
 

@@ -23,20 +23,16 @@ public:
     /// rows on, and so are inverses, but sparse matrices stay with their blocks, which takes more memory.
     static constexpr int minSparseSize = 32;
 
-    /**
-     * @param numFirst   rows below this number come before all others in the order of elimination
-     * @param dense      whatever the size
-     */
-    MatrixLayout(int size, const std::vector<std::pair<int, int>>& entries, int numFirst = 0, bool dense = false)
-            : size(size) {
-        if (size >= minSparseSize && !dense)
+    /** @param numFirst   rows below this number come before all others in the order of elimination */
+    MatrixLayout(int size, const std::vector<std::pair<int, int>>& entries, int numFirst = 0) : size(size) {
+        if (size >= minSparseSize)
             sparse = std::make_shared<SparseLdlt>(size, entries, numFirst);
     }
     int getSize() const {
         return size;
     }
     bool isSparse() const {
-        return sparse != nullptr;
+        return size >= minSparseSize;
     }
     /** A sparse solver of this layout, with the symbolic factorization done. */
     std::shared_ptr<SparseLdlt> createSparse() const {
@@ -48,10 +44,6 @@ public:
     }
     int slot(int i, int j) const {
         return isSparse() ? sparse->slot(i, j) : std::max(i, j) * size + std::min(i, j);
-    }
-    /** Where row i stands in the order of elimination. */
-    int getPlace(int i) const {
-        return isSparse() ? sparse->getPlace(i) : i;
     }
     int unusedSlot() const {
         return getNumValues();

@@ -52,10 +52,6 @@ public:
     int getNumValues() const {
         return valueRows.size();
     }
-    /** Where row i stands in the order of elimination. */
-    int getPlace(int i) const {
-        return place[i];
-    }
     /**
      * Factor a matrix. If it is indefinite, the factors are those with a D of both signs, as accurate as its pivots
      * are large.

@@ -83,7 +83,7 @@ template <class Real>
         converged = computeResidual<true>(batch, tolerance, box, work);
         const auto last = (iteration >= maxDriftIterations) | Control<Real>::all(converged, batch.count);
         auto factor = [&] {
-            Control<Real>::clear(A, n * n);
+            std::fill_n(A, n * n, Real(0));
             visitProduct(batch, work.gradients, work.gradientsBefore,
                          [&](int p, int q, const Real& value) { A[p * n + q] += value; });
             n == 3 ? DenseLu<Real, 3>::factor(A, n) : DenseLu<Real>::factor(A, n);

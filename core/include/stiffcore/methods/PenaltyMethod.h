@@ -35,11 +35,11 @@ struct PenaltyMethod {
         return phase == Drift ? Effect::Positions : phase < Kick ? Effect::Nothing : Effect::Velocities;
     }
     /**
-     * The velocities that are shown have a row for each pair, and three for each bond with an inertia. More than this
-     * takes devices too long to compile, see docs/developing.md.
+     * The text grows with the cube of the rows, see docs/developing.md. The velocities that are shown have a row for
+     * each pair, and three for each bond with an inertia; their matrix has to be dense.
      */
     static bool fits(int /*numMobile*/, size_t numPairs, size_t numBonds) {
-        return numPairs <= 18 && numPairs + 3 * numBonds <= 80;
+        return numPairs <= 18 && numPairs + 3 * numBonds < MatrixLayout::minSparseSize;
     }
 
     template <class Real, class Port>

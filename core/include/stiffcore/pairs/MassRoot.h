@@ -38,8 +38,8 @@ namespace stiffcore {
 /** The row of a pair, or of one axis of a bond with an inertia. Masses couple no atoms here: a group is an atom. */
 struct RootRow : DistanceRow {
     bool periodic, constrained;
-    /// That of a bond; -1 of a pair. Which of the block's pairs, or bonds, it is, and its first row.
-    int axis, term, firstOfTerm = 0;
+    /// That of a bond; -1 of a pair. Which of the block's pairs, or bonds, it is.
+    int axis, term;
 };
 
 /** What all blocks of the same build have in common. */
@@ -51,11 +51,10 @@ struct RootPattern {
     bool hasManyConnected;
     RowPattern<RootRow> rows;
 
-    /** @param dense   whatever the size; rows are still eliminated in the order of a sparse matrix, on which N depends */
-    RootPattern(const Block& block, const PairTerms& terms, bool dense = false)
+    RootPattern(const Block& block, const PairTerms& terms)
             : numParticles(block.particles.size()), numMobile(block.numMobile), all(makeRows(block, terms)),
               hasManyConnected(countConnected() > maxConnected),
-              rows(dense ? arrange(all) : all, numMobile, hasManyConnected ? 0 : countConstraints(), dense) {
+              rows(all, numMobile, hasManyConnected ? 0 : countConstraints()) {
     }
     bool isLarge() const {
         return rows.isLarge();
@@ -70,8 +69,10 @@ struct RootPattern {
 private:
     static std::vector<RootRow> makeRows(const Block& block, const PairTerms& terms) {
         std::vector<RootRow> rows;
+        int numWeights = 0;
         auto add = [&](const auto& particles, bool periodic, bool constrained, int axis, int term) {
-            RootRow row = {{{block.findPlace(particles.particle1), block.findPlace(particles.particle2)}, 0},
+            const int p = rows.size();
+            RootRow row = {{{block.findPlace(particles.particle1), block.findPlace(particles.particle2)}, p},
                            periodic,
                            constrained,
                            axis,
@@ -80,6 +81,8 @@ private:
                 if (atom < block.numMobile)
                     row.groups.push_back(atom);
             row.reached = row.groups;
+            row.firstWeight = numWeights;
+            numWeights += row.reached.size();
             rows.push_back(row);
         };
         auto addPairs = [&](bool constrained) {
@@ -94,30 +97,7 @@ private:
             for (int axis = 0; axis < 3; axis++)
                 add(terms.bonds[block.otherTerms[t]], false, false, axis, t);
         addPairs(false);
-        number(rows);
         return rows;
-    }
-    static void number(std::vector<RootRow>& rows) {
-        int numGradients = 0, numWeights = 0;
-        std::map<int, int> firstOfBond;
-        for (RootRow& row : rows) {
-            if (row.axis == 0)
-                firstOfBond[row.term] = numGradients;
-            row.firstGradient = numGradients++;
-            row.firstWeight = numWeights;
-            numWeights += row.reached.size();
-        }
-        for (RootRow& row : rows)
-            row.firstOfTerm = (row.axis < 0 ? row.firstGradient : firstOfBond[row.term]);
-    }
-    /** Rows in the order in which a sparse matrix eliminates them, if it would be one. */
-    std::vector<RootRow> arrange(const std::vector<RootRow>& rows) const {
-        const RowPattern<RootRow> pattern(rows, numMobile, countConstraints());
-        std::vector<RootRow> arranged = rows;
-        for (size_t p = 0; p < rows.size(); p++)
-            arranged[pattern.schur.layout.getPlace(p)] = rows[p];
-        number(arranged);
-        return arranged;
     }
     int countConstraints() const {
         return std::count_if(all.begin(), all.end(), [](const RootRow& row) { return row.constrained; });
@@ -185,7 +165,8 @@ template <class Real> struct RootBatch : RowBatch<Real, RootRow> {
         auto isSecond = [&](int p, int atom) { return this->row(p).atoms[1] == atom; };
         for (int p = 0; p < this->numRows(); p++) {
             const RootRow& row = this->row(p);
-            inverseInertias[p] = inverseInertias[row.firstOfTerm];
+            if (row.axis > 0)
+                inverseInertias[p] = inverseInertias[p - 1];
             Real sum = 0;
             for (int atom : row.reached) {
                 const Real& inverseMass = this->inverseMasses[atom];

@@ -43,11 +43,9 @@ struct PairPattern {
     RowPattern<PatternPair> rows;
     bool hasPenalized = false, hasConstrained = false, hasPeriodic = false, hasRigidShape = false;
 
-    /** @param dense   whether matrices are dense whatever their size */
-    PairPattern(const Block& block, const PairTerms& all, bool dense = false)
+    PairPattern(const Block& block, const PairTerms& all)
             : numParticles(block.particles.size()), numMobile(block.numMobile), bonds(localBonds(block, all)),
-              groups(connectBonds()), bondsOf(groups.size()),
-              rows(reachingPairs(block, all.pairs), groups.size(), 0, dense) {
+              groups(connectBonds()), bondsOf(groups.size()), rows(reachingPairs(block, all.pairs), groups.size()) {
         for (size_t b = 0; b < bonds.size(); b++) {
             const int atom = std::min(bonds[b][0], bonds[b][1]); // mobile, if one of them is
             if (atom < numMobile)
@@ -325,10 +323,8 @@ template <class Real> struct PairWorkspace : RowWorkspace<Real> {
             vectors->resize(this->numRows);
         for (auto* values : {&r, &z, &w, &pairNoise, &correction})
             values->resize(this->numRows);
-        for (auto* values : {&newtonMatrix, &inverse}) {
+        for (auto* values : {&newtonMatrix, &inverse})
             values->resize(this->numValues);
-            Control<Real>::keepMatrix(*values, this->numRows);
-        }
         // The entries of the inverse of a large matrix are as many as its own.
         for (const auto& batch : all)
             if (batch.sparse && batch.sparse->values.size() > inverse.size())

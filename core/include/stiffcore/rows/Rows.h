@@ -2,7 +2,6 @@
 #define STIFFCORE_ROWS_ROWS_H_
 
 #include "../batch/Batches.h"
-#include "../batch/Control.h"
 #include "SchurPattern.h"
 #include <algorithm>
 #include <array>
@@ -83,10 +82,9 @@ template <class RowType> struct RowPattern {
     /**
      * @param num        how many mobile atoms there are, or groups, that rows are coupled by
      * @param numFirst   how many rows are to be eliminated before all others
-     * @param dense      whether the matrix is dense whatever its size
      */
-    RowPattern(const std::vector<RowType>& rows, int num, int numFirst = 0, bool dense = false)
-            : rows(rows), schur(couplersOf(rows), num, numFirst, dense) {
+    RowPattern(const std::vector<RowType>& rows, int num, int numFirst = 0)
+            : rows(rows), schur(couplersOf(rows), num, numFirst) {
         for (const RowType& row : rows)
             numGradients = std::max(numGradients, row.firstGradient + row.numGradients());
     }
@@ -173,7 +171,6 @@ protected:
         for (auto* numbers : {&inverseMasses, &added, &multipliers})
             numbers->resize(numRows);
         matrix.resize(numValues);
-        Control<Real>::keepMatrix(matrix, numRows);
     }
 };
 
@@ -255,7 +252,7 @@ void assembleRows(const RowBatch<Real, RowType>& batch, const std::vector<Real>&
     const SchurPattern& schur = batch.rowPattern->schur;
     const Vector3<Real>* g = work.gradients.data();
     Real* A = work.matrixValues(batch);
-    Control<Real>::clear(A, schur.layout.getNumValues());
+    std::fill_n(A, schur.layout.getNumValues(), Real(0));
     for (int p = 0; p < batch.numRows(); p++)
         A[schur.diagonalSlots[p]] = uses(p) ? Real(inverseMasses[p] + D[p]) : Real(1);
     for (size_t i = 0; i < schur.couplings.size(); i++)

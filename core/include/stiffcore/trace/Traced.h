@@ -19,12 +19,11 @@ class Carried;
 /**
  * Writes down what is done to Traced numbers, as the body of a kernel in the C that OpenCL, CUDA and HIP have in common:
  * a line for each operation on numbers of the type `mixed`. Loops over atoms, rows and terms are unrolled, as they are
- * executed while recording; those of Control become loops, and so do those of large matrices (see TracedMatrices.h).
- * Constants are computed, zeros left out, and what has been computed before is not computed again. (What records is not
- * inlined, as hot functions of the numerics ask for.)
+ * executed while recording; those of Control become loops. Constants are computed, zeros left out, and what has been
+ * computed before is not computed again. (What records is not inlined, as hot functions of the numerics ask for.)
  *
- * The text uses NUMBER(x), a literal of the type mixed, TINY, a number that is next to nothing there,
- * isFiniteNumber(x), and MEMORY(i), one of the numbers that a block has in memory.
+ * The text uses NUMBER(x), a literal of the type mixed, TINY, a number that is next to nothing there, and
+ * isFiniteNumber(x).
  */
 class Trace {
 public:
@@ -41,16 +40,6 @@ public:
 
     /** A number that the text knows by an expression. */
     inline Traced read(const std::string& expression);
-    /** What a call gives that writes to memory. */
-    inline auto call(const std::string& expression);
-    /** From now on these numbers are written to memory, and read from there. */
-    inline void keepInMemory(std::vector<Traced>& numbers);
-    /** How many are. */
-    int getNumInMemory() const {
-        return numInMemory;
-    }
-    /** Declare an array with these elements; its name. */
-    inline std::string addArray(const Traced* elements, int size);
     /** Add a line to the text as it is. */
     void add(const std::string& content) {
         text.append(4 * known.size(), ' ').append(content).append("\n");
@@ -75,11 +64,9 @@ private:
             if (place != scope.end())
                 return place->second;
         }
-        return known.back()[expression] = define(type, expression);
-    }
-    int define(const char* type, const std::string& expression) {
         const int name = addName("t");
         add(std::string("const ") + type + " " + names[name] + " = " + expression + ";");
+        known.back()[expression] = name;
         return name;
     }
     int addName(const char* prefix) {
@@ -97,7 +84,6 @@ private:
     static inline thread_local Trace* current = nullptr;
     Trace* const outer;
     std::string text;
-    int numInMemory = 0;
     std::vector<std::string> names;
     /// What has been computed in each of the scopes that are open.
     std::vector<std::map<std::string, int>> known;
@@ -105,8 +91,7 @@ private:
 
 /**
  * A number that records what is done to it: a scalar type instead of a double or of Lanes, with which the numerics
- * of a method become the text of a kernel for one block. What is known while recording is a constant; what stands in
- * memory is written there when it is assigned to, and read when it is copied.
+ * of a method become the text of a kernel for one block. What is known while recording is a constant.
  */
 class Traced {
 public:
@@ -142,7 +127,6 @@ public:
 
     private:
         friend class Carried;
-        friend class Trace;
 
         static Mask named(int name) {
             Mask mask;
@@ -158,39 +142,19 @@ public:
 
     Traced(double constant = 0) : constant(constant) {
     }
-    [[gnu::noinline]] Traced(const Traced& other)
-            : name(other.isInMemory() ? other.load() : other.name), constant(other.constant) {
-    }
-    [[gnu::noinline]] Traced& operator=(const Traced& other) {
-        const Traced value = other;
-        if (isInMemory())
-            Trace::get().add(place() + " = " + value.describe() + ";");
-        else {
-            name = value.name;
-            constant = value.constant;
-        }
-        return *this;
-    }
-    bool isInMemory() const {
-        return memory >= 0;
-    }
     bool isConstant() const {
-        return name < 0 && !isInMemory();
+        return name < 0;
     }
     bool is(double value) const {
-        return isConstant() && constant == value;
+        return name < 0 && constant == value;
     }
     /** Whether it is the same number by name, or as a constant. */
     bool isSame(const Traced& other) const {
-        return name == other.name && !isInMemory() && !other.isInMemory() && (name >= 0 || constant == other.constant);
-    }
-    /** Of one in memory. */
-    std::string place() const {
-        return "MEMORY(" + std::to_string(memory) + ")";
+        return name == other.name && (name >= 0 || constant == other.constant);
     }
     std::string describe() const {
-        if (!isConstant())
-            return Trace::get().names[isInMemory() ? load() : name];
+        if (name >= 0)
+            return Trace::get().names[name];
         if (constant != 0 && std::abs(constant) < 1e-37)
             return constant > 0 ? "TINY" : "(-TINY)";
         char digits[40]; // not by printf, which writes a comma where the process's locale does
@@ -200,12 +164,8 @@ public:
         return "NUMBER(" + literal + ")";
     }
 
-    [[gnu::noinline]] Traced& operator+=(const Traced& b) {
-        if (!isInMemory())
-            return *this = *this + b;
-        if (!b.is(0))
-            Trace::get().add(place() + " += " + b.describe() + ";");
-        return *this;
+    Traced& operator+=(const Traced& b) {
+        return *this = *this + b;
     }
     Traced& operator-=(const Traced& b) {
         return *this = *this - b;
@@ -298,11 +258,7 @@ private:
     static Traced call(const char* function, const Traced& a) {
         return record(function + ("(" + a.describe()) + ")");
     }
-    int load() const {
-        return Trace::get().define("mixed", place());
-    }
-    /// Its name, or which of the numbers in memory it is.
-    int name = -1, memory = -1;
+    int name = -1;
     double constant;
 };
 
@@ -313,21 +269,6 @@ inline Traced::Mask isFinite(const Traced& x) {
 
 inline Traced Trace::read(const std::string& expression) {
     return Traced::record(expression);
-}
-inline auto Trace::call(const std::string& expression) {
-    return Traced::Mask::named(define("bool", expression));
-}
-inline void Trace::keepInMemory(std::vector<Traced>& numbers) {
-    for (Traced& number : numbers)
-        number.memory = numInMemory++;
-}
-inline std::string Trace::addArray(const Traced* elements, int size) {
-    std::string list;
-    for (int i = 0; i < size; i++)
-        list += (i == 0 ? "" : ", ") + elements[i].describe();
-    const std::string array = names[addName("b")];
-    add("mixed " + array + "[" + std::to_string(size) + "] = {" + list + "};");
-    return array;
 }
 
 template <> struct UniformTraits<Traced> { using Type = Traced; };
@@ -467,8 +408,7 @@ private:
     };
 
     void append(Traced& number) {
-        if (!number.isInMemory())
-            slots.push_back({&number, nullptr});
+        slots.push_back({&number, nullptr});
     }
     void append(Traced::Mask& mask) {
         slots.push_back({nullptr, &mask});
@@ -536,18 +476,6 @@ template <> struct Control<Traced> {
             trace.names = names;
             trace.known = known;
         }
-    }
-
-    /** In the memory of a thread, if there is a matrix of more rows than should be unrolled. */
-    static void keepMatrix(std::vector<Traced>& values, int numRows) {
-        if (numRows > maxUnrolledRows)
-            Trace::get().keepInMemory(values);
-    }
-    static void clear(Traced* values, int count) {
-        if (count > 0 && values->isInMemory())
-            Trace::get().add("clear(&" + values->place() + ", STRIDE, " + std::to_string(count) + ");");
-        else
-            std::fill_n(values, count, Traced(0));
     }
 
     template <class Body, class... Arrays>
