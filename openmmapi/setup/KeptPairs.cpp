@@ -10,8 +10,7 @@ using std::vector;
 namespace {
 
 /** What a getter gives for each index. */
-template <class Getter>
-vector<PairInertia> getAll(const MassPenaltyIntegrator& integrator, int number, Getter getter) {
+template <class Getter> vector<PairInertia> getAll(const MassPenaltyIntegrator& integrator, int number, Getter getter) {
     vector<PairInertia> pairs(number);
     for (int i = 0; i < number; i++)
         (integrator.*getter)(i, pairs[i].particle1, pairs[i].particle2, pairs[i].inertia);
@@ -60,8 +59,7 @@ bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
 }
 
 void KeptPairs::requirePossible(const MassPenaltyIntegrator& integrator) const {
-    choosePairs(system, constraints, nullptr, getExplicitPairs(integrator), integrator.getPenalizedPeriod(),
-                className);
+    choosePairs(system, constraints, nullptr, getExplicitPairs(integrator), integrator.getPenalizedPeriod(), className);
     chooseBonds(system, constraints, nullptr, 0, false, getExplicitBonds(integrator), className);
 }
 

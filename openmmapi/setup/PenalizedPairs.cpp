@@ -157,8 +157,8 @@ std::map<int, int> findPartners(const System& system, const vector<PenalizedPair
     auto addAll = [&](const auto& pairs, auto&& getLength) {
         std::map<int, double> lengths;
         for (const auto& pair : pairs)
-            for (const auto& [i, j] : {std::pair(pair.particle1, pair.particle2),
-                                       std::pair(pair.particle2, pair.particle1)}) {
+            for (const auto& [i, j] :
+                 {std::pair(pair.particle1, pair.particle2), std::pair(pair.particle2, pair.particle1)}) {
                 const double mass = system.getParticleMass(i), other = system.getParticleMass(j),
                              length = getLength(pair);
                 const bool isFixed = (other == 0 && !system.isVirtualSite(j));
@@ -248,8 +248,8 @@ BondedStiffness::BondedStiffness(const System& system, const vector<PenalizedPai
             for (int t = 0; t < force.getNumBonds(); t++) {
                 force.getBondParameters(t, particles, own);
                 const Minima::Minimum& minimum = minima.find(own);
-                angles.push_back({particles[angle->ends[0]], particles[angle->ends[1]], particles, index,
-                                  minimum.place, minimum.curvature});
+                angles.push_back({particles[angle->ends[0]], particles[angle->ends[1]], particles, index, minimum.place,
+                                  minimum.curvature});
             }
         }
     });
@@ -335,9 +335,8 @@ void BondedStiffness::addAngle(const System& system, const Angle& angle) {
 }
 
 vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const vector<PenalizedPair>& constraints,
-                                               const BondedStiffness* bonded,
-                                               const vector<PairInertia>& explicitPairs, double period,
-                                               const string& className) {
+                                               const BondedStiffness* bonded, const vector<PairInertia>& explicitPairs,
+                                               double period, const string& className) {
     std::map<std::pair<int, int>, PenalizedPair> chosen;
     if (bonded != nullptr)
         for (const BondedStiffness::Pair& pair : bonded->pairs) {
@@ -376,8 +375,7 @@ vector<PairInertia> OpenMMStiff::chooseBonds(const System& system, const vector<
                                              const BondedStiffness* bonded, double inertia, bool lessGain,
                                              const vector<PairInertia>& explicitBonds, const string& className) {
     const double ordinaryMass = 1.008;
-    const std::map<int, int> partners =
-            inertia > 0 ? findPartners(system, constraints, bonded) : std::map<int, int>();
+    const std::map<int, int> partners = inertia > 0 ? findPartners(system, constraints, bonded) : std::map<int, int>();
     std::map<std::pair<int, int>, PairInertia> chosen;
     auto choose = [&](int i, int j, double own, double inverseMass) {
         if (own * inverseMass > minInertia)

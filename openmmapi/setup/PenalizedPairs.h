@@ -93,11 +93,9 @@ OPENMM_EXPORT_STIFF std::vector<const double*> selectParameters(const OpenMM::Sy
  * @param period          the period [ps]
  * @throws OpenMMException   if an explicit pair is impossible
  */
-OPENMM_EXPORT_STIFF std::vector<PenalizedPair> choosePairs(const OpenMM::System& system,
-                                                           const std::vector<PenalizedPair>& constraints,
-                                                           const BondedStiffness* bonded,
-                                                           const std::vector<PairInertia>& explicitPairs,
-                                                           double period, const std::string& className);
+OPENMM_EXPORT_STIFF std::vector<PenalizedPair>
+choosePairs(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints, const BondedStiffness* bonded,
+            const std::vector<PairInertia>& explicitPairs, double period, const std::string& className);
 
 /**
  * Find the bonds by which hydrogens turn, each with an inertia: of a hydrogen's constraints, or else of its bonds, the
@@ -109,11 +107,9 @@ OPENMM_EXPORT_STIFF std::vector<PenalizedPair> choosePairs(const OpenMM::System&
  * @param explicitBonds   bonds given by the user, which take the place of others
  * @throws OpenMMException   if an explicit bond is impossible
  */
-OPENMM_EXPORT_STIFF std::vector<PairInertia> chooseBonds(const OpenMM::System& system,
-                                                         const std::vector<PenalizedPair>& constraints,
-                                                         const BondedStiffness* bonded, double inertia, bool lessGain,
-                                                         const std::vector<PairInertia>& explicitBonds,
-                                                         const std::string& className);
+OPENMM_EXPORT_STIFF std::vector<PairInertia>
+chooseBonds(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints, const BondedStiffness* bonded,
+            double inertia, bool lessGain, const std::vector<PairInertia>& explicitBonds, const std::string& className);
 
 } // namespace OpenMMStiff
 

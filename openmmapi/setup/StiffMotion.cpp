@@ -101,8 +101,7 @@ void StiffMotion::findFastest(const vector<Vec3>& positions) {
         const auto& [i, vertex, j] = angle.particles;
         const double s1 = 1 / angle.leg1, s2 = 1 / angle.leg2,
                      mobility = inverseMass(system, i) * s1 * s1 + inverseMass(system, j) * s2 * s2 +
-                                inverseMass(system, vertex) *
-                                        (s1 * s1 + s2 * s2 - 2 * s1 * s2 * std::cos(angle.theta));
+                                inverseMass(system, vertex) * (s1 * s1 + s2 * s2 - 2 * s1 * s2 * std::cos(angle.theta));
         consider({{i, vertex, j},
                   system.getForce(angle.force).getName(),
                   2 * pi / std::sqrt(angle.curvature * mobility)});
@@ -138,9 +137,7 @@ void StiffMotion::considerExternal(const CustomExternalForce& force, const vecto
             curvature = std::max(curvature, at(place + step) - 2 * at(place) + at(place - step));
             arguments[c] = place;
         }
-        consider({{particle},
-                  force.getName(),
-                  2 * pi * step / std::sqrt(curvature * inverseMass(system, particle))});
+        consider({{particle}, force.getName(), 2 * pi * step / std::sqrt(curvature * inverseMass(system, particle))});
     }
 }
 

@@ -98,16 +98,18 @@ string Thermometer::sample(const vector<Vec3>& velocities, int steps, double tem
                               std::sqrt(2 * inefficiency / (double(kind.degreesOfFreedom) * kind.numSamples));
         const bool isHot = mean - temperature > std::max(chance, allowed);
         if (isHot)
-            found += message(found.empty() ? "" : "; ", describeMolecule(molecules[kind.firstMolecule]),
-                             kind.numMolecules > 1 ? message(", and ", kind.numMolecules - 1, " molecules like it, have")
-                                                   : string(" has"),
-                             " had ", std::round(mean), " K in the last ", kind.numSteps,
-                             " steps, while the heat bath has ", temperature, " K");
+            found +=
+                    message(found.empty() ? "" : "; ", describeMolecule(molecules[kind.firstMolecule]),
+                            kind.numMolecules > 1 ? message(", and ", kind.numMolecules - 1, " molecules like it, have")
+                                                  : string(" has"),
+                            " had ", std::round(mean), " K in the last ", kind.numSteps,
+                            " steps, while the heat bath has ", temperature, " K");
         if (isHot || kind.numSteps >= (chance > allowed ? longestWindow : 1) * window)
             kind.begin();
     }
     if (!found.empty())
-        found += message(". A step of ", stepSize, " ps is too large for that, unless something outside does work on it."
+        found += message(". A step of ", stepSize,
+                         " ps is too large for that, unless something outside does work on it."
                          " Use a smaller step size; in Python examine() says which");
     return found;
 }

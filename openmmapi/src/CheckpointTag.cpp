@@ -66,8 +66,9 @@ string OpenMMStiff::readTagged(std::istream& stream, const string& className) {
     if (!std::all_of(writer.begin(), writer.end(), [](unsigned char c) { return std::isalnum(c); }))
         refuse(className, "it is damaged");
     if (writer != className)
-        refuse(className, "it was written with " + writer + ", another class, of which a State can be loaded:"
-                          " saveState(), loadState()");
+        refuse(className, "it was written with " + writer +
+                                  ", another class, of which a State can be loaded:"
+                                  " saveState(), loadState()");
     auto read = [&](auto& value) {
         const string bytes = readBytes(stream, sizeof(value));
         if (bytes.size() < sizeof(value))

@@ -46,8 +46,7 @@ int ImpulseIntegrator::computeNumMicroSteps() {
 std::unique_ptr<StiffMotion> ImpulseIntegrator::findStiffMotion() {
     auto motion = std::make_unique<StiffMotion>(context->getSystem(), "stiff terms",
                                                 "Choose the forces that are stiff with setStiffForceGroups()",
-                                                getIntegrationForceGroups(), context->getParameters(),
-                                                getClassName());
+                                                getIntegrationForceGroups(), context->getParameters(), getClassName());
     motion->addStiffTerms(collectTerms(context->getSystem(), TermScope::Harmonic, getStiffForceGroups(),
                                        getIntegrationForceGroups(), getClassName()));
     return motion;

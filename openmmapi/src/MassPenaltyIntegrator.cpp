@@ -142,11 +142,11 @@ void MassPenaltyIntegrator::getCounted(const vector<Pair>& counted, const char* 
 }
 
 std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {
-    auto motion = std::make_unique<StiffMotion>(context->getSystem(), "pairs with an inertia",
-                                                "Add pairs with addPair(), or in Python with addPairsFromTopology(), by atoms="
-                                                " for some of the bonds",
-                                                getIntegrationForceGroups(), context->getParameters(),
-                                                getClassName());
+    auto motion = std::make_unique<StiffMotion>(
+            context->getSystem(), "pairs with an inertia",
+            "Add pairs with addPair(), or in Python with addPairsFromTopology(), by atoms="
+            " for some of the bonds",
+            getIntegrationForceGroups(), context->getParameters(), getClassName());
     motion->addPairs(getKernel<MassPenaltyQueries>().getPairs().pairs);
     return motion;
 }

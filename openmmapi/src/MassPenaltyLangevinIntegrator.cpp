@@ -49,8 +49,8 @@ void MassPenaltyLangevinIntegrator::stepsHaveBeenTaken(int steps) {
         thermometer = std::make_shared<Thermometer>(context->getSystem(), context->getMolecules());
     std::vector<Vec3> velocities;
     context->getVelocities(velocities);
-    const std::string found = thermometer->sample(velocities, numStepsNotSampled, getTemperature(), getFriction(),
-                                                  getStepSize());
+    const std::string found =
+            thermometer->sample(velocities, numStepsNotSampled, getTemperature(), getFriction(), getStepSize());
     numStepsNotSampled = 0;
     if (!found.empty())
         warn(found);
@@ -73,8 +73,8 @@ bool MassPenaltyLangevinIntegrator::goOnAfter(const StepFailure& failure) {
         last->first = now;
     else
         collisions.push_back({now, failure.culprit});
-    const std::string what = message("in a step of ", h, " ps ", failure.culprit,
-                                     " got more than 30 kT, or could not be solved for");
+    const std::string what =
+            message("in a step of ", h, " ps ", failure.culprit, " got more than 30 kT, or could not be solved for");
     if (std::count_if(collisions.begin(), collisions.end(), ofSame) >= tooMany)
         throw StepFailure(message(getClassName(), ": ", what, ", for the third time within ", rememberedSteps,
                                   " steps: the step is too large for it. Use a smaller step size; in Python examine()"

@@ -56,8 +56,7 @@ void ZhangSkeelIntegrator::setBeta(double beta) {
 std::unique_ptr<StiffMotion> ZhangSkeelIntegrator::findStiffMotion() {
     auto motion = std::make_unique<StiffMotion>(context->getSystem(), "stiff terms",
                                                 "Choose the forces that are stiff with setStiffForceGroups()",
-                                                getIntegrationForceGroups(), context->getParameters(),
-                                                getClassName());
+                                                getIntegrationForceGroups(), context->getParameters(), getClassName());
     motion->addStiffTerms(collectTerms(context->getSystem(), TermSelection(*this).scope, getStiffForceGroups(),
                                        getIntegrationForceGroups(), getClassName()));
     return motion;

@@ -423,7 +423,8 @@ int main(int argc, char* argv[]) {
                            {CLAIM(testStepIsTheMethod), CLAIM(testBondInertiaFollowsTheStep),
                             CLAIM(testPenalizedPeriodFollowsTheStep), CLAIM(testEnergyIsKeptBetterThanByVerlet),
                             CLAIM(testPairsAreChosenByPeriod), CLAIM(testPairsWithoutDirectionAreLeftOut),
-                            CLAIM(testCustomForcesAreRecognized), CLAIM(testInertiasFollowGlobalParameters), CLAIM(testConstraintsAloneAreRattle),
-                            CLAIM(testConstraintsBesidePenalties), CLAIM(testDependentConstraints),
-                            CLAIM(testMoleculesOfAnySizeRefuseFailedSteps), CLAIM(testErrors)});
+                            CLAIM(testCustomForcesAreRecognized), CLAIM(testInertiasFollowGlobalParameters),
+                            CLAIM(testConstraintsAloneAreRattle), CLAIM(testConstraintsBesidePenalties),
+                            CLAIM(testDependentConstraints), CLAIM(testMoleculesOfAnySizeRefuseFailedSteps),
+                            CLAIM(testErrors)});
 }

@@ -69,7 +69,8 @@ double stiffnessOf(const System& system, int i, int j) {
 vector<int> findPartners(const System& system) {
     vector<int> partners(system.getNumParticles(), -1);
     const BondedStiffness bonded = find(system);
-    for (const PairInertia& bond : chooseBonds(system, readConstraints(system), &bonded, 2, false, {}, "SomeIntegrator"))
+    for (const PairInertia& bond :
+         chooseBonds(system, readConstraints(system), &bonded, 2, false, {}, "SomeIntegrator"))
         partners[bond.particle2] = bond.particle1;
     return partners;
 }
@@ -95,14 +96,16 @@ struct Bond {
 
 /** The bonds of makeForce()'s molecule, as legs of its angle. */
 void addLegs(System& system) {
-    addBonds(system, vector<Bond>{{term[0], term[1], 0.101, 3e5}, {term[2], term[1], 0.134, 4e5},
+    addBonds(system, vector<Bond>{{term[0], term[1], 0.101, 3e5},
+                                  {term[2], term[1], 0.134, 4e5},
                                   {term[3], term[1], 0.123, 5e5}});
 }
 
 /** V'' / (dr/dtheta)^2 by differences of OpenMM's energies and of distances, where the vertex is in the plane. */
 void testInPlaneAngle() {
     for (const string& vertex : {string("x, y, z"), string("x2, y2, z2")}) {
-        System system = makeSystem(makeForce(cubic + "pointangle(x1, y1, z1, " + vertex + ", x3, y3, z3);" + projection));
+        System system =
+                makeSystem(makeForce(cubic + "pointangle(x1, y1, z1, " + vertex + ", x3, y3, z3);" + projection));
         addLegs(system);
         VerletIntegrator integrator(0.001);
         Context context(system, integrator, Platform::getPlatform("Reference"));
@@ -122,8 +125,7 @@ void testInPlaneAngle() {
             const vector<Vec3> x = place(theta);
             return std::sqrt((x[term[0]] - x[term[2]]).dot(x[term[0]] - x[term[2]]));
         };
-        const double turn = 1e-3,
-                     curvature = (energy(2 + turn) - 2 * energy(2) + energy(2 - turn)) / (turn * turn),
+        const double turn = 1e-3, curvature = (energy(2 + turn) - 2 * energy(2) + energy(2 - turn)) / (turn * turn),
                      slope = (distance(2 + turn) - distance(2 - turn)) / (2 * turn);
         // Differences are wrong by turn^2.
         ASSERT_EQUAL_TOL(curvature / (slope * slope), stiffnessOf(system, term[0], term[2]), 1e-5);
@@ -136,11 +138,10 @@ void testCustomBondsAreAsStiffAsAtTheirMinimum() {
         string energy;
         double stiffness;
     };
-    for (const auto& [energy, stiffness] : vector<Case>{
-                 {"400*(1-exp(-20*(r-0.15)))^2", 2 * 400 * 20 * 20},
-                 {"1.6e5*d^2*(1-25.5*d+379.3*d^2); d=r-0.11", 3.2e5},
-                 {"0.25*7e6*(r^2-0.15^2)^2", 2 * 7e6 * 0.15 * 0.15},
-                 {"1e9*(r-0.1)^2*(r-0.2)^2-100*r", 2e7}}) {
+    for (const auto& [energy, stiffness] : vector<Case>{{"400*(1-exp(-20*(r-0.15)))^2", 2 * 400 * 20 * 20},
+                                                        {"1.6e5*d^2*(1-25.5*d+379.3*d^2); d=r-0.11", 3.2e5},
+                                                        {"0.25*7e6*(r^2-0.15^2)^2", 2 * 7e6 * 0.15 * 0.15},
+                                                        {"1e9*(r-0.1)^2*(r-0.2)^2-100*r", 2e7}}) {
         System system = makeParticles({12, 12});
         auto* force = new CustomBondForce(energy);
         force->addBond(0, 1);
@@ -190,7 +191,7 @@ void testUreyBradley() {
 void testAHydrogenIsBoundByItsConstraint() {
     System system = makeParticles({16, 12, 1, 16});
     addBonds(system, vector<Bond>{{0, 2, 0.09, 8e5}, {1, 3, 0.14, 3e5}});
-    system.addConstraint(0, 2, 0.21);   // an angle that is constrained
+    system.addConstraint(0, 2, 0.21); // an angle that is constrained
     system.addConstraint(1, 2, 0.11);
     ASSERT_EQUAL(1, findPartners(system)[2]);
 }
@@ -287,5 +288,6 @@ int main() {
     return checkClaims({CLAIM(testInPlaneAngle), CLAIM(testCustomBondsAreAsStiffAsAtTheirMinimum),
                         CLAIM(testCustomPairsThatAreNoBonds), CLAIM(testUreyBradley),
                         CLAIM(testAHydrogenIsBoundByItsConstraint), CLAIM(testHydrogensOfFixedAtomsTurnToo),
-                        CLAIM(testStraightAnglesAreLoose), CLAIM(testSoftHarmonicTermsAreNoBonds), CLAIM(testSoftPairsAreLeftOut), CLAIM(testOtherEnergiesAreLeftOut)});
+                        CLAIM(testStraightAnglesAreLoose), CLAIM(testSoftHarmonicTermsAreNoBonds),
+                        CLAIM(testSoftPairsAreLeftOut), CLAIM(testOtherEnergiesAreLeftOut)});
 }

@@ -65,8 +65,8 @@ void testHotMoleculesAreNamed() {
     ASSERT_EQUAL("", watch(thermometer, waters.velocities(313, 270), 500)); // 5 % are allowed
     thermometer.forget();
     const string text = watch(thermometer, waters.velocities(340, 300), 500);
-    assertHasWords(text, {"particles 0, 1, 2, 3, and 49 molecules like it, have had", "340 K", "the heat bath has 300 K",
-                          "0.01 ps is too large"});
+    assertHasWords(text, {"particles 0, 1, 2, 3, and 49 molecules like it, have had", "340 K",
+                          "the heat bath has 300 K", "0.01 ps is too large"});
     ASSERT(text.find("particle 200") == string::npos);
     assertHasWords(watch(thermometer, waters.velocities(300, 350), 500), {"particle 200, and 49 molecules"});
 }
@@ -102,6 +102,6 @@ void testFewMoleculesAreWatchedForLonger() {
 } // namespace
 
 int main() {
-    return checkClaims({CLAIM(testHotMoleculesAreNamed), CLAIM(testWhatIsNotWatched),
-                        CLAIM(testFewMoleculesAreWatchedForLonger)});
+    return checkClaims(
+            {CLAIM(testHotMoleculesAreNamed), CLAIM(testWhatIsNotWatched), CLAIM(testFewMoleculesAreWatchedForLonger)});
 }

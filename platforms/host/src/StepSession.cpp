@@ -47,9 +47,9 @@ void StepSession::initialize(const StiffIntegrator& integrator, const std::strin
 void StepSession::requirePossible() {
     const int present = context.getSystem().getNumParticles(), number = particles.getMasses().size();
     if (present != number)
-        throw OpenMMException(OpenMMStiff::message(
-                className, ": the System has ", present, " particles, the Context ", number,
-                ". Call reinitialize() without preserveState, and setPositions()"));
+        throw OpenMMException(OpenMMStiff::message(className, ": the System has ", present, " particles, the Context ",
+                                                   number,
+                                                   ". Call reinitialize() without preserveState, and setPositions()"));
     const Turn turn(*this);
     prepare();
 }
@@ -252,8 +252,8 @@ void StepSession::stateChanged(State::DataType changed) {
     if (activity == Activity::BringingBack)
         return;
     // Where a checkpoint is loaded, new positions and velocities do not mean that the hidden state is void: it came too.
-    const bool came = activity == Activity::LoadingCheckpoint &&
-                      (changed == State::Positions || changed == State::Velocities);
+    const bool came =
+            activity == Activity::LoadingCheckpoint && (changed == State::Positions || changed == State::Velocities);
     if (activity == Activity::LoadingCheckpoint && changed == State::Energy)
         activity = Activity::None;
     if (!came) {
