@@ -146,3 +146,30 @@ def test_a_topology_in_another_order_is_an_error(hydrogen_mass):
         for i in range(9):
             system.setParticleMass(i, own)
         assert count_pairs(topology, system) > 0
+
+
+def test_a_run_that_heats_itself_is_neither_silent_nor_endless():
+    """
+    Waters in a sphere at 12 fs, without the inertia of bonds that this needs: they get hot, collide and collide again,
+    and each warning says what to do until one molecule needs its third undone step.
+    """
+    waters = Waters(27)
+    sphere = openmm.CustomExternalForce("200*max(0, sqrt(x*x+y*y+z*z)-0.6)^2")
+    for particle in range(waters.system.getNumParticles()):
+        sphere.addParticle(particle)
+    waters.system.addForce(sphere)
+    waters.positions -= waters.positions.mean(axis=0)
+    integrator = MassPenaltyLangevinIntegrator(300, 1, 0.012)
+    integrator.setBondInertia(0)
+    integrator.setRandomNumberSeed(1)
+    context = waters.context(integrator, REFERENCE)
+    openmm.LocalEnergyMinimizer.minimize(context, 10, 100)
+    context.setVelocitiesToTemperature(300, 1)
+    with pytest.warns(UserWarning) as warned, \
+            pytest.raises(openmm.OpenMMException, match="for the third time within 10000 steps.*smaller step size"):
+        for _ in range(400):
+            integrator.step(50)
+    texts = "\n".join(str(each.message) for each in warned)
+    assert "as where molecules collide" in texts and "getNumCollisions()" in texts
+    assert "like it, have had" in texts and "the heat bath has 300 K" in texts
+    assert np.isfinite(context.getState(positions=True).getPositions(asNumpy=True)._value).all()
