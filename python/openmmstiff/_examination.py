@@ -267,7 +267,7 @@ class _Examiner:
                             for i in range(self.system.getNumConstraints())]
         # A Topology knows which of those in forces are bonds.
         bonds = find_bonds(self.topology, self.system) or find_bonded(self.system) \
-            or [pair[:2] for pair in self.constraints]
+            or [(i, j) for i, j, _ in self.constraints]
         self.bonds = {tuple(sorted(bond)) for bond in bonds}
         self.neighbours = find_neighbours(self.bonds, len(self.forces.masses))
         self.unrecognized = find_unrecognized(self.topology, self.system) if self.given is None else []
