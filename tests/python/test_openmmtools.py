@@ -222,7 +222,7 @@ def test_copies_have_the_settings_and_are_independent(duplicate):
     assert type(made) is MassPenaltyMove and isinstance(made.integrator, MassPenaltyLangevinIntegrator)
     assert made.__getstate__() == move.__getstate__()
     made.timestep = 0.001
-    assert move.timestep == 8*unit.femtosecond
+    assert move.timestep == 10*unit.femtosecond
 
 
 def test_a_run_is_resumed_from_its_file(tmp_path):
