@@ -96,7 +96,7 @@ private:
     std::map<string, int> places;
 };
 
-/** Parse the expression of a CustomCompoundBondForce or a CustomExternalForce, leaving its functions of particles and points as such. */
+/** Parse the expression of a CustomCompoundBondForce or CustomExternalForce, leaving functions of particles as such. */
 ParsedExpression parseOfParticles(const string& text) {
     vector<std::unique_ptr<Lepton::PlaceholderFunction>> placeholders;
     std::map<string, Lepton::CustomFunction*> functions;

@@ -85,8 +85,8 @@ ParsedFunction parsePositionFunction(const std::string& text, const std::vector<
                                      const std::vector<std::string>& globals);
 
 /**
- * Parse an expression of a few particles if all that it depends on, besides parameters, is one angle between two of them,
- * pointangle(xi, yi, zi, x, y, z, xj, yj, zj): AMOEBA's in-plane angles, in which (x, y, z) is a third particle
+ * Parse an expression of a few particles if all that it depends on, besides parameters, is one angle between two of
+ * them, pointangle(xi, yi, zi, x, y, z, xj, yj, zj): AMOEBA's in-plane angles, in which (x, y, z) is a third particle
  * projected onto the plane of the others.
  *
  * @param text           the expression

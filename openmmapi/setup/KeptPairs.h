@@ -74,7 +74,7 @@ public:
     }
 
 private:
-    /** getPairRevision(), force groups, period and inertia of bonds, and how often parameters that matter have changed. */
+    /** getPairRevision(), force groups, period and inertia of bonds, and how often parameters have changed. */
     using Settings = std::array<double, 5>;
     void noticeParameters();
     Settings getSettings(const MassPenaltyIntegrator& integrator);

@@ -29,8 +29,8 @@ const double minSine = 0.3;
 const double minBarrier = 50;
 /// An inertia smaller than this, relative to the reduced mass, is none: its reciprocal would drown the others.
 const double minInertia = 1e-9;
-/// A bond is at least so stiff, relative to what is stiffest at one of its particles. In CHARMM36 Urey-Bradley terms have
-/// up to 0.2 (the guanidinium of ARG), and the S-S bond of cystine has 0.7.
+/// A bond is at least so stiff, relative to what is stiffest at one of its particles. In CHARMM36 Urey-Bradley terms
+/// have up to 0.2 (the guanidinium of ARG), and the S-S bond of cystine has 0.7.
 const double leastOfStiffest = 0.4;
 /// What a constraint counts for there: somewhat less than the bonds that it stands for [kJ/mol/nm^2].
 const double stiffnessOfConstraint = 2e5;

@@ -47,8 +47,8 @@ public:
         /// there are none; and whether it is a bond.
         double ofDistance = 0, length = 0;
         bool isBond = false;
-        /// The force constant; and that which an inertia can follow, 0 if it is none of a bond or of an angle, or if its
-        /// particles can pass through each other [kJ/mol/nm^2].
+        /// The force constant; and that which an inertia can follow, 0 if it is none of a bond or of an angle, or if
+        /// its particles can pass through each other [kJ/mol/nm^2].
         double curvature = 0, stiffness = 0;
     };
     std::vector<Pair> pairs;

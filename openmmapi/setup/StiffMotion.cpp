@@ -29,9 +29,10 @@ const double lightest = 0.9;
 StiffMotion::StiffMotion(const System& system, const string& what, const string& how, int integrationGroups,
                          const std::map<string, double>& parameters, const string& className)
         : system(system), what(what), how(how), integrationGroups(integrationGroups), parameters(parameters),
-          bonded(system, readConstraints(system), integrationGroups, parameters, className), fastest{{}, "", infinity},
+          constraints(readConstraints(system)),
+          bonded(system, constraints, integrationGroups, parameters, className), fastest{{}, "", infinity},
           shortestPeriod(infinity) {
-    for (const PenalizedPair& constraint : readConstraints(system))
+    for (const PenalizedPair& constraint : constraints)
         treated.insert(ordered(constraint.particle1, constraint.particle2));
 }
 
@@ -193,7 +194,7 @@ string StiffMotion::describe() const {
 string StiffMotion::warn(double stepSize) const {
     std::stringstream text;
     const bool isFast = fastest.period < fewestSteps * stepSize;
-    if (numTerms == 0 && system.getNumConstraints() == 0)
+    if (numTerms == 0 && constraints.empty())
         text << "there are no " << what
              << ", and no constraints: nothing is treated otherwise than by a method without them. " << how;
     else if (isFast || !hidden.empty()) {

@@ -36,8 +36,8 @@ public:
     void addStiffTerms(const StiffTerms& terms);
     void addPairs(const std::vector<PenalizedPair>& pairs);
     /**
-     * Bonds in a Force that has others inside, such as an ATMForce: nothing is known of them but that they are there. What
-     * is farther apart than bonded atoms is left out.
+     * Bonds in a Force that has others inside, such as an ATMForce: nothing is known of them but that they are there.
+     * What is farther apart than bonded atoms is left out.
      */
     void addHiddenBonds(const OpenMM::Force& force, const std::vector<std::pair<int, int>>& bonds,
                         const std::vector<OpenMM::Vec3>& positions);
@@ -72,6 +72,7 @@ private:
     std::string what, how;
     const int integrationGroups;
     const std::map<std::string, double> parameters;
+    const std::vector<PenalizedPair> constraints;
     BondedStiffness bonded;
     int numTerms = 0;
     std::map<std::string, int> termsOf; // by their source

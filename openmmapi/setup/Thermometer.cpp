@@ -18,8 +18,8 @@ namespace {
 const int fewestSamples = 20;
 /// A window of samples is so many steps, or so many times 1/gamma; before the first the state may settle.
 const double windowSteps = 10000, windowTimes = 20, settlingSteps = 1000, settlingTimes = 5;
-/// More than this is not left to chance, nor is it a bias of a step that is right. Windows are longer, up to so many times,
-/// until chance leaves no more.
+/// More than this is not left to chance, nor is it a bias of a step that is right. Windows are longer, up to so many
+/// times, until chance leaves no more.
 const double standardErrors = 6, relativeExcess = 0.05, longestWindow = 20;
 
 } // namespace
@@ -50,8 +50,8 @@ Thermometer::Thermometer(const System& system, const vector<vector<int>>& molecu
         kinds[kind->second].numMolecules++;
         if (numMobile == 0)
             continue;
-        // Constraints may depend on each other: a free molecule moves and turns at least. (Where a part of a flexible one is
-        // rigid with more constraints than it takes, its temperature reads too high.)
+        // Constraints may depend on each other: a free molecule moves and turns at least. (Where a part of a flexible
+        // one is rigid with more constraints than it takes, its temperature reads too high.)
         const int rigid = numFixed > 0 ? 1 : numMobile == 1 ? 3 : numMobile == 2 ? 5 : 6;
         kinds[kind->second].degreesOfFreedom += std::max(rigid, 3 * numMobile - numConstraints[m]);
     }

@@ -11,8 +11,8 @@
 namespace OpenMMStiff {
 
 /**
- * The temperatures of the kinds of molecules of a Context with a Langevin heat bath: a step that is too large for one kind
- * heats it, of which the temperature of all may tell nothing.
+ * The temperatures of the kinds of molecules of a Context with a Langevin heat bath: a step that is too large for one
+ * kind heats it, of which the temperature of all may tell nothing.
  */
 class OPENMM_EXPORT_STIFF Thermometer {
 public:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # Steps in a period of the fastest motion, the shortest on its way. Verlet's method and all like it need more than pi.
 # At 2 fs flexible TIP3P has 4.45 and holds; ethanol in GFN2-xTB has 3.9 to 4.06 and fails in one run of two.
 STEPS_PER_PERIOD = 4.3
-# With inertias, at the positions alone: toluene in GAFF has 3.9 at 12 fs and is 40 K hot. At 10 fs it has 4.7, villin in
-# amber14 4.3, at 12 fs benzene in CGenFF 4.5, water 4.7: these hold.
+# With inertias, at the positions alone: toluene in GAFF has 3.9 at 12 fs and is 40 K hot. At 10 fs it has 4.7, villin
+# in amber14 4.3, at 12 fs benzene in CGenFF 4.5, water 4.7: these hold.
 STEPS_PER_PERIOD_SLOWED = 4.2
 STEPS_PER_PERIOD_NVE = 8        # at constant energy: TIP3P at 4 fs has 8.1, and drifts by 0.009 kT/ns
 STEPS_PER_STIFF_PERIOD = 3.2    # of the Zhang-Skeel method, whose stiff terms are implicit

@@ -266,7 +266,7 @@ def _choose_inertias(integrator, bonds, atoms, masses, given):
     """Bonds (i, j) that can move, each with the inertia that is given, or else that of the kind of bond [dalton]."""
     sizes, default = _count_connected(bonds, len(masses)), integrator.getBondInertia().value_in_unit(MASS)
     for i, j in bonds:
-        light, heavy = sorted(mass or math.inf for mass in (masses[i], masses[j]))     # what is fixed is as heavy as can be
+        light, heavy = sorted(mass or math.inf for mass in (masses[i], masses[j]))     # fixed ones are the heaviest
         if given is not None:
             inertia = given
         else:

@@ -61,7 +61,7 @@ public:
     std::string describeStiffMotion();
     /**
      * Take the warnings that steps have left: that nothing was found to be stiff, that a motion which is not treated is
-     * too fast for the step, or what MassPenaltyLangevinIntegrator says of collisions and of molecules that are too hot.
+     * too fast for the step, or what MassPenaltyLangevinIntegrator says of collisions and of molecules that are hot.
      * Python issues them by itself.
      *
      * @return the warnings, a line each; empty if there are none, or if they have been taken

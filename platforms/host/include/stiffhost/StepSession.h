@@ -72,7 +72,7 @@ protected:
     /** Let the Context have what the method shows between calls. */
     virtual void show() {
     }
-    /** Something is about to change the velocities of some particles as if they were shown, and has. No turn is held. */
+    /** Something is about to change velocities of some particles as if they were shown, and has. No turn is held. */
     virtual void beginCollisions() {
     }
     virtual void endCollisions() {
