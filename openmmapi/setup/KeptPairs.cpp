@@ -27,6 +27,12 @@ vector<PairInertia> OpenMMStiff::getExplicitBonds(const MassPenaltyIntegrator& i
     return getAll(integrator, integrator.getNumBondInertias(), &MassPenaltyIntegrator::getBondInertiaParameters);
 }
 
+KeptPairs::Bonded::Bonded(const System& system, const vector<PenalizedPair>& constraints, int groups,
+                          const std::map<std::string, double>& parameters, const std::string& className)
+        : stiffness(system, constraints, groups, parameters, className), graph(system, constraints, &stiffness),
+          spectrum(system, graph, groups, parameters, className) {
+}
+
 void KeptPairs::noticeParameters() {
     for (size_t i = 0; i < present.size(); i++)
         if (std::memcmp(present[i], &selected[i], sizeof(double)) != 0) {
@@ -38,19 +44,24 @@ void KeptPairs::noticeParameters() {
 
 KeptPairs::Settings KeptPairs::getSettings(const MassPenaltyIntegrator& integrator) {
     noticeParameters();
-    return {double(getPairRevision(integrator)), double(integrator.getIntegrationForceGroups()),
-            integrator.getPenalizedPeriod(), integrator.getBondInertia(), double(numChanges)};
+    return {double(getPairRevision(integrator)),
+            double(integrator.getIntegrationForceGroups()),
+            integrator.getStepSize(),
+            integrator.getPenalizedPeriod(),
+            integrator.getBondInertia(),
+            double(numChanges)};
 }
 
 bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
-    if (!kept.update(getSettings(integrator), [&](const auto&) { return choose(integrator); }))
+    if (isHeld || !kept.update(getSettings(integrator), [&](const auto&) { return choose(integrator); }))
         return false;
     const PairTerms& pairs = kept.get();
     vector<vector<int>> particles;
     for (const PenalizedPair& pair : pairs.pairs)
         particles.push_back({pair.particle1, pair.particle2});
     for (const PairInertia& bond : pairs.bonds)
-        particles.push_back({bond.particle1, bond.particle2});
+        particles.push_back(bond.particle2 < 0 ? vector<int>{bond.particle1}
+                                               : vector<int>{bond.particle1, bond.particle2});
     blocks = connect(system, particles, pairs.pairs.size());
     anchored = std::any_of(blocks.begin(), blocks.end(),
                            [](const Block& block) { return block.numMobile < (int) block.particles.size(); });
@@ -60,18 +71,28 @@ bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
 
 void KeptPairs::requirePossible(const MassPenaltyIntegrator& integrator) const {
     choosePairs(system, constraints, nullptr, getExplicitPairs(integrator), integrator.getPenalizedPeriod(), className);
-    chooseBonds(system, constraints, nullptr, 0, false, getExplicitBonds(integrator), className);
+    chooseBonds(system, BondGraph(system, {}, nullptr), 0, false, getExplicitBonds(integrator), className);
 }
 
 PairTerms KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
+    const double leastLimit = 1.6; // 2/omega in steps: five in a period
+    const vector<PairInertia> ownPairs = getExplicitPairs(integrator), ownBonds = getExplicitBonds(integrator);
+    const double period = integrator.getPenalizedPeriod(), inertia = integrator.getBondInertia();
+    const bool follows = integrator.getUseDefaultBondInertia();
+    if (!integrator.getUseBondedForces()) {
+        PairTerms chosen = {choosePairs(system, constraints, nullptr, ownPairs, period, className), {}};
+        for (const InertialBond& bond :
+             chooseBonds(system, BondGraph(system, constraints, nullptr), inertia, follows, ownBonds, className))
+            if (bond.inertia > 0)
+                chosen.bonds.push_back(bond);
+        return chosen;
+    }
     const int presentGroups = integrator.getIntegrationForceGroups();
-    if (integrator.getUseBondedForces() && (bonded == nullptr || presentGroups != groups)) {
-        bonded = std::make_unique<BondedStiffness>(system, constraints, presentGroups, parameters, className);
+    if (bonded == nullptr || presentGroups != groups) {
+        bonded = std::make_unique<Bonded>(system, constraints, presentGroups, parameters, className);
         groups = presentGroups;
     }
-    const BondedStiffness* const used = integrator.getUseBondedForces() ? bonded.get() : nullptr;
-    return {choosePairs(system, constraints, used, getExplicitPairs(integrator), integrator.getPenalizedPeriod(),
-                        className),
-            chooseBonds(system, constraints, used, integrator.getBondInertia(), integrator.getUseDefaultBondInertia(),
-                        getExplicitBonds(integrator), className)};
+    return bonded->spectrum.choose(choosePairs(system, constraints, &bonded->stiffness, ownPairs, period, className),
+                                   ownPairs, chooseBonds(system, bonded->graph, inertia, follows, ownBonds, className),
+                                   follows ? leastLimit * integrator.getStepSize() : 0);
 }

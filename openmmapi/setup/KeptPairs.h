@@ -2,6 +2,7 @@
 #define OPENMM_STIFF_SETUP_KEPT_PAIRS_H_
 
 #include "Blocks.h"
+#include "BondedSpectrum.h"
 #include "Kept.h"
 #include "PenalizedPairs.h"
 #include "openmm/System.h"
@@ -39,9 +40,13 @@ public:
 
     /** Find the pairs that the integrator asks for; whether they have become others. */
     bool update(const MassPenaltyIntegrator& integrator);
+    /** Keep the present ones, whatever the step size is. */
+    void hold(bool held) {
+        isHeld = held;
+    }
     /** Whether update() has nothing to do. */
     bool areCurrent(const MassPenaltyIntegrator& integrator) {
-        return kept.isUpToDate(getSettings(integrator));
+        return isHeld || kept.isUpToDate(getSettings(integrator));
     }
     /** The number of times that pairs have become others. */
     int getRevision() const {
@@ -74,8 +79,8 @@ public:
     }
 
 private:
-    /** getPairRevision(), force groups, period and inertia of bonds, and how often parameters have changed. */
-    using Settings = std::array<double, 5>;
+    /** getPairRevision(), force groups, step size, period, inertia of bonds, and how often parameters have changed. */
+    using Settings = std::array<double, 6>;
     void noticeParameters();
     Settings getSettings(const MassPenaltyIntegrator& integrator);
     PairTerms choose(const MassPenaltyIntegrator& integrator);
@@ -89,9 +94,17 @@ private:
     int numChanges = 0;
     std::string className;
     Kept<Settings, PairTerms> kept;
-    /// And the force groups that it was found for.
-    std::unique_ptr<BondedStiffness> bonded;
+    /// Of the bonded forces, and the force groups that they were found for.
+    struct Bonded {
+        Bonded(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints, int groups,
+               const std::map<std::string, double>& parameters, const std::string& className);
+        BondedStiffness stiffness;
+        BondGraph graph;
+        BondedSpectrum spectrum;
+    };
+    std::unique_ptr<const Bonded> bonded;
     int groups = 0;
+    bool isHeld = false;
     std::vector<Block> blocks;
     bool anchored = false;
 };

@@ -11,9 +11,9 @@ inline double inverseMass(const OpenMM::System& system, int particle) {
     return mass > 0 ? 1 / mass : 0;
 }
 
-/** 1/m1 + 1/m2 of two particles. */
+/** 1/m1 + 1/m2 of two particles; of one if there is no second one (-1). */
 inline double inverseReducedMass(const OpenMM::System& system, int particle1, int particle2) {
-    return inverseMass(system, particle1) + inverseMass(system, particle2);
+    return inverseMass(system, particle1) + (particle2 < 0 ? 0 : inverseMass(system, particle2));
 }
 
 /** Three for each particle with mass, less the constraints on such particles. */

@@ -1,4 +1,5 @@
 #include "PenalizedPairs.h"
+#include "BondGraph.h"
 #include "FunctionTerms.h"
 #include "Masses.h"
 #include "CollectTerms.h"
@@ -35,6 +36,8 @@ const double leastOfStiffest = 0.4;
 /// What a constraint counts for there: somewhat less than the bonds that it stands for [kJ/mol/nm^2].
 const double stiffnessOfConstraint = 2e5;
 
+/// An ordinary one [dalton].
+const double massOfHydrogen = 1.008;
 /** Where the energy of a custom force's terms, a function of one coordinate, is least; and its curvature there. */
 class Minima {
 public:
@@ -127,16 +130,20 @@ template <class Visit> void visitCustomForces(const System& system, Visit&& visi
 /**
  * Throw an exception if an inertia cannot be that of two particles.
  *
+ * @param mayBeAlone   whether there may be no second one, -1
  * @param name      what it is the inertia of, for error messages
  * @param remedy    the method by which it is changed
  * @return 1/m1 + 1/m2 [1/dalton]
  */
-double requireMovable(const System& system, const PairInertia& pair, const string& name, const char* remedy) {
+double requireMovable(const System& system, const PairInertia& pair, bool mayBeAlone, const string& name,
+                      const char* remedy) {
     auto refuse = [&](const string& why) {
         throw OpenMMException(message(name, ", between particles ", pair.particle1, " and ", pair.particle2, ", ", why,
                                       ". Change it with ", remedy, ", or leave it out"));
     };
     for (int particle : {pair.particle1, pair.particle2}) {
+        if (mayBeAlone && particle == -1 && particle == pair.particle2)
+            continue;
         if (particle < 0 || particle >= system.getNumParticles())
             refuse("names a particle that the System, which has " + std::to_string(system.getNumParticles()) +
                    ", does not have");
@@ -145,36 +152,48 @@ double requireMovable(const System& system, const PairInertia& pair, const strin
     }
     const double inverseMass = inverseReducedMass(system, pair.particle1, pair.particle2);
     if (inverseMass == 0)
-        refuse("has two massless particles, which never move");
+        refuse("has no particle with mass, and never moves");
     return inverseMass;
 }
 
-/** Find the hydrogens, and what each is bound to. */
-std::map<int, int> findPartners(const System& system, const vector<PenalizedPair>& constraints,
-                                const BondedStiffness* bonded) {
-    const double largestMass = 5, largestRatio = 0.5;
-    std::map<int, int> partners;
-    auto addAll = [&](const auto& pairs, auto&& getLength) {
-        std::map<int, double> lengths;
-        for (const auto& pair : pairs)
-            for (const auto& [i, j] :
-                 {std::pair(pair.particle1, pair.particle2), std::pair(pair.particle2, pair.particle1)}) {
-                const double mass = system.getParticleMass(i), other = system.getParticleMass(j),
-                             length = getLength(pair);
-                const bool isFixed = (other == 0 && !system.isVirtualSite(j));
-                if (mass <= 0 || mass > largestMass || !(isFixed || mass <= largestRatio * other) || !(length > 0))
-                    continue;
-                const auto known = lengths.find(i);
-                if (known == lengths.end() ? partners.count(i) > 0 : known->second <= length)
-                    continue; // it has a constraint, or a shorter bond
-                lengths[i] = length;
-                partners[i] = j;
-            }
-    };
-    addAll(constraints, [](const PenalizedPair& constraint) { return constraint.distance; });
-    if (bonded != nullptr)
-        addAll(bonded->pairs, [](const BondedStiffness::Pair& pair) { return pair.isBond ? pair.length : 0; });
-    return partners;
+/** What a hydrogen is bound to; -1 if it is none. */
+int findPartner(const System& system, const BondGraph& graph, int hydrogen) {
+    const double largestMass = 5, largestRatio = 0.5, mass = system.getParticleMass(hydrogen);
+    if (mass <= 0 || mass > largestMass)
+        return -1;
+    int partner = -1;
+    std::pair<bool, double> best; // whether it is no constraint, and its length
+    for (int other : graph.neighbours[hydrogen]) {
+        const double otherMass = system.getParticleMass(other);
+        const auto& held = graph.constraintsOf[hydrogen];
+        const std::pair<bool, double> bond = {
+                std::none_of(held.begin(), held.end(), [&](const auto& each) { return each.first == other; }),
+                graph.lengths.at(ordered(hydrogen, other))};
+        if ((otherMass == 0 || mass <= largestRatio * otherMass) && (partner < 0 || bond < best)) {
+            partner = other;
+            best = bond;
+        }
+    }
+    return partner;
+}
+
+/**
+ * What the hydrogens of a particle need of the inertia that turning in a field of others asks for. Those of a carbon with
+ * four neighbours are held by four distances each; so they may do with less, but not one that is alone: in half a step
+ * of 12 fs it turns by 20 degrees where it is fast, which is too far to solve for. With heavy hydrogens, a carbon has
+ * lost what they have gained.
+ */
+double findNeed(const System& system, const BondGraph& graph, int particle) {
+    const double ofHydrogens[] = {1, 0.5, 0.25, 0, 0};
+    double mass = system.getParticleMass(particle);
+    int number = 0;
+    for (int other : graph.neighbours[particle])
+        if (findPartner(system, graph, other) == particle) {
+            mass += std::max(0.0, system.getParticleMass(other) - massOfHydrogen);
+            number++;
+        }
+    const bool isSaturatedCarbon = (graph.neighbours[particle].size() == 4 && mass > 11 && mass < 13);
+    return isSaturatedCarbon ? ofHydrogens[number] : 1;
 }
 
 } // namespace
@@ -328,7 +347,9 @@ void BondedStiffness::addAngle(const System& system, const Angle& angle) {
     // dr/dtheta = r1 r2 sin(theta) / r
     const double squared = r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(angle.theta),
                  slope = r1 * r2 * std::sin(angle.theta), k = angle.curvature * squared / (slope * slope);
-    const Pair& pair = findPair(system, angle.end1, angle.end2, angle.force);
+    Pair& pair = findPair(system, angle.end1, angle.end2, angle.force);
+    if (pair.length == 0)
+        pair.length = std::sqrt(squared);
     Parts& part = parts[&pair - pairs.data()];
     part.angles += k;
     part.barrier += 0.5 * k * squared;
@@ -350,7 +371,7 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const vecto
     for (size_t p = 0; p < explicitPairs.size(); p++) {
         const PairInertia& pair = explicitPairs[p];
         const double inverseMass =
-                requireMovable(system, pair, message(className, ": pair ", p), "setPairParameters()");
+                requireMovable(system, pair, false, message(className, ": pair ", p), "setPairParameters()");
         const auto key = ordered(pair.particle1, pair.particle2);
         if (pair.inertia * inverseMass > minInertia)
             chosen[key] = {pair.particle1, pair.particle2, pair.inertia, 0, false};
@@ -371,29 +392,31 @@ vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const vecto
     return pairs;
 }
 
-vector<PairInertia> OpenMMStiff::chooseBonds(const System& system, const vector<PenalizedPair>& constraints,
-                                             const BondedStiffness* bonded, double inertia, bool lessGain,
-                                             const vector<PairInertia>& explicitBonds, const string& className) {
-    const double ordinaryMass = 1.008;
-    const std::map<int, int> partners = inertia > 0 ? findPartners(system, constraints, bonded) : std::map<int, int>();
-    std::map<std::pair<int, int>, PairInertia> chosen;
-    auto choose = [&](int i, int j, double own, double inverseMass) {
-        if (own * inverseMass > minInertia)
-            chosen[ordered(i, j)] = {i, j, own};
-        else
-            chosen.erase(ordered(i, j));
-    };
-    for (const auto& [hydrogen, partner] : partners) {
-        const double gain = std::max(0.0, system.getParticleMass(hydrogen) - ordinaryMass);
-        choose(partner, hydrogen, lessGain ? inertia - gain : inertia, inverseReducedMass(system, hydrogen, partner));
+vector<InertialBond> OpenMMStiff::chooseBonds(const System& system, const BondGraph& graph, double inertia,
+                                              bool isLeast, const vector<PairInertia>& explicitBonds,
+                                              const string& className) {
+    std::map<std::pair<int, int>, InertialBond> chosen;
+    for (int i = 0; i < system.getNumParticles(); i++) {
+        const int partner = findPartner(system, graph, i);
+        if (partner < 0)
+            continue;
+        double own = inertia;
+        if (isLeast)
+            own = std::max(0.0, findNeed(system, graph, partner) * inertia -
+                                        std::max(0.0, system.getParticleMass(i) - massOfHydrogen));
+        if (own * inverseReducedMass(system, i, partner) <= minInertia)
+            own = 0;
+        chosen[ordered(i, partner)] = {{partner, i, own}, false};
     }
     for (size_t b = 0; b < explicitBonds.size(); b++) {
-        const PairInertia& bond = explicitBonds[b];
-        choose(bond.particle1, bond.particle2, bond.inertia,
-               requireMovable(system, bond, message(className, ": the inertia of bond ", b),
-                              "setBondInertiaParameters()"));
+        PairInertia bond = explicitBonds[b];
+        const double inverseMass = requireMovable(system, bond, true, message(className, ": the inertia of bond ", b),
+                                                  "setBondInertiaParameters()");
+        if (bond.inertia * inverseMass <= minInertia)
+            bond.inertia = 0;
+        chosen[ordered(bond.particle1, bond.particle2)] = {bond, true};
     }
-    vector<PairInertia> bonds;
+    vector<InertialBond> bonds;
     for (const auto& entry : chosen)
         bonds.push_back(entry.second);
     return bonds;

@@ -12,6 +12,7 @@
 
 namespace OpenMMStiff {
 
+struct BondGraph;
 using stiffcore::PairInertia;
 using stiffcore::PairTerms;
 using stiffcore::PenalizedPair;
@@ -43,8 +44,8 @@ public:
         bool periodic;
         /// The index in the System of the first of its forces.
         int force;
-        /// Of the forces on the distance itself: their constant [kJ/mol/nm^2], and the length that they hold [nm], 0 if
-        /// there are none; and whether it is a bond.
+        /// Of the forces on the distance itself: their constant [kJ/mol/nm^2], and the length that they hold, else the
+        /// first of its angles [nm]; and whether it is a bond.
         double ofDistance = 0, length = 0;
         bool isBond = false;
         /// The force constant; and that which an inertia can follow, 0 if it is none of a bond or of an angle, or if
@@ -97,19 +98,27 @@ OPENMM_EXPORT_STIFF std::vector<PenalizedPair>
 choosePairs(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints, const BondedStiffness* bonded,
             const std::vector<PairInertia>& explicitPairs, double period, const std::string& className);
 
+/** A bond of a hydrogen, or a particle by itself (particle2 = -1), with an inertia; and whether a user has given it. */
+struct InertialBond : PairInertia {
+    bool isGiven;
+};
+
 /**
- * Find the bonds by which hydrogens turn, each with an inertia: of a hydrogen's constraints, or else of its bonds, the
- * shortest. A hydrogen is lighter than 5 dalton, and at most half as heavy as what it is bound to, which may be fixed.
+ * Find the bonds by which hydrogens turn, the hydrogen last, each with an inertia: of a hydrogen's constraints, or else of
+ * its bonds, the shortest. A hydrogen is lighter than 5 dalton, and at most half as heavy as what it is bound to, which
+ * may be fixed.
  *
- * @param bonded          the pairs of the bonded forces; or null
- * @param inertia         the inertia [dalton]; none are found if it is 0, or next to nothing beside the masses
- * @param lessGain        whether a hydrogen gets less by what it is heavier than 1.008 dalton
- * @param explicitBonds   bonds given by the user, which take the place of others
+ * @param inertia         the inertia [dalton]
+ * @param isLeast         whether it is the least that hydrogens need, which those of saturated carbon do less, and those that
+ *                        are heavier than 1.008 dalton by what they have gained; if not, all have it
+ * @param explicitBonds   bonds and particles given by the user, which take the place of others
+ * @return                bonds, of which some may have no inertia
  * @throws OpenMMException   if an explicit bond is impossible
  */
-OPENMM_EXPORT_STIFF std::vector<PairInertia>
-chooseBonds(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints, const BondedStiffness* bonded,
-            double inertia, bool lessGain, const std::vector<PairInertia>& explicitBonds, const std::string& className);
+OPENMM_EXPORT_STIFF std::vector<InertialBond> chooseBonds(const OpenMM::System& system, const BondGraph& graph,
+                                                          double inertia, bool isLeast,
+                                                          const std::vector<PairInertia>& explicitBonds,
+                                                          const std::string& className);
 
 } // namespace OpenMMStiff
 

@@ -67,6 +67,15 @@ void StiffMotion::addPairs(const vector<PenalizedPair>& pairs) {
     }
 }
 
+void StiffMotion::addSlowed(bool byMasses) {
+    for (const BondedStiffness::Pair& pair : bonded.pairs)
+        if (pair.stiffness > 0)
+            treated.insert(ordered(pair.particle1, pair.particle2));
+    if (byMasses)
+        for (const BondedStiffness::LooseAngle& angle : bonded.looseAngles)
+            treated.insert(ordered(angle.particles.front(), angle.particles.back()));
+}
+
 void StiffMotion::addHiddenBonds(const Force& force, const vector<std::pair<int, int>>& bonds,
                                  const vector<Vec3>& positions) {
     const double longest = 0.2; // nm; other terms of two particles are distances that are of interest

@@ -35,6 +35,8 @@ public:
     void addTerm(const std::string& source, const std::vector<int>& particles);
     void addStiffTerms(const StiffTerms& terms);
     void addPairs(const std::vector<PenalizedPair>& pairs);
+    /** Bonds and angles that no pair is for are slowed down by others; if not only them, by heavier particles. */
+    void addSlowed(bool byMasses);
     /**
      * Bonds in a Force that has others inside, such as an ATMForce: nothing is known of them but that they are there.
      * What is farther apart than bonded atoms is left out.

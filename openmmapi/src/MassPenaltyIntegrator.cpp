@@ -148,6 +148,8 @@ std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {
             " for some of the bonds",
             getIntegrationForceGroups(), context->getParameters(), getClassName());
     motion->addPairs(getKernel<MassPenaltyQueries>().getPairs().pairs);
+    if (useBondedForces)
+        motion->addSlowed(useDefaultBondInertia);
     return motion;
 }
 
@@ -159,30 +161,22 @@ std::string MassPenaltyIntegrator::getKernelName() const {
 class MassPenaltyIntegrator::OtherSteps {
 public:
     explicit OtherSteps(MassPenaltyIntegrator& owner)
-            : owner(owner), h(owner.getStepSize()), period(owner.penalizedPeriod), inertia(owner.bondInertia),
-              time(owner.context->getTime()), follows(owner.useDefaultBondInertia),
+            : owner(owner), h(owner.getStepSize()), time(owner.context->getTime()),
               count(owner.context->getStepCount()) {
-        owner.penalizedPeriod = owner.getPenalizedPeriod();
-        owner.bondInertia = owner.getBondInertia();
-        owner.useDefaultBondInertia = false;
         owner.takesOther = true;
-        owner.getKernel<MassPenaltyQueries>().allowAnyEnergy(true);
+        owner.getKernel<MassPenaltyQueries>().takeOtherSteps(true);
     }
     ~OtherSteps() {
         owner.setStepSize(h);
-        owner.penalizedPeriod = period;
-        owner.bondInertia = inertia;
-        owner.useDefaultBondInertia = follows;
         owner.context->setTime(time);
         owner.context->setStepCount(count);
         owner.takesOther = false;
-        owner.getKernel<MassPenaltyQueries>().allowAnyEnergy(false);
+        owner.getKernel<MassPenaltyQueries>().takeOtherSteps(false);
     }
 
 private:
     MassPenaltyIntegrator& owner;
-    const double h, period, inertia, time;
-    const bool follows;
+    const double h, time;
     const long long count;
 };
 

@@ -9,6 +9,7 @@
 #include "Systems.h"
 #include "setup/Blocks.h"
 #include "setup/KeptStiffTerms.h"
+#include "setup/BondedSpectrum.h"
 #include "setup/PenalizedPairs.h"
 #include <filesystem>
 #include <fstream>
@@ -118,8 +119,11 @@ private:
         const MassPenaltyIntegrator integrator(stepSize);
         const vector<PenalizedPair> constraints = readConstraints(system);
         const BondedStiffness bonded(system, constraints, integrator.getIntegrationForceGroups(), {}, caller);
-        const PairTerms terms = {choosePairs(system, constraints, &bonded, {}, integrator.getPenalizedPeriod(), caller),
-                                 chooseBonds(system, constraints, &bonded, bondInertia, false, {}, caller)};
+        const BondGraph graph(system, constraints, &bonded);
+        const BondedSpectrum spectrum(system, graph, integrator.getIntegrationForceGroups(), {}, caller);
+        const PairTerms terms = spectrum.choose(
+                choosePairs(system, constraints, &bonded, {}, integrator.getPenalizedPeriod(), caller), {},
+                chooseBonds(system, graph, bondInertia, false, {}, caller), 0);
         vector<vector<int>> particles;
         for (const PenalizedPair& pair : terms.pairs)
             particles.push_back({pair.particle1, pair.particle2});

@@ -14,6 +14,7 @@
 #include "openmm/TabulatedFunction.h"
 #include "openmm/VerletIntegrator.h"
 #include "openmm/VirtualSite.h"
+#include "setup/BondedSpectrum.h"
 #include "setup/PenalizedPairs.h"
 #include "stiffcore/model/InternalCoordinate.h"
 #include <cmath>
@@ -69,8 +70,8 @@ double stiffnessOf(const System& system, int i, int j) {
 vector<int> findPartners(const System& system) {
     vector<int> partners(system.getNumParticles(), -1);
     const BondedStiffness bonded = find(system);
-    for (const PairInertia& bond :
-         chooseBonds(system, readConstraints(system), &bonded, 2, false, {}, "SomeIntegrator"))
+    for (const InertialBond& bond :
+         chooseBonds(system, BondGraph(system, readConstraints(system), &bonded), 2, false, {}, "SomeIntegrator"))
         partners[bond.particle2] = bond.particle1;
     return partners;
 }

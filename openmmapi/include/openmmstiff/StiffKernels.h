@@ -142,7 +142,7 @@ public:
     /**
      * Whether a step may give particles any energy: after a collision, the small ones that go through it.
      */
-    virtual void allowAnyEnergy(bool allowed) = 0;
+    virtual void takeOtherSteps(bool other) = 0;
 };
 
 class OPENMM_EXPORT_STIFF SpookQueries {

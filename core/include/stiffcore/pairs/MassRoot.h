@@ -16,7 +16,8 @@
  *     N^T (M' + G^T kappa G) N = M,
  *
  * so that 1/2 u^T M u is the kinetic energy of the extended system. N acts along pairs and bonds: momentum stays what it
- * is, and angular momentum where no bond has an inertia; and it is continuous in the positions and the inertias.
+ * is where no atom has an inertia of its own, and angular momentum where no bond has one; and it is continuous in the
+ * positions and the inertias.
  *
  * The rows are those of constraints, of the three axes of each bond with an inertia, and of pairs. To add the inertia
  * kappa of one row g to masses M_k changes velocities along y = M_k^-1 g alone, by the factor s,
@@ -35,12 +36,21 @@
  */
 namespace stiffcore {
 
-/** The row of a pair, or of one axis of a bond with an inertia. Masses couple no atoms here: a group is an atom. */
+/**
+ * The row of a pair, or of one axis of a bond with an inertia; twice the same atom is one alone. Masses couple no atoms
+ * here: a group is an atom.
+ */
 struct RootRow : DistanceRow {
     bool periodic, constrained;
     /// That of a bond; -1 of a pair. Which of the block's pairs, or bonds, it is.
     int axis, term;
 };
+
+template <class Real> Real computeRate(const RootRow& row, const Vector3<Real>* g, const Vector3<Real>* v) {
+    const Vector3<Real>& u = g[row.firstGradient];
+    const auto& [i, j] = row.atoms;
+    return i == j ? Real(u.dot(v[j])) : Real(u.dot(v[j] - v[i]));
+}
 
 /** What all blocks of the same build have in common. */
 struct RootPattern {
@@ -72,13 +82,11 @@ private:
         int numWeights = 0;
         auto add = [&](const auto& particles, bool periodic, bool constrained, int axis, int term) {
             const int p = rows.size();
-            RootRow row = {{{block.findPlace(particles.particle1), block.findPlace(particles.particle2)}, p},
-                           periodic,
-                           constrained,
-                           axis,
-                           term};
+            const int i = particles.particle1, j = particles.particle2;
+            RootRow row = {
+                    {{block.findPlace(i), block.findPlace(j < 0 ? i : j)}, p}, periodic, constrained, axis, term};
             for (int atom : row.atoms)
-                if (atom < block.numMobile)
+                if (atom < block.numMobile && (row.groups.empty() || row.groups[0] != atom))
                     row.groups.push_back(atom);
             row.reached = row.groups;
             row.firstWeight = numWeights;

@@ -20,7 +20,7 @@
  *     M' = M + sum_b lambda_b (e_i - e_j) (e_i - e_j)^T (x) 1
  *
  * (Bennett 1975, restricted to bonds), and its inverse W has an entry for any two atoms of a group that such bonds
- * connect. Atoms that pairs or such bonds connect form a block.
+ * connect. Of a bond that has one atom, it is that of this atom. Atoms that pairs or such bonds connect form a block.
  */
 namespace stiffcore {
 
@@ -32,7 +32,7 @@ struct PatternPair : DistanceRow {
 /** What all blocks of the same build have in common. */
 struct PairPattern {
     int numParticles, numMobile;
-    /// Bonds with an inertia; and the groups of mobile atoms that they connect, of one atom where there are none.
+    /// Bonds with an inertia, twice the same atom where there is no second one; and the groups of mobile atoms that they connect, of one atom where there are none.
     std::vector<std::array<int, 2>> bonds;
     /// For each mobile atom its group, and its place there.
     std::vector<int> groupOf, placeInGroup;
@@ -96,8 +96,10 @@ private:
     }
     static std::vector<std::array<int, 2>> localBonds(const Block& block, const PairTerms& all) {
         std::vector<std::array<int, 2>> local;
-        for (int t : block.otherTerms)
-            local.push_back({block.findPlace(all.bonds[t].particle1), block.findPlace(all.bonds[t].particle2)});
+        for (int t : block.otherTerms) {
+            const auto& [i, j, inertia] = all.bonds[t];
+            local.push_back({block.findPlace(i), block.findPlace(j < 0 ? i : j)});
+        }
         return local;
     }
     std::vector<std::vector<int>> connectBonds() {
@@ -279,10 +281,10 @@ private:
             for (int b : pattern->bondsOf[g]) {
                 const auto [i, j] = pattern->bonds[b];
                 const double inertia = bonds[this->otherTerms[lane][b]].inertia;
-                for (int atom : {i, j})
+                for (int atom : i == j ? std::vector<int>{i} : std::vector<int>{i, j})
                     if (atom < this->numMobile)
                         M(pattern->placeInGroup[atom], pattern->placeInGroup[atom]) += inertia;
-                if (std::max(i, j) < this->numMobile) {
+                if (i != j && std::max(i, j) < this->numMobile) {
                     M(pattern->placeInGroup[i], pattern->placeInGroup[j]) -= inertia;
                     M(pattern->placeInGroup[j], pattern->placeInGroup[i]) -= inertia;
                 }

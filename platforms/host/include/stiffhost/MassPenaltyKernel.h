@@ -68,8 +68,9 @@ public:
         calmSince = std::max(calmSince, context.getStepCount() - 3 * calmSteps) + calmSteps; // three in a row
         return true;
     }
-    void allowAnyEnergy(bool allowed) override {
-        allowsAnyEnergy = allowed;
+    void takeOtherSteps(bool other) override {
+        allowsAnyEnergy = other;
+        pairs.hold(other);
     }
 
 protected:

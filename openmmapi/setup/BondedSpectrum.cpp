@@ -1,0 +1,553 @@
+#include "BondedSpectrum.h"
+#include "FunctionTerms.h"
+#include "PieceMinimum.h"
+#include "openmm/CustomAngleForce.h"
+#include "openmm/CustomBondForce.h"
+#include "openmm/CustomCompoundBondForce.h"
+#include "openmm/CustomTorsionForce.h"
+#include "openmm/PeriodicTorsionForce.h"
+#include "openmm/RBTorsionForce.h"
+#include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stiffcore;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+using std::string;
+using std::vector;
+
+namespace {
+
+/// Pieces have so many atoms, if no ring is larger, and what is so many bonds around them.
+const int sizeOfPiece = 14, surroundings = 3;
+/// Rings up to this size, planar groups and what is bonded once stay together, up to so many atoms.
+const int largestRing = 8, mostTogether = 40;
+/// How stiff constraints are while a minimum is found, as bonds are, and what is only of help [kJ/mol/nm^2].
+const double ofConstraint = 3e5, ofGuide = 1e4;
+const double pi = 3.14159265358979323846;
+/// Of a gradient, squared, what those before it do not determine, if it is to be a pair of its own.
+const double independent = 0.05;
+/// Instead of an infinite one, and of that of what never moves [dalton].
+const double constraintInertia = 1e5, fixedMass = 1e9;
+
+/** Sets of particles that are joined, by union-find. */
+class Sets {
+public:
+    explicit Sets(int number) : parent(number), size(number, 1) {
+        std::iota(parent.begin(), parent.end(), 0);
+    }
+    int find(int i) {
+        while (parent[i] != i)
+            i = parent[i] = parent[parent[i]];
+        return i;
+    }
+    int getSize(int i) {
+        return size[find(i)];
+    }
+    /** Join two sets, if they have no more elements than this. */
+    void join(int i, int j, int most = std::numeric_limits<int>::max()) {
+        i = find(i);
+        j = find(j);
+        if (i == j || size[i] > most - size[j])
+            return;
+        parent[std::max(i, j)] = std::min(i, j);
+        size[std::min(i, j)] += size[std::max(i, j)];
+    }
+
+private:
+    vector<int> parent, size;
+};
+
+/** Add a block to the diagonal at i and j, and its negative between them. */
+void addBetween(MatrixXd& matrix, int i, int j, const Matrix3<double>& block) {
+    for (int a : {i, j})
+        for (int b : {i, j})
+            matrix.block<3, 3>(3 * a, 3 * b) += (a == b ? 1 : -1) * block;
+}
+
+template <class... ForceTypes> bool isOneOf(const Force& force) {
+    return ((dynamic_cast<const ForceTypes*>(&force) != nullptr) || ...);
+}
+
+} // namespace
+
+/** Some particles of a molecule, by their places there in ascending order, with those around them. */
+struct BondedSpectrum::Piece {
+    vector<int> places;
+    vector<bool> isOwn;
+    PieceMinimum minimum;
+
+    /** Where a particle is among them, or -1. */
+    int find(int place) const {
+        const auto found = std::lower_bound(places.begin(), places.end(), place);
+        return found == places.end() || *found != place ? -1 : found - places.begin();
+    }
+    int size() const {
+        return places.size();
+    }
+    Vector3<double> getDirection(int i, int j) const {
+        return (minimum.positions[j] - minimum.positions[i]).normalized();
+    }
+};
+
+struct BondedSpectrum::Molecule {
+    vector<int> particles;
+    vector<double> masses; // fixedMass of what never moves
+    vector<Piece> pieces;
+};
+
+/** Of a molecule, by the places of its particles. */
+struct BondedSpectrum::Inertias {
+    struct Pair {
+        int i, j;
+        double inertia;
+        bool isGiven, isBond, isKept;
+    };
+    vector<Pair> pairs;
+    vector<InertialBond> bonds;
+    /// Of each particle with what is added; and whether it is a hydrogen, or has been given what is added.
+    vector<double> masses;
+    vector<bool> isTaken;
+
+    vector<double> describe() const {
+        vector<double> all;
+        for (const Pair& pair : pairs)
+            all.insert(all.end(), {double(pair.i), double(pair.j), pair.inertia, double(pair.isGiven)});
+        for (const InertialBond& bond : bonds)
+            all.insert(all.end(), {double(bond.particle1), double(bond.particle2), bond.inertia, double(bond.isGiven)});
+        return all;
+    }
+};
+
+/** Squares of frequencies, and what moves, a column each. */
+struct BondedSpectrum::Motions {
+    VectorXd squares;
+    MatrixXd directions;
+};
+
+BondedSpectrum::~BondedSpectrum() = default;
+
+BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int integrationGroups,
+                               const std::map<std::string, double>& parameters, const string& className)
+        : system(system), graph(graph), moleculeOf(system.getNumParticles()), placeOf(system.getNumParticles()) {
+    const int numParticles = system.getNumParticles();
+    Sets sets(numParticles);
+    for (const auto& bond : graph.lengths)
+        sets.join(bond.first.first, bond.first.second);
+    vector<int> moleculeOfRoot(numParticles, -1);
+    for (int i = 0; i < numParticles; i++) {
+        int& molecule = moleculeOfRoot[sets.find(i)];
+        if (molecule < 0) {
+            molecule = members.size();
+            members.emplace_back();
+        }
+        moleculeOf[i] = molecule;
+        placeOf[i] = members[molecule].size();
+        members[molecule].push_back(i);
+    }
+    collect(integrationGroups, className);
+    vector<FunctionCopy> functions;
+    for (const auto& function : terms.functions) {
+        functions.emplace_back(*function, function->coordinates.size() == 1 ? 2 : 1);
+        functions.back().setGlobals(parameters);
+    }
+
+    // What tells molecules apart, and the terms of each particle, which is their first one.
+
+    vector<vector<double>> descriptions(members.size());
+    TermsOf coordinatesOf(numParticles), functionsOf(numParticles);
+    auto areNear = [&](int i, int j) { // bonded, or at the ends of an angle
+        const vector<int>& of = graph.neighbours[i];
+        return graph.areBonded(i, j) || std::any_of(of.begin(), of.end(), [&](int k) { return graph.areBonded(k, j); });
+    };
+    auto add = [&](const vector<int>& particles, int term, TermsOf& termsOf, std::initializer_list<double> numbers) {
+        const int molecule = moleculeOf[particles[0]];
+        for (int particle : particles)
+            if (moleculeOf[particle] != molecule || system.isVirtualSite(particle))
+                return false;
+        if (particles.size() == 1 || (particles.size() == 2 && !areNear(particles[0], particles[1])))
+            return false;
+        termsOf[particles[0]].push_back(term);
+        for (int particle : particles)
+            descriptions[molecule].push_back(placeOf[particle]);
+        descriptions[molecule].insert(descriptions[molecule].end(), numbers);
+        return true;
+    };
+    for (const HarmonicTerm& term : terms.harmonics) {
+        const StiffCoordinate& s = terms.coordinates[term.coordinate];
+        add({s.particles.begin(), s.particles.begin() + s.getNumParticles()}, term.coordinate, coordinatesOf,
+            {term.k, term.s0});
+    }
+    for (size_t t = 0; t < terms.functionTerms.size(); t++) {
+        const FunctionTerm& term = terms.functionTerms[t];
+        if (add(term.getParticles(), t, functionsOf, {-1.0 - term.function})) {
+            vector<double>& description = descriptions[moleculeOf[term.getParticles()[0]]];
+            description.insert(description.end(), term.parameters.begin(), term.parameters.end());
+        }
+    }
+    for (const auto& [bond, length] : graph.lengths) {
+        vector<double>& description = descriptions[moleculeOf[bond.first]];
+        description.insert(description.end(), {double(placeOf[bond.first]), double(placeOf[bond.second]), length});
+    }
+    std::map<vector<double>, int> kindOfDescription;
+    for (size_t m = 0; m < members.size(); m++) {
+        vector<double>& description = descriptions[m];
+        description.push_back(members[m].size());
+        for (int particle : members[m])
+            description.push_back(system.getParticleMass(particle));
+        const auto [place, isNew] = kindOfDescription.insert({std::move(description), kinds.size()});
+        kindOf.push_back(place->second);
+        if (isNew) {
+            kinds.push_back({members[m], {}, {}});
+            divide(kinds.back(), coordinatesOf, functionsOf, functions);
+        }
+    }
+}
+
+/** Collect the bonded forces. Those without a Hessian are left out. */
+void BondedSpectrum::collect(int integrationGroups, const string& className) {
+    terms = collectTerms(system, TermScope::HarmonicForces, 0, integrationGroups, className);
+    for (int f = 0; f < system.getNumForces(); f++) {
+        const Force& force = system.getForce(f);
+        if ((integrationGroups & (1 << force.getForceGroup())) != 0 &&
+            isOneOf<PeriodicTorsionForce, RBTorsionForce, CustomTorsionForce, CustomBondForce, CustomAngleForce,
+                    CustomCompoundBondForce>(force))
+            appendFunctionTerms(system, f, terms.functions, terms.functionTerms);
+    }
+    for (StiffCoordinate& coordinate : terms.coordinates)
+        coordinate.periodic = false;
+    for (FunctionTerm& term : terms.functionTerms)
+        term.periodic = false;
+}
+
+/**
+ * Find the motions that are faster than this, among combinations of those of a basis first, if there is one; it becomes
+ * that of all that are nearly as fast.
+ */
+BondedSpectrum::Motions BondedSpectrum::findFast(const MatrixXd& hessian, const MatrixXd& inertia, double fastest,
+                                                 MatrixXd& basis) {
+    const double nearly = 0.25;
+    auto select = [&](const auto& solver, double least) -> Motions {
+        const VectorXd& squares = solver.eigenvalues();
+        const int number = (squares.array() > least).count(); // in ascending order
+        return {squares.tail(number), solver.eigenvectors().rightCols(number)};
+    };
+    using Solver = Eigen::GeneralizedSelfAdjointEigenSolver<MatrixXd>;
+    if (basis.cols() > 0) {
+        const Solver solver(basis.transpose() * hessian * basis, basis.transpose() * inertia * basis);
+        Motions found = select(solver, fastest);
+        if (found.squares.size() > 0)
+            return {found.squares, basis * found.directions};
+    }
+    if (Eigen::LLT<MatrixXd>(fastest * inertia - hessian).info() == Eigen::Success)
+        return {};
+    const Solver solver(hessian, inertia);
+    basis = select(solver, nearly * fastest).directions;
+    return select(solver, fastest);
+}
+
+/** Cut a molecule where no ring is, and find the minimum of each piece with what is around it. */
+void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, const TermsOf& functionsOf,
+                            vector<FunctionCopy>& functions) const {
+    const vector<int>& particles = molecule.particles;
+    bool hasTerms = false;
+    for (int i : particles) {
+        const double mass = system.getParticleMass(i);
+        molecule.masses.push_back(mass > 0 ? mass : fixedMass);
+        hasTerms |= !coordinatesOf[i].empty() || !functionsOf[i].empty();
+    }
+    if (!hasTerms)
+        return;
+    Sets pieces(particles.size());
+    auto join = [&](int most, auto&& choose) {
+        for (int i : particles)
+            for (int j : graph.neighbours[i])
+                if (i < j && choose(i, j))
+                    pieces.join(placeOf[i], placeOf[j], most);
+    };
+    auto count = [&](int i) { return graph.neighbours[i].size(); };
+    join(mostTogether, [&](int i, int j) { return count(i) == 1 || count(j) == 1; });
+    join(mostTogether, [&](int i, int j) { return !graph.findRing(i, j, largestRing - 1).empty(); });
+    join(mostTogether, [&](int i, int j) { return count(i) < 4 && count(j) < 4; });
+    join(sizeOfPiece, [](int, int) { return true; });
+    std::map<int, vector<int>> ownOf;
+    for (int i : particles)
+        ownOf[pieces.find(placeOf[i])].push_back(i);
+    for (const auto& [root, own] : ownOf) {
+        Block block = {graph.findNear(own, surroundings), 0, {}, {}};
+        std::sort(block.particles.begin(), block.particles.end());
+        block.numMobile = block.particles.size();
+        Piece piece;
+        for (int i : block.particles) {
+            piece.places.push_back(placeOf[i]);
+            piece.isOwn.push_back(pieces.find(placeOf[i]) == root);
+        }
+        auto isInside = [&](int particle) { return piece.find(placeOf[particle]) >= 0; };
+        vector<HeldDistance> bonds, held, guides;
+        for (int i : block.particles) {
+            for (int t : coordinatesOf[i]) {
+                const StiffCoordinate& s = terms.coordinates[t];
+                if (std::all_of(s.particles.begin(), s.particles.begin() + s.getNumParticles(), isInside))
+                    block.terms.push_back(t);
+            }
+            for (int t : functionsOf[i]) {
+                const vector<int> ofTerm = terms.functionTerms[t].getParticles();
+                if (std::all_of(ofTerm.begin(), ofTerm.end(), isInside))
+                    block.otherTerms.push_back(t);
+            }
+            for (int j : graph.neighbours[i]) {
+                if (i > j || !isInside(j))
+                    continue;
+                const double length = graph.lengths.at({i, j});
+                bonds.push_back({block.findPlace(i), block.findPlace(j), length, 0});
+                // A regular polygon.
+                const vector<int> ring = graph.findRing(i, j, largestRing - 1);
+                const double half = pi / ring.size();
+                for (size_t a = 0; a < ring.size(); a++)
+                    for (size_t b = a + 2; b < ring.size(); b++)
+                        if (isInside(ring[a]) && isInside(ring[b]))
+                            guides.push_back({block.findPlace(ring[a]), block.findPlace(ring[b]),
+                                              length * std::sin((b - a) * half) / std::sin(half), ofGuide});
+            }
+            for (const auto& [j, length] : graph.anglesOf[i])
+                if (isInside(j))
+                    held.push_back({block.findPlace(i), block.findPlace(j), length, ofGuide});
+            for (const auto& [j, length] : graph.constraintsOf[i])
+                if (i < j && isInside(j))
+                    held.push_back({block.findPlace(i), block.findPlace(j), length, ofConstraint});
+        }
+        std::sort(block.terms.begin(), block.terms.end());
+        piece.minimum = findMinimum(terms, block, bonds, held, guides, functions);
+        molecule.pieces.push_back(std::move(piece));
+    }
+}
+
+/**
+ * Leave out pairs, in the order of constraints, bonds and other distances by their stiffness, that those before nearly
+ * determine: what is left of their gradients in the metric of the masses. In planar groups and cages the surplus ones
+ * see motion in second order only, and no iteration gets far there.
+ */
+void BondedSpectrum::leaveOut(const Molecule& molecule, Inertias& inertias) {
+    vector<Inertias::Pair>& pairs = inertias.pairs;
+    vector<int> order(pairs.size());
+    std::iota(order.begin(), order.end(), 0);
+    auto rank = [&](int p) {
+        return std::isinf(pairs[p].inertia) ? 0 : pairs[p].isGiven ? 1 : pairs[p].isBond ? 2 : 3;
+    };
+    std::stable_sort(order.begin(), order.end(), [&](int p, int q) {
+        return rank(p) != rank(q) ? rank(p) < rank(q) : pairs[p].inertia > pairs[q].inertia;
+    });
+    for (const Piece& piece : molecule.pieces) {
+        struct Row {
+            int i, j;
+            Vector3<double> u;
+        };
+        vector<Row> rows;
+        vector<VectorXd> factor; // of G M^-1 G^T of the rows that are kept, L by rows
+        for (int p : order) {
+            Inertias::Pair& pair = pairs[p];
+            const int i = piece.find(pair.i), j = piece.find(pair.j);
+            if (i < 0 || j < 0)
+                continue;
+            const Row row = {i, j, piece.getDirection(i, j)};
+            const double inverse[2] = {1 / molecule.masses[pair.i], 1 / molecule.masses[pair.j]};
+            const double own = inverse[0] + inverse[1];
+            VectorXd line(rows.size() + 1);
+            double rest = own;
+            for (size_t q = 0; q < rows.size(); q++) {
+                const Row& other = rows[q];
+                const double weight = (other.i == i) * inverse[0] + (other.j == j) * inverse[1] -
+                                      (other.i == j) * inverse[1] - (other.j == i) * inverse[0];
+                line[q] = weight == 0 ? 0 : weight * other.u.dot(row.u);
+                line[q] = (line[q] - factor[q].head(q).dot(line.head(q))) / factor[q][q];
+                rest -= line[q] * line[q];
+            }
+            const bool isIndependent = rest > independent * own, stays = rank(p) < 2;
+            if (piece.isOwn[i])
+                pair.isKept = isIndependent || stays;
+            if (!isIndependent)
+                continue;
+            line[rows.size()] = std::sqrt(rest);
+            rows.push_back(row);
+            factor.push_back(line);
+        }
+    }
+}
+
+/**
+ * Make heavier what moves too fast, in proportion to its part of the motion's kinetic energy, so that to the first order
+ * of perturbation theory the motion has the period that is wanted, until no motion is too fast.
+ */
+void BondedSpectrum::raise(const Molecule& molecule, double shortest, Inertias& inertias) {
+    const int mostSweeps = 10, mostRounds = 30;
+    const double fastest = 4 / (shortest * shortest) * 1.005;
+    for (int sweep = 0, changed = true; changed && sweep < mostSweeps; sweep++) {
+        changed = false;
+        for (const Piece& piece : molecule.pieces) {
+            MatrixXd ofPairs = MatrixXd::Zero(3 * piece.size(), 3 * piece.size()), basis;
+            for (const Inertias::Pair& pair : inertias.pairs) {
+                const int i = piece.find(pair.i), j = piece.find(pair.j);
+                if (i < 0 || j < 0 || !pair.isKept)
+                    continue;
+                const Vector3<double> u = piece.getDirection(i, j);
+                addBetween(ofPairs, i, j, std::min(pair.inertia, constraintInertia) * u * u.transpose());
+            }
+            for (int round = 0; round < mostRounds; round++) {
+                MatrixXd inertia = ofPairs;
+                for (int i = 0; i < piece.size(); i++)
+                    inertia.diagonal().segment<3>(3 * i).array() += inertias.masses[piece.places[i]];
+                for (const InertialBond& bond : inertias.bonds) {
+                    const int i = piece.find(bond.particle1), j = piece.find(bond.particle2);
+                    if (i >= 0 && j >= 0)
+                        addBetween(inertia, i, j, bond.inertia * Matrix3<double>::Identity());
+                }
+                const Motions motions = findFast(piece.minimum.hessian, inertia, fastest, basis);
+                if (!raise(molecule, piece, motions, fastest, inertias))
+                    break;
+                changed = true;
+            }
+        }
+    }
+}
+
+/** Make what belongs to a piece heavier, by what its fast motions ask for; whether there is any. */
+bool BondedSpectrum::raise(const Molecule& molecule, const Piece& piece, const Motions& motions, double fastest,
+                           Inertias& inertias) {
+    const double leastShare = 0.3, mostAtOnce = 1;
+    struct Candidate {
+        int i, j; // -1 of a particle
+        double mass;
+        bool isOwn;
+        double* inertia;
+        double growth = 0;
+    };
+    vector<Candidate> candidates;
+    for (int i = 0; i < piece.size(); i++) {
+        const int place = piece.places[i];
+        if (!inertias.isTaken[place])
+            candidates.push_back({i, -1, inertias.masses[place], piece.isOwn[i], &inertias.masses[place]});
+    }
+    for (InertialBond& bond : inertias.bonds) {
+        const int i = piece.find(bond.particle1), j = piece.find(bond.particle2);
+        if (i >= 0 && j >= 0 && !bond.isGiven)
+            candidates.push_back(
+                    {i, j,
+                     bond.inertia + 1 / (1 / molecule.masses[bond.particle1] + 1 / molecule.masses[bond.particle2]),
+                     piece.isOwn[i], &bond.inertia});
+    }
+    bool grows = false;
+    for (int k = 0; k < motions.squares.size(); k++) {
+        const auto u = motions.directions.col(k); // of kinetic energy 1/2
+        double ofOwn = 0, squares = 0;
+        vector<double> shares;
+        for (const Candidate& each : candidates) {
+            Vector3<double> velocity = u.segment<3>(3 * each.i);
+            if (each.j >= 0)
+                velocity -= u.segment<3>(3 * each.j);
+            shares.push_back(each.mass * velocity.squaredNorm());
+            squares += shares.back() * shares.back();
+            ofOwn += each.isOwn * shares.back();
+        }
+        if (!(ofOwn > leastShare * std::sqrt(squares)))
+            continue; // it is another piece's
+        grows = true;
+        const double need = motions.squares[k] / fastest - 1;
+        for (size_t c = 0; c < candidates.size(); c++)
+            candidates[c].growth = std::max(candidates[c].growth, std::min(mostAtOnce, need * shares[c] / squares));
+    }
+    for (const Candidate& each : candidates)
+        if (each.isOwn)
+            *each.inertia += each.growth * each.mass;
+    return grows;
+}
+
+PairTerms BondedSpectrum::choose(const vector<PenalizedPair>& pairs, const vector<PairInertia>& given,
+                                 const vector<InertialBond>& bonds, double shortest) const {
+    // By molecules.
+
+    PairTerms chosen;
+    struct OfMolecule {
+        Inertias inertias;
+        vector<int> pairs;
+    };
+    vector<OfMolecule> all(members.size());
+    auto findKind = [&](int i, int j) -> const Molecule* { // of what is within a molecule that has pieces
+        const int molecule = moleculeOf[i];
+        const bool isWithin = (j < 0 || moleculeOf[j] == molecule);
+        return isWithin && !kinds[kindOf[molecule]].pieces.empty() ? &kinds[kindOf[molecule]] : nullptr;
+    };
+    const double least = 0.01; // dalton
+    auto addInertia = [&](int i, int j, double inertia, bool isGiven) {
+        if (inertia > (isGiven ? 0 : least))
+            chosen.bonds.push_back({i, j, inertia});
+    };
+    std::set<std::pair<int, int>> areGiven;
+    for (const PairInertia& pair : given)
+        areGiven.insert(ordered(pair.particle1, pair.particle2));
+    vector<bool> stays(pairs.size(), true);
+    for (size_t p = 0; p < pairs.size(); p++) {
+        const PenalizedPair& pair = pairs[p];
+        if (!findKind(pair.particle1, pair.particle2))
+            continue;
+        OfMolecule& of = all[moleculeOf[pair.particle1]];
+        of.inertias.pairs.push_back({placeOf[pair.particle1], placeOf[pair.particle2], pair.inertia,
+                                     areGiven.count(ordered(pair.particle1, pair.particle2)) > 0,
+                                     graph.areBonded(pair.particle1, pair.particle2), true});
+        of.pairs.push_back(p);
+    }
+    for (const InertialBond& bond : bonds)
+        if (findKind(bond.particle1, bond.particle2))
+            all[moleculeOf[bond.particle1]].inertias.bonds.push_back(
+                    {{placeOf[bond.particle1], bond.particle2 < 0 ? -1 : placeOf[bond.particle2], bond.inertia},
+                     bond.isGiven});
+        else
+            addInertia(bond.particle1, bond.particle2, bond.inertia, bond.isGiven);
+
+    // Equal ones once.
+
+    std::map<std::pair<int, vector<double>>, Inertias> known;
+    for (size_t m = 0; m < members.size(); m++) {
+        const Molecule& molecule = kinds[kindOf[m]];
+        if (molecule.pieces.empty())
+            continue;
+        const auto [place, isNew] = known.insert({{kindOf[m], all[m].inertias.describe()}, {}});
+        Inertias& found = place->second;
+        if (isNew) {
+            found = all[m].inertias;
+            found.masses = molecule.masses;
+            found.isTaken.assign(molecule.particles.size(), false);
+            for (const InertialBond& bond : found.bonds)
+                if (bond.particle2 < 0) {
+                    found.isTaken[bond.particle1] = true;
+                    found.masses[bond.particle1] += bond.inertia;
+                }
+                else if (!bond.isGiven)
+                    found.isTaken[bond.particle2] = true;
+            leaveOut(molecule, found);
+            if (shortest > 0)
+                raise(molecule, shortest, found);
+        }
+        for (size_t p = 0; p < found.pairs.size(); p++)
+            stays[all[m].pairs[p]] = found.pairs[p].isKept;
+        for (const InertialBond& bond : found.bonds)
+            if (bond.particle2 >= 0)
+                addInertia(members[m][bond.particle1], members[m][bond.particle2], bond.inertia, bond.isGiven);
+        for (size_t i = 0; i < found.masses.size(); i++)
+            addInertia(members[m][i], -1, found.masses[i] - molecule.masses[i], found.isTaken[i]);
+    }
+    for (size_t p = 0; p < pairs.size(); p++)
+        if (stays[p])
+            chosen.pairs.push_back(pairs[p]);
+    std::sort(chosen.bonds.begin(), chosen.bonds.end(), [](const PairInertia& a, const PairInertia& b) {
+        return std::pair(a.particle1, a.particle2) < std::pair(b.particle1, b.particle2);
+    });
+    return chosen;
+}

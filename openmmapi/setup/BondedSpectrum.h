@@ -1,0 +1,67 @@
+#ifndef OPENMM_STIFF_SETUP_BONDED_SPECTRUM_H_
+#define OPENMM_STIFF_SETUP_BONDED_SPECTRUM_H_
+
+#include "BondGraph.h"
+#include "CollectTerms.h"
+#include "stiffcore/terms/FunctionCopy.h"
+#include <Eigen/Core>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace OpenMMStiff {
+
+/**
+ * How fast the bonded forces of a System move it under inertias that are chosen by it, H u = omega^2 (M' + G^T kappa G)
+ * u: piece by piece, as what is fast moves a few particles, and of equal molecules once. Only the System and the
+ * parameters of its forces matter, no positions: pieces are where their bonded forces are at a minimum.
+ */
+class OPENMM_EXPORT_STIFF BondedSpectrum {
+public:
+    /** @param graph   outlives it; for the others see BondedStiffness */
+    BondedSpectrum(const OpenMM::System& system, const BondGraph& graph, int integrationGroups,
+                   const std::map<std::string, double>& parameters, const std::string& className);
+    ~BondedSpectrum();
+
+    /**
+     * Leave out pairs that others nearly determine; and make bonds of hydrogens and other particles heavier where
+     * something moves too fast.
+     *
+     * @param pairs       pairs and constraints
+     * @param given       pairs that a user has given, which stay whatever others are there
+     * @param bonds       with the least inertia that they have, see chooseBonds()
+     * @param shortest    2/omega of the fastest motion is to be at least this [ps]; 0 if nothing is to be made heavier
+     */
+    PairTerms choose(const std::vector<PenalizedPair>& pairs, const std::vector<PairInertia>& given,
+                     const std::vector<InertialBond>& bonds, double shortest) const;
+
+private:
+    struct Piece;
+    struct Molecule;
+    struct Inertias;
+    struct Motions;
+    using TermsOf = std::vector<std::vector<int>>;
+    void collect(int integrationGroups, const std::string& className);
+    void divide(Molecule& molecule, const TermsOf& coordinatesOf, const TermsOf& functionsOf,
+                std::vector<stiffcore::FunctionCopy>& functions) const;
+    static void leaveOut(const Molecule& molecule, Inertias& inertias);
+    static void raise(const Molecule& molecule, double shortest, Inertias& inertias);
+    static bool raise(const Molecule& molecule, const Piece& piece, const Motions& motions, double fastest,
+                      Inertias& inertias);
+    static Motions findFast(const Eigen::MatrixXd& hessian, const Eigen::MatrixXd& inertia, double fastest,
+                            Eigen::MatrixXd& basis);
+
+    const OpenMM::System& system;
+    const BondGraph& graph;
+    StiffTerms terms;
+    /// Molecules that differ from each other; and for each molecule which of them it is equal to, and its particles.
+    std::vector<Molecule> kinds;
+    std::vector<int> kindOf;
+    std::vector<std::vector<int>> members;
+    /// For each particle its molecule, and its place there.
+    std::vector<int> moleculeOf, placeOf;
+};
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_SETUP_BONDED_SPECTRUM_H_ */

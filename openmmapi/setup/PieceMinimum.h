@@ -1,0 +1,50 @@
+#ifndef OPENMM_STIFF_SETUP_PIECE_MINIMUM_H_
+#define OPENMM_STIFF_SETUP_PIECE_MINIMUM_H_
+
+#include "CollectTerms.h"
+#include "stiffcore/Geometry.h"
+#include "stiffcore/model/Block.h"
+#include "stiffcore/terms/FunctionCopy.h"
+#include <Eigen/Core>
+#include <vector>
+
+namespace OpenMMStiff {
+
+/** A distance [nm] that is held with a force constant [kJ/mol/nm^2], by the places of its particles in a piece. */
+struct HeldDistance {
+    int place1, place2;
+    double length, stiffness;
+};
+
+/**
+ * A piece of a molecule where its own bonded forces are at a minimum: with nothing else to go by than these, so that
+ * it is the same whatever the positions of a Context are.
+ */
+struct PieceMinimum {
+    /// By the place of a particle in the piece [nm].
+    stiffcore::Vectors3<double> positions;
+    /// Of the bonded forces, without what holds distances [kJ/mol/nm^2].
+    Eigen::MatrixXd hessian;
+    /// What is left of the energy [kJ/mol].
+    double energy = 0;
+};
+
+/**
+ * Build a piece: one particle after the other where its terms with those before it have the least energy, and all of them
+ * by Newton's method in the end.
+ *
+ * @param terms        the bonded forces
+ * @param piece        its particles, all of them mobile, its coordinates and its function terms
+ * @param bonds        the distances of bonds, by which particles follow each other
+ * @param held         distances of constraints; and of angles, some of whose terms may reach out of the piece
+ * @param guides       about how far particles of rings are from each other, which is of help until these are closed
+ * @param functions    copies of the functions of terms, which know the global parameters, and their first derivatives; of
+ *                     one coordinate, second ones
+ */
+PieceMinimum findMinimum(const StiffTerms& terms, const stiffcore::Block& piece, const std::vector<HeldDistance>& bonds,
+                         const std::vector<HeldDistance>& held, const std::vector<HeldDistance>& guides,
+                         std::vector<stiffcore::FunctionCopy>& functions);
+
+} // namespace OpenMMStiff
+
+#endif /* OPENMM_STIFF_SETUP_PIECE_MINIMUM_H_ */
