@@ -11,8 +11,8 @@
 namespace OpenMMStiff {
 
 /**
- * Which particles of a System are bonded: by constraints, and by the pairs of bonded forces that are bonds. A constraint
- * across an angle is none: it is longer than both of two bonds between the same particles.
+ * Which particles of a System are bonded: by constraints, and by the pairs of bonded forces that are bonds. A
+ * constraint across an angle is none: it is longer than both of two bonds between the same particles.
  */
 struct OPENMM_EXPORT_STIFF BondGraph {
     /** @param bonded   the pairs of the bonded forces; or null */
@@ -22,7 +22,9 @@ struct OPENMM_EXPORT_STIFF BondGraph {
     bool areBonded(int particle1, int particle2) const {
         return lengths.count(stiffcore::ordered(particle1, particle2)) > 0;
     }
-    /** The particles that are at most so many bonds away from some of them: these first, the others as they are found. */
+    /**
+     * The particles that are at most so many bonds away from some of them: these first, the others as they are found.
+     */
     std::vector<int> findNear(const std::vector<int>& particles, int numBonds) const;
     /** A shortest path between two bonded particles that is not their bond; empty if it has more bonds. */
     std::vector<int> findRing(int particle1, int particle2, int mostBonds) const;

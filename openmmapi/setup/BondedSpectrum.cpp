@@ -383,8 +383,8 @@ void BondedSpectrum::leaveOut(const Molecule& molecule, Inertias& inertias) {
 }
 
 /**
- * Make heavier what moves too fast, in proportion to its part of the motion's kinetic energy, so that to the first order
- * of perturbation theory the motion has the period that is wanted, until no motion is too fast.
+ * Make heavier what moves too fast, in proportion to its part of the motion's kinetic energy, so that to the first
+ * order of perturbation theory the motion has the period that is wanted, until no motion is too fast.
  */
 void BondedSpectrum::raise(const Molecule& molecule, double shortest, Inertias& inertias) {
     const int mostSweeps = 10, mostRounds = 30;

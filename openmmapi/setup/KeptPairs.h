@@ -21,8 +21,8 @@ OPENMM_EXPORT_STIFF std::vector<PairInertia> getExplicitPairs(const MassPenaltyI
 OPENMM_EXPORT_STIFF std::vector<PairInertia> getExplicitBonds(const MassPenaltyIntegrator& integrator);
 
 /**
- * The penalized and constrained pairs of a Context, the bonds with an inertia, and their blocks, kept up to date with it.
- * They depend on the System as it was when the Context was made, the parameters of its bonded forces, the global
+ * The penalized and constrained pairs of a Context, the bonds with an inertia, and their blocks, kept up to date with
+ * it. They depend on the System as it was when the Context was made, the parameters of its bonded forces, the global
  * parameters and the integrator's settings, and on nothing else.
  */
 class OPENMM_EXPORT_STIFF KeptPairs {

@@ -178,10 +178,10 @@ int findPartner(const System& system, const BondGraph& graph, int hydrogen) {
 }
 
 /**
- * What the hydrogens of a particle need of the inertia that turning in a field of others asks for. Those of a carbon with
- * four neighbours are held by four distances each; so they may do with less, but not one that is alone: in half a step
- * of 12 fs it turns by 20 degrees where it is fast, which is too far to solve for. With heavy hydrogens, a carbon has
- * lost what they have gained.
+ * What the hydrogens of a particle need of the inertia that turning in a field of others asks for. Those of a carbon
+ * with four neighbours are held by four distances each; so they may do with less, but not one that is alone: in half a
+ * step of 12 fs it turns by 20 degrees where it is fast, which is too far to solve for. With heavy hydrogens, a carbon
+ * has lost what they have gained.
  */
 double findNeed(const System& system, const BondGraph& graph, int particle) {
     const double ofHydrogens[] = {1, 0.5, 0.25, 0, 0};

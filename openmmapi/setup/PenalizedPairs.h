@@ -104,12 +104,13 @@ struct InertialBond : PairInertia {
 };
 
 /**
- * Find the bonds by which hydrogens turn, the hydrogen last, each with an inertia: of a hydrogen's constraints, or else of
- * its bonds, the shortest. A hydrogen is lighter than 5 dalton, and at most half as heavy as what it is bound to, which
- * may be fixed.
+ * Find the bonds by which hydrogens turn, the hydrogen last, each with an inertia: of a hydrogen's constraints, or
+ * else of its bonds, the shortest. A hydrogen is lighter than 5 dalton, and at most half as heavy as what it is bound
+ * to, which may be fixed.
  *
  * @param inertia         the inertia [dalton]
- * @param isLeast         whether it is the least that hydrogens need, which those of saturated carbon do less, and those that
+ * @param isLeast         whether it is the least that hydrogens need, which those of saturated carbon do less, and
+ * those that
  *                        are heavier than 1.008 dalton by what they have gained; if not, all have it
  * @param explicitBonds   bonds and particles given by the user, which take the place of others
  * @return                bonds, of which some may have no inertia

@@ -30,15 +30,16 @@ struct PieceMinimum {
 };
 
 /**
- * Build a piece: one particle after the other where its terms with those before it have the least energy, and all of them
- * by Newton's method in the end.
+ * Build a piece: one particle after the other where its terms with those before it have the least energy, and all of
+ * them by Newton's method in the end.
  *
  * @param terms        the bonded forces
  * @param piece        its particles, all of them mobile, its coordinates and its function terms
  * @param bonds        the distances of bonds, by which particles follow each other
  * @param held         distances of constraints; and of angles, some of whose terms may reach out of the piece
  * @param guides       about how far particles of rings are from each other, which is of help until these are closed
- * @param functions    copies of the functions of terms, which know the global parameters, and their first derivatives; of
+ * @param functions    copies of the functions of terms, which know the global parameters, and their first derivatives;
+ * of
  *                     one coordinate, second ones
  */
 PieceMinimum findMinimum(const StiffTerms& terms, const stiffcore::Block& piece, const std::vector<HeldDistance>& bonds,

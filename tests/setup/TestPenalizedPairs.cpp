@@ -1,6 +1,6 @@
 /**
- * Which pairs of a System are stiff, how stiff, and which of them are the bonds of hydrogens. Force constants are compared
- * with what calculus gives, and those of angles with differences of OpenMM's energies.
+ * Which pairs of a System are stiff, how stiff, and which of them are the bonds of hydrogens. Force constants are
+ * compared with what calculus gives, and those of angles with differences of OpenMM's energies.
  */
 
 #include "Claims.h"
@@ -133,7 +133,9 @@ void testInPlaneAngle() {
     }
 }
 
-/** Of a Morse bond, AMOEBA's bond and a quartic one it is that of the minimum; two minima have that of the lower one. */
+/**
+ * Of a Morse bond, AMOEBA's bond and a quartic one it is that of the minimum; two minima have that of the lower one.
+ */
 void testCustomBondsAreAsStiffAsAtTheirMinimum() {
     struct Case {
         string energy;
@@ -152,7 +154,9 @@ void testCustomBondsAreAsStiffAsAtTheirMinimum() {
     }
 }
 
-/** What acts between two particles and has no stiff minimum is no row, and what has one is none beside stiffer bonds. */
+/**
+ * What acts between two particles and has no stiff minimum is no row, and what has one is none beside stiffer bonds.
+ */
 void testCustomPairsThatAreNoBonds() {
     for (const char* energy :
          {"2*((0.33/r)^12-2*(0.33/r)^6)", "10*max(0, r-0.25)^2", "40/r", "-40/r", "1e-6/r^12-20/r", "100*r"}) {
@@ -227,7 +231,9 @@ void testStraightAnglesAreLoose() {
     }
 }
 
-/** In a field of custom bonds, a soft harmonic term between two of their particles is no bond, and brings in no other. */
+/**
+ * In a field of custom bonds, a soft harmonic term between two of their particles is no bond, and brings in no other.
+ */
 void testSoftHarmonicTermsAreNoBonds() {
     System system = makeParticles({12, 12, 1});
     auto* custom = new CustomBondForce("0.5*k*(r-r0)^2");
@@ -244,7 +250,9 @@ void testSoftHarmonicTermsAreNoBonds() {
     ASSERT_EQUAL(1, findPartners(system)[2]);
 }
 
-/** A pair needs k r^2 / 2 of 50 kJ/mol, or its particles would pass through each other: for acute angles, and others. */
+/**
+ * A pair needs k r^2 / 2 of 50 kJ/mol, or its particles would pass through each other: for acute angles, and others.
+ */
 void testSoftPairsAreLeftOut() {
     const double r1 = 0.11, r2 = 0.14;
     for (double theta : {1.0, 1.5, 2.2}) {

@@ -28,8 +28,8 @@ namespace OpenMMStiff {
  *
  * Between calls of step() the Context shows velocities u = N^-1 v, with N^T (M' + G^T kappa G) N = M. They have the
  * distribution of the masses, and their kinetic energy, u^T M u / 2, is that of the motion with the inertias. So they
- * may be drawn, read, set and handed to another integrator as any other velocities. When the step size, the period or the pairs
- * are changed, or the positions are set anew, the kinetic energy stays what it is.
+ * may be drawn, read, set and handed to another integrator as any other velocities. When the step size, the period or
+ * the pairs are changed, or the positions are set anew, the kinetic energy stays what it is.
  */
 class OPENMM_EXPORT_STIFF MassPenaltyIntegrator : public StiffIntegrator {
 public:
@@ -82,7 +82,8 @@ public:
      * close to 180 degrees, or whose legs are neither bonds nor constraints; bonds to virtual sites; bonds so short or
      * so soft that their particles pass through each other (as those of length 0); and terms of a CustomBondForce that
      * are no bonds, as their minimum is not half as stiff as a bond of their particles (1-4 terms, exceptions,
-     * restraints).
+     * restraints). And a distance is left out that others nearly determine, where less than 5 % of its gradient,
+     * squared, is beyond those of constraints, of bonds, and of stiffer 1-3 distances: in planar groups and cages.
      *
      * @param use   whether to take pairs from the bonded forces, besides those given by addPair()
      */
@@ -102,7 +103,10 @@ public:
      *     M' = M + sum lambda (e_i - e_j) (e_i - e_j)^T
      *
      * (Bennett 1975, restricted to bonds). It is constant and needs no force of its own; averages over positions do not
-     * depend on it, and molecules keep their masses and momenta.
+     * depend on it.
+     *
+     * All bonds of hydrogens get it, in place of what the bonded forces ask for, see setUseDefaultBondInertia(), and no
+     * particle is made heavier. Molecules keep their masses and momenta.
      *
      * A hydrogen is lighter than 5 dalton and at most half as heavy as what it is bound to, or bound to a particle
      * without mass: by the shortest of its constraints, or else of the bonds in forces that setUseBondedForces() names.
@@ -118,14 +122,23 @@ public:
         return useDefaultBondInertia;
     }
     /**
-     * Set whether the inertia of the bonds of hydrogens follows the step size h, which is the default: it is
+     * Set whether inertias follow the step size h and the bonded forces, which is the default. Bonds of hydrogens have
      *
      *     lambda = (h^2 - (4 fs)^2) / (30 fs^2) dalton
      *
-     * and none up to 4 fs, so that the libration of a water takes some seven steps. Hydrogens that the System has made
-     * heavier than 1.008 dalton get less by what they have gained.
+     * and none up to 4 fs, so that the libration of a water takes some seven steps. Those of a carbon with four
+     * neighbours have half of it if it has one hydrogen, a quarter if two, and none if three or four. Hydrogens that
+     * the System has made heavier than 1.008 dalton get less by what they have gained.
      *
-     * @param use   whether it follows the step; if not, it stays as it is, until setBondInertia() is called
+     * Then the fastest motions of the bonded forces, H u = omega^2 (M' + G^T kappa G) u, are found piece by piece, each
+     * where its own forces are at a minimum, whatever the positions are: those of harmonic and custom bonds, angles and
+     * torsions, and of each CustomCompoundBondForce. Where a period is shorter than five steps (2/omega < 1.6 h), bonds
+     * of hydrogens and other particles that take part in the motion get more, until none is. A particle with an
+     * inertia m of its own adds m e_i e_i^T to M'; the momentum that is conserved is that of M'.
+     * getInertialBondParameters() lists them all.
+     *
+     * @param use   whether they follow the step; if not, all bonds of hydrogens have the lambda of now, until
+     *              setBondInertia() is called
      */
     void setUseDefaultBondInertia(bool use);
     /**
@@ -171,13 +184,14 @@ public:
         return bonds.size();
     }
     /**
-     * Give the relative velocity of two particles an inertia, see setBondInertia(): for bonds of forces that are not
-     * recognized as bonded, for those of heavy atoms, or instead of the inertia that the bond of a hydrogen would
-     * get. Particles are checked when a Context is created, or at the next step. The masses of all particles that such
-     * bonds connect are a dense matrix: let these be a hundred at most, for the time of a step grows as its square.
+     * Give the relative velocity of two particles an inertia, see setBondInertia(), or the velocity of one: for bonds
+     * of forces that are not recognized as bonded, for those of heavy atoms, or instead of the inertia that the bond
+     * of a hydrogen, or a particle, would get. Particles are checked when a Context is created, or at the next step.
+     * The masses of all particles that such bonds connect are a dense matrix: let these be a hundred at most, for the
+     * time of a step grows as its square.
      *
      * @param particle1   the index of the first particle
-     * @param particle2   the index of the second particle
+     * @param particle2   the index of the second particle; -1 if the inertia is of the first one by itself
      * @param inertia     the inertia lambda [dalton]; 0 for none; an OpenMMException if it is negative, or beyond 1e9
      * @return the index of the bond
      */
@@ -216,9 +230,10 @@ public:
      */
     void getPenalizedPairParameters(int index, int& particle1, int& particle2, double& inertia) const;
     /**
-     * Compute how many bonds have an inertia of their relative velocity in the present Context.
+     * Compute how many bonds have an inertia of their relative velocity in the present Context, and particles one of
+     * their own.
      *
-     * @return the number of bonds: those of hydrogens and added ones
+     * @return the number of both: of bonds of hydrogens, particles that are made heavier, and what has been added
      */
     int computeNumInertialBonds();
     /**
@@ -226,7 +241,7 @@ public:
      *
      * @param index       the index of the bond, from 0 to what computeNumInertialBonds() has returned, less one
      * @param particle1   the index of the first particle
-     * @param particle2   the index of the second particle
+     * @param particle2   the index of the second particle; -1 if the inertia is of the first one by itself
      * @param inertia     the inertia lambda [dalton]
      */
     void getInertialBondParameters(int index, int& particle1, int& particle2, double& inertia) const;
@@ -247,8 +262,8 @@ protected:
     std::vector<OpenMM::Vec3> getVelocitiesForTemperature(const OpenMM::System& system, double temperature,
                                                           int randomSeed) const override;
     /**
-     * Take steps of another size with the present inertias, which change neither the time nor the number of steps, and may
-     * give particles any energy.
+     * Take steps of another size with the present inertias, which change neither the time nor the number of steps, and
+     * may give particles any energy.
      */
     void takeOtherSteps(double size, int steps);
     /**

@@ -17,8 +17,8 @@ struct PairTerms;
 namespace OpenMMStiff {
 
 /**
- * What StiffIntegrator asks of every kernel of this plugin: to take steps, and to keep the method's hidden state (what a
- * step needs beyond the positions and velocities of the Context) in agreement with a Context that others modify too.
+ * What StiffIntegrator asks of every kernel of this plugin: to take steps, and to keep the method's hidden state (what
+ * a step needs beyond the positions and velocities of the Context) in agreement with a Context that others modify too.
  */
 class OPENMM_EXPORT_STIFF StiffStepKernel : public OpenMM::KernelImpl {
 public:
@@ -41,8 +41,8 @@ public:
     virtual void beginSteps() = 0;
     virtual void endSteps() = 0;
     /**
-     * Notice what somebody else has set since the last step, let forces act on the Context, and take a step, with the heat
-     * bath if the integrator has one.
+     * Notice what somebody else has set since the last step, let forces act on the Context, and take a step, with the
+     * heat bath if the integrator has one.
      */
     virtual void takeStep() = 0;
     /**
@@ -127,8 +127,8 @@ public:
      */
     virtual stiffcore::PairTerms getPairs() = 0;
     /**
-     * Make velocities that have been drawn for the present time those of the constraints and, with a heat bath, of half a
-     * step earlier [nm/ps].
+     * Make velocities that have been drawn for the present time those of the constraints and, with a heat bath, of
+     * half a step earlier [nm/ps].
      */
     virtual void prepareVelocities(std::vector<OpenMM::Vec3>& velocities) = 0;
     /**
@@ -163,8 +163,8 @@ public:
 };
 
 /**
- * Get a number that is another one after each change of the pairs that a user has added and what chooses others, but for
- * period and inertia, which may follow the step; or of the constraints and their parameters.
+ * Get a number that is another one after each change of the pairs that a user has added and what chooses others, but
+ * for period and inertia, which may follow the step; or of the constraints and their parameters.
  */
 OPENMM_EXPORT_STIFF int getPairRevision(const MassPenaltyIntegrator& integrator);
 OPENMM_EXPORT_STIFF int getConstraintRevision(const SpookIntegrator& integrator);

@@ -28,9 +28,9 @@ struct PenalizedPair {
 };
 
 /**
- * Two particles that have an inertia [dalton]: of a bond, that of their relative velocity, M + lambda (e_i - e_j) (e_i -
- * e_j)^T, or where there is no second one, particle2 = -1, of the first one's own, M + lambda e_i e_i^T; of a pair that a
- * user has added, that of its distance.
+ * Two particles that have an inertia [dalton]: of a bond, that of their relative velocity, M + lambda (e_i - e_j) (e_i
+ * - e_j)^T, or where there is no second one, particle2 = -1, of the first one's own, M + lambda e_i e_i^T; of a pair
+ * that a user has added, that of its distance.
  */
 struct PairInertia {
     int particle1, particle2;

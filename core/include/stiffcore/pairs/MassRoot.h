@@ -15,9 +15,9 @@
  *
  *     N^T (M' + G^T kappa G) N = M,
  *
- * so that 1/2 u^T M u is the kinetic energy of the extended system. N acts along pairs and bonds: momentum stays what it
- * is where no atom has an inertia of its own, and angular momentum where no bond has one; and it is continuous in the
- * positions and the inertias.
+ * so that 1/2 u^T M u is the kinetic energy of the extended system. N acts along pairs and bonds: momentum stays what
+ * it is where no atom has an inertia of its own, and angular momentum where no bond has one; and it is continuous in
+ * the positions and the inertias.
  *
  * The rows are those of constraints, of the three axes of each bond with an inertia, and of pairs. To add the inertia
  * kappa of one row g to masses M_k changes velocities along y = M_k^-1 g alone, by the factor s,
@@ -25,7 +25,8 @@
  *     v <- v - (1 - s) y (g.v) / (g.y),    s = (1 + kappa g.y)^(-1/2)
  *
  * and N is the product of these for all rows. With L D L^T = A = G M^-1 G^T + 1/kappa, the y_k are the columns of
- * M^-1 G^T L^-T, and g_k.y_k = D_k - 1/kappa_k, so that s_k = (kappa_k D_k)^(-1/2). As matrices, S being diagonal with s,
+ * M^-1 G^T L^-T, and g_k.y_k = D_k - 1/kappa_k, so that s_k = (kappa_k D_k)^(-1/2). As matrices, S being diagonal with
+ * s,
  *
  *     N = 1 - M^-1 G^T L^-T D^-1 (L + S)^-1 G,    N^-1 = 1 + M^-1 G^T (L + S)^-T (D S)^-1 G.
  *
@@ -139,8 +140,8 @@ template <class Real> struct RootBatch : RowBatch<Real, RootRow> {
     using Terms = PairTerms;
     using Workspace = RootWorkspace<Real>;
     const RootPattern* pattern;
-    /// For each row 1/kappa, 0 if it is constrained; D, which is 1/kappa or, for a constraint, the regularization; and the
-    /// diagonal of G M^-1 G^T [1/dalton].
+    /// For each row 1/kappa, 0 if it is constrained; D, which is 1/kappa or, for a constraint, the regularization; and
+    /// the diagonal of G M^-1 G^T [1/dalton].
     std::vector<Real> inverseInertias, added, inverseReducedMasses;
 
     RootBatch(const RootPattern& pattern, const std::vector<const Block*>& blocks, const PairTerms& terms,
@@ -233,7 +234,9 @@ template <class Real>
     }
 }
 
-/** v <- (M^-1 (M' + G^T kappa G))^power v among the velocities that constraints allow, on which others are projected. */
+/**
+ * v <- (M^-1 (M' + G^T kappa G))^power v among the velocities that constraints allow, on which others are projected.
+ */
 inline void applyPower(const RootBatch<double>& batch, double power, RootWorkspace<double>& work) {
     const int maxIterations = 1000;
     const double tolerance = 1e-12;

@@ -14,8 +14,8 @@
 
 /**
  * Pairs of particles whose distances s_p carry an extra inertia kappa_p, or are constrained, which is an infinite one:
- * the extended system of methods with a mass penalty. Bonds may have an inertia of the relative velocity of their atoms,
- * so that the matrix of the masses is
+ * the extended system of methods with a mass penalty. Bonds may have an inertia of the relative velocity of their
+ * atoms, so that the matrix of the masses is
  *
  *     M' = M + sum_b lambda_b (e_i - e_j) (e_i - e_j)^T (x) 1
  *
@@ -32,7 +32,8 @@ struct PatternPair : DistanceRow {
 /** What all blocks of the same build have in common. */
 struct PairPattern {
     int numParticles, numMobile;
-    /// Bonds with an inertia, twice the same atom where there is no second one; and the groups of mobile atoms that they connect, of one atom where there are none.
+    /// Bonds with an inertia, twice the same atom where there is no second one; and the groups of mobile atoms that
+    /// they connect, of one atom where there are none.
     std::vector<std::array<int, 2>> bonds;
     /// For each mobile atom its group, and its place there.
     std::vector<int> groupOf, placeInGroup;

@@ -257,7 +257,8 @@ private:
     PairBatches<Real> batches;
     Machine<Method, PairBatches<Real>> machine;
     ShownVelocities<Real> velocities;
-    /// Whether the Context has the velocities that move the particles; and whether the device has taken them up by itself.
+    /// Whether the Context has the velocities that move the particles; and whether the device has taken them up by
+    /// itself.
     bool propagates = false, begunThere = false;
     /// The step at which the run has begun; later by so many for each collision, but for those that are long past.
     static constexpr int calmSteps = 100;
