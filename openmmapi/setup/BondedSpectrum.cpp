@@ -1,12 +1,15 @@
 #include "BondedSpectrum.h"
 #include "FunctionTerms.h"
 #include "PieceMinimum.h"
+#include "openmm/CMAPTorsionForce.h"
 #include "openmm/CustomAngleForce.h"
 #include "openmm/CustomBondForce.h"
 #include "openmm/CustomCompoundBondForce.h"
 #include "openmm/CustomTorsionForce.h"
 #include "openmm/PeriodicTorsionForce.h"
 #include "openmm/RBTorsionForce.h"
+#include "openmm/internal/CMAPTorsionForceImpl.h"
+#include "stiffcore/coordinates/Dihedral.h"
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <algorithm>
@@ -93,6 +96,19 @@ struct BondedSpectrum::Piece {
     int size() const {
         return places.size();
     }
+    /** Add the curvature of an energy along a dihedral angle. */
+    void add(double curvature, const Block& block, const std::array<int, 4>& particles) {
+        std::array<int, 4> at;
+        for (int a = 0; a < 4; a++)
+            at[a] = block.findPlace(particles[a]);
+        const Vectors3<double>& x = minimum.positions;
+        const Dihedral<double> phi(x[at[0]] - x[at[1]], x[at[1]] - x[at[2]], x[at[3]] - x[at[2]]);
+        VectorXd gradient = VectorXd::Zero(3 * size());
+        for (int a = 0; a < 4; a++)
+            gradient.segment<3>(3 * at[a]) += phi.gradient(a);
+        if (gradient.allFinite())
+            minimum.hessian += curvature * gradient * gradient.transpose();
+    }
     Vector3<double> getDirection(int i, int j) const {
         return (minimum.positions[j] - minimum.positions[i]).normalized();
     }
@@ -163,7 +179,7 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
     // What tells molecules apart, and the terms of each particle, which is their first one.
 
     vector<vector<double>> descriptions(members.size());
-    TermsOf coordinatesOf(numParticles), functionsOf(numParticles);
+    TermsOf coordinatesOf(numParticles), functionsOf(numParticles), torsionsOf(numParticles);
     auto areNear = [&](int i, int j) { // bonded, or at the ends of an angle
         const vector<int>& of = graph.neighbours[i];
         return graph.areBonded(i, j) || std::any_of(of.begin(), of.end(), [&](int k) { return graph.areBonded(k, j); });
@@ -193,6 +209,8 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
             description.insert(description.end(), term.parameters.begin(), term.parameters.end());
         }
     }
+    for (size_t t = 0; t < torsions.size(); t++)
+        add({torsions[t].particles.begin(), torsions[t].particles.end()}, t, torsionsOf, {torsions[t].curvature});
     for (const auto& [bond, length] : graph.lengths) {
         vector<double>& description = descriptions[moleculeOf[bond.first]];
         description.insert(description.end(), {double(placeOf[bond.first]), double(placeOf[bond.second]), length});
@@ -207,7 +225,7 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
         kindOf.push_back(place->second);
         if (isNew) {
             kinds.push_back({members[m], {}, {}});
-            divide(kinds.back(), coordinatesOf, functionsOf, functions);
+            divide(kinds.back(), coordinatesOf, functionsOf, torsionsOf, functions);
         }
     }
 }
@@ -221,11 +239,59 @@ void BondedSpectrum::collect(int integrationGroups, const string& className) {
             isOneOf<PeriodicTorsionForce, RBTorsionForce, CustomTorsionForce, CustomBondForce, CustomAngleForce,
                     CustomCompoundBondForce>(force))
             appendFunctionTerms(system, f, terms.functions, terms.functionTerms);
+        else if (auto maps = dynamic_cast<const CMAPTorsionForce*>(&force))
+            if ((integrationGroups & (1 << force.getForceGroup())) != 0)
+                addMaps(*maps);
     }
     for (StiffCoordinate& coordinate : terms.coordinates)
         coordinate.periodic = false;
     for (FunctionTerm& term : terms.functionTerms)
         term.periodic = false;
+}
+
+/**
+ * Collect the angles of energy maps. Where these are in the course of a run, nobody knows: what counts is the curvature
+ * along each of them where it is positive: the fourth root of the mean of its fourth power, with the weights that
+ * Boltzmann gives places of the map at 300 K.
+ */
+void BondedSpectrum::addMaps(const CMAPTorsionForce& force) {
+    const double kT = 2.5;           // kJ/mol
+    const int places = 4, power = 4; // along each side of a square of the map; of the mean
+    vector<std::array<double, 2>> curvatures;
+    for (int m = 0; m < force.getNumMaps(); m++) {
+        int size;
+        vector<double> energies;
+        vector<vector<double>> coefficients; // of a^i b^j in each square
+        force.getMapParameters(m, size, energies);
+        CMAPTorsionForceImpl::calcMapDerivatives(size, energies, coefficients);
+        const double lowest = *std::min_element(energies.begin(), energies.end()), side = 2 * pi / size;
+        double sum = 0, powers[2] = {0, 0};
+        for (const vector<double>& c : coefficients)
+            for (int k = 0; k < places * places; k++) {
+                const double a = (k / places) / double(places), b = (k % places) / double(places);
+                double energy = 0, second[2] = {0, 0};
+                for (int i = 0; i < 4; i++)
+                    for (int j = 0; j < 4; j++) {
+                        energy += c[4 * i + j] * std::pow(a, i) * std::pow(b, j);
+                        if (i > 1)
+                            second[0] += c[4 * i + j] * i * (i - 1) * std::pow(a, i - 2) * std::pow(b, j);
+                        if (j > 1)
+                            second[1] += c[4 * i + j] * j * (j - 1) * std::pow(a, i) * std::pow(b, j - 2);
+                    }
+                const double weight = std::exp((lowest - energy) / kT);
+                sum += weight;
+                for (int axis = 0; axis < 2; axis++)
+                    powers[axis] += weight * std::pow(std::max(0.0, second[axis] / (side * side)), power);
+            }
+        curvatures.push_back({std::pow(powers[0] / sum, 1.0 / power), std::pow(powers[1] / sum, 1.0 / power)});
+    }
+    for (int t = 0; t < force.getNumTorsions(); t++) {
+        int map;
+        std::array<int, 4> a, b;
+        force.getTorsionParameters(t, map, a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]);
+        torsions.push_back({a, curvatures[map][0]});
+        torsions.push_back({b, curvatures[map][1]});
+    }
 }
 
 /**
@@ -256,7 +322,7 @@ BondedSpectrum::Motions BondedSpectrum::findFast(const MatrixXd& hessian, const 
 
 /** Cut a molecule where no ring is, and find the minimum of each piece with what is around it. */
 void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, const TermsOf& functionsOf,
-                            vector<FunctionCopy>& functions) const {
+                            const TermsOf& torsionsOf, vector<FunctionCopy>& functions) const {
     const vector<int>& particles = molecule.particles;
     bool hasTerms = false;
     for (int i : particles) {
@@ -326,6 +392,10 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
         }
         std::sort(block.terms.begin(), block.terms.end());
         piece.minimum = findMinimum(terms, block, bonds, held, guides, functions);
+        for (int i : block.particles)
+            for (int t : torsionsOf[i])
+                if (std::all_of(torsions[t].particles.begin(), torsions[t].particles.end(), isInside))
+                    piece.add(torsions[t].curvature, block, torsions[t].particles);
         molecule.pieces.push_back(std::move(piece));
     }
 }
@@ -392,22 +462,22 @@ void BondedSpectrum::raise(const Molecule& molecule, double shortest, Inertias& 
     for (int sweep = 0, changed = true; changed && sweep < mostSweeps; sweep++) {
         changed = false;
         for (const Piece& piece : molecule.pieces) {
-            MatrixXd ofPairs = MatrixXd::Zero(3 * piece.size(), 3 * piece.size()), basis;
-            for (const Inertias::Pair& pair : inertias.pairs) {
-                const int i = piece.find(pair.i), j = piece.find(pair.j);
-                if (i < 0 || j < 0 || !pair.isKept)
-                    continue;
-                const Vector3<double> u = piece.getDirection(i, j);
-                addBetween(ofPairs, i, j, std::min(pair.inertia, constraintInertia) * u * u.transpose());
-            }
+            MatrixXd basis;
             for (int round = 0; round < mostRounds; round++) {
-                MatrixXd inertia = ofPairs;
+                MatrixXd inertia = MatrixXd::Zero(3 * piece.size(), 3 * piece.size());
                 for (int i = 0; i < piece.size(); i++)
                     inertia.diagonal().segment<3>(3 * i).array() += inertias.masses[piece.places[i]];
                 for (const InertialBond& bond : inertias.bonds) {
                     const int i = piece.find(bond.particle1), j = piece.find(bond.particle2);
                     if (i >= 0 && j >= 0)
                         addBetween(inertia, i, j, bond.inertia * Matrix3<double>::Identity());
+                }
+                for (const Inertias::Pair& pair : inertias.pairs) {
+                    const int i = piece.find(pair.i), j = piece.find(pair.j);
+                    if (i < 0 || j < 0 || !pair.isKept)
+                        continue;
+                    const Vector3<double> u = piece.getDirection(i, j);
+                    addBetween(inertia, i, j, std::min(pair.inertia, constraintInertia) * u * u.transpose());
                 }
                 const Motions motions = findFast(piece.minimum.hessian, inertia, fastest, basis);
                 if (!raise(molecule, piece, motions, fastest, inertias))
@@ -421,12 +491,13 @@ void BondedSpectrum::raise(const Molecule& molecule, double shortest, Inertias& 
 /** Make what belongs to a piece heavier, by what its fast motions ask for; whether there is any. */
 bool BondedSpectrum::raise(const Molecule& molecule, const Piece& piece, const Motions& motions, double fastest,
                            Inertias& inertias) {
-    const double leastShare = 0.3, mostAtOnce = 1;
+    const double leastShare = 0.4, mostAtOnce = 1;
     struct Candidate {
         int i, j; // -1 of a particle
         double mass;
         bool isOwn;
         double* inertia;
+        Vector3<double> along = Vector3<double>::Zero(); // of a pair
         double growth = 0;
     };
     vector<Candidate> candidates;
@@ -446,17 +517,20 @@ bool BondedSpectrum::raise(const Molecule& molecule, const Piece& piece, const M
     bool grows = false;
     for (int k = 0; k < motions.squares.size(); k++) {
         const auto u = motions.directions.col(k); // of kinetic energy 1/2
-        double ofOwn = 0, squares = 0;
+        double ofOwn = 0, all = 0, squares = 0;
         vector<double> shares;
         for (const Candidate& each : candidates) {
             Vector3<double> velocity = u.segment<3>(3 * each.i);
             if (each.j >= 0)
                 velocity -= u.segment<3>(3 * each.j);
+            if (!each.along.isZero())
+                velocity = each.along * each.along.dot(velocity);
             shares.push_back(each.mass * velocity.squaredNorm());
+            all += shares.back();
             squares += shares.back() * shares.back();
             ofOwn += each.isOwn * shares.back();
         }
-        if (!(ofOwn > leastShare * std::sqrt(squares)))
+        if (!(ofOwn > leastShare * all))
             continue; // it is another piece's
         grows = true;
         const double need = motions.squares[k] / fastest - 1;
@@ -492,11 +566,12 @@ PairTerms BondedSpectrum::choose(const vector<PenalizedPair>& pairs, const vecto
     std::set<std::pair<int, int>> areGiven;
     for (const PairInertia& pair : given)
         areGiven.insert(ordered(pair.particle1, pair.particle2));
-    vector<bool> stays(pairs.size(), true);
     for (size_t p = 0; p < pairs.size(); p++) {
         const PenalizedPair& pair = pairs[p];
-        if (!findKind(pair.particle1, pair.particle2))
+        if (!findKind(pair.particle1, pair.particle2)) {
+            chosen.pairs.push_back(pair);
             continue;
+        }
         OfMolecule& of = all[moleculeOf[pair.particle1]];
         of.inertias.pairs.push_back({placeOf[pair.particle1], placeOf[pair.particle2], pair.inertia,
                                      areGiven.count(ordered(pair.particle1, pair.particle2)) > 0,
@@ -536,18 +611,20 @@ PairTerms BondedSpectrum::choose(const vector<PenalizedPair>& pairs, const vecto
                 raise(molecule, shortest, found);
         }
         for (size_t p = 0; p < found.pairs.size(); p++)
-            stays[all[m].pairs[p]] = found.pairs[p].isKept;
+            if (found.pairs[p].isKept) {
+                chosen.pairs.push_back(pairs[all[m].pairs[p]]);
+                chosen.pairs.back().inertia = found.pairs[p].inertia;
+            }
         for (const InertialBond& bond : found.bonds)
             if (bond.particle2 >= 0)
                 addInertia(members[m][bond.particle1], members[m][bond.particle2], bond.inertia, bond.isGiven);
         for (size_t i = 0; i < found.masses.size(); i++)
             addInertia(members[m][i], -1, found.masses[i] - molecule.masses[i], found.isTaken[i]);
     }
-    for (size_t p = 0; p < pairs.size(); p++)
-        if (stays[p])
-            chosen.pairs.push_back(pairs[p]);
-    std::sort(chosen.bonds.begin(), chosen.bonds.end(), [](const PairInertia& a, const PairInertia& b) {
+    const auto isBefore = [](const auto& a, const auto& b) {
         return std::pair(a.particle1, a.particle2) < std::pair(b.particle1, b.particle2);
-    });
+    };
+    std::sort(chosen.pairs.begin(), chosen.pairs.end(), isBefore);
+    std::sort(chosen.bonds.begin(), chosen.bonds.end(), isBefore);
     return chosen;
 }

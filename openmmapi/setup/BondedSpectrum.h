@@ -5,9 +5,14 @@
 #include "CollectTerms.h"
 #include "stiffcore/terms/FunctionCopy.h"
 #include <Eigen/Core>
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
+
+namespace OpenMM {
+class CMAPTorsionForce;
+}
 
 namespace OpenMMStiff {
 
@@ -40,9 +45,15 @@ private:
     struct Molecule;
     struct Inertias;
     struct Motions;
+    /// A dihedral angle of an energy map, by its particles, with its force constant [kJ/mol].
+    struct StiffTorsion {
+        std::array<int, 4> particles;
+        double curvature;
+    };
+    void addMaps(const OpenMM::CMAPTorsionForce& force);
     using TermsOf = std::vector<std::vector<int>>;
     void collect(int integrationGroups, const std::string& className);
-    void divide(Molecule& molecule, const TermsOf& coordinatesOf, const TermsOf& functionsOf,
+    void divide(Molecule& molecule, const TermsOf& coordinatesOf, const TermsOf& functionsOf, const TermsOf& torsionsOf,
                 std::vector<stiffcore::FunctionCopy>& functions) const;
     static void leaveOut(const Molecule& molecule, Inertias& inertias);
     static void raise(const Molecule& molecule, double shortest, Inertias& inertias);
@@ -54,6 +65,7 @@ private:
     const OpenMM::System& system;
     const BondGraph& graph;
     StiffTerms terms;
+    std::vector<StiffTorsion> torsions;
     /// Molecules that differ from each other; and for each molecule which of them it is equal to, and its particles.
     std::vector<Molecule> kinds;
     std::vector<int> kindOf;

@@ -374,20 +374,5 @@ PieceMinimum OpenMMStiff::findMinimum(const StiffTerms& terms, const Block& piec
     energy.x = best.positions;
     best.hessian = MatrixXd::Zero(3 * n, 3 * n);
     addHessian(energy, energy.countForces(), best.hessian);
-    if (getenv("DBG")) {
-        printf("n %d E %g\n", n, best.energy);
-        for (int t = 0; t < energy.countHeld(); t++) {
-            double most = 0, g = 0;
-            double e = energy.visit(
-                    t, [&](int, const Vector& v) { g = std::max(g, v.norm()); },
-                    [&](int, int, const Matrix& h) { most = std::max(most, h.cwiseAbs().maxCoeff()); });
-            if (most > 1e6 || e > 5 || !(g < 1e4)) {
-                printf("term %d of %d E %g g %g h %g atoms", t, energy.countForces(), e, g, most);
-                for (int a : energy.atomsOf(t))
-                    printf(" %d", a);
-                printf("\n");
-            }
-        }
-    }
     return best;
 }

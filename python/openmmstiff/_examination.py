@@ -237,12 +237,14 @@ class Step(NamedTuple):
     def describe(self, without):
         """'It slows down 1293 distances and gives 862 bonds an inertia of 3 dalton (without: 8 fs).'"""
         parts = [f"slows down {len(self.pairs)} distances"] if self.pairs else []
-        if self.bonds:
-            inertias = sorted({float(f"{inertia:.2g}") for *_, inertia in self.bonds})
-            which = " to ".join(f"{each:g}" for each in (inertias[:1] + inertias[1:][-1:]))
-            parts.append(f"gives {len(self.bonds)} bonds an inertia of {which} dalton (without: "
-                         f"{_femtoseconds(without.size)} fs)")
-        return f"It {' and '.join(parts)}." if parts else ""
+        for what, found in ("bonds", [bond for bond in self.bonds if bond[1] >= 0]), \
+                ("atoms", [bond for bond in self.bonds if bond[1] < 0]):
+            if found:
+                inertias = sorted({float(f"{inertia:.2g}") for *_, inertia in found})
+                which = " to ".join(f"{each:g}" for each in (inertias[:1] + inertias[1:][-1:]))
+                parts.append(f"gives {len(found)} {what} an inertia of {which} dalton")
+        steps = f" (without inertias of bonds and atoms: {_femtoseconds(without.size)} fs)" if self.bonds else ""
+        return f"It {' and '.join(parts)}{steps}." if parts else ""
 
 
 class _Examiner:
@@ -391,8 +393,11 @@ class _Examiner:
     def name_what_is_left_fast(self, slowed, positions):
         """Note distances of forces that are not recognized, if they vibrate in a few steps, and a straight angle."""
         known = {frozenset(pair[:2]) for pair in self.constraints + slowed.pairs}
+        recognized = find_bonded(self.system) | {frozenset(pair[:2]) for pair in self.constraints}
         fast = [atoms for atoms, period in zip(self.coordinates, self.periods)
-                if frozenset(atoms[:2]) not in known and period < FEW_STEPS*slowed.size]
+                if frozenset(atoms[:2]) not in known and period < FEW_STEPS*slowed.size
+                # Of an angle whose bonds are recognized, others tell the distance.
+                and not recognized.issuperset(frozenset((atoms[-1], end)) for end in atoms[:2] if end != atoms[-1])]
         if fast:
             self.notes.append(
                 f"{len(fast)} distances are not slowed down and vibrate in fewer than {FEW_STEPS} of these steps "
@@ -415,7 +420,7 @@ class _Examiner:
             return
         near = self.neighbours
         for what, found, adder in ("bonds", slowed.bonds, "addBondInertia"), ("pairs", slowed.pairs, "addPair"):
-            wrong = [(i, j) for i, j, inertia in found if 0 < inertia < math.inf and near[i] and near[j]
+            wrong = [(i, j) for i, j, inertia in found if j >= 0 and 0 < inertia < math.inf and near[i] and near[j]
                      and j not in near[i] and (what == "bonds" or set(near[i]).isdisjoint(near[j]))]
             if wrong:
                 self.notes.append(

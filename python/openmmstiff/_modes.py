@@ -46,21 +46,24 @@ class Distances:
 
 
 def _incidence(pairs, number):
-    """The sparse matrix that makes relative positions of pairs of those of particles, of shape (pairs, number)."""
+    """
+    The sparse matrix that makes relative positions of pairs of those of particles, of shape (pairs, number); where there
+    is no second particle, -1, those of the first.
+    """
     from scipy import sparse
     columns = np.array(pairs, dtype=int).reshape(-1, 2)
-    return sparse.csr_matrix((np.tile([1.0, -1.0], len(columns)), columns.ravel(), 2*np.arange(len(columns) + 1)),
-                             (len(columns), number))
+    rows, ends = np.nonzero(columns >= 0)
+    return sparse.csr_matrix((1.0 - 2*ends, (rows, columns[rows, ends])), (len(columns), number))
 
 
 class Inertia:
     """
     The inertia M' + G^T kappa G of particles, pairs and bonds at some positions, M' = M + sum lambda (e_i - e_j) (e_i -
-    e_j)^T; kappa of a constraint is infinite. Arrays are of shape (particles, 3), zero where a particle has no mass.
+    e_j)^T, or lambda e_i e_i^T of a particle alone; kappa of a constraint is infinite. Arrays are of shape (particles, 3), zero where a particle has no mass.
     """
 
     def __init__(self, forces, positions, pairs, bonds=()):
-        """forces: Forces, for the masses; pairs and bonds: (particle, particle, inertia [dalton])."""
+        """forces: Forces, for the masses; pairs and bonds: (particle, particle or -1, inertia [dalton])."""
         self.given = forces, pairs, bonds
         from scipy import sparse
         from scipy.sparse.linalg import splu

@@ -1,0 +1,232 @@
+/**
+ * Which distances carry an inertia and what is made heavier, by the bonded forces of a System alone: with what geometry
+ * and calculus say of small molecules.
+ */
+
+#include "Claims.h"
+#include "openmm/CustomTorsionForce.h"
+#include "openmm/HarmonicAngleForce.h"
+#include "openmm/HarmonicBondForce.h"
+#include "openmm/PeriodicTorsionForce.h"
+#include "setup/BondedSpectrum.h"
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+using namespace OpenMM;
+using namespace OpenMMStiff;
+using namespace stifftest;
+using std::string;
+using std::vector;
+
+namespace {
+
+const double pi = 3.14159265358979323846, bondLength = 0.14, bondConstant = 3e5, angleConstant = 500;
+
+/** A System in the making; its forces are those of bonds, angles and torsions. */
+struct Builder {
+    System system;
+    HarmonicBondForce* bonds = new HarmonicBondForce();
+    HarmonicAngleForce* angles = new HarmonicAngleForce();
+    PeriodicTorsionForce* torsions = new PeriodicTorsionForce();
+
+    Builder() {
+        system.addForce(bonds);
+        system.addForce(angles);
+        system.addForce(torsions);
+    }
+    int add(double mass) {
+        return system.addParticle(mass);
+    }
+    void bond(int i, int j, double length = bondLength) {
+        bonds->addBond(i, j, length, bondConstant);
+    }
+    void angle(int i, int j, int k, double theta) {
+        angles->addAngle(i, j, k, theta, angleConstant);
+    }
+    /** A regular ring of carbons; a torsion with this constant makes it flat. */
+    void addRing(int size, double ofTorsions) {
+        const int first = system.getNumParticles();
+        auto place = [&](int k) { return first + k % size; };
+        for (int k = 0; k < size; k++)
+            add(12);
+        const double theta = (ofTorsions > 0 ? pi * (size - 2) / size : 1.75);
+        for (int k = 0; k < size; k++) {
+            bond(place(k), place(k + 1));
+            angle(place(k), place(k + 1), place(k + 2), theta);
+            if (ofTorsions > 0)
+                torsions->addTorsion(place(k), place(k + 1), place(k + 2), place(k + 3), 2, pi, ofTorsions);
+            else
+                torsions->addTorsion(place(k), place(k + 1), place(k + 2), place(k + 3), 3, 0, 1);
+        }
+    }
+};
+
+PairTerms choose(const System& system, double shortest = 0, const vector<PairInertia>& given = {},
+                 const vector<PairInertia>& givenBonds = {}, double inertia = 0) {
+    const string name = "SomeIntegrator";
+    const double period = 0.192; // ps
+    const vector<PenalizedPair> constraints = readConstraints(system);
+    const BondedStiffness bonded(system, constraints, -1, {}, name);
+    const BondGraph graph(system, constraints, &bonded);
+    return BondedSpectrum(system, graph, -1, {}, name)
+            .choose(choosePairs(system, constraints, &bonded, given, period, name), given,
+                    chooseBonds(system, graph, inertia, true, givenBonds, name), shortest);
+}
+
+/** What each particle, or bond of a hydrogen by the hydrogen, has got. */
+std::map<int, double> inertiasOf(const PairTerms& terms) {
+    std::map<int, double> found;
+    for (const PairInertia& bond : terms.bonds)
+        found[bond.particle2 < 0 ? bond.particle1 : bond.particle2] = bond.inertia;
+    return found;
+}
+
+/** In a plane n particles have 2 n - 3 distances that are independent, in space 3 n - 6: a ring has as many, or 2 n. */
+void testSurplusDistancesOfFlatRingsAreLeftOut() {
+    for (int size : {5, 6}) {
+        Builder flat, bent;
+        flat.addRing(size, 30);
+        bent.addRing(size, 0);
+        ASSERT_EQUAL(2 * size - 3, (int) choose(flat.system).pairs.size());
+        ASSERT_EQUAL(std::min(2 * size, 3 * size - 6), (int) choose(bent.system).pairs.size());
+    }
+}
+
+/** Bonds come before the distances of angles, stiffer ones of these first, and what a user has given stays. */
+void testStifferDistancesStayAndGivenOnes() {
+    Builder center; // flat, with three neighbours: of three angles one is surplus
+    for (double mass : {12.0, 16.0, 14.0, 12.0})
+        center.add(mass);
+    for (int i : {1, 2, 3})
+        center.bond(0, i);
+    center.angles->addAngle(1, 0, 2, 2 * pi / 3, 500);
+    center.angles->addAngle(2, 0, 3, 2 * pi / 3, 300);
+    center.angles->addAngle(3, 0, 1, 2 * pi / 3, 400);
+    auto distances = [&](const vector<PairInertia>& given) {
+        std::set<std::pair<int, int>> found;
+        for (const PenalizedPair& pair : choose(center.system, 0, given).pairs)
+            found.insert(stiffcore::ordered(pair.particle1, pair.particle2));
+        return found;
+    };
+    const std::set<std::pair<int, int>> bonds = {{0, 1}, {0, 2}, {0, 3}};
+    auto with = [&](vector<std::pair<int, int>> others) {
+        auto all = bonds;
+        all.insert(others.begin(), others.end());
+        return all;
+    };
+    ASSERT(distances({}) == with({{1, 2}, {1, 3}}));
+    ASSERT(distances({{3, 2, 50}}) == with({{1, 2}, {2, 3}}));
+}
+
+/**
+ * The bending of a straight molecule, whose omega^2 is k (1/m1 + 1/m3 + 4/m2) / l^2, takes as many steps as it is to.
+ */
+void testWhatIsTooFastIsMadeHeavierByAsMuch() {
+    Builder dioxide;
+    for (double mass : {16.0, 12.0, 16.0})
+        dioxide.add(mass);
+    dioxide.bond(0, 1, 0.116);
+    dioxide.bond(1, 2, 0.116);
+    dioxide.angles->addAngle(0, 1, 2, pi, 900);
+    auto limitWith = [](std::map<int, double> added) {
+        return 2 * 0.116 / std::sqrt(900 * (1 / (16 + added[0]) + 1 / (16 + added[2]) + 4 / (12 + added[1])));
+    };
+    for (double shortest : {0.008, 0.0128, 0.0192}) {
+        const std::map<int, double> added = inertiasOf(choose(dioxide.system, shortest));
+        if (limitWith({}) > shortest) {
+            ASSERT(added.empty());
+        }
+        else
+            ASSERT_EQUAL_TOL(shortest, limitWith(added), 5e-3);
+    }
+    ASSERT(choose(dioxide.system).bonds.empty());
+    // What is given is as it is given, and others are the heavier for it.
+    const PairTerms terms = choose(dioxide.system, 0.0128, {}, {{1, -1, 1}});
+    std::map<int, double> added = inertiasOf(terms);
+    ASSERT_EQUAL(1, added[1]);
+    ASSERT_EQUAL_TOL(0.0128, limitWith(added), 5e-3);
+}
+
+/** Equal molecules have equal inertias, wherever in the System they are; and what is not equal has its own. */
+void testEqualMoleculesAreAlike() {
+    Builder many;
+    for (double ofTorsions : {30.0, 60.0, 30.0})
+        many.addRing(6, ofTorsions);
+    const std::map<int, double> added = inertiasOf(choose(many.system, 0.0192));
+    for (int i = 0; i < 6; i++) {
+        ASSERT_EQUAL(added.at(i), added.at(12 + i));
+        ASSERT(added.at(i) < added.at(6 + i));
+    }
+}
+
+/** A long chain is looked at in pieces: atoms in the middle get as much as those of one piece. */
+void testLargeMoleculesAreDivided() {
+    auto addedTo = [](int size) {
+        Builder chain;
+        for (int i = 0; i < size; i++) {
+            chain.add(12);
+            if (i > 0)
+                chain.bond(i, i - 1);
+            if (i > 1)
+                chain.angle(i, i - 1, i - 2, 1.9);
+            if (i > 2)
+                chain.torsions->addTorsion(i, i - 1, i - 2, i - 3, 2, pi, 60);
+        }
+        return inertiasOf(choose(chain.system, 0.03));
+    };
+    const std::map<int, double> few = addedTo(13), many = addedTo(100);
+    ASSERT(few.at(6) > 1);
+    for (int i : {25, 50, 75})
+        ASSERT_EQUAL_TOL(few.at(6), many.at(i), 0.25);
+}
+
+/**
+ * Hydrogens of saturated carbon need less than others, and those that the System has made heavier less by their gain.
+ */
+void testHydrogensNeedWhatTheyAreBoundTo() {
+    const double inertia = 4;
+    for (double gain : {0.0, 1.5}) {
+        // Methane, chloroform, ammonium, and a carbon with three neighbours.
+        for (const auto& [heavy, hydrogens, others, share] :
+             {std::tuple(12.01, 4, 0, 0.0), std::tuple(12.01, 3, 1, 0.0), std::tuple(12.01, 2, 2, 0.25),
+              std::tuple(12.01, 1, 3, 0.5), std::tuple(14.01, 4, 0, 1.0), std::tuple(12.01, 1, 2, 1.0)}) {
+            Builder builder;
+            builder.add(heavy - hydrogens * gain);
+            for (int k = 0; k < others; k++)
+                builder.bond(0, builder.add(35));
+            for (int k = 0; k < hydrogens; k++)
+                builder.bond(0, builder.add(1.008 + gain), 0.109);
+            const std::map<int, double> found = inertiasOf(choose(builder.system, 0, {}, {}, inertia));
+            const double expected = std::max(0.0, share * inertia - gain);
+            ASSERT_EQUAL(expected > 0 ? hydrogens : 0, (int) found.size());
+            for (const auto& [hydrogen, own] : found)
+                ASSERT_EQUAL_TOL(expected, own, 1e-12);
+        }
+    }
+}
+
+/** Of constraints the one across an angle is no bond; those of a ring of three are. */
+void testConstraintsAcrossAnglesAreNoBonds() {
+    for (double across : {0.1514, 0.1}) {
+        System water;
+        for (double mass : {16.0, 1.0, 1.0})
+            water.addParticle(mass);
+        water.addConstraint(0, 1, 0.0957);
+        water.addConstraint(0, 2, 0.0957);
+        water.addConstraint(1, 2, across);
+        const BondGraph graph(water, readConstraints(water), nullptr);
+        ASSERT(graph.areBonded(0, 1) && graph.areBonded(0, 2));
+        ASSERT_EQUAL(across < 0.15, graph.areBonded(1, 2));
+    }
+}
+
+} // namespace
+
+int main() {
+    return checkClaims({CLAIM(testSurplusDistancesOfFlatRingsAreLeftOut), CLAIM(testStifferDistancesStayAndGivenOnes),
+                        CLAIM(testWhatIsTooFastIsMadeHeavierByAsMuch), CLAIM(testEqualMoleculesAreAlike),
+                        CLAIM(testLargeMoleculesAreDivided), CLAIM(testHydrogensNeedWhatTheyAreBoundTo),
+                        CLAIM(testConstraintsAcrossAnglesAreNoBonds)});
+}
