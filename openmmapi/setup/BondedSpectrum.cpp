@@ -37,7 +37,7 @@ const int largestRing = 8, mostTogether = 40;
 const double ofConstraint = 3e5, ofGuide = 1e4;
 const double pi = 3.14159265358979323846;
 /// Of a gradient, squared, what those before it do not determine, if it is to be a pair of its own.
-const double independent = 0.05;
+const double independent = 0.02;
 /// Instead of an infinite one, and of that of what never moves [dalton].
 const double constraintInertia = 1e5, fixedMass = 1e9;
 
@@ -86,6 +86,8 @@ template <class... ForceTypes> bool isOneOf(const Force& force) {
 struct BondedSpectrum::Piece {
     vector<int> places;
     vector<bool> isOwn;
+    /// For each particle, which others are within three bonds.
+    vector<vector<bool>> near;
     PieceMinimum minimum;
 
     /** Where a particle is among them, or -1. */
@@ -356,6 +358,11 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
             piece.places.push_back(placeOf[i]);
             piece.isOwn.push_back(pieces.find(placeOf[i]) == root);
         }
+        piece.near.resize(piece.size(), vector<bool>(piece.size()));
+        for (int i : block.particles)
+            for (int j : graph.findNear({i}, 3))
+                if (piece.find(placeOf[j]) >= 0)
+                    piece.near[piece.find(placeOf[i])][piece.find(placeOf[j])] = true;
         auto isInside = [&](int particle) { return piece.find(placeOf[particle]) >= 0; };
         vector<HeldDistance> bonds, held, guides;
         for (int i : block.particles) {
@@ -402,7 +409,8 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
 
 /**
  * Leave out pairs, in the order of constraints, bonds and other distances by their stiffness, that those before nearly
- * determine: what is left of their gradients in the metric of the masses. In planar groups and cages the surplus ones
+ * determine: by what is left of their gradients in the metric of the masses, beyond those of pairs within three bonds. (A
+ * whole chain is so heavy that little is left of the one by which it bends.) In planar groups and cages the surplus ones
  * see motion in second order only, and no iteration gets far there.
  */
 void BondedSpectrum::leaveOut(const Molecule& molecule, Inertias& inertias) {
@@ -415,39 +423,42 @@ void BondedSpectrum::leaveOut(const Molecule& molecule, Inertias& inertias) {
     std::stable_sort(order.begin(), order.end(), [&](int p, int q) {
         return rank(p) != rank(q) ? rank(p) < rank(q) : pairs[p].inertia > pairs[q].inertia;
     });
+    struct Row {
+        int i, j;
+        Vector3<double> u;
+    };
     for (const Piece& piece : molecule.pieces) {
-        struct Row {
-            int i, j;
-            Vector3<double> u;
+        vector<Row> rows; // of pairs that are kept
+        auto multiply = [&](const Row& row, const Row& other) {
+            auto weight = [&](int a, int b) { return a == b ? 1 / molecule.masses[piece.places[a]] : 0; };
+            return (weight(row.i, other.i) + weight(row.j, other.j) - weight(row.i, other.j) - weight(row.j, other.i)) *
+                   row.u.dot(other.u);
         };
-        vector<Row> rows;
-        vector<VectorXd> factor; // of G M^-1 G^T of the rows that are kept, L by rows
         for (int p : order) {
             Inertias::Pair& pair = pairs[p];
             const int i = piece.find(pair.i), j = piece.find(pair.j);
             if (i < 0 || j < 0)
                 continue;
             const Row row = {i, j, piece.getDirection(i, j)};
-            const double inverse[2] = {1 / molecule.masses[pair.i], 1 / molecule.masses[pair.j]};
-            const double own = inverse[0] + inverse[1];
-            VectorXd line(rows.size() + 1);
-            double rest = own;
-            for (size_t q = 0; q < rows.size(); q++) {
-                const Row& other = rows[q];
-                const double weight = (other.i == i) * inverse[0] + (other.j == j) * inverse[1] -
-                                      (other.i == j) * inverse[1] - (other.j == i) * inverse[0];
-                line[q] = weight == 0 ? 0 : weight * other.u.dot(row.u);
-                line[q] = (line[q] - factor[q].head(q).dot(line.head(q))) / factor[q][q];
-                rest -= line[q] * line[q];
+            auto isNear = [&](int atom) { return piece.near[i][atom] || piece.near[j][atom]; };
+            vector<const Row*> others;
+            for (const Row& other : rows)
+                if (isNear(other.i) && isNear(other.j))
+                    others.push_back(&other);
+            const int n = others.size();
+            MatrixXd A(n, n);
+            VectorXd b(n);
+            for (int q = 0; q < n; q++) {
+                b[q] = multiply(row, *others[q]);
+                for (int r = 0; r < n; r++)
+                    A(q, r) = multiply(*others[q], *others[r]);
             }
-            const bool isIndependent = rest > independent * own, stays = rank(p) < 2;
+            const double own = multiply(row, row), rest = own - (n > 0 ? b.dot(A.ldlt().solve(b)) : 0);
+            const bool isIndependent = rest > independent * own;
             if (piece.isOwn[i])
-                pair.isKept = isIndependent || stays;
-            if (!isIndependent)
-                continue;
-            line[rows.size()] = std::sqrt(rest);
-            rows.push_back(row);
-            factor.push_back(line);
+                pair.isKept = isIndependent || rank(p) < 2;
+            if (isIndependent)
+                rows.push_back(row);
         }
     }
 }
@@ -622,7 +633,7 @@ PairTerms BondedSpectrum::choose(const vector<PenalizedPair>& pairs, const vecto
             addInertia(members[m][i], -1, found.masses[i] - molecule.masses[i], found.isTaken[i]);
     }
     const auto isBefore = [](const auto& a, const auto& b) {
-        return std::pair(a.particle1, a.particle2) < std::pair(b.particle1, b.particle2);
+        return ordered(a.particle1, a.particle2) < ordered(b.particle1, b.particle2);
     };
     std::sort(chosen.pairs.begin(), chosen.pairs.end(), isBefore);
     std::sort(chosen.bonds.begin(), chosen.bonds.end(), isBefore);

@@ -304,7 +304,7 @@ bool addHessian(PieceEnergy& energy, int number, MatrixXd& hessian) {
 /** Minimize the energy by Newton's method, damped; what is left of it. */
 double minimize(PieceEnergy& energy) {
     const int n = energy.x.size(), mostSteps = 60, mostTries = 12;
-    const double farthest = 0.03, enough = 0.05; // nm; kJ/mol
+    const double farthest = 0.03, enough = 1e-6; // nm; kJ/mol
     auto getEnergy = [&] {
         double sum = 0;
         for (int t = 0; t < energy.countHeld(); t++)

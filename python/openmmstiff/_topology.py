@@ -4,7 +4,9 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Iterable
-from typing import SupportsFloat, SupportsIndex
+from functools import partial
+from itertools import product
+from typing import NamedTuple, SupportsFloat, SupportsIndex
 
 import numpy as np
 import openmm
@@ -14,7 +16,7 @@ from openmm import app, unit
 from ._conversions import Quantity, finite, instance, integer
 from ._curvature import measure_stiffness
 from ._forces import Forces, make_whole
-from .openmmstiff import MassPenaltyIntegrator
+from .openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
 
 MASS = unit.dalton
 # What is typical of organic molecules in force fields such as amber14, kJ/mol/nm^2.
@@ -24,10 +26,17 @@ TRIPLE_BOND_STIFFNESS = 1.1e6   # of acetylene 1.0e6, of nitriles 1.1e6, of CO2 
 TRIPLE_BOND = 0.125     # nm: so short are triple and cumulated bonds, and carbonyl ones, which are in no straight angle
 LEAST = 0.5     # of the typical constants: a distance that is soft where it is measured may stiffen elsewhere
 MIN_SINE = 0.3  # flatter angles are not told by their 1-3 distance
-ORDINARY_MASS = 1.008       # dalton, of a hydrogen
-HYDROGEN = 5                # dalton, more than the mass of one that is made heavy
-MOST_INERTIA = 3.0          # dalton, of bonds but those of water: more slows torsions down
-MAX_COUPLED = 100           # atoms of a molecule: with more, the matrix of their masses would be too large
+# kJ/mol, of k/2 (height/bond length)^2 of an atom above the plane of its three neighbours: BF3 has 2700, BCl3 and CH2O
+# 2200; of an angle of 180 degrees, which is 460 in CO2 and 150 in HCN; and of the angle about a bond between two planar
+# atoms, which is 160 in amides and benzene, by each of its four torsions.
+HEIGHT_STIFFNESS, STRAIGHT_STIFFNESS, TORSION_STIFFNESS = 2300, 400, 40
+HEIGHT = ("0.5*k*h^2; h = (nx*(x4-x1)+ny*(y4-y1)+nz*(z4-z1))/sqrt(nx^2+ny^2+nz^2);"
+          "nx = ay*bz-az*by; ny = az*bx-ax*bz; nz = ax*by-ay*bx;"
+          "ax = x2-x1; ay = y2-y1; az = z2-z1; bx = x3-x1; by = y3-y1; bz = z3-z1")
+PLANAR = 0.2    # times the bond length: amines are higher above their neighbours
+ANGLES = {2: 109.5, 3: 120, 4: 109.5}   # degrees, by the number of neighbours, where there are no positions
+LENGTH, LENGTH_OF_HYDROGEN = 0.145, 0.1     # nm
+HYDROGEN = 5    # dalton, more than the mass of one that is made heavy
 # The number, the parameters and the adder of what a MassPenaltyIntegrator is given.
 PAIRS = "getNumPairs", "PairParameters", "addPair"
 BONDS = "getNumBondInertias", "BondInertiaParameters", "addBondInertia"
@@ -41,11 +50,13 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
                          platform: openmm.Platform | None = None,
                          bondInertia: SupportsFloat | Quantity | None = None) -> list[int]:
     """
-    Add a pair to a MassPenaltyIntegrator for each bond of a Topology and for each 1-3 distance (two bonds with an
-    atom in common), and give the bonds an inertia: for potentials without bonded forces, such as machine-learned ones.
+    Add pairs to a MassPenaltyIntegrator for bonds of a Topology and 1-3 distances (two bonds with an atom in common),
+    and give bonds of hydrogens and atoms an inertia: for potentials without bonded forces, as machine-learned ones are.
     Pairs get the inertia that slows a distance of such stiffness to the integrator's penalized period, which is 16
-    steps unless it has been set; call this after the step size has been chosen, and again if it is changed: pairs and
-    bonds that have been added before get the new inertia. Averages do not depend on the inertia.
+    steps unless it has been set. Distances that others determine are left out, and what moves too fast out of planes
+    and lines is made heavier, as setUseDefaultBondInertia() says, with typical force constants for these motions. Call
+    this after the step size has been chosen, and again if it is changed: what has been added before gets the new
+    inertia. Averages do not depend on it.
 
     Parameters
     ----------
@@ -58,9 +69,10 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
         the System, from which masses and constraints are taken: constrained pairs are left out, and so are pairs
         of massless particles and virtual sites
     positions : Quantity or array of shape (particles, 3)
-        positions [nm], by which 1-3 distances of angles close to 180 degrees are recognized and left out, and triple
-        and cumulated bonds (C2H2, CH3CN, CO2) get their constant; without them all are taken, and none do. "measured"
-        needs them. A ValueError if they are not finite, or two atoms of an angle in the same place
+        positions [nm], by which 1-3 distances of angles close to 180 degrees are recognized and left out, planar atoms
+        are told from others, and triple and cumulated bonds (C2H2, CH3CN, CO2) get their constant; without them no
+        angle is straight, and each atom with three neighbours planar. "measured" needs them. A ValueError if they are
+        not finite, or two atoms of an angle in the same place
     bondStiffness : float or Quantity
         the force constant of all bonds [kJ/mol/nm^2], whatever stiffness says; 0 leaves them out
     angleStiffness : float or Quantity
@@ -80,9 +92,8 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
     platform : openmm.Platform
         where forces are evaluated for "measured"; by default OpenMM's choice
     bondInertia : float or Quantity
-        the inertia of the bonds' relative velocity [dalton], see addBondInertia(); 0 for none. By default it is the
-        integrator's, see setBondInertia(), but at most 3 dalton except in water; in molecules of more than 100 atoms
-        only the bonds of hydrogens have it
+        the inertia of the relative velocity of all bonds [dalton], see addBondInertia(); 0 for none. By default what is
+        chosen for a step, or what setBondInertia() has been told, for the bonds of hydrogens
 
     Returns
     -------
@@ -133,18 +144,110 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
         measured = measure_stiffness(forces, positions, [distances[place] for place in places], neighbours)
         for place, value in zip(places, measured.tolist()):
             constants[place] = max(value, LEAST*constants[place])
-    added, set_pair = [], _setter(integrator, *PAIRS)
-    for (i, j, *_), constant, value in zip(distances, constants, given):
-        reduced_mass = 1/sum(1/masses[atom] for atom in (i, j) if masses[atom] > 0)
-        inertia = (constant if value is None else value)*(period/(2*math.pi))**2 - reduced_mass
-        index = set_pair(i, j, max(inertia, 0.0))
+    constants = [value or constant for value, constant in zip(given, constants)]
+    bonds = [bond for bond in bonds if chosen.issuperset(bond)]
+    found = _choose_by_spectrum(integrator, system, masses, bonds, list(zip(distances, constants)), neighbours,
+                                positions, bondInertia)
+    added, set_pair, set_bond = [], _setter(integrator, *PAIRS), _setter(integrator, *BONDS)
+    for (i, j, *_), value in zip(distances, given):
+        inertia = 0.0 if value == 0 else found.pairs.get(frozenset((i, j)), 0.0)
+        index = set_pair(i, j, inertia)
         if inertia > 0:
             added.append(index)
-    bonds = [bond for bond in bonds if chosen.issuperset(bond)]
-    set_bond = _setter(integrator, *BONDS)
-    for (i, j), inertia in _choose_inertias(integrator, bonds, every, masses, bondInertia):
-        set_bond(i, j, inertia)
+    for i, j in bonds + [(atom, -1) for atom in sorted(chosen)]:
+        set_bond(i, j, found.bonds.get(frozenset((i, j)), 0.0))
     return added
+
+
+class _Inertias(NamedTuple):
+    """Of pairs and of bonds [dalton], by the frozenset of their particles; one alone is with -1."""
+    pairs: dict
+    bonds: dict
+
+
+def _choose_by_spectrum(integrator, system, masses, bonds, stiff, neighbours, positions, bond_inertia):
+    """
+    What the integrator chooses for forces of such force constants, with typical ones out of planes and lines.
+
+    stiff: pairs of a bond (i, j) or a 1-3 distance (i, j, vertex) and its constant; bond_inertia: of all bonds, in
+    place of what is chosen, or None
+    """
+    like, held = openmm.System(), set()
+    for mass in masses:
+        like.addParticle(mass)
+    length = partial(_length, positions, masses)
+    for constraint in range(system.getNumConstraints()):
+        i, j, distance = system.getConstraintParameters(constraint)
+        if max(i, j) < len(masses):
+            like.addConstraint(i, j, distance)
+            held.add(frozenset((i, j)))
+    of_bonds, of_angles, of_torsions = (openmm.HarmonicBondForce(), openmm.HarmonicAngleForce(),
+                                        openmm.PeriodicTorsionForce())
+    of_planes = openmm.CustomCompoundBondForce(4, HEIGHT)
+    of_planes.addPerBondParameter("k")
+    for force in of_bonds, of_angles, of_torsions, of_planes:
+        like.addForce(force)
+    constant_of = {frozenset(atoms): constant for atoms, constant in stiff if len(atoms) == 2}
+    for i, j in bonds:
+        if frozenset((i, j)) not in held:
+            of_bonds.addBond(i, j, length(i, j), constant_of.get(frozenset((i, j)), BOND_STIFFNESS))
+    for (i, j, *vertex), constant in stiff:
+        for k in vertex:
+            a, b = length(i, k), length(j, k)
+            cosine = _cosine(positions, i, j, k, len(neighbours[k]))
+            squared = a*a + b*b - 2*a*b*cosine
+            of_angles.addAngle(i, k, j, math.acos(cosine), constant*(a*b)**2*(1 - cosine**2)/squared)
+    joined = find_neighbours(bonds, len(masses))
+    for i, j, k in find_angles(joined) if positions is not None else []:
+        if _cosine(positions, i, j, k, 2) < -math.sqrt(1 - MIN_SINE**2):
+            of_angles.addAngle(i, k, j, math.pi, STRAIGHT_STIFFNESS)
+    planar = {k for k, around in enumerate(joined) if len(around) == 3 and _is_planar(positions, k, around)}
+    for k in planar:
+        of_planes.addBond([*joined[k], k], [HEIGHT_STIFFNESS/np.mean([length(i, k) for i in joined[k]])**2])
+    for i, j in bonds:
+        for first, last in product(joined[i], joined[j]) if planar.issuperset((i, j)) else []:
+            if len({first, i, j, last}) == 4:
+                of_torsions.addTorsion(first, i, j, last, 2, math.pi, TORSION_STIFFNESS/4)
+    chooser = MassPenaltyLangevinIntegrator(0, 0, integrator.getStepSize())
+    if not integrator.getUseDefaultPenalizedPeriod():
+        chooser.setPenalizedPeriod(integrator.getPenalizedPeriod())
+    if bond_inertia is not None:
+        chooser.setBondInertia(0)
+    elif not integrator.getUseDefaultBondInertia():
+        chooser.setBondInertia(integrator.getBondInertia())
+    context = openmm.Context(like, chooser, openmm.Platform.getPlatform("Reference"))
+    pairs = map(chooser.getPenalizedPairParameters, range(chooser.computeNumPenalizedPairs()))
+    inertias = map(chooser.getInertialBondParameters, range(chooser.computeNumInertialBonds()))
+    found = _Inertias(*({frozenset((i, j)): inertia.value_in_unit(MASS) for i, j, inertia in each}
+                        for each in (pairs, inertias)))
+    del context
+    if bond_inertia is not None:
+        found.bonds.update({frozenset(bond): bond_inertia for bond in bonds if any(masses[atom] > 0 for atom in bond)})
+    return found
+
+
+def _length(positions, masses, i, j):
+    """Of a bond [nm]."""
+    if positions is not None:
+        return float(np.linalg.norm(positions[i] - positions[j]))
+    return LENGTH_OF_HYDROGEN if min(masses[i], masses[j]) < HYDROGEN else LENGTH
+
+
+def _cosine(positions, i, j, vertex, number):
+    """Of an angle; where there are no positions, by the number of neighbours of its vertex."""
+    if positions is None:
+        return math.cos(math.radians(ANGLES.get(number, 109.5)))
+    a, b = positions[i] - positions[vertex], positions[j] - positions[vertex]
+    return float(np.clip(a @ b/math.sqrt((a @ a)*(b @ b)), -1, 1))
+
+
+def _is_planar(positions, atom, neighbours):
+    """Whether an atom is in the plane of its three neighbours, nearly; all are where there are no positions."""
+    if positions is None:
+        return True
+    a, b, c = positions[neighbours] - positions[atom]
+    normal = np.cross(b - a, c - a)
+    return bool(abs(a @ normal) < PLANAR*np.linalg.norm(normal)*np.linalg.norm([a, b, c], axis=1).mean())
 
 
 def _setter(integrator, number, parameters, add):
@@ -262,35 +365,8 @@ def _movable(distances, system, masses):
     return movable
 
 
-def _choose_inertias(integrator, bonds, atoms, masses, given):
-    """Bonds (i, j) that can move, each with the inertia that is given, or else that of the kind of bond [dalton]."""
-    sizes, default = _count_connected(bonds, len(masses)), integrator.getBondInertia().value_in_unit(MASS)
-    for i, j in bonds:
-        light, heavy = sorted(mass or math.inf for mass in (masses[i], masses[j]))     # fixed ones are the heaviest
-        if given is not None:
-            inertia = given
-        else:
-            inertia = default if _is_water(atoms[i]) else min(default, MOST_INERTIA)
-            if light < HYDROGEN and 2*light <= heavy:   # a hydrogen, as in forces: see setUseDefaultBondInertia()
-                inertia -= max(0, light - ORDINARY_MASS)*integrator.getUseDefaultBondInertia()
-            elif sizes[i] > MAX_COUPLED:
-                inertia = 0
-        if light < math.inf:
-            yield (i, j), max(inertia, 0)
-
-
 def _is_water(atom):
     return atom.residue.name in ("HOH", "WAT")
-
-
-def _count_connected(bonds, count):
-    """For each atom, how many atoms its molecule has."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-    first, second = np.array(bonds, dtype=int).reshape(-1, 2).T
-    graph = coo_matrix((np.ones(len(bonds)), (first, second)), (count, count))
-    _, molecule = connected_components(graph, directed=False)
-    return np.bincount(molecule)[molecule]
 
 
 def _typical(distance, atoms, neighbours, positions):

@@ -82,7 +82,7 @@ public:
      * close to 180 degrees, or whose legs are neither bonds nor constraints; bonds to virtual sites; bonds so short or
      * so soft that their particles pass through each other (as those of length 0); and terms of a CustomBondForce that
      * are no bonds, as their minimum is not half as stiff as a bond of their particles (1-4 terms, exceptions,
-     * restraints). And a distance is left out that others nearly determine, where less than 5 % of its gradient,
+     * restraints). And a distance is left out that others nearly determine, where less than 2 % of its gradient,
      * squared, is beyond those of constraints, of bonds, and of stiffer 1-3 distances: in planar groups and cages.
      *
      * @param use   whether to take pairs from the bonded forces, besides those given by addPair()
