@@ -363,7 +363,9 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
             for (int j : graph.findNear({i}, 3))
                 if (piece.find(placeOf[j]) >= 0)
                     piece.near[piece.find(placeOf[i])][piece.find(placeOf[j])] = true;
-        auto isInside = [&](int particle) { return piece.find(placeOf[particle]) >= 0; };
+        auto isInside = [&](int particle) {
+            return moleculeOf[particle] == moleculeOf[particles[0]] && piece.find(placeOf[particle]) >= 0;
+        };
         vector<HeldDistance> bonds, held, guides;
         for (int i : block.particles) {
             for (int t : coordinatesOf[i]) {
