@@ -178,13 +178,13 @@ int findPartner(const System& system, const BondGraph& graph, int hydrogen) {
 }
 
 /**
- * What the hydrogens of a particle need of the inertia that turning in a field of others asks for. Those of a carbon
- * with four neighbours are held by four distances each; so they may do with less, but not one that is alone: in half a
- * step of 12 fs it turns by 20 degrees where it is fast, which is too far to solve for. With heavy hydrogens, a carbon
- * has lost what they have gained.
+ * What the hydrogens of a particle need of the inertia that turning in a field of others asks for. Those of a carbon with
+ * four neighbours are held by four distances each and need less, but not nothing: a hydrogen of 1 dalton that is fast
+ * turns by 20 degrees in half a step of 12 fs, which is too far to solve for; the most has one without others beside it.
+ * With heavy hydrogens, a carbon has lost what they have gained.
  */
 double findNeed(const System& system, const BondGraph& graph, int particle) {
-    const double ofHydrogens[] = {1, 0.5, 0.25, 0, 0};
+    const double ofOne = 0.5, ofSeveral = 0.25;
     double mass = system.getParticleMass(particle);
     int number = 0;
     for (int other : graph.neighbours[particle])
@@ -193,7 +193,7 @@ double findNeed(const System& system, const BondGraph& graph, int particle) {
             number++;
         }
     const bool isSaturatedCarbon = (graph.neighbours[particle].size() == 4 && mass > 11 && mass < 13);
-    return isSaturatedCarbon ? ofHydrogens[number] : 1;
+    return !isSaturatedCarbon ? 1 : number > 1 ? ofSeveral : ofOne;
 }
 
 } // namespace

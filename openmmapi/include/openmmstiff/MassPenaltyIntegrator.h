@@ -127,8 +127,8 @@ public:
      *     lambda = (h^2 - (4 fs)^2) / (30 fs^2) dalton
      *
      * and none up to 4 fs, so that the libration of a water takes some seven steps. Those of a carbon with four
-     * neighbours have half of it if it has one hydrogen, a quarter if two, and none if three or four. Hydrogens that
-     * the System has made heavier than 1.008 dalton get less by what they have gained.
+     * neighbours have half of it if it has one hydrogen, and a quarter if it has more. Hydrogens that the System has made
+     * heavier than 1.008 dalton get less by what they have gained.
      *
      * Then the fastest motions of the bonded forces, H u = omega^2 (M' + G^T kappa G) u, are found piece by piece, each
      * where its own forces are at a minimum, whatever the positions are: those of harmonic and custom bonds, angles and
