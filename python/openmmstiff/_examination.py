@@ -298,7 +298,7 @@ class _Examiner:
                                     coupled=False)
         self.name_what_is_bare(slowed.size)
         steps = self.recommend(free, plain, slowed, without, conserving, turning[0])
-        self.name_what_is_left_fast(slowed, minimum)
+        self.name_what_is_left_fast(slowed)
         self.name_what_is_no_bond(slowed)
         evaluations = self.forces.evaluations + THERMALIZATION*len(snapshots)
         return Examination(self.list_motions(slowed.pairs), steps, self.notes, evaluations)
@@ -390,8 +390,8 @@ class _Examiner:
                 "of the mass penalty is that after\n    addPairsFromTopology(integrator, topology, system, "
                 f"positions{some})")
 
-    def name_what_is_left_fast(self, slowed, positions):
-        """Note distances of forces that are not recognized, if they vibrate in a few steps, and a straight angle."""
+    def name_what_is_left_fast(self, slowed):
+        """Note distances of forces that are not recognized, if they vibrate in a few steps."""
         known = {frozenset(pair[:2]) for pair in self.constraints + slowed.pairs}
         recognized = find_bonded(self.system) | {frozenset(pair[:2]) for pair in self.constraints}
         fast = [atoms for atoms, period in zip(self.coordinates, self.periods)
@@ -404,15 +404,6 @@ class _Examiner:
                 f"(such as {self.kind(fast[0])} of {self.name_some(fast[0][:1])}). With\n    addPairsFromTopology("
                 "integrator, topology, system, positions, atoms=...)\nfor their atoms these are slowed down, too, and "
                 "the step may be larger; examine a Simulation with that integrator")
-        period, displacement = slowed.left
-        moved = int(np.argmax(self.forces.masses*np.sum(displacement**2, axis=1)))
-        straight = [angle for angle in find_angles(self.neighbours) if angle[2] == moved]
-        straight = [angle for angle in straight if angle not in find_angles(self.neighbours, positions)]
-        if straight and period < FEW_STEPS*slowed.size:
-            j, i, vertex = straight[0]
-            self.notes.append(
-                f"{self.name_some([i, vertex, j])} are in a line, and what bends it, with a period of "
-                f"{_femtoseconds(period)} fs, is told by no distance: it is not slowed down and limits the step")
 
     def name_what_is_no_bond(self, slowed):
         """Note inertias of atoms that are not bonded, nor to the same one, where the Topology has the bonds of both."""

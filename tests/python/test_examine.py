@@ -238,16 +238,24 @@ def test_bonds_in_a_collective_variable_are_named(given):
         assert not examine(simulation_of(system, positions, topology, integrator)).notes
 
 
-def test_what_bends_a_straight_angle_is_named():
-    """Flexible CO2, 30 fs."""
+def test_what_bends_a_straight_angle_is_heavier():
+    """Flexible CO2, 30 fs: without heavier atoms that limits the step, and it is said."""
     bonds, angle = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
     for i in (0, 2):
         bonds.addBond(i, 1, 0.116, 1e6)
     angle.addAngle(0, 1, 2, math.pi, 1100)
     system, positions = system_of([16, 12, 16], bonds, angle), [[0, 0, 0], [0.116, 1e-4, 0], [0.232, 0, 0]]
-    found = examine(simulation_of(system, positions, molecule("OCO", [(0, 1), (1, 2)], "CO2")))
-    note, = found.notes
-    assert "O1 of CO2 1, C2 of CO2 1, O3 of CO2 1 are in a line" in note and "limits the step" in note
+    topology = molecule("OCO", [(0, 1), (1, 2)], "CO2")
+    found = examine(simulation_of(system, positions, topology))
+    best = found.recommendations[0]
+    assert found.getStepSize() == 12*unit.femtoseconds and "atoms an inertia of" in best.remark and not found.notes
+    uniform = MassPenaltyLangevinIntegrator(300, 1, 0.012)
+    uniform.setBondInertia(0)
+    simulation = app.Simulation(topology, system, uniform, REFERENCE)
+    simulation.context.setPositions(positions)
+    of_mass_penalty, = (each for each in examine(simulation).recommendations
+                        if each.integrator == "MassPenaltyLangevinIntegrator")
+    assert of_mass_penalty.stepSize < 0.01 and "C2, O" in of_mass_penalty.reason
 
 
 def test_bonds_of_virtual_sites_are_none():
@@ -306,7 +314,7 @@ def test_water_is_described_and_left_as_it_was():
     answer, limit, _, heading, first, second, *rest = str(found).splitlines()
     assert answer == "Use MassPenaltyLangevinIntegrator with a step of 12 fs and a friction of 5/ps."
     assert limit.startswith("Limit: ")
-    assert "It slows down 24 distances and gives 16 bonds an inertia of 4.3 dalton (without: " in limit
+    assert "It slows down 24 distances and gives 16 bonds an inertia of 4.3 dalton (without inertias of bonds" in limit
     assert heading.split() == ["integrator", "step", "(fs)", "friction", "(1/ps)", "limit"]
     assert first.split()[:3] == ["MassPenaltyLangevinIntegrator", "12", "5"]
     assert second.split()[:3] == ["LangevinMiddleIntegrator", "2", "5"]
