@@ -7,6 +7,7 @@ from openmm import app, unit
 
 from conftest import FEMTOSECONDS, Waters
 from openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, addPairsFromTopology
+from openmmstiff.sampling import blockedError
 
 REFERENCE = openmm.Platform.getPlatform("Reference")
 
@@ -150,6 +151,43 @@ def test_a_topology_in_another_order_is_an_error(hydrogen_mass):
         for i in range(9):
             system.setParticleMass(i, own)
         assert count_pairs(topology, system) > 0
+
+
+def bending_energy(uniform):
+    """Of 64 straight molecules that bend with a period of 32 fs, at 12 fs; kT of each, and its error."""
+    system, bonds, angles = openmm.System(), openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
+    positions = []
+    for first in range(0, 3*64, 3):
+        for atom, mass in enumerate([16, 12, 16]):
+            system.addParticle(mass)
+            positions.append([0.116*atom, first, 0])
+        bonds.addBond(first, first + 1, 0.116, 1e6)
+        bonds.addBond(first + 1, first + 2, 0.116, 1e6)
+        angles.addAngle(first, first + 1, first + 2, np.pi, 1100)
+    angles.setForceGroup(1)
+    system.addForce(bonds)
+    system.addForce(angles)
+    integrator = MassPenaltyLangevinIntegrator(300, 5, 0.012)
+    integrator.setRandomNumberSeed(1)
+    if uniform:
+        integrator.setBondInertia(0)
+    context = openmm.Context(system, integrator, REFERENCE)
+    context.setPositions(positions)
+    context.setVelocitiesToTemperature(300, 1)
+    energies = []
+    for _ in range(400):
+        integrator.step(20)
+        energies.append(context.getState(energy=True, groups={1}).getPotentialEnergy()._value/(64*8.314e-3*300))
+    return np.mean(energies[40:]), blockedError(np.array(energies[40:]))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_spectrum_holds_what_one_inertia_for_all_bonds_loses():
+    """A bending in two directions has the energy kT where its atoms are heavier; without that 12 fs are too much."""
+    mean, error = bending_energy(uniform=False)
+    assert abs(mean - 1) < 4*error + 0.01 and error < 0.02
+    with pytest.raises(openmm.OpenMMException, match="MassPenaltyLangevinIntegrator"):
+        bending_energy(uniform=True)
 
 
 def test_a_run_that_heats_itself_is_neither_silent_nor_endless():
