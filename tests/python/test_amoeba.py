@@ -95,18 +95,22 @@ def dipeptide():
 
 
 def test_all_bonds_and_angles_are_recognized(dipeptide):
-    """In-plane angles, those at trigonal atoms, too; the Topology has no others."""
+    """
+    In-plane angles, those at trigonal atoms, too; the Topology has no others. Of six distances about a carbon one is
+    surplus, and of three about a trigonal atom that is flat: two of four are.
+    """
     topology, system, integrator = dipeptide.topology, dipeptide.system, dipeptide.integrator
     bonds = {frozenset((bond[0].index, bond[1].index)) for bond in topology.bonds()}
     angles = one_three_distances(system, "AmoebaAngleForce")
     in_plane = one_three_distances(system, "AmoebaInPlaneAngleForce")
     assert (len(bonds), len(angles), len(in_plane)) == (21, 24, 12) and not angles & in_plane
-    assert count_pairs(integrator) == {"AmoebaBondForce": 21, "AmoebaAngleForce": 24, "AmoebaInPlaneAngleForce": 12}
-    recognized = {frozenset(integrator.getPenalizedPairParameters(i)[:2]) for i in range(57)}
-    assert recognized == bonds | angles | in_plane
+    assert count_pairs(integrator) == {"AmoebaBondForce": 21, "AmoebaAngleForce": 20, "AmoebaInPlaneAngleForce": 10}
+    recognized = {frozenset(integrator.getPenalizedPairParameters(i)[:2]) for i in range(51)}
+    assert bonds < recognized < bonds | angles | in_plane
     other = MassPenaltyLangevinIntegrator(300, 5, STEP)
     added = addPairsFromTopology(other, topology, system, positions_of(dipeptide.context))
-    assert {frozenset(other.getPairParameters(pair)[:2]) for pair in added} == recognized
+    found = {frozenset(other.getPairParameters(pair)[:2]) for pair in added}
+    assert bonds < found < bonds | angles | in_plane
 
 
 def test_a_solute_takes_8_fs(dipeptide):

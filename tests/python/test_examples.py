@@ -83,9 +83,10 @@ def test_nested_energies_compares_with_direct_runs(tmp_path):
     for _ in range(2):      # what has been done is not done again
         run_example("nested_energies", *options, "--record", tmp_path/"record.json")
     tables = json.loads((tmp_path/"record.json").read_text())["tables"]
-    torsion, energy = (dict(zip(table["columns"], row)) for table in [
+    *torsions, energy = (dict(zip(table["columns"], row)) for table in [
         tables["nested-ethanol-GFN1-xTB-GFN2-xTB-independent"]] for row in table["rows"])
-    assert 0.3 < float(torsion["spread (kT)"]) < 1.5 and torsion["energies"] == "50"
+    assert len(torsions) <= 1       # of one that turns
+    assert 0.3 < float(energy["spread (kT)"]) < 1.5 and energy["energies"] == "50"
     lengths = {row[0]: row[1:] for row in tables["nested-right-ethanol"]["rows"]}
     assert all(1.08 < float(cell.partition("(")[0]) < 1.12 for cell in lengths["C-H"])
 
