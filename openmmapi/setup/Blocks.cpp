@@ -2,8 +2,8 @@
 #include "openmm/Force.h"
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/internal/Message.h"
+#include "stiffcore/model/Sets.h"
 #include <algorithm>
-#include <numeric>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -12,15 +12,6 @@ using std::string;
 using std::vector;
 
 namespace {
-
-/** The particle that stands for the set a particle belongs to, by union-find with path halving. */
-int findRoot(vector<int>& parent, int particle) {
-    while (parent[particle] != particle) {
-        parent[particle] = parent[parent[particle]];
-        particle = parent[particle];
-    }
-    return particle;
-}
 
 void refuseVirtualSite(const System& system, const vector<int>& particles, int force, int index,
                        const string& className) {
@@ -57,8 +48,7 @@ vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int
 
     // Join the mobile particles of each term.
 
-    vector<int> parent(numParticles);
-    std::iota(parent.begin(), parent.end(), 0);
+    Sets sets(numParticles);
     vector<int> firstMobile(numTerms, -1);
     for (int t = 0; t < numTerms; t++)
         for (int particle : particles[t]) {
@@ -66,7 +56,7 @@ vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int
                 continue;
             if (firstMobile[t] < 0)
                 firstMobile[t] = particle;
-            parent[findRoot(parent, particle)] = findRoot(parent, firstMobile[t]);
+            sets.join(particle, firstMobile[t]);
         }
 
     // Number the blocks in the order of their first particles.
@@ -74,11 +64,11 @@ vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int
     vector<bool> hasTerm(numParticles, false);
     for (int t = 0; t < numTerms; t++)
         if (firstMobile[t] >= 0)
-            hasTerm[findRoot(parent, firstMobile[t])] = true;
+            hasTerm[sets.find(firstMobile[t])] = true;
     vector<int> blockOfRoot(numParticles, -1);
     vector<Block> blocks;
     for (int i = 0; i < numParticles; i++) {
-        const int root = findRoot(parent, i);
+        const int root = sets.find(i);
         if (!hasTerm[root])
             continue;
         if (blockOfRoot[root] < 0) {
@@ -94,7 +84,7 @@ vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int
     for (int t = 0; t < numTerms; t++) {
         if (firstMobile[t] < 0)
             continue;
-        Block& block = blocks[blockOfRoot[findRoot(parent, firstMobile[t])]];
+        Block& block = blocks[blockOfRoot[sets.find(firstMobile[t])]];
         if (size_t(t) < numOwn)
             block.terms.push_back(t);
         else

@@ -10,11 +10,11 @@
 #include "openmm/RBTorsionForce.h"
 #include "openmm/internal/CMAPTorsionForceImpl.h"
 #include "stiffcore/coordinates/Dihedral.h"
+#include "stiffcore/model/Sets.h"
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -40,34 +40,6 @@ const double pi = 3.14159265358979323846;
 const double independent = 0.02;
 /// Instead of an infinite one, and of that of what never moves [dalton].
 const double constraintInertia = 1e5, fixedMass = 1e9;
-
-/** Sets of particles that are joined, by union-find. */
-class Sets {
-public:
-    explicit Sets(int number) : parent(number), size(number, 1) {
-        std::iota(parent.begin(), parent.end(), 0);
-    }
-    int find(int i) {
-        while (parent[i] != i)
-            i = parent[i] = parent[parent[i]];
-        return i;
-    }
-    int getSize(int i) {
-        return size[find(i)];
-    }
-    /** Join two sets, if they have no more elements than this. */
-    void join(int i, int j, int most = std::numeric_limits<int>::max()) {
-        i = find(i);
-        j = find(j);
-        if (i == j || size[i] > most - size[j])
-            return;
-        parent[std::max(i, j)] = std::min(i, j);
-        size[std::min(i, j)] += size[std::max(i, j)];
-    }
-
-private:
-    vector<int> parent, size;
-};
 
 /** Add a block to the diagonal at i and j, and its negative between them. */
 void addBetween(MatrixXd& matrix, int i, int j, const Matrix3<double>& block) {
@@ -116,10 +88,29 @@ struct BondedSpectrum::Piece {
     }
 };
 
+/** One of some pairs or bonds, with the places of its particles in a piece. */
+struct BondedSpectrum::Inside {
+    int index, i, j;
+};
+
 struct BondedSpectrum::Molecule {
     vector<int> particles;
     vector<double> masses; // fixedMass of what never moves
     vector<Piece> pieces;
+    /// For each particle, in which pieces it is.
+    vector<vector<int>> piecesOf;
+
+    /** For each piece, which of some pairs of particles are in it, each with their places there. */
+    template <class GetPair> vector<vector<Inside>> findInside(int number, GetPair&& getPair) const {
+        vector<vector<Inside>> found(pieces.size());
+        for (int index = 0; index < number; index++) {
+            const auto& [first, second] = getPair(index);
+            for (int p : piecesOf[first])
+                if (const int j = pieces[p].find(second); j >= 0)
+                    found[p].push_back({index, pieces[p].find(first), j});
+        }
+        return found;
+    }
 };
 
 /** Of a molecule, by the places of its particles. */
@@ -160,17 +151,12 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
     Sets sets(numParticles);
     for (const auto& bond : graph.lengths)
         sets.join(bond.first.first, bond.first.second);
-    vector<int> moleculeOfRoot(numParticles, -1);
-    for (int i = 0; i < numParticles; i++) {
-        int& molecule = moleculeOfRoot[sets.find(i)];
-        if (molecule < 0) {
-            molecule = members.size();
-            members.emplace_back();
+    members = sets.collect();
+    for (size_t m = 0; m < members.size(); m++)
+        for (size_t place = 0; place < members[m].size(); place++) {
+            moleculeOf[members[m][place]] = m;
+            placeOf[members[m][place]] = place;
         }
-        moleculeOf[i] = molecule;
-        placeOf[i] = members[molecule].size();
-        members[molecule].push_back(i);
-    }
     collect(integrationGroups, className);
     vector<FunctionCopy> functions;
     for (const auto& function : terms.functions) {
@@ -237,13 +223,13 @@ void BondedSpectrum::collect(int integrationGroups, const string& className) {
     terms = collectTerms(system, TermScope::HarmonicForces, 0, integrationGroups, className);
     for (int f = 0; f < system.getNumForces(); f++) {
         const Force& force = system.getForce(f);
-        if ((integrationGroups & (1 << force.getForceGroup())) != 0 &&
-            isOneOf<PeriodicTorsionForce, RBTorsionForce, CustomTorsionForce, CustomBondForce, CustomAngleForce,
+        if ((integrationGroups & (1 << force.getForceGroup())) == 0)
+            continue;
+        if (isOneOf<PeriodicTorsionForce, RBTorsionForce, CustomTorsionForce, CustomBondForce, CustomAngleForce,
                     CustomCompoundBondForce>(force))
             appendFunctionTerms(system, f, terms.functions, terms.functionTerms);
         else if (auto maps = dynamic_cast<const CMAPTorsionForce*>(&force))
-            if ((integrationGroups & (1 << force.getForceGroup())) != 0)
-                addMaps(*maps);
+            addMaps(*maps);
     }
     for (StiffCoordinate& coordinate : terms.coordinates)
         coordinate.periodic = false;
@@ -346,17 +332,19 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
     join(mostTogether, [&](int i, int j) { return !graph.findRing(i, j, largestRing - 1).empty(); });
     join(mostTogether, [&](int i, int j) { return count(i) < 4 && count(j) < 4; });
     join(sizeOfPiece, [](int, int) { return true; });
-    std::map<int, vector<int>> ownOf;
-    for (int i : particles)
-        ownOf[pieces.find(placeOf[i])].push_back(i);
-    for (const auto& [root, own] : ownOf) {
+    molecule.piecesOf.resize(particles.size());
+    for (const vector<int>& places : pieces.collect()) {
+        vector<int> own;
+        for (int place : places)
+            own.push_back(particles[place]);
         Block block = {graph.findNear(own, surroundings), 0, {}, {}};
         std::sort(block.particles.begin(), block.particles.end());
         block.numMobile = block.particles.size();
         Piece piece;
         for (int i : block.particles) {
             piece.places.push_back(placeOf[i]);
-            piece.isOwn.push_back(pieces.find(placeOf[i]) == root);
+            piece.isOwn.push_back(std::binary_search(places.begin(), places.end(), placeOf[i]));
+            molecule.piecesOf[placeOf[i]].push_back(molecule.pieces.size());
         }
         piece.near.resize(piece.size(), vector<bool>(piece.size()));
         for (int i : block.particles)
@@ -429,20 +417,22 @@ void BondedSpectrum::leaveOut(const Molecule& molecule, Inertias& inertias) {
         int i, j;
         Vector3<double> u;
     };
-    for (const Piece& piece : molecule.pieces) {
+    const auto inside =
+            molecule.findInside(order.size(), [&](int k) { return std::pair(pairs[order[k]].i, pairs[order[k]].j); });
+    for (size_t k = 0; k < molecule.pieces.size(); k++) {
+        const Piece& piece = molecule.pieces[k];
         vector<Row> rows; // of pairs that are kept
         auto multiply = [&](const Row& row, const Row& other) {
             auto weight = [&](int a, int b) { return a == b ? 1 / molecule.masses[piece.places[a]] : 0; };
             return (weight(row.i, other.i) + weight(row.j, other.j) - weight(row.i, other.j) - weight(row.j, other.i)) *
                    row.u.dot(other.u);
         };
-        for (int p : order) {
-            Inertias::Pair& pair = pairs[p];
-            const int i = piece.find(pair.i), j = piece.find(pair.j);
-            if (i < 0 || j < 0)
-                continue;
+        for (const auto& [index, i, j] : inside[k]) {
+            const int p = order[index];
             const Row row = {i, j, piece.getDirection(i, j)};
-            auto isNear = [&](int atom) { return piece.near[i][atom] || piece.near[j][atom]; };
+            auto isNear = [&near1 = piece.near[i], &near2 = piece.near[j]](int atom) {
+                return near1[atom] || near2[atom];
+            };
             vector<const Row*> others;
             for (const Row& other : rows)
                 if (isNear(other.i) && isNear(other.j))
@@ -458,7 +448,7 @@ void BondedSpectrum::leaveOut(const Molecule& molecule, Inertias& inertias) {
             const double own = multiply(row, row), rest = own - (n > 0 ? b.dot(A.ldlt().solve(b)) : 0);
             const bool isIndependent = rest > independent * own;
             if (piece.isOwn[i])
-                pair.isKept = isIndependent || rank(p) < 2;
+                pairs[p].isKept = isIndependent || rank(p) < 2;
             if (isIndependent)
                 rows.push_back(row);
         }
@@ -472,28 +462,31 @@ void BondedSpectrum::leaveOut(const Molecule& molecule, Inertias& inertias) {
 void BondedSpectrum::raise(const Molecule& molecule, double shortest, Inertias& inertias) {
     const int mostSweeps = 10, mostRounds = 30;
     const double fastest = 4 / (shortest * shortest) * 1.005;
+    const auto bonds = molecule.findInside(inertias.bonds.size(), [&](int b) {
+        return std::pair(inertias.bonds[b].particle1, inertias.bonds[b].particle2);
+    });
+    const auto pairs = molecule.findInside(inertias.pairs.size(),
+                                           [&](int p) { return std::pair(inertias.pairs[p].i, inertias.pairs[p].j); });
     for (int sweep = 0, changed = true; changed && sweep < mostSweeps; sweep++) {
         changed = false;
-        for (const Piece& piece : molecule.pieces) {
+        for (size_t k = 0; k < molecule.pieces.size(); k++) {
+            const Piece& piece = molecule.pieces[k];
+            const int n = piece.size();
             MatrixXd basis;
             for (int round = 0; round < mostRounds; round++) {
-                MatrixXd inertia = MatrixXd::Zero(3 * piece.size(), 3 * piece.size());
-                for (int i = 0; i < piece.size(); i++)
+                MatrixXd inertia = MatrixXd::Zero(3 * n, 3 * n);
+                for (int i = 0; i < n; i++)
                     inertia.diagonal().segment<3>(3 * i).array() += inertias.masses[piece.places[i]];
-                for (const InertialBond& bond : inertias.bonds) {
-                    const int i = piece.find(bond.particle1), j = piece.find(bond.particle2);
-                    if (i >= 0 && j >= 0)
-                        addBetween(inertia, i, j, bond.inertia * Matrix3<double>::Identity());
-                }
-                for (const Inertias::Pair& pair : inertias.pairs) {
-                    const int i = piece.find(pair.i), j = piece.find(pair.j);
-                    if (i < 0 || j < 0 || !pair.isKept)
-                        continue;
-                    const Vector3<double> u = piece.getDirection(i, j);
-                    addBetween(inertia, i, j, std::min(pair.inertia, constraintInertia) * u * u.transpose());
-                }
+                for (const auto& [b, i, j] : bonds[k])
+                    addBetween(inertia, i, j, inertias.bonds[b].inertia * Matrix3<double>::Identity());
+                for (const auto& [p, i, j] : pairs[k])
+                    if (inertias.pairs[p].isKept) {
+                        const Vector3<double> u = piece.getDirection(i, j);
+                        addBetween(inertia, i, j,
+                                   std::min(inertias.pairs[p].inertia, constraintInertia) * u * u.transpose());
+                    }
                 const Motions motions = findFast(piece.minimum.hessian, inertia, fastest, basis);
-                if (!raise(molecule, piece, motions, fastest, inertias))
+                if (!raise(molecule, piece, bonds[k], motions, fastest, inertias))
                     break;
                 changed = true;
             }
@@ -502,15 +495,14 @@ void BondedSpectrum::raise(const Molecule& molecule, double shortest, Inertias& 
 }
 
 /** Make what belongs to a piece heavier, by what its fast motions ask for; whether there is any. */
-bool BondedSpectrum::raise(const Molecule& molecule, const Piece& piece, const Motions& motions, double fastest,
-                           Inertias& inertias) {
+bool BondedSpectrum::raise(const Molecule& molecule, const Piece& piece, const vector<Inside>& bonds,
+                           const Motions& motions, double fastest, Inertias& inertias) {
     const double leastShare = 0.4, mostAtOnce = 1;
     struct Candidate {
         int i, j; // -1 of a particle
         double mass;
         bool isOwn;
         double* inertia;
-        Vector3<double> along = Vector3<double>::Zero(); // of a pair
         double growth = 0;
     };
     vector<Candidate> candidates;
@@ -519,9 +511,9 @@ bool BondedSpectrum::raise(const Molecule& molecule, const Piece& piece, const M
         if (!inertias.isTaken[place])
             candidates.push_back({i, -1, inertias.masses[place], piece.isOwn[i], &inertias.masses[place]});
     }
-    for (InertialBond& bond : inertias.bonds) {
-        const int i = piece.find(bond.particle1), j = piece.find(bond.particle2);
-        if (i >= 0 && j >= 0 && !bond.isGiven)
+    for (const auto& [b, i, j] : bonds) {
+        InertialBond& bond = inertias.bonds[b];
+        if (!bond.isGiven)
             candidates.push_back(
                     {i, j,
                      bond.inertia + 1 / (1 / molecule.masses[bond.particle1] + 1 / molecule.masses[bond.particle2]),
@@ -536,8 +528,6 @@ bool BondedSpectrum::raise(const Molecule& molecule, const Piece& piece, const M
             Vector3<double> velocity = u.segment<3>(3 * each.i);
             if (each.j >= 0)
                 velocity -= u.segment<3>(3 * each.j);
-            if (!each.along.isZero())
-                velocity = each.along * each.along.dot(velocity);
             shares.push_back(each.mass * velocity.squaredNorm());
             all += shares.back();
             squares += shares.back() * shares.back();
@@ -624,10 +614,8 @@ PairTerms BondedSpectrum::choose(const vector<PenalizedPair>& pairs, const vecto
                 raise(molecule, shortest, found);
         }
         for (size_t p = 0; p < found.pairs.size(); p++)
-            if (found.pairs[p].isKept) {
+            if (found.pairs[p].isKept)
                 chosen.pairs.push_back(pairs[all[m].pairs[p]]);
-                chosen.pairs.back().inertia = found.pairs[p].inertia;
-            }
         for (const InertialBond& bond : found.bonds)
             if (bond.particle2 >= 0)
                 addInertia(members[m][bond.particle1], members[m][bond.particle2], bond.inertia, bond.isGiven);

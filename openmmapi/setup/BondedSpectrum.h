@@ -45,6 +45,7 @@ private:
     struct Molecule;
     struct Inertias;
     struct Motions;
+    struct Inside;
     /// A dihedral angle of an energy map, by its particles, with its force constant [kJ/mol].
     struct StiffTorsion {
         std::array<int, 4> particles;
@@ -57,8 +58,8 @@ private:
                 std::vector<stiffcore::FunctionCopy>& functions) const;
     static void leaveOut(const Molecule& molecule, Inertias& inertias);
     static void raise(const Molecule& molecule, double shortest, Inertias& inertias);
-    static bool raise(const Molecule& molecule, const Piece& piece, const Motions& motions, double fastest,
-                      Inertias& inertias);
+    static bool raise(const Molecule& molecule, const Piece& piece, const std::vector<Inside>& bonds,
+                      const Motions& motions, double fastest, Inertias& inertias);
     static Motions findFast(const Eigen::MatrixXd& hessian, const Eigen::MatrixXd& inertia, double fastest,
                             Eigen::MatrixXd& basis);
 

@@ -53,7 +53,7 @@ KeptPairs::Settings KeptPairs::getSettings(const MassPenaltyIntegrator& integrat
 }
 
 bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
-    if (isHeld || !kept.update(getSettings(integrator), [&](const auto&) { return choose(integrator); }))
+    if (isHeld || !kept.update(getSettings(integrator), [&](const auto&) { return getNextPairs(integrator); }))
         return false;
     const PairTerms& pairs = kept.get();
     vector<vector<int>> particles;

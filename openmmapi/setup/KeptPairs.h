@@ -66,9 +66,9 @@ public:
     }
 
     /** The pairs as they will be after the next update(). */
-    PairTerms getNextPairs(const MassPenaltyIntegrator& integrator) {
-        noticeParameters();
-        return choose(integrator);
+    const PairTerms& getNextPairs(const MassPenaltyIntegrator& integrator) {
+        next.update(getSettings(integrator), [&](const auto&) { return choose(integrator); });
+        return next.get();
     }
     /** Throw an exception if the System cannot have the pairs that the integrator asks for. */
     void requirePossible(const MassPenaltyIntegrator& integrator) const;
@@ -76,6 +76,7 @@ public:
     void parametersMayHaveChanged() {
         bonded = nullptr;
         kept.forget();
+        next.forget();
     }
 
 private:
@@ -93,7 +94,8 @@ private:
     std::vector<double> selected;
     int numChanges = 0;
     std::string className;
-    Kept<Settings, PairTerms> kept;
+    /// Those that are in use, and those that have been chosen last, which may not be yet.
+    Kept<Settings, PairTerms> kept, next;
     /// Of the bonded forces, and the force groups that they were found for.
     struct Bonded {
         Bonded(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints, int groups,

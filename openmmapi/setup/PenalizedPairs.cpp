@@ -6,6 +6,7 @@
 #include "openmm/CustomAngleForce.h"
 #include "openmm/CustomBondForce.h"
 #include "openmm/CustomCompoundBondForce.h"
+#include "openmm/CustomTorsionForce.h"
 #include "openmm/OpenMMException.h"
 #include "stiffcore/terms/FunctionCopy.h"
 #include "openmmstiff/internal/Message.h"
@@ -211,10 +212,14 @@ vector<PenalizedPair> OpenMMStiff::readConstraints(const System& system) {
 
 vector<const double*> OpenMMStiff::selectParameters(const System& system, const std::map<string, double>& parameters) {
     vector<const double*> selected;
-    visitCustomForces(system, [&](const auto& force, int) {
+    auto select = [&](const auto& force) {
         for (int i = 0; i < force.getNumGlobalParameters(); i++)
             selected.push_back(&parameters.at(force.getGlobalParameterName(i)));
-    });
+    };
+    visitCustomForces(system, [&](const auto& force, int) { select(force); });
+    for (int f = 0; f < system.getNumForces(); f++)
+        if (auto torsions = dynamic_cast<const CustomTorsionForce*>(&system.getForce(f)))
+            select(*torsions);
     return selected;
 }
 

@@ -80,7 +80,7 @@ private:
     std::map<std::pair<int, int>, double> lengths;
 };
 
-/** Those of the global parameters that BondedStiffness depends on: pointers to their values. */
+/** Those of the global parameters that BondedStiffness and BondedSpectrum depend on: pointers to their values. */
 OPENMM_EXPORT_STIFF std::vector<const double*> selectParameters(const OpenMM::System& system,
                                                                 const std::map<std::string, double>& parameters);
 

@@ -16,7 +16,7 @@ from openmm import app, unit
 from ._conversions import Quantity, finite, instance, integer
 from ._curvature import measure_stiffness
 from ._forces import Forces, make_whole
-from .openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
+from .openmmstiff import MassPenaltyIntegrator
 
 MASS = unit.dalton
 # What is typical of organic molecules in force fields such as amber14, kJ/mol/nm^2.
@@ -208,7 +208,7 @@ def _choose_by_spectrum(integrator, system, masses, bonds, stiff, neighbours, po
         for first, last in product(joined[i], joined[j]) if planar.issuperset((i, j)) else []:
             if len({first, i, j, last}) == 4:
                 of_torsions.addTorsion(first, i, j, last, 2, math.pi, TORSION_STIFFNESS/4)
-    chooser = MassPenaltyLangevinIntegrator(0, 0, integrator.getStepSize())
+    chooser = MassPenaltyIntegrator(integrator.getStepSize())
     if not integrator.getUseDefaultPenalizedPeriod():
         chooser.setPenalizedPeriod(integrator.getPenalizedPeriod())
     if bond_inertia is not None:

@@ -215,3 +215,32 @@ def test_a_run_that_heats_itself_is_neither_silent_nor_endless():
     assert "as where molecules collide" in texts and "getNumCollisions()" in texts
     assert "like it, have had" in texts and "the heat bath has 300 K" in texts
     assert np.isfinite(context.getState(positions=True).getPositions(asNumpy=True)._value).all()
+
+
+def test_inertias_follow_the_parameters_of_torsions():
+    """As those of a Context that has begun with them: a torsion that is switched on makes its atoms heavier."""
+    system, bonds, angles = openmm.System(), openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
+    for atom in range(4):
+        system.addParticle(12)
+        if atom > 0:
+            bonds.addBond(atom - 1, atom, 0.14, 3e5)
+        if atom > 1:
+            angles.addAngle(atom - 2, atom - 1, atom, 2, 500)
+    torsion = openmm.CustomTorsionForce("scale*1000*(1-cos(2*theta))")
+    torsion.addGlobalParameter("scale", 0)
+    torsion.addTorsion(0, 1, 2, 3)
+    for force in bonds, angles, torsion:
+        system.addForce(force)
+
+    def inertias():
+        return [integrator.getInertialBondParameters(i) for i in range(integrator.computeNumInertialBonds())]
+
+    integrator = MassPenaltyIntegrator(0.012)
+    context = openmm.Context(system, integrator, REFERENCE)
+    assert inertias() == []
+    context.setParameter("scale", 1)
+    switched = inertias()
+    torsion.setGlobalParameterDefaultValue(0, 1)
+    integrator = MassPenaltyIntegrator(0.012)
+    context = openmm.Context(system, integrator, REFERENCE)
+    assert switched == inertias() and len(switched) > 0

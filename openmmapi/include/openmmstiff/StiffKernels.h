@@ -140,7 +140,8 @@ public:
      */
     virtual bool noteCollision() = 0;
     /**
-     * Whether a step may give particles any energy: after a collision, the small ones that go through it.
+     * Whether steps of another size are taken with the present inertias, in which particles may get any energy: after a
+     * collision, the small ones that go through it.
      */
     virtual void takeOtherSteps(bool other) = 0;
 };

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <vector>
 
 /**
@@ -113,21 +112,15 @@ private:
     }
     /** The most constraints that mobile atoms connect. */
     int countConnected() const {
-        std::vector<int> label(numMobile);
-        std::iota(label.begin(), label.end(), 0);
-        auto find = [&](int atom) {
-            while (label[atom] != atom)
-                atom = label[atom] = label[label[atom]];
-            return atom;
-        };
+        Sets sets(numMobile);
         for (const RootRow& row : all)
             if (row.constrained && row.groups.size() == 2)
-                label[find(row.groups[0])] = find(row.groups[1]);
+                sets.join(row.groups[0], row.groups[1]);
         std::map<int, int> count;
         int most = 0;
         for (const RootRow& row : all)
             if (row.constrained)
-                most = std::max(most, ++count[find(row.groups[0])]);
+                most = std::max(most, ++count[sets.find(row.groups[0])]);
         return most;
     }
 };

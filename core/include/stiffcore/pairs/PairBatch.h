@@ -3,6 +3,7 @@
 
 #include "../batch/Batches.h"
 #include "../model/PenalizedPair.h"
+#include "../model/Sets.h"
 #include "../rows/Rows.h"
 #include <Eigen/Cholesky>
 #include <algorithm>
@@ -106,29 +107,16 @@ private:
     std::vector<std::vector<int>> connectBonds() {
         groupOf.resize(numMobile);
         placeInGroup.resize(numMobile);
-        std::vector<int> label(numMobile);
-        for (int i = 0; i < numMobile; i++)
-            label[i] = i;
-        for (bool changed = true; changed;) {
-            changed = false;
-            for (const auto& [i, j] : bonds)
-                if (std::max(i, j) < numMobile && label[i] != label[j]) {
-                    label[i] = label[j] = std::min(label[i], label[j]);
-                    changed = true;
-                }
-        }
-        std::vector<std::vector<int>> found;
-        std::vector<int> groupOfLabel(numMobile, -1);
-        for (int i = 0; i < numMobile; i++) {
-            int& group = groupOfLabel[label[i]];
-            if (group < 0) {
-                group = found.size();
-                found.emplace_back();
+        Sets sets(numMobile);
+        for (const auto& [i, j] : bonds)
+            if (std::max(i, j) < numMobile)
+                sets.join(i, j);
+        const std::vector<std::vector<int>> found = sets.collect();
+        for (size_t group = 0; group < found.size(); group++)
+            for (size_t place = 0; place < found[group].size(); place++) {
+                groupOf[found[group][place]] = group;
+                placeInGroup[found[group][place]] = place;
             }
-            groupOf[i] = group;
-            placeInGroup[i] = found[group].size();
-            found[group].push_back(i);
-        }
         return found;
     }
     /** The pairs, with the groups and atoms that they reach. */
@@ -280,15 +268,18 @@ private:
                 roots[i] = std::sqrt(M(i, i));
             }
             for (int b : pattern->bondsOf[g]) {
-                const auto [i, j] = pattern->bonds[b];
+                const int i = pattern->bonds[b][0], j = pattern->bonds[b][1];
                 const double inertia = bonds[this->otherTerms[lane][b]].inertia;
-                for (int atom : i == j ? std::vector<int>{i} : std::vector<int>{i, j})
-                    if (atom < this->numMobile)
-                        M(pattern->placeInGroup[atom], pattern->placeInGroup[atom]) += inertia;
-                if (i != j && std::max(i, j) < this->numMobile) {
-                    M(pattern->placeInGroup[i], pattern->placeInGroup[j]) -= inertia;
-                    M(pattern->placeInGroup[j], pattern->placeInGroup[i]) -= inertia;
-                }
+                auto add = [&](int a, int b, double value) {
+                    if (std::max(a, b) < this->numMobile)
+                        M(pattern->placeInGroup[a], pattern->placeInGroup[b]) += value;
+                };
+                add(i, i, inertia);
+                if (i == j)
+                    continue; // it has no second atom
+                add(j, j, inertia);
+                add(i, j, -inertia);
+                add(j, i, -inertia);
             }
             const Eigen::MatrixXd inverse = M.llt().solve(Eigen::MatrixXd::Identity(n, n));
             const Eigen::MatrixXd root = Eigen::MatrixXd(inverse.llt().matrixL()) * roots.asDiagonal();
