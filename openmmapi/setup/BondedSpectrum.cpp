@@ -1,4 +1,5 @@
 #include "BondedSpectrum.h"
+#include "Cuts.h"
 #include "FunctionTerms.h"
 #include "PieceMinimum.h"
 #include "openmm/CMAPTorsionForce.h"
@@ -97,8 +98,9 @@ struct BondedSpectrum::Molecule {
     vector<int> particles;
     vector<double> masses; // fixedMass of what never moves
     vector<Piece> pieces;
-    /// For each particle, in which pieces it is.
+    /// For each particle, in which pieces it is; and the bonds of rings.
     vector<vector<int>> piecesOf;
+    std::set<std::pair<int, int>> ofRings;
 
     /** For each piece, which of some pairs of particles are in it, each with their places there. */
     template <class GetPair> vector<vector<Inside>> findInside(int number, GetPair&& getPair) const {
@@ -329,7 +331,11 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
     };
     auto count = [&](int i) { return graph.neighbours[i].size(); };
     join(mostTogether, [&](int i, int j) { return count(i) == 1 || count(j) == 1; });
-    join(mostTogether, [&](int i, int j) { return !graph.findRing(i, j, largestRing - 1).empty(); });
+    for (int i : particles)
+        for (int j : graph.neighbours[i])
+            if (i < j && !graph.findRing(i, j, largestRing - 1).empty())
+                molecule.ofRings.insert(ordered(placeOf[i], placeOf[j]));
+    join(mostTogether, [&](int i, int j) { return molecule.ofRings.count(ordered(placeOf[i], placeOf[j])) > 0; });
     join(mostTogether, [&](int i, int j) { return count(i) < 4 && count(j) < 4; });
     join(sizeOfPiece, [](int, int) { return true; });
     molecule.piecesOf.resize(particles.size());
@@ -397,13 +403,27 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
     }
 }
 
+/** Cut a molecule where bonds are softest: not in rings, nor what a user has given, constraints and hydrogens. */
+vector<int> BondedSpectrum::cut(const Molecule& molecule, const Inertias& inertias, int mostPairs) {
+    vector<Tie> ties;
+    for (const Inertias::Pair& pair : inertias.pairs)
+        if (pair.isKept)
+            ties.push_back({pair.i, pair.j, pair.inertia, true, pair.isBond,
+                            !pair.isGiven && !std::isinf(pair.inertia) &&
+                                    molecule.ofRings.count(ordered(pair.i, pair.j)) == 0});
+    for (const InertialBond& bond : inertias.bonds)
+        if (bond.particle2 >= 0)
+            ties.push_back({bond.particle1, bond.particle2, 0, false, false, false});
+    return OpenMMStiff::cut(molecule.particles.size(), ties, mostPairs);
+}
+
 /**
- * Leave out pairs, in the order of constraints, bonds and other distances by their stiffness, that those before nearly
+ * Leave out pairs between blocks; and in these, in the order of constraints, bonds and other distances by their stiffness, that those before nearly
  * determine: by what is left of their gradients in the metric of the masses, beyond those of pairs within three bonds. (A
  * whole chain is so heavy that little is left of the one by which it bends.) In planar groups and cages the surplus ones
  * see motion in second order only, and no iteration gets far there.
  */
-void BondedSpectrum::leaveOut(const Molecule& molecule, Inertias& inertias) {
+void BondedSpectrum::leaveOut(const Molecule& molecule, const vector<int>& blockOf, Inertias& inertias) {
     vector<Inertias::Pair>& pairs = inertias.pairs;
     vector<int> order(pairs.size());
     std::iota(order.begin(), order.end(), 0);
@@ -429,6 +449,10 @@ void BondedSpectrum::leaveOut(const Molecule& molecule, Inertias& inertias) {
         };
         for (const auto& [index, i, j] : inside[k]) {
             const int p = order[index];
+            if (blockOf[pairs[p].i] != blockOf[pairs[p].j]) {
+                pairs[p].isKept = false;
+                continue;
+            }
             const Row row = {i, j, piece.getDirection(i, j)};
             auto isNear = [&near1 = piece.near[i], &near2 = piece.near[j]](int atom) {
                 return near1[atom] || near2[atom];
@@ -547,7 +571,7 @@ bool BondedSpectrum::raise(const Molecule& molecule, const Piece& piece, const v
 }
 
 PairTerms BondedSpectrum::choose(const vector<PenalizedPair>& pairs, const vector<PairInertia>& given,
-                                 const vector<InertialBond>& bonds, double shortest) const {
+                                 const vector<InertialBond>& bonds, double shortest, int mostPairs) const {
     // By molecules.
 
     PairTerms chosen;
@@ -609,9 +633,12 @@ PairTerms BondedSpectrum::choose(const vector<PenalizedPair>& pairs, const vecto
                 }
                 else if (!bond.isGiven)
                     found.isTaken[bond.particle2] = true;
-            leaveOut(molecule, found);
-            if (shortest > 0)
+            leaveOut(molecule, vector<int>(molecule.particles.size()), found);
+            if (shortest > 0) {
+                if (mostPairs > 0)
+                    leaveOut(molecule, cut(molecule, found, mostPairs), found);
                 raise(molecule, shortest, found);
+            }
         }
         for (size_t p = 0; p < found.pairs.size(); p++)
             if (found.pairs[p].isKept)

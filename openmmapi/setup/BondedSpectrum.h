@@ -29,16 +29,17 @@ public:
     ~BondedSpectrum();
 
     /**
-     * Leave out pairs that others nearly determine; and make bonds of hydrogens and other particles heavier where
-     * something moves too fast.
+     * Leave out pairs that others nearly determine, and those between blocks into which large molecules are cut; and make
+     * bonds of hydrogens and other particles heavier where something moves too fast.
      *
      * @param pairs       pairs and constraints
      * @param given       pairs that a user has given, which stay whatever others are there
      * @param bonds       with the least inertia that they have, see chooseBonds()
-     * @param shortest    2/omega of the fastest motion is to be at least this [ps]; 0 if nothing is to be made heavier
+     * @param shortest    2/omega of the fastest motion is to be at least this [ps]; 0 if nothing is to be made heavier, nor cut
+     * @param mostPairs   that a block should have, see cut(); 0 if molecules are whole
      */
     PairTerms choose(const std::vector<PenalizedPair>& pairs, const std::vector<PairInertia>& given,
-                     const std::vector<InertialBond>& bonds, double shortest) const;
+                     const std::vector<InertialBond>& bonds, double shortest, int mostPairs) const;
 
 private:
     struct Piece;
@@ -56,7 +57,8 @@ private:
     void collect(int integrationGroups, const std::string& className);
     void divide(Molecule& molecule, const TermsOf& coordinatesOf, const TermsOf& functionsOf, const TermsOf& torsionsOf,
                 std::vector<stiffcore::FunctionCopy>& functions) const;
-    static void leaveOut(const Molecule& molecule, Inertias& inertias);
+    static std::vector<int> cut(const Molecule& molecule, const Inertias& inertias, int mostPairs);
+    static void leaveOut(const Molecule& molecule, const std::vector<int>& blockOf, Inertias& inertias);
     static void raise(const Molecule& molecule, double shortest, Inertias& inertias);
     static bool raise(const Molecule& molecule, const Piece& piece, const std::vector<Inside>& bonds,
                       const Motions& motions, double fastest, Inertias& inertias);

@@ -49,6 +49,7 @@ KeptPairs::Settings KeptPairs::getSettings(const MassPenaltyIntegrator& integrat
             integrator.getStepSize(),
             integrator.getPenalizedPeriod(),
             integrator.getBondInertia(),
+            double(integrator.getMaxBlockSize()),
             double(numChanges)};
 }
 
@@ -94,5 +95,5 @@ PairTerms KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
     }
     return bonded->spectrum.choose(choosePairs(system, constraints, &bonded->stiffness, ownPairs, period, className),
                                    ownPairs, chooseBonds(system, bonded->graph, inertia, follows, ownBonds, className),
-                                   follows ? leastLimit * integrator.getStepSize() : 0);
+                                   follows ? leastLimit * integrator.getStepSize() : 0, integrator.getMaxBlockSize());
 }

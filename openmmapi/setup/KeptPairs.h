@@ -80,8 +80,8 @@ public:
     }
 
 private:
-    /** getPairRevision(), force groups, step size, period, inertia of bonds, and how often parameters have changed. */
-    using Settings = std::array<double, 6>;
+    /** getPairRevision(), the settings that pairs depend on, and how often parameters have changed. */
+    using Settings = std::array<double, 7>;
     void noticeParameters();
     Settings getSettings(const MassPenaltyIntegrator& integrator);
     PairTerms choose(const MassPenaltyIntegrator& integrator);

@@ -17,7 +17,7 @@ static const double maxInertia = 1e9;
 
 MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
         : StiffIntegrator(stepSize), penalizedPeriod(0), bondInertia(0), useBondedForces(true),
-          useDefaultBondInertia(true), takesOther(false), revision(0) {
+          useDefaultBondInertia(true), takesOther(false), maxBlockSize(24), revision(0) {
 }
 
 int OpenMMStiff::getPairRevision(const MassPenaltyIntegrator& integrator) {
@@ -61,6 +61,13 @@ void MassPenaltyIntegrator::setUseDefaultBondInertia(bool use) {
     bondInertia = getBondInertia();
     useDefaultBondInertia = use;
     revision++;
+}
+
+void MassPenaltyIntegrator::setMaxBlockSize(int numPairs) {
+    if (numPairs < 0)
+        throw OpenMMException(message(getClassName(), ": the maximum number of pairs of a block must not be negative, as ",
+                                      numPairs, " is; 0 is for whole molecules"));
+    maxBlockSize = numPairs;
 }
 
 int MassPenaltyIntegrator::addPair(int particle1, int particle2, double inertia) {

@@ -209,6 +209,7 @@ def _choose_by_spectrum(integrator, system, masses, bonds, stiff, neighbours, po
             if len({first, i, j, last}) == 4:
                 of_torsions.addTorsion(first, i, j, last, 2, math.pi, TORSION_STIFFNESS/4)
     chooser = MassPenaltyIntegrator(integrator.getStepSize())
+    chooser.setMaxBlockSize(0)
     if not integrator.getUseDefaultPenalizedPeriod():
         chooser.setPenalizedPeriod(integrator.getPenalizedPeriod())
     if bond_inertia is not None:

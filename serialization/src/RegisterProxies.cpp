@@ -104,6 +104,8 @@ template <> void describe(Settings& xml, MassPenaltyIntegrator& integrator) {
         return integrator.setBondInertia(0);
     xml.settingOrDefault("useDefaultBondInertia", "bondInertia", 2, integrator, &T::getUseDefaultBondInertia,
                          &T::setUseDefaultBondInertia, &T::getBondInertia, &T::setBondInertia);
+    if (xml.getVersion() > 3)
+        xml.setting("maxBlockSize", integrator, &T::getMaxBlockSize, &T::setMaxBlockSize);
     pairs("BondInertias", "Bond", integrator.getNumBondInertias(), &T::getBondInertiaParameters, &T::addBondInertia);
 }
 
@@ -296,8 +298,8 @@ bool registerProxies() {
     registerProxy<ZhangSkeelLangevinIntegrator>("ZhangSkeelLangevinIntegrator", 3, 0, 0, 0);
     registerProxy<ImpulseIntegrator>("ImpulseIntegrator", 2, 0);
     registerProxy<ImpulseLangevinIntegrator>("ImpulseLangevinIntegrator", 2, 0, 0, 0);
-    registerProxy<MassPenaltyIntegrator>("MassPenaltyIntegrator", 3, 0);
-    registerProxy<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator", 3, 0, 0, 0);
+    registerProxy<MassPenaltyIntegrator>("MassPenaltyIntegrator", 4, 0);
+    registerProxy<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator", 4, 0, 0, 0);
     registerProxy<SpookIntegrator>("SpookIntegrator", 2, 0);
     registerProxy<HMMIntegrator>("HMMIntegrator", 2, 0, 1);
     return true;

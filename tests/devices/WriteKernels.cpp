@@ -123,7 +123,7 @@ private:
         const BondedSpectrum spectrum(system, graph, integrator.getIntegrationForceGroups(), {}, caller);
         const PairTerms terms = spectrum.choose(
                 choosePairs(system, constraints, &bonded, {}, integrator.getPenalizedPeriod(), caller), {},
-                chooseBonds(system, graph, bondInertia, false, {}, caller), 0);
+                chooseBonds(system, graph, bondInertia, false, {}, caller), 0, 0);
         vector<vector<int>> particles;
         for (const PenalizedPair& pair : terms.pairs)
             particles.push_back({pair.particle1, pair.particle2});

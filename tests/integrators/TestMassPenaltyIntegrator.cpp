@@ -392,6 +392,7 @@ void testErrors(Platform& platform) {
     assertThrows([&] { integrator.addPair(0, 1, INFINITY); }, {"inertia", "constraint"});
     assertThrows([&] { integrator.addPair(2, 2, 1); }, {"different", "2"});
     assertThrows([&] { integrator.setBondInertia(-1); }, {"MassPenaltyIntegrator", "bonds", "-1"});
+    assertThrows([&] { integrator.setMaxBlockSize(-1); }, {"MassPenaltyIntegrator", "pairs of a block", "-1", "whole"});
     assertThrows([&] { integrator.addBondInertia(0, 1, -3); }, {"bond", "-3"});
     assertThrows([&] { integrator.addBondInertia(2, 2, 1); }, {"bond", "different", "2"});
     ASSERT_EQUAL(0, integrator.getNumPairs() + integrator.getNumBondInertias());

@@ -26,12 +26,12 @@ class Row(NamedTuple):
 
 STEP, HEAT_BATH = ["stepSize"], ["temperature", "frictionCoeff", "stepSize"]
 INTEGRATORS = {
-    ZhangSkeelIntegrator: Row(StiffIntegrator, 3, STEP),
+    ZhangSkeelIntegrator: Row(StiffIntegrator, 4, STEP),
     ZhangSkeelLangevinIntegrator: Row(ZhangSkeelIntegrator, 3, HEAT_BATH),
     ImpulseIntegrator: Row(StiffIntegrator, 2, STEP),
     ImpulseLangevinIntegrator: Row(ImpulseIntegrator, 2, HEAT_BATH),
-    MassPenaltyIntegrator: Row(StiffIntegrator, 3, STEP),
-    MassPenaltyLangevinIntegrator: Row(MassPenaltyIntegrator, 3, HEAT_BATH),
+    MassPenaltyIntegrator: Row(StiffIntegrator, 4, STEP),
+    MassPenaltyLangevinIntegrator: Row(MassPenaltyIntegrator, 4, HEAT_BATH),
     SpookIntegrator: Row(StiffIntegrator, 2, STEP),
     HMMIntegrator: Row(StiffIntegrator, 2, ["macroStepSize", "angularFrequency"]),
 }
@@ -54,6 +54,7 @@ SETTINGS = {
     "NumMicroSteps": ("number", 7), "UseDefaultNumMicroSteps": ("use", True),
     "PenalizedPeriod": ("period", 0.2/3*PS), "UseDefaultPenalizedPeriod": ("use", False),
     "BondInertia": ("inertia", 10/3*DALTON), "UseDefaultBondInertia": ("use", False),
+    "MaxBlockSize": ("numPairs", 7),
     "UseBondedForces": ("use", False), "MetricCorrection": ("correct", False),
     "Compliance": ("compliance", 1e-7/3*COMPLIANCE), "VelocityCompliance": ("compliance", 1e-6/3*COMPLIANCE/PS),
     "Damping": ("damping", 0.02/3*PS), "DampingSteps": ("steps", 2/3), "UseDampingSteps": ("use", True),

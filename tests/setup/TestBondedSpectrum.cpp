@@ -64,7 +64,7 @@ struct Builder {
 };
 
 PairTerms choose(const System& system, double shortest = 0, const vector<PairInertia>& given = {},
-                 const vector<PairInertia>& givenBonds = {}, double inertia = 0) {
+                 const vector<PairInertia>& givenBonds = {}, double inertia = 0, int mostPairs = 0) {
     const string name = "SomeIntegrator";
     const double period = 0.192; // ps
     const vector<PenalizedPair> constraints = readConstraints(system);
@@ -72,7 +72,7 @@ PairTerms choose(const System& system, double shortest = 0, const vector<PairIne
     const BondGraph graph(system, constraints, &bonded);
     return BondedSpectrum(system, graph, -1, {}, name)
             .choose(choosePairs(system, constraints, &bonded, given, period, name), given,
-                    chooseBonds(system, graph, inertia, true, givenBonds, name), shortest);
+                    chooseBonds(system, graph, inertia, true, givenBonds, name), shortest, mostPairs);
 }
 
 /** What each particle, or bond of a hydrogen by the hydrogen, has got. */
@@ -183,6 +183,43 @@ void testLargeMoleculesAreDivided() {
 }
 
 /**
+ * Where a chain is cut, its atoms are heavier in place of the pairs between blocks: so much that the stretching of a bond
+ * that is cut, of which the heaviest free motion is that of its two blocks as they are, takes as long as it should.
+ */
+void testAtomsAreHeavierWhereMoleculesAreCut() {
+    Builder chain;
+    const int size = 24, most = 9;
+    for (int i = 0; i < size; i++) {
+        chain.add(12);
+        if (i > 0)
+            chain.bond(i, i - 1);
+        if (i > 1)
+            chain.angle(i, i - 1, i - 2, 1.9);
+    }
+    const PairTerms whole = choose(chain.system, 0.0192, {}, {}, 0, 0),
+                    cut = choose(chain.system, 0.0192, {}, {}, 0, most);
+    ASSERT_EQUAL(2 * size - 3, (int) whole.pairs.size());
+    ASSERT(whole.bonds.empty());
+    std::set<std::pair<int, int>> kept;
+    for (const PenalizedPair& pair : cut.pairs)
+        kept.insert({pair.particle1, pair.particle2});
+    std::map<int, double> added = inertiasOf(cut);
+    int numCut = 0;
+    for (int i = 1; i < size; i++) {
+        if (kept.count({i - 1, i}))
+            continue;
+        numCut++;
+        // Alone, the two atoms would have omega^2 = k (1/m1 + 1/m2); with their blocks they are heavier.
+        const double alone = 2 / std::sqrt(bondConstant * 2 / 12);
+        ASSERT(alone < 0.0192 && added[i - 1] > 0 && added[i] > 0);
+        ASSERT(added[i] < 12 * (std::pow(0.0192 / alone, 2) - 1));
+    }
+    ASSERT(numCut >= 3);
+    // Nothing is cut where nothing is made heavier.
+    ASSERT_EQUAL(whole.pairs.size(), choose(chain.system, 0, {}, {}, 0, most).pairs.size());
+}
+
+/**
  * Hydrogens of saturated carbon need less than others, and those that the System has made heavier less by their gain.
  */
 void testHydrogensNeedWhatTheyAreBoundTo() {
@@ -227,6 +264,6 @@ void testConstraintsAcrossAnglesAreNoBonds() {
 int main() {
     return checkClaims({CLAIM(testSurplusDistancesOfFlatRingsAreLeftOut), CLAIM(testStifferDistancesStayAndGivenOnes),
                         CLAIM(testWhatIsTooFastIsMadeHeavierByAsMuch), CLAIM(testEqualMoleculesAreAlike),
-                        CLAIM(testLargeMoleculesAreDivided), CLAIM(testHydrogensNeedWhatTheyAreBoundTo),
-                        CLAIM(testConstraintsAcrossAnglesAreNoBonds)});
+                        CLAIM(testLargeMoleculesAreDivided), CLAIM(testAtomsAreHeavierWhereMoleculesAreCut),
+                        CLAIM(testHydrogensNeedWhatTheyAreBoundTo), CLAIM(testConstraintsAcrossAnglesAreNoBonds)});
 }

@@ -142,6 +142,22 @@ public:
      */
     void setUseDefaultBondInertia(bool use);
     /**
+     * Get how many pairs a block should have at most. See setMaxBlockSize() for details.
+     */
+    int getMaxBlockSize() const {
+        return maxBlockSize;
+    }
+    /**
+     * Set how many pairs a block should have at most, 24 by default. Larger molecules are cut at their softest bonds,
+     * whose pairs get no inertia; where inertias follow the bonded forces (setUseDefaultBondInertia()), particles
+     * there become heavier in their place, so that averages over positions stay as they are. Blocks are solved for one
+     * by one, side by side on threads and on devices. Rings, constraints and pairs that have been added are never cut,
+     * and may make a block larger.
+     *
+     * @param numPairs   the number of pairs; 0 for whole molecules; an OpenMMException if it is negative
+     */
+    void setMaxBlockSize(int numPairs);
+    /**
      * Get the number of pairs that have been added with addPair().
      */
     int getNumPairs() const {
@@ -291,7 +307,7 @@ private:
     double penalizedPeriod, bondInertia; // the period is 0 if it follows the step
     bool useBondedForces, useDefaultBondInertia, takesOther;
     std::vector<Pair> pairs, bonds, penalizedPairs, inertialBonds;
-    int revision;
+    int maxBlockSize, revision;
     friend OPENMM_EXPORT_STIFF int getPairRevision(const MassPenaltyIntegrator& integrator);
 };
 

@@ -97,15 +97,14 @@ public:
         std::map<std::vector<int>, int> patternOfBuild;
         std::vector<std::vector<const Block*>> blocksOfPattern;
         for (size_t i = 0; i < blocks.size(); i++) {
-            const auto [place, isNew] = patternOfBuild.try_emplace(builds[i].build, patterns.size());
-            if (isNew) {
-                patterns.push_back(std::make_unique<Pattern>(blocks[i], terms));
+            const auto [place, isNew] = patternOfBuild.try_emplace(builds[i].build, blocksOfPattern.size());
+            if (isNew)
                 blocksOfPattern.emplace_back();
-            }
             blocksOfPattern[place->second].push_back(&blocks[i]);
         }
-        for (size_t i = 0; i < patterns.size(); i++) {
+        for (size_t i = 0; i < blocksOfPattern.size(); i++) {
             const std::vector<const Block*>& same = blocksOfPattern[i];
+            patterns.push_back(createPattern(*same[0], terms, same.size()));
             if (patterns[i]->isLarge())
                 for (const Block* block : same)
                     largeBlocks.emplace_back(*patterns[i], std::vector<const Block*>{block}, terms, masses);
@@ -138,6 +137,12 @@ public:
 
 private:
     using Pattern = typename Batch<Real>::Pattern;
+    static std::unique_ptr<Pattern> createPattern(const Block& block, const Terms& terms, int numBlocks) {
+        if constexpr (std::is_constructible_v<Pattern, const Block&, const Terms&, int>)
+            return std::make_unique<Pattern>(block, terms, MatrixLayout::findLeastSparse(numBlocks));
+        else
+            return std::make_unique<Pattern>(block, terms);
+    }
     /// Which particles and terms a block has, and how it is built of them.
     struct Build {
         std::vector<int> particles, terms, otherTerms, build;

@@ -21,18 +21,25 @@ public:
     /// rows 2.1 and 1.8; pairs of the mass penalty of 21 rows 0.34 and 0.39, of 28 rows 0.73 and 0.58. With AVX2 they
     /// break even at 36 and 46 rows and, for pairs, at 32. A molecule alone in its lanes is better off sparse from 10
     /// rows on, and so are inverses, but sparse matrices stay with their blocks, which takes more memory.
-    static constexpr int minSparseSize = 32;
+    static constexpr int minSparseSize = 32, minSparseAlone = 10, fewBlocks = 2;
+
+    /** From which size on the matrices of so many equal blocks are sparse. */
+    static int findLeastSparse(int numBlocks) {
+        return numBlocks > fewBlocks ? minSparseSize : minSparseAlone;
+    }
 
     /** @param numFirst   rows below this number come before all others in the order of elimination */
-    MatrixLayout(int size, const std::vector<std::pair<int, int>>& entries, int numFirst = 0) : size(size) {
-        if (size >= minSparseSize)
+    MatrixLayout(int size, const std::vector<std::pair<int, int>>& entries, int numFirst = 0,
+                 int leastSparse = minSparseSize)
+            : size(size) {
+        if (size >= leastSparse)
             sparse = std::make_shared<SparseLdlt>(size, entries, numFirst);
     }
     int getSize() const {
         return size;
     }
     bool isSparse() const {
-        return size >= minSparseSize;
+        return sparse != nullptr;
     }
     /** A sparse solver of this layout, with the symbolic factorization done. */
     std::shared_ptr<SparseLdlt> createSparse() const {

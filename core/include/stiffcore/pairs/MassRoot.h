@@ -61,10 +61,10 @@ struct RootPattern {
     bool hasManyConnected;
     RowPattern<RootRow> rows;
 
-    RootPattern(const Block& block, const PairTerms& terms)
+    RootPattern(const Block& block, const PairTerms& terms, int leastSparse = MatrixLayout::minSparseSize)
             : numParticles(block.particles.size()), numMobile(block.numMobile), all(makeRows(block, terms)),
               hasManyConnected(countConnected() > maxConnected),
-              rows(all, numMobile, hasManyConnected ? 0 : countConstraints()) {
+              rows(all, numMobile, hasManyConnected ? 0 : countConstraints(), leastSparse) {
     }
     bool isLarge() const {
         return rows.isLarge();

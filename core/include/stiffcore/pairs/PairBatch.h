@@ -45,9 +45,10 @@ struct PairPattern {
     RowPattern<PatternPair> rows;
     bool hasPenalized = false, hasConstrained = false, hasPeriodic = false, hasRigidShape = false;
 
-    PairPattern(const Block& block, const PairTerms& all)
+    PairPattern(const Block& block, const PairTerms& all, int leastSparse = MatrixLayout::minSparseSize)
             : numParticles(block.particles.size()), numMobile(block.numMobile), bonds(localBonds(block, all)),
-              groups(connectBonds()), bondsOf(groups.size()), rows(reachingPairs(block, all.pairs), groups.size()) {
+              groups(connectBonds()), bondsOf(groups.size()),
+              rows(reachingPairs(block, all.pairs), groups.size(), 0, leastSparse) {
         for (size_t b = 0; b < bonds.size(); b++) {
             const int atom = std::min(bonds[b][0], bonds[b][1]); // mobile, if one of them is
             if (atom < numMobile)

@@ -80,11 +80,13 @@ template <class RowType> struct RowPattern {
     int numGradients = 0;
 
     /**
-     * @param num        how many mobile atoms there are, or groups, that rows are coupled by
-     * @param numFirst   how many rows are to be eliminated before all others
+     * @param num           how many mobile atoms there are, or groups, that rows are coupled by
+     * @param numFirst      how many rows are to be eliminated before all others
+     * @param leastSparse   the size from which on the matrix is sparse
      */
-    RowPattern(const std::vector<RowType>& rows, int num, int numFirst = 0)
-            : rows(rows), schur(couplersOf(rows), num, numFirst) {
+    RowPattern(const std::vector<RowType>& rows, int num, int numFirst = 0,
+               int leastSparse = MatrixLayout::minSparseSize)
+            : rows(rows), schur(couplersOf(rows), num, numFirst, leastSparse) {
         for (const RowType& row : rows)
             numGradients = std::max(numGradients, row.firstGradient + row.numGradients());
     }

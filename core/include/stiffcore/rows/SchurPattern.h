@@ -55,13 +55,14 @@ struct SchurPattern {
     /// Where the diagonal entries are among the values of the matrix, and where that of each coupling is.
     std::vector<int> diagonalSlots, slots;
 
-    SchurPattern(const std::vector<std::vector<int>>& atoms, int numMobile, int numFirst = 0)
-            : SchurPattern(atoms.size(), findCouplings(atoms, numMobile), numFirst) {
+    SchurPattern(const std::vector<std::vector<int>>& atoms, int numMobile, int numFirst = 0,
+                 int leastSparse = MatrixLayout::minSparseSize)
+            : SchurPattern(atoms.size(), findCouplings(atoms, numMobile), numFirst, leastSparse) {
     }
 
 private:
-    SchurPattern(int size, std::vector<Coupling> all, int numFirst)
-            : layout(size, findEntries(all), numFirst), couplings(std::move(all)) {
+    SchurPattern(int size, std::vector<Coupling> all, int numFirst, int leastSparse)
+            : layout(size, findEntries(all), numFirst, leastSparse), couplings(std::move(all)) {
         for (const Coupling& coupling : couplings)
             slots.push_back(layout.slot(coupling.p, coupling.q));
         for (int p = 0; p < size; p++)
