@@ -46,11 +46,6 @@ numpydoc_class_members_toctree = False
 # Pages of names that are no more would be warned of.
 shutil.rmtree(ROOT / "docs" / "api" / "generated", ignore_errors=True)
 
-# Old names, which only warn.
-for class_name, names in openmmstiff._wrapped._OLD_NAMES.items():
-    for name in names:
-        delattr(getattr(openmmstiff, class_name), name)
-
 # The C++ classes: by doxygen and breathe where there is a doxygen, as a list otherwise (headers.py).
 if shutil.which("doxygen"):
     extensions.append("breathe")

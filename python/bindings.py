@@ -9,11 +9,9 @@ each class and public method it gets
 - if all types are known (below), the method in Python, with the arguments' names, and with conversions: a `double` has
   the unit that its comment names in brackets, such as [ps], or is a plain number if there is none; an `int` named
   `groups` holds the bit flags of force groups, for which Python takes a set, too, and one named `steps` is not
-  negative; for strings whose comment says [expression] numbers will do; where a comment says "0 is deprecated, call
-  ...", a 0 gives a warning that says so; enumerations are integers, their values attributes of the class; what C++
-  returns through arguments, such as an `int&`, comes back in a list. step() issues the warning that it has left.
-
-What is marked [[deprecated("use newName()")]] is left out; _old_names.py makes it of the list that it comes to.
+  negative; for strings whose comment says [expression] numbers will do; enumerations are integers, their values
+  attributes of the class; what C++ returns through arguments, such as an `int&`, comes back in a list. step() issues the
+  warning that it has left.
 
 Static methods stay as SWIG makes them, but for conversions of their arguments, and others altogether; stiff.i may then
 say more with %extend or %feature.
@@ -22,7 +20,7 @@ say more with %extend or %feature.
 import re
 import sys
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 VECTORS, NUMBERS, INTEGERS = "std::vector<OpenMM::Vec3>", "std::vector<double>", "std::vector<int>"
@@ -39,14 +37,12 @@ class Class:
     name: str
     bases: list         # the names of this plugin's
     comment: str
-    old_names: dict = field(default_factory=dict)
 
     def directive(self, enumerations):
         text = fill(python_words(self.comment))
         if enumerations:
             text += "\n\nAttributes\n----------\n" + "\n".join(each.documentation() for each in enumerations)
         return (f'%feature("docstring") OpenMMStiff::{self.name} %{{{text}%}}\n'
-                + "".join(f"%ignore OpenMMStiff::{self.name}::{old};\n" for old in self.old_names)
                 + renaming(f"OpenMMStiff::{self.name}", self.name))
 
 
@@ -57,12 +53,6 @@ class Enumeration:
 
     def documentation(self):
         return "\n".join(entry(f"{name} : int", description) for name, description in self.values)
-
-
-@dataclass
-class OldName:
-    old: str
-    new: str
 
 
 @dataclass
@@ -85,23 +75,14 @@ class Argument:
     def is_expression(self):
         return self.unit == "expression"
 
-    def instead_of_zero(self):
-        """The call for which a 0 stood; empty if it never did."""
-        found = re.search(r"0 is deprecated, call (.*)", self.description)
-        return python_words(found[1]) if found else ""
-
     def signature(self):
         default = {"true": "True", "false": "False"}.get(self.default, self.default)
         return f"{self.name}={default}" if default else self.name
 
     def conversion(self):
         """The Python expression for what C++ is passed."""
-        instead = self.instead_of_zero()
-        return f'_old_names.warn_of_zero({self.checked()}, "{instead}")' if instead else self.checked()
-
-    def checked(self):
         if self.is_groups():
-            remedy = f"call {self.instead_of_zero()} to restore the default"
+            remedy = python_words(re.search(r"call .* to restore the default", self.description)[0])
             return f'_conversions.group_mask("{self.name}", {self.name}, "{remedy}")'
         if self.type == "int" and self.name == "steps":
             return f'_conversions.count("{self.name}", {self.name})'
@@ -287,24 +268,18 @@ def parse_enumeration(name, body):
 
 
 def parse(header):
-    """Yield Class, Enumeration and Method for what is public in each class and has a comment, and its OldNames."""
+    """Yield Class, Enumeration and Method for what is public in each class and has a comment."""
     class_name, public, enumerations = None, False, set()
-    pattern = r"""\[\[deprecated\("use\s(?P<new>\w+)\(\)"\)\]\]\s[\w:<>\s]*?(?P<old>\w+)\(
-                | /\*\*(?:[^*]|\*(?!/))*\*/\s*enum\s(?P<enumeration>\w+)\s\{(?P<values>.*?)\};
+    pattern = r"""/\*\*(?:[^*]|\*(?!/))*\*/\s*enum\s(?P<enumeration>\w+)\s\{(?P<values>.*?)\};
                 | /\*\*(?P<comment>.*?)\*/\s*(?P<declaration>[^;{]*)[;{]
                 | ^(?P<access>public|protected|private):"""
     for match in re.finditer(pattern, header, re.DOTALL | re.MULTILINE | re.VERBOSE):
         if match["access"]:
             public = match["access"] == "public"
             continue
-        if match["old"]:
-            yield OldName(match["old"], match["new"])
-            continue
         if match["enumeration"]:
             enumerations.add(match["enumeration"])
             yield parse_enumeration(match["enumeration"], match["values"])
-            for old, new in re.findall(r'(\w+) \[\[deprecated\("use (\w+)"\)\]\]', match["values"]):
-                yield OldName(old, new)
             continue
         comment, declaration = comment_text(match["comment"]), one_line(match["declaration"])
         new_class = re.match(r"class OPENMM_EXPORT_STIFF (\w+)(.*)", declaration)
@@ -348,8 +323,6 @@ def main(include_folder, output):
                 classes.append((item, []))
             elif isinstance(item, Enumeration):
                 classes[-1][1].append(item)
-            elif isinstance(item, OldName):
-                classes[-1][0].old_names[item.old] = item.new
             else:
                 if (item.class_name, item.name) in methods:
                     sys.exit(f"{header}: {item.class_name}.{item.name}() is overloaded: bindings.py cannot tell which")
@@ -365,9 +338,7 @@ def main(include_folder, output):
             integrators.append(each.name)
     derived_first = ", ".join(f"OpenMMStiff::{name}" for name in reversed(integrators) if name in created)
     factory = f"%factory(OpenMM::Integrator* _downcast, {derived_first});"
-    old_names = {each.name: each.old_names for each, _ in classes if each.old_names}
-    Path(output).write_text("\n".join([*directives, *includes, factory,
-                                       f"%pythoncode %{{\n_OLD_NAMES = {old_names}\n%}}", ""]))
+    Path(output).write_text("\n".join([*directives, *includes, factory, ""]))
 
 
 if __name__ == "__main__":

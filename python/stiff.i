@@ -148,7 +148,7 @@ void setPythonException(const std::exception& error) {
 %pythoncode %{
 import copy as _copy
 
-from . import _conversions, _old_names
+from . import _conversions
 %}
 
 // The classes of OpenMM that ours build on. Integrator's own methods, such as getStepSize(), are inherited in Python.

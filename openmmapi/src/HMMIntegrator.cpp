@@ -59,6 +59,10 @@ void HMMIntegrator::setNumPeriods(int number) {
     numPeriods = number;
 }
 
+void HMMIntegrator::setVibratedForceGroups(int groups) {
+    setGroups(groups, vibratedForceGroups, "setUseDefaultVibratedForceGroups(true)");
+}
+
 void HMMIntegrator::setUseDefaultVibratedForceGroups(bool use) {
     useDefault(use, vibratedForceGroups, "setVibratedForceGroups()");
 }

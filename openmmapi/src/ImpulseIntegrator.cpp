@@ -28,7 +28,7 @@ void ImpulseIntegrator::setProjectedPeriod(double period) {
 }
 
 void ImpulseIntegrator::setNumMicroSteps(int number) {
-    if (number < 0)
+    if (number <= 0)
         throw OpenMMException(message(getClassName(), ": the number of micro-steps must be positive, but is ", number,
                                       "; call setUseDefaultNumMicroSteps(true) to have it chosen"));
     numMicroSteps = number;

@@ -25,7 +25,7 @@ int OpenMMStiff::getPairRevision(const MassPenaltyIntegrator& integrator) {
 }
 
 void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
-    if (!(period >= 0) || std::isinf(period))
+    if (!(period > 0) || std::isinf(period))
         throw OpenMMException(message(getClassName(), ": the penalized period must be a positive number, not ", period,
                                       " ps; setUseDefaultPenalizedPeriod(true) makes it 16 steps"));
     penalizedPeriod = period;
@@ -65,8 +65,9 @@ void MassPenaltyIntegrator::setUseDefaultBondInertia(bool use) {
 
 void MassPenaltyIntegrator::setMaxBlockSize(int numPairs) {
     if (numPairs < 0)
-        throw OpenMMException(message(getClassName(), ": the maximum number of pairs of a block must not be negative, as ",
-                                      numPairs, " is; 0 is for whole molecules"));
+        throw OpenMMException(message(getClassName(),
+                                      ": the maximum number of pairs of a block must not be negative, as ", numPairs,
+                                      " is; 0 is for whole molecules"));
     maxBlockSize = numPairs;
 }
 

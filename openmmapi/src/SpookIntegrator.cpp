@@ -74,10 +74,10 @@ void SpookIntegrator::setVelocityCompliance(double compliance) {
 }
 
 void SpookIntegrator::setDamping(double damping) {
-    requireNumber(damping >= 0, "the damping time must be a positive number", damping,
+    requireNumber(damping > 0, "the damping time must be a positive number", damping,
                   "By default it is a quarter of a step, setDampingSteps(0.25)");
     this->damping = damping;
-    dampingSteps = (damping > 0 ? 0 : defaultDampingSteps);
+    dampingSteps = 0;
     revision++;
 }
 

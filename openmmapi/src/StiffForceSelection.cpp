@@ -3,6 +3,10 @@
 
 using namespace OpenMMStiff;
 
+void StiffForceSelection::setStiffForceGroups(int groups) {
+    setGroups(groups, stiffForceGroups, "setUseDefaultStiffForceGroups(true)");
+}
+
 void StiffForceSelection::setUseDefaultStiffForceGroups(bool use) {
     useDefault(use, stiffForceGroups, "setStiffForceGroups()");
 }

@@ -32,7 +32,7 @@ _check_openmm()
 
 from . import openmmstiff as _wrapped  # noqa: E402
 from .openmmstiff import *  # noqa: E402, F403
-from . import _classes, _old_names  # noqa: E402
+from . import _classes  # noqa: E402
 from ._examination import examine  # noqa: E402
 from ._files import LIBRARIES as _LIBRARIES  # noqa: E402
 from ._penalties import MultiplierReporter, penalizeConstraints  # noqa: E402
@@ -46,11 +46,6 @@ for _name in __all__:
     # The public name: what pickles refer to and what help() shows.
     globals()[_name].__module__ = __name__
 _classes.install()
-_old_names.install(_wrapped)
-
-
-def __getattr__(name):
-    return _old_names.old_class(_wrapped, name)
 
 
 def _load_plugins():

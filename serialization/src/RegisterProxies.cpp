@@ -18,6 +18,9 @@ using std::vector;
 
 namespace {
 
+/// Of all classes. Forms that earlier versions of OpenMM-Stiff have written are refused.
+constexpr int formVersion = 5;
+
 /**
  * The XML form of a class: visits the settings of an object, those of its bases first, to write or to read them. Each
  * class has a specialization.
@@ -35,12 +38,10 @@ template <> void describe(Settings& xml, StiffIntegrator& integrator) {
     xml.setting("integrationForceGroups", integrator, &T::getIntegrationForceGroups, &T::setIntegrationForceGroups);
 }
 
-/** @param since   the version of the integrator's form from which on it says whether the default is used */
-void describeStiffForces(Settings& xml, StiffForceSelection& selection, int since) {
+void describeStiffForces(Settings& xml, StiffForceSelection& selection) {
     using T = StiffForceSelection;
-    xml.settingOrDefault("useDefaultStiffForceGroups", "stiffForceGroups", since, selection,
-                         &T::getUseDefaultStiffForceGroups, &T::setUseDefaultStiffForceGroups, &T::getStiffForceGroups,
-                         &T::setStiffForceGroups);
+    xml.settingOrDefault("useDefaultStiffForceGroups", "stiffForceGroups", selection, &T::getUseDefaultStiffForceGroups,
+                         &T::setUseDefaultStiffForceGroups, &T::getStiffForceGroups, &T::setStiffForceGroups);
 }
 
 template <> void describe(Settings& xml, LangevinThermostat& thermostat) {
@@ -53,10 +54,10 @@ template <> void describe(Settings& xml, LangevinThermostat& thermostat) {
 template <> void describe(Settings& xml, ZhangSkeelIntegrator& integrator) {
     using T = ZhangSkeelIntegrator;
     describeBases<StiffIntegrator>(xml, integrator);
-    describeStiffForces(xml, integrator, 3);
+    describeStiffForces(xml, integrator);
     xml.setting("beta", integrator, &T::getBeta, &T::setBeta);
-    xml.newSetting("method", 2, integrator, &T::getMethod, &T::setMethod);
-    xml.newSetting("newtonTolerance", 2, integrator, &T::getNewtonTolerance, &T::setNewtonTolerance);
+    xml.setting("method", integrator, &T::getMethod, &T::setMethod);
+    xml.setting("newtonTolerance", integrator, &T::getNewtonTolerance, &T::setNewtonTolerance);
 }
 
 template <> void describe(Settings& xml, ZhangSkeelLangevinIntegrator& integrator) {
@@ -68,10 +69,10 @@ template <> void describe(Settings& xml, ZhangSkeelLangevinIntegrator& integrato
 template <> void describe(Settings& xml, ImpulseIntegrator& integrator) {
     using T = ImpulseIntegrator;
     describeBases<StiffIntegrator>(xml, integrator);
-    describeStiffForces(xml, integrator, 2);
+    describeStiffForces(xml, integrator);
     xml.setting("kick", integrator, &T::getKick, &T::setKick);
     xml.setting("projectedPeriod", integrator, &T::getProjectedPeriod, &T::setProjectedPeriod);
-    xml.settingOrDefault("useDefaultNumMicroSteps", "numMicroSteps", 2, integrator, &T::getUseDefaultNumMicroSteps,
+    xml.settingOrDefault("useDefaultNumMicroSteps", "numMicroSteps", integrator, &T::getUseDefaultNumMicroSteps,
                          &T::setUseDefaultNumMicroSteps, &T::getNumMicroSteps, &T::setNumMicroSteps);
 }
 
@@ -82,9 +83,8 @@ template <> void describe(Settings& xml, ImpulseLangevinIntegrator& integrator) 
 template <> void describe(Settings& xml, MassPenaltyIntegrator& integrator) {
     using T = MassPenaltyIntegrator;
     describeBases<StiffIntegrator>(xml, integrator);
-    xml.settingOrDefault("useDefaultPenalizedPeriod", "penalizedPeriod", 3, integrator,
-                         &T::getUseDefaultPenalizedPeriod, &T::setUseDefaultPenalizedPeriod, &T::getPenalizedPeriod,
-                         &T::setPenalizedPeriod);
+    xml.settingOrDefault("useDefaultPenalizedPeriod", "penalizedPeriod", integrator, &T::getUseDefaultPenalizedPeriod,
+                         &T::setUseDefaultPenalizedPeriod, &T::getPenalizedPeriod, &T::setPenalizedPeriod);
     xml.setting("useBondedForces", integrator, &T::getUseBondedForces, &T::setUseBondedForces);
     auto pairs = [&](const char* listName, const char* childName, int number, auto getter, auto adder) {
         xml.list(listName, childName, number, [&](int i, Settings pair) {
@@ -100,12 +100,9 @@ template <> void describe(Settings& xml, MassPenaltyIntegrator& integrator) {
         });
     };
     pairs("Pairs", "Pair", integrator.getNumPairs(), &T::getPairParameters, &T::addPair);
-    if (xml.getVersion() < 2)
-        return integrator.setBondInertia(0);
-    xml.settingOrDefault("useDefaultBondInertia", "bondInertia", 2, integrator, &T::getUseDefaultBondInertia,
+    xml.settingOrDefault("useDefaultBondInertia", "bondInertia", integrator, &T::getUseDefaultBondInertia,
                          &T::setUseDefaultBondInertia, &T::getBondInertia, &T::setBondInertia);
-    if (xml.getVersion() > 3)
-        xml.setting("maxBlockSize", integrator, &T::getMaxBlockSize, &T::setMaxBlockSize);
+    xml.setting("maxBlockSize", integrator, &T::getMaxBlockSize, &T::setMaxBlockSize);
     pairs("BondInertias", "Bond", integrator.getNumBondInertias(), &T::getBondInertiaParameters, &T::addBondInertia);
 }
 
@@ -118,16 +115,13 @@ template <> void describe(Settings& xml, MassPenaltyLangevinIntegrator& integrat
 template <> void describe(Settings& xml, HMMIntegrator& integrator) {
     using T = HMMIntegrator;
     describeBases<StiffIntegrator>(xml, integrator);
-    const bool oldNames = (xml.getVersion() < 2);
-    xml.setting(oldNames ? "frequency" : "angularFrequency", integrator, &T::getAngularFrequency,
-                &T::setAngularFrequency);
+    xml.setting("angularFrequency", integrator, &T::getAngularFrequency, &T::setAngularFrequency);
     xml.setting("phaseParameter", integrator, &T::getPhaseParameter, &T::setPhaseParameter);
     xml.setting("filter", integrator, &T::getFilter, &T::setFilter);
     xml.setting("macroMethod", integrator, &T::getMacroMethod, &T::setMacroMethod);
-    xml.setting(oldNames ? "numMicroSteps" : "numMicroStepsPerPeriod", integrator, &T::getNumMicroStepsPerPeriod,
-                &T::setNumMicroStepsPerPeriod);
+    xml.setting("numMicroStepsPerPeriod", integrator, &T::getNumMicroStepsPerPeriod, &T::setNumMicroStepsPerPeriod);
     xml.setting("numPeriods", integrator, &T::getNumPeriods, &T::setNumPeriods);
-    xml.settingOrDefault("useDefaultVibratedForceGroups", "vibratedForceGroups", 2, integrator,
+    xml.settingOrDefault("useDefaultVibratedForceGroups", "vibratedForceGroups", integrator,
                          &T::getUseDefaultVibratedForceGroups, &T::setUseDefaultVibratedForceGroups,
                          &T::getVibratedForceGroups, &T::setVibratedForceGroups);
 }
@@ -138,17 +132,12 @@ template <> void describe(Settings& xml, SpookIntegrator& integrator) {
     xml.setting("compliance", integrator, &T::getCompliance, &T::setCompliance);
     xml.setting("velocityCompliance", integrator, &T::getVelocityCompliance, &T::setVelocityCompliance);
 
-    // One of the two is 0. In version 1 there was no other than the paper's two steps.
-    const bool inSteps = integrator.getUseDampingSteps();
-    double damping = inSteps ? 0 : integrator.getDamping();
-    double dampingSteps = xml.getVersion() == 1 ? 2 : inSteps ? integrator.getDampingSteps() : 0;
-    xml.value("damping", damping);
-    if (!xml.isReading() || (xml.getVersion() > 1 && damping == 0))
-        xml.value("dampingSteps", dampingSteps);
-    if (xml.isReading() && damping != 0)
-        integrator.setDamping(damping);
-    else if (xml.isReading())
-        integrator.setDampingSteps(dampingSteps);
+    bool inSteps = integrator.getUseDampingSteps();
+    xml.value("useDampingSteps", inSteps);
+    if (inSteps)
+        xml.setting("dampingSteps", integrator, &T::getDampingSteps, &T::setDampingSteps);
+    else
+        xml.setting("damping", integrator, &T::getDamping, &T::setDamping);
 
     const auto list = [&](const char* name, int number, const auto& describeConstraint) {
         xml.list(name, "Constraint", number, describeConstraint);
@@ -227,15 +216,14 @@ template <class T> class Proxy : public SerializationProxy {
 public:
     using Create = std::function<std::unique_ptr<T>()>;
 
-    Proxy(const string& className, int newestVersion, const Create& create)
-            : SerializationProxy(className), newestVersion(newestVersion), create(create) {
+    Proxy(const string& className, const Create& create) : SerializationProxy(className), create(create) {
     }
 
     void serialize(const void* object, SerializationNode& node) const override {
         // XmlSerializer passes every integrator as an Integrator*, and as that it must come back from deserialize():
         // a class with a second base may keep its Integrator part at another address than its own. Writing does not
         // change it.
-        write(static_cast<T&>(*const_cast<Integrator*>(static_cast<const Integrator*>(object))), newestVersion, node);
+        write(static_cast<T&>(*const_cast<Integrator*>(static_cast<const Integrator*>(object))), node);
     }
 
     void* deserialize(const SerializationNode& node) const override {
@@ -249,59 +237,55 @@ public:
     }
 
 private:
-    static void write(T& integrator, int version, SerializationNode& node) {
-        node.setIntProperty("version", version);
-        Settings xml(node, version);
+    static void write(T& integrator, SerializationNode& node) {
+        node.setIntProperty("version", formVersion);
+        Settings xml(node);
         describe(xml, integrator);
     }
 
     std::unique_ptr<T> read(const SerializationNode& node) const {
         int version;
-        Settings(node, 0).value("version", version);
-        if (version < 1 || version > newestVersion)
+        Settings xml(node);
+        xml.value("version", version);
+        if (version != formVersion)
             throw OpenMMException("unsupported version " + to_string(version) +
-                                  " of the XML form; this version of OpenMM-Stiff reads versions 1 to " +
-                                  to_string(newestVersion));
+                                  " of the XML form; this version of OpenMM-Stiff reads version " +
+                                  to_string(formVersion));
         std::unique_ptr<T> integrator = create();
-        Settings xml(node, version);
         describe(xml, *integrator);
 
         // A setting whose name is misspelt must not be passed over.
         SerializationNode known;
-        write(*integrator, version, known);
+        write(*integrator, known);
         for (const auto& [name, value] : node.getProperties())
             if (name != "type" && !known.hasProperty(name))
                 throw OpenMMException("there is no attribute '" + name + "' in its XML form");
         return integrator;
     }
 
-    int newestVersion;
     Create create;
 };
 
 /**
- * @param className       the name of the class
- * @param newestVersion   the version of its XML form that is written
- * @param arguments       of its constructor: any that are valid, for the settings are read afterwards
+ * @param className   the name of the class
+ * @param arguments   of its constructor: any that are valid, for the settings are read afterwards
  */
-template <class T, class... Arguments>
-void registerProxy(const char* className, int newestVersion, Arguments... arguments) {
-    SerializationProxy::registerProxy(typeid(T), new Proxy<T>(className, newestVersion, [arguments...] {
-                                          return std::make_unique<T>(arguments...);
-                                      }));
+template <class T, class... Arguments> void registerProxy(const char* className, Arguments... arguments) {
+    SerializationProxy::registerProxy(
+            typeid(T), new Proxy<T>(className, [arguments...] { return std::make_unique<T>(arguments...); }));
 }
 
 bool registerProxies() {
     if (!isOpenMMCompatible())
         return false;
-    registerProxy<ZhangSkeelIntegrator>("ZhangSkeelIntegrator", 3, 0);
-    registerProxy<ZhangSkeelLangevinIntegrator>("ZhangSkeelLangevinIntegrator", 3, 0, 0, 0);
-    registerProxy<ImpulseIntegrator>("ImpulseIntegrator", 2, 0);
-    registerProxy<ImpulseLangevinIntegrator>("ImpulseLangevinIntegrator", 2, 0, 0, 0);
-    registerProxy<MassPenaltyIntegrator>("MassPenaltyIntegrator", 4, 0);
-    registerProxy<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator", 4, 0, 0, 0);
-    registerProxy<SpookIntegrator>("SpookIntegrator", 2, 0);
-    registerProxy<HMMIntegrator>("HMMIntegrator", 2, 0, 1);
+    registerProxy<ZhangSkeelIntegrator>("ZhangSkeelIntegrator", 0);
+    registerProxy<ZhangSkeelLangevinIntegrator>("ZhangSkeelLangevinIntegrator", 0, 0, 0);
+    registerProxy<ImpulseIntegrator>("ImpulseIntegrator", 0);
+    registerProxy<ImpulseLangevinIntegrator>("ImpulseLangevinIntegrator", 0, 0, 0);
+    registerProxy<MassPenaltyIntegrator>("MassPenaltyIntegrator", 0);
+    registerProxy<MassPenaltyLangevinIntegrator>("MassPenaltyLangevinIntegrator", 0, 0, 0);
+    registerProxy<SpookIntegrator>("SpookIntegrator", 0);
+    registerProxy<HMMIntegrator>("HMMIntegrator", 0, 1);
     return true;
 }
 

@@ -17,16 +17,12 @@ namespace OpenMMStiff {
  */
 class Settings {
 public:
-    /** @param version   the version of the class's form: the newest when writing, the node's when reading */
-    Settings(OpenMM::SerializationNode& written, int version) : written(&written), read(&written), version(version) {
+    explicit Settings(OpenMM::SerializationNode& written) : written(&written), read(&written) {
     }
-    Settings(const OpenMM::SerializationNode& read, int version) : written(nullptr), read(&read), version(version) {
+    explicit Settings(const OpenMM::SerializationNode& read) : written(nullptr), read(&read) {
     }
     bool isReading() const {
         return written == nullptr;
-    }
-    int getVersion() const {
-        return version;
     }
 
     /** An attribute; an OpenMMException if it is missing or is no such value. Enumerations are integers. */
@@ -78,33 +74,16 @@ public:
         if (isReading())
             (object.*setter)(value);
     }
-    /** The same for one that versions before `since` may lack: if it is missing there, the object's default stays. */
-    template <class T, class Getter, class Setter>
-    void newSetting(const char* name, int since, T& object, Getter getter, Setter setter) {
-        if (!isReading() || version >= since || read->hasProperty(name))
-            setting(name, object, getter, setter);
-    }
-    /**
-     * A setting that may follow a default: whether it does, and the value if not. In versions before `since` there is
-     * the value alone, and 0 stands for the default.
-     */
+    /** A setting that may follow a default: whether it does, and the value if not. */
     template <class T, class UseGetter, class UseSetter, class Getter, class Setter>
-    void settingOrDefault(const char* useName, const char* name, int since, T& object, UseGetter useGetter,
-                          UseSetter useSetter, Getter getter, Setter setter) {
-        std::decay_t<decltype((object.*getter)())> value{};
-        bool useDefault = isReading() || (object.*useGetter)();
+    void settingOrDefault(const char* useName, const char* name, T& object, UseGetter useGetter, UseSetter useSetter,
+                          Getter getter, Setter setter) {
+        bool useDefault = (object.*useGetter)();
+        value(useName, useDefault);
         if (!useDefault)
-            value = (object.*getter)();
-        if (version >= since)
-            this->value(useName, useDefault);
-        if (version < since || !useDefault)
-            this->value(name, value);
-        if (!isReading())
-            return;
-        if (version >= since ? useDefault : value == 0)
+            setting(name, object, getter, setter);
+        else if (isReading())
             (object.*useSetter)(true);
-        else
-            (object.*setter)(value);
     }
 
     /** A child node for each of some elements, with an attribute for its value. Others may be among them. */
@@ -112,11 +91,11 @@ public:
         if (isReading()) {
             for (const OpenMM::SerializationNode& child : read->getChildren())
                 if (child.getName() == childName)
-                    Settings(child, version).value(name, elements.emplace_back());
+                    Settings(child).value(name, elements.emplace_back());
         }
         else
             for (T& element : elements)
-                Settings(written->createChildNode(childName), version).value(name, element);
+                Settings(written->createChildNode(childName)).value(name, element);
     }
     /**
      * A child node that has a child for each of some objects.
@@ -129,12 +108,12 @@ public:
         if (isReading()) {
             int index = 0;
             for (const OpenMM::SerializationNode& child : read->getChildNode(listName).getChildren())
-                describe(index++, Settings(child, version));
+                describe(index++, Settings(child));
         }
         else {
             OpenMM::SerializationNode& list = written->createChildNode(listName);
             for (int index = 0; index < number; index++)
-                describe(index, Settings(list.createChildNode(childName), version));
+                describe(index, Settings(list.createChildNode(childName)));
         }
     }
 
@@ -168,7 +147,6 @@ private:
 
     OpenMM::SerializationNode* written; // null when reading
     const OpenMM::SerializationNode* read;
-    int version;
 };
 
 } // namespace OpenMMStiff

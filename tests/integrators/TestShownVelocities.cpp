@@ -360,18 +360,6 @@ void testSavedStatesResume(Platform& platform) {
     }
 }
 
-/** The States of version 0.2 hold velocities of the inertias: they are refused. */
-void testStatesOfOldVersionsAreRefused(Platform& platform) {
-    const Model model = makeLoneWaters(2);
-    MassPenaltyIntegrator integrator(0.004);
-    ModelContext context(model, integrator, platform);
-    std::string xml = toXml(context);
-    const size_t hidden = xml.find("<PropagatedVelocities>");
-    ASSERT(hidden != std::string::npos);
-    xml.insert(hidden, "<TiedPairs/>");
-    assertThrows([&] { setFromXml(context, xml); }, {"MassPenaltyIntegrator:", "0.2", "setVelocitiesToTemperature()"});
-}
-
 } // namespace
 
 int main(int argc, char* argv[]) {
@@ -379,6 +367,5 @@ int main(int argc, char* argv[]) {
                            {CLAIM(testVelocitiesOfTheMassesMoveInertias), CLAIM(testCollisionsKeepTheDistribution),
                             CLAIM(testAndersenThermostat), CLAIM(testCallsDoNotMatter), CLAIM(testOthersGoOn),
                             CLAIM(testIntegratorsTakeTurns), CLAIM(testReplicaExchange),
-                            CLAIM(testFailedStepsChangeNothing), CLAIM(testSavedStatesResume),
-                            CLAIM(testStatesOfOldVersionsAreRefused)});
+                            CLAIM(testFailedStepsChangeNothing), CLAIM(testSavedStatesResume)});
 }

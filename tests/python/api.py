@@ -1,4 +1,4 @@
-"""The API as a table, of which the tests of signatures, XML, copies, bad values, first calls and old names are made.
+"""The API as a table, of which the tests of signatures, XML, copies, bad values and first calls are made.
 
 A new integrator is a row of INTEGRATORS; what no other class has, a setting or a method with arguments, is one more.
 `test_bindings.py` compares the tables with the package.
@@ -12,7 +12,7 @@ import openmmstiff
 from openmm import Vec3, unit
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
                          MassPenaltyLangevinIntegrator, SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator,
-                         ZhangSkeelLangevinIntegrator, _old_names)
+                         ZhangSkeelLangevinIntegrator)
 
 PS, KELVIN, DALTON = unit.picoseconds, unit.kelvin, unit.dalton
 COMPLIANCE = unit.nanometer**2/unit.kilojoule_per_mole
@@ -20,20 +20,19 @@ COMPLIANCE = unit.nanometer**2/unit.kilojoule_per_mole
 
 class Row(NamedTuple):
     base: type
-    version: int            # the newest of its XML form
     arguments: list         # of its constructor
 
 
 STEP, HEAT_BATH = ["stepSize"], ["temperature", "frictionCoeff", "stepSize"]
 INTEGRATORS = {
-    ZhangSkeelIntegrator: Row(StiffIntegrator, 4, STEP),
-    ZhangSkeelLangevinIntegrator: Row(ZhangSkeelIntegrator, 3, HEAT_BATH),
-    ImpulseIntegrator: Row(StiffIntegrator, 2, STEP),
-    ImpulseLangevinIntegrator: Row(ImpulseIntegrator, 2, HEAT_BATH),
-    MassPenaltyIntegrator: Row(StiffIntegrator, 4, STEP),
-    MassPenaltyLangevinIntegrator: Row(MassPenaltyIntegrator, 4, HEAT_BATH),
-    SpookIntegrator: Row(StiffIntegrator, 2, STEP),
-    HMMIntegrator: Row(StiffIntegrator, 2, ["macroStepSize", "angularFrequency"]),
+    ZhangSkeelIntegrator: Row(StiffIntegrator, STEP),
+    ZhangSkeelLangevinIntegrator: Row(ZhangSkeelIntegrator, HEAT_BATH),
+    ImpulseIntegrator: Row(StiffIntegrator, STEP),
+    ImpulseLangevinIntegrator: Row(ImpulseIntegrator, HEAT_BATH),
+    MassPenaltyIntegrator: Row(StiffIntegrator, STEP),
+    MassPenaltyLangevinIntegrator: Row(MassPenaltyIntegrator, HEAT_BATH),
+    SpookIntegrator: Row(StiffIntegrator, STEP),
+    HMMIntegrator: Row(StiffIntegrator, ["macroStepSize", "angularFrequency"]),
 }
 CONSTRUCTORS = {"temperature": 300*KELVIN, "frictionCoeff": 5/PS, "stepSize": 0.001*PS, "macroStepSize": 0.001*PS,
                 "angularFrequency": 1e5/PS}
@@ -107,26 +106,11 @@ FUNCTIONS = {
         "stiffness": "measured", "platform": openmm.Platform.getPlatform("Reference"), "bondInertia": 2},
     "examine": {"simulation": Made("simulation"), "temperature": 300, "bonds": None},
 }
-# What version 0.2 called methods and values, and their names now.
-OLD_NAMES = {
-    "HMMIntegrator": {"getFrequency": "getAngularFrequency", "setFrequency": "setAngularFrequency",
-                      "getNumMicroSteps": "getNumMicroStepsPerPeriod", "setNumMicroSteps": "setNumMicroStepsPerPeriod"},
-    "MassPenaltyIntegrator": {"computePenalizedPeriod": "getPenalizedPeriod"},
-    "SpookIntegrator": {"computeDamping": "getDamping"},
-    "StiffIntegrator": {"takeWarning": "_takeWarning"},
-    "ZhangSkeelIntegrator": {"SimplifiedStiff": "StiffHessian", "Simplified": "FullHessian",
-                             "ZhangSkeel": "ThirdDerivatives"},
-}
-
-
-def names_of(cls):
-    """The names of a class's attributes, without those that only warn."""
-    return [name for name in dir(cls) if not isinstance(inspect.getattr_static(cls, name), _old_names.OldName)]
 
 
 def methods_of(cls):
     """The names of a class's public methods."""
-    return [name for name in names_of(cls) if not name.startswith("_") and callable(getattr(cls, name))]
+    return [name for name in dir(cls) if not name.startswith("_") and callable(getattr(cls, name))]
 
 
 def arguments_of(name, method=None):
@@ -141,6 +125,6 @@ def arguments_of(name, method=None):
 
 def settings_of(cls):
     """{name: value} of the settings that a class has, without the switches to defaults, which these turn off."""
-    methods = names_of(cls)
+    methods = dir(cls)
     return {name: value for name, (_, value) in SETTINGS.items()
             if f"set{name}" in methods and name != "DampingSteps" and not name.startswith(("UseDefault", "UseDamp"))}

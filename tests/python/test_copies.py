@@ -305,100 +305,33 @@ def test_defaults_survive(cls):
             assert getattr(made, name)() == getattr(integrator, name)()
 
 
+@pytest.mark.parametrize("cls, name", [
+    (cls, name) for cls in INTEGRATORS
+    for name in ("PenalizedPeriod", "StiffForceGroups", "NumMicroSteps", "VibratedForceGroups")
+    if "getUseDefault" + name in api.methods_of(cls)])
+def test_nothing_is_no_value(cls, name):
+    """And there is no other value than the default until one is given; a period has one."""
+    integrator = create(cls)
+    uses_default, setter = getattr(integrator, "getUseDefault" + name), getattr(integrator, "set" + name)
+    if name != "PenalizedPeriod":
+        with pytest.raises(OpenMMException, match=rf"set{name}\(\)"):
+            getattr(integrator, "setUseDefault" + name)(False)
+    with pytest.raises(OpenMMException, match=rf"setUseDefault{name}\(true\)"):
+        setter(0)
+    assert uses_default() is True
+    setter(7)
+    assert not uses_default()
+
+
 @for_each
 def test_xml_names_class_and_version_and_others_are_refused(cls):
-    text, newest = XmlSerializer.serialize(full(cls)[0]), api.INTEGRATORS[cls].version
+    text, version = XmlSerializer.serialize(full(cls)[0]), 5
     element = ElementTree.fromstring(text)
     assert element.tag == "Integrator"
-    assert (element.get("type"), element.get("version")) == (cls.__name__, str(newest))
-    for version in (0, newest + 1):
-        with pytest.raises(OpenMMException, match=f"{cls.__name__}: unsupported version {version}"):
-            XmlSerializer.deserialize(text.replace(f'version="{newest}"', f'version="{version}"'))
-
-
-OF_ALL = 'constraintTolerance="1e-06" integrationForceGroups="-1" stepSize=".004" '
-OF_HEAT_BATHS = OF_ALL + 'friction="2" randomSeed="3" temperature="310" '
-# What version 0.1 wrote, to the letter but for the order: class, attributes, what is inside, and what getters return.
-XML_OF_0_1 = [
-    (ZhangSkeelLangevinIntegrator, OF_HEAT_BATHS + 'beta=".3" stiffForceGroups="6" thermalizeStiffModes="0"', "", {
-        "Beta": 0.3, "Temperature": 310*unit.kelvin, "Friction": 2/unit.picosecond, "RandomNumberSeed": 3,
-        "StepSize": 0.004*PS, "StiffForceGroups": 6, "IntegrationForceGroups": -1, "ConstraintTolerance": 1e-6,
-        "ThermalizeStiffModes": False, "Method": ZhangSkeelIntegrator.StiffHessian}),
-    (ImpulseLangevinIntegrator, OF_HEAT_BATHS + 'kick="1" numMicroSteps="9" projectedPeriod=".02" stiffForceGroups="6"',
-     "", {"Kick": ImpulseIntegrator.Mollified, "NumMicroSteps": 9, "Friction": 2/unit.picosecond}),
-    (MassPenaltyLangevinIntegrator, OF_HEAT_BATHS + 'metricCorrection="0" penalizedPeriod=".1" useBondedForces="0"',
-     '<Pairs><Pair inertia="5.5" p1="3" p2="4"/></Pairs>', {
-        "PenalizedPeriod": 0.1*PS, "BondInertia": 0*DALTON, "UseDefaultBondInertia": False, "UseBondedForces": False,
-        "MetricCorrection": False, "PairParameters": [3, 4, 5.5*DALTON]}),
-    (SpookIntegrator, OF_ALL + 'compliance="1e-07" damping=".01" velocityCompliance="2e-08"', """
-        <SystemConstraints><Constraint compliance="1e-06" damping="0" index="2"/></SystemConstraints>
-        <DistanceConstraints><Constraint compliance="0" d=".1" damping="0" p1="3" p2="4"/></DistanceConstraints>
-        <PositionConstraints><Constraint compliance="0" damping="0" p="3" x="1" y="2" z="3"/></PositionConstraints>
-        <HolonomicConstraints><Constraint compliance="0" damping="0" g="x1"><Particle index="7"/></Constraint>
-        </HolonomicConstraints>
-        <VelocityConstraints><Constraint compliance="0" w="t"><Particle index="7"/>
-            <Coefficient c="1"/><Coefficient c="0"/><Coefficient c="z1"/></Constraint></VelocityConstraints>""", {
-        "Compliance": 1e-7*COMPLIANCE, "VelocityCompliance": 2e-8*COMPLIANCE/PS, "Damping": 0.01*PS,
-        "SystemConstraintParameters": [1e-6*COMPLIANCE], "DistanceConstraintParameters": [3, 4, 0.1*NM],
-        "PositionConstraintParameters": [3, openmm.Vec3(1, 2, 3)*NM], "HolonomicConstraintParameters": [[7], "x1"],
-        "VelocityConstraintParameters": [[7], ["1", "0", "z1"], "t"]}),
-    (SpookIntegrator, OF_ALL + 'compliance="1e-07" damping="0" velocityCompliance="2e-08"',
-     "<SystemConstraints/><DistanceConstraints/><PositionConstraints/><HolonomicConstraints/><VelocityConstraints/>",
-     {"Damping": 0.008*PS}),     # 0 was the paper's two steps
-    (HMMIntegrator, OF_ALL + 'filter="2" frequency="1e5" macroMethod="0" numMicroSteps="10" numPeriods="20" '
-     'phaseParameter="phi" vibratedForceGroups="4"', "", {
-         "AngularFrequency": 1e5/PS, "Filter": HMMIntegrator.Simple, "MacroMethod": HMMIntegrator.SHAKE,
-         "PhaseParameter": "phi", "VibratedForceGroups": 4, "NumMicroStepsPerPeriod": 10}),
-]
-
-
-def from_xml(cls, version, attributes, inside=""):
-    integrator = XmlSerializer.deserialize(f'<?xml version="1.0" ?><Integrator type="{cls.__name__}" '
-                                           f'version="{version}" {attributes}>{inside}</Integrator>')
-    assert type(integrator) is cls
-    return integrator
-
-
-@pytest.mark.parametrize("cls, attributes, inside, expected", XML_OF_0_1)
-def test_xml_of_version_1_stays_readable(cls, attributes, inside, expected):
-    integrator = from_xml(cls, 1, attributes, inside)
-    for name, value in expected.items():
-        if name.endswith("Parameters"):
-            found = getattr(integrator, "get" + name)(2 if name.startswith("System") else 0)
-            assert found[:len(value)] == value
-        else:
-            assert getattr(integrator, "get" + name)() == value
-
-
-# What version 0.2 wrote of an integrator with the defaults, and what it wrote for 0, which stood for the default.
-HEAT_BATH_OF_0_2 = 'friction="1" randomSeed="0" temperature="300" '
-XML_OF_0_2 = {
-    ZhangSkeelIntegrator: (2, 'beta=".25" method="2" newtonTolerance="0" stiffForceGroups="0"',
-                           {"Method": ZhangSkeelIntegrator.ThirdDerivatives}),
-    ZhangSkeelLangevinIntegrator: (2, HEAT_BATH_OF_0_2 + 'beta=".25" method="0" newtonTolerance="0" '
-                                   'stiffForceGroups="0" thermalizeStiffModes="1"', {}),
-    ImpulseIntegrator: (1, 'kick="2" numMicroSteps="0" projectedPeriod=".02" stiffForceGroups="0"', {}),
-    ImpulseLangevinIntegrator: (1, HEAT_BATH_OF_0_2 + 'kick="2" numMicroSteps="0" projectedPeriod=".02" '
-                                'stiffForceGroups="0"', {}),
-    MassPenaltyIntegrator: (1, 'penalizedPeriod="0" useBondedForces="1"', {"PenalizedPeriod": 0.064*PS}),
-    MassPenaltyLangevinIntegrator: (1, HEAT_BATH_OF_0_2 + 'metricCorrection="1" penalizedPeriod="0" '
-                                    'useBondedForces="1"', {"PenalizedPeriod": 0.064*PS}),
-    HMMIntegrator: (1, 'filter="0" frequency="100000" macroMethod="1" numMicroSteps="40" numPeriods="40" '
-                    'phaseParameter="theta" vibratedForceGroups="0"',
-                    {"AngularFrequency": 1e5/PS, "NumMicroStepsPerPeriod": 40}),
-}
-
-
-@pytest.mark.parametrize("cls", XML_OF_0_2, ids=lambda cls: cls.__name__)
-def test_xml_of_0_2_has_the_defaults(cls):
-    version, attributes, expected = XML_OF_0_2[cls]
-    integrator = from_xml(cls, version, 'constraintTolerance="1e-05" integrationForceGroups="-1" stepSize=".004" '
-                          + attributes, "<Pairs/>")
-    for name in api.methods_of(cls):
-        if name.startswith("getUseDefault") and name != "getUseDefaultBondInertia":
-            assert getattr(integrator, name)() is True
-    assert {name: getattr(integrator, "get" + name)() for name in expected} == expected
-    assert f'version="{api.INTEGRATORS[cls].version}"' in XmlSerializer.serialize(integrator)
+    assert (element.get("type"), element.get("version")) == (cls.__name__, str(version))
+    for other in (version - 1, version + 1):
+        with pytest.raises(OpenMMException, match=f"{cls.__name__}: unsupported version {other}"):
+            XmlSerializer.deserialize(text.replace(f'version="{version}"', f'version="{other}"'))
 
 
 @for_each
@@ -424,7 +357,5 @@ def test_xml_of_settings_that_are_missing_misspelt_or_no_numbers(cls):
             assert f"'{setting}' of its XML form must be" in refused(setting, value)
         refused(setting, "nan")
     assert "no attribute 'stepsize'" in refused("stepsize", "0.001")
-    if cls is HMMIntegrator:
-        assert "'frequency' of its XML form is missing" in refused("version", "1")      # a name of that version
     if cls is SpookIntegrator:
         assert "damping" in refused("damping", "-1")    # it is not the damping in steps that is meant

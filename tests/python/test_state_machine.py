@@ -244,7 +244,7 @@ class Run:
                               integratorParameters=True, enforcePeriodicBox=True)
 
     def read_of_integrator(self):
-        for name in api.names_of(self.integrator):
+        for name in dir(self.integrator):
             if name.startswith(("compute", "describe")) and name != "describeKernels":
                 getattr(self.integrator, name)()
 

@@ -20,13 +20,11 @@ SETTINGS = ROOT/"pyproject.toml"
 PACKAGE = Path(openmmstiff.__file__).parent
 STUBS = {node.name: node for node in ast.parse((PACKAGE/"openmmstiff.pyi").read_text()).body
          if isinstance(node, ast.ClassDef)}
-# SWIG's machinery, a class inside of a function, the metaclass of a base without types, functions behind a cache, and
-# old names, of which stubtest asks.
+# SWIG's machinery, a class inside of a function, the metaclass of a base without types, and functions behind a cache, of
+# which stubtest asks.
 LEFT_OUT = (r"openmmstiff\.openmmstiff\.\w+\.(thisown|__swig_destroy__)", r"openmmstiff\.tasks\.Paths@\d+",
             r"openmmstiff\.mcmc\.MassPenaltyMove",
-            r"openmmstiff\._benchmark\._(amoeba_box|chain_box|helix_box|molecules|step_once|water_box)",
-            *(rf"openmmstiff\.openmmstiff\.{cls}\.{old}" for cls, names in openmmstiff._wrapped._OLD_NAMES.items()
-              for old in names))
+            r"openmmstiff\._benchmark\._(amoeba_box|chain_box|helix_box|molecules|step_once|water_box)")
 
 # What mypy and pyright are to find, and nothing else. Both take the classes of OpenMM from its own code.
 USES = """

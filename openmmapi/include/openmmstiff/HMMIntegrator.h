@@ -146,12 +146,10 @@ public:
      * does not depend on it into other groups, or it is evaluated in each micro-step too; that costs time, and is more
      * accurate by O(1/omega) if such forces vary along the vibration.
      *
-     * @param groups   the bit flags of the vibrated force groups; 0 is deprecated, call
-     *                 setUseDefaultVibratedForceGroups(true)
+     * @param groups   the bit flags of the vibrated force groups; an OpenMMException if there is none, call
+     *                 setUseDefaultVibratedForceGroups(true) to restore the default
      */
-    void setVibratedForceGroups(int groups) {
-        vibratedForceGroups = groups;
-    }
+    void setVibratedForceGroups(int groups);
     /**
      * Get whether the vibrated groups are those of the phase. See setUseDefaultVibratedForceGroups() for details.
      */
@@ -182,19 +180,6 @@ public:
      * @param method   the method
      */
     void setMacroMethod(MacroMethod method);
-
-    [[deprecated("use getAngularFrequency()")]] double getFrequency() const {
-        return getAngularFrequency();
-    }
-    [[deprecated("use setAngularFrequency()")]] void setFrequency(double frequency) {
-        setAngularFrequency(frequency);
-    }
-    [[deprecated("use getNumMicroStepsPerPeriod()")]] int getNumMicroSteps() const {
-        return getNumMicroStepsPerPeriod();
-    }
-    [[deprecated("use setNumMicroStepsPerPeriod()")]] void setNumMicroSteps(int number) {
-        setNumMicroStepsPerPeriod(number);
-    }
 
 protected:
     std::string getKernelName() const override;

@@ -94,8 +94,7 @@ public:
      * A number so small that a micro-step exceeds the stability limit of Verlet, omega d = 2, leads to
      * an OpenMMException at the next step.
      *
-     * @param number   the number of micro-steps; an OpenMMException if it is negative; 0 is deprecated, call
-     *                 setUseDefaultNumMicroSteps(true)
+     * @param number   the number of micro-steps; an OpenMMException if it is not positive
      */
     void setNumMicroSteps(int number);
     /**

@@ -51,8 +51,7 @@ public:
      * be seen at 16 steps, 1 % at 8 steps. Motion slower than the period is less disturbed the shorter it is.
      *
      * @param period   the period [ps], instead of the default, see setUseDefaultPenalizedPeriod(); an
-     *                 OpenMMException if it is negative or infinite; 0 is deprecated, call
-     *                 setUseDefaultPenalizedPeriod(true)
+     *                 OpenMMException if it is not positive, or infinite
      */
     void setPenalizedPeriod(double period);
     /**
@@ -261,10 +260,6 @@ public:
      * @param inertia     the inertia lambda [dalton]
      */
     void getInertialBondParameters(int index, int& particle1, int& particle2, double& inertia) const;
-
-    [[deprecated("use getPenalizedPeriod()")]] double computePenalizedPeriod() const {
-        return getPenalizedPeriod();
-    }
 
 protected:
     const char* getClassName() const override {

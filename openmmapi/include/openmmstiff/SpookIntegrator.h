@@ -89,7 +89,7 @@ public:
      * motion, (h^2/4 + h tau/2) v^T (Hess g) v, and the energy lost. By default it is a quarter of a step: with much
      * less molecules may blow up.
      *
-     * @param damping   the damping time [ps]; an OpenMMException if it is negative; 0 is deprecated, call
+     * @param damping   the damping time [ps]; an OpenMMException if it is not positive; the default is
      *                  setDampingSteps(0.25)
      */
     void setDamping(double damping);
@@ -318,10 +318,6 @@ public:
      * @return the multipliers, in kJ/mol/nm for distances and positions; an OpenMMException if no step has been made
      */
     std::vector<double> getMultipliers();
-
-    [[deprecated("use getDamping()")]] double computeDamping() const {
-        return getDamping();
-    }
 
 protected:
     std::string getKernelName() const override;

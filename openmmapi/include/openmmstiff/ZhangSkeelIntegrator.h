@@ -62,10 +62,7 @@ public:
          * a = M^-1 F(x), x <- x + (M + b h^2 H1)^-1 M (h v + h^2/2 a) and v <- v + h/2 (a + a'). Neither symplectic
          * nor time-reversible: energy and angular momentum drift.
          */
-        NewmarkOneIteration = 4,
-        SimplifiedStiff [[deprecated("use StiffHessian")]] = StiffHessian,
-        Simplified [[deprecated("use FullHessian")]] = FullHessian,
-        ZhangSkeel [[deprecated("use ThirdDerivatives")]] = ThirdDerivatives
+        NewmarkOneIteration = 4
     };
     /**
      * Create a ZhangSkeelIntegrator.

@@ -41,6 +41,13 @@ inline void useDefault(bool use, int& setting, const std::string& setter) {
         setting = 0;
 }
 
+/** Set bit flags of force groups in place of a default, for which 0 stands. */
+inline void setGroups(int groups, int& setting, const std::string& restore) {
+    if (groups == 0)
+        throw OpenMM::OpenMMException("There must be a force group; call " + restore + " to restore the default");
+    setting = groups;
+}
+
 /** Append an element and set its parameters; it is not there if they are refused. Its index is returned. */
 template <class Element, class Set> int append(std::vector<Element>& elements, Set&& set) {
     elements.emplace_back();

@@ -25,12 +25,10 @@ public:
      * A Force in a stiff group for which there is no Hessian leads to an OpenMMException that names it, when the
      * Context is created or, if it exists already, at the next step.
      *
-     * @param groups   the bit flags of the stiff force groups; 0 is deprecated, call
-     *                 setUseDefaultStiffForceGroups(true)
+     * @param groups   the bit flags of the stiff force groups; an OpenMMException if there is none, call
+     *                 setUseDefaultStiffForceGroups(true) to restore the default
      */
-    void setStiffForceGroups(int groups) {
-        stiffForceGroups = groups;
-    }
+    void setStiffForceGroups(int groups);
     /**
      * Get whether forces are stiff by their kind. See setUseDefaultStiffForceGroups() for details.
      */

@@ -136,12 +136,6 @@ protected:
         writeVectors(node, "PropagatedVelocities", "Velocity", velocities.getPropagated());
     }
     void readHidden(const OpenMM::SerializationNode& node) override {
-        for (const OpenMM::SerializationNode& child : node.getChildren())
-            if (child.getName() == "TiedPairs")
-                throw OpenMM::OpenMMException(
-                        className + ": the State was saved by OpenMM-Stiff 0.2, whose velocities are not those of the" +
-                        " masses. Take its positions alone, and draw velocities: setPositions(state.getPositions())," +
-                        " setVelocitiesToTemperature()");
         Vectors propagated;
         if (readVectors(node, "PropagatedVelocities", particles.getMasses().size(), propagated))
             velocities.set(state.velocities(), propagated);
@@ -206,13 +200,15 @@ protected:
         state.changeVelocities() = velocities.getPropagated(); // before they were rounded
     }
     [[noreturn]] void refuseMolecule(const std::string& molecule, bool forces) const override {
-        throw OpenMMStiff::StepFailure(OpenMMStiff::message(
-                className, ": the ",
-                (forces ? "forces on " + molecule + " are not finite in"
-                        : "bond lengths and constraints of " + molecule + " cannot be solved for after"),
-                " a step of ", integrator->getStepSize(),
-                " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
-                " before the step"), molecule);
+        throw OpenMMStiff::StepFailure(OpenMMStiff::message(className, ": the ",
+                                                            (forces ? "forces on " + molecule + " are not finite in"
+                                                                    : "bond lengths and constraints of " + molecule +
+                                                                              " cannot be solved for after"),
+                                                            " a step of ", integrator->getStepSize(),
+                                                            " ps. Use a smaller step size, or minimize the energy "
+                                                            "first. The positions and velocities are those"
+                                                            " before the step"),
+                                       molecule);
     }
 
 private:
