@@ -185,7 +185,7 @@ int findPartner(const System& system, const BondGraph& graph, int hydrogen) {
  * With heavy hydrogens, a carbon has lost what they have gained.
  */
 double findNeed(const System& system, const BondGraph& graph, int particle) {
-    const double ofOne = 0.5, ofSeveral = 0.25;
+    const double ofOne = 0.5, ofSeveral = 0.35;
     double mass = system.getParticleMass(particle);
     int number = 0;
     for (int other : graph.neighbours[particle])

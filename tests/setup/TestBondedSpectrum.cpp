@@ -227,7 +227,7 @@ void testHydrogensNeedWhatTheyAreBoundTo() {
     for (double gain : {0.0, 1.5}) {
         // Methane, chloroform, ammonium, and a carbon with three neighbours.
         for (const auto& [heavy, hydrogens, others, share] :
-             {std::tuple(12.01, 4, 0, 0.25), std::tuple(12.01, 3, 1, 0.25), std::tuple(12.01, 2, 2, 0.25),
+             {std::tuple(12.01, 4, 0, 0.35), std::tuple(12.01, 3, 1, 0.35), std::tuple(12.01, 2, 2, 0.35),
               std::tuple(12.01, 1, 3, 0.5), std::tuple(14.01, 4, 0, 1.0), std::tuple(12.01, 1, 2, 1.0)}) {
             Builder builder;
             builder.add(heavy - hydrogens * gain);

@@ -126,7 +126,7 @@ public:
      *     lambda = (h^2 - (4 fs)^2) / (30 fs^2) dalton
      *
      * and none up to 4 fs, so that the libration of a water takes some seven steps. Those of a carbon with four
-     * neighbours have half of it if it has one hydrogen, and a quarter if it has more. Hydrogens that the System has made
+     * neighbours have half of it if it has one hydrogen, and 0.35 of it if it has more. Hydrogens that the System has made
      * heavier than 1.008 dalton get less by what they have gained.
      *
      * Then the fastest motions of the bonded forces, H u = omega^2 (M' + G^T kappa G) u, are found piece by piece, each
