@@ -66,8 +66,10 @@ void visitProduct(const PairBatch<Real>& batch, const Vectors3<Real>& one, const
     for (int p = 0; p < batch.numRows(); p++)
         add(p, p, Real(batch.inverseReducedMasses[p] * g[p].dot(h[p]) + batch.added[p]));
     for (size_t i = 0; i < schur.couplings.size(); i++) {
-        add(schur.couplings[i].p, schur.couplings[i].q, multiplyCoupled(batch, i, batch.couplings[i], g, h));
-        add(schur.couplings[i].q, schur.couplings[i].p, multiplyCoupled(batch, i, batch.couplings[i], h, g));
+        add(schur.couplings[i].p, schur.couplings[i].q,
+            multiplyCoupled(*batch.rowPattern, i, batch.couplings[i], g, h));
+        add(schur.couplings[i].q, schur.couplings[i].p,
+            multiplyCoupled(*batch.rowPattern, i, batch.couplings[i], h, g));
     }
 }
 

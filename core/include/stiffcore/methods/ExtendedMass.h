@@ -39,16 +39,6 @@ void computeLengths(const PairBatch<Real>& batch, const BoxFor<Real>& box, PairW
     }
 }
 
-/**
- * Assemble A; or, if it is that of the constraints, with the masses alone, where rows and columns of penalized pairs become
- * those of the identity.
- */
-template <class Real> void assemblePairs(const PairBatch<Real>& batch, bool ofConstraints, PairWorkspace<Real>& work) {
-    auto uses = [&](int p) { return !ofConstraints || batch.row(p).constrained; };
-    assembleRows(batch, ofConstraints ? batch.ofMasses : batch.inverseReducedMasses,
-                 ofConstraints ? batch.couplingsOfMasses : batch.couplings, batch.added, work, uses);
-}
-
 /** Factor A at work.x, where the directions have been computed. */
 template <class Real> [[gnu::flatten]] void factorThere(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
     if constexpr (std::is_same_v<Real, double>)
@@ -60,7 +50,8 @@ template <class Real> [[gnu::flatten]] void factorThere(const PairBatch<Real>& b
                 return;
             factoredAt.assign(work.x.begin(), end);
         }
-    assemblePairs(batch, false, work);
+    assembleRows(*batch.rowPattern, batch.inverseReducedMasses, batch.couplings, batch.added, work.gradients.data(),
+                 work.matrixValues(batch));
     factorRows(batch, work);
 }
 
@@ -87,39 +78,44 @@ template <class Real>
                 (batch.row(p).constrained ? Real(0) : computeRate(batch.row(p), work.gradients.data(), work.v.data()));
 }
 
-/** work.a += -scale M^-1 grad ln det A / 2, with the factors that are at hand. (M, as work.a has it: see spread().) */
+/**
+ * work.a += -scale M^-1 grad ln det A / 2, of the matrix A of some rows. (M, as work.a has it: see spread().)
+ *
+ * @param weights   of the couplings
+ * @param factors   of A: its values, if it is small
+ */
 template <class Real>
-[[gnu::flatten]] void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale, bool ofConstraints,
-                                           PairWorkspace<Real>& work) {
-    const SchurPattern& schur = batch.rowPattern->schur;
-    const int n = batch.numRows();
-    invertMatrix(batch.sparse.get(), n, work.matrixValues(batch), work.inverse.data());
+[[gnu::flatten]] void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale,
+                                           const RowPattern<PatternPair>& pattern,
+                                           const std::vector<Real>& couplingWeights, const SparseMatrix<Real>* sparse,
+                                           const Real* factors, PairWorkspace<Real>& work) {
+    const SchurPattern& schur = pattern.schur;
+    const int n = pattern.rows.size();
+    invertMatrix(sparse, n, factors, work.inverse.data());
     for (int p = 0; p < n; p++)
         work.y[p].setZero();
     // d(ln det A) = sum_pq (A^-1)_pq dA_pq = 2 sum_p du_p . y_p. The couplings of a pair p follow each other.
     const std::vector<Coupling>& couplings = schur.couplings;
-    const Real *weights = (ofConstraints ? batch.couplingsOfMasses : batch.couplings).data(),
-               *inverse = work.inverse.data();
+    const Real *weights = couplingWeights.data(), *inverse = work.inverse.data();
     const Vector3<Real>* u = work.gradients.data();
     Vector3<Real>* y = work.y.data();
     for (size_t i = 0; i < couplings.size();) {
         const int p = couplings[i].p;
-        const Vector3<Real> direction = u[p];
+        const Vector3<Real> direction = u[pattern.rows[p].firstGradient];
         Vector3<Real> sum = y[p];
         for (; i < couplings.size() && couplings[i].p == p; i++) {
             const int q = couplings[i].q;
-            if (ofConstraints && !(batch.row(p).constrained && batch.row(q).constrained))
-                continue;
             const Real entry = inverse[schur.slots[i]] * weights[i];
-            sum += u[q] * entry;
+            sum += u[pattern.rows[q].firstGradient] * entry;
             y[q] += direction * entry;
         }
         y[p] = sum;
     }
     for (int p = 0; p < n; p++) {
-        const Real length = work.gradients[p].dot(work.y[p]), factor = scale / work.r[p];
-        const Vector3<Real> force = (work.y[p] - work.gradients[p] * length) * factor;
-        const auto& [i, j] = batch.row(p).atoms;
+        const int row = pattern.rows[p].firstGradient; // among all
+        const Real length = u[row].dot(work.y[p]), factor = scale / work.r[row];
+        const Vector3<Real> force = (work.y[p] - u[row] * length) * factor;
+        const auto& [i, j] = pattern.rows[p].atoms;
         work.a[i] += force * batch.inverseMasses[i];
         work.a[j] -= force * batch.inverseMasses[j];
     }
@@ -135,14 +131,16 @@ void addMetricForces(const PairBatch<Real>& batch, UniformOf<Real> kT, PairWorks
     const PairPattern& pattern = *batch.pattern;
     if (!pattern.hasPenalized && (!pattern.hasConstrained || !pattern.hasBonds() || pattern.hasRigidShape))
         return; // there is no A, or it is that of the constraints, or its determinant is constant
-    addDeterminantForces(batch, Real(kT), false, work);
+    addDeterminantForces(batch, Real(kT), pattern.rows, batch.couplings, batch.sparse.get(), work.matrixValues(batch),
+                         work);
     if (!pattern.hasConstrained)
         return;
-    assemblePairs(batch, true, work);
-    factorRows(batch, work);
-    addDeterminantForces(batch, Real(-kT), true, work);
-    assemblePairs(batch, false, work);
-    factorRows(batch, work);
+    SparseMatrix<Real>* sparse = batch.sparseOfConstraints.get();
+    Real* A = sparse != nullptr ? sparse->values.data() : work.matrixOfConstraints.data();
+    assembleRows(pattern.constraints, batch.ofMasses, batch.couplingsOfMasses, batch.addedToMasses,
+                 work.gradients.data(), A);
+    factorMatrix(sparse, pattern.constraints.rows.size(), A);
+    addDeterminantForces(batch, Real(-kT), pattern.constraints, batch.couplingsOfMasses, sparse, A, work);
 }
 
 /** Multiply vectors of atoms by the matrix of each group in which bonds have an inertia. */

@@ -218,8 +218,8 @@ template <class Real>
         u = u * Real(1 / sqrt(u.squaredNorm() + tiny));
     }
     const bool all = !batch.pattern->hasManyConnected;
-    assembleRows(batch, batch.inverseReducedMasses, batch.couplings, batch.added, work,
-                 [&](int p) { return all || batch.row(p).constrained; });
+    assembleRows(*batch.rowPattern, batch.inverseReducedMasses, batch.couplings, batch.added, work.gradients.data(),
+                 work.matrixValues(batch), [&](int p) { return all || batch.row(p).constrained; });
     factorRows(batch, work);
     for (int p = 0; p < batch.numRows(); p++) {
         work.inversePivots[p] = getInversePivot(batch.sparse.get(), batch.numRows(), work.matrixValues(batch), p);

@@ -43,12 +43,15 @@ struct PairPattern {
     std::vector<std::vector<int>> bondsOf;
     /// The rows of the matrix A = G W G^T + 1/kappa.
     RowPattern<PatternPair> rows;
+    /// Those of constraints among them, with the masses alone, where these do not make up A.
+    RowPattern<PatternPair> constraints;
     bool hasPenalized = false, hasConstrained = false, hasPeriodic = false, hasRigidShape = false;
 
     PairPattern(const Block& block, const PairTerms& all, int leastSparse = MatrixLayout::minSparseSize)
             : numParticles(block.particles.size()), numMobile(block.numMobile), bonds(localBonds(block, all)),
               groups(connectBonds()), bondsOf(groups.size()),
-              rows(reachingPairs(block, all.pairs), groups.size(), 0, leastSparse) {
+              rows(reachingPairs(block, all.pairs), groups.size(), 0, leastSparse),
+              constraints(constraintsAmong(rows.rows), numMobile, 0, leastSparse) {
         for (size_t b = 0; b < bonds.size(); b++) {
             const int atom = std::min(bonds[b][0], bonds[b][1]); // mobile, if one of them is
             if (atom < numMobile)
@@ -105,6 +108,21 @@ private:
         }
         return local;
     }
+    std::vector<PatternPair> constraintsAmong(const std::vector<PatternPair>& all) const {
+        std::vector<PatternPair> found;
+        if (bonds.empty() &&
+            std::all_of(all.begin(), all.end(), [](const PatternPair& pair) { return pair.constrained; }))
+            return found;
+        for (PatternPair pair : all)
+            if (pair.constrained) {
+                pair.groups.clear();
+                for (int atom : pair.atoms)
+                    if (atom < numMobile)
+                        pair.groups.push_back(atom);
+                found.push_back(pair);
+            }
+        return found;
+    }
     std::vector<std::vector<int>> connectBonds() {
         groupOf.resize(numMobile);
         placeInGroup.resize(numMobile);
@@ -149,8 +167,10 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
     std::vector<Real> inverseInertias, lengths;
     /// D, which is 1/kappa or, for a constraint, the regularization; and the diagonal of G W G^T [1/dalton].
     std::vector<Real> added, inverseReducedMasses;
-    /// The same of G M^-1 G^T, with its couplings, which constraints have that are sampled as by other integrators.
-    std::vector<Real> ofMasses, couplingsOfMasses;
+    /// Of constraints, which are sampled as by other integrators: the same of G M^-1 G^T with their regularization, and
+    /// its couplings; and the matrix if it is large.
+    std::vector<Real> ofMasses, addedToMasses, couplingsOfMasses;
+    std::unique_ptr<SparseMatrix<Real>> sparseOfConstraints;
     /// With bonds, for each group: W, and what turns M^-1/2 times random numbers into W^1/2 times such, by rows.
     std::vector<std::vector<Real>> W, noiseRoot;
     /// The positions at which a large matrix was factored last.
@@ -166,6 +186,9 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
             for (int i = 0; i < this->numMobile; i++)
                 this->masses[lane].push_back(masses[block.particles[i]]);
         }
+        if constexpr (std::is_same_v<Real, double>)
+            if (pattern.constraints.isLarge())
+                sparseOfConstraints = std::make_unique<SparseMatrix<double>>(pattern.constraints.schur.layout);
         if (this->sparse) {
             factoredAt = std::make_unique<std::vector<Vector3<double>>>();
             factoredAt->reserve(pattern.numParticles);
@@ -204,27 +227,34 @@ template <class Real> struct PairBatch : RowBatch<Real, PatternPair> {
         const std::vector<Coupling>& couplings = this->rowPattern->schur.couplings;
         auto mobility = [&](int i, int j) { return getMobility(i, j); };
         auto ofMass = [&](int i, int j) { return i == j ? this->inverseMasses[i] : Real(0); };
-        for (auto* numbers :
-             {&added, &inverseReducedMasses, &ofMasses, &this->couplings, &couplingsOfMasses, &this->weights})
+        for (auto* numbers : {&added, &inverseReducedMasses, &ofMasses, &addedToMasses, &this->couplings,
+                              &couplingsOfMasses, &this->weights})
             numbers->clear();
         for (int p = 0; p < this->numRows(); p++) {
             const PatternPair& pair = this->row(p);
             for (int atom : pair.reached)
                 this->weights.push_back(sumOver(pair, [&](int i) { return mobility(atom, i); }));
             inverseReducedMasses.push_back(couple(pair, pair, mobility));
-            ofMasses.push_back(couple(pair, pair, ofMass));
             added.push_back(pair.constrained ? Real(getRowRegularization<Real>() * inverseReducedMasses[p])
                                              : inverseInertias[p]);
         }
         for (const Coupling& coupling : couplings) {
             // Rows may be coupled by two groups, of each other's atoms.
             const int group = this->row(coupling.p).groups[coupling.a];
-            auto inGroup = [&](const auto& matrix) {
-                return couple(this->row(coupling.p), this->row(coupling.q),
-                              [&](int i, int j) { return pattern->groupOf[i] == group ? matrix(i, j) : Real(0); });
-            };
-            this->couplings.push_back(inGroup(mobility));
-            couplingsOfMasses.push_back(inGroup(ofMass));
+            this->couplings.push_back(couple(this->row(coupling.p), this->row(coupling.q), [&](int i, int j) {
+                return pattern->groupOf[i] == group ? mobility(i, j) : Real(0);
+            }));
+        }
+        const RowPattern<PatternPair>& constraints = pattern->constraints;
+        for (const PatternPair& pair : constraints.rows) {
+            ofMasses.push_back(couple(pair, pair, ofMass));
+            addedToMasses.push_back(getRowRegularization<Real>() * ofMasses.back());
+        }
+        for (const auto& [p, a, q, b] : constraints.schur.couplings) {
+            const int atom = constraints.rows[p].groups[a];
+            couplingsOfMasses.push_back(couple(constraints.rows[p], constraints.rows[q], [&](int i, int j) {
+                return i == atom && j == atom ? this->inverseMasses[atom] : Real(0);
+            }));
         }
     }
 
@@ -308,8 +338,8 @@ template <class Real> struct PairWorkspace : RowWorkspace<Real> {
     /// For each pair: its length [nm], the auxiliary coordinate z [nm] and its velocity w [nm/ps], the noise of that,
     /// and a correction of the multipliers.
     std::vector<Real> r, z, w, pairNoise, correction;
-    /// A small matrix that is not symmetric, and the inverse of A.
-    std::vector<Real> newtonMatrix, inverse;
+    /// A small matrix that is not symmetric, a small one of constraints alone, and the inverse of A or of that one.
+    std::vector<Real> newtonMatrix, matrixOfConstraints, inverse;
 
     PairWorkspace(const std::vector<PairBatch<Real>>& all, const PairTerms&) : RowWorkspace<Real>(all) {
         for (auto* vectors : {&noise, &start, &ofGroup})
@@ -321,9 +351,16 @@ template <class Real> struct PairWorkspace : RowWorkspace<Real> {
         for (auto* values : {&newtonMatrix, &inverse})
             values->resize(this->numValues);
         // The entries of the inverse of a large matrix are as many as its own.
-        for (const auto& batch : all)
-            if (batch.sparse && batch.sparse->values.size() > inverse.size())
-                inverse.resize(batch.sparse->values.size());
+        auto reserve = [](std::vector<Real>& values, size_t size) { values.resize(std::max(values.size(), size)); };
+        for (const auto& batch : all) {
+            const size_t numConstraints = batch.pattern->constraints.rows.size();
+            if (!batch.sparseOfConstraints)
+                reserve(matrixOfConstraints, numConstraints * numConstraints);
+            reserve(inverse, batch.sparseOfConstraints ? batch.sparseOfConstraints->values.size()
+                                                       : numConstraints * numConstraints);
+            if (batch.sparse)
+                reserve(inverse, batch.sparse->values.size());
+        }
     }
 };
 

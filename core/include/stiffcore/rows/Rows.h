@@ -218,10 +218,10 @@ Real multiplyRow(const Row& row, const Vector3<Real>* g, const Vector3<Real>* h,
 
 /** The contribution g_pa . h_qb / m of a coupling. */
 template <class Real, class RowType>
-Real multiplyCoupled(const RowBatch<Real, RowType>& batch, size_t coupling, const Real& weight, const Vector3<Real>* g,
+Real multiplyCoupled(const RowPattern<RowType>& pattern, size_t coupling, const Real& weight, const Vector3<Real>* g,
                      const Vector3<Real>* h) {
-    const auto& [p, a, q, b] = batch.rowPattern->schur.couplings[coupling];
-    return weight * g[batch.row(p).gradientOf(a)].dot(h[batch.row(q).gradientOf(b)]);
+    const auto& [p, a, q, b] = pattern.schur.couplings[coupling];
+    return weight * g[pattern.rows[p].gradientOf(a)].dot(h[pattern.rows[q].gradientOf(b)]);
 }
 
 /** Compute the diagonal of G M^-1 G^T, work.inverseMasses, from the gradients. */
@@ -242,28 +242,35 @@ void addRegularization(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>&
 }
 
 /**
- * Assemble A = G M^-1 G^T + D from work.gradients.
+ * Assemble A = G M^-1 G^T + D.
  *
  * @param inverseMasses   the diagonal of G M^-1 G^T
  * @param weights         of the couplings
+ * @param g               the gradients
+ * @param A               written
  * @param uses            uses(p) is whether a row counts; if not, it becomes that of the identity
  */
 template <class Real, class RowType, class Uses>
-void assembleRows(const RowBatch<Real, RowType>& batch, const std::vector<Real>& inverseMasses,
-                  const std::vector<Real>& weights, const std::vector<Real>& D, RowWorkspace<Real>& work, Uses&& uses) {
-    const SchurPattern& schur = batch.rowPattern->schur;
-    const Vector3<Real>* g = work.gradients.data();
-    Real* A = work.matrixValues(batch);
+void assembleRows(const RowPattern<RowType>& pattern, const std::vector<Real>& inverseMasses,
+                  const std::vector<Real>& weights, const std::vector<Real>& D, const Vector3<Real>* g, Real* A,
+                  Uses&& uses) {
+    const SchurPattern& schur = pattern.schur;
     std::fill_n(A, schur.layout.getNumValues(), Real(0));
-    for (int p = 0; p < batch.numRows(); p++)
+    for (size_t p = 0; p < pattern.rows.size(); p++)
         A[schur.diagonalSlots[p]] = uses(p) ? Real(inverseMasses[p] + D[p]) : Real(1);
     for (size_t i = 0; i < schur.couplings.size(); i++)
         if (uses(schur.couplings[i].p) && uses(schur.couplings[i].q))
-            A[schur.slots[i]] += multiplyCoupled(batch, i, weights[i], g, g);
+            A[schur.slots[i]] += multiplyCoupled(pattern, i, weights[i], g, g);
+}
+template <class Real, class RowType>
+void assembleRows(const RowPattern<RowType>& pattern, const std::vector<Real>& inverseMasses,
+                  const std::vector<Real>& weights, const std::vector<Real>& D, const Vector3<Real>* g, Real* A) {
+    assembleRows(pattern, inverseMasses, weights, D, g, A, [](int) { return true; });
 }
 /** The same, with what work.inverseMasses and work.added hold. */
 template <class Real, class RowType> void assembleRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
-    assembleRows(batch, work.inverseMasses, batch.couplings, work.added, work, [](int) { return true; });
+    assembleRows(*batch.rowPattern, work.inverseMasses, batch.couplings, work.added, work.gradients.data(),
+                 work.matrixValues(batch));
 }
 
 /** Factor A; in which lanes it is positive definite. */
