@@ -120,7 +120,7 @@ Model makeMixture() {
     return model;
 }
 
-/** A chain of carbons among waters: of 10, with 17 pairs, the longest that a device takes, or one too large for it. */
+/** A chain of carbons among waters: of 10 or 20, for a team of the device's threads, or of 100, too large for it. */
 Model makeChainInWater(int numCarbons) {
     Model model = makeWaterCluster(2);
     auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
@@ -138,6 +138,80 @@ Model makeChainInWater(int numCarbons) {
             angles.addAngle(first + i - 2, first + i - 1, first + i, 2.6, 400);
         for (int j = std::max(0, i - 2); j < i; j++)
             nonbonded.addException(first + j, first + i, 0, 1, 0);
+    }
+    return model;
+}
+
+/** Add an alkane whose bonds to hydrogens may be constraints, with a bond at its end to a particle that never moves. */
+void addAlkane(Model& model, int numCarbons, const Vec3& origin, bool constrained = false, bool anchored = false) {
+    auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
+    auto& angles = dynamic_cast<HarmonicAngleForce&>(model.system.getForce(1));
+    auto& nonbonded = dynamic_cast<NonbondedForce&>(model.system.getForce(2));
+    const int first = model.system.getNumParticles();
+    vector<vector<int>> neighbours(numCarbons);
+    auto add = [&](double mass, const Vec3& place) {
+        const int atom = model.system.addParticle(mass);
+        nonbonded.addParticle(0, 0.1, 0);
+        model.positions.push_back(origin + place);
+        for (int other = first; other < atom; other++)
+            nonbonded.addException(other, atom, 0, 1, 0);
+        return atom;
+    };
+    auto bind = [&](int i, int j, double k) {
+        const double length = norm(model.positions[i] - model.positions[j]), mass = model.system.getParticleMass(j);
+        if (constrained && mass > 0 && mass < 2)
+            model.system.addConstraint(i, j, length);
+        else if (j > i)
+            bonds.addBond(i, j, 1.01 * length, k);
+        neighbours[i - first].push_back(j);
+    };
+    const double rise = 0.0888, run = 0.1255;
+    for (int i = 0; i < numCarbons; i++)
+        add(12.011, Vec3(run * i, 0, rise * (i % 2)));
+    for (int i = 0; i < numCarbons; i++) {
+        const double up = (i % 2 == 0 ? -1 : 1);
+        const Vec3 carbon(run * i, 0, rise * (i % 2));
+        for (int side : {-1, 1}) {
+            bind(first + i, add(1.008, carbon + Vec3(0, 0.816 * side, 0.577 * up) * 0.109), 284512);
+            if (i + side >= 0 && i + side < numCarbons)
+                bind(first + i, first + i + side, 224262);
+            else
+                bind(first + i, add(1.008, carbon + Vec3(0.816 * side, 0, -0.577 * up) * 0.109), 284512);
+        }
+    }
+    if (anchored)
+        bind(first, add(0, Vec3(-0.05, -0.12, 0.05)), 200000);
+    for (int i = 0; i < numCarbons; i++)
+        for (int j : neighbours[i])
+            for (int k : neighbours[i])
+                if (j < k) {
+                    const Vec3 a = model.positions[j] - model.positions[first + i],
+                               b = model.positions[k] - model.positions[first + i];
+                    angles.addAngle(j, first + i, k, std::acos(a.dot(b) / (norm(a) * norm(b))) - 0.01, 400);
+                }
+}
+
+/**
+ * Molecules for teams of threads: a matrix in the device's memory and smaller ones, with constraints and without, an anchor,
+ * and bonds across the edges of the box.
+ */
+Model makeAlkanes() {
+    Model model = makeWaterCluster(1);
+    addAlkane(model, 8, Vec3(0, 0, 0.5), true);
+    addAlkane(model, 2, Vec3(0, 0, 1));
+    addAlkane(model, 2, Vec3(0.5, 0, 1), true, true);
+    addMethanol(model, Vec3(0, 0, 1.5));
+    const Vec3 box[] = {{4, 0, 0}, {0.3, 4, 0}, {0.2, -0.4, 5}};
+    model.system.setDefaultPeriodicBoxVectors(box[0], box[1], box[2]);
+    auto* across = new HarmonicBondForce();
+    across->setUsesPeriodicBoundaryConditions(true);
+    model.system.addForce(across);
+    for (int i = 0; i < 10; i++) {
+        const int atom = model.system.addParticle(12);
+        dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addParticle(0, 0.1, 0);
+        model.positions.push_back(Vec3(0.12 * i, 1 + 0.05 * (i % 2), 2) + box[i % 3] * (i % 4 - 1));
+        if (i > 0)
+            across->addBond(atom - 1, atom, 0.131, 250000);
     }
     return model;
 }
@@ -191,7 +265,8 @@ void testBothWaysAgree(Platform& platform) {
     vector<Row> rows = {{"water", [] { return makeWaterCluster(2); }, bound},
                         {"a water with a site, an anchor", makeWaterWithSiteAndAnchor, bound},
                         {"a chain in water", [] { return makeChainInWater(10); }, bound},
-                        {"a chain too large", [] { return makeChainInWater(20); }, bound},
+                        {"a chain for a team", [] { return makeChainInWater(20); }, bound},
+                        {"a chain too large", [] { return makeChainInWater(100); }, bound},
                         {"a mixture", makeMixture, isDouble ? 2e-11 : 5e-4}};
     if (isDouble) // devices take some time to compile, and it is in the mixture
         rows.push_back({"methanol", makeMethanols, bound});
@@ -208,6 +283,32 @@ void testBothWaysAgree(Platform& platform) {
         });
         std::cout << row.name << ": positions differ by at most " << largest << " nm" << std::endl;
     });
+}
+
+/** Teams of threads take the same steps, for all that a block may have; atoms with an inertia of their own are among it. */
+void testTeamsAgree(Platform& platform) {
+    const bool isDouble = (getRounding(platform) == Rounding::FixedPoint);
+    const double bound = isDouble ? 2e-11 : storeRounding(platform) > 1e-10 ? 1e-5 : 1e-8;
+    const Model model = makeAlkanes();
+    auto addInertias = [&](MassPenaltyIntegrator& integrator) {
+        for (int i = 3; i < model.system.getNumParticles(); i++)
+            if (model.system.getParticleMass(i) > 0 && i % 3 == 0)
+                integrator.addBondInertia(i, -1, 0.1 * i);
+    };
+    checkEach(vector<Method>{
+                      {"MassPenaltyIntegrator", maker<MassPenaltyIntegrator>(0.004), 2},
+                      {"MassPenaltyLangevinIntegrator", maker<MassPenaltyLangevinIntegrator>(300, 0, 0.004), 1},
+                      {"atoms with an inertia", makerWith<MassPenaltyIntegrator>(addInertias, 0.004), 2},
+                      {"atoms with an inertia, Langevin",
+                       makerWith<MassPenaltyLangevinIntegrator>(addInertias, 300, 0, 0.004), 1},
+              },
+              [&](const Method& method) {
+                  const auto [difference, ofVelocities] = compareWays(platform, model, method.make);
+                  std::cout << "teams, " << method.name << ": positions differ by " << difference << " nm, velocities by "
+                            << ofVelocities << " nm/ps" << std::endl;
+                  ASSERT_EQUAL_TOL(0, difference, bound);
+                  ASSERT_EQUAL_TOL(0, ofVelocities, 1e3 * bound);
+              });
 }
 
 /** A molecule with few pairs, but too many bonds with an inertia for a thread of the device, among waters. */
@@ -230,8 +331,12 @@ void testManyBondsWithInertia(Platform& platform) {
  * steps go on from there, and from a checkpoint, as in the memory of the host.
  */
 void testFailedStepsOfLargeMoleculesAreUndone(Platform& platform) {
-    checkEach(makeMethods(), [&](const Method& method) {
-        Model model = makeChainInWater(20);
+    vector<Method> methods = makeMethods(), ofTeams = makeMethods();
+    ofTeams.resize(5); // those of the mass penalty
+    methods.insert(methods.end(), ofTeams.begin(), ofTeams.end());
+    int number = 0;
+    checkEach(methods, [&](const Method& method) {
+        Model model = makeChainInWater(number++ < 11 ? 100 : 20);
         auto* push = new CustomExternalForce("push*step(i - 0.5)*x + pull*step(0.5 - i)*x");
         push->addGlobalParameter("push", 0);
         push->addGlobalParameter("pull", 0);
@@ -267,6 +372,27 @@ void testFailedStepsOfLargeMoleculesAreUndone(Platform& platform) {
     });
 }
 
+/** A step in which the solve of a team's block fails leaves the state of before. */
+void testTeamsFail(Platform& platform) {
+    Model model = makeWaterCluster(1);
+    addAlkane(model, 2, Vec3(0, 0, 1));
+    addAlkane(model, 2, Vec3(0.5, 0, 1), true);
+    MassPenaltyIntegrator integrator(0.004);
+    ModelContext context(model, integrator, platform);
+    context.setVelocitiesToTemperature(300, 3);
+    integrator.step(3);
+    const int hydrogen = model.system.getNumParticles() - 1;
+    vector<Vec3> v = getVelocities(context);
+    const Vec3 along = getPositions(context)[hydrogen] - getPositions(context)[hydrogen - 1];
+    v[hydrogen] = along.cross(Vec3(1, 2, 3)) * 1e5; // so that it moves further than the length of its constraint
+    context.setVelocities(v);
+    const vector<Vec3> x = getPositions(context);
+    assertThrows([&] { integrator.step(2); }, {"bond lengths and constraints of the molecule with particle"});
+    ASSERT_EQUAL_CONTAINERS(x, getPositions(context));
+    context.setVelocitiesToTemperature(300, 3);
+    integrator.step(3);
+}
+
 /** How many transfers a report of energies takes after some steps. */
 int countTransfersOfReport(ModelContext& context) {
     context.getIntegrator().step(2);
@@ -276,18 +402,18 @@ int countTransfersOfReport(ModelContext& context) {
 }
 
 /**
- * A step of a thousand waters launches a few kernels, and nothing is transferred; a report of energies takes no more
+ * A step of a thousand waters, or of larger molecules, launches a few kernels, and nothing is transferred; a report of energies takes no more
  * transfers than with an integrator of OpenMM.
  */
 void testStepsStayOnTheDevice(Platform& platform) {
-    Model waters = makeLoneWaters(10);
+    Model waters = makeLoneWaters(10), alkanes = makeAlkanes();
     waters.system.addForce(new CMMotionRemover());
     LangevinMiddleIntegrator theirs(300, 1, 0.001);
     ModelContext rival(waters, theirs, platform);
     const int numTransfers = countTransfersOfReport(rival);
-    for (const Method& method : makeMethods()) {
+    auto check = [&](const Model& model, const Method& method) {
         const auto integrator = method.make();
-        ModelContext context(waters, *integrator, platform);
+        ModelContext context(model, *integrator, platform);
         context.setVelocitiesToTemperature(300, 1);
         integrator->step(2);
         auto count = [&](int numSteps) {
@@ -302,8 +428,8 @@ void testStepsStayOnTheDevice(Platform& platform) {
         for (const auto& [name, number] : more.launches) {
             const int each = (number - one.launches[name]) / numSteps;
             numAll += each;
-            for (const char* ours : {"moveLangevin0", "move0", "kick0", "start0", "begin0", "firstMove0", "finish0"})
-                if (name == ours) {
+            for (const char* ours : {"moveLangevin", "move", "kick", "start", "begin", "firstMove", "finish"})
+                if (name.substr(0, name.find_first_of("0123456789")) == ours && name != ours) {
                     numLaunches += each;
                     names += " " + name;
                 }
@@ -315,13 +441,19 @@ void testStepsStayOnTheDevice(Platform& platform) {
         ASSERT_EQUAL(one.reads, more.reads);
         ASSERT_EQUAL(one.writes, more.writes);
         ASSERT_EQUAL(numTransfers, countTransfersOfReport(context));
-    }
+    };
+    for (const Method& method : makeMethods())
+        check(waters, method);
+    // Waters; and the molecules of all builds for teams, with matrices in local memory and in the device's.
+    check(alkanes, {"MassPenaltyIntegrator, with teams", maker<MassPenaltyIntegrator>(0.004), 3 * 2});
+    check(alkanes, {"MassPenaltyLangevinIntegrator, with teams",
+                    maker<MassPenaltyLangevinIntegrator>(300, 0, 0.004), 3});
 }
 
 } // namespace
 
 int main(int argc, char* argv[]) {
     return checkOnPlatform(argc, argv,
-                           {CLAIM(testBothWaysAgree), CLAIM(testManyBondsWithInertia),
-                            CLAIM(testFailedStepsOfLargeMoleculesAreUndone), CLAIM(testStepsStayOnTheDevice)});
+                           {CLAIM(testBothWaysAgree), CLAIM(testTeamsAgree), CLAIM(testManyBondsWithInertia),
+                            CLAIM(testFailedStepsOfLargeMoleculesAreUndone), CLAIM(testTeamsFail), CLAIM(testStepsStayOnTheDevice)});
 }

@@ -28,9 +28,15 @@ PRELUDE = """
 #define KERNEL extern "C" __global__
 #define DEVICE __device__
 #define GLOBAL
+#define LOCAL __shared__
+#define LOCAL_ARG
 #define RESTRICT __restrict__
 #define GLOBAL_ID (blockIdx.x*blockDim.x+threadIdx.x)
 #define GLOBAL_SIZE (blockDim.x*gridDim.x)
+#define LOCAL_ID threadIdx.x
+#define GROUP_ID blockIdx.x
+#define NUM_GROUPS gridDim.x
+#define SYNC_THREADS __syncthreads();
 typedef long long mm_long;
 """
 DEFINITIONS = {"single": "", "mixed": "#define USE_MIXED_PRECISION 1", "double": "#define USE_DOUBLE_PRECISION 1"}

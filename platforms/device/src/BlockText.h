@@ -75,13 +75,13 @@ public:
     template <class Batch, class V> void load(const Batch& batch, KeptVector which, V& vectors) {
         for (int i = 0; i < batch.numMobile; i++) {
             const std::string k = "k" + std::to_string(i) + "_" + std::to_string(int(which));
-            declare(k, "mixed4", keptPlace(i, which));
+            declare(k, "mixed4", keptPlace(batch, i, which));
             vectors[i] = read([&](char axis) { return k + "." + axis; });
         }
     }
     template <class Batch, class V> void keep(const Batch& batch, KeptVector which, const V& vectors) {
         for (int i = 0; i < batch.numMobile; i++)
-            trace.add(keptPlace(i, which) + " = make_mixed4(" + list(vectors[i]) + ", 0);");
+            trace.add(keptPlace(batch, i, which) + " = make_mixed4(" + list(vectors[i]) + ", 0);");
     }
     template <class Batch, class V> void drawNoise(const Batch& batch, V& vectors) {
         for (int i = 0; i < batch.numMobile; i++) {
@@ -292,8 +292,8 @@ private:
     static std::string place(int i) {
         return std::to_string(i) + "*count + block";
     }
-    static std::string keptPlace(int i, KeptVector which) {
-        return "kept[" + place(int(KeptVector::Count) * i + int(which)) + "]";
+    template <class Batch> static std::string keptPlace(const Batch& batch, int i, KeptVector which) {
+        return "kept[" + place(batch.numParticles() * int(which) + i) + "]";
     }
     /** The variable with the place of a particle in the arrays of the device. */
     std::string particle(int i) {

@@ -122,14 +122,18 @@ void ComputeDevice::compile(const Method& method, const Blocks& small, const Blo
     const ComputeProgram program = context.compileProgram(getText(recorded));
     for (const RecordedKind& kind : recorded) {
         auto group = std::make_unique<Group>();
-        const int count = kind.blocks.size(), numParticles = kind.blocks[0].size();
+        const int count = kind.blocks.size();
         group->firstBlock = blocks.size();
         group->count = count;
+        group->numThreads = kind.numThreads;
         group->keepsVelocities = kind.keepsVelocities;
-        group->particles.resize(numParticles * count);
-        for (int block = 0; block < count; block++)
-            for (int i = 0; i < numParticles; i++)
-                group->particles[i * count + block] = kind.blocks[block][i];
+        if (kind.numThreads > 1)
+            for (const vector<int>& block : kind.blocks)
+                group->particles.insert(group->particles.end(), block.begin(), block.end());
+        else
+            for (size_t i = 0; i < kind.blocks[0].size(); i++)
+                for (const vector<int>& block : kind.blocks)
+                    group->particles.push_back(block[i]);
         blocks.insert(blocks.end(), kind.blocks.begin(), kind.blocks.end());
         group->placesThere.initialize<int>(context, group->particles.size(), "stiffParticles");
         group->setsThere.initialize<int>(context, kind.sets.size(), "stiffSets");
@@ -139,8 +143,11 @@ void ComputeDevice::compile(const Method& method, const Blocks& small, const Blo
         group->kept.initialize(context, int(KeptVector::Count) * group->particles.size(),
                                context.getVelm().getElementSize(), "stiffKept");
         context.clearBuffer(group->kept);
+        // No more teams than this work at a time.
+        group->scratch.initialize(context, std::max(1, std::min(count, context.getNumThreadBlocks()) * kind.numScratch),
+                                  getMixedSize(), "stiffScratch");
         for (const KernelText& kernelText : kind.kernels) {
-            group->numRandoms.push_back(kernelText.numRandoms * count);
+            group->numRandoms.push_back(kernelText.numRandoms);
             group->kernels.push_back(nullptr);
             if (kernelText.name.empty())
                 continue;
@@ -159,6 +166,8 @@ void ComputeDevice::compile(const Method& method, const Blocks& small, const Blo
             kernel->addArg(failure);
             kernel->addArg(group->kept);
             addStateArguments(kernel, before);
+            if (kind.numThreads > 1)
+                kernel->addArg(group->scratch);
             group->kernels.back() = kernel;
         }
         groups.push_back(std::move(group));
@@ -262,7 +271,10 @@ void ComputeDevice::execute(int phase) {
             kernel->setArg(RandomIndex, utilities.prepareRandomNumbers(group->numRandoms[phase]));
             kernel->setArg(Random, utilities.getRandom());
         }
-        kernel->execute(group->count);
+        if (group->numThreads > 1)
+            kernel->execute(group->numThreads * group->count, group->numThreads);
+        else
+            kernel->execute(group->count);
     }
 }
 
@@ -493,8 +505,7 @@ void ComputeDevice::setOffsets(const vector<Vec3>& offsets) {
     }
 }
 
-/** Where a vector is kept for the i-th particle of a group, see BlockText::kept(). */
+/** Where a vector is kept for the i-th particle of a group. */
 size_t ComputeDevice::placeOfKept(const Group& group, size_t i, KeptVector which) {
-    const size_t place = i / group.count, block = i % group.count;
-    return (int(KeptVector::Count) * place + int(which)) * group.count + block;
+    return int(which) * group.particles.size() + i;
 }

@@ -71,11 +71,11 @@ private:
 
     /** Blocks of a kind, and the kernels that work on them. */
     struct Group {
-        int firstBlock, count;
-        /// The particles of the blocks, by their place.
+        int firstBlock, count, numThreads;
+        /// The particles of the blocks: of threads by their place, of teams by their block.
         std::vector<int> particles;
-        /// On the device: the particles by where they are there, and what else blocks have.
-        OpenMM::ComputeArray placesThere, setsThere, parametersThere, kept;
+        /// On the device: the particles by where they are there, what else blocks have, and matrices of teams.
+        OpenMM::ComputeArray placesThere, setsThere, parametersThere, kept, scratch;
         bool keepsVelocities;
         /// One a phase, null if it has none, and how many random numbers it takes.
         std::vector<OpenMM::ComputeKernel> kernels;

@@ -1,5 +1,6 @@
 #include "Programs.h"
 #include "BlockKind.h"
+#include "TeamText.h"
 #include "stiffcore/pairs/MassRoot.h"
 
 using namespace stiffdevice;
@@ -23,9 +24,9 @@ void addBlocks(Recorded& recorded, const Blocks& blocks, const typename Batch<do
             const string name = ofPhases + std::to_string(recorded.size());
             BlockText text(name);
             kind.record(text, terms, masses, body);
-            return KernelText{name, text.getText(), text.getNumRandoms()};
+            return KernelText{name, text.getText(), text.getNumRandoms() * (int) kind.getBlocks().size()};
         };
-        RecordedKind all = {recordKernels(record), {}, kind.getParameters(), kind.getSets(), keepsVelocities};
+        RecordedKind all = {"", recordKernels(record), {}, kind.getParameters(), kind.getSets(), keepsVelocities};
         for (const Block& block : kind.getBlocks())
             all.blocks.push_back(block.particles);
         recorded.push_back(all);
@@ -46,6 +47,43 @@ Recorded recordMethod(const Method& method, const Blocks& blocks,
         return kernels;
     });
     return recorded;
+}
+
+/** Add the kernels of teams, with getKernels(text, name), where name(ofPhases) is that of a kernel. */
+template <class GetKernels>
+void addTeams(Recorded& recorded, const vector<TeamBlocks>& teams, GetKernels&& getKernels) {
+    for (const TeamBlocks& team : teams) {
+        const string number = std::to_string(recorded.size());
+        const TeamText text(team, number);
+        RecordedKind all = {text.getFunctions(), {}, team.particles, team.parameters, team.tables, team.ofRoots};
+        all.kernels = getKernels(text, team, [&](const string& ofPhases) { return ofPhases + number; });
+        all.numThreads = TeamBlocks::teamSize;
+        all.numScratch = team.inScratch ? team.getMatrixSize() : 0;
+        recorded.push_back(all);
+    }
+}
+void addTeams(Recorded& recorded, const stiffcore::PenaltyMethod& method, const Blocks& blocks,
+              const stiffcore::PairTerms& terms, const vector<double>& masses) {
+    auto getKernels = [&](const TeamText& text, const TeamBlocks& team, auto&& name) {
+        vector<KernelText> kernels;
+        for (const auto& list : method.getKernels()) {
+            const auto& phases = list.phases;
+            const bool draws = std::find(phases.begin(), phases.end(), method.Thermalize) != phases.end();
+            kernels.push_back(phases.empty() ? KernelText()
+                                             : KernelText{name(list.name), text.getKernel(name(list.name), method, list),
+                                                          draws ? team.numRandoms : 0});
+        }
+        kernels.resize(method.Propagate + 1);
+        return kernels;
+    };
+    addTeams(recorded, makeTeams(blocks, terms, masses), getKernels);
+    auto getVelocities = [&](const TeamText& text, const TeamBlocks&, auto&& name) {
+        vector<KernelText> kernels(method.Show);
+        kernels.push_back({name("show"), text.getShow(name("show"))});
+        kernels.push_back({name("propagate"), text.getPropagate(name("propagate"))});
+        return kernels;
+    };
+    addTeams(recorded, makeRootTeams(blocks, terms, masses), getVelocities);
 }
 
 // The velocities of the mass penalty. Those that move the particles are kept while others are shown.
@@ -87,9 +125,14 @@ Recorded stiffdevice::record(const stiffhost::Device::Method& method, const Bloc
             [&](const auto& method) {
                 using Method = std::decay_t<decltype(method)>;
                 const auto& itsTerms = *std::get<const typename Method::template Batch<double>::Terms*>(terms);
-                Recorded recorded = recordMethod(method, blocks, itsTerms, masses);
-                if constexpr (std::is_same_v<Method, stiffcore::PenaltyMethod>)
-                    addVelocities(recorded, method, blocks, itsTerms, masses);
+                Blocks ofThreads, ofTeams;
+                for (const Block& block : blocks)
+                    (Method::getPlace(block, itsTerms) == stiffcore::Place::Team ? ofTeams : ofThreads).push_back(block);
+                Recorded recorded = recordMethod(method, ofThreads, itsTerms, masses);
+                if constexpr (std::is_same_v<Method, stiffcore::PenaltyMethod>) {
+                    addVelocities(recorded, method, ofThreads, itsTerms, masses);
+                    addTeams(recorded, method, ofTeams, itsTerms, masses);
+                }
                 return recorded;
             },
             method);
@@ -97,8 +140,12 @@ Recorded stiffdevice::record(const stiffhost::Device::Method& method, const Bloc
 
 string stiffdevice::getText(const Recorded& recorded) {
     string text = BlockText::getHead();
-    for (const RecordedKind& kind : recorded)
+    if (std::any_of(recorded.begin(), recorded.end(), [](const RecordedKind& kind) { return !kind.head.empty(); }))
+        text += TeamText::getHead();
+    for (const RecordedKind& kind : recorded) {
+        text += kind.head;
         for (const KernelText& kernel : kind.kernels)
             text += kernel.text;
+    }
     return text;
 }

@@ -7,22 +7,26 @@
 
 namespace stiffdevice {
 
-/** The text of a kernel, and how many elements of four random numbers each of its threads takes. */
+/** The text of a kernel, and how many elements of four random numbers it takes for all blocks. */
 struct KernelText {
     std::string name, text;
     int numRandoms = 0;
 };
 
-/** Blocks of the same build, with the kernels that work on them. */
+/** Blocks with the kernels that work on them: of the same build, one a thread, or of any, one a team of threads. */
 struct RecordedKind {
+    /// What the kernels of teams have in common.
+    std::string head;
     /// Those that the method does not have are empty.
     std::vector<KernelText> kernels;
     std::vector<std::vector<int>> blocks;
-    /// The sets of parameters, one after the other, and where in them that of each block begins.
+    /// The sets of parameters, one after the other, and where in them that of each block begins; of teams their tables.
     std::vector<double> parameters;
     std::vector<int> sets;
     /// Whether velocities are kept that move the particles, while others are shown.
     bool keepsVelocities = false;
+    /// How many threads work on a block, and how many numbers they have in the memory of the device.
+    int numThreads = 1, numScratch = 0;
 };
 
 using Blocks = stiffhost::Device::Blocks;

@@ -41,6 +41,10 @@ public:
     int getSize() const {
         return place.size();
     }
+    /** Where row i, as the caller numbers it, stands in the order of elimination. */
+    int getPlace(int i) const {
+        return place[i];
+    }
     /**
      * Get where the value of entry (i, j) of the pattern stands among the values given to factor().
      */

@@ -38,8 +38,8 @@ struct ImplicitMethod {
                : phase == Kick || phase == Thermalize ? Effect::Velocities
                                                       : Effect::Positions;
     }
-    static bool fits(int numMobile, size_t /*numTerms*/, size_t numOthers) {
-        return 3 * numMobile <= 18 && numOthers == 0;
+    static Place getPlace(const Block& block, const StiffTerms&) {
+        return 3 * block.numMobile <= 18 && block.otherTerms.empty() ? Place::Thread : Place::Outside;
     }
 
     template <class Real, class Port>

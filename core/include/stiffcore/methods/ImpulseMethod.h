@@ -28,8 +28,8 @@ struct ImpulseMethod {
     static Effect getEffect(Phase phase) {
         return phase == Flow ? Effect::Positions : phase < Kick ? Effect::Nothing : Effect::Velocities;
     }
-    static bool fits(int /*numMobile*/, size_t numTerms, size_t numOthers) {
-        return numTerms <= 20 && numOthers == 0;
+    static Place getPlace(const Block& block, const StiffTerms&) {
+        return block.terms.size() <= 20 && block.otherTerms.empty() ? Place::Thread : Place::Outside;
     }
 
     template <class Real, class Port>

@@ -1,6 +1,7 @@
 #ifndef STIFFCORE_METHODS_PENALTY_METHOD_H_
 #define STIFFCORE_METHODS_PENALTY_METHOD_H_
 
+#include "../pairs/MassRoot.h"
 #include "Drift.h"
 #include "ExtendedMass.h"
 #include "Phases.h"
@@ -35,12 +36,18 @@ struct PenaltyMethod {
         return phase == Drift ? Effect::Positions : phase < Kick ? Effect::Nothing : Effect::Velocities;
     }
     /**
-     * The text grows with the cube of the rows, see docs/developing.md. The velocities that are shown have a row for
-     * each pair, and three for each bond with an inertia; their matrix has to be dense.
+     * What a thread does is unrolled, and its text grows with the cube of the rows, see docs/developing.md. A team has
+     * the vectors of a block in its local memory, and a dense matrix. The velocities that are shown have a row for each
+     * pair, and three for each bond with an inertia.
      */
-    static bool fits(int /*numMobile*/, size_t numPairs, size_t numBonds) {
-        return numPairs <= 18 && numPairs + 3 * numBonds < MatrixLayout::minSparseSize;
+    static Place getPlace(const Block& block, const PairTerms& terms) {
+        const size_t numPairs = block.terms.size(), numRows = numPairs + 3 * block.otherTerms.size();
+        if (numPairs <= 6 && numRows < MatrixLayout::minSparseSize)
+            return Place::Thread;
+        const bool fits = numPairs <= maxTeamPairs && numRows <= maxTeamRows && block.particles.size() <= maxTeamAtoms;
+        return fits && !RootPattern::hasManyConnectedIn(block, terms) ? Place::Team : Place::Outside;
     }
+    static constexpr size_t maxTeamPairs = 160, maxTeamRows = 320, maxTeamAtoms = 160;
 
     template <class Real, class Port>
     void execute(Phase phase, const PairBatch<Real>& batch, PairWorkspace<Real>& work, Port& port) const {

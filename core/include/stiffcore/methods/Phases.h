@@ -13,12 +13,12 @@
  *     Batch<Real>, langevin                  what they work on; whether there is a heat bath
  *     takesForces, getEffect(phase)          the phase that loads them; what a phase changes of the Context
  *     getKernels()                           the lists that machines execute between phases of the whole System
- *     fits(numMobile, numTerms, numOthers)   whether a block is small enough for a thread of a device
+ *     getPlace(block, terms)                 by whom a block is moved where there is a device
  *     execute(phase, batch, work, port)
  *
  * A particle that nothing binds is a block without terms. A machine executes lists of phases: on the host for batches of
  * blocks (stiffhost::HostPort), on a device for one block a thread, for which it records them once
- * (stiffdevice::BlockText). Before the first phase work.x and work.v are the block's positions and velocities, and after
+ * (stiffdevice::BlockText), or a team of threads, whose text is written by hand (stiffdevice::TeamText). Before the first phase work.x and work.v are the block's positions and velocities, and after
  * the last they are what becomes of them. All else goes through the machine's Port:
  *
  *     uniform(which), box()                  numbers that are the same for all blocks
@@ -29,6 +29,9 @@
  *     require(mask)                          fails the step where it is false
  */
 namespace stiffcore {
+
+/** By whom a block is moved where there is a device: by one of its threads, by a team of them, or by the host. */
+enum class Place { Thread, Team, Outside };
 
 /** The numbers that are the same for all blocks. */
 enum class Uniform {

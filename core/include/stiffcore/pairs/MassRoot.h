@@ -61,13 +61,33 @@ struct RootPattern {
     bool hasManyConnected;
     RowPattern<RootRow> rows;
 
-    RootPattern(const Block& block, const PairTerms& terms, int leastSparse = MatrixLayout::minSparseSize)
+    RootPattern(const Block& block, const PairTerms& terms)
             : numParticles(block.particles.size()), numMobile(block.numMobile), all(makeRows(block, terms)),
-              hasManyConnected(countConnected() > maxConnected),
-              rows(all, numMobile, hasManyConnected ? 0 : countConstraints(), leastSparse) {
+              hasManyConnected(hasManyConnectedIn(block, terms)),
+              rows(all, numMobile, hasManyConnected ? 0 : countConstraints()) {
     }
     bool isLarge() const {
         return rows.isLarge();
+    }
+    /** Whether mobile atoms connect more constraints than may be a dense part. */
+    static bool hasManyConnectedIn(const Block& block, const PairTerms& terms) {
+        Sets sets(block.numMobile);
+        std::map<int, int> count;
+        int most = 0;
+        auto forEachConstraint = [&](auto&& visit) {
+            for (int t : block.terms)
+                if (terms.pairs[t].isConstrained()) {
+                    const auto [i, j] = std::minmax(
+                            {block.findPlace(terms.pairs[t].particle1), block.findPlace(terms.pairs[t].particle2)});
+                    visit(i, j);
+                }
+        };
+        forEachConstraint([&](int i, int j) {
+            if (j < block.numMobile)
+                sets.join(i, j);
+        });
+        forEachConstraint([&](int i, int) { most = std::max(most, ++count[sets.find(i)]); });
+        return most > maxConnected;
     }
     static std::vector<std::string> describeShared(const PairTerms&) {
         return {};
@@ -109,19 +129,6 @@ private:
     }
     int countConstraints() const {
         return std::count_if(all.begin(), all.end(), [](const RootRow& row) { return row.constrained; });
-    }
-    /** The most constraints that mobile atoms connect. */
-    int countConnected() const {
-        Sets sets(numMobile);
-        for (const RootRow& row : all)
-            if (row.constrained && row.groups.size() == 2)
-                sets.join(row.groups[0], row.groups[1]);
-        std::map<int, int> count;
-        int most = 0;
-        for (const RootRow& row : all)
-            if (row.constrained)
-                most = std::max(most, ++count[sets.find(row.groups[0])]);
-        return most;
     }
 };
 

@@ -75,19 +75,21 @@ public:
         Device::Blocks small, large;
         largeParticles.clear();
         largeTerms.clear();
+        isParticleLarge.assign(particles.getMasses().size(), false);
         for (const stiffcore::Block& block : blocks) {
-            const bool fits = Method::fits(block.numMobile, block.terms.size(), block.otherTerms.size());
+            const bool fits = Method::getPlace(block, terms) != stiffcore::Place::Outside;
             (fits ? small : large).push_back(block);
             if (fits)
                 continue;
+            isParticleLarge[block.particles[0]] = true;
             largeParticles.insert(largeParticles.end(), block.particles.begin(), block.particles.end());
             largeTerms.insert(largeTerms.end(), block.terms.begin(), block.terms.end());
         }
         device->compile(method, small, large, &terms, particles.getMasses());
     }
     /** Whether the device does not take the blocks of a batch, and whether there are any such. */
-    template <class Batch> static bool isLarge(const Batch& batch) {
-        return !Method::fits(batch.numMobile, batch.terms[0].size(), batch.otherTerms[0].size());
+    template <class Batch> bool isLarge(const Batch& batch) const {
+        return isParticleLarge[batch.particles[0][0]];
     }
     bool hasLarge() const {
         return !largeParticles.empty();
@@ -164,6 +166,8 @@ private:
 
     /// Of blocks that the device does not take: their particles and terms; and the state of these, others' is 0.
     std::vector<int> largeParticles, largeTerms;
+    /// Whether a particle is the first of such a block.
+    std::vector<char> isParticleLarge;
     Vectors x, v, F;
 };
 

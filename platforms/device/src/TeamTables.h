@@ -1,0 +1,58 @@
+#ifndef STIFFDEVICE_TEAM_TABLES_H_
+#define STIFFDEVICE_TEAM_TABLES_H_
+
+#include "stiffcore/model/Block.h"
+#include "stiffcore/model/PenalizedPair.h"
+#include <vector>
+
+namespace stiffdevice {
+
+/**
+ * Blocks of any builds that a kernel of TeamText works on, one a team of threads, and the tables by which it does. All
+ * have the vectors of a block in local memory; the matrix is there, too, or in the memory of the device.
+ */
+struct TeamBlocks {
+    /// Local memory is at least 32 kB everywhere; so many numbers of a block may be there in double precision.
+    static constexpr int maxNumbers = 4000;
+    /// Behind the vectors are the numbers by which a team agrees, two of each thread.
+    static constexpr int teamSize = 32, numSums = 2 * teamSize;
+    /// Of each block its table, parameters, particles and random numbers: where they begin.
+    static constexpr int headSize = 4;
+
+    /// Whether these are the kernels of the velocities that are shown, see stiffcore/pairs/MassRoot.h.
+    bool ofRoots = false;
+    bool inScratch = false;
+    /// The largest of each. Rows are one at least, for the arrays.
+    int numAtoms = 1, numRows = 1;
+    /// Of all blocks; of random numbers, elements of four.
+    int numParticles = 0, numRandoms = 0;
+    std::vector<std::vector<int>> particles;
+    /// The heads of the blocks, and the tables of builds: see describe() in TeamTables.cpp.
+    std::vector<int> tables;
+    /// Blocks with equal ones share them.
+    std::vector<double> parameters;
+
+    /** From one row of the matrix to the next: a column more, so that a right side fits; odd, for banks of memory. */
+    static int getStride(int numRows) {
+        return (numRows + 1) | 1;
+    }
+    int getMatrixSize() const {
+        return numRows * getStride(numRows);
+    }
+    int countVectors() const {
+        return ofRoots ? 6 * numAtoms + 7 * numRows : 9 * numAtoms + 13 * numRows;
+    }
+    int countNumbers() const {
+        return countVectors() + numSums + (inScratch ? 0 : getMatrixSize());
+    }
+};
+
+/** The tables of blocks, those first whose matrices are in local memory; for steps, and for velocities that are shown. */
+std::vector<TeamBlocks> makeTeams(const std::vector<stiffcore::Block>& blocks, const stiffcore::PairTerms& terms,
+                                  const std::vector<double>& masses);
+std::vector<TeamBlocks> makeRootTeams(const std::vector<stiffcore::Block>& blocks, const stiffcore::PairTerms& terms,
+                                      const std::vector<double>& masses);
+
+} // namespace stiffdevice
+
+#endif /* STIFFDEVICE_TEAM_TABLES_H_ */

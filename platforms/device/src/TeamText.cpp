@@ -1,0 +1,598 @@
+#include "TeamText.h"
+#include "BlockText.h"
+
+using namespace stiffdevice;
+using stiffcore::Effect;
+using std::string;
+
+namespace {
+
+// Functions begin after a barrier and end with one. No barrier is in a branch, nor in a loop that may be left out: PoCL
+// has a copy of all that follows for each such branch. What is not to be done is done for no rows.
+
+const char* const head = R"(
+#define TEAM_SIZE 32
+#define FOR(i, number) for (int i = LOCAL_ID; i < (number); i += TEAM_SIZE)
+// The entries of a lower triangle are shared out by fours of rows and eights of columns.
+#define FOR_ROWS(i, first, end) for (int i = (first) + (int) LOCAL_ID/8; i < (end); i += TEAM_SIZE/8)
+#define FOR_COLUMNS(j, first, end) for (int j = (first) + (int) LOCAL_ID%8; j < (end); j += 8)
+#define PERIODIC 1
+#define CONSTRAINED 2
+DEVICE mixed multiply(LOCAL_ARG const mixed* a, LOCAL_ARG const mixed* b) {
+    return a[0]*b[0] + a[1]*b[1] + a[2]*b[2];
+}
+)";
+
+const char* const functions = R"(
+typedef struct {
+    int numParticles, numMobile, numRows, numConstrained, stride;
+    bool hasMetric;
+    // Of each row its atoms and kind; of each mobile atom where its lists begin, and these; rows.
+    GLOBAL const int *rows, *impulseStarts, *impulses, *neighbourStarts, *neighbours, *all, *constrained;
+    GLOBAL const mixed *inverseMasses, *ofRows, *weights, *mobilities, *roots, *couplings, *couplingsOfMasses, *uniform;
+    // Of each atom; of each row; two rows of a matrix; numbers of the threads; a matrix.
+    LOCAL_ARG mixed *x, *v, *a;
+    LOCAL_ARG mixed *u, *lambda, *r, *w, *z, *correction, *before;
+    LOCAL_ARG mixed *pivots, *sums;
+    MATRIX mixed* A;
+} TEAM(Team);
+
+// If nothing is to be done, it is done for a block that has no atoms.
+DEVICE void TEAM(setUp)(TEAM(Team)* team, GLOBAL const int* table, GLOBAL const mixed* parameters, bool isEmpty) {
+    team->numParticles = table[0];
+    team->numMobile = table[1];
+    const int numRows = team->numRows = table[2];
+    team->numConstrained = table[3];
+    team->hasMetric = (table[4] != 0);
+    team->stride = (numRows + 1) | 1;
+    team->rows = table + 5;
+    team->impulseStarts = team->rows + 3*numRows;
+    team->impulses = team->impulseStarts + team->numMobile + 1;
+    const int numImpulses = team->impulses[-1];
+    team->neighbourStarts = team->impulses + numImpulses;
+    team->neighbours = team->neighbourStarts + team->numMobile + 1;
+    const int numNeighbours = team->neighbours[-1];
+    team->all = team->neighbours + numNeighbours;
+    team->constrained = team->all + numRows;
+    team->inverseMasses = parameters;
+    team->ofRows = parameters + team->numMobile;
+    team->weights = team->ofRows + numRows;
+    team->mobilities = team->weights + numImpulses;
+    team->roots = team->mobilities + numNeighbours;
+    team->couplings = team->roots + numNeighbours;
+    team->couplingsOfMasses = team->couplings + numRows*(numRows + 1)/2;
+    if (isEmpty)
+        team->numParticles = team->numMobile = team->numRows = team->numConstrained = 0;
+}
+
+DEVICE bool TEAM(isConstrained)(const TEAM(Team)* team, int p) {
+    return (team->rows[3*p + 2] & CONSTRAINED) != 0;
+}
+DEVICE mixed TEAM(getInverseInertia)(const TEAM(Team)* team, int p) {
+    return TEAM(isConstrained)(team, p) ? 0 : team->ofRows[p];
+}
+DEVICE mixed TEAM(getAdded)(const TEAM(Team)* team, int p) {
+    return TEAM(isConstrained)(team, p) ? REGULARIZATION*team->couplings[p*(p + 3)/2] : team->ofRows[p];
+}
+
+DEVICE void TEAM(computeLengths)(const TEAM(Team)* team, bool withDirections) {
+    FOR(p, team->numRows) {
+        const int i = 3*team->rows[3*p], j = 3*team->rows[3*p + 1], kind = team->rows[3*p + 2], axis = (kind >> 2) - 1;
+        mixed d[3];
+        for (int k = 0; k < 3; k++)
+            d[k] = (axis >= 0 ? (k == axis) : team->x[j + k] - team->x[i + k]);
+        if ((kind & PERIODIC) != 0) {
+            GLOBAL const mixed* box = team->uniform + BOX;
+            for (int k = 2; k >= 0; k--) {
+                const mixed shift = floor(d[k]/box[k*(k + 3)/2] + NUMBER(0.5));
+                for (int l = 0; l <= k; l++)
+                    d[l] -= shift*box[k*(k + 1)/2 + l];
+            }
+        }
+        const mixed r = sqrt(d[0]*d[0] + d[1]*d[1] + d[2]*d[2] + TINY);
+        team->r[p] = r;
+        if (withDirections)
+            for (int k = 0; k < 3; k++)
+                team->u[3*p + k] = d[k]/r;
+    }
+    SYNC_THREADS
+}
+
+DEVICE mixed TEAM(computeRate)(const TEAM(Team)* team, int p) {
+    const int i = team->rows[3*p], j = team->rows[3*p + 1];
+    const mixed rate = multiply(team->u + 3*p, team->v + 3*j);
+    return i == j ? rate : rate - multiply(team->u + 3*p, team->v + 3*i);
+}
+
+// vectors <- vectors + M^-1 G^T lambda
+DEVICE void TEAM(addImpulses)(const TEAM(Team)* team, LOCAL_ARG const mixed* directions, LOCAL_ARG const mixed* lambda,
+        LOCAL_ARG mixed* vectors) {
+    FOR(i, team->numMobile) {
+        mixed x = 0, y = 0, z = 0;
+        for (int e = team->impulseStarts[i]; e < team->impulseStarts[i + 1]; e++) {
+            const int p = team->impulses[e]/3;
+            const mixed impulse = lambda[p]*team->weights[e];
+            x += directions[3*p]*impulse;
+            y += directions[3*p + 1]*impulse;
+            z += directions[3*p + 2]*impulse;
+        }
+        vectors[3*i] += x;
+        vectors[3*i + 1] += y;
+        vectors[3*i + 2] += z;
+    }
+    SYNC_THREADS
+}
+
+// v <- scale v + factor (matrices of groups) a
+DEVICE void TEAM(addOfGroups)(const TEAM(Team)* team, mixed scale, mixed factor, GLOBAL const mixed* matrices) {
+    FOR(i, team->numMobile) {
+        mixed x = 0, y = 0, z = 0;
+        for (int e = team->neighbourStarts[i]; e < team->neighbourStarts[i + 1]; e++) {
+            const int j = 3*team->neighbours[e];
+            x += matrices[e]*team->a[j];
+            y += matrices[e]*team->a[j + 1];
+            z += matrices[e]*team->a[j + 2];
+        }
+        team->v[3*i] = scale*team->v[3*i] + factor*x;
+        team->v[3*i + 1] = scale*team->v[3*i + 1] + factor*y;
+        team->v[3*i + 2] = scale*team->v[3*i + 2] + factor*z;
+    }
+    SYNC_THREADS
+}
+
+// Factor the lower triangle A = L D L^T, with entries at [i*down + j*right]: it becomes 1/D and below it L^-1, or else L D.
+// A step k subtracts from each row i > k its entry of L times row k: of L^-1 to the left of k, and of the rest of A by
+// symmetry. Row k and column k stand in `pivots`, that of the next step beside it, so that a step has one barrier.
+DEVICE void TEAM(factor)(MATRIX mixed* A, int n, int down, int right, bool inverts, LOCAL_ARG mixed* pivots) {
+    FOR(i, n)
+        pivots[i] = (i == 0 ? 1 : A[i*down]);
+    if (LOCAL_ID == 0 && n > 0)
+        A[0] = 1/A[0];
+    SYNC_THREADS
+    int k = 0;
+    do {
+        LOCAL_ARG const mixed* row = pivots + (k%2 == 0 ? 0 : ROWS);
+        LOCAL_ARG mixed* next = pivots + (k%2 == 0 ? ROWS : 0);
+        const mixed inversePivot = A[k*(down + right)];
+        FOR_ROWS(i, k + 1, n) {
+            const mixed l = row[i]*inversePivot;
+            FOR_COLUMNS(j, inverts ? 0 : k + 1, i + 1) {
+                mixed entry = (j == k ? 0 : A[i*down + j*right]) - l*row[j];
+                if (i == k + 1)
+                    next[j] = (j == i ? 1 : entry);
+                else if (j == k + 1)
+                    next[i] = entry;
+                if (i == k + 1 && j == i)
+                    entry = 1/entry;
+                A[i*down + j*right] = entry;
+            }
+        }
+        SYNC_THREADS
+        k++;
+    } while (k + 1 < n);
+}
+
+DEVICE void TEAM(factorThere)(const TEAM(Team)* team, bool inverts) {
+    FOR_ROWS(p, 0, team->numRows)
+        FOR_COLUMNS(q, 0, p + 1)
+            team->A[p*team->stride + q] = team->couplings[p*(p + 1)/2 + q]*multiply(team->u + 3*p, team->u + 3*q) +
+                    (p == q ? TEAM(getAdded)(team, p) : 0);
+    SYNC_THREADS
+    TEAM(factor)(team->A, team->numRows, team->stride, 1, inverts, team->pivots);
+}
+
+// b <- A^-1 b = L^-T D^-1 L^-1 b, of all rows or of none.
+DEVICE void TEAM(solve)(const TEAM(Team)* team, int n, LOCAL_ARG mixed* b) {
+    const int stride = team->stride;
+    MATRIX const mixed* A = team->A;
+    FOR(i, n) {
+        mixed sum = b[i];
+        for (int k = 0; k < i; k++)
+            sum += A[i*stride + k]*b[k];
+        team->pivots[i] = sum*A[i*stride + i];
+    }
+    SYNC_THREADS
+    FOR(i, n) {
+        mixed sum = team->pivots[i];
+        for (int k = i + 1; k < n; k++)
+            sum += A[k*stride + i]*team->pivots[k];
+        b[i] = sum;
+    }
+    SYNC_THREADS
+}
+
+DEVICE void TEAM(tieVelocities)(const TEAM(Team)* team) {
+    FOR(p, team->numRows)
+        team->lambda[p] = team->w[p] - TEAM(computeRate)(team, p);
+    SYNC_THREADS
+    TEAM(solve)(team, team->numRows, team->lambda);
+    TEAM(addImpulses)(team, team->u, team->lambda, team->v);
+    FOR(p, team->numRows)
+        team->w[p] -= TEAM(getInverseInertia)(team, p)*team->lambda[p];
+}
+
+DEVICE void TEAM(beginTied)(const TEAM(Team)* team) {
+    TEAM(computeLengths)(team, true);
+    FOR(p, team->numRows)
+        team->w[p] = (TEAM(isConstrained)(team, p) ? 0 : TEAM(computeRate)(team, p));
+    TEAM(factorThere)(team, true);
+}
+
+// The forces of a factored matrix on the lengths of its rows, into `before`.
+DEVICE void TEAM(addDeterminantForces)(const TEAM(Team)* team, mixed scale, MATRIX const mixed* A, int n, int down,
+        int right, GLOBAL const int* rows, GLOBAL const mixed* couplings) {
+    FOR(i, n) {
+        const int p = rows[i];
+        mixed y[3] = {0, 0, 0};
+        for (int j = 0; j < n; j++) {
+            const int high = (i > j ? i : j), low = (i > j ? j : i);
+            const mixed coupling = couplings[high*(high + 1)/2 + low];
+            if (i == j || coupling == 0)
+                continue;
+            mixed inverse = A[high*(down + right)]*A[high*down + low*right];
+            for (int k = high + 1; k < n; k++)
+                inverse += A[k*down + high*right]*A[k*(down + right)]*A[k*down + low*right];
+            for (int axis = 0; axis < 3; axis++)
+                y[axis] += coupling*inverse*team->u[3*rows[j] + axis];
+        }
+        const mixed length = team->u[3*p]*y[0] + team->u[3*p + 1]*y[1] + team->u[3*p + 2]*y[2];
+        for (int axis = 0; axis < 3; axis++)
+            team->before[3*p + axis] += (y[axis] - team->u[3*p + axis]*length)*scale/team->r[p];
+    }
+    SYNC_THREADS
+}
+
+DEVICE void TEAM(addMetricForces)(const TEAM(Team)* team, mixed kT) {
+    const int stride = team->stride, n = (team->hasMetric ? team->numRows : 0);
+    const int numConstrained = (team->hasMetric ? team->numConstrained : 0);
+    // The matrix of constraints stands above the diagonal.
+    MATRIX mixed* ofConstraints = team->A + 1;
+    FOR(i, 3*team->numRows)
+        team->before[i] = 0;
+    FOR_ROWS(i, 0, numConstrained)
+        FOR_COLUMNS(j, 0, i + 1) {
+            const int p = team->constrained[i], q = team->constrained[j];
+            ofConstraints[i + j*stride] = team->couplingsOfMasses[i*(i + 1)/2 + j]*
+                    (multiply(team->u + 3*p, team->u + 3*q) + (i == j ? REGULARIZATION : 0));
+        }
+    SYNC_THREADS
+    TEAM(addDeterminantForces)(team, kT, team->A, n, stride, 1, team->all, team->couplings);
+    TEAM(factor)(ofConstraints, numConstrained, 1, stride, true, team->pivots);
+    TEAM(addDeterminantForces)(team, -kT, ofConstraints, numConstrained, 1, stride, team->constrained,
+            team->couplingsOfMasses);
+    FOR(i, team->numMobile) {
+        mixed x = 0, y = 0, z = 0;
+        for (int e = team->impulseStarts[i]; e < team->impulseStarts[i + 1]; e++) {
+            const int p = team->impulses[e]/3, sign = team->impulses[e]%3 - 1;
+            x -= sign*team->before[3*p];
+            y -= sign*team->before[3*p + 1];
+            z -= sign*team->before[3*p + 2];
+        }
+        team->a[3*i] += x*team->inverseMasses[i];
+        team->a[3*i + 1] += y*team->inverseMasses[i];
+        team->a[3*i + 2] += z*team->inverseMasses[i];
+    }
+    SYNC_THREADS
+}
+
+// correction <- (G H^T + D)^-1 correction, with directions at two places, by Gauss and Jordan's method without pivoting.
+DEVICE void TEAM(solveNewton)(const TEAM(Team)* team, int n) {
+    const int stride = team->stride;
+    MATRIX mixed* A = team->A;
+    FOR_ROWS(p, 0, n)
+        FOR_COLUMNS(q, 0, n + 1) {
+            const int high = (p > q ? p : q), low = (p > q ? q : p);
+            A[p*stride + q] = (q == n ? team->correction[p] :
+                    team->couplings[high*(high + 1)/2 + low]*multiply(team->u + 3*p, team->before + 3*q) +
+                            (p == q ? TEAM(getAdded)(team, p) : 0));
+        }
+    SYNC_THREADS
+    int k = 0;
+    do {
+        FOR_ROWS(p, 0, n) {
+            if (p == k)
+                continue;
+            const mixed l = A[p*stride + k]/A[k*stride + k];
+            FOR_COLUMNS(q, k + 1, n + 1)
+                A[p*stride + q] -= l*A[k*stride + q];
+        }
+        SYNC_THREADS
+        k++;
+    } while (k < n);
+    FOR(p, n)
+        team->correction[p] = A[p*stride + n]/A[p*stride + p];
+    SYNC_THREADS
+}
+
+// The motion over a time; whether its solve has converged. From where it began Newton's method takes over if need be.
+DEVICE bool TEAM(driftTied)(const TEAM(Team)* team, mixed t, mixed tolerance) {
+    FOR(p, team->numRows) {
+        team->z[p] = (TEAM(isConstrained)(team, p) ? team->ofRows[p] : team->r[p] + t*team->w[p]);
+        team->lambda[p] = 0;
+        for (int axis = 0; axis < 3; axis++)
+            team->before[3*p + axis] = team->u[3*p + axis];
+    }
+    FOR(i, 3*team->numMobile) {
+        team->x[i] += t*team->v[i];
+        team->a[i] = team->x[i];
+    }
+    SYNC_THREADS
+    bool converged = false, newton = false, ends = false;
+    mixed last = 0;
+    int iteration = 0;
+    do {
+        TEAM(computeLengths)(team, newton);
+        mixed largest = 0;
+        bool isFar = false;
+        FOR(p, team->numRows) {
+            const mixed residual = team->z[p] - TEAM(getInverseInertia)(team, p)*team->lambda[p] - team->r[p];
+            const mixed size = fabs(residual);
+            team->correction[p] = residual;
+            isFar = (isFar || !(size <= tolerance*team->z[p]));
+            largest = (size > largest ? size : largest);
+        }
+        team->sums[LOCAL_ID] = largest;
+        team->sums[TEAM_SIZE + LOCAL_ID] = (isFar ? 1 : 0);
+        SYNC_THREADS
+        converged = true;
+        largest = 0;
+        for (int thread = 0; thread < TEAM_SIZE; thread++) {
+            converged = (converged && team->sums[TEAM_SIZE + thread] == 0);
+            largest = (team->sums[thread] > largest ? team->sums[thread] : largest);
+        }
+        const bool restarts = (!newton && !converged && iteration > 0 &&
+                !(iteration < MAX_ITERATIONS && largest < SLOW*last));
+        last = largest;
+        TEAM(solve)(team, newton || restarts ? 0 : team->numRows, team->correction);
+        TEAM(solveNewton)(team, newton ? team->numRows : 0);
+        FOR(p, team->numRows) {
+            if (restarts)
+                team->correction[p] = 0;
+            team->lambda[p] = (restarts ? 0 : team->lambda[p] + team->correction[p]);
+        }
+        if (restarts)
+            FOR(i, 3*team->numMobile)
+                team->x[i] = team->a[i];
+        SYNC_THREADS
+        TEAM(addImpulses)(team, team->before, team->correction, team->x);
+        ends = (converged || (newton && iteration >= MAX_ITERATIONS));
+        if (restarts) {
+            newton = true;
+            iteration = -1;
+        }
+        iteration++;
+    } while (!ends);
+    FOR(p, team->numRows) {
+        team->lambda[p] /= t;
+        team->w[p] -= TEAM(getInverseInertia)(team, p)*team->lambda[p];
+    }
+    SYNC_THREADS
+    TEAM(addImpulses)(team, team->before, team->lambda, team->v);
+    TEAM(computeLengths)(team, true);
+    TEAM(factorThere)(team, true);
+    return converged;
+}
+)";
+
+// v <- N^-1 v, see stiffcore/pairs/MassRoot.h.
+const char* const rootFunctions = R"(
+DEVICE void TEAM(applyInverseRoot)(const TEAM(Team)* team) {
+    const int n = team->numRows, stride = team->stride;
+    MATRIX const mixed* A = team->A;
+    LOCAL_ARG mixed *scales = team->r, *b = team->lambda;
+    FOR(p, n) {
+        const mixed scale = sqrt(TEAM(getInverseInertia)(team, p)*A[p*stride + p]);
+        b[p] = (TEAM(isConstrained)(team, p) ? 0 : TEAM(computeRate)(team, p)*A[p*stride + p]/scale);
+        scales[p] = scale;
+    }
+    SYNC_THREADS
+    int i = n - 1;
+    do { // (L + S)^T b = ...
+        FOR(k, i)
+            b[k] -= A[i*stride + k]*A[k*stride + k]*b[i]/(1 + scales[i]);
+        SYNC_THREADS
+        i--;
+    } while (i > 0);
+    FOR(p, n)
+        b[p] /= 1 + scales[p];
+    SYNC_THREADS
+    TEAM(addImpulses)(team, team->u, b, team->v);
+}
+)";
+
+const char* const load = R"(
+        const mixed4 origin = POSITION(there[0]);
+        FOR(i, team.numParticles) {
+            const mixed4 position = POSITION(there[i]), velocity = velm[there[i]];
+            const bool isMobile = (i < team.numMobile);
+            team.x[3*i] = position.x - origin.x;
+            team.x[3*i + 1] = position.y - origin.y;
+            team.x[3*i + 2] = position.z - origin.z;
+            team.v[3*i] = (isMobile ? velocity.x : 0);
+            team.v[3*i + 1] = (isMobile ? velocity.y : 0);
+            team.v[3*i + 2] = (isMobile ? velocity.z : 0);
+        }
+        SYNC_THREADS
+)";
+const char* const storeVelocity = R"(
+            velm[there[i]] = make_mixed4(team.v[3*i], team.v[3*i + 1], team.v[3*i + 2], velm[there[i]].w);)";
+
+string read(Uniform which) {
+    return "uniform[" + std::to_string(int(which)) + "]";
+}
+string keptPlace(KeptVector which) {
+    return "kept[" + std::to_string(int(which)) + "*PARTICLES + begin + i]";
+}
+string define(const string& name, const string& value) {
+    return "#undef " + name.substr(0, name.find('(')) + "\n#define " + name + " " + value + "\n";
+}
+
+/** The phases of stiffcore::PenaltyMethod::execute(). */
+string getPhase(TeamText::Method::Phase phase, const TeamText::Method& method) {
+    using Method = TeamText::Method;
+    const string h = read(Uniform::StepSize), amplitude = read(Uniform::NoiseAmplitude);
+    switch (phase) {
+    case Method::Begin:
+        return "        TEAM(beginTied)(&team);\n";
+    case Method::Recall:
+        return R"(
+        FOR(i, team.numMobile) {
+            const mixed4 a = )" + keptPlace(KeptVector::Acceleration) + R"(;
+            team.a[3*i] = a.x;
+            team.a[3*i + 1] = a.y;
+            team.a[3*i + 2] = a.z;
+        }
+        SYNC_THREADS
+)";
+    case Method::Accelerate:
+        return R"(
+        FOR(i, team.numMobile) {
+            for (int axis = 0; axis < 3; axis++) {
+                const mixed F = FORCE(there[i], axis);
+                if (!(fabs(F) < MAX_FORCE))
+                    wrong[1] = 1;
+                team.a[3*i + axis] = F*team.inverseMasses[i];
+            })" + (method.langevin ? "" : "\n            " + keptPlace(KeptVector::Acceleration) +
+                           " = make_mixed4(team.a[3*i], team.a[3*i + 1], team.a[3*i + 2], 0);") + R"(
+        }
+        SYNC_THREADS
+)";
+    case Method::CorrectMetric:
+        return method.metricCorrection
+                       ? "        TEAM(addMetricForces)(&team, " + read(Uniform::ThermalEnergy) + ");\n"
+                       : "";
+    case Method::Kick:
+        return "        TEAM(addOfGroups)(&team, 1, " + (method.langevin ? h : "NUMBER(0.5)*" + h) +
+               ", team.mobilities);\n        TEAM(tieVelocities)(&team);\n" +
+               (method.langevin ? R"(
+        FOR(i, team.numMobile)
+            if (multiply(team.v + 3*i, team.v + 3*i) > 2*)" + read(Uniform::CollisionEnergy) +
+                                          R"(*team.inverseMasses[i])
+                wrong[0] = 1;
+)"
+                                : "");
+    case Method::Drift:
+        return "        if (!TEAM(driftTied)(&team, NUMBER(0.5)*" + h + ", tolerance))\n            wrong[0] = 1;\n";
+    case Method::Thermalize:
+        return R"(
+        FOR(i, team.numMobile) {
+            const float4 noise = random[randomIndex + head[3] + i];
+            const mixed amplitude = )" + amplitude + R"(*sqrt(team.inverseMasses[i]);
+            team.a[3*i] = amplitude*noise.x;
+            team.a[3*i + 1] = amplitude*noise.y;
+            team.a[3*i + 2] = amplitude*noise.z;
+        }
+        FOR(p, team.numRows)
+            team.w[p] = )" + read(Uniform::Decay) + "*team.w[p] + " + amplitude + R"(*
+                    sqrt(TEAM(getInverseInertia)(&team, p))*random[randomIndex + head[3] + p].w;
+        SYNC_THREADS
+        TEAM(addOfGroups)(&team, )" + read(Uniform::Decay) + R"(, 1, team.roots);
+        TEAM(tieVelocities)(&team);
+)";
+    case Method::Tie:
+        return "        TEAM(tieVelocities)(&team);\n";
+    }
+    return "";
+}
+
+} // namespace
+
+string TeamText::getHead() {
+    return head + define("BOX", std::to_string(uniformBox)) +
+           define("MAX_ITERATIONS", std::to_string(stiffcore::maxDriftIterations)) +
+           define("SLOW", Traced(stiffcore::slowConvergence).describe()) +
+           define("MAX_FORCE", Traced(BlockText::maxForce).describe()) +
+           define("SPEED_OF_LIGHT", Traced(stiffcore::speedOfLight).describe());
+}
+
+string TeamText::getFunctions() const {
+    return define("TEAM(name)", "name##" + number) + define("MATRIX", team.inScratch ? "GLOBAL" : "LOCAL_ARG") +
+           define("ATOMS", std::to_string(team.numAtoms)) + define("ROWS", std::to_string(team.numRows)) +
+           define("PARTICLES", std::to_string(team.numParticles)) + functions + (team.ofRoots ? rootFunctions : "");
+}
+
+string TeamText::frame(const string& name, const string& body) const {
+    string vectors;
+    int place = 0;
+    auto add = [&](const char* vector, int size) {
+        vectors += string("        team.") + vector + " = numbers + " + std::to_string(place) + ";\n";
+        place += size;
+    };
+    for (const char* ofAtoms : {"x", "v"})
+        add(ofAtoms, 3 * team.numAtoms);
+    add("u", 3 * team.numRows);
+    for (const char* ofRows : {"lambda", "r"})
+        add(ofRows, team.numRows);
+    add("pivots", 2 * team.numRows);
+    if (!team.ofRoots) {
+        add("a", 3 * team.numAtoms);
+        add("before", 3 * team.numRows);
+        for (const char* ofRows : {"w", "z", "correction"})
+            add(ofRows, team.numRows);
+    }
+    add("sums", TeamBlocks::numSums);
+    if (team.inScratch)
+        vectors += "        team.A = scratch + (int) GROUP_ID*" + std::to_string(team.getMatrixSize()) + ";\n";
+    else
+        add("A", team.getMatrixSize());
+    return "KERNEL void " + name + "(ARGUMENTS, GLOBAL mixed* RESTRICT scratch) {\n    LOCAL mixed numbers[" +
+           std::to_string(place) + R"(];
+    LOCAL int wrong[2];
+    const bool hasFailed = (failure[0] != 0 && failure[0] != phase); // a step before
+    const mixed tolerance = )" + read(Uniform::Tolerance) + " > NUMBER(1e-14) ? " + read(Uniform::Tolerance) +
+           R"( : NUMBER(1e-14);
+    int block = GROUP_ID;
+    do {
+        GLOBAL const int* head = sets + 4*block;
+        const int begin = head[2];
+        GLOBAL const int* there = particles + begin;
+        TEAM(Team) team;
+        TEAM(setUp)(&team, sets + head[0], parameters + head[1], hasFailed);
+        team.uniform = uniform;
+)" + vectors + body + "        SYNC_THREADS\n        block += NUM_GROUPS;\n    } while (block < count);\n}\n";
+}
+
+string TeamText::getKernel(const string& name, const Method& method,
+                           const stiffcore::PhaseList<Method::Phase>& list) const {
+    const Effect effect = stiffcore::getEffectOf<Method>(list.phases);
+    string body = string("        if (LOCAL_ID == 0)\n            wrong[0] = wrong[1] = 0;") + load;
+    for (Method::Phase phase : list.phases)
+        body += getPhase(phase, method);
+    body += "        SYNC_THREADS\n        FOR(i, team.numMobile) {";
+    if (list.begins)
+        body += "\n            KEEP_STATE(there[i])";
+    if (effect == Effect::Positions)
+        body += R"(
+            STORE_POSITION(there[i], origin.x + team.x[3*i], origin.y + team.x[3*i + 1], origin.z + team.x[3*i + 2]))";
+    if (effect != Effect::Nothing)
+        body += storeVelocity + string(R"(
+            const mixed square = multiply(team.v + 3*i, team.v + 3*i);
+            if (!(isFiniteNumber(square) && square < SPEED_OF_LIGHT*SPEED_OF_LIGHT))
+                FAIL(4*there[i] + )") +
+                std::to_string(stiffhost::Device::VelocityFailed) + ")";
+    body += R"(
+        }
+        SYNC_THREADS
+        if (LOCAL_ID == 0 && wrong[0] + wrong[1] != 0)
+            FAIL(4*(firstBlock + block) + (wrong[1] != 0 ? )" + std::to_string(stiffhost::Device::ForcesFailed) +
+            " : " + std::to_string(stiffhost::Device::BlockFailed) + "))\n";
+    return frame(name, body);
+}
+
+string TeamText::getShow(const string& name) const {
+    return frame(name, load + ("        FOR(i, team.numMobile)\n            " + keptPlace(KeptVector::Velocity) +
+                               " = make_mixed4(team.v[3*i], team.v[3*i + 1], team.v[3*i + 2], 0);\n") +
+                               R"(
+        TEAM(computeLengths)(&team, true);
+        TEAM(factorThere)(&team, false);
+        TEAM(applyInverseRoot)(&team);
+        FOR(i, team.numMobile) {)" + storeVelocity + "\n        }\n");
+}
+string TeamText::getPropagate(const string& name) const {
+    return frame(name, R"(
+        FOR(i, team.numMobile) {
+            const mixed4 v = )" + keptPlace(KeptVector::Velocity) + R"(;
+            velm[there[i]] = make_mixed4(v.x, v.y, v.z, velm[there[i]].w);
+        }
+)");
+}

@@ -1,0 +1,45 @@
+#ifndef STIFFDEVICE_TEAM_TEXT_H_
+#define STIFFDEVICE_TEAM_TEXT_H_
+
+#include "TeamTables.h"
+#include "stiffcore/methods/PenaltyMethod.h"
+#include <string>
+
+namespace stiffdevice {
+
+/**
+ * The text of the kernels of the mass penalty that move blocks by teams of threads, each a group: one text for all
+ * builds of blocks, which tables describe. It is written by hand after stiffcore/methods/ExtendedMass.h and Drift.h, whose
+ * names its functions have, in the C that OpenMM's platforms for devices have in common; its kernels have the arguments
+ * of BlockText::getHead().
+ *
+ * A thread has every 32nd of the rows and of the atoms. The product of two rows' directions always comes with the same
+ * weight, so that the matrix is C_pq u_p.u_q + D with a constant C. In place of its factor L is held L^-1: to solve is
+ * to multiply twice, with two barriers in place of two for each row.
+ */
+class TeamText {
+public:
+    /** @param number   tells the functions for these blocks from those for others */
+    TeamText(const TeamBlocks& team, const std::string& number) : team(team), number(number) {
+    }
+    /** What all such kernels of a program have in common, and what comes before those for these blocks. */
+    static std::string getHead();
+    std::string getFunctions() const;
+
+    using Method = stiffcore::PenaltyMethod;
+    std::string getKernel(const std::string& name, const Method& method,
+                          const stiffcore::PhaseList<Method::Phase>& list) const;
+    std::string getShow(const std::string& name) const;
+    std::string getPropagate(const std::string& name) const;
+
+private:
+    /** A kernel that goes through the blocks. */
+    std::string frame(const std::string& name, const std::string& body) const;
+
+    const TeamBlocks& team;
+    const std::string number;
+};
+
+} // namespace stiffdevice
+
+#endif /* STIFFDEVICE_TEAM_TEXT_H_ */
