@@ -77,8 +77,8 @@ struct RootPattern {
         auto forEachConstraint = [&](auto&& visit) {
             for (int t : block.terms)
                 if (terms.pairs[t].isConstrained()) {
-                    const auto [i, j] = std::minmax({block.findPlace(terms.pairs[t].particle1),
-                                                     block.findPlace(terms.pairs[t].particle2)});
+                    const auto [i, j] = std::minmax(
+                            {block.findPlace(terms.pairs[t].particle1), block.findPlace(terms.pairs[t].particle2)});
                     visit(i, j);
                 }
         };
