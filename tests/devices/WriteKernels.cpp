@@ -64,6 +64,14 @@ Model makeMixedChain() {
     return model;
 }
 
+/** Molecules for teams of threads, whose matrices are in local memory and in that of the device. */
+Model makeAlkanes() {
+    Model model = stifftest::makeWaterCluster(0);
+    stifftest::addAlkane(model, 2, Vec3(), true);
+    stifftest::addAlkane(model, 8, Vec3(), true);
+    return model;
+}
+
 /** A water whose oxygen is bound to a massless particle, which does not move. */
 Model makeAnchoredWater() {
     Model model = makeWater();
@@ -121,9 +129,9 @@ private:
         const BondedStiffness bonded(system, constraints, integrator.getIntegrationForceGroups(), {}, caller);
         const BondGraph graph(system, constraints, &bonded);
         const BondedSpectrum spectrum(system, graph, integrator.getIntegrationForceGroups(), {}, caller);
-        const PairTerms terms = spectrum.choose(
-                choosePairs(system, constraints, &bonded, {}, integrator.getPenalizedPeriod(), caller), {},
-                chooseBonds(system, graph, bondInertia, false, {}, caller), 0, 0);
+        const PairTerms terms =
+                spectrum.choose(choosePairs(system, constraints, &bonded, {}, integrator.getPenalizedPeriod(), caller),
+                                {}, chooseBonds(system, graph, bondInertia, false, {}, caller), 0, 0);
         vector<vector<int>> particles;
         for (const PenalizedPair& pair : terms.pairs)
             particles.push_back({pair.particle1, pair.particle2});
@@ -174,6 +182,8 @@ void writeAll(const std::filesystem::path& folder) {
     Model model = makeMixedChain();
     model.system.addConstraint(3, 4, 0.15);
     Writer(folder, "ConstrainedChain", model.system).writeMassPenalty();
+    const Model alkanes = makeAlkanes();
+    Writer(folder, "Alkanes", alkanes.system).writeMassPenalty();
 }
 
 } // namespace

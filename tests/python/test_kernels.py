@@ -17,7 +17,8 @@ sys.path.insert(0, str(ROOT/"tests"/"devices"))
 import nvrtc  # noqa: E402
 
 WRITER = ROOT/"build"/"tests"/"WriteKernels"
-MOLECULES = ["Water", "FourSiteWater", "Methanol", "MixedChain", "ConstrainedChain", "AnchoredWater"]
+MOLECULES = ["Water", "FourSiteWater", "Methanol", "MixedChain", "ConstrainedChain", "Alkanes", "AnchoredWater"]
+CONSTRAINED = ["ConstrainedChain", "Alkanes"]
 INTEGRATORS = ["MassPenalty", "MassPenaltyLangevin", "Impulse", "ImpulseLangevin", "ZhangSkeel", "ZhangSkeelLangevin"]
 
 
@@ -57,7 +58,7 @@ def choose_targets(name, architectures):
 @pytest.mark.parametrize("molecule", MOLECULES)
 def test_they_compile(molecule, texts, architectures, processes):
     own = {name: text for name, text in texts.items() if name.split("-")[1] == molecule}
-    integrators = [name for name in INTEGRATORS if molecule != "ConstrainedChain" or name.startswith("MassPenalty")]
+    integrators = [name for name in INTEGRATORS if molecule not in CONSTRAINED or name.startswith("MassPenalty")]
     assert {re.match("(.*)Integrator", name).group(1) for name in own} == set(integrators)
     if molecule == "FourSiteWater":     # the fourth site takes part in nothing
         for name, text in own.items():

@@ -134,6 +134,56 @@ inline void addMethanol(Model& model, const OpenMM::Vec3& origin) {
     }
 }
 
+/** Add an alkane whose bonds to hydrogens may be constraints, with a bond at its end to a particle that never moves. */
+inline void addAlkane(Model& model, int numCarbons, const OpenMM::Vec3& origin, bool constrained = false,
+                      bool anchored = false) {
+    auto& bonds = dynamic_cast<OpenMM::HarmonicBondForce&>(model.system.getForce(0));
+    auto& angles = dynamic_cast<OpenMM::HarmonicAngleForce&>(model.system.getForce(1));
+    auto& nonbonded = dynamic_cast<OpenMM::NonbondedForce&>(model.system.getForce(2));
+    const int first = model.system.getNumParticles();
+    std::vector<std::vector<int>> neighbours(numCarbons);
+    auto add = [&](double mass, const OpenMM::Vec3& place) {
+        const int atom = model.system.addParticle(mass);
+        nonbonded.addParticle(0, 0.1, 0);
+        model.positions.push_back(origin + place);
+        for (int other = first; other < atom; other++)
+            nonbonded.addException(other, atom, 0, 1, 0);
+        return atom;
+    };
+    auto bind = [&](int i, int j, double k) {
+        const double length = norm(model.positions[i] - model.positions[j]), mass = model.system.getParticleMass(j);
+        if (constrained && mass > 0 && mass < 2)
+            model.system.addConstraint(i, j, length);
+        else if (j > i)
+            bonds.addBond(i, j, 1.01 * length, k);
+        neighbours[i - first].push_back(j);
+    };
+    const double rise = 0.0888, run = 0.1255;
+    for (int i = 0; i < numCarbons; i++)
+        add(12.011, OpenMM::Vec3(run * i, 0, rise * (i % 2)));
+    for (int i = 0; i < numCarbons; i++) {
+        const double up = (i % 2 == 0 ? -1 : 1);
+        const OpenMM::Vec3 carbon(run * i, 0, rise * (i % 2));
+        for (int side : {-1, 1}) {
+            bind(first + i, add(1.008, carbon + OpenMM::Vec3(0, 0.816 * side, 0.577 * up) * 0.109), 284512);
+            if (i + side >= 0 && i + side < numCarbons)
+                bind(first + i, first + i + side, 224262);
+            else
+                bind(first + i, add(1.008, carbon + OpenMM::Vec3(0.816 * side, 0, -0.577 * up) * 0.109), 284512);
+        }
+    }
+    if (anchored)
+        bind(first, add(0, OpenMM::Vec3(-0.05, -0.12, 0.05)), 200000);
+    for (int i = 0; i < numCarbons; i++)
+        for (int j : neighbours[i])
+            for (int k : neighbours[i])
+                if (j < k) {
+                    const OpenMM::Vec3 a = model.positions[j] - model.positions[first + i],
+                               b = model.positions[k] - model.positions[first + i];
+                    angles.addAngle(j, first + i, k, std::acos(a.dot(b) / (norm(a) * norm(b))) - 0.01, 400);
+                }
+}
+
 /** A chain of three charged atoms with bonds alone, beside rigid waters, which come first. */
 inline Model makeSoluteInRigidWater() {
     Model model = makeWaterCluster(2, true);

@@ -69,9 +69,10 @@ void addTeams(Recorded& recorded, const stiffcore::PenaltyMethod& method, const 
         for (const auto& list : method.getKernels()) {
             const auto& phases = list.phases;
             const bool draws = std::find(phases.begin(), phases.end(), method.Thermalize) != phases.end();
-            kernels.push_back(phases.empty() ? KernelText()
-                                             : KernelText{name(list.name), text.getKernel(name(list.name), method, list),
-                                                          draws ? team.numRandoms : 0});
+            kernels.push_back(phases.empty()
+                                      ? KernelText()
+                                      : KernelText{name(list.name), text.getKernel(name(list.name), method, list),
+                                                   draws ? team.numRandoms : 0});
         }
         kernels.resize(method.Propagate + 1);
         return kernels;
@@ -127,7 +128,8 @@ Recorded stiffdevice::record(const stiffhost::Device::Method& method, const Bloc
                 const auto& itsTerms = *std::get<const typename Method::template Batch<double>::Terms*>(terms);
                 Blocks ofThreads, ofTeams;
                 for (const Block& block : blocks)
-                    (Method::getPlace(block, itsTerms) == stiffcore::Place::Team ? ofTeams : ofThreads).push_back(block);
+                    (Method::getPlace(block, itsTerms) == stiffcore::Place::Team ? ofTeams : ofThreads)
+                            .push_back(block);
                 Recorded recorded = recordMethod(method, ofThreads, itsTerms, masses);
                 if constexpr (std::is_same_v<Method, stiffcore::PenaltyMethod>) {
                     addVelocities(recorded, method, ofThreads, itsTerms, masses);

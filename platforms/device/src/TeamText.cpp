@@ -2,8 +2,8 @@
 #include "BlockText.h"
 
 using namespace stiffdevice;
-using stiffcore::Effect;
 using std::string;
+using stiffcore::Effect;
 
 namespace {
 
@@ -437,7 +437,8 @@ string getPhase(TeamText::Method::Phase phase, const TeamText::Method& method) {
     case Method::Recall:
         return R"(
         FOR(i, team.numMobile) {
-            const mixed4 a = )" + keptPlace(KeptVector::Acceleration) + R"(;
+            const mixed4 a = )" +
+               keptPlace(KeptVector::Acceleration) + R"(;
             team.a[3*i] = a.x;
             team.a[3*i + 1] = a.y;
             team.a[3*i + 2] = a.z;
@@ -452,21 +453,24 @@ string getPhase(TeamText::Method::Phase phase, const TeamText::Method& method) {
                 if (!(fabs(F) < MAX_FORCE))
                     wrong[1] = 1;
                 team.a[3*i + axis] = F*team.inverseMasses[i];
-            })" + (method.langevin ? "" : "\n            " + keptPlace(KeptVector::Acceleration) +
-                           " = make_mixed4(team.a[3*i], team.a[3*i + 1], team.a[3*i + 2], 0);") + R"(
+            })" +
+               (method.langevin ? ""
+                                : "\n            " + keptPlace(KeptVector::Acceleration) +
+                                          " = make_mixed4(team.a[3*i], team.a[3*i + 1], team.a[3*i + 2], 0);") +
+               R"(
         }
         SYNC_THREADS
 )";
     case Method::CorrectMetric:
-        return method.metricCorrection
-                       ? "        TEAM(addMetricForces)(&team, " + read(Uniform::ThermalEnergy) + ");\n"
-                       : "";
+        return method.metricCorrection ? "        TEAM(addMetricForces)(&team, " + read(Uniform::ThermalEnergy) + ");\n"
+                                       : "";
     case Method::Kick:
         return "        TEAM(addOfGroups)(&team, 1, " + (method.langevin ? h : "NUMBER(0.5)*" + h) +
                ", team.mobilities);\n        TEAM(tieVelocities)(&team);\n" +
                (method.langevin ? R"(
         FOR(i, team.numMobile)
-            if (multiply(team.v + 3*i, team.v + 3*i) > 2*)" + read(Uniform::CollisionEnergy) +
+            if (multiply(team.v + 3*i, team.v + 3*i) > 2*)" +
+                                          read(Uniform::CollisionEnergy) +
                                           R"(*team.inverseMasses[i])
                 wrong[0] = 1;
 )"
@@ -477,16 +481,19 @@ string getPhase(TeamText::Method::Phase phase, const TeamText::Method& method) {
         return R"(
         FOR(i, team.numMobile) {
             const float4 noise = random[randomIndex + head[3] + i];
-            const mixed amplitude = )" + amplitude + R"(*sqrt(team.inverseMasses[i]);
+            const mixed amplitude = )" +
+               amplitude + R"(*sqrt(team.inverseMasses[i]);
             team.a[3*i] = amplitude*noise.x;
             team.a[3*i + 1] = amplitude*noise.y;
             team.a[3*i + 2] = amplitude*noise.z;
         }
         FOR(p, team.numRows)
-            team.w[p] = )" + read(Uniform::Decay) + "*team.w[p] + " + amplitude + R"(*
+            team.w[p] = )" +
+               read(Uniform::Decay) + "*team.w[p] + " + amplitude + R"(*
                     sqrt(TEAM(getInverseInertia)(&team, p))*random[randomIndex + head[3] + p].w;
         SYNC_THREADS
-        TEAM(addOfGroups)(&team, )" + read(Uniform::Decay) + R"(, 1, team.roots);
+        TEAM(addOfGroups)(&team, )" +
+               read(Uniform::Decay) + R"(, 1, team.roots);
         TEAM(tieVelocities)(&team);
 )";
     case Method::Tie:
@@ -539,7 +546,8 @@ string TeamText::frame(const string& name, const string& body) const {
            std::to_string(place) + R"(];
     LOCAL int wrong[2];
     const bool hasFailed = (failure[0] != 0 && failure[0] != phase); // a step before
-    const mixed tolerance = )" + read(Uniform::Tolerance) + " > NUMBER(1e-14) ? " + read(Uniform::Tolerance) +
+    const mixed tolerance = )" +
+           read(Uniform::Tolerance) + " > NUMBER(1e-14) ? " + read(Uniform::Tolerance) +
            R"( : NUMBER(1e-14);
     int block = GROUP_ID;
     do {
@@ -549,7 +557,8 @@ string TeamText::frame(const string& name, const string& body) const {
         TEAM(Team) team;
         TEAM(setUp)(&team, sets + head[0], parameters + head[1], hasFailed);
         team.uniform = uniform;
-)" + vectors + body + "        SYNC_THREADS\n        block += NUM_GROUPS;\n    } while (block < count);\n}\n";
+)" + vectors +
+           body + "        SYNC_THREADS\n        block += NUM_GROUPS;\n    } while (block < count);\n}\n";
 }
 
 string TeamText::getKernel(const string& name, const Method& method,
@@ -574,24 +583,28 @@ string TeamText::getKernel(const string& name, const Method& method,
         }
         SYNC_THREADS
         if (LOCAL_ID == 0 && wrong[0] + wrong[1] != 0)
-            FAIL(4*(firstBlock + block) + (wrong[1] != 0 ? )" + std::to_string(stiffhost::Device::ForcesFailed) +
-            " : " + std::to_string(stiffhost::Device::BlockFailed) + "))\n";
+            FAIL(4*(firstBlock + block) + (wrong[1] != 0 ? )" +
+            std::to_string(stiffhost::Device::ForcesFailed) + " : " + std::to_string(stiffhost::Device::BlockFailed) +
+            "))\n";
     return frame(name, body);
 }
 
 string TeamText::getShow(const string& name) const {
-    return frame(name, load + ("        FOR(i, team.numMobile)\n            " + keptPlace(KeptVector::Velocity) +
-                               " = make_mixed4(team.v[3*i], team.v[3*i + 1], team.v[3*i + 2], 0);\n") +
+    return frame(name, load +
+                               ("        FOR(i, team.numMobile)\n            " + keptPlace(KeptVector::Velocity) +
+                                " = make_mixed4(team.v[3*i], team.v[3*i + 1], team.v[3*i + 2], 0);\n") +
                                R"(
         TEAM(computeLengths)(&team, true);
         TEAM(factorThere)(&team, false);
         TEAM(applyInverseRoot)(&team);
-        FOR(i, team.numMobile) {)" + storeVelocity + "\n        }\n");
+        FOR(i, team.numMobile) {)" +
+                               storeVelocity + "\n        }\n");
 }
 string TeamText::getPropagate(const string& name) const {
     return frame(name, R"(
         FOR(i, team.numMobile) {
-            const mixed4 v = )" + keptPlace(KeptVector::Velocity) + R"(;
+            const mixed4 v = )" +
+                               keptPlace(KeptVector::Velocity) + R"(;
             velm[there[i]] = make_mixed4(v.x, v.y, v.z, velm[there[i]].w);
         }
 )");

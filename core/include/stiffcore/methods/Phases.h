@@ -16,10 +16,11 @@
  *     getPlace(block, terms)                 by whom a block is moved where there is a device
  *     execute(phase, batch, work, port)
  *
- * A particle that nothing binds is a block without terms. A machine executes lists of phases: on the host for batches of
- * blocks (stiffhost::HostPort), on a device for one block a thread, for which it records them once
- * (stiffdevice::BlockText), or a team of threads, whose text is written by hand (stiffdevice::TeamText). Before the first phase work.x and work.v are the block's positions and velocities, and after
- * the last they are what becomes of them. All else goes through the machine's Port:
+ * A particle that nothing binds is a block without terms. A machine executes lists of phases: on the host for batches
+ * of blocks (stiffhost::HostPort), on a device for one block a thread, for which it records them once
+ * (stiffdevice::BlockText), or a team of threads, whose text is written by hand (stiffdevice::TeamText). Before the
+ * first phase work.x and work.v are the block's positions and velocities, and after the last they are what becomes of
+ * them. All else goes through the machine's Port:
  *
  *     uniform(which), box()                  numbers that are the same for all blocks
  *     loadForces(batch, vectors)             the forces that have been computed last
