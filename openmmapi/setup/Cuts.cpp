@@ -55,6 +55,7 @@ private:
 vector<int> OpenMMStiff::cut(int numParticles, const vector<Tie>& ties, int mostPairs) {
     const int any = ties.size();
     const size_t leftover = 4; // particles, as a methyl group has
+    const int mostWithLeftover = mostPairs + mostPairs / 3;
     Blocks blocks(numParticles, ties);
     vector<const Tie*> order;
     for (const Tie& tie : ties)
@@ -70,7 +71,7 @@ vector<int> OpenMMStiff::cut(int numParticles, const vector<Tie>& ties, int most
     };
     join(any, [](const Tie& tie, size_t) { return !tie.mayBeCut; });
     join(mostPairs, [](const Tie& tie, size_t) { return tie.isBond; });
-    join(any, [&](const Tie& tie, size_t smaller) { return tie.isBond && smaller <= leftover; });
+    join(mostWithLeftover, [&](const Tie& tie, size_t smaller) { return tie.isBond && smaller <= leftover; });
     vector<int> blockOf;
     for (int i = 0; i < numParticles; i++)
         blockOf.push_back(blocks.find(i));

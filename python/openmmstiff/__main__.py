@@ -87,12 +87,14 @@ def add_benchmark(commands):
         "benchmark", help="compare each platform with Reference, and measure its speed: for reports from GPUs",
         description="Check the installation, then print tables in Markdown: how far forces and positions are from "
                     "Reference's; velocities, failed steps and checkpoints; ns/day by LangevinMiddle and "
-                    "MassPenaltyLangevin of water, AMOEBA water, and a helix in water; and what integrators take "
-                    "without forces; at the end, what is right, wrong and slow. What is printed is in a file, too, to "
+                    "MassPenaltyLangevin of water, AMOEBA water, a helix in water and a bilayer; and what integrators "
+                    "take without forces; at the end, what is right, wrong and slow. What is printed is in a file, too, to "
                     "attach to an issue. It takes a few minutes.")
     parser.add_argument("--platforms", nargs="+", metavar="NAME[:PRECISION]",
                         help="such as CUDA:single CUDA:mixed (default: those that are there, in mixed precision, or in "
                              "single if a device has no other)")
+    parser.add_argument("--pdb", nargs="+", type=Path, default=[], metavar="FILE",
+                        help="systems of amber14, with hydrogens, water and a box, to be timed beside them")
     parser.add_argument("--seconds", type=_positive, default=2, metavar="S",
                         help="of each measurement (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=Path("openmmstiff-benchmark.md"), metavar="FILE",
@@ -124,7 +126,7 @@ def benchmark_command(options, fail):
         print("```text")
         wrong = check_installation(options.platforms and [name.partition(":")[0] for name in options.platforms])
         print("```", flush=True)
-        right = benchmark(options.platforms, options.seconds, wrong)
+        right = benchmark(options.platforms, options.seconds, options.pdb, wrong)
     print(f"\nThe file for an issue: {options.output}")
     return right
 

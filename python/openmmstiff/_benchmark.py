@@ -4,6 +4,7 @@ import copy
 import functools
 import os
 import platform as machine
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -20,7 +21,8 @@ SETTLING_FRICTION, SETTLING_STEPS = 20, 250     # of 4 fs or less
 MINIMIZATION = 10, 30                       # kJ/mol/nm, iterations
 COPIES = 1, 3, 5                            # of the small box along each edge of the others
 HELICES = (12, 3.2), (36, 6.0)              # residues; edge of the box, nm
-CHAINS, CHAIN = 100, 12                     # of molecules, and atoms of one, which the processor moves for a device
+BILAYER = Path(app.__file__).parent/"data"/"POPC.pdb"
+CHAINS, CHAIN = 100, 12                     # of molecules, and atoms of one, which a team of a device's threads moves
 FAST = 0.005                                # s for a step in a box: what is slower leaves the larger ones out
 ERRORS = 4                                  # of the distribution of velocities
 MOLECULES = 10_000                          # whose integration is timed without nonbonded forces
@@ -32,10 +34,10 @@ INTEGRATORS = (MassPenaltyLangevinIntegrator, 0.008), (ImpulseLangevinIntegrator
     (ZhangSkeelLangevinIntegrator, 0.002)
 
 
-def benchmark(platforms, seconds, wrong_before=()):
+def benchmark(platforms, seconds, files=(), wrong_before=()):
     """
-    Print tables of agreement, conduct and speed, and a verdict; whether every platform does what Reference does, those
-    too that were found wrong before.
+    Print tables of agreement, conduct and speed, that of the Systems in some PDB files among them, and a verdict;
+    whether every platform does what Reference does, those too that were found wrong before.
     """
     platforms = platforms or find_platforms()
     wrong: dict[str, list[str]] = {name: [] for name in platforms} | {name: ["check"] for name in wrong_before}
@@ -62,10 +64,14 @@ def benchmark(platforms, seconds, wrong_before=()):
             ("protein", lambda name: _measure_speeds(name, seconds, slow[name], _helix_box, HELICES, 0.010),
              f"A helix of alanines in TIP3P with PME, constraints=HBonds, {TEMPERATURE} K, friction {FRICTION}/ps",
              ["box", "LangevinMiddle, 4 fs (ns/day)", "MassPenaltyLangevin, 10 fs (ns/day)", "ratio"]),
+            ("large", lambda name: _measure_speeds(name, seconds, slow[name], _pdb_box, (BILAYER, *files), 0.012),
+             f"OpenMM's bilayer of 128 POPC, and what is given by --pdb, by amber14 with PME, constraints=HBonds, "
+             f"{TEMPERATURE} K, friction {FRICTION}/ps",
+             ["box", "LangevinMiddle, 4 fs (ns/day)", "MassPenaltyLangevin, 12 fs (ns/day)", "ratio"]),
             ("steps", lambda name: _measure_kernels(name, seconds),
              f"Step of {MOLECULES:,} waters without forces, relative to LangevinMiddle + SETTLE",
              ["LangevinMiddle + SETTLE (ms)", *(cls.__name__ for cls, _ in INTEGRATORS)])):
-        tried = fast if what == "AMOEBA" else platforms
+        tried = fast if what in ("AMOEBA", "large") else platforms
         if tried:
             _print_row("platform", *columns, heading=f"\n{heading}")
         for name in tried:
@@ -330,6 +336,14 @@ def _helix_box(size):
     modeller.addSolvent(force_field, boxSize=edge*openmm.Vec3(1, 1, 1)*unit.nanometer)
     system = _build_system(force_field, modeller.topology, constraints=app.HBonds)
     return (f"helix in water, {system.getNumParticles()} atoms", _minimize(system, modeller.positions), system, system)
+
+
+@functools.cache
+def _pdb_box(file):
+    """What is in a file, with its water, hydrogens and box, by amber14, with constraints=HBonds for both."""
+    pdb = app.PDBFile(str(file))
+    system = _build_system(app.ForceField("amber14-all.xml", "amber14/tip3p.xml"), pdb.topology, constraints=app.HBonds)
+    return (f"{Path(file).stem}, {system.getNumParticles()} atoms", _minimize(system, pdb.positions), system, system)
 
 
 @functools.cache

@@ -75,7 +75,7 @@ void testWhatMustNotBeCutIsNot() {
     ASSERT_EQUAL(2, countBlocks(cut(2 * size, ties, 1000)));
 }
 
-/** A methyl group is no block of its own. */
+/** A methyl group is no block of its own, unless its neighbour has too many pairs. */
 void testFewParticlesAreNoBlock() {
     const int size = 10;
     for (int few : {1, 4, 5}) {
@@ -83,7 +83,8 @@ void testFewParticlesAreNoBlock() {
         for (int i = 1; i < few; i++)
             ties.push_back({2 * size, 2 * size + i, 3, true, true, false});
         ties.push_back({0, 2 * size, 1.5, true, true, true});
-        ASSERT_EQUAL(few < 5 ? 2 : 3, countBlocks(cut(2 * size + few, ties, 9)));
+        ASSERT_EQUAL(few < 5 ? 2 : 3, countBlocks(cut(2 * size + few, ties, 12)));
+        ASSERT_EQUAL(3, countBlocks(cut(2 * size + few, ties, 7)));
     }
 }
 

@@ -151,7 +151,7 @@ public:
      * whose pairs get no inertia; where inertias follow the bonded forces (setUseDefaultBondInertia()), particles
      * there become heavier in their place, so that averages over positions stay as they are. Blocks are solved for one
      * by one, side by side on threads and on devices. Rings, constraints and pairs that have been added are never cut,
-     * and may make a block larger.
+     * and may make a block larger; so do groups of up to four atoms, such as methyl, by a third at most.
      *
      * @param numPairs   the number of pairs; 0 for whole molecules; an OpenMMException if it is negative
      */
