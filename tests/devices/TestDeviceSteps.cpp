@@ -71,15 +71,23 @@ struct Method {
     bool inLargeModels = true;
 };
 
+/** Molecules are as large as they are. */
+void leaveWhole(MassPenaltyIntegrator& integrator) {
+    integrator.setMaxBlockSize(0);
+}
+
 /** Langevin forms are without friction, so that both ways are the same whatever their random numbers are. */
 vector<Method> makeMethods() {
     auto addInertia = [](MassPenaltyIntegrator& integrator) { integrator.setBondInertia(3); };
-    auto doNotCorrect = [](MassPenaltyLangevinIntegrator& integrator) { integrator.setMetricCorrection(false); };
+    auto doNotCorrect = [](MassPenaltyLangevinIntegrator& integrator) {
+        leaveWhole(integrator);
+        integrator.setMetricCorrection(false);
+    };
     auto makePlain = [](ImpulseIntegrator& integrator) { integrator.setKick(ImpulseIntegrator::Plain); };
     auto thermalizeAll = [](ZhangSkeelLangevinIntegrator& integrator) { integrator.setThermalizeStiffModes(true); };
     return {
-            {"MassPenaltyIntegrator", maker<MassPenaltyIntegrator>(0.004), 2},
-            {"MassPenaltyLangevinIntegrator", maker<MassPenaltyLangevinIntegrator>(300, 0, 0.004), 1},
+            {"MassPenaltyIntegrator", makerWith<MassPenaltyIntegrator>(leaveWhole, 0.004), 2},
+            {"MassPenaltyLangevinIntegrator", makerWith<MassPenaltyLangevinIntegrator>(leaveWhole, 300, 0, 0.004), 1},
             {"MassPenaltyLangevinIntegrator, no metric correction",
              makerWith<MassPenaltyLangevinIntegrator>(doNotCorrect, 300, 0, 0.004), 1, false},
             {"MassPenaltyIntegrator, bonds with an inertia", makerWith<MassPenaltyIntegrator>(addInertia, 0.004), 2},
@@ -242,14 +250,17 @@ void testTeamsAgree(Platform& platform) {
     const double bound = isDouble ? 2e-11 : storeRounding(platform) > 1e-10 ? 1e-5 : 1e-8;
     const Model model = makeAlkanes(storeRounding(platform) < 1e-10);
     auto addInertias = [&](MassPenaltyIntegrator& integrator) {
+        leaveWhole(integrator);
         for (int i = 3; i < model.system.getNumParticles(); i++)
             if (model.system.getParticleMass(i) > 0 && i % 3 == 0)
                 integrator.addBondInertia(i, -1, 0.1 * i);
     };
     checkEach(
             vector<Method>{
-                    {"MassPenaltyIntegrator", maker<MassPenaltyIntegrator>(0.004), 2},
-                    {"MassPenaltyLangevinIntegrator", maker<MassPenaltyLangevinIntegrator>(300, 0, 0.004), 1},
+                    {"MassPenaltyIntegrator", makerWith<MassPenaltyIntegrator>(leaveWhole, 0.004), 2},
+                    {"MassPenaltyLangevinIntegrator",
+                     makerWith<MassPenaltyLangevinIntegrator>(leaveWhole, 300, 0, 0.004), 1},
+                    {"molecules that are cut, Langevin", maker<MassPenaltyLangevinIntegrator>(300, 0, 0.008), 1},
                     {"atoms with an inertia", makerWith<MassPenaltyIntegrator>(addInertias, 0.004), 2},
                     {"atoms with an inertia, Langevin",
                      makerWith<MassPenaltyLangevinIntegrator>(addInertias, 300, 0, 0.004), 1},
@@ -427,9 +438,9 @@ void testStepsStayOnTheDevice(Platform& platform) {
     for (const Method& method : makeMethods())
         check(waters, method);
     // Waters; and the molecules of all builds for teams, with matrices in local memory and in the device's.
-    check(alkanes, {"MassPenaltyIntegrator, with teams", maker<MassPenaltyIntegrator>(0.004), 3 * 2});
-    check(alkanes,
-          {"MassPenaltyLangevinIntegrator, with teams", maker<MassPenaltyLangevinIntegrator>(300, 0, 0.004), 3});
+    check(alkanes, {"MassPenaltyIntegrator, with teams", makerWith<MassPenaltyIntegrator>(leaveWhole, 0.004), 3 * 2});
+    check(alkanes, {"MassPenaltyLangevinIntegrator, with teams",
+                    makerWith<MassPenaltyLangevinIntegrator>(leaveWhole, 300, 0, 0.004), 3});
 }
 
 } // namespace

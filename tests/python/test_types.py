@@ -24,7 +24,7 @@ STUBS = {node.name: node for node in ast.parse((PACKAGE/"openmmstiff.pyi").read_
 # which stubtest asks.
 LEFT_OUT = (r"openmmstiff\.openmmstiff\.\w+\.(thisown|__swig_destroy__)", r"openmmstiff\.tasks\.Paths@\d+",
             r"openmmstiff\.mcmc\.MassPenaltyMove",
-            r"openmmstiff\._benchmark\._(amoeba_box|chain_box|helix_box|molecules|step_once|water_box)")
+            r"openmmstiff\._benchmark\._(amoeba_box|chain_box|helix_box|molecules|pdb_box|step_once|water_box)")
 
 # What mypy and pyright are to find, and nothing else. Both take the classes of OpenMM from its own code.
 USES = """
