@@ -141,7 +141,8 @@ def calls(name):
 @pytest.mark.parametrize("name, method, good", [
     pytest.param(name, method, good, id=f"{name}.{method or ''}")
     for name in openmmstiff.__all__ for method, good in calls(name)])
-def test_it_works_or_says_why_not(name, method, good, platform):
+def test_it_works_or_says_why_not(name, method, good, platform, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)     # where files are named x
     in_context, platform = method is not None and name in INTEGRATORS, platform.getName()
 
     def cases(variants, works):
