@@ -104,9 +104,12 @@ def test_all_bonds_and_angles_are_recognized(dipeptide):
     angles = one_three_distances(system, "AmoebaAngleForce")
     in_plane = one_three_distances(system, "AmoebaInPlaneAngleForce")
     assert (len(bonds), len(angles), len(in_plane)) == (21, 24, 12) and not angles & in_plane
+    size = integrator.getMaxBlockSize()
+    integrator.setMaxBlockSize(0)       # what is cut has no pair
     assert count_pairs(integrator) == {"AmoebaBondForce": 21, "AmoebaAngleForce": 20, "AmoebaInPlaneAngleForce": 10}
     recognized = {frozenset(integrator.getPenalizedPairParameters(i)[:2]) for i in range(51)}
     assert bonds < recognized < bonds | angles | in_plane
+    integrator.setMaxBlockSize(size)
     other = MassPenaltyLangevinIntegrator(300, 5, STEP)
     added = addPairsFromTopology(other, topology, system, positions_of(dipeptide.context))
     found = {frozenset(other.getPairParameters(pair)[:2]) for pair in added}

@@ -20,8 +20,9 @@ public:
     /// alkanes of 24 rows 0.49 and 0.63, of 30 rows 0.88 and 0.80; of all-atom alkanes of 33 rows 1.1 and 1.3, of 42
     /// rows 2.1 and 1.8; pairs of the mass penalty of 21 rows 0.34 and 0.39, of 28 rows 0.73 and 0.58. With AVX2 they
     /// break even at 36 and 46 rows and, for pairs, at 32. A molecule alone in its lanes is better off sparse from 10
-    /// rows on, and so are inverses, but sparse matrices stay with their blocks, which takes more memory.
-    static constexpr int minSparseSize = 32, minSparseAlone = 10, fewBlocks = 2;
+    /// rows on, and so are inverses, but sparse matrices stay with their blocks, which takes more memory,
+    /// and lengths are solved for less exactly than with small ones: alone they are sparse from 16 rows on.
+    static constexpr int minSparseSize = 32, minSparseAlone = 16, fewBlocks = 2;
 
     /** From which size on the matrices of so many equal blocks are sparse. */
     static int findLeastSparse(int numBlocks) {
