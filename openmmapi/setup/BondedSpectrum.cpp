@@ -403,8 +403,13 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
     }
 }
 
-/** Cut a molecule where bonds are softest: not in rings, nor what a user has given, constraints and hydrogens. */
+/**
+ * Cut a molecule where bonds are softest: not in rings, nor what a user has given, constraints and hydrogens. For each
+ * particle a number of its block.
+ */
 vector<int> BondedSpectrum::cut(const Molecule& molecule, const Inertias& inertias, int mostPairs) {
+    if (mostPairs == 0)
+        return vector<int>(molecule.particles.size());
     vector<Tie> ties;
     for (const Inertias::Pair& pair : inertias.pairs)
         if (pair.isKept)
@@ -418,10 +423,10 @@ vector<int> BondedSpectrum::cut(const Molecule& molecule, const Inertias& inerti
 }
 
 /**
- * Leave out pairs between blocks; and in these, in the order of constraints, bonds and other distances by their stiffness, that those before nearly
- * determine: by what is left of their gradients in the metric of the masses, beyond those of pairs within three bonds. (A
- * whole chain is so heavy that little is left of the one by which it bends.) In planar groups and cages the surplus ones
- * see motion in second order only, and no iteration gets far there.
+ * Leave out pairs between blocks; and in these, in the order of constraints, bonds and other distances by their
+ * stiffness, pairs that those before nearly determine: by what is left of their gradients in the metric of the masses,
+ * beyond those of pairs within three bonds. (A whole chain is so heavy that little is left of the one by which it bends.)
+ * In planar groups and cages the surplus ones see motion in second order only, and no iteration gets far there.
  */
 void BondedSpectrum::leaveOut(const Molecule& molecule, const vector<int>& blockOf, Inertias& inertias) {
     vector<Inertias::Pair>& pairs = inertias.pairs;
@@ -635,8 +640,9 @@ PairTerms BondedSpectrum::choose(const vector<PenalizedPair>& pairs, const vecto
                     found.isTaken[bond.particle2] = true;
             leaveOut(molecule, vector<int>(molecule.particles.size()), found);
             if (shortest > 0) {
-                if (mostPairs > 0)
-                    leaveOut(molecule, cut(molecule, found, mostPairs), found);
+                if (const vector<int> blockOf = cut(molecule, found, mostPairs);
+                    std::any_of(blockOf.begin(), blockOf.end(), [&](int block) { return block != blockOf[0]; }))
+                    leaveOut(molecule, blockOf, found);
                 raise(molecule, shortest, found);
             }
         }

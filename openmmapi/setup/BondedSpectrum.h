@@ -29,13 +29,14 @@ public:
     ~BondedSpectrum();
 
     /**
-     * Leave out pairs that others nearly determine, and those between blocks into which large molecules are cut; and make
-     * bonds of hydrogens and other particles heavier where something moves too fast.
+     * Leave out pairs that others nearly determine, and those between blocks into which large molecules are cut; and
+     * make bonds of hydrogens and other particles heavier where something moves too fast.
      *
      * @param pairs       pairs and constraints
      * @param given       pairs that a user has given, which stay whatever others are there
      * @param bonds       with the least inertia that they have, see chooseBonds()
-     * @param shortest    2/omega of the fastest motion is to be at least this [ps]; 0 if nothing is to be made heavier, nor cut
+     * @param shortest    2/omega of the fastest motion is to be at least this [ps]; 0 if nothing is to be made heavier,
+     *                    nor cut
      * @param mostPairs   that a block should have, see cut(); 0 if molecules are whole
      */
     PairTerms choose(const std::vector<PenalizedPair>& pairs, const std::vector<PairInertia>& given,

@@ -15,9 +15,10 @@ struct Tie {
 };
 
 /**
- * Cut a molecule into blocks, so that the matrix of the pairs that are within them falls into small ones: bonds that may be
- * cut are joined, the stiffest first, where no block gets more pairs than it should; then blocks of a few particles
- * to what they are bonded to, where that gets no more than a third more. What must not be cut, such as rings, may make a block larger.
+ * Cut a molecule into blocks, so that the matrix of the pairs that are within them falls into small ones: bonds that
+ * may be cut are joined, the stiffest first, where no block gets more pairs than it should; then blocks of a few particles
+ * to what they are bonded to, where that gets no more than a third more. What must not be cut, such as rings, may make a
+ * block larger.
  *
  * @param mostPairs   that a block should have
  * @return            for each particle a number of its block

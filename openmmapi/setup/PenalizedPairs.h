@@ -109,9 +109,8 @@ struct InertialBond : PairInertia {
  * to, which may be fixed.
  *
  * @param inertia         the inertia [dalton]
- * @param isLeast         whether it is the least that hydrogens need, which those of saturated carbon do less, and
- * those that
- *                        are heavier than 1.008 dalton by what they have gained; if not, all have it
+ * @param isLeast         whether it is what hydrogens need at least; those of saturated carbon need less of it, and
+ *                        those that are heavier than 1.008 dalton less by what they have gained; if not, all have it
  * @param explicitBonds   bonds and particles given by the user, which take the place of others
  * @return                bonds, of which some may have no inertia
  * @throws OpenMMException   if an explicit bond is impossible

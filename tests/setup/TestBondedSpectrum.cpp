@@ -45,6 +45,18 @@ struct Builder {
     void angle(int i, int j, int k, double theta) {
         angles->addAngle(i, j, k, theta, angleConstant);
     }
+    /** A zigzag chain of carbons; with a constant other than 0 torsions hold it in a plane. */
+    void addChain(int size, double ofTorsions) {
+        for (int i = 0; i < size; i++) {
+            add(12);
+            if (i > 0)
+                bond(i, i - 1);
+            if (i > 1)
+                angle(i, i - 1, i - 2, 1.9);
+            if (i > 2 && ofTorsions > 0)
+                torsions->addTorsion(i, i - 1, i - 2, i - 3, 2, pi, ofTorsions);
+        }
+    }
     /** A regular ring of carbons; a torsion with this constant makes it flat. */
     void addRing(int size, double ofTorsions) {
         const int first = system.getNumParticles();
@@ -165,15 +177,7 @@ void testEqualMoleculesAreAlike() {
 void testLargeMoleculesAreDivided() {
     auto addedTo = [](int size) {
         Builder chain;
-        for (int i = 0; i < size; i++) {
-            chain.add(12);
-            if (i > 0)
-                chain.bond(i, i - 1);
-            if (i > 1)
-                chain.angle(i, i - 1, i - 2, 1.9);
-            if (i > 2)
-                chain.torsions->addTorsion(i, i - 1, i - 2, i - 3, 2, pi, 60);
-        }
+        chain.addChain(size, 60);
         return inertiasOf(choose(chain.system, 0.03));
     };
     const std::map<int, double> few = addedTo(13), many = addedTo(100);
@@ -183,19 +187,13 @@ void testLargeMoleculesAreDivided() {
 }
 
 /**
- * Where a chain is cut, its atoms are heavier in place of the pairs between blocks: so much that the stretching of a bond
- * that is cut, of which the heaviest free motion is that of its two blocks as they are, takes as long as it should.
+ * Where a chain is cut, its atoms are heavier in place of the pairs between blocks: the atoms of a bond that is cut, which
+ * alone would be too fast, and by less than they would have to be alone, as their blocks are heavy.
  */
 void testAtomsAreHeavierWhereMoleculesAreCut() {
     Builder chain;
     const int size = 24, most = 9;
-    for (int i = 0; i < size; i++) {
-        chain.add(12);
-        if (i > 0)
-            chain.bond(i, i - 1);
-        if (i > 1)
-            chain.angle(i, i - 1, i - 2, 1.9);
-    }
+    chain.addChain(size, 0);
     const PairTerms whole = choose(chain.system, 0.0192, {}, {}, 0, 0),
                     cut = choose(chain.system, 0.0192, {}, {}, 0, most);
     ASSERT_EQUAL(2 * size - 3, (int) whole.pairs.size());

@@ -143,9 +143,10 @@ void ComputeDevice::compile(const Method& method, const Blocks& small, const Blo
         group->kept.initialize(context, int(KeptVector::Count) * group->particles.size(),
                                context.getVelm().getElementSize(), "stiffKept");
         context.clearBuffer(group->kept);
-        // No more teams than this work at a time.
-        group->scratch.initialize(context, std::max(1, std::min(count, context.getNumThreadBlocks()) * kind.numScratch),
-                                  getMixedSize(), "stiffScratch");
+        if (kind.numThreads > 1) // and no more teams than this work at a time
+            group->scratch.initialize(context,
+                                      std::max(1, std::min(count, context.getNumThreadBlocks()) * kind.numScratch),
+                                      getMixedSize(), "stiffScratch");
         for (const KernelText& kernelText : kind.kernels) {
             group->numRandoms.push_back(kernelText.numRandoms);
             group->kernels.push_back(nullptr);

@@ -86,9 +86,9 @@ template <class Real>
  */
 template <class Real>
 [[gnu::flatten]] void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale,
-                                           const RowPattern<PatternPair>& pattern,
-                                           const std::vector<Real>& couplingWeights, const SparseMatrix<Real>* sparse,
-                                           const Real* factors, PairWorkspace<Real>& work) {
+                                           const RowPattern<PatternPair>& pattern, const Real* weights,
+                                           const SparseMatrix<Real>* sparse, const Real* factors,
+                                           PairWorkspace<Real>& work) {
     const SchurPattern& schur = pattern.schur;
     const int n = pattern.rows.size();
     invertMatrix(sparse, n, factors, work.inverse.data());
@@ -96,7 +96,7 @@ template <class Real>
         work.y[p].setZero();
     // d(ln det A) = sum_pq (A^-1)_pq dA_pq = 2 sum_p du_p . y_p. The couplings of a pair p follow each other.
     const std::vector<Coupling>& couplings = schur.couplings;
-    const Real *weights = couplingWeights.data(), *inverse = work.inverse.data();
+    const Real* inverse = work.inverse.data();
     const Vector3<Real>* u = work.gradients.data();
     Vector3<Real>* y = work.y.data();
     for (size_t i = 0; i < couplings.size();) {
@@ -131,8 +131,8 @@ void addMetricForces(const PairBatch<Real>& batch, UniformOf<Real> kT, PairWorks
     const PairPattern& pattern = *batch.pattern;
     if (!pattern.hasPenalized && (!pattern.hasConstrained || !pattern.hasBonds() || pattern.hasRigidShape))
         return; // there is no A, or it is that of the constraints, or its determinant is constant
-    addDeterminantForces(batch, Real(kT), pattern.rows, batch.couplings, batch.sparse.get(), work.matrixValues(batch),
-                         work);
+    addDeterminantForces(batch, Real(kT), pattern.rows, batch.couplings.data(), batch.sparse.get(),
+                         work.matrixValues(batch), work);
     if (!pattern.hasConstrained)
         return;
     SparseMatrix<Real>* sparse = batch.sparseOfConstraints.get();
@@ -140,7 +140,7 @@ void addMetricForces(const PairBatch<Real>& batch, UniformOf<Real> kT, PairWorks
     assembleRows(pattern.constraints, batch.ofMasses, batch.couplingsOfMasses, batch.addedToMasses,
                  work.gradients.data(), A);
     factorMatrix(sparse, pattern.constraints.rows.size(), A);
-    addDeterminantForces(batch, Real(-kT), pattern.constraints, batch.couplingsOfMasses, sparse, A, work);
+    addDeterminantForces(batch, Real(-kT), pattern.constraints, batch.couplingsOfMasses.data(), sparse, A, work);
 }
 
 /** Multiply vectors of atoms by the matrix of each group in which bonds have an inertia. */

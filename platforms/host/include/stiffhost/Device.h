@@ -12,7 +12,8 @@
 namespace stiffhost {
 
 /**
- * A device that takes the steps of molecules that are small enough for a thread, or a team of threads, without a transfer.
+ * A device that takes the steps of molecules that are small enough for a thread, or for a team of threads, without a
+ * transfer.
  *
  * What it is told to do is done later, so that whether a step has failed is asked for now and then only. From the failure
  * on it does nothing; what the particles were before it is kept.

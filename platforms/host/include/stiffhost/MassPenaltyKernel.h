@@ -200,15 +200,13 @@ protected:
         state.changeVelocities() = velocities.getPropagated(); // before they were rounded
     }
     [[noreturn]] void refuseMolecule(const std::string& molecule, bool forces) const override {
-        throw OpenMMStiff::StepFailure(OpenMMStiff::message(className, ": the ",
-                                                            (forces ? "forces on " + molecule + " are not finite in"
-                                                                    : "bond lengths and constraints of " + molecule +
-                                                                              " cannot be solved for after"),
-                                                            " a step of ", integrator->getStepSize(),
-                                                            " ps. Use a smaller step size, or minimize the energy "
-                                                            "first. The positions and velocities are those"
-                                                            " before the step"),
-                                       molecule);
+        throw OpenMMStiff::StepFailure(OpenMMStiff::message(
+                className, ": the ",
+                (forces ? "forces on " + molecule + " are not finite in"
+                        : "bond lengths and constraints of " + molecule + " cannot be solved for after"),
+                " a step of ", integrator->getStepSize(),
+                " ps. Use a smaller step size, or minimize the energy first. The positions and velocities are those"
+                " before the step"), molecule);
     }
 
 private:
