@@ -11,8 +11,7 @@ import numpy as np
 import openmm
 from openmm import app, unit
 
-from . import (ImpulseLangevinIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator,
-               ZhangSkeelLangevinIntegrator)
+from . import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
 from ._installation import UNSUPPORTED
 from .sampling import GAS_CONSTANT
 
@@ -30,8 +29,8 @@ WARMING, BURSTS = 50, 20                    # steps before a measurement, and it
 # In single precision forces are right to some 1e-5 of themselves, and positions at 3 nm to 1e-7 nm.
 FORCE_TOLERANCE, POSITION_TOLERANCE = 1e-4, 1e-5    # relative, root mean square; nm
 IN_DOUBLE = 0.1, 0.01                               # times these, in double precision
-INTEGRATORS = (MassPenaltyLangevinIntegrator, 0.008), (ImpulseLangevinIntegrator, 0.004), \
-    (ZhangSkeelLangevinIntegrator, 0.002)
+KERNEL_STEP = 0.008                         # ps, of the steps without forces
+HEAVY = 1.5*unit.dalton                     # of hydrogens, with which LangevinMiddle takes 5 fs
 
 
 def benchmark(platforms, seconds, files=(), wrong_before=()):
@@ -55,22 +54,24 @@ def benchmark(platforms, seconds, files=(), wrong_before=()):
              f"temperature and kurtosis of the velocities (3 if they are normal), each within {ERRORS} standard "
              "errors; a step with forces that are not finite raises an error and changes nothing; a run goes on from a "
              "checkpoint to the last bit", ["temperature (K)", "kurtosis", "failed step", "checkpoint", "right"]),
-            ("water", lambda name: _measure_speeds(name, seconds, slow[name], _water_box, COPIES, fast=fast),
+            ("water", lambda name: _measure_speeds(name, seconds, slow[name], _water_box, COPIES, 0.012, (0.004, 0.005),
+                                                   fast),
              f"TIP3P with PME, {TEMPERATURE} K, friction {FRICTION}/ps",
-             ["box", "LangevinMiddle + SETTLE, 4 fs (ns/day)", "MassPenaltyLangevin, 12 fs (ns/day)", "ratio"]),
-            ("AMOEBA", lambda name: _measure_speeds(name, seconds, slow[name], _amoeba_box, COPIES[:1], 0.012, 0.001),
+             ["box", "LangevinMiddle + SETTLE, 4 fs (ns/day)", "5 fs", *_own_columns(12)]),
+            ("AMOEBA", lambda name: _measure_speeds(name, seconds, slow[name], _amoeba_box, COPIES[:1], 0.012, (0.001,)),
              f"AMOEBA water with PME and mutual polarization, {TEMPERATURE} K, friction {FRICTION}/ps",
-             ["box", "LangevinMiddle, 1 fs (ns/day)", "MassPenaltyLangevin, 12 fs (ns/day)", "ratio"]),
-            ("protein", lambda name: _measure_speeds(name, seconds, slow[name], _helix_box, HELICES, 0.010),
+             ["box", "LangevinMiddle, 1 fs (ns/day)", *_own_columns(12)]),
+            ("protein", lambda name: _measure_speeds(name, seconds, slow[name], _helix_box, HELICES, 0.010, (0.004, 0.005)),
              f"A helix of alanines in TIP3P with PME, constraints=HBonds, {TEMPERATURE} K, friction {FRICTION}/ps",
-             ["box", "LangevinMiddle, 4 fs (ns/day)", "MassPenaltyLangevin, 10 fs (ns/day)", "ratio"]),
-            ("large", lambda name: _measure_speeds(name, seconds, slow[name], _pdb_box, (BILAYER, *files), 0.012),
+             ["box", "LangevinMiddle, 4 fs (ns/day)", "5 fs, hydrogens of 1.5 dalton", *_own_columns(10)]),
+            ("large", lambda name: _measure_speeds(name, seconds, slow[name], _pdb_box, (BILAYER, *files), 0.012,
+                                                   (0.004, 0.005)),
              f"OpenMM's bilayer of 128 POPC, and what is given by --pdb, by amber14 with PME, constraints=HBonds, "
              f"{TEMPERATURE} K, friction {FRICTION}/ps",
-             ["box", "LangevinMiddle, 4 fs (ns/day)", "MassPenaltyLangevin, 12 fs (ns/day)", "ratio"]),
+             ["box", "LangevinMiddle, 4 fs (ns/day)", "5 fs, hydrogens of 1.5 dalton", *_own_columns(12)]),
             ("steps", lambda name: _measure_kernels(name, seconds),
              f"Step of {MOLECULES:,} waters without forces, relative to LangevinMiddle + SETTLE",
-             ["LangevinMiddle + SETTLE (ms)", *(cls.__name__ for cls, _ in INTEGRATORS)])):
+             ["LangevinMiddle + SETTLE (ms)", "MassPenaltyLangevin"])):
         tried = fast if what in ("AMOEBA", "large") else platforms
         if tried:
             _print_row("platform", *columns, heading=f"\n{heading}")
@@ -82,6 +83,10 @@ def benchmark(platforms, seconds, files=(), wrong_before=()):
         verdict = f"wrong: {', '.join(wrong[name])}" if wrong[name] else "right"
         print(f"- {name}: {'; '.join([verdict, *slow[name]])}")
     return not any(wrong.values())
+
+
+def _own_columns(step):
+    return f"MassPenaltyLangevin, {step} fs (ns/day)", "ratio", "steps (ms)"
 
 
 def find_platforms():
@@ -182,7 +187,7 @@ def _try_conduct(name):
 @functools.cache
 def _step_once(name, build, size):
     """A Context of a box, its forces [kJ/mol/nm] and its positions after a step [nm]."""
-    _, positions, _, system = build(size)
+    _, positions, system, *_ = build(size)
     system = copy.deepcopy(system)
     for force in system.getForces():
         if isinstance(force, openmm.NonbondedForce):
@@ -213,25 +218,26 @@ def _processor():
     return machine.processor() or machine.machine()
 
 
-def _measure_speeds(name, seconds, slow, build, sizes, own=0.012, rival=0.004, fast=None):
+def _measure_speeds(name, seconds, slow, build, sizes, own, rivals, fast=None):
     """
-    Rows of ns/day at our step and LangevinMiddle's, of which `slow` gets those where ours is slower; larger boxes are
-    for devices that are fast, whose names `fast` gets.
+    Rows of ns/day at LangevinMiddle's steps and at ours, the ratio to the faster of the former, and what a step of each
+    takes; `slow` gets those where ours is slower. Larger boxes are for devices that are fast, whose names `fast` gets.
     """
     for size in sizes:
-        box, positions, *systems = build(size)
+        box, positions, flexible, *systems = build(size)
         contexts = []
-        for cls, system, step in zip((openmm.LangevinMiddleIntegrator, MassPenaltyLangevinIntegrator), systems,
-                                     (rival, own)):
+        runs = [(openmm.LangevinMiddleIntegrator, *each) for each in zip(systems, rivals)]
+        for cls, system, step in [*runs, (MassPenaltyLangevinIntegrator, flexible, own)]:
             integrator = cls(TEMPERATURE, SETTLING_FRICTION, min(step, 0.004))
             contexts.append(_context(name, system, positions, integrator))
             integrator.step(SETTLING_STEPS)
             integrator.setStepSize(step)
             integrator.setFriction(FRICTION)
         found = _time_steps(contexts, seconds)
-        speeds = [86.4*step/each for step, each in zip((rival, own), found)]
-        _print_row(name, box, *(f"{speed:.4g}" for speed in speeds), f"{speeds[1]/speeds[0]:.2f}")
-        if speeds[1] < speeds[0]:
+        *speeds, ours = [86.4*step/each for step, each in zip((*rivals, own), found)]
+        _print_row(name, box, *(f"{speed:.4g}" for speed in (*speeds, ours)), f"{ours/max(speeds):.2f}",
+                   ", ".join(f"{1000*each:.3g}" for each in found))
+        if ours < max(speeds):
             slow.append(f"slower than LangevinMiddle with constraints in {box}")
         if "Precision" not in contexts[0].getPlatform().getPropertyNames() or found[0] > FAST:
             break
@@ -246,13 +252,13 @@ def _measure_kernels(name, seconds):
     LangevinMiddle; OpenMM's own is timed on rigid water, where there are none.
     """
     runs = [(kind, openmm.LangevinMiddleIntegrator, 0.001) for kind in ("rigid", "free", "flexible")]
-    runs += [("flexible", cls, step) for cls, step in INTEGRATORS]
+    runs.append(("flexible", MassPenaltyLangevinIntegrator, KERNEL_STEP))
     contexts = []
     for kind, cls, step in runs:
         system, positions = _molecules(kind)
         contexts.append(_context(name, system, positions, cls(TEMPERATURE, FRICTION, step)))
-    settle, free, flexible, *own = _time_steps(contexts, seconds)
-    _print_row(name, f"{1000*settle:.3g}", *(f"{(each - flexible + free)/settle:.2f}" for each in own))
+    settle, free, flexible, own = _time_steps(contexts, seconds)
+    _print_row(name, f"{1000*settle:.3g}", f"{(own - flexible + free)/settle:.2f}")
     return True
 
 
@@ -285,18 +291,19 @@ def _context(name, system, positions, integrator):
     return context
 
 
-# Boxes: what they are, positions [nm], and the Systems that OpenMM's integrator and ours are to move.
+# Boxes: what they are, positions [nm], and the Systems that ours is to move and OpenMM's integrator at each of its steps.
 
 @functools.cache
 def _water_box(copies):
     """OpenMM's box of 895 TIP3P waters, 3 nm wide, or so many along each edge: rigid, and flexible."""
     pdb = _read_water()
     force_field, topology = app.ForceField("tip3p.xml"), _water_topology(copies)
+    rigid = _build_system(force_field, topology)
     positions = _minimize(_build_system(force_field, pdb.topology), pdb.positions)
     edge = pdb.topology.getUnitCellDimensions()[0].value_in_unit(unit.nanometer)
     return (f"{topology.getNumResidues()} waters",
             np.concatenate([positions + edge*np.array(place) for place in np.ndindex(3*(copies,))]),
-            _build_system(force_field, topology), _build_system(force_field, topology, rigidWater=False))
+            _build_system(force_field, topology, rigidWater=False), rigid, rigid)
 
 
 def _read_water():
@@ -319,7 +326,7 @@ def _water_topology(copies):
 @functools.cache
 def _amoeba_box(copies):
     """The same box in AMOEBA, flexible for both."""
-    box, positions, _, _ = _water_box(copies)
+    box, positions, *_ = _water_box(copies)
     system = app.ForceField("amoeba2018.xml").createSystem(
         _water_topology(copies), nonbondedMethod=app.PME, nonbondedCutoff=0.7*unit.nanometer, polarization="mutual",
         rigidWater=False)
@@ -335,15 +342,17 @@ def _helix_box(size):
     modeller.addHydrogens(force_field, platform=_minimizer())
     modeller.addSolvent(force_field, boxSize=edge*openmm.Vec3(1, 1, 1)*unit.nanometer)
     system = _build_system(force_field, modeller.topology, constraints=app.HBonds)
-    return (f"helix in water, {system.getNumParticles()} atoms", _minimize(system, modeller.positions), system, system)
+    return (f"helix in water, {system.getNumParticles()} atoms", _minimize(system, modeller.positions), system, system,
+            _build_system(force_field, modeller.topology, constraints=app.HBonds, hydrogenMass=HEAVY))
 
 
 @functools.cache
 def _pdb_box(file):
     """What is in a file, with its water, hydrogens and box, by amber14, with constraints=HBonds for both."""
-    pdb = app.PDBFile(str(file))
-    system = _build_system(app.ForceField("amber14-all.xml", "amber14/tip3p.xml"), pdb.topology, constraints=app.HBonds)
-    return (f"{Path(file).stem}, {system.getNumParticles()} atoms", _minimize(system, pdb.positions), system, system)
+    pdb, force_field = app.PDBFile(str(file)), app.ForceField("amber14-all.xml", "amber14/tip3p.xml")
+    system = _build_system(force_field, pdb.topology, constraints=app.HBonds)
+    return (f"{Path(file).stem}, {system.getNumParticles()} atoms", _minimize(system, pdb.positions), system, system,
+            _build_system(force_field, pdb.topology, constraints=app.HBonds, hydrogenMass=HEAVY))
 
 
 @functools.cache

@@ -325,10 +325,10 @@ template <class Real> struct QuietPort {
         for (int i = 0; i < batch.numMobile; i++)
             vectors[i].setConstant(Real(1 / batch.inverseMasses[i]));
     }
-    void load(const PairBatch<Real>&, KeptVector, Vectors3<Real>&) const {
+    void recall(const PairBatch<Real>&, Vectors3<Real>&) const {
         throw std::logic_error("with a heat bath nothing is kept");
     }
-    void keep(const PairBatch<Real>&, KeptVector, const Vectors3<Real>&) const {
+    void keep(const PairBatch<Real>&, const Vectors3<Real>&) const {
     }
     void drawNoise(const PairBatch<Real>&, Vectors3<Real>& vectors) const {
         for (auto& vector : vectors)

@@ -8,7 +8,6 @@
 #include "Programs.h"
 #include "Systems.h"
 #include "setup/Blocks.h"
-#include "setup/KeptStiffTerms.h"
 #include "setup/BondedSpectrum.h"
 #include "setup/PenalizedPairs.h"
 #include <filesystem>
@@ -26,7 +25,7 @@ using stifftest::Model;
 namespace {
 
 const string caller = "WriteKernels";
-constexpr double temperature = 300, friction = 1, stepSize = 0.004;
+constexpr double stepSize = 0.004;
 
 // ---- Molecules ------------------------------------------------------------------------------------------------------
 
@@ -100,28 +99,6 @@ public:
         writePairs(langevin + "_BondInertia", {true, true}, 3);
     }
 
-    void writeImpulse() const {
-        const std::map<ImpulseIntegrator::KickMethod, string> kicks = {{ImpulseIntegrator::Projected, ""},
-                                                                       {ImpulseIntegrator::Plain, "_Plain"}};
-        for (const auto& [kick, suffix] : kicks) {
-            ImpulseIntegrator integrator(stepSize);
-            integrator.setKick(kick);
-            const TermSelection selection(integrator);
-            writeTerms("ImpulseIntegrator" + suffix, selection, stiffcore::ImpulseMethod{false});
-            writeTerms("ImpulseLangevinIntegrator" + suffix, selection, stiffcore::ImpulseMethod{true});
-        }
-    }
-
-    void writeZhangSkeel() const {
-        const TermSelection selection{ZhangSkeelIntegrator(stepSize)};
-        const string langevin = "ZhangSkeelLangevinIntegrator";
-        writeTerms("ZhangSkeelIntegrator", selection, stiffcore::ImplicitMethod{false, false});
-        writeTerms(langevin, selection, stiffcore::ImplicitMethod{true, false});
-        ZhangSkeelLangevinIntegrator projecting(temperature, friction, stepSize);
-        projecting.setThermalizeStiffModes(false);
-        writeTerms(langevin + "_Projecting", TermSelection(projecting), stiffcore::ImplicitMethod{true, true});
-    }
-
 private:
     void writePairs(const string& name, const stiffcore::PenaltyMethod& method, double bondInertia = 0) const {
         const MassPenaltyIntegrator integrator(stepSize);
@@ -139,14 +116,7 @@ private:
             particles.push_back({bond.particle1, bond.particle2});
         vector<stiffcore::Block> blocks = connect(system, particles, terms.pairs.size());
         addFreeParticles(system, blocks);
-        write(name, particles.empty(), record(method, blocks, &terms, masses));
-    }
-
-    template <class Method>
-    void writeTerms(const string& name, const TermSelection& selection, const Method& method) const {
-        KeptStiffTerms kept;
-        kept.update(system, selection, caller);
-        write(name, kept.getTerms().coordinates.empty(), record(method, kept.getBlocks(), &kept.getTerms(), masses));
+        write(name, particles.empty(), record(method, blocks, terms, masses));
     }
 
     void write(const string& name, bool isEmpty, const Recorded& recorded) const {
@@ -173,12 +143,8 @@ void writeAll(const std::filesystem::path& folder) {
                                                      {"AnchoredWater", makeAnchoredWater}};
     for (const auto& [name, make] : molecules) {
         const Model model = make();
-        const Writer writer(folder, name, model.system);
-        writer.writeMassPenalty();
-        writer.writeImpulse();
-        writer.writeZhangSkeel();
+        Writer(folder, name, model.system).writeMassPenalty();
     }
-    // On a device only the mass penalty has constraints.
     Model model = makeMixedChain();
     model.system.addConstraint(3, 4, 0.15);
     Writer(folder, "ConstrainedChain", model.system).writeMassPenalty();

@@ -183,11 +183,11 @@ from openmmstiff._installation import _integrators, _waters
 from openmmstiff._benchmark import CHAIN, _add_chain, _trap
 
 def waters(rigid):
-    # With a chain of six atoms, and one too large for a device.
+    # With chains whose matrices are in local memory, and in that of the device.
     system, positions = _waters()
-    for length in (6, CHAIN):
+    for length in (CHAIN, 40):
         chain = _add_chain(length, system, system.getForce(0), system.getForce(1))
-        positions = np.concatenate([positions, chain + [0, 0, 1 + 0.3*length]])
+        positions = np.concatenate([positions, chain + [0, 0, 1 + 0.1*length]])
     system.removeForce(2)       # Oclgrind lacks a function that its kernel calls
     if rigid:
         for o in range(0, 24, 3):
@@ -196,6 +196,8 @@ def waters(rigid):
     return system, positions
 
 def run(system, positions, integrator):
+    if isinstance(integrator, MassPenaltyIntegrator):
+        integrator.setMaxBlockSize(0)
     context = mm.Context(system, integrator, mm.Platform.getPlatform("OpenCL"), {"Precision": sys.argv[1]})
     context.setPositions(positions)
     context.setVelocitiesToTemperature(300, 1)

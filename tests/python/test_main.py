@@ -265,12 +265,11 @@ def test_benchmark_prints_tables_in_markdown(benchmark):
     for (_, _, where, forces, *_), speed in zip(agreement[2:4], speeds, strict=True):
         assert float(forces) > 0
         assert speed[2][:2] == ["CPU", where]
-        theirs, ours, ratio = map(float, speed[2][2:])
-        assert min(theirs, ours) > 0 and ratio == pytest.approx(ours/theirs, rel=0.01)
+        *theirs, ours, ratio = map(float, speed[2][2:-1])
+        assert len(theirs) == 2 and min(*theirs, ours) > 0 and ratio == pytest.approx(ours/max(theirs), rel=0.01)
+        assert len(speed[2][-1].split(", ")) == 3
     assert conduct[2][0] == "CPU" and conduct[2][3:] == ["yes", "yes", "yes"]
-    assert kernels[0][2:] == ["MassPenaltyLangevinIntegrator", "ImpulseLangevinIntegrator",
-                              "ZhangSkeelLangevinIntegrator"]
-    assert kernels[2][0] == "CPU" and float(kernels[2][1]) > 0
+    assert kernels[2][0] == "CPU" and min(map(float, kernels[2][1:])) > 0
 
 
 @pytest.mark.thorough
@@ -332,7 +331,7 @@ def test_benchmark_wants_a_file_that_can_be_written(capsys, tmp_path):
 
 
 def test_benchmark_boxes_are_those_of_openmm_side_by_side():
-    name, positions, rigid, flexible = _benchmark._water_box(2)
+    name, positions, flexible, rigid, _ = _benchmark._water_box(2)
     assert name == "7160 waters" and (rigid.getNumConstraints(), flexible.getNumConstraints()) == (3*7160, 0)
     assert np.allclose(np.diag([vector._value for vector in rigid.getDefaultPeriodicBoxVectors()]), 6)
     boxes = positions.reshape(8, 895*3, 3)

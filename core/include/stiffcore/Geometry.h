@@ -31,8 +31,6 @@ template <class Real> auto isFinite(const Real& x) {
 /** The type of what all lanes of a Real have in common, such as the step size. */
 template <class Real> struct UniformTraits { using Type = double; };
 template <class Real> using UniformOf = typename UniformTraits<Real>::Type;
-/** Whether operations on a Real are recorded, see Traced, so that it has no value. */
-template <class Real> constexpr bool isRecorded = false;
 
 /**
  * Displacements in the periodic box, by the minimum image convention for OpenMM's reduced triclinic boxes.

@@ -21,7 +21,11 @@ template <> inline Traced getRowRegularization<Traced>() {
 
 namespace stiffdevice {
 
-using stiffcore::KeptVector, stiffcore::Traced, stiffcore::Uniform;
+using stiffcore::Traced, stiffcore::Uniform;
+
+/** The vectors that are kept for a particle from one kernel to others. */
+enum class KeptVector { Acceleration, Velocity, Count };
+
 
 /// The box vectors, a_x, b_x, b_y, c_x, c_y, c_z, follow the numbers in the array `uniform`.
 constexpr int uniformBox = int(Uniform::Count), numUniforms = uniformBox + 6;
@@ -71,6 +75,12 @@ public:
             for (int axis = 0; axis < 3; axis++)
                 inRange = inRange & (abs(vectors[i][axis]) < Traced(maxForce));
         }
+    }
+    template <class Batch, class V> void recall(const Batch& batch, V& accelerations) {
+        load(batch, KeptVector::Acceleration, accelerations);
+    }
+    template <class Batch, class V> void keep(const Batch& batch, const V& accelerations) {
+        keep(batch, KeptVector::Acceleration, accelerations);
     }
     template <class Batch, class V> void load(const Batch& batch, KeptVector which, V& vectors) {
         for (int i = 0; i < batch.numMobile; i++) {
@@ -200,41 +210,6 @@ inline DEVICE bool isFiniteNumber(mixed number) {
 #define KEEP_STATE(i) { velmBefore[i] = velm[i]; posqBefore[i] = posq[i]; }
 #define STORE_POSITION(i, X, Y, Z) { posq[i] = make_real4(X, Y, Z, posq[i].w); }
 #endif
-// Positions, velocities and forces of some particles, for somebody else to work on; and what has become of them.
-#ifdef USE_MIXED_PRECISION
-#define OUTSIDE_CORRECTIONS , GLOBAL real4* RESTRICT posqCorrection, GLOBAL real4* RESTRICT correctionBefore
-#else
-#define OUTSIDE_CORRECTIONS
-#endif
-#define OUTSIDE_ARGUMENTS int count, int phase, int isFirst, int paddedNumAtoms, \
-        GLOBAL const int* RESTRICT particles, GLOBAL mixed4* RESTRICT packed, GLOBAL const mm_long* RESTRICT force, \
-        GLOBAL const int* RESTRICT failure, GLOBAL mixed4* RESTRICT velm, GLOBAL mixed4* RESTRICT velmBefore, \
-        GLOBAL real4* RESTRICT posq, GLOBAL real4* RESTRICT posqBefore OUTSIDE_CORRECTIONS
-KERNEL void packState(OUTSIDE_ARGUMENTS) {
-    for (int i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
-        const int a = particles[i];
-        const mixed4 p = POSITION(a);
-        packed[i] = make_mixed4(p.x, p.y, p.z, 0);
-        packed[count + i] = velm[a];
-        const mixed x = FORCE(a, 0), y = FORCE(a, 1), z = FORCE(a, 2);
-        packed[2*count + i] = make_mixed4(x, y, z, 0);
-    }
-}
-KERNEL void unpackState(OUTSIDE_ARGUMENTS) {
-    if (failure[0] != 0 && failure[0] != phase)
-        return; // the state is that of a step that has failed before
-    for (int i = GLOBAL_ID; i < count; i += GLOBAL_SIZE) {
-        const int a = particles[i];
-        const mixed4 v = velm[a];
-        if (isFirst) {
-            KEEP_STATE(a)
-        }
-        if (v.w != 0) {
-            STORE_POSITION(a, packed[i].x, packed[i].y, packed[i].z)
-            velm[a] = make_mixed4(packed[count + i].x, packed[count + i].y, packed[count + i].z, v.w);
-        }
-    }
-}
 // Whether the state is another than one that is remembered.
 KERNEL void compareState(int numAtoms, GLOBAL int* RESTRICT changed, GLOBAL const mixed4* RESTRICT velm,
         GLOBAL const mixed4* RESTRICT otherVelm, GLOBAL const real4* RESTRICT posq, GLOBAL const real4* RESTRICT otherPosq

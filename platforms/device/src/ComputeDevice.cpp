@@ -91,11 +91,8 @@ void ComputeDevice::keepTogether(const vector<std::array<int, 2>>& pairs) {
 void ComputeDevice::initialize() {
     const ContextSelector selector(context);
     const System& system = contextImpl.getSystem();
-    for (int i = 0; i < system.getNumParticles(); i++) {
+    for (int i = 0; i < system.getNumParticles(); i++)
         mobile.push_back(system.getParticleMass(i) > 0);
-        if (system.isVirtualSite(i) && sites == nullptr)
-            sites = std::make_unique<ReferenceVirtualSites>(system);
-    }
     uniform.initialize(context, numUniforms, getMixedSize(), "stiffUniform");
     failure.initialize<int>(context, 2, "stiffFailure");
     failure.upload(vector<int>{0, 0});
@@ -112,13 +109,14 @@ void ComputeDevice::initialize(Copy& copy) {
         copy.correction.initialize(context, size, context.getPosqCorrection().getElementSize(), "stiffCorrection");
 }
 
-void ComputeDevice::compile(const Method& method, const Blocks& small, const Blocks& large, Terms terms,
-                            const vector<double>& masses) {
-    const Recorded recorded = record(method, small, terms, masses);
+bool ComputeDevice::compile(const stiffcore::PenaltyMethod& method, const Blocks& all,
+                            const stiffcore::PairTerms& terms, const vector<double>& masses) {
+    const Recorded recorded = record(method, all, terms, masses);
+    if (recorded.empty())
+        return false;
     const ContextSelector selector(context);
     groups.clear();
     blocks.clear();
-    outside.reset();
     const ComputeProgram program = context.compileProgram(getText(recorded));
     for (const RecordedKind& kind : recorded) {
         auto group = std::make_unique<Group>();
@@ -173,34 +171,12 @@ void ComputeDevice::compile(const Method& method, const Blocks& small, const Blo
         }
         groups.push_back(std::move(group));
     }
-    if (!large.empty()) {
-        outside = std::make_unique<Outside>();
-        outside->firstBlock = blocks.size();
-        for (const stiffcore::Block& block : large) {
-            outside->particles.insert(outside->particles.end(), block.particles.begin(), block.particles.end());
-            blocks.push_back(block.particles);
-        }
-        const int count = outside->particles.size();
-        outside->placesThere.initialize<int>(context, count, "stiffOutside");
-        outside->packed.initialize(context, 3 * count, context.getVelm().getElementSize(), "stiffPacked");
-        for (ComputeKernel* kernel : {&outside->pack, &outside->unpack}) {
-            *kernel = program->createKernel(kernel == &outside->pack ? "packState" : "unpackState");
-            (*kernel)->addArg(count);
-            (*kernel)->addArg(); // the phase
-            (*kernel)->addArg(); // whether a step begins
-            (*kernel)->addArg(context.getPaddedNumAtoms());
-            (*kernel)->addArg(outside->placesThere);
-            (*kernel)->addArg(outside->packed);
-            (*kernel)->addArg(context.getLongForceBuffer());
-            (*kernel)->addArg(failure);
-            addStateArguments(*kernel, before);
-        }
-    }
     compare = program->createKernel("compareState");
     compare->addArg(context.getNumAtoms());
     compare->addArg(changed);
     addStateArguments(compare, remembered);
     followOrder();
+    return true;
 }
 
 /** The arguments with the present state and a copy of it, which are the last of a kernel. */
@@ -230,12 +206,6 @@ void ComputeDevice::followOrder() {
         for (int particle : group->particles)
             there.push_back(places[particle]);
         group->placesThere.upload(there);
-    }
-    if (outside != nullptr) {
-        vector<int> there;
-        for (int particle : outside->particles)
-            there.push_back(places[particle]);
-        outside->placesThere.upload(there);
     }
     together = true;
     for (const vector<int>& block : blocks)
@@ -281,56 +251,6 @@ void ComputeDevice::execute(int phase) {
 
 int ComputeDevice::getMoment(int phase) const {
     return maxPhases * (int) moments.size() + phase;
-}
-
-void ComputeDevice::getOutside(Vectors& positions, Vectors& velocities, Vectors& forces) {
-    const ContextSelector selector(context);
-    outside->pack->setArg(1, 0);
-    outside->pack->setArg(2, 0);
-    outside->pack->execute(outside->particles.size());
-    const vector<Vec3> packed = download(outside->packed, isPrecise());
-    const size_t count = outside->particles.size();
-    for (size_t i = 0; i < count; i++) {
-        const int particle = outside->particles[i];
-        positions[particle] = packed[i];
-        velocities[particle] = packed[count + i];
-        Vec3& force = forces[particle] = packed[2 * count + i];
-        for (int axis = 0; axis < 3; axis++)
-            if (!(std::abs(force[axis]) < BlockText::maxForce))
-                force[axis] = std::numeric_limits<double>::quiet_NaN();
-    }
-}
-
-void ComputeDevice::setOutside(int phase, bool isFirst, const Vectors& positions, const Vectors& velocities) {
-    const ContextSelector selector(context);
-    const size_t count = outside->particles.size();
-    vector<double> numbers(4 * outside->packed.getSize());
-    for (size_t i = 0; i < count; i++)
-        for (int axis = 0; axis < 3; axis++) {
-            numbers[4 * i + axis] = positions[outside->particles[i]][axis];
-            numbers[4 * (count + i) + axis] = velocities[outside->particles[i]][axis];
-        }
-    upload(outside->packed, numbers);
-    outside->unpack->setArg(1, getMoment(phase));
-    outside->unpack->setArg(2, int(isFirst));
-    outside->unpack->execute(count);
-}
-
-void ComputeDevice::failOutside(int phase, FailureKind kind, int particle) {
-    const ContextSelector selector(context);
-    if (failed[0] == 0)
-        failure.download(failed);
-    if (failed[0] != 0)
-        return; // before this phase
-    auto hasParticle = [&](const vector<int>& block) {
-        return std::find(block.begin(), block.end(), particle) != block.end();
-    };
-    failed[0] = getMoment(phase);
-    failed[1] = int(kind) +
-                4 * (kind == VelocityFailed
-                             ? std::find(before.order.begin(), before.order.end(), particle) - before.order.begin()
-                             : std::find_if(blocks.begin() + outside->firstBlock, blocks.end(), hasParticle) -
-                                       blocks.begin());
 }
 
 void ComputeDevice::endStep() {
@@ -400,7 +320,6 @@ ComputeDevice::Failure ComputeDevice::recover() {
     contextImpl.getVelocities(result.before.velocities);
     std::copy_n(moment.box, 3, before.box);
     read(before, true, result.before);
-    result.before.propagated = propagate(result.before.positions, KeptVector::OffsetBefore, moment.box);
     failed[0] = failed[1] = 0;
     failure.upload(vector<int>{0, 0});
     moments.clear();
@@ -439,13 +358,12 @@ ComputeDevice::State ComputeDevice::recall() const {
     state.positions.resize(mobile.size());
     state.velocities.resize(mobile.size());
     read(remembered, false, state);
-    state.propagated = propagate(state.positions, KeptVector::Offset, remembered.box);
-    state.propagatedVelocities = state.velocities;
+    state.propagated = state.velocities;
     for (const auto& group : groups)
         if (group->keepsVelocities) {
             const vector<Vec3> kept = download(group->kept, isPrecise());
             for (size_t i = 0; i < group->particles.size(); i++)
-                state.propagatedVelocities[group->particles[i]] = kept[placeOfKept(*group, i, KeptVector::Velocity)];
+                state.propagated[group->particles[i]] = kept[placeOfKept(*group, i, KeptVector::Velocity)];
         }
     return state;
 }
@@ -471,38 +389,6 @@ void ComputeDevice::read(const Copy& copy, bool movedOnly, State& state) const {
         state.positions[particle] =
                 positions[place] - copy.box[0] * cell.x - copy.box[1] * cell.y - copy.box[2] * cell.z;
         state.velocities[particle] = velocities[place];
-    }
-}
-
-/** The positions that a method propagates, by the offsets from them of those that the Context shows. */
-vector<Vec3> ComputeDevice::propagate(const vector<Vec3>& shown, KeptVector offset, const Vec3 box[3]) const {
-    vector<Vec3> propagated = shown;
-    for (const auto& group : groups) {
-        const vector<Vec3> kept = download(group->kept, isPrecise());
-        for (size_t i = 0; i < group->particles.size(); i++)
-            propagated[group->particles[i]] -= kept[placeOfKept(*group, i, offset)];
-    }
-    if (sites != nullptr)
-        sites->computePositions(contextImpl.getSystem(), propagated, box);
-    return propagated;
-}
-
-/** Give an array with the precision of velocities other numbers. */
-void ComputeDevice::upload(ComputeArray& array, const vector<double>& numbers) const {
-    if (isPrecise())
-        array.upload(numbers.data());
-    else
-        array.upload(vector<float>(numbers.begin(), numbers.end()).data());
-}
-
-void ComputeDevice::setOffsets(const vector<Vec3>& offsets) {
-    const ContextSelector selector(context);
-    for (const auto& group : groups) {
-        vector<double> numbers(4 * group->kept.getSize(), 0.0);
-        for (size_t i = 0; i < group->particles.size(); i++)
-            for (int axis = 0; axis < 3; axis++)
-                numbers[4 * placeOfKept(*group, i, KeptVector::Offset) + axis] = offsets[group->particles[i]][axis];
-        upload(group->kept, numbers);
     }
 }
 

@@ -3,7 +3,6 @@
 
 #include "BlockText.h"
 #include "Programs.h"
-#include "ReferenceVirtualSites.h"
 #include "openmm/Vec3.h"
 #include "openmm/common/ComputeArray.h"
 #include "openmm/common/ComputeContext.h"
@@ -31,7 +30,7 @@ public:
     void initialize() override;
     bool initializeRandom(int seed) override;
 
-    void compile(const Method& method, const Blocks& blocks, const Blocks& outside, Terms terms,
+    bool compile(const stiffcore::PenaltyMethod& method, const Blocks& blocks, const stiffcore::PairTerms& terms,
                  const std::vector<double>& masses) override;
     bool areTogether() const override {
         return together;
@@ -40,9 +39,6 @@ public:
     void beginStep(const stiffcore::StepNumbers& numbers) override;
     void endStep() override;
     void execute(int kernel) override;
-    void getOutside(Vectors& positions, Vectors& velocities, Vectors& forces) override;
-    void setOutside(int kernel, bool isFirst, const Vectors& positions, const Vectors& velocities) override;
-    void failOutside(int kernel, FailureKind kind, int particle) override;
 
     bool isTimeToAsk() const override;
     bool hasFailed() override;
@@ -52,7 +48,6 @@ public:
     State recall() const override;
     bool isAsRemembered() override;
     double computeKineticEnergy() override;
-    void setOffsets(const Vectors& offsets) override;
 
 private:
     class Listener;
@@ -82,24 +77,13 @@ private:
         std::vector<int> numRandoms;
     };
 
-    /** Particles that somebody else moves. */
-    struct Outside {
-        int firstBlock = 0;
-        std::vector<int> particles;
-        OpenMM::ComputeArray placesThere, packed;
-        OpenMM::ComputeKernel pack, unpack;
-    };
-
     /** Put what is the same for all blocks where kernels read it. */
     void setUniform(const stiffcore::StepNumbers& numbers);
     void addStateArguments(const OpenMM::ComputeKernel& kernel, Copy& copy);
-    void upload(OpenMM::ComputeArray& array, const std::vector<double>& numbers) const;
     /** Follow the order in which the device has the particles. */
     void followOrder();
     void initialize(Copy& copy);
     static size_t placeOfKept(const Group& group, size_t i, KeptVector which);
-    std::vector<OpenMM::Vec3> propagate(const std::vector<OpenMM::Vec3>& shown, KeptVector offset,
-                                        const OpenMM::Vec3 box[3]) const;
     /** A number for a phase of the present step, as failures are told. */
     int getMoment(int phase) const;
     void keepOrder(Copy& copy) const;
@@ -115,9 +99,7 @@ private:
     OpenMM::ComputeContext& context;
     Listener* listener;
     std::vector<char> mobile;
-    std::unique_ptr<OpenMM::ReferenceVirtualSites> sites;
     std::vector<std::unique_ptr<Group>> groups;
-    std::unique_ptr<Outside> outside;
     std::vector<std::vector<int>> blocks;
     OpenMM::ComputeArray uniform, failure, changed;
     Copy before, remembered;

@@ -6,7 +6,7 @@
 using namespace stiffdevice;
 using std::string;
 using std::vector;
-using stiffcore::Block;
+using stiffcore::Block, stiffcore::PairTerms, stiffcore::PenaltyMethod;
 
 namespace {
 
@@ -32,11 +32,9 @@ void addBlocks(Recorded& recorded, const Blocks& blocks, const typename Batch<do
         recorded.push_back(all);
     }
 }
-template <class Method>
-Recorded recordMethod(const Method& method, const Blocks& blocks,
-                      const typename Method::template Batch<double>::Terms& terms, const vector<double>& masses) {
-    Recorded recorded;
-    addBlocks<Method::template Batch>(recorded, blocks, terms, masses, false, [&](auto&& record) {
+void addThreads(Recorded& recorded, const PenaltyMethod& method, const Blocks& blocks, const PairTerms& terms,
+                const vector<double>& masses) {
+    addBlocks<stiffcore::PairBatch>(recorded, blocks, terms, masses, false, [&](auto&& record) {
         vector<KernelText> kernels;
         for (const auto& list : method.getKernels())
             kernels.push_back(list.phases.empty()
@@ -44,9 +42,9 @@ Recorded recordMethod(const Method& method, const Blocks& blocks,
                                       : record(list.name, [&](BlockText& text, const auto& batch, auto& work) {
                                             text.record(method, list, batch, work);
                                         }));
+        kernels.resize(method.Propagate + 1);
         return kernels;
     });
-    return recorded;
 }
 
 /** Add the kernels of teams, with getKernels(text, name), where name(ofPhases) is that of a kernel. */
@@ -62,8 +60,8 @@ void addTeams(Recorded& recorded, const vector<TeamBlocks>& teams, GetKernels&& 
         recorded.push_back(all);
     }
 }
-void addTeams(Recorded& recorded, const stiffcore::PenaltyMethod& method, const Blocks& blocks,
-              const stiffcore::PairTerms& terms, const vector<double>& masses) {
+void addTeams(Recorded& recorded, const PenaltyMethod& method, const Blocks& blocks, const PairTerms& terms,
+              const vector<double>& masses) {
     auto getKernels = [&](const TeamText& text, const TeamBlocks& team, auto&& name) {
         vector<KernelText> kernels;
         for (const auto& list : method.getKernels()) {
@@ -106,11 +104,9 @@ void recordPropagate(BlockText& text, const Roots& batch, RootScratch& work) {
         text.storeVelocity(i, work.v[i]);
 }
 
-void addVelocities(Recorded& recorded, const stiffcore::PenaltyMethod& method, const Blocks& blocks,
-                   const stiffcore::PairTerms& pairs, const vector<double>& masses) {
-    for (RecordedKind& kind : recorded)
-        kind.kernels.resize(method.Propagate + 1);
-    addBlocks<stiffcore::RootBatch>(recorded, selectBound(blocks), pairs, masses, true, [&](auto&& record) {
+void addVelocities(Recorded& recorded, const PenaltyMethod& method, const Blocks& blocks, const PairTerms& terms,
+                   const vector<double>& masses) {
+    addBlocks<stiffcore::RootBatch>(recorded, selectBound(blocks), terms, masses, true, [&](auto&& record) {
         vector<KernelText> kernels(method.Show);
         kernels.push_back(record("show", recordShow));
         kernels.push_back(record("propagate", recordPropagate));
@@ -118,26 +114,38 @@ void addVelocities(Recorded& recorded, const stiffcore::PenaltyMethod& method, c
     });
 }
 
+// Where a block is moved. The velocities that are shown have a row for each pair, and three for each bond with an inertia.
+
+size_t countRootRows(const Block& block) {
+    return block.terms.size() + 3 * block.otherTerms.size();
+}
+/** What a thread does is unrolled, and its text grows with the cube of the rows, see docs/developing.md. */
+bool isForThread(const Block& block) {
+    return block.terms.size() <= 6 && countRootRows(block) < stiffcore::MatrixLayout::minSparseSize;
+}
+/** A team has the vectors of a block in its local memory, and a dense matrix. */
+bool isForTeam(const Block& block, const PairTerms& terms) {
+    const size_t maxPairs = 160, maxRootRows = 320, maxAtoms = 160;
+    return block.terms.size() <= maxPairs && countRootRows(block) <= maxRootRows &&
+           block.particles.size() <= maxAtoms && !stiffcore::RootPattern::hasManyConnectedIn(block, terms);
+}
+
 } // namespace
 
-Recorded stiffdevice::record(const stiffhost::Device::Method& method, const Blocks& blocks,
-                             stiffhost::Device::Terms terms, const vector<double>& masses) {
-    return std::visit(
-            [&](const auto& method) {
-                using Method = std::decay_t<decltype(method)>;
-                const auto& itsTerms = *std::get<const typename Method::template Batch<double>::Terms*>(terms);
-                Blocks ofThreads, ofTeams;
-                for (const Block& block : blocks)
-                    (Method::getPlace(block, itsTerms) == stiffcore::Place::Team ? ofTeams : ofThreads)
-                            .push_back(block);
-                Recorded recorded = recordMethod(method, ofThreads, itsTerms, masses);
-                if constexpr (std::is_same_v<Method, stiffcore::PenaltyMethod>) {
-                    addVelocities(recorded, method, ofThreads, itsTerms, masses);
-                    addTeams(recorded, method, ofTeams, itsTerms, masses);
-                }
-                return recorded;
-            },
-            method);
+Recorded stiffdevice::record(const PenaltyMethod& method, const Blocks& blocks, const PairTerms& terms,
+                             const vector<double>& masses) {
+    Blocks ofThreads, ofTeams;
+    for (const Block& block : blocks) {
+        const bool isSmall = isForThread(block);
+        if (!isSmall && !isForTeam(block, terms))
+            return {};
+        (isSmall ? ofThreads : ofTeams).push_back(block);
+    }
+    Recorded recorded;
+    addThreads(recorded, method, ofThreads, terms, masses);
+    addVelocities(recorded, method, ofThreads, terms, masses);
+    addTeams(recorded, method, ofTeams, terms, masses);
+    return recorded;
 }
 
 string stiffdevice::getText(const Recorded& recorded) {

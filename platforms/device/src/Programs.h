@@ -32,8 +32,8 @@ struct RecordedKind {
 using Blocks = stiffhost::Device::Blocks;
 using Recorded = std::vector<RecordedKind>;
 
-/** Record the kernels of a method, see stiffhost::Device::compile(). */
-Recorded record(const stiffhost::Device::Method& method, const Blocks& blocks, stiffhost::Device::Terms terms,
+/** Record the kernels of a method, see stiffhost::Device::compile(); none if a block is too large for any. */
+Recorded record(const stiffcore::PenaltyMethod& method, const Blocks& blocks, const stiffcore::PairTerms& terms,
                 const std::vector<double>& masses);
 
 /** All that the compiler of a device gets to see of it. */

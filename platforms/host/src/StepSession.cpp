@@ -4,6 +4,7 @@
 #include "openmm/CMMotionRemover.h"
 #include "openmm/internal/ForceImpl.h"
 #include "openmmstiff/internal/Message.h"
+#include "stiffhost/Checkpoints.h"
 #include "stiffcore/methods/Elementary.h"
 #include <iostream>
 
@@ -27,15 +28,11 @@ void StepSession::initialize(const StiffIntegrator& integrator, const std::strin
     this->integrator = &integrator;
     this->className = className;
     thermostat = dynamic_cast<const OpenMMStiff::LangevinThermostat*>(&integrator);
-    beforeDeviceIsReady();
     state.initialize();
     if (device != nullptr)
         device->initialize();
     particles.initialize();
-    {
-        const Turn turn(*this);
-        start();
-    }
+    start(Turn(*this));
     if (thermostat == nullptr)
         return;
     backend.getResources().initializeRandom(thermostat->getRandomNumberSeed());
@@ -50,8 +47,7 @@ void StepSession::requirePossible() {
         throw OpenMMException(OpenMMStiff::message(className, ": the System has ", present, " particles, the Context ",
                                                    number,
                                                    ". Call reinitialize() without preserveState, and setPositions()"));
-    const Turn turn(*this);
-    prepare();
+    prepare(Turn(*this));
 }
 
 void StepSession::beginSteps() {
@@ -73,11 +69,11 @@ void StepSession::takeStep() {
     stiffcore::StepNumbers numbers = findNumbers();
     begin(numbers);
     if (canUseDevice()) {
-        const bool known = lastStep.isContinuedThere(dependencies) && !stateModified;
+        const bool goesOn = lastStep.isContinuedThere(dependencies) && !stateModified;
         device->beginStep(numbers);
         lead = Lead::Device;
         state.deviceHasActed();
-        takeStep(known);
+        takeStep(goesOn);
         state.advanceTime(h);
         lastStep.endsThere(dependencies);
         if (device->isTimeToAsk())
@@ -87,9 +83,9 @@ void StepSession::takeStep() {
     }
     const Turn turn(*this);
     lead = Lead::Host;
-    const bool known = lastStep.isContinuedBy(getPropagated(), dependencies) && !stateModified;
+    const bool goesOn = lastStep.isContinuedBy(getPropagated(), dependencies) && !stateModified;
     particles.orRestore(className, [&] {
-        takeStep(known);
+        takeStep(goesOn);
         particles.requirePossibleVelocities(className, h);
     });
     stepHasEnded(lastStep.endsAt(state.positions(), dependencies));
@@ -98,26 +94,30 @@ void StepSession::takeStep() {
 
 /** Notice what somebody else has set since the last step, such as another integrator of a CompoundIntegrator. */
 void StepSession::adoptState() {
-    if (lead != Lead::Host && canUseDevice() && isUpToDate() && getProgram() == compiledFor)
-        return goOnThere();
+    if (lead != Lead::Host && canUseDevice() && isUpToDate()) {
+        if (!propagates)
+            device->execute(stiffcore::PenaltyMethod::Propagate);
+        begunThere |= !propagates;
+        propagates = true;
+        return;
+    }
     askForFailure();
     const Turn turn(*this);
-    adopt();
+    adopt(turn);
+    if (!propagates)
+        beginPropagating(turn);
     if (device == nullptr)
         return;
     lastStep.forgetThere();
     lead = Lead::Both;
-    const Program present = getProgram();
-    if (!(present == compiledFor)) {
-        const bool takesSteps = present.variant != Program::none && (thermostat == nullptr || deviceHasRandom);
-        hasProgram = false; // if it does not compile
-        if (takesSteps)
-            compile();
-        hasProgram = takesSteps;
-        compiledFor = present;
-    }
-    if (canUseDevice())
-        handOver();
+    hasProgram = false; // if it does not compile
+    hasProgram = (thermostat == nullptr || deviceHasRandom) && compile();
+}
+
+void StepSession::beginPropagating(const Turn& turn) {
+    propagate(turn);
+    propagates = true;
+    begunThere = false;
 }
 
 /** What ContextImpl::updateContextState() does; collisions are told apart. */
@@ -127,14 +127,15 @@ bool StepSession::updateContextState() {
         const Force& owner = force->getOwner();
         const bool collides = dynamic_cast<const AndersenThermostat*>(&owner) != nullptr ||
                               (hasAnchors() && dynamic_cast<const CMMotionRemover*>(&owner) != nullptr);
-        if (collides) {
+        if (collides) { // the velocities that are shown
             forcesHaveActed(stateModified);
-            beginCollisions();
+            show(Turn(*this));
+            propagates = false;
         }
         force->updateContextState(context, stateModified);
         if (collides) {
             forcesHaveActed(stateModified);
-            endCollisions();
+            beginPropagating(Turn(*this));
         }
     }
     forcesHaveActed(stateModified);
@@ -169,13 +170,16 @@ void StepSession::finishSteps() {
 void StepSession::endSteps() {
     activity = Activity::None;
     if (lead == Lead::Device) {
-        showThere();
+        if (propagates)
+            device->execute(stiffcore::PenaltyMethod::Show);
         state.deviceHasActed();
     }
     else {
         const Turn turn(*this);
-        show();
+        if (propagates)
+            show(turn);
     }
+    propagates = begunThere = false;
     remember(); // what that asks for is at hand
     state.endSteps();
 }
@@ -203,7 +207,7 @@ double StepSession::computeKineticEnergy() {
     if (lead != Lead::Host && activity == Activity::None)
         return device->computeKineticEnergy();
     const Turn turn(*this);
-    return findKineticEnergy();
+    return particles.computeKineticEnergy();
 }
 
 // Failures.
@@ -220,7 +224,11 @@ void StepSession::askForFailure() {
         state.changePositions() = failure.before.positions;
         state.changeVelocities() = failure.before.velocities;
         state.computeVirtualSites();
-        stepHasFailedThere(failure.before, context.getStepCount() == countAtBeginning);
+        if (context.getStepCount() == countAtBeginning) {
+            if (begunThere)
+                know(device->recall());
+            state.changeVelocities() = lastVelocities.propagated; // before they were rounded
+        }
         particles.requireFiniteState(className);
     }
     if (failure.kind == Device::VelocityFailed)
@@ -243,9 +251,14 @@ HostState& StepSession::hear() {
         if (activity == Activity::Steps)
             device->remember();
         lead = Lead::Both;
-        stepsHaveBeenTaken(device->recall());
+        if (!propagates)
+            know(device->recall());
     }
     return state;
+}
+
+void StepSession::know(const Device::State& there) {
+    lastVelocities = {there.velocities, there.propagated};
 }
 
 void StepSession::stateChanged(State::DataType changed) {
@@ -323,7 +336,9 @@ void StepSession::bringBackState() {
 void StepSession::createCheckpoint(std::ostream& stream) {
     const Turn turn(*this);
     state.write(stream);
-    writeHidden(stream);
+    const HiddenState hidden = getHidden(turn);
+    writeCheckpoint(stream, hidden.vectors);
+    writeCheckpoint(stream, hidden.numbers);
     backend.getResources().write(stream);
     lead = Lead::Host;
 }
@@ -331,8 +346,11 @@ void StepSession::createCheckpoint(std::ostream& stream) {
 void StepSession::loadCheckpoint(std::istream& stream) {
     const Turn turn(*this);
     state.read(stream);
-    readHidden(stream);
+    HiddenState hidden;
+    readCheckpoint(stream, hidden.vectors);
+    readCheckpoint(stream, hidden.numbers);
     backend.getResources().read(stream);
+    setHidden(turn, hidden);
     lastStep.forget();
     lead = Lead::Host;
     activity = Activity::LoadingCheckpoint;
@@ -340,13 +358,34 @@ void StepSession::loadCheckpoint(std::istream& stream) {
 
 void StepSession::serializeState(SerializationNode& node) {
     const Turn turn(*this);
-    writeHidden(node);
+    const HiddenState hidden = getHidden(turn);
+    SerializationNode& vectors = node.createChildNode("HiddenVectors");
+    for (const Vec3& vector : hidden.vectors)
+        vectors.createChildNode("Vector")
+                .setDoubleProperty("x", vector[0])
+                .setDoubleProperty("y", vector[1])
+                .setDoubleProperty("z", vector[2]);
+    SerializationNode& numbers = node.createChildNode("HiddenNumbers");
+    for (double number : hidden.numbers)
+        numbers.createChildNode("Number").setDoubleProperty("value", number);
     lead = Lead::Host;
 }
 
 void StepSession::deserializeState(const SerializationNode& node) {
     const Turn turn(*this);
-    readHidden(node);
+    HiddenState hidden;
+    for (const SerializationNode& child : node.getChildren()) {
+        for (const SerializationNode& each : child.getChildren())
+            if (child.getName() == "HiddenVectors")
+                hidden.vectors.emplace_back(each.getDoubleProperty("x"), each.getDoubleProperty("y"),
+                                            each.getDoubleProperty("z"));
+            else if (child.getName() == "HiddenNumbers")
+                hidden.numbers.push_back(each.getDoubleProperty("value"));
+    }
+    if (!hidden.vectors.empty() && hidden.vectors.size() != particles.getMasses().size())
+        throw OpenMMException(OpenMMStiff::message(className, ": the State is one of ", hidden.vectors.size(),
+                                                   " particles, and the System has ", particles.getMasses().size()));
+    setHidden(turn, hidden);
     lastStep.forget();
     lead = Lead::Host;
 }

@@ -1,7 +1,6 @@
 #ifndef STIFFCORE_METHODS_FAST_FLOW_H_
 #define STIFFCORE_METHODS_FAST_FLOW_H_
 
-#include "../batch/Control.h"
 #include "../terms/StiffBatch.h"
 
 /**
@@ -17,34 +16,29 @@ namespace stiffcore {
  * @param numMicroSteps   the number of Verlet steps, at least 1
  */
 template <class Real>
-[[gnu::flatten]] void flowFast(const StiffBatch<Real>& batch, UniformOf<Real> t, UniformOf<Real> numMicroSteps,
-                               const BoxFor<Real>& box, StiffWorkspace<Real>& work) {
+[[gnu::flatten]] void flowFast(const StiffBatch<Real>& batch, double t, int numMicroSteps, const Box& box,
+                               StiffWorkspace<Real>& work) {
     if (batch.harmonics.empty())
         numMicroSteps = 1; // a straight line
-    const UniformOf<Real> d = t / numMicroSteps;
-    auto kick = [&](UniformOf<Real> time) {
+    const double d = t / numMicroSteps;
+    auto kick = [&](double time) {
         computeStiffForces(batch, box, work);
         for (int i = 0; i < batch.numMobile; i++)
             work.v[i] += work.forces[i] * Real(batch.inverseMasses[i] * time);
     };
     kick(0.5 * d);
-    UniformOf<Real> left = numMicroSteps;
-    auto step = [&] {
+    for (int left = numMicroSteps - 1; left >= 0; left--) {
         for (int i = 0; i < batch.numMobile; i++)
             work.x[i] += work.v[i] * Real(d);
-        left -= 1;
-        const auto last = left < 0.5;
-        kick(select(last, UniformOf<Real>(0.5 * d), d));
-        return last;
-    };
-    Control<Real>::repeat(step, left, work.x, work.v);
+        kick(left > 0 ? d : 0.5 * d);
+    }
 }
 
 /**
  * What is left of forces without the stiff ones, as accelerations: M^-1 (F + grad V1(x)) instead of F in work.a.
  */
 template <class Real>
-[[gnu::flatten]] void leaveSlowAccelerations(const StiffBatch<Real>& batch, const BoxFor<Real>& box,
+[[gnu::flatten]] void leaveSlowAccelerations(const StiffBatch<Real>& batch, const Box& box,
                                              StiffWorkspace<Real>& work) {
     computeStiffForces(batch, box, work);
     for (int i = 0; i < batch.numMobile; i++)

@@ -16,7 +16,7 @@ namespace stiffcore {
  *                its atoms i >= j
  */
 template <class Real, class Visit>
-void visitHarmonicHessian(const StiffBatch<Real>& batch, UniformOf<Real> c, const BoxFor<Real>& box,
+void visitHarmonicHessian(const StiffBatch<Real>& batch, double c, const Box& box,
                           StiffWorkspace<Real>& work, Visit&& visit) {
     const StiffPattern& pattern = *batch.pattern;
     for (size_t t = 0; t < pattern.harmonics.size(); t++) {
@@ -54,19 +54,18 @@ void visitFunctionHessian(const StiffBatch<Real>& batch, double c, const Box& bo
     }
 }
 
-/** The same of all terms. What is recorded has no functions. */
+/** The same of all terms. */
 template <class Real, class Visit>
-void visitHessian(const StiffBatch<Real>& batch, UniformOf<Real> c, const BoxFor<Real>& box, StiffWorkspace<Real>& work,
+void visitHessian(const StiffBatch<Real>& batch, double c, const Box& box, StiffWorkspace<Real>& work,
                   Visit&& visit) {
     visitHarmonicHessian(batch, c, box, work, visit);
-    if constexpr (!isRecorded<Real>)
-        visitFunctionHessian(batch, c, box, work, visit);
+    visitFunctionHessian(batch, c, box, work, visit);
 }
 
 /** Fill in and factor M + c H1(x) at work.x; in which lanes it is positive definite. */
 template <class Real>
-[[gnu::flatten]] MaskOf<Real> factorImplicitMatrix(const StiffBatch<Real>& batch, UniformOf<Real> c,
-                                                   const BoxFor<Real>& box, StiffWorkspace<Real>& work) {
+[[gnu::flatten]] MaskOf<Real> factorImplicitMatrix(const StiffBatch<Real>& batch, double c,
+                                                   const Box& box, StiffWorkspace<Real>& work) {
     const StiffPattern& pattern = *batch.pattern;
     Real* values = work.hessianValues(batch);
     std::fill_n(values, pattern.hessian->getNumValues(), Real(0));
@@ -115,7 +114,7 @@ template <class Real> Real largestComponent(const StiffBatch<Real>& batch, const
  * @return in which lanes there is a solution
  */
 template <class Real>
-MaskOf<Real> refineSolution(const StiffBatch<Real>& batch, double c, const BoxFor<Real>& box,
+MaskOf<Real> refineSolution(const StiffBatch<Real>& batch, double c, const Box& box,
                             StiffWorkspace<Real>& work) {
     using std::abs;
     const int maxRefinements = 10;
@@ -170,8 +169,8 @@ template <class Real> MaskOf<Real> isRegular(const StiffBatch<Real>& batch, Stif
  * @return in which lanes M + c H1 is positive definite, if it must be, or not singular, and all numbers are finite
  */
 template <class Real>
-MaskOf<Real> solveImplicitly(const StiffBatch<Real>& batch, UniformOf<Real> c, bool mayBeIndefinite,
-                             const BoxFor<Real>& box, StiffWorkspace<Real>& work) {
+MaskOf<Real> solveImplicitly(const StiffBatch<Real>& batch, double c, bool mayBeIndefinite,
+                             const Box& box, StiffWorkspace<Real>& work) {
     std::copy_n(work.forces.begin(), batch.numMobile, work.a.begin());
     if (!batch.isBound()) {
         for (int i = 0; i < batch.numMobile; i++)
@@ -180,12 +179,11 @@ MaskOf<Real> solveImplicitly(const StiffBatch<Real>& batch, UniformOf<Real> c, b
     }
     MaskOf<Real> solved = factorImplicitMatrix(batch, c, box, work);
     solveImplicitMatrix(batch, work, work.a);
-    if constexpr (!isRecorded<Real>)
-        if (mayBeIndefinite) {
-            if (findFalse<Real>(solved, batch.count) >= 0)
-                solved = refineSolution(batch, c, box, work);
-            solved = solved & isRegular(batch, work);
-        }
+    if (mayBeIndefinite) {
+        if (findFalse<Real>(solved, batch.count) >= 0)
+            solved = refineSolution(batch, c, box, work);
+        solved = solved & isRegular(batch, work);
+    }
     return solved & areFinite(batch, work.a);
 }
 
@@ -198,7 +196,7 @@ MaskOf<Real> solveImplicitly(const StiffBatch<Real>& batch, UniformOf<Real> c, b
  */
 template <class Real>
 MaskOf<Real> solveAccelerations(const StiffBatch<Real>& batch, const double* x, const double* F, double c,
-                                bool mayBeIndefinite, const BoxFor<Real>& box, StiffWorkspace<Real>& work, double* a) {
+                                bool mayBeIndefinite, const Box& box, StiffWorkspace<Real>& work, double* a) {
     gather(batch, x, work.x);
     gather(batch, F, work.forces);
     return scatter<Real>(solveImplicitly(batch, c, mayBeIndefinite, box, work), batch, work.a, a);
@@ -214,7 +212,7 @@ MaskOf<Real> solveAccelerations(const StiffBatch<Real>& batch, const double* x, 
  */
 template <class Real>
 MaskOf<Real> contractThirdDerivatives(const StiffBatch<Real>& batch, const double* x, const double* a,
-                                      const BoxFor<Real>& box, StiffWorkspace<Real>& work, double* w) {
+                                      const Box& box, StiffWorkspace<Real>& work, double* w) {
     const StiffPattern& pattern = *batch.pattern;
     for (int lane = 0; lane < batch.count; lane++) {
         const std::vector<int>& particles = batch.particles[lane];

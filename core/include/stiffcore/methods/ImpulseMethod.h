@@ -14,41 +14,32 @@ namespace stiffcore {
 struct ImpulseMethod {
     template <class Real> using Batch = StiffBatch<Real>;
     enum Phase { Recall, Accelerate, Kick, Flow, Thermalize };
-    enum Kernels { Start, Move, Finish };
 
     static constexpr Phase takesForces = Accelerate;
 
     bool langevin;
 
-    std::vector<PhaseList<Phase>> getKernels() const {
-        if (langevin)
-            return {{}, {"moveLangevin", {Accelerate, Kick, Flow, Thermalize, Flow}, true}, {}};
-        return {{"start", {Accelerate}, true}, {"move", {Recall, Kick, Flow}, true}, {"kick", {Accelerate, Kick}}};
-    }
     static Effect getEffect(Phase phase) {
         return phase == Flow ? Effect::Positions : phase < Kick ? Effect::Nothing : Effect::Velocities;
-    }
-    static Place getPlace(const Block& block, const StiffTerms&) {
-        return block.terms.size() <= 20 && block.otherTerms.empty() ? Place::Thread : Place::Outside;
     }
 
     template <class Real, class Port>
     void execute(Phase phase, const StiffBatch<Real>& batch, StiffWorkspace<Real>& work, Port& port) const {
-        const UniformOf<Real> h = port.uniform(Uniform::StepSize);
+        const double h = port.uniform(Uniform::StepSize);
         switch (phase) {
         case Recall:
-            return port.load(batch, KeptVector::Acceleration, work.a);
+            return port.recall(batch, work.a);
         case Accelerate: // a = M^-1 (F + grad V1), maybe projected
             port.loadForces(batch, work.a);
             leaveSlowAccelerations(batch, port.box(), work);
             port.require(projectOnTangentSpace(batch, port.box(), work, work.a) & areFinite(batch, work.a));
             if (!langevin)
-                port.keep(batch, KeptVector::Acceleration, work.a);
+                port.keep(batch, work.a);
             return;
         case Kick:
             return addScaled(batch, Real((langevin ? 1 : 0.5) * h), work.a, work.v);
         case Flow:
-            flowFast(batch, (langevin ? 0.5 : 1) * h, port.uniform(Uniform::NumMicroSteps), port.box(), work);
+            flowFast(batch, (langevin ? 0.5 : 1) * h, (int) port.uniform(Uniform::NumMicroSteps), port.box(), work);
             return port.require(areFinite(batch, work.x) & areFinite(batch, work.v));
         case Thermalize:
             port.drawNoise(batch, work.residual);

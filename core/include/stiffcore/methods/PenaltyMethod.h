@@ -1,7 +1,7 @@
 #ifndef STIFFCORE_METHODS_PENALTY_METHOD_H_
 #define STIFFCORE_METHODS_PENALTY_METHOD_H_
 
-#include "../pairs/MassRoot.h"
+#include "../pairs/PairBatch.h"
 #include "Drift.h"
 #include "ExtendedMass.h"
 #include "Phases.h"
@@ -23,6 +23,7 @@ struct PenaltyMethod {
 
     bool langevin, metricCorrection;
 
+    /** The lists between phases of the whole System. */
     std::vector<PhaseList<Phase>> getKernels() const {
         if (langevin)
             return {{},
@@ -35,19 +36,6 @@ struct PenaltyMethod {
     static Effect getEffect(Phase phase) {
         return phase == Drift ? Effect::Positions : phase < Kick ? Effect::Nothing : Effect::Velocities;
     }
-    /**
-     * What a thread does is unrolled, and its text grows with the cube of the rows, see docs/developing.md. A team has
-     * the vectors of a block in its local memory, and a dense matrix. The velocities that are shown have a row for each
-     * pair, and three for each bond with an inertia.
-     */
-    static Place getPlace(const Block& block, const PairTerms& terms) {
-        const size_t numPairs = block.terms.size(), numRows = numPairs + 3 * block.otherTerms.size();
-        if (numPairs <= 6 && numRows < MatrixLayout::minSparseSize)
-            return Place::Thread;
-        const bool fits = numPairs <= maxTeamPairs && numRows <= maxTeamRows && block.particles.size() <= maxTeamAtoms;
-        return fits && !RootPattern::hasManyConnectedIn(block, terms) ? Place::Team : Place::Outside;
-    }
-    static constexpr size_t maxTeamPairs = 160, maxTeamRows = 320, maxTeamAtoms = 160;
 
     template <class Real, class Port>
     void execute(Phase phase, const PairBatch<Real>& batch, PairWorkspace<Real>& work, Port& port) const {
@@ -57,13 +45,13 @@ struct PenaltyMethod {
             beginTied(batch, port.box(), work);
             return factorThere(batch, work);
         case Recall:
-            return port.load(batch, KeptVector::Acceleration, work.a);
+            return port.recall(batch, work.a);
         case Accelerate: // a = M^-1 F
             port.loadForces(batch, work.a);
             for (int i = 0; i < batch.numMobile; i++)
                 work.a[i] = work.a[i] * batch.inverseMasses[i];
             if (!langevin)
-                port.keep(batch, KeptVector::Acceleration, work.a);
+                port.keep(batch, work.a);
             return;
         case CorrectMetric:
             if (metricCorrection)

@@ -12,27 +12,22 @@
  *     Phase                                  their names; Thermalize is the one that draws noise
  *     Batch<Real>, langevin                  what they work on; whether there is a heat bath
  *     takesForces, getEffect(phase)          the phase that loads them; what a phase changes of the Context
- *     getKernels()                           the lists that machines execute between phases of the whole System
- *     getPlace(block, terms)                 by whom a block is moved where there is a device
  *     execute(phase, batch, work, port)
  *
- * A particle that nothing binds is a block without terms. A machine executes lists of phases: on the host for batches
- * of blocks (stiffhost::HostPort), on a device for one block a thread, for which it records them once
+ * A particle that nothing binds is a block without terms. Lists of phases are executed on the host for batches of blocks
+ * (stiffhost::Machine), and those of the mass penalty on a device: for one block a thread, for which they are recorded once
  * (stiffdevice::BlockText), or a team of threads, whose text is written by hand (stiffdevice::TeamText). Before the
  * first phase work.x and work.v are the block's positions and velocities, and after the last they are what becomes of
- * them. All else goes through the machine's Port:
+ * them. All else goes through a Port:
  *
  *     uniform(which), box()                  numbers that are the same for all blocks
  *     loadForces(batch, vectors)             the forces that have been computed last
- *     load, keep(batch, which, vectors)      what is kept from one list to others
+ *     keep, recall(batch, vectors)           accelerations, from one list to others
  *     drawNoise(batch, vectors)              the noise of the heat bath, for the masses
  *     drawTermNoise(batch, numbers)          the same for the inertia of each term
  *     require(mask)                          fails the step where it is false
  */
 namespace stiffcore {
-
-/** By whom a block is moved where there is a device: by one of its threads, by a team of them, or by the host. */
-enum class Place { Thread, Team, Outside };
 
 /** The numbers that are the same for all blocks. */
 enum class Uniform {
@@ -62,13 +57,10 @@ struct StepNumbers {
     }
 };
 
-/** The vectors that are kept for a particle from one list to others. */
-enum class KeptVector { Offset, OffsetBefore, Acceleration, Velocity, Count };
-
 /** What a phase changes of the Context; positions change together with velocities. */
 enum class Effect { Nothing, Velocities, Positions };
 
-/** A list of phases that a device executes as one kernel; empty if the method has none in its place. */
+/** A list of phases that a device executes as one kernel; empty if a method has none in its place. */
 template <class PhaseType> struct PhaseList {
     const char* name = "";
     std::vector<PhaseType> phases;

@@ -15,7 +15,7 @@ namespace stiffcore {
 
 /** Compute the gradients at work.x and factor G M^-1 G^T; false where numbers are not finite. */
 template <class Real>
-[[gnu::flatten]] MaskOf<Real> factorTangentSpace(const StiffBatch<Real>& batch, const BoxFor<Real>& box,
+[[gnu::flatten]] MaskOf<Real> factorTangentSpace(const StiffBatch<Real>& batch, const Box& box,
                                                  StiffWorkspace<Real>& work) {
     computeGradients(batch.pattern->rows.rows, box, work, work.gradients);
     computeInverseMasses(batch, work);
@@ -26,7 +26,7 @@ template <class Real>
 
 /** Project vectors on the tangent space at work.x. */
 template <class Real>
-[[gnu::flatten]] MaskOf<Real> projectOnTangentSpace(const StiffBatch<Real>& batch, const BoxFor<Real>& box,
+[[gnu::flatten]] MaskOf<Real> projectOnTangentSpace(const StiffBatch<Real>& batch, const Box& box,
                                                     StiffWorkspace<Real>& work, std::vector<Vector3<Real>>& vectors) {
     if (batch.numRows() == 0)
         return allLanes(batch);
@@ -57,7 +57,7 @@ template <class Real> int countCoordinates(const StiffBatch<Real>& batch, int la
  * frequency for water, and to 5 to 15 % for larger molecules.
  */
 template <class Real>
-Real boundFrequency(const StiffBatch<Real>& batch, const BoxFor<Real>& box, StiffWorkspace<Real>& work) {
+Real boundFrequency(const StiffBatch<Real>& batch, const Box& box, StiffWorkspace<Real>& work) {
     using std::abs;
     using std::max;
     using std::sqrt;

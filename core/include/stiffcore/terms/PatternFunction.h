@@ -46,7 +46,7 @@ struct PatternFunction {
 /** Call visit with a coordinate of a function, at positions by place in the block. */
 template <class Scalar, class Visit>
 void visitCoordinate(const PatternFunction& term, const InternalCoordinate& coordinate,
-                     const std::vector<Vector3<Scalar>>& positions, const BoxFor<Scalar>& box, Visit&& visit) {
+                     const std::vector<Vector3<Scalar>>& positions, const Box& box, Visit&& visit) {
     auto place = [&](int a) { return term.atoms[coordinate.particles[a]]; };
     auto leg = [&](int from, int to) { return displacement(positions, place(from), place(to), term.periodic, box); };
     switch (coordinate.kind) {
@@ -69,7 +69,7 @@ void visitCoordinate(const PatternFunction& term, const InternalCoordinate& coor
  */
 template <class Scalar>
 void evaluateCoordinates(const PatternFunction& term, const std::vector<Vector3<Scalar>>& positions,
-                         const BoxFor<Scalar>& box, Scalar* values, std::vector<Vector3<Scalar>>& gradients) {
+                         const Box& box, Scalar* values, std::vector<Vector3<Scalar>>& gradients) {
     for (size_t k = 0; k < term.coordinates.size(); k++)
         visitCoordinate(term, term.coordinates[k], positions, box, [&](const auto& q) {
             values[k] = q.value;

@@ -319,7 +319,7 @@ template <class Real> struct StiffWorkspace : RowWorkspace<Real> {
 /** Call visit with a distance or an angle of some atoms. */
 template <class Scalar, class Visit>
 void visitCoordinate(StiffCoordinate::Kind kind, const std::vector<int>& atoms, bool periodic,
-                     const std::vector<Vector3<Scalar>>& positions, const BoxFor<Scalar>& box, Visit&& visit) {
+                     const std::vector<Vector3<Scalar>>& positions, const Box& box, Visit&& visit) {
     auto leg = [&](int from, int to) { return displacement(positions, atoms[from], atoms[to], periodic, box); };
     if (kind == StiffCoordinate::Kind::Distance)
         visit(Distance<Scalar>(leg(0, 1)));
@@ -327,14 +327,14 @@ void visitCoordinate(StiffCoordinate::Kind kind, const std::vector<int>& atoms, 
         visit(Angle<Scalar>(leg(1, 0), leg(1, 2)));
 }
 template <class Scalar, class Visit>
-void visitCoordinate(const PatternTerm& term, const std::vector<Vector3<Scalar>>& positions, const BoxFor<Scalar>& box,
+void visitCoordinate(const PatternTerm& term, const std::vector<Vector3<Scalar>>& positions, const Box& box,
                      Visit&& visit) {
     visitCoordinate(term.kind, term.atoms, term.periodic, positions, box, visit);
 }
 
 /** The directions across straight angles in which they bend: both legs are along them, but for the bend. */
 template <class Real>
-void chooseBendDirections(const std::vector<StiffRow>& rows, const BoxFor<Real>& box, StiffWorkspace<Real>& work) {
+void chooseBendDirections(const std::vector<StiffRow>& rows, const Box& box, StiffWorkspace<Real>& work) {
     for (size_t p = 0; p < rows.size(); p++) {
         if (rows[p].bend < 0)
             continue;
@@ -346,7 +346,7 @@ void chooseBendDirections(const std::vector<StiffRow>& rows, const BoxFor<Real>&
 
 /** Call visit with the coordinate of a row at work.x; bends are in work.bendDirections. */
 template <class Real, class Visit>
-void visitRow(const std::vector<StiffRow>& rows, int p, const StiffWorkspace<Real>& work, const BoxFor<Real>& box,
+void visitRow(const std::vector<StiffRow>& rows, int p, const StiffWorkspace<Real>& work, const Box& box,
               Visit&& visit) {
     const StiffRow& row = rows[p];
     if (row.bend < 0)
@@ -357,7 +357,7 @@ void visitRow(const std::vector<StiffRow>& rows, int p, const StiffWorkspace<Rea
 
 /** Compute the gradients of rows at work.x. */
 template <class Real>
-void computeGradients(const std::vector<StiffRow>& rows, const BoxFor<Real>& box, StiffWorkspace<Real>& work,
+void computeGradients(const std::vector<StiffRow>& rows, const Box& box, StiffWorkspace<Real>& work,
                       Vectors3<Real>& gradients) {
     chooseBendDirections(rows, box, work);
     for (size_t p = 0; p < rows.size(); p++)
@@ -369,7 +369,7 @@ void computeGradients(const std::vector<StiffRow>& rows, const BoxFor<Real>& box
 
 /** Compute the forces -grad of the harmonic potentials at work.x, into work.forces [kJ/mol/nm]. */
 template <class Real>
-void computeStiffForces(const StiffBatch<Real>& batch, const BoxFor<Real>& box, StiffWorkspace<Real>& work) {
+void computeStiffForces(const StiffBatch<Real>& batch, const Box& box, StiffWorkspace<Real>& work) {
     for (int i = 0; i < batch.numParticles(); i++)
         work.forces[i].setZero();
     for (size_t t = 0; t < batch.harmonics.size(); t++) {

@@ -233,9 +233,6 @@ public:
     [[gnu::noinline]] friend Traced floor(const Traced& a) {
         return a.isConstant() ? Traced(std::floor(a.constant)) : call("floor", a);
     }
-    [[gnu::noinline]] friend Traced atan2(const Traced& y, const Traced& x) {
-        return Traced::record("atan2(" + y.describe() + ", " + x.describe() + ")");
-    }
 
 private:
     friend class Trace;
@@ -272,7 +269,6 @@ inline Traced Trace::read(const std::string& expression) {
 }
 
 template <> struct UniformTraits<Traced> { using Type = Traced; };
-template <> inline constexpr bool isRecorded<Traced> = true;
 
 template <> struct LaneTraits<Traced> {
     static constexpr int count = 1;

@@ -1,12 +1,9 @@
 #ifndef STIFFHOST_CHECKPOINTS_H_
 #define STIFFHOST_CHECKPOINTS_H_
 
-#include "Vectors.h"
 #include "openmm/OpenMMException.h"
-#include "openmm/serialization/SerializationNode.h"
 #include <istream>
 #include <ostream>
-#include <string>
 #include <vector>
 
 namespace stiffhost {
@@ -32,32 +29,6 @@ template <class T> void readCheckpoint(std::istream& stream, std::vector<T>& val
     readCheckpoint(stream, &number, 1);
     values.resize(number);
     readCheckpoint(stream, values.data(), number);
-}
-
-/** A vector for each particle, in a saved State. */
-inline void writeVectors(OpenMM::SerializationNode& node, const std::string& name, const std::string& each,
-                         const Vectors& vectors) {
-    OpenMM::SerializationNode& child = node.createChildNode(name);
-    for (const OpenMM::Vec3& vector : vectors)
-        child.createChildNode(each)
-                .setDoubleProperty("x", vector[0])
-                .setDoubleProperty("y", vector[1])
-                .setDoubleProperty("z", vector[2]);
-}
-/** @return whether the State has them */
-inline bool readVectors(const OpenMM::SerializationNode& node, const std::string& name, size_t number,
-                        Vectors& vectors) {
-    for (const OpenMM::SerializationNode& child : node.getChildren()) {
-        if (child.getName() != name)
-            continue;
-        if (child.getChildren().size() != number)
-            throw OpenMM::OpenMMException("The State has " + name + " of another number of particles");
-        for (const OpenMM::SerializationNode& vector : child.getChildren())
-            vectors.push_back(OpenMM::Vec3(vector.getDoubleProperty("x"), vector.getDoubleProperty("y"),
-                                           vector.getDoubleProperty("z")));
-        return true;
-    }
-    return false;
 }
 
 } // namespace stiffhost

@@ -23,17 +23,17 @@ public:
     }
 
 protected:
-    void start() override {
+    void start(const Turn&) override {
         accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
         micro.initialize(context.getForceImpls(), settings(), className);
     }
-    void prepare() override {
+    void prepare(const Turn&) override {
         micro.prepare(settings());
     }
-    void takeStep(bool known) override {
+    void takeStep(bool goesOn) override {
         const double H = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
         micro.requireMicroSteps(settings());
-        if (!known)
+        if (!goesOn)
             micro.average(settings(), true, accelerations);
         particles.kick(0.5 * H, accelerations);
         particles.requirePossibleVelocities(className, H);

@@ -37,17 +37,38 @@ public:
         if constexpr (std::is_void_v<decltype(work(system->batches[0], workspaces[0]))>)
             backend.forEachBlock(countBatches(), [&](int index, int thread) { visitBatch(index, thread, work); });
         else {
-            const Failed failed = findFailed([](const auto&) { return true; }, work);
+            const Failed failed = findFailed(work);
             return failed.particles == nullptr ? std::string() : describeMolecule(*failed.particles, failed.numMobile);
         }
     }
-    /**
-     * The same on blocks in batches for which choose(batch) holds; work(batch, workspace) can fail.
-     *
-     * @return the particles of a block for which it did not succeed, or null
-     */
-    template <class Choose, class Work> [[nodiscard]] const std::vector<int>* forEachOf(Choose&& choose, Work&& work) {
-        return findFailed(choose, work).particles;
+    /** A block, or none. */
+    struct Failed {
+        const std::vector<int>* particles;
+        int numMobile;
+    };
+    /** The same, where work(batch, workspace) can fail: the first block for which it did not succeed. */
+    template <class Work> [[nodiscard]] Failed findFailed(Work&& work) {
+        // As (index of the batch, lane) in one number.
+        const int number = countBatches(), maxLanes = stiffcore::LaneTraits<Real>::count;
+        std::atomic<int> failed(number * maxLanes);
+        backend.forEachBlock(number, [&](int index, int thread) {
+            const int lane = visitBatch(index, thread, [&](const auto& batch, auto& workspace) {
+                using Scalar = std::decay_t<decltype(batch.inverseMasses[0])>;
+                return stiffcore::findFalse<Scalar>(work(batch, workspace), batch.count);
+            });
+            if (lane < 0)
+                return;
+            const int failure = index * maxLanes + lane;
+            int first = failed;
+            while (failure < first && !failed.compare_exchange_weak(first, failure)) {
+            }
+        });
+        const int index = failed / maxLanes, lane = failed % maxLanes;
+        if (index == number)
+            return {nullptr, 0};
+        return visitBatch(index, 0, [&](const auto& batch, auto&) {
+            return Failed{&batch.particles[lane], batch.numMobile};
+        });
     }
 
     /** A description of a block with particles whose vectors are not finite, or an empty string. */
@@ -96,7 +117,6 @@ public:
         system = std::make_unique<stiffcore::BatchSystem<Batch, Real>>(blocks, terms, masses);
         workspaces.assign(backend.getNumThreads(), {system->batches, terms});
         largeWorkspaces.assign(backend.getNumThreads(), {system->largeBlocks, terms});
-        chosen.reserve(countBatches());
         std::vector<char> isFree(masses.size());
         for (size_t i = 0; i < masses.size(); i++)
             isFree[i] = masses[i] > 0;
@@ -122,11 +142,6 @@ protected:
     Backend& backend;
 
 private:
-    /** A block, or none. */
-    struct Failed {
-        const std::vector<int>* particles;
-        int numMobile;
-    };
     int countBatches() const {
         return system->largeBlocks.size() + system->batches.size();
     }
@@ -136,39 +151,10 @@ private:
         return index < numLarge ? visit(system->largeBlocks[index], largeWorkspaces[thread])
                                 : visit(system->batches[index - numLarge], workspaces[thread]);
     }
-    /** Work on all that are chosen; the first block that fails. Threads that would find nothing to do are not woken. */
-    template <class Choose, class Work> Failed findFailed(Choose&& choose, Work&& work) {
-        chosen.clear();
-        for (int index = 0; index < countBatches(); index++)
-            if (visitBatch(index, 0, [&](const auto& batch, auto&) { return choose(batch); }))
-                chosen.push_back(index);
-        // As (place among them, lane) in one number.
-        const int number = chosen.size(), maxLanes = stiffcore::LaneTraits<Real>::count;
-        std::atomic<int> failed(number * maxLanes);
-        backend.forEachBlock(number, [&](int place, int thread) {
-            const int lane = visitBatch(chosen[place], thread, [&](const auto& batch, auto& workspace) {
-                using Scalar = std::decay_t<decltype(batch.inverseMasses[0])>;
-                return stiffcore::findFalse<Scalar>(work(batch, workspace), batch.count);
-            });
-            if (lane < 0)
-                return;
-            const int failure = place * maxLanes + lane;
-            int first = failed;
-            while (failure < first && !failed.compare_exchange_weak(first, failure)) {
-            }
-        });
-        const int place = failed / maxLanes, lane = failed % maxLanes;
-        if (place == number)
-            return {nullptr, 0};
-        return visitBatch(chosen[place], 0, [&](const auto& batch, auto&) {
-            return Failed{&batch.particles[lane], batch.numMobile};
-        });
-    }
-
     std::unique_ptr<stiffcore::BatchSystem<Batch, Real>> system;
     std::vector<typename Batch<Real>::Workspace> workspaces;
     std::vector<typename Batch<double>::Workspace> largeWorkspaces;
-    std::vector<int> freeParticles, chosen;
+    std::vector<int> freeParticles;
     int revision = 0;
 };
 

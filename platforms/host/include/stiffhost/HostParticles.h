@@ -136,8 +136,8 @@ public:
     }
 
     /** Draw the noise of a heat bath, see OrnsteinUhlenbeck. */
-    const Vectors& drawNoise(double amplitude, const std::vector<int>* which = nullptr) {
-        map(which, [&](int begin, int end, int part) {
+    const Vectors& drawNoise(double amplitude) {
+        map(nullptr, [&](int begin, int end, int part) {
             stiffcore::OrnsteinUhlenbeck::drawNoise(amplitude, masses.data(), components(noise), begin, end,
                                                     [&] { return backend.gaussian(part); });
         });

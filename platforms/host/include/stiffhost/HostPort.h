@@ -4,13 +4,9 @@
 #include "Vectors.h"
 #include "stiffcore/batch/Batches.h"
 #include "stiffcore/methods/Phases.h"
-#include <array>
 #include <vector>
 
 namespace stiffhost {
-
-/** The vectors that are kept for particles, see stiffcore::KeptVector. */
-using KeptVectors = std::array<Vectors, int(stiffcore::KeptVector::Count)>;
 
 /** The arrays of a System that phases work with, in the memory of the host. */
 struct HostArrays {
@@ -19,7 +15,8 @@ struct HostArrays {
     const double* F;
     /// Null if they are not changed.
     double *newX, *newV;
-    KeptVectors& kept;
+    /// Accelerations, from one list to others.
+    double* a;
     const double *noise, *termNoise;
     const stiffcore::StepNumbers& numbers;
     stiffcore::Box box;
@@ -42,11 +39,11 @@ public:
     template <class Batch> void loadForces(const Batch& batch, Vectors3& vectors) const {
         gather(batch, arrays.F, vectors);
     }
-    template <class Batch> void load(const Batch& batch, stiffcore::KeptVector which, Vectors3& vectors) const {
-        gather(batch, components(arrays.kept[int(which)]), vectors);
+    template <class Batch> void recall(const Batch& batch, Vectors3& vectors) const {
+        gather(batch, arrays.a, vectors);
     }
-    template <class Batch> void keep(const Batch& batch, stiffcore::KeptVector which, const Vectors3& vectors) const {
-        stiffcore::scatter(batch, vectors, components(arrays.kept[int(which)]));
+    template <class Batch> void keep(const Batch& batch, const Vectors3& vectors) const {
+        stiffcore::scatter(batch, vectors, arrays.a);
     }
     template <class Batch> void drawNoise(const Batch& batch, Vectors3& vectors) const {
         gather(batch, arrays.noise, vectors);

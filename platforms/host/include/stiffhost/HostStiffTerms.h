@@ -30,18 +30,8 @@ public:
         return this->take(kept.getRevision(), kept.getBlocks(), kept.getTerms(), masses);
     }
 
-    bool areUpToDate(const OpenMMStiff::TermSelection& selection) const {
-        return kept.areUpToDate(selection);
-    }
-    const OpenMMStiff::StiffTerms& getTerms() const {
-        return kept.getTerms();
-    }
-    const std::vector<stiffcore::Block>& getBlocks() const {
-        return kept.getBlocks();
-    }
-
     /** They have no noise of their own. */
-    const double* drawNoise(double, const std::vector<int>*) const {
+    const double* drawNoise(double) const {
         return nullptr;
     }
     /** Take the values of the Context's parameters. */

@@ -1,11 +1,10 @@
 #ifndef STIFFHOST_IMPULSE_KERNEL_H_
 #define STIFFHOST_IMPULSE_KERNEL_H_
 
-#include "Checkpoints.h"
 #include "HostStiffTerms.h"
+#include "Machine.h"
 #include "StepSession.h"
 #include "openmm/OpenMMException.h"
-#include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
 #include "openmmstiff/internal/Message.h"
@@ -17,14 +16,13 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 namespace stiffhost {
 
 /**
- * The steps of the impulse methods. On a device the kick is plain or projected, and the System without constraints.
+ * The steps of the impulse methods.
  */
 template <class Real> class ImpulseKernel : public StepSession, public OpenMMStiff::ImpulseQueries {
     using Method = stiffcore::ImpulseMethod;
@@ -34,34 +32,43 @@ public:
 
     ImpulseKernel(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<PlatformResources> owned,
                   OpenMM::ContextImpl& context)
-            : StepSession(name, platform, std::move(owned), context, true), blocks(backend),
-              machine(state, particles, blocks, device.get()) {
+            : StepSession(name, platform, std::move(owned), context, false), blocks(backend),
+              machine(state, particles, blocks) {
     }
 
     int computeNumMicroSteps() override {
         const Turn turn(*this);
-        prepare();
+        prepare(turn);
         return chooseNumMicroSteps();
     }
 
 protected:
-    void start() override {
-        machine.initialize({thermostat != nullptr});
-        prepare();
+    void start(const Turn& turn) override {
+        machine.initialize();
+        prepare(turn);
     }
-    void prepare() override {
+    void prepare(const Turn&) override {
         if (!blocks.prepare(state.getSystem(), particles.getMasses(), OpenMMStiff::TermSelection(settings()), className))
             return;
         lastStep.forget();
         frequency = unknown;
     }
-    void takeStep(bool known) override {
-        kickAndMove<Method>(known, !isMollified(), [&](int kernel) { execute(kernel); });
-    }
-    void adopt() override {
-        prepare();
+    void adopt(const Turn& turn) override {
+        prepare(turn);
         numMicroSteps = chooseNumMicroSteps();
-        chosenFor = getChoice();
+    }
+    /** Half a kick, the motion, and half a kick; with a heat bath one kick, and a motion that holds the heat bath. */
+    void takeStep(bool goesOn) override {
+        if (thermostat != nullptr) {
+            kick();
+            move({Method::Flow, Method::Thermalize, Method::Flow});
+            return computeVirtualSites();
+        }
+        if (!goesOn)
+            run({accelerate()});
+        move({Method::Recall, Method::Kick, Method::Flow});
+        computeVirtualSites();
+        kick();
     }
     SettingNumbers getSettings() const override {
         return {double(settings().getKick()), double(integrator->getIntegrationForceGroups())};
@@ -77,44 +84,18 @@ protected:
     // The bound of the frequency decides on the number of micro-steps, so it has to be that of the run resumed, unless
     // the masses have become others.
 
-    void writeHidden(std::ostream& stream) override {
-        writeCheckpoint(stream, frequency);
-        writeCheckpoint(stream, sumSquaredMasses());
+    HiddenState getHidden(const Turn&) override {
+        return {{}, {frequency, sumSquaredMasses()}};
     }
-    void readHidden(std::istream& stream) override {
-        double sum;
-        readCheckpoint(stream, &frequency, 1);
-        readCheckpoint(stream, &sum, 1);
-        if (sum != sumSquaredMasses())
-            frequency = unknown;
-    }
-    void writeHidden(OpenMM::SerializationNode& node) override {
-        node.createChildNode("FastMotion")
-                .setDoubleProperty("frequency", frequency)
-                .setDoubleProperty("masses", sumSquaredMasses());
-    }
-    void readHidden(const OpenMM::SerializationNode& node) override {
-        for (const OpenMM::SerializationNode& child : node.getChildren())
-            if (child.getName() == "FastMotion" && child.getDoubleProperty("masses", 0) == sumSquaredMasses())
-                frequency = child.getDoubleProperty("frequency");
+    void setHidden(const Turn&, const HiddenState& hidden) override {
+        const bool isOfThese = hidden.numbers.size() == 2 && hidden.numbers[1] == sumSquaredMasses();
+        frequency = isOfThese ? hidden.numbers[0] : unknown;
     }
     double sumSquaredMasses() const {
         const std::vector<double>& masses = particles.getMasses();
         return std::inner_product(masses.begin(), masses.end(), masses.begin(), 0.0);
     }
 
-    // On a device.
-
-    Program getProgram() override {
-        const bool takesSteps = !isMollified() && !particles.hasConstraints();
-        return {blocks.getRevision(), takesSteps ? 0 : Program::none};
-    }
-    void compile() override {
-        machine.compile(Method{thermostat != nullptr}, blocks.getBlocks(), blocks.getTerms());
-    }
-    bool isUpToDate() override {
-        return blocks.areUpToDate(OpenMMStiff::TermSelection(settings())) && getChoice() == chosenFor;
-    }
     void begin(stiffcore::StepNumbers& numbers) override {
         numbers[stiffcore::Uniform::NumMicroSteps] = numMicroSteps / getNumFlows();
         machine.begin({thermostat != nullptr}, numbers);
@@ -133,10 +114,6 @@ private:
 
     const Integrator& settings() const {
         return static_cast<const Integrator&>(*integrator);
-    }
-    /** What the number of micro-steps is chosen for. */
-    std::pair<double, int> getChoice() const {
-        return {integrator->getStepSize(), settings().getNumMicroSteps()};
     }
     /** The number of equal parts into which a step divides the motion under the stiff terms. */
     int getNumFlows() const {
@@ -192,34 +169,27 @@ private:
         return settings().getKick() == Integrator::Mollified;
     }
 
-    // The phases. On the host the constraints of the System come between them.
+    // Phases, with the constraints of the System between them.
 
-    void execute(int kernel) {
-        if (isOnDevice())
-            return executeThere(machine, kernel);
-        const double h = integrator->getStepSize(), tolerance = integrator->getConstraintTolerance();
-        switch (kernel) {
-        case Method::Start:
-            return run(machine, accelerate());
-        case Method::Move:
-            if (thermostat == nullptr)
-                return particles.constrainMotion(
-                        h, tolerance, [&] { run(machine, Method::Recall, Method::Kick, Method::Flow); });
-            run(machine, accelerate(), Method::Kick);
-            particles.constrainVelocities(tolerance);
-            return particles.constrainMotion(
-                    h, tolerance, [&] { run(machine, Method::Flow, Method::Thermalize, Method::Flow); });
-        case Method::Finish:
-            run(machine, accelerate(), Method::Kick);
-            return particles.constrainVelocities(tolerance);
-        }
+    void run(std::initializer_list<Method::Phase> phases) {
+        StepSession::run(machine, phases);
     }
     /** The phase by which blocks get their accelerations. */
     Method::Phase accelerate() {
-        if (!isMollified())
+        if (!isMollified()) {
+            computeForces();
             return Method::Accelerate;
+        }
         computeMollified();
         return Method::Recall;
+    }
+    void kick() {
+        run({accelerate(), Method::Kick});
+        particles.constrainVelocities(integrator->getConstraintTolerance());
+    }
+    void move(std::initializer_list<Method::Phase> phases) {
+        particles.constrainMotion(integrator->getStepSize(), integrator->getConstraintTolerance(),
+                                  [&] { run(phases); });
     }
 
     [[noreturn]] void refuseMotion(const std::string& molecule) const {
@@ -231,7 +201,7 @@ private:
     }
 
     void computeMollified() {
-        Vectors& accelerations = machine.getKept(stiffcore::KeptVector::Acceleration);
+        Vectors& accelerations = machine.getAccelerations();
         actual = nearest = state.positions();
         const stiffcore::Box box = state.box();
         std::string failed = blocks.forEach([&](const auto& batch, auto& work) {
@@ -276,9 +246,7 @@ private:
     /// A bound of the angular frequency of the stiffest mode [1/ps], the hidden state.
     double frequency = unknown;
 
-    /// Of the steps that follow; and what it was chosen for.
-    int numMicroSteps = 0;
-    std::pair<double, int> chosenFor;
+    int numMicroSteps = 0; // of the steps that follow
     // Scratch: positions, and those with the stiff coordinates at their equilibrium values.
     Vectors actual, nearest;
 };

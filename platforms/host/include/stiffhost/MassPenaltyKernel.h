@@ -1,7 +1,7 @@
 #ifndef STIFFHOST_MASS_PENALTY_KERNEL_H_
 #define STIFFHOST_MASS_PENALTY_KERNEL_H_
 
-#include "Checkpoints.h"
+#include "Machine.h"
 #include "PairBatches.h"
 #include "ShownVelocities.h"
 #include "StepSession.h"
@@ -15,7 +15,6 @@
 #include <cmath>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,7 +36,13 @@ public:
                       std::unique_ptr<PlatformResources> owned, OpenMM::ContextImpl& context)
             : StepSession(name, platform, std::move(owned), context, true),
               pairs(context.getSystem(), context.getParameters()), batches(backend),
-              machine(state, particles, batches, device.get()), velocities(backend) {
+              machine(state, particles, batches), velocities(backend, lastVelocities) {
+    }
+
+    void initialize(const OpenMMStiff::StiffIntegrator& integrator, const std::string& className) override {
+        if (device != nullptr)
+            keepTogether(static_cast<const Integrator&>(integrator));
+        StepSession::initialize(integrator, className);
     }
 
     OpenMMStiff::PairTerms getPairs() override {
@@ -56,7 +61,7 @@ public:
         const Turn turn(*this);
         update();
         computeForces();
-        Vectors& accelerations = machine.getKept(stiffcore::KeptVector::Acceleration);
+        Vectors& accelerations = machine.getAccelerations();
         particles.divideByMasses(state.forces(), accelerations);
         lastStep.forget();
         velocities.shift(time, getThermalEnergy(), particles.getMasses(), state.positions(), accelerations, shown,
@@ -74,44 +79,44 @@ public:
     }
 
 protected:
-    void start() override {
+    void start(const Turn&) override {
         backend.getResources().expectSteps(integrator->getStepSize());
-        machine.initialize(getMethod());
+        kernels = getMethod().getKernels();
+        machine.initialize();
         pairs.initialize(settings(), className);
         const Vectors atRest(particles.getMasses().size());
-        velocities.set(atRest, atRest);
+        lastVelocities = {atRest, atRest};
     }
-    void prepare() override {
+    void prepare(const Turn&) override {
         pairs.requirePossible(settings());
     }
-    void takeStep(bool known) override {
-        kickAndMove<Method>(known, true, [&](int kernel) {
-            if (isOnDevice())
-                executeThere(machine, kernel);
-            else
-                require(machine.run(kernel));
-        });
+    void adopt(const Turn&) override {
+        update();
     }
-    void beginCollisions() override {
-        const Turn turn(*this);
-        show();
+    void propagate(const Turn&) override {
+        velocities.propagate(state.positions(), state.changeVelocities(), state.box());
     }
-    void endCollisions() override {
-        const Turn turn(*this);
-        propagate();
+    void show(const Turn&) override {
+        velocities.show(state.positions(), state.changeVelocities(), state.box());
+    }
+    /** Half a kick, the motion, and half a kick; with a heat bath one kick, and a motion that holds the heat bath. */
+    void takeStep(bool goesOn) override {
+        if (thermostat != nullptr) {
+            computeForces();
+            execute(Method::Move);
+            return computeVirtualSites();
+        }
+        if (!goesOn) {
+            computeForces();
+            execute(Method::Start);
+        }
+        execute(Method::Move);
+        computeVirtualSites();
+        computeForces();
+        execute(Method::Finish);
     }
     bool hasAnchors() const override {
         return pairs.hasAnchors();
-    }
-    void adopt() override {
-        update();
-        if (!propagates)
-            propagate();
-    }
-    void show() override {
-        if (propagates)
-            velocities.show(state.positions(), state.changeVelocities(), state.box(), [](const auto&) { return true; });
-        propagates = false;
     }
     SettingNumbers getSettings() const override {
         return {double(integrator->getIntegrationForceGroups())};
@@ -124,62 +129,15 @@ protected:
             calmSince = context.getStepCount();
     }
 
-    void writeHidden(std::ostream& stream) override {
-        writeCheckpoint(stream, velocities.getPropagated());
-    }
-    void readHidden(std::istream& stream) override {
-        Vectors propagated;
-        readCheckpoint(stream, propagated);
-        velocities.set(state.velocities(), propagated);
-    }
-    void writeHidden(OpenMM::SerializationNode& node) override {
-        writeVectors(node, "PropagatedVelocities", "Velocity", velocities.getPropagated());
-    }
-    void readHidden(const OpenMM::SerializationNode& node) override {
-        Vectors propagated;
-        if (readVectors(node, "PropagatedVelocities", particles.getMasses().size(), propagated))
-            velocities.set(state.velocities(), propagated);
-    }
-
-    // On a device. Molecules that are too large for it are moved by the host: their particles alone go there and back.
-
-    void beforeDeviceIsReady() override {
-        if (device == nullptr)
-            return;
-        std::vector<std::array<int, 2>> together;
-        const int numParticles = state.getSystem().getNumParticles();
-        for (const auto& added : {getExplicitPairs(settings()), getExplicitBonds(settings())})
-            for (const OpenMMStiff::PairInertia& pair : added)
-                if (std::min(pair.particle1, pair.particle2) >= 0 &&
-                    std::max(pair.particle1, pair.particle2) < numParticles)
-                    together.push_back({pair.particle1, pair.particle2}); // others are refused later
-        device->keepTogether(together);
-    }
-    Program getProgram() override {
-        return {pairs.getRevision(), isMetricCorrected()};
-    }
-    void compile() override {
-        machine.compile(getMethod(), pairs.getBlocks(), pairs.getPairs());
-    }
     bool isUpToDate() override {
-        return pairs.areCurrent(settings());
+        return pairs.areCurrent(settings()) && getProgram() == compiledFor;
     }
-    void goOnThere() override {
-        if (propagates)
-            return;
-        propagates = begunThere = true;
-        machine.executeThere(Method::Propagate, [&](Vectors&, Vectors& v) {
-            for (int particle : machine.getLargeParticles())
-                v[particle] = velocities.getPropagated()[particle];
-        });
-    }
-    void showThere() override {
-        if (!propagates)
-            return;
-        propagates = false;
-        machine.executeThere(Method::Show, [&](const Vectors& x, Vectors& v) {
-            velocities.show(x, v, state.box(), [&](const auto& batch) { return machine.isLarge(batch); });
-        });
+    bool compile() override {
+        if (getProgram() != compiledFor) {
+            fitsOnDevice = device->compile(getMethod(), pairs.getBlocks(), pairs.getPairs(), particles.getMasses());
+            compiledFor = getProgram();
+        }
+        return fitsOnDevice;
     }
     void begin(stiffcore::StepNumbers& numbers) override {
         const double unlikely = 30, impossible = 1e30; // kT: chance has 5e-13 of the former; kJ/mol
@@ -187,17 +145,6 @@ protected:
         calmSince = std::min(calmSince, context.getStepCount()); // which somebody may have set
         numbers[stiffcore::Uniform::CollisionEnergy] = (isAlert() && kT > 0 ? unlikely * kT : impossible);
         machine.begin(getMethod(), numbers);
-    }
-    void stepsHaveBeenTaken(const Device::State& after) override {
-        if (!propagates)
-            know(after);
-    }
-    void stepHasFailedThere(const Device::State&, bool isFirst) override {
-        if (!isFirst)
-            return;
-        if (begunThere)
-            know(device->recall());
-        state.changeVelocities() = velocities.getPropagated(); // before they were rounded
     }
     [[noreturn]] void refuseMolecule(const std::string& molecule, bool forces) const override {
         throw OpenMMStiff::StepFailure(OpenMMStiff::message(
@@ -231,29 +178,36 @@ private:
         batches.follow(pairs, particles.getMasses());
         velocities.follow(pairs, particles.getMasses());
     }
-
-    // The velocities.
-
-    void propagate() {
-        velocities.propagate(state.positions(), state.changeVelocities(), state.box());
-        propagates = true;
-        begunThere = false;
+    /** Execute a list of phases. */
+    void execute(int kernel) {
+        if (isOnDevice())
+            device->execute(kernel);
+        else
+            run(machine, kernels[kernel].phases);
     }
-    /** Take over what the device has ended with; of large molecules that is known. */
-    void know(const Device::State& there) {
-        Vectors propagated = there.propagatedVelocities;
-        for (int particle : machine.getLargeParticles())
-            propagated[particle] = velocities.getPropagated()[particle];
-        velocities.set(there.velocities, propagated);
+    /** The particles of pairs that are added by hand. */
+    void keepTogether(const Integrator& integrator) {
+        std::vector<std::array<int, 2>> together;
+        const int numParticles = context.getSystem().getNumParticles();
+        for (const auto& added : {getExplicitPairs(integrator), getExplicitBonds(integrator)})
+            for (const OpenMMStiff::PairInertia& pair : added)
+                if (std::min(pair.particle1, pair.particle2) >= 0 &&
+                    std::max(pair.particle1, pair.particle2) < numParticles)
+                    together.push_back({pair.particle1, pair.particle2}); // others are refused later
+        device->keepTogether(together);
+    }
+    /** What a program is compiled for: the pairs, and which variant of the method. */
+    std::pair<int, bool> getProgram() const {
+        return {pairs.getRevision(), isMetricCorrected()};
     }
 
     OpenMMStiff::KeptPairs pairs;
     PairBatches<Real> batches;
     Machine<Method, PairBatches<Real>> machine;
     ShownVelocities<Real> velocities;
-    /// Whether the Context has the velocities that move the particles; and whether the device has taken them up by
-    /// itself.
-    bool propagates = false, begunThere = false;
+    std::vector<stiffcore::PhaseList<Method::Phase>> kernels;
+    std::pair<int, bool> compiledFor = {-1, false};
+    bool fitsOnDevice = false;
     /// The step at which the run has begun; later by so many for each collision, but for those that are long past.
     static constexpr int calmSteps = 100;
     long long calmSince = 0;

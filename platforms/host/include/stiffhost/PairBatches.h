@@ -26,12 +26,11 @@ public:
         noise.resize(inertias.size());
     }
 
-    /** Draw the noise of the auxiliary velocities w, for all pairs or those of a list. */
-    const double* drawNoise(double amplitude, const std::vector<int>* which) {
+    /** Draw the noise of the auxiliary velocities w. */
+    const double* drawNoise(double amplitude) {
         Backend& backend = this->backend;
-        backend.forEachPart(which == nullptr ? inertias.size() : which->size(), [&](int begin, int end, int part) {
-            for (int i = begin; i < end; i++) {
-                const int p = (which == nullptr ? i : (*which)[i]);
+        backend.forEachPart(inertias.size(), [&](int begin, int end, int part) {
+            for (int p = begin; p < end; p++) {
                 const double scale = amplitude / std::sqrt(inertias[p]);
                 noise[p] = (scale > 0 ? scale * backend.gaussian(part) : 0);
             }

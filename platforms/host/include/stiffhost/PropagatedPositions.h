@@ -1,9 +1,7 @@
 #ifndef STIFFHOST_PROPAGATED_POSITIONS_H_
 #define STIFFHOST_PROPAGATED_POSITIONS_H_
 
-#include "Checkpoints.h"
 #include "Vectors.h"
-#include <iostream>
 #include <vector>
 
 namespace stiffhost {
@@ -48,24 +46,6 @@ public:
         for (size_t i = 0; i < q.size(); i++)
             propagated[i] += q[i] - shown[i];
         shown = q;
-    }
-
-    void write(std::ostream& stream, const Vectors& q) const {
-        const Vectors& x = get(q);
-        stream.write((const char*) x.data(), sizeof(OpenMM::Vec3) * x.size());
-    }
-    void read(std::istream& stream, const Vectors& q) {
-        propagated.resize(q.size());
-        readCheckpoint(stream, propagated.data(), q.size());
-        shown = q;
-    }
-    void write(OpenMM::SerializationNode& node, const Vectors& q) const {
-        writeVectors(node, "PropagatedPositions", "Position", get(q));
-    }
-    void read(const OpenMM::SerializationNode& node, const Vectors& q) {
-        Vectors x;
-        if (readVectors(node, "PropagatedPositions", q.size(), x))
-            set(x, q);
     }
 
 private:

@@ -2,6 +2,7 @@
 #define STIFFHOST_SHOWN_VELOCITIES_H_
 
 #include "HostBatches.h"
+#include "StepSession.h"
 #include "setup/KeptPairs.h"
 #include "stiffcore/pairs/MassRoot.h"
 #include <algorithm>
@@ -18,19 +19,14 @@ namespace stiffhost {
  */
 template <class Real> class ShownVelocities : public HostBatches<Real, stiffcore::RootBatch> {
 public:
-    using HostBatches<Real, stiffcore::RootBatch>::HostBatches;
+    ShownVelocities(Backend& backend, KnownVelocities& last)
+            : HostBatches<Real, stiffcore::RootBatch>(backend), shown(last.shown), propagated(last.propagated) {
+    }
 
     /** Take the pairs that are kept. */
     void follow(const OpenMMStiff::KeptPairs& kept, const std::vector<double>& masses) {
         if (kept.getRevision() != this->getRevision())
             this->take(kept.getRevision(), stiffcore::selectBound(kept.getBlocks()), kept.getPairs(), masses);
-    }
-    void set(const Vectors& shown, const Vectors& propagated) {
-        this->shown = shown;
-        this->propagated = propagated;
-    }
-    const Vectors& getPropagated() const {
-        return propagated;
     }
 
     /** Replace u by v, at positions x. */
@@ -51,13 +47,10 @@ public:
         });
         propagated = velocities;
     }
-    /** Replace v by u, in batches that are chosen. */
-    template <class Choose>
-    void show(const Vectors& x, Vectors& velocities, const stiffcore::Box& box, Choose&& choose) {
+    /** Replace v by u. */
+    void show(const Vectors& x, Vectors& velocities, const stiffcore::Box& box) {
         released = velocities;
         this->forEach([&](const auto& batch, auto& work) {
-            if (!choose(batch))
-                return;
             const unsigned others = copyWhereSame(batch, released, propagated, shown, velocities);
             if (others == 0)
                 return;
@@ -65,7 +58,8 @@ public:
             applyInverseRoot(batch, work);
             scatterLanes(batch, others, areFinite(batch, work.v), work.v, velocities);
         });
-        set(velocities, released);
+        shown = velocities;
+        propagated = released;
     }
 
     /** Project velocities that are to be shown on those that constraints allow. */
@@ -134,7 +128,7 @@ private:
                 stiffcore::scatterLane(batch, local, lane, components(to));
     }
 
-    Vectors shown, propagated;
+    Vectors &shown, &propagated;
     /// What is shown for v that is propagated; then v at the end.
     Vectors released;
 };

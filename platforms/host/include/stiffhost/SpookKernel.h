@@ -1,7 +1,6 @@
 #ifndef STIFFHOST_SPOOK_KERNEL_H_
 #define STIFFHOST_SPOOK_KERNEL_H_
 
-#include "Checkpoints.h"
 #include "ConstraintBatches.h"
 #include "StepSession.h"
 #include "openmm/OpenMMException.h"
@@ -36,7 +35,7 @@ public:
     std::vector<double> computeViolations() override {
         const Turn turn(*this);
         state.requirePositions();
-        prepare();
+        prepare(turn);
         // Velocities belong to the time half a step ago.
         const double time = state.time() - 0.5 * integrator->getStepSize();
         std::vector<double> violations(constraints().size(), 0.0);
@@ -55,7 +54,7 @@ public:
 
     void prepareVelocities(Vectors& velocities) override {
         const Turn turn(*this);
-        prepare();
+        prepare(turn);
         const double h = integrator->getStepSize(), time = state.time() - 0.5 * h;
         particles.orRestore(className, [&] {
             state.computeForces(integrator->getIntegrationForceGroups());
@@ -76,11 +75,11 @@ public:
     }
 
 protected:
-    void start() override {
+    void start(const Turn& turn) override {
         accelerations.assign(particles.getMasses().size(), OpenMM::Vec3());
-        prepare();
+        prepare(turn);
     }
-    void prepare() override {
+    void prepare(const Turn&) override {
         const OpenMM::System& system = state.getSystem();
         kept.update(getConstraintRevision(settings()),
                     [&](int) { return OpenMMStiff::collectConstraints(system, ofSystem, settings(), className); });
@@ -102,8 +101,9 @@ protected:
      * That of the mean of the velocities before and after the present time; of those before if a step from here would
      * fail. To say so is left to the step: who looks for the reason asks for the energy, maybe of one term at a time.
      */
-    double findKineticEnergy() override {
-        prepare();
+    double computeKineticEnergy() override {
+        const Turn turn(*this);
+        prepare(turn);
         // The forces that are there have just been computed, but maybe for other groups, which are then to come back.
         const int groups = integrator->getIntegrationForceGroups(), present = state.getLastForceGroups();
         before = state.velocities();
@@ -130,16 +130,13 @@ protected:
 
     // The multipliers are no state, but a run resumed shows those of the run that went on.
 
-    void writeHidden(std::ostream& stream) override {
-        writeCheckpoint(stream, multipliers);
+    HiddenState getHidden(const Turn&) override {
+        return {{}, multipliers};
     }
-    void readHidden(std::istream& stream) override {
-        readCheckpoint(stream, multipliers);
+    void setHidden(const Turn&, const HiddenState& hidden) override {
+        multipliers = hidden.numbers;
         if (multipliers.size() != constraints().size())
             multipliers.clear(); // they are of other constraints
-    }
-    void readHidden(const OpenMM::SerializationNode&) override {
-        multipliers.clear();
     }
 
 private:

@@ -6,14 +6,12 @@
 #include "HostParticles.h"
 #include "HostState.h"
 #include "LastStep.h"
-#include "Machine.h"
 #include "openmm/Platform.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/serialization/SerializationNode.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/LangevinThermostat.h"
 #include "openmmstiff/internal/windowsExportStiff.h"
-#include <array>
 #include <iosfwd>
 #include <map>
 #include <memory>
@@ -21,12 +19,24 @@
 
 namespace stiffhost {
 
+/** Velocities that a Context has shown last, and those that move its particles there; none if they are the same. */
+struct KnownVelocities {
+    Vectors shown, propagated;
+};
+
+/** What a step needs beyond the positions and velocities of a Context, in checkpoints and saved States. */
+struct HiddenState {
+    /// One for each particle, if there are any.
+    Vectors vectors;
+    std::vector<double> numbers;
+};
+
 /**
  * What every step needs and no method should know: where it is taken, in the memory of the host or on a device; what was
  * before a step that fails; who has the present state; what is remembered, saved and brought back.
  *
- * The kernel of a method derives from it. It says what its step is made of, once for both, see takeStep(bool). On the host
- * its phases work on the state, on a device they are kernels. Everything but steps is done on the host.
+ * The kernel of a method derives from it. It says what its step is made of, see takeStep(bool). Everything but steps is
+ * done on the host.
  */
 class OPENMM_EXPORT_STIFF StepSession : public OpenMMStiff::StiffStepKernel {
 public:
@@ -34,14 +44,14 @@ public:
     StepSession(const std::string& name, const OpenMM::Platform& platform, std::unique_ptr<PlatformResources> resources,
                 OpenMM::ContextImpl& context, bool useDevice);
 
-    void initialize(const OpenMMStiff::StiffIntegrator& integrator, const std::string& className) final;
+    void initialize(const OpenMMStiff::StiffIntegrator& integrator, const std::string& className) override;
     void requirePossible() final;
     void beginSteps() final;
     void takeStep() final;
     void finishSteps() final;
     void endSteps() final;
     void stateChanged(OpenMM::State::DataType changed) final;
-    double computeKineticEnergy() final;
+    double computeKineticEnergy() override;
     void createCheckpoint(std::ostream& stream) final;
     void loadCheckpoint(std::istream& stream) final;
     void bringBackState() final;
@@ -59,55 +69,50 @@ protected:
         const HostState::Turn turn;
     };
 
-    // What a method says of itself. A turn is held, but where it is said.
+    // What a method says of itself. Only where it gets a Turn may it use the state.
 
     /** The Context has come into being. */
-    virtual void start() = 0;
+    virtual void start(const Turn&) = 0;
     /** Bring what is taken from the System up to date; throw an exception if no step can be taken with it. */
-    virtual void prepare() = 0;
+    virtual void prepare(const Turn&) = 0;
     /** Take over the state that a step begins with. */
-    virtual void adopt() {
-        prepare();
+    virtual void adopt(const Turn& turn) {
+        prepare(turn);
     }
-    /** Let the Context have what the method shows between calls. */
-    virtual void show() {
+    /** Turn velocities that the Context shows between calls of step() into those that steps move particles by; and back. */
+    virtual void propagate(const Turn&) {
     }
-    /** Something is about to change velocities of some particles as if they were shown, and has. No turn is held. */
-    virtual void beginCollisions() {
-    }
-    virtual void endCollisions() {
+    virtual void show(const Turn&) {
     }
     /** Whether a velocity that is common to all particles is no motion of the method as any other. */
     virtual bool hasAnchors() const {
         return false;
     }
+    /** A step begins, with numbers to which the method adds its own. */
+    virtual void begin(stiffcore::StepNumbers&) {
+    }
     /**
      * The course of a step. On the host a turn is held, and its end propagates the Context's positions.
      *
-     * @param known   whether the step begins where the last one has ended
+     * @param goesOn   whether the step begins where the last one has ended
      */
-    virtual void takeStep(bool known) = 0;
-    /** The settings on which accelerations depend. No turn is held. */
+    virtual void takeStep(bool goesOn) = 0;
+    /** The settings on which accelerations depend. */
     virtual SettingNumbers getSettings() const {
         return {};
     }
-    /** What is remembered of the last step may be void. No turn is held. */
+    /** What is remembered of the last step may be void. */
     virtual void forget(OpenMM::State::DataType changed);
-    virtual double findKineticEnergy() {
-        return particles.computeKineticEnergy();
+    /** The hidden state; and that of another Context, or of another time, of which the Context has the rest. */
+    virtual HiddenState getHidden(const Turn&) {
+        return {lastVelocities.propagated, {}};
     }
-    /** The hidden state in checkpoints and saved States: what a step needs beyond positions and velocities. */
-    virtual void writeHidden(std::ostream&) {
+    virtual void setHidden(const Turn&, const HiddenState& hidden) {
+        if (hidden.vectors.size() == lastVelocities.propagated.size())
+            lastVelocities = {state.velocities(), hidden.vectors};
     }
-    virtual void readHidden(std::istream&) {
-    }
-    virtual void writeHidden(OpenMM::SerializationNode&) {
-    }
-    virtual void readHidden(const OpenMM::SerializationNode&) {
-    }
-    /** A step begins: hand its numbers to the machine, with those of the method. No turn is held. */
-    virtual void begin(stiffcore::StepNumbers&) {
-    }
+    /** Throw the error of a step that has failed because of a molecule, or of the forces on it. */
+    [[noreturn]] virtual void refuseMolecule(const std::string& molecule, bool forces) const;
 
     // Of steps on the host. They begin with the positions that the method propagates.
 
@@ -120,85 +125,22 @@ protected:
 
     // Of steps on a device.
 
-    /** What a program is compiled for: terms, and one of the variants of the method; none has no steps on devices. */
-    struct Program {
-        static constexpr int none = -1;
-        int terms, variant;
-        bool operator==(const Program& other) const {
-            return terms == other.terms && variant == other.variant;
-        }
-    };
-    /** The first that is said. No turn is held. */
-    virtual void beforeDeviceIsReady() {
-    }
-    /** The program that a step would need now, with the terms as they are. No turn is held. */
-    virtual Program getProgram() {
-        return {0, Program::none};
-    }
-    virtual void compile() {
-    }
-    /** Whether adopt() has nothing to bring up to date. No turn is held. */
+    /** Whether the device has been told all that adopt() would bring up to date. */
     virtual bool isUpToDate() {
         return false;
     }
-    /** A step begins with the state that the device has, and one has ended: the same as adopt() and show(), there. */
-    virtual void goOnThere() {
+    /** Compile what a step needs, unless that has been done; whether the device can take steps. */
+    virtual bool compile() {
+        return false;
     }
-    virtual void showThere() {
-    }
-    /** Give the device what the Context does not have; take what the method chooses for steps that follow. */
-    virtual void handOver() {
-    }
-    /** Steps have been taken since, which have led to a state. No turn is held. */
-    virtual void stepsHaveBeenTaken(const Device::State& /*state*/) {
-    }
-    /** A step has failed, and the Context has the state before it. isFirst: no step of this call has been taken. */
-    virtual void stepHasFailedThere(const Device::State& /*before*/, bool /*isFirst*/) {
-    }
-    /** Throw the error of a step that has failed because of a molecule, or of the forces on it. No turn is held. */
-    [[noreturn]] virtual void refuseMolecule(const std::string& molecule, bool forces) const;
 
     /** Whether the present step is taken on the device. */
     bool isOnDevice() const {
         return lead == Lead::Device;
     }
-
-    // Of steps that are made of kicks and of a motion between them.
-
-    /**
-     * Half a kick, the motion, and half a kick; with a heat bath one kick, and a motion that holds the heat bath.
-     *
-     * @tparam Method    has the kernels Start, which leaves what the first kick needs, Move and Finish
-     * @param execute    executes one of them
-     * @param hasForces  whether they need forces
-     */
-    template <class Method, class Execute> void kickAndMove(bool known, bool hasForces, Execute&& execute) {
-        auto begin = [&](int kernel) {
-            if (hasForces)
-                computeForces();
-            execute(kernel);
-        };
-        if (thermostat != nullptr) {
-            begin(Method::Move);
-            return computeVirtualSites();
-        }
-        if (!known)
-            begin(Method::Start);
-        execute(Method::Move);
-        computeVirtualSites();
-        begin(Method::Finish);
-    }
-    /** Execute phases of the method on the host. */
-    template <class Machine, class... Phases> void run(Machine& machine, Phases... phases) {
-        require(machine.run(std::array<typename Machine::Phase, sizeof...(Phases)>{phases...}));
-    }
-    /** Execute a kernel of the method on the device. */
-    template <class Machine> void executeThere(Machine& machine, int kernel) {
-        if (machine.executeThere(kernel))
-            askForFailure();
-    }
-    /** Throw the error of blocks for which phases did not succeed, if there are any. */
-    void require(const FailedBlock& failed) const {
+    /** Execute phases of the method on the host; throw the error of a block for which they do not succeed. */
+    template <class Machine, class Phases> void run(Machine& machine, const Phases& phases) {
+        const auto failed = machine.run(phases);
         if (failed.particles != nullptr)
             refuseBlock(*failed.particles, failed.isPushed);
     }
@@ -211,8 +153,6 @@ protected:
 
     /** kT [kJ/mol], 0 without a heat bath. */
     double getThermalEnergy() const;
-    /** Throw the error of a step that has failed on the device, if one has. */
-    void askForFailure();
 
     const OpenMMStiff::StiffIntegrator* integrator = nullptr;
     /// The heat bath of the integrator, or null.
@@ -229,6 +169,7 @@ protected:
     HostState& state;
     HostParticles particles;
     LastStep lastStep;
+    KnownVelocities lastVelocities;
 
 private:
     /** Who has what the next step begins with: the device if it has taken steps since. */
@@ -246,9 +187,11 @@ private:
     };
 
     void adoptState();
+    void beginPropagating(const Turn& turn);
     bool updateContextState();
     void forcesHaveActed(bool onPositions);
     stiffcore::StepNumbers findNumbers();
+    void askForFailure();
     void remember();
     void refuseBlock(const std::vector<int>& particles, bool forces) const;
     bool canUseDevice() const {
@@ -256,13 +199,15 @@ private:
     }
     /** Let the method know what steps of the device have led to. */
     HostState& hear();
+    void know(const Device::State& there);
 
     Lead lead = Lead::Host;
     Activity activity = Activity::None;
-    Remembered remembered;
-    Program compiledFor = {0, Program::none};
-    /// Whether the device has that program, and random numbers that are the integrator's.
+    /// Whether the Context has the velocities that move the particles; and whether the device has taken them up by itself.
+    bool propagates = false, begunThere = false;
+    /// Whether the device has a program for the next step, and random numbers that are the integrator's.
     bool hasProgram = false, deviceHasRandom = false;
+    Remembered remembered;
     long long countAtBeginning = 0;
 };
 

@@ -51,14 +51,6 @@ inline int findFasterThan(double limit, const Vectors& velocities) {
     return -1;
 }
 
-/** The same of some particles. */
-inline int findFasterThan(double limit, const Vectors& velocities, const std::vector<int>& particles) {
-    for (int particle : particles)
-        if (!(velocities[particle].dot(velocities[particle]) < limit * limit))
-            return particle;
-    return -1;
-}
-
 /** The first particle whose vector is not finite, or its square is not; -1 if there is none. */
 inline int findNotFinite(const Vectors& vectors) {
     return findFasterThan(std::numeric_limits<double>::infinity(), vectors);

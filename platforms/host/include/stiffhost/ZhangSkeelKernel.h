@@ -2,6 +2,7 @@
 #define STIFFHOST_ZHANG_SKEEL_KERNEL_H_
 
 #include "ImplicitAccelerations.h"
+#include "Machine.h"
 #include "PropagatedPositions.h"
 #include "StepSession.h"
 #include "openmmstiff/StiffKernels.h"
@@ -15,7 +16,7 @@
 namespace stiffhost {
 
 /**
- * The steps of the Zhang-Skeel family. On a device the method is StiffHessian, in a System without constraints.
+ * The steps of the Zhang-Skeel family.
  */
 template <class Real> class ZhangSkeelKernel : public StepSession, public OpenMMStiff::ZhangSkeelQueries {
 public:
@@ -23,8 +24,8 @@ public:
 
     ZhangSkeelKernel(const std::string& name, const OpenMM::Platform& platform,
                      std::unique_ptr<PlatformResources> owned, OpenMM::ContextImpl& context)
-            : StepSession(name, platform, std::move(owned), context, true), accelerations(backend, state, particles),
-              machine(state, particles, accelerations.getBlocks(), device.get()) {
+            : StepSession(name, platform, std::move(owned), context, false), accelerations(backend, state, particles),
+              machine(state, particles, accelerations.getBlocks()) {
     }
 
     void getPropagatedPositions(Vectors& positions) override {
@@ -36,12 +37,12 @@ public:
     }
     void projectOnTangentSpace(Vectors& velocities) override {
         const Turn turn(*this);
-        prepare();
+        prepare(turn);
         projectBlocks(velocities);
     }
     int countStiffCoordinates() override {
         const Turn turn(*this);
-        prepare();
+        prepare(turn);
         const double* positions = components(x.get(state.positions()));
         const stiffcore::Box box = state.box();
         std::atomic<int> count(0);
@@ -58,23 +59,21 @@ public:
     }
 
 protected:
-    void start() override {
+    void start(const Turn& turn) override {
         accelerations.initialize(settings(), className);
-        machine.initialize(getMethod());
-        prepare();
+        machine.initialize();
+        prepare(turn);
     }
-    void prepare() override {
+    void prepare(const Turn&) override {
         if (accelerations.prepare())
             lastStep.forget();
     }
-    void takeStep(bool known) override {
-        if (isOnDevice())
-            return executeThere(known);
-        kickAndDrift(leaveShown(known));
+    void takeStep(bool goesOn) override {
+        kickAndDrift(leaveShown(goesOn));
         kickAndThermalize();
     }
-    void adopt() override {
-        prepare();
+    void adopt(const Turn& turn) override {
+        prepare(turn);
         x.acceptShown(state.positions());
     }
     SettingNumbers getSettings() const override {
@@ -97,57 +96,23 @@ protected:
         return x.get(state.positions());
     }
     void stepHasEnded(const Vectors& propagated) override {
-        accelerations.show(machine.getKept(KeptVector::Acceleration));
+        accelerations.show(machine.getAccelerations());
         state.computeVirtualSites();
         x.set(propagated, state.positions());
     }
 
-    void writeHidden(std::ostream& stream) override {
-        x.write(stream, state.positions());
+    HiddenState getHidden(const Turn&) override {
+        return {x.get(state.positions()), {}};
     }
-    void readHidden(std::istream& stream) override {
-        x.read(stream, state.positions());
-        tieHidden();
-    }
-    void writeHidden(OpenMM::SerializationNode& node) override {
-        x.write(node, state.positions());
-    }
-    void readHidden(const OpenMM::SerializationNode& node) override {
-        x.read(node, state.positions());
+    void setHidden(const Turn&, const HiddenState& hidden) override {
+        if (hidden.vectors.size() == state.positions().size())
+            x.set(hidden.vectors, state.positions());
         tieHidden();
     }
 
-    // On a device.
-
-    Program getProgram() override {
-        const bool takesSteps = settings().getMethod() == Integrator::StiffHessian && !particles.hasConstraints();
-        return {accelerations.getBlocks().getRevision(), takesSteps ? projectsNoise() : Program::none};
-    }
-    void compile() override {
-        const HostStiffTerms<Real>& blocks = accelerations.getBlocks();
-        machine.compile(getMethod(), blocks.getBlocks(), blocks.getTerms());
-    }
-    bool isUpToDate() override {
-        return accelerations.getBlocks().areUpToDate(OpenMMStiff::TermSelection(settings()));
-    }
-    void handOver() override {
-        Vectors offsets;
-        context.getPositions(offsets); // as the device has rounded them
-        const Vectors& propagated = x.get(state.positions());
-        for (size_t i = 0; i < offsets.size(); i++)
-            offsets[i] -= propagated[i];
-        device->setOffsets(offsets);
-        machine.getKept(KeptVector::Offset) = offsets;
-    }
     void begin(stiffcore::StepNumbers& numbers) override {
         numbers[stiffcore::Uniform::HessianFactor] = accelerations.getFactor();
         machine.begin(getMethod(), numbers);
-    }
-    void stepsHaveBeenTaken(const Device::State& after) override {
-        x.set(leave(after.propagated, KeptVector::Offset), after.positions);
-    }
-    void stepHasFailedThere(const Device::State& before, bool) override {
-        x.set(leave(before.propagated, KeptVector::OffsetBefore), state.positions());
     }
     [[noreturn]] void refuseMolecule(const std::string& molecule, bool forces) const override {
         forces ? accelerations.refuseForces(molecule) : accelerations.refuseMatrix(molecule);
@@ -155,7 +120,6 @@ protected:
 
 private:
     using Method = stiffcore::ImplicitMethod;
-    using KeptVector = stiffcore::KeptVector;
 
     const Integrator& settings() const {
         return static_cast<const Integrator&>(*integrator);
@@ -168,41 +132,15 @@ private:
     Method getMethod() const {
         return {thermostat != nullptr, projectsNoise(), accelerations.mayBeIndefinite()};
     }
-    /** The positions that the method propagates, with those of molecules that the device does not take. */
-    Vectors leave(Vectors shown, KeptVector offset) {
-        for (int particle : machine.getLargeParticles())
-            shown[particle] -= machine.getKept(offset)[particle];
-        return shown;
-    }
-
     // The phases.
 
-    void executeThere(bool accelerationsKnown) {
-        if (machine.hasLarge())
-            accelerations.getBlocks().setGlobals(state.getParameters());
-        auto execute = [&](int kernel) { StepSession::executeThere(machine, kernel); };
-        auto computeForcesHere = [&] {
-            computeVirtualSites();
-            computeForces();
-        };
-        if (accelerationsKnown)
-            execute(Method::Move);
-        else {
-            execute(Method::Begin);
-            computeForcesHere();
-            execute(Method::FirstMove);
-        }
-        computeForcesHere();
-        execute(Method::Finish);
-        computeVirtualSites();
-        if (machine.hasLarge())
-            askForFailure(); // from a later step on, what the host keeps of them is another
+    void run(std::initializer_list<Method::Phase> phases) {
+        StepSession::run(machine, phases);
     }
-
     /** From the positions that are shown to those that are propagated. */
-    Method::Phase leaveShown(bool accelerationsKnown) {
+    Method::Phase leaveShown(bool goesOn) {
         state.changePositions() = x.get(state.positions());
-        if (accelerationsKnown)
+        if (goesOn)
             return Method::Recall;
         state.computeVirtualSites();
         return accelerate();
@@ -210,8 +148,8 @@ private:
     void kickAndDrift(Method::Phase accelerate) {
         particles.constrainMotion(integrator->getStepSize(), integrator->getConstraintTolerance(), [&] {
             if (settings().getMethod() != Integrator::NewmarkOneIteration)
-                return run(machine, accelerate, Method::Kick, Method::Drift);
-            run(machine, accelerate, Method::Kick);
+                return run({accelerate, Method::Kick, Method::Drift});
+            run({accelerate, Method::Kick});
             driftOnce();
         });
     }
@@ -221,18 +159,18 @@ private:
         computeVirtualSites();
         if (thermostat != nullptr &&
             !particles.hasConstraints()) // which would come in between: once through all blocks
-            return run(machine, accelerate(), Method::Kick, Method::Thermalize);
-        run(machine, accelerate(), Method::Kick);
+            return run({accelerate(), Method::Kick, Method::Thermalize});
+        run({accelerate(), Method::Kick});
         particles.constrainVelocities(tolerance);
         if (thermostat == nullptr)
             return;
-        run(machine, Method::Thermalize);
+        run({Method::Thermalize});
         particles.constrainVelocities(tolerance);
     }
 
     /** The phase by which blocks get their accelerations. */
     Method::Phase accelerate() {
-        accelerations.compute(machine.getKept(KeptVector::Acceleration));
+        accelerations.compute(machine.getAccelerations());
         return accelerations.isSimplified() ? Method::Solve : Method::Recall;
     }
 
