@@ -17,8 +17,8 @@ constexpr double minSingleTolerance = 1e-6;
 /** After so many steps OpenMM gives particles another order. */
 constexpr int stepsToReorder = 250;
 
-/** More than the phases of a step. */
-constexpr int maxPhases = 8;
+/** More than the kernels of a method. */
+constexpr int maxKernels = 8;
 /** The arguments of all kernels that change, see BlockText::getHead(). */
 enum Argument { MomentArgument = 2, RandomIndex = 3, Random = 9 };
 
@@ -229,17 +229,17 @@ void ComputeDevice::beginStep(const stiffcore::StepNumbers& numbers) {
     moments.push_back(moment);
 }
 
-void ComputeDevice::execute(int phase) {
+void ComputeDevice::execute(int which) {
     const ContextSelector selector(context);
     for (const auto& group : groups) {
-        const ComputeKernel& kernel = group->kernels[phase];
+        const ComputeKernel& kernel = group->kernels[which];
         if (kernel == nullptr)
             continue;
-        kernel->setArg(MomentArgument, getMoment(phase));
+        kernel->setArg(MomentArgument, getMoment(which));
         kernel->setArg(RandomIndex, 0);
-        if (group->numRandoms[phase] > 0) {
+        if (group->numRandoms[which] > 0) {
             IntegrationUtilities& utilities = context.getIntegrationUtilities();
-            kernel->setArg(RandomIndex, utilities.prepareRandomNumbers(group->numRandoms[phase]));
+            kernel->setArg(RandomIndex, utilities.prepareRandomNumbers(group->numRandoms[which]));
             kernel->setArg(Random, utilities.getRandom());
         }
         if (group->numThreads > 1)
@@ -249,8 +249,8 @@ void ComputeDevice::execute(int phase) {
     }
 }
 
-int ComputeDevice::getMoment(int phase) const {
-    return maxPhases * (int) moments.size() + phase;
+int ComputeDevice::getMoment(int which) const {
+    return maxKernels * (int) moments.size() + which;
 }
 
 void ComputeDevice::endStep() {
@@ -305,7 +305,7 @@ bool ComputeDevice::hasFailed() {
 
 ComputeDevice::Failure ComputeDevice::recover() {
     const ContextSelector selector(context);
-    const Moment moment = moments[failed[0] / maxPhases - 1];
+    const Moment moment = moments[failed[0] / maxKernels - 1];
     const int index = failed[1] / 4;
     Failure result = {FailureKind(failed[1] % 4), {}, -1, {}};
     if (result.kind == VelocityFailed)

@@ -38,7 +38,7 @@ public:
 
     void beginStep(const stiffcore::StepNumbers& numbers) override;
     void endStep() override;
-    void execute(int kernel) override;
+    void execute(int which) override;
 
     bool isTimeToAsk() const override;
     bool hasFailed() override;
@@ -72,7 +72,7 @@ private:
         /// On the device: the particles by where they are there, what else blocks have, and matrices of teams.
         OpenMM::ComputeArray placesThere, setsThere, parametersThere, kept, scratch;
         bool keepsVelocities;
-        /// One a phase, null if it has none, and how many random numbers it takes.
+        /// Those of the method, null if it has none, and how many random numbers each takes.
         std::vector<OpenMM::ComputeKernel> kernels;
         std::vector<int> numRandoms;
     };
@@ -84,8 +84,8 @@ private:
     void followOrder();
     void initialize(Copy& copy);
     static size_t placeOfKept(const Group& group, size_t i, KeptVector which);
-    /** A number for a phase of the present step, as failures are told. */
-    int getMoment(int phase) const;
+    /** A number for a kernel in the present step, as failures are told. */
+    int getMoment(int which) const;
     void keepOrder(Copy& copy) const;
     void read(const Copy& copy, bool movedOnly, State& state) const;
     bool isPrecise() const {

@@ -49,7 +49,7 @@ public:
     virtual void beginStep(const stiffcore::StepNumbers& numbers) = 0;
     virtual void endStep() = 0;
     /** Execute a kernel of the method with the forces that have been computed last. */
-    virtual void execute(int kernel) = 0;
+    virtual void execute(int which) = 0;
 
     /** Whether it should be asked for failures now, rather than after more steps. */
     virtual bool isTimeToAsk() const = 0;
