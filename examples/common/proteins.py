@@ -32,6 +32,20 @@ def read_villin(solvent: str) -> app.Modeller:
     return modeller
 
 
+def cut_villin(residues: int) -> app.Modeller:
+    """Its first residues, in vacuum; the nitrogen that follows becomes the oxygen that ends the chain."""
+    modeller = read_villin("vacuum")
+    every = list(modeller.topology.residues())
+    nitrogen = next(atom for atom in every[residues].atoms() if atom.name == "N")
+    end = modeller.positions[nitrogen.index].value_in_unit(unit.nanometer)
+    modeller.delete(every[residues:])
+    *_, last = modeller.topology.residues()
+    oxygen = modeller.topology.addAtom("OXT", app.element.oxygen, last)
+    modeller.topology.addBond(next(atom for atom in last.atoms() if atom.name == "C"), oxygen)
+    modeller.positions = [*modeller.positions.value_in_unit(unit.nanometer), end] * unit.nanometer
+    return modeller
+
+
 def build_alanine(forcefield: app.ForceField) -> app.Modeller:
     """Alanine dipeptide with its hydrogens, in vacuum."""
     topology, positions = app.Topology(), []

@@ -283,10 +283,11 @@ void testManyBondsWithInertia(Platform& platform) {
 
 /** A System with a molecule that is too large for a team has its steps in the memory of the host; cut, on the device. */
 void testLargeMolecules(Platform& platform) {
+    const Model model = makeChainInWater(100);
     for (int size : {0, 24}) {
         auto cut = [&](MassPenaltyIntegrator& integrator) { integrator.setMaxBlockSize(size); };
         const auto integrator = makerWith<MassPenaltyIntegrator>(cut, 0.004)();
-        ModelContext context(makeChainInWater(100), *integrator, platform);
+        ModelContext context(model, *integrator, platform);
         context.setVelocitiesToTemperature(300, 3);
         calls = Calls();
         integrator->step(3);

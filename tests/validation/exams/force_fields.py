@@ -21,7 +21,7 @@ from openmmstiff.sampling import blockedError, separateForces
 
 from exam import Claim, Exam, Results, Settings, Table, each
 from common.observables import observe_density, observe_temperatures
-from common.proteins import KT, build_alanine, read_villin
+from common.proteins import KT, build_alanine, cut_villin, read_villin
 from common.runs import FAILURES
 from common.tables import mean_with_error
 from recommended import ERRORS, TEMPERATURE, temperature_claim
@@ -62,16 +62,8 @@ def alanine(*files: str) -> Source:
 
 
 def peptide(water: str, *files: str) -> Source:
-    """The first residues of villin in water; the nitrogen that follows becomes the oxygen that ends the chain."""
-    modeller = read_villin("vacuum")
-    residues = list(modeller.topology.residues())
-    nitrogen = next(atom for atom in residues[RESIDUES].atoms() if atom.name == "N")
-    end = modeller.positions[nitrogen.index].value_in_unit(unit.nanometer)
-    modeller.delete(residues[RESIDUES:])
-    *_, last = modeller.topology.residues()
-    oxygen = modeller.topology.addAtom("OXT", app.element.oxygen, last)
-    modeller.topology.addBond(next(atom for atom in last.atoms() if atom.name == "C"), oxygen)
-    modeller.positions = [*modeller.positions.value_in_unit(unit.nanometer), end] * unit.nanometer
+    """The first residues of villin in water."""
+    modeller = cut_villin(RESIDUES)
     # Places of waters do not depend on the force field of the protein, and CHARMM's takes minutes.
     modeller.addSolvent(app.ForceField("amber14-all.xml", f"amber14/{water}.xml"), model=water,
                         padding=PADDING * unit.nanometer)
