@@ -40,9 +40,6 @@ public:
     void forgetParameters() {
         kept.forget();
     }
-    bool areUpToDate(const TermSelection& selection) const {
-        return kept.isUpToDate(selection);
-    }
     /** The number of times that they have changed. */
     int getRevision() const {
         return kept.getRevision();
