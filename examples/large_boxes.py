@@ -1,8 +1,8 @@
 #!/usr/bin/env python
-"""What the scoreboard measures, decided on a GPU: energies of water, and how often torsions of alanine dipeptide turn.
+"""What the scoreboard measures, on a GPU: energies of water, and how often torsions of alanine dipeptide turn.
 
 Boxes are those of the scoreboard, put together so many times along each edge: averages of 24,165 waters over 40 ps are
-known to 0.03 %, and 64 dipeptides make 6.4 ns in 100 ps. Prints the deviations that the scoreboard judges, those of
+known to 0.03 %, and 64 dipeptides make 6.4 ns in 100 ps. Prints the deviations of the scoreboard, those of
 energies if its reference was run before; --record puts the steps into the scoreboard, too. An H200 needs four minutes
 for what is on record.
 """
@@ -19,7 +19,7 @@ from common import proteins, water
 from common.observables import temperatures_by_motion, turns
 from common.options import OptionParser, add_name_option, add_record_option, add_seed_option, number, run_program
 from common.runs import FAILURES, begin, get_positions
-from common.scores import ERRORS, WRONG, decide
+from common.scores import ERRORS, is_off
 from common.tables import print_table, with_error
 from scoreboard import CALM, SUBJECTS, TEMPERATURE, Found, Method, collect, record, time_between, weigh
 
@@ -172,7 +172,7 @@ def describe(subject: Any, row: dict) -> list[str]:
             cells.append("")
             continue
         value, error = deviation
-        cells.append(with_error(100 * value, 100 * error, 2) + (" !" if decide(name, deviation) == WRONG else ""))
+        cells.append(with_error(100 * value, 100 * error, 2) + (" !" if is_off(name, deviation) else ""))
     for name in subject.slow:
         time, error = (float(fs) / 1000 * each for each in step["evaluations"][name])
         cells.append(with_error(time, error, 2 if time < 10 else 0))
