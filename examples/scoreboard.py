@@ -43,7 +43,6 @@ DIAMETER = 0.28                     # nm, of a water
 SAMPLE_INTERVAL = 0.048             # ps, more than a period of what vibrates
 INNER_STEP = 0.5                    # fs, of the fast forces of MTSLangevinIntegrator
 FAST, SLOW = 1, 0                   # its force groups where a force field is distilled
-CALM, SMALL = 5.0, 0.002            # 1/ps, ps: how a start is equilibrated
 OURS, OURS_ON_DARK, THEIRS = "#99000d", "#ef3b2c", "#4292c6"     # colours
 
 
@@ -118,16 +117,8 @@ class Subject:
         """Of a small step, equilibrated, if need be by so many."""
         raise NotImplementedError
 
-    def build(self, method: Method) -> mm.System:
-        raise NotImplementedError
-
-    def begin(self, method: Method, step: float, seed: int, positions: np.ndarray) -> mm.Context:
-        """A Context with velocities of the temperature; step in ps."""
-        integrator = method.make(TEMPERATURE, self.friction, step)
-        return begin(self.build(method), integrator, positions, self.platform, TEMPERATURE, seed)
-
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        """From positions of start(), for a time in ps."""
+        """From positions of start(); step and time in ps."""
         raise NotImplementedError
 
 
@@ -170,9 +161,67 @@ class Molecule(Subject):
         return collect(found, {"temperature": found.temperature}, slow, {"potential": thermal})
 
 
-class Water(Subject):
+class Liquid(Subject):
+    """With water, whose motion is observed if it is among what is slow, and torsions that are."""
+    groups: dict[str, set[int]]             # by kinds of energies
+    motions = True                          # temperatures by kinds of motion of water, or one of all
+    calm, small = 5.0, 0.002                # 1/ps, ps: how a start is equilibrated
+    equilibration, settling = 4000, 5.0     # steps of that; ps of each run
+    interval = SAMPLE_INTERVAL
+
+    @cached_property
+    def modeller(self) -> app.Modeller:
+        raise NotImplementedError
+
+    def build(self, method: Method) -> mm.System:
+        raise NotImplementedError
+
+    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
+        system = self.build(next(method for method in self.methods.values() if method.geometry == geometry))
+        context = begin(system, middle(TEMPERATURE, self.calm, self.small), self.modeller.positions, self.platform,
+                        TEMPERATURE, seed, 100)
+        context.getIntegrator().step(steps or self.equilibration)
+        return context
+
+    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
+        system, integrator = self.build(method), method.make(TEMPERATURE, self.friction, step)
+        context = begin(system, integrator, positions, self.platform, TEMPERATURE, seed)
+        integrator.step(round(self.settling / step))
+        topology = self.modeller.topology
+        waters = np.array([[atom.index for atom in residue.atoms()] for residue in topology.residues()
+                           if residue.name == "HOH"])
+        masses = np.array([system.getParticleMass(i)._value for i in waters[0]])
+        held = any(isinstance(force, mm.CMMotionRemover) for force in system.getForces())
+        names = ("translation", "rotation", "vibration") if self.motions else ()
+        moving = any(kind in scores.OF_WATER for kind in self.slow)
+        torsions = {kind: atoms for kind, atoms in proteins.torsions(topology).items() if kind in self.slow}
+
+        def observe(state: mm.State) -> dict[str, float | np.ndarray]:
+            x, v = state.getPositions(asNumpy=True)._value, state.getVelocities(asNumpy=True)._value
+            found: dict[str, float | np.ndarray] = {kind: turns(x, atoms) for kind, atoms in torsions.items()}
+            if moving:
+                found |= places_of_waters(x[waters], masses)
+            if names:
+                found |= dict(zip(names, temperatures_by_motion(x[waters], v[waters], masses,
+                                                                state.getKineticEnergy()._value, held)))
+            return found
+
+        burst = max(1, round(self.interval / step))
+        found = sample(context, burst, round(time / (burst * step)), groups=self.groups, observe=observe)
+        slow = {kind: time_between(found.observed[kind], kind, found.interval) for kind in torsions}
+        if moving:
+            speed, error = diffusion(found.observed["centres"], found.interval)     # 1e-5 cm^2/s: 1e-3 nm^2/ps
+            across = DIAMETER**2 / (6e-3 * speed)
+            tau, its_error = reorientation(found.observed["dipoles"], found.interval)
+            slow |= {"diffusion": (across, across * error / speed), "reorientation": (2 * tau, 2 * its_error)}
+        return collect(found, {name: found.observed[name] for name in names} or {"temperature": found.temperature},
+                       {kind: slow[kind] for kind in self.slow})
+
+
+class Water(Liquid):
     """TIP3P with PME, flexible or rigid."""
-    friction, slow = 1.0, ("reorientation", "diffusion")
+    friction, slow = 1.0, scores.OF_WATER
+    groups = {"nonbonded": {water.NONBONDED_GROUP}, "bonds": {water.BOND_GROUP}, "angles": {water.ANGLE_GROUP}}
     practice, shown = ("settle", 4), (("rigid", 12),)
     methods = {
         "middle": Method("LangevinMiddle", middle, (1, 2, 2.5, 3)),
@@ -187,25 +236,17 @@ class Water(Subject):
     def __init__(self, waters: int, evaluations: int):
         self.waters, self.evaluations, self.label = waters, evaluations, f"{waters} TIP3P waters"
 
+    @cached_property
+    def modeller(self) -> app.Modeller:
+        return water.build_box(self.waters).modeller
+
     def build(self, method: Method) -> mm.System:
-        return water.build_system(water.build_box(self.waters), method.geometry)
-
-    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
-        box = water.build_box(self.waters)
-        return settle(begin(water.build_system(box, geometry), middle(TEMPERATURE, CALM, SMALL), box.positions, CPU,
-                            TEMPERATURE, seed, 30), steps or 4000)
-
-    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        context = self.begin(method, step, seed, positions)
-        context.getIntegrator().step(round(5 / step))
-        found, motions, slow = sample_water(context, self.waters, time, {
-            "nonbonded": {water.NONBONDED_GROUP}, "bonds": {water.BOND_GROUP}, "angles": {water.ANGLE_GROUP}})
-        return collect(found, motions, slow)
+        return water.build_system(water.WaterBox(self.modeller.topology, np.empty(0)), method.geometry)
 
 
-class Protein(Subject):
+class Protein(Liquid):
     """In TIP3P water, with PME. Its own slow motions are torsions."""
-    friction, water = 1.0, "tip3p"
+    friction, water, groups, motions, equilibration, settling = 1.0, "tip3p", proteins.ENERGIES, False, 20000, 2.0
     practice, shown = ("constrained", 4), (("heavy1.5", None), ("rigid", 10))
     methods = {
         "middle": Method("LangevinMiddle", middle, (1, 2, 3)),
@@ -220,28 +261,10 @@ class Protein(Subject):
     def __init__(self, evaluations: int):
         self.evaluations = evaluations
 
-    @cached_property
-    def solvated(self) -> app.Modeller:
-        raise NotImplementedError
-
     def build(self, method: Method) -> mm.System:
         flexible = method.geometry == "flexible"
-        return proteins.build_protein(self.solvated, "water", None if flexible else app.HBonds, not flexible,
+        return proteins.build_protein(self.modeller, "water", None if flexible else app.HBonds, not flexible,
                                       method.hydrogen_mass, self.water)
-
-    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
-        system = self.build(next(method for method in self.methods.values() if method.geometry == geometry))
-        return settle(begin(system, middle(TEMPERATURE, CALM, SMALL), self.solvated.positions, CPU, TEMPERATURE,
-                            seed, 100), steps or 20000)
-
-    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        context = self.begin(method, step, seed, positions)
-        context.getIntegrator().step(round(2 / step))
-        topology = self.solvated.topology
-        waters = [residue for residue in topology.residues() if residue.name == "HOH"]
-        found, _, slow = sample_water(context, len(waters), time, proteins.ENERGIES, proteins.torsions(topology),
-                                      first=next(waters[0].atoms()).index, motions=False)
-        return collect(found, {"temperature": found.temperature}, slow)
 
 
 class Villin(Protein):
@@ -249,7 +272,7 @@ class Villin(Protein):
     label, slow, water = "villin in water", ("methyl", "chi1", "reorientation", "diffusion"), "tip3pfb"
 
     @cached_property
-    def solvated(self) -> app.Modeller:
+    def modeller(self) -> app.Modeller:
         return proteins.read_villin("water")
 
 
@@ -258,13 +281,14 @@ class Alanine(Protein):
     label, slow, reference = "alanine dipeptide in water", ("psi", "methyl", "reorientation"), 1
 
     @cached_property
-    def solvated(self) -> app.Modeller:
+    def modeller(self) -> app.Modeller:
         return proteins.solvate_alanine(350)
 
 
-class Amoeba(Subject):
+class Amoeba(Liquid):
     """A droplet of 27 AMOEBA waters in a container."""
     label, friction, slow, platform = "27 AMOEBA waters", 5.0, ("reorientation",), REFERENCE
+    groups, calm, small, equilibration = amoeba.ENERGIES, 20.0, 0.001, 10000
     practice, shown = ("middle", 1), (("penalty", 12),)
     methods = {
         "middle": Method("LangevinMiddle", middle, (0.5, 1, 1.5, 2)),
@@ -276,19 +300,12 @@ class Amoeba(Subject):
     def __init__(self, evaluations: int):
         self.evaluations = evaluations
 
+    @cached_property
+    def modeller(self) -> app.Modeller:
+        return amoeba.build_droplet(27).modeller
+
     def build(self, method: Method) -> mm.System:
-        return amoeba.build_system(amoeba.build_droplet(27).topology, "mutual")
-
-    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
-        box = amoeba.build_droplet(27)
-        return settle(begin(amoeba.build_system(box.topology, "mutual"), middle(TEMPERATURE, 20, 0.001),
-                            box.positions, REFERENCE, TEMPERATURE, seed, 50), steps or 10000)
-
-    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        context = self.begin(method, step, seed, positions)
-        context.getIntegrator().step(round(5 / step))
-        found, motions, slow = sample_water(context, 27, time, amoeba.ENERGIES)
-        return collect(found, motions, {"reorientation": slow["reorientation"]})
+        return amoeba.build_system(self.modeller.topology, "mutual")
 
 
 SUBJECTS: dict[str, Subject] = {
@@ -298,42 +315,6 @@ SUBJECTS: dict[str, Subject] = {
 DRAWN = {"ethanol": "ethanol in GFN2-xTB: its torsion", "methylacetamide": "N-methylacetamide in GFN2-xTB: its torsion",
          "amoeba": "27 AMOEBA waters: their turning", "tip3p": "216 TIP3P waters: their turning",
          "alanine": "alanine dipeptide in water: its torsion psi"}      # whose motion is counted
-
-
-def settle(context: mm.Context, steps: int) -> mm.Context:
-    context.getIntegrator().step(steps)
-    return context
-
-
-def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str, set[int]],
-                 torsions: dict[str, np.ndarray] | None = None, first: int = 0, motions: bool = True
-                 ) -> tuple[Samples, dict[str, np.ndarray], dict[str, tuple[float, float]]]:
-    """What sample() finds; temperatures by kind of motion; times of independent samples. `first`: the first oxygen."""
-    system, torsions = context.getSystem(), torsions or {}
-    step = context.getIntegrator().getStepSize().value_in_unit(unit.picosecond)
-    masses = np.array([system.getParticleMass(first + i).value_in_unit(unit.dalton) for i in range(3)])
-    burst = max(1, round(SAMPLE_INTERVAL / step))
-    held = any(isinstance(force, mm.CMMotionRemover) for force in system.getForces())
-    names = ("translation", "rotation", "vibration")
-
-    def observe(state: mm.State) -> dict[str, float | np.ndarray]:
-        x, v = state.getPositions(asNumpy=True)._value, state.getVelocities(asNumpy=True)._value
-        molecules, velocities = (each[first:first + 3 * waters].reshape(waters, 3, 3) for each in (x, v))
-        found: dict[str, float | np.ndarray] = dict(places_of_waters(molecules, masses))
-        found |= {name: turns(x, atoms) for name, atoms in torsions.items()}
-        if motions:
-            found |= dict(zip(names, temperatures_by_motion(
-                molecules, velocities, masses, state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole),
-                held)))
-        return found
-
-    found = sample(context, burst, round(time / (burst * step)), groups=groups, observe=observe)
-    speed, error = diffusion(found.observed["centres"], found.interval)     # 1e-5 cm^2/s, which is 1e-3 nm^2/ps
-    across = DIAMETER**2 / (6e-3 * speed)
-    tau, its_error = reorientation(found.observed["dipoles"], found.interval)
-    slow = {"diffusion": (across, across * error / speed), "reorientation": (2 * tau, 2 * its_error)}
-    slow |= {name: time_between(found.observed[name], name, found.interval) for name in torsions}
-    return found, {name: found.observed[name] for name in names if motions}, slow
 
 
 def time_between(series: np.ndarray, kind: str, interval: float) -> tuple[float, float]:
