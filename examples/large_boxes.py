@@ -11,11 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 from openmm import app, unit
+from openmmstiff.sampling import ERRORS
 
 from common.options import (OptionParser, add_name_option, add_record_option, add_seed_option, each, number,
                             run_program)
 from common.runs import FAILURES, get_positions
-from common.scores import ERRORS, is_off
+from common.scores import is_off
 from common.tables import print_table, with_error
 from scoreboard import Alanine, Found, Liquid, Water, judge, record
 

@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
-from openmmstiff.sampling import GAS_CONSTANT, Samples, blockedError, sample
+from openmmstiff.sampling import GAS_CONSTANT, Deviation, Samples, blockedError, sample
 
 from common import amoeba, proteins, scores, water
 from expensive_forces import Geometry, evaluations_per_sample
@@ -357,22 +357,17 @@ def found_of(results: list[Result]) -> list[Found]:
     return [] if any("failure" in result for result in results) else [result.into(Found) for result in results]
 
 
-def deviations(runs: list[Found], references: list[Found]) -> dict[str, tuple[float, float] | None]:
-    """What is judged: its deviation and the standard error of that, as parts of the whole.
-
-    An energy of the reference itself has twice its error.
-    """
-    found: dict[str, tuple[float, float] | None] = {}
+def deviations(runs: list[Found], references: list[Found]) -> dict[str, Deviation | None]:
+    """Of energies and temperatures; an energy of the reference itself has twice its error."""
+    found: dict[str, Deviation | None] = {}
     for name in runs[0].energies:
         found[name] = None
         if references:
-            (mean, error), (expected, other) = (pool([each.energies[name] for each in of]) for of in (runs, references))
-            whole = abs(runs[0].scale.get(name, expected))
-            found[name] = ((mean - expected) / whole,
-                           2 * error / whole if runs is references else float(np.hypot(error, other)) / whole)
+            each, other = (pool([run.energies[name] for run in of]) for of in (runs, references))
+            deviation = Deviation.between(each, other, runs[0].scale.get(name))
+            found[name] = Deviation(0.0, 2**0.5 * deviation.error) if runs is references else deviation
     for name in runs[0].temperatures:
-        mean, error = pool([each.temperatures[name] for each in runs])
-        found[name] = mean / TEMPERATURE - 1, error / TEMPERATURE
+        found[name] = Deviation.between(pool([run.temperatures[name] for run in runs]), (TEMPERATURE, 0))
     return found
 
 

@@ -4,28 +4,23 @@ A step, as the record has it, has deviations by name, each with its standard err
 these are not on record; or a failure. It may have evaluations of the forces for an independent sample, by observable.
 """
 from collections.abc import Iterator, Sequence
+from math import ceil
+
+from openmmstiff.sampling import Deviation
 
 BETWEEN_MOLECULES, OTHERWISE = 0.003, 0.01  # tolerances: of that potential energy; of bonded energies and temperatures
-ERRORS = 2
 KINDS = "energy between molecules", "bonded energies", "temperatures"
 TEMPERATURES = {"temperature", "translation", "rotation", "vibration"}
 OF_WATER, OF_PROTEINS = ("reorientation", "diffusion"), {"psi", "chi1", "methyl"}   # what is counted
-Deviation = Sequence[float] | None
 
 
 def tolerance(name: str) -> float:
     return BETWEEN_MOLECULES if name == "nonbonded" else OTHERWISE
 
 
-def bound(deviation: Sequence[float]) -> float:
-    """What a deviation is at most."""
-    value, error = deviation
-    return abs(value) + ERRORS * error
-
-
-def is_off(name: str, deviation: Deviation) -> bool:
-    """Whether it is beyond its tolerance, which two standard errors cannot change."""
-    return deviation is not None and abs(deviation[0]) - ERRORS * deviation[1] > tolerance(name)
+def is_off(name: str, deviation: Sequence[float] | None) -> bool:
+    """Whether it is known to be beyond its tolerance."""
+    return deviation is not None and Deviation(*deviation).exceeds(tolerance(name))
 
 
 def is_wrong(step: dict) -> bool:
@@ -34,7 +29,7 @@ def is_wrong(step: dict) -> bool:
 
 def is_within(step: dict) -> bool:
     """Whether no deviation can be beyond its tolerance."""
-    return "failure" not in step and all(each is not None and bound(each) <= tolerance(name)
+    return "failure" not in step and all(each is not None and Deviation(*each).bound <= tolerance(name)
                                          for name, each in step["deviations"].items())
 
 
@@ -54,17 +49,17 @@ def largest(steps: dict[str, dict]) -> str | None:
 
 def bounds(step: dict) -> dict[str, str]:
     """For each kind of deviation the largest bound, in per cent and rounded up, and the deviation that it is of."""
-    kinds: dict[str, dict[str, Deviation]] = {kind: {} for kind in KINDS}
+    kinds: dict[str, dict[str, Sequence[float] | None]] = {kind: {} for kind in KINDS}
     for name, each in step.get("deviations", {}).items():
         kinds[KINDS[0 if name == "nonbonded" else 2 if name in TEMPERATURES else 1]][name] = each
     texts = dict.fromkeys(KINDS, "")
     for kind, deviations in kinds.items():
-        known = {name: each for name, each in deviations.items() if each is not None}
+        known = {name: Deviation(*each) for name, each in deviations.items() if each is not None}
         if known:
-            name = max(known, key=lambda name: (is_off(name, known[name]), bound(known[name])))
+            name = max(known, key=lambda name: (is_off(name, known[name]), known[name].bound))
             value, error = (100 * each for each in known[name])
             digits = 2 if error < 0.95 else 1
-            texts[kind] = (f"{-(-1000 * bound(known[name]) // 1) / 10:.1f}: {'' if name == 'nonbonded' else name + ' '}"
+            texts[kind] = (f"{ceil(1000 * known[name].bound) / 10:.1f}: {'' if name == 'nonbonded' else name + ' '}"
                            f"{value:+.{digits}f}({error * 10**digits:.0f})")
         if len(known) < len(deviations):
             texts[kind] += "; others not recorded" if known else "not recorded"
