@@ -1,10 +1,11 @@
 #!/usr/bin/env python
-"""Evaluations of the forces for an independent sample, and which steps of each method are right.
+"""Evaluations of the forces for an independent sample, and how far each step of each method may be off.
 
-Deviations are those of energies from a small step's, and of temperatures from the thermostat's. Tolerated are 0.3 % of
-the potential energy between molecules, 1 % of each kind of bonded energy and of temperature. A step is right if all are
-within that by two standard errors, and so are all smaller steps; wrong if one is beyond by two; else undecided, and its
-run is repeated with other seeds, until a budget is spent. Each method goes on to its first step that is wrong.
+Deviations are those of energies from a small step's, and of temperatures from the thermostat's; a bound is a deviation
+and two standard errors. Tolerated are 0.3 % of the potential energy between molecules, 1 % of each kind of bonded
+energy and of temperature. A step is wrong if it fails, or deviates by more than its tolerance and two errors. A run is
+repeated with other seeds while a bound is beyond its tolerance, until a budget is spent. Each method goes on to its
+first step that is wrong.
 
 The slow observables are the torsion of a molecule and the distance of its ends, whose independent samples are two
 correlation times apart; in water, the dipoles (two times of their reorientation) and the centres of molecules (the time
@@ -24,7 +25,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
-from openmmstiff.sampling import GAS_CONSTANT, Samples, blockedError, sample
+from openmmstiff.sampling import GAS_CONSTANT, Deviation, Samples, blockedError, sample
 
 from common import amoeba, proteins, scores, water
 from expensive_forces import Geometry, evaluations_per_sample
@@ -42,14 +43,12 @@ DIAMETER = 0.28                     # nm, of a water
 SAMPLE_INTERVAL = 0.048             # ps, more than a period of what vibrates
 INNER_STEP = 0.5                    # fs, of the fast forces of MTSLangevinIntegrator
 FAST, SLOW = 1, 0                   # its force groups where a force field is distilled
-CALM, SMALL = 5.0, 0.002            # 1/ps, ps: how a start is equilibrated
-OURS, THEIRS, HEAVY = "#99000d", "#4292c6", "#d98600"     # colours
-OURS_ON_DARK = "#ef3b2c"
+OURS, OURS_ON_DARK, THEIRS = "#99000d", "#ef3b2c", "#4292c6"     # colours
 
 
 @dataclass(frozen=True)
 class Method:
-    """How a System is built and moved; steps in fs, growing beyond what is right."""
+    """How a System is built and moved; steps in fs, growing to one that is wrong."""
     label: str
     make: Callable[[float, float, float], mm.Integrator]
     steps: tuple[float, ...]
@@ -105,7 +104,7 @@ class Subject:
     methods: dict[str, Method]
     slow: tuple[str, ...]
     practice: tuple[str, float]             # the method and step (fs) that people use
-    shown: tuple[tuple[str, float], ...]    # what the picture compares with it
+    shown: tuple[tuple[str, float | None], ...]     # what is compared with it, at this step or at its largest
     platform = CPU
 
     def time(self, key: str, fs: float) -> float:
@@ -118,23 +117,15 @@ class Subject:
         """Of a small step, equilibrated, if need be by so many."""
         raise NotImplementedError
 
-    def build(self, method: Method) -> mm.System:
-        raise NotImplementedError
-
-    def begin(self, method: Method, step: float, seed: int, positions: np.ndarray) -> mm.Context:
-        """A Context with velocities of the temperature; step in ps."""
-        integrator = method.make(TEMPERATURE, self.friction, step)
-        return begin(self.build(method), integrator, positions, self.platform, TEMPERATURE, seed)
-
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        """From positions of start(), for a time in ps."""
+        """From positions of start(); step and time in ps."""
         raise NotImplementedError
 
 
 class Molecule(Subject):
     """In GFN2-xTB, in vacuum."""
     friction, slow, platform = 5.0, ("torsion", "ends"), REFERENCE
-    practice, shown = ("middle", 1), (("mts", 3), ("penalty", 12))
+    practice, shown = ("middle", 1), (("mts", None), ("penalty", 12))
     methods = {
         "middle": Method("LangevinMiddle", middle, (0.5, 1, 1.5, 2, 2.5, 3)),
         "heavy": Method("LangevinMiddle, H of 4 dalton", middle, (1, 2, 3, 4), hydrogen_mass=4.0),
@@ -170,10 +161,68 @@ class Molecule(Subject):
         return collect(found, {"temperature": found.temperature}, slow, {"potential": thermal})
 
 
-class Water(Subject):
+class Liquid(Subject):
+    """With water, whose motion is observed if it is among what is slow, and torsions that are."""
+    groups: dict[str, set[int]]             # by kinds of energies
+    motions = True                          # temperatures by kinds of motion of water, or one of all
+    calm, small = 5.0, 0.002                # 1/ps, ps: how a start is equilibrated
+    equilibration, settling = 4000, 5.0     # steps of that; ps of each run
+    interval = SAMPLE_INTERVAL
+
+    @cached_property
+    def modeller(self) -> app.Modeller:
+        raise NotImplementedError
+
+    def build(self, method: Method) -> mm.System:
+        raise NotImplementedError
+
+    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
+        system = self.build(next(method for method in self.methods.values() if method.geometry == geometry))
+        context = begin(system, middle(TEMPERATURE, self.calm, self.small), self.modeller.positions, self.platform,
+                        TEMPERATURE, seed, 100)
+        context.getIntegrator().step(steps or self.equilibration)
+        return context
+
+    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
+        system, integrator = self.build(method), method.make(TEMPERATURE, self.friction, step)
+        context = begin(system, integrator, positions, self.platform, TEMPERATURE, seed)
+        integrator.step(round(self.settling / step))
+        topology = self.modeller.topology
+        waters = np.array([[atom.index for atom in residue.atoms()] for residue in topology.residues()
+                           if residue.name == "HOH"])
+        masses = np.array([system.getParticleMass(i)._value for i in waters[0]])
+        held = any(isinstance(force, mm.CMMotionRemover) for force in system.getForces())
+        names = ("translation", "rotation", "vibration") if self.motions else ()
+        moving = any(kind in scores.OF_WATER for kind in self.slow)
+        torsions = {kind: atoms for kind, atoms in proteins.torsions(topology).items() if kind in self.slow}
+
+        def observe(state: mm.State) -> dict[str, float | np.ndarray]:
+            x, v = state.getPositions(asNumpy=True)._value, state.getVelocities(asNumpy=True)._value
+            found: dict[str, float | np.ndarray] = {kind: turns(x, atoms) for kind, atoms in torsions.items()}
+            if moving:
+                found |= places_of_waters(x[waters], masses)
+            if names:
+                found |= dict(zip(names, temperatures_by_motion(x[waters], v[waters], masses,
+                                                                state.getKineticEnergy()._value, held)))
+            return found
+
+        burst = max(1, round(self.interval / step))
+        found = sample(context, burst, round(time / (burst * step)), groups=self.groups, observe=observe)
+        slow = {kind: time_between(found.observed[kind], kind, found.interval) for kind in torsions}
+        if moving:
+            speed, error = diffusion(found.observed["centres"], found.interval)     # 1e-5 cm^2/s: 1e-3 nm^2/ps
+            across = DIAMETER**2 / (6e-3 * speed)
+            tau, its_error = reorientation(found.observed["dipoles"], found.interval)
+            slow |= {"diffusion": (across, across * error / speed), "reorientation": (2 * tau, 2 * its_error)}
+        return collect(found, {name: found.observed[name] for name in names} or {"temperature": found.temperature},
+                       {kind: slow[kind] for kind in self.slow})
+
+
+class Water(Liquid):
     """TIP3P with PME, flexible or rigid."""
-    friction, slow = 1.0, ("reorientation", "diffusion")
-    practice, shown = ("settle", 4), (("penalty", 12), ("rigid", 12))
+    friction, slow = 1.0, scores.OF_WATER
+    groups = {"nonbonded": {water.NONBONDED_GROUP}, "bonds": {water.BOND_GROUP}, "angles": {water.ANGLE_GROUP}}
+    practice, shown = ("settle", 4), (("rigid", 12),)
     methods = {
         "middle": Method("LangevinMiddle", middle, (1, 2, 2.5, 3)),
         "mts": Method("MTSLangevin", partial(multiple_steps, {0, water.NONBONDED_GROUP},
@@ -187,26 +236,18 @@ class Water(Subject):
     def __init__(self, waters: int, evaluations: int):
         self.waters, self.evaluations, self.label = waters, evaluations, f"{waters} TIP3P waters"
 
+    @cached_property
+    def modeller(self) -> app.Modeller:
+        return water.build_box(self.waters).modeller
+
     def build(self, method: Method) -> mm.System:
-        return water.build_system(water.build_box(self.waters), method.geometry)
-
-    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
-        box = water.build_box(self.waters)
-        return settle(begin(water.build_system(box, geometry), middle(TEMPERATURE, CALM, SMALL), box.positions, CPU,
-                            TEMPERATURE, seed, 30), steps or 4000)
-
-    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        context = self.begin(method, step, seed, positions)
-        context.getIntegrator().step(round(5 / step))
-        found, motions, slow = sample_water(context, self.waters, time, {
-            "nonbonded": {water.NONBONDED_GROUP}, "bonds": {water.BOND_GROUP}, "angles": {water.ANGLE_GROUP}})
-        return collect(found, motions, slow)
+        return water.build_system(water.WaterBox(self.modeller.topology, np.empty(0)), method.geometry)
 
 
-class Protein(Subject):
+class Protein(Liquid):
     """In TIP3P water, with PME. Its own slow motions are torsions."""
-    friction, water = 1.0, "tip3p"
-    practice, shown = ("constrained", 4), (("heavy1.5", 4), ("heavy3", 4), ("penalty", 11), ("rigid", 10))
+    friction, water, groups, motions, equilibration, settling = 1.0, "tip3p", proteins.ENERGIES, False, 20000, 2.0
+    practice, shown = ("constrained", 4), (("heavy1.5", None), ("rigid", 10))
     methods = {
         "middle": Method("LangevinMiddle", middle, (1, 2, 3)),
         "mts": Method("MTSLangevin", partial(multiple_steps, {0}, {1, 2, 3}), (1, 2)),
@@ -220,53 +261,35 @@ class Protein(Subject):
     def __init__(self, evaluations: int):
         self.evaluations = evaluations
 
-    @cached_property
-    def solvated(self) -> app.Modeller:
-        raise NotImplementedError
-
     def build(self, method: Method) -> mm.System:
         flexible = method.geometry == "flexible"
-        return proteins.build_protein(self.solvated, "water", None if flexible else app.HBonds, not flexible,
+        return proteins.build_protein(self.modeller, "water", None if flexible else app.HBonds, not flexible,
                                       method.hydrogen_mass, self.water)
-
-    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
-        system = self.build(next(method for method in self.methods.values() if method.geometry == geometry))
-        return settle(begin(system, middle(TEMPERATURE, CALM, SMALL), self.solvated.positions, CPU, TEMPERATURE,
-                            seed, 100), steps or 20000)
-
-    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        context = self.begin(method, step, seed, positions)
-        context.getIntegrator().step(round(2 / step))
-        topology = self.solvated.topology
-        waters = [residue for residue in topology.residues() if residue.name == "HOH"]
-        found, _, slow = sample_water(context, len(waters), time, proteins.ENERGIES, proteins.torsions(topology),
-                                      first=next(waters[0].atoms()).index, motions=False)
-        return collect(found, {"temperature": found.temperature}, slow)
 
 
 class Villin(Protein):
-    """The headpiece in TIP3P-FB water, whose motion is slow, too: the backbone's would take too long."""
-    label, slow, water = "villin in water", ("reorientation", "diffusion", "methyl", "chi1"), "tip3pfb"
+    """The headpiece in TIP3P-FB water; the motion of its backbone would take too long."""
+    label, slow, water = "villin in water", ("methyl", "chi1", "reorientation", "diffusion"), "tip3pfb"
 
     @cached_property
-    def solvated(self) -> app.Modeller:
+    def modeller(self) -> app.Modeller:
         return proteins.read_villin("water")
 
 
 class Alanine(Protein):
     """Alanine dipeptide, whose psi turns between two basins in some hundred picoseconds."""
     label, slow, reference = "alanine dipeptide in water", ("psi", "methyl", "reorientation"), 1
-    shown = (("heavy1.5", 4), ("heavy3", 4), ("penalty", 10), ("rigid", 10))
 
     @cached_property
-    def solvated(self) -> app.Modeller:
+    def modeller(self) -> app.Modeller:
         return proteins.solvate_alanine(350)
 
 
-class Amoeba(Subject):
+class Amoeba(Liquid):
     """A droplet of 27 AMOEBA waters in a container."""
     label, friction, slow, platform = "27 AMOEBA waters", 5.0, ("reorientation",), REFERENCE
-    practice, shown = ("middle", 1), (("mts", 1), ("penalty", 12))
+    groups, calm, small, equilibration = amoeba.ENERGIES, 20.0, 0.001, 10000
+    practice, shown = ("middle", 1), (("penalty", 12),)
     methods = {
         "middle": Method("LangevinMiddle", middle, (0.5, 1, 1.5, 2)),
         "mts": Method("MTSLangevin", amoeba.mts_langevin, (1, 2, 3)),
@@ -277,61 +300,21 @@ class Amoeba(Subject):
     def __init__(self, evaluations: int):
         self.evaluations = evaluations
 
+    @cached_property
+    def modeller(self) -> app.Modeller:
+        return amoeba.build_droplet(27).modeller
+
     def build(self, method: Method) -> mm.System:
-        return amoeba.build_system(amoeba.build_droplet(27).topology, "mutual")
-
-    def start(self, geometry: str, seed: int, steps: int | None = None) -> mm.Context:
-        box = amoeba.build_droplet(27)
-        return settle(begin(amoeba.build_system(box.topology, "mutual"), middle(TEMPERATURE, 20, 0.001),
-                            box.positions, REFERENCE, TEMPERATURE, seed, 50), steps or 10000)
-
-    def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
-        context = self.begin(method, step, seed, positions)
-        context.getIntegrator().step(round(5 / step))
-        found, motions, slow = sample_water(context, 27, time, amoeba.ENERGIES)
-        return collect(found, motions, {"reorientation": slow["reorientation"]})
+        return amoeba.build_system(self.modeller.topology, "mutual")
 
 
 SUBJECTS: dict[str, Subject] = {
     "ethanol": Molecule("ethanol", 50000), "methylacetamide": Molecule("methylacetamide", 40000),
     "amoeba": Amoeba(40000), "tip3p": Water(216, 15000), "tip3p-895": Water(895, 15000), "villin": Villin(5000),
     "alanine": Alanine(100000)}
-
-
-def settle(context: mm.Context, steps: int) -> mm.Context:
-    context.getIntegrator().step(steps)
-    return context
-
-
-def sample_water(context: mm.Context, waters: int, time: float, groups: dict[str, set[int]],
-                 torsions: dict[str, np.ndarray] | None = None, first: int = 0, motions: bool = True
-                 ) -> tuple[Samples, dict[str, np.ndarray], dict[str, tuple[float, float]]]:
-    """What sample() finds; temperatures by kind of motion; times of independent samples. `first`: the first oxygen."""
-    system, torsions = context.getSystem(), torsions or {}
-    step = context.getIntegrator().getStepSize().value_in_unit(unit.picosecond)
-    masses = np.array([system.getParticleMass(first + i).value_in_unit(unit.dalton) for i in range(3)])
-    burst = max(1, round(SAMPLE_INTERVAL / step))
-    held = any(isinstance(force, mm.CMMotionRemover) for force in system.getForces())
-    names = ("translation", "rotation", "vibration")
-
-    def observe(state: mm.State) -> dict[str, float | np.ndarray]:
-        x, v = state.getPositions(asNumpy=True)._value, state.getVelocities(asNumpy=True)._value
-        molecules, velocities = (each[first:first + 3 * waters].reshape(waters, 3, 3) for each in (x, v))
-        found: dict[str, float | np.ndarray] = dict(places_of_waters(molecules, masses))
-        found |= {name: turns(x, atoms) for name, atoms in torsions.items()}
-        if motions:
-            found |= dict(zip(names, temperatures_by_motion(
-                molecules, velocities, masses, state.getKineticEnergy().value_in_unit(unit.kilojoule_per_mole),
-                held)))
-        return found
-
-    found = sample(context, burst, round(time / (burst * step)), groups=groups, observe=observe)
-    speed, error = diffusion(found.observed["centres"], found.interval)     # 1e-5 cm^2/s, which is 1e-3 nm^2/ps
-    across = DIAMETER**2 / (6e-3 * speed)
-    tau, its_error = reorientation(found.observed["dipoles"], found.interval)
-    slow = {"diffusion": (across, across * error / speed), "reorientation": (2 * tau, 2 * its_error)}
-    slow |= {name: time_between(found.observed[name], name, found.interval) for name in torsions}
-    return found, {name: found.observed[name] for name in names if motions}, slow
+DRAWN = {"ethanol": "ethanol in GFN2-xTB: its torsion", "methylacetamide": "N-methylacetamide in GFN2-xTB: its torsion",
+         "amoeba": "27 AMOEBA waters: their turning", "tip3p": "216 TIP3P waters: their turning",
+         "alanine": "alanine dipeptide in water: its torsion psi"}      # whose motion is counted
 
 
 def time_between(series: np.ndarray, kind: str, interval: float) -> tuple[float, float]:
@@ -374,22 +357,17 @@ def found_of(results: list[Result]) -> list[Found]:
     return [] if any("failure" in result for result in results) else [result.into(Found) for result in results]
 
 
-def deviations(runs: list[Found], references: list[Found]) -> dict[str, tuple[float, float] | None]:
-    """What is judged: its deviation and the standard error of that, as parts of the whole.
-
-    An energy of the reference itself has twice its error, so that it is right if two errors are half of the tolerance.
-    """
-    found: dict[str, tuple[float, float] | None] = {}
+def deviations(runs: list[Found], references: list[Found]) -> dict[str, Deviation | None]:
+    """Of energies and temperatures; an energy of the reference itself has twice its error."""
+    found: dict[str, Deviation | None] = {}
     for name in runs[0].energies:
         found[name] = None
         if references:
-            (mean, error), (expected, other) = (pool([each.energies[name] for each in of]) for of in (runs, references))
-            whole = abs(runs[0].scale.get(name, expected))
-            found[name] = ((mean - expected) / whole,
-                           2 * error / whole if runs is references else float(np.hypot(error, other)) / whole)
+            each, other = (pool([run.energies[name] for run in of]) for of in (runs, references))
+            deviation = Deviation.between(each, other, runs[0].scale.get(name))
+            found[name] = Deviation(0.0, 2**0.5 * deviation.error) if runs is references else deviation
     for name in runs[0].temperatures:
-        mean, error = pool([each.temperatures[name] for each in runs])
-        found[name] = mean / TEMPERATURE - 1, error / TEMPERATURE
+        found[name] = Deviation.between(pool([run.temperatures[name] for run in runs]), (TEMPERATURE, 0))
     return found
 
 
@@ -412,7 +390,7 @@ def average(runs: list[Found], name: str) -> tuple[float, float]:
 
 
 def weigh(runs: list[Found], references: list[Found], slow: Sequence[str]) -> dict:
-    """A step, as common.scores judges it."""
+    """A step, as common.scores takes it."""
     if not runs:
         return {"failure": "fails"}
     return {"deviations": deviations(runs, references), "evaluations": {kind: average(runs, kind) for kind in slow}}
@@ -438,17 +416,17 @@ def load(tasks: dict[tuple[str, float], list[Task]]) -> dict[tuple[str, float], 
 def wanted(subject: Subject, tasks: dict[tuple[str, float], list[Task]], seeds: int,
            methods: Sequence[str]) -> Iterator[Task]:
     """The runs to make next: of the first step of each of these methods with less than `seeds`, or twice as many of one
-    that is undecided, as far as there are tasks; none beyond a step that is wrong."""
+    with a bound beyond its tolerance, as far as there are tasks; none beyond a step that is wrong."""
     found = {row["method"]: row["steps"] for row in judge(subject, load(tasks))}
     for key, method in subject.methods.items():
         for fs in method.steps if key in methods else ():
             missing = [task for task in tasks[key, fs] if not task.path.exists()]
             made = len(tasks[key, fs]) - len(missing)
             if made >= seeds:
-                verdict = scores.verdict(found[method.label][f"{fs:g}"])
-                if verdict == scores.WRONG:
+                step = found[method.label][f"{fs:g}"]
+                if scores.is_wrong(step):
                     break
-                if verdict == scores.RIGHT or not missing:
+                if scores.is_within(step) or not missing:
                     continue
             yield from missing[:max(seeds - made, made)]
             break
@@ -469,72 +447,58 @@ def record(file: Path, rows: list[dict]) -> list[dict]:
     return data["scoreboard"]
 
 
-def times_fewer(subject: Subject, rows: list[dict], seconds: dict[tuple[str, str, str], float]) -> Iterator[dict]:
-    """What the picture shows of a system: evaluations and seconds for a sample over those of standard practice."""
+def times_fewer(subject: Subject, rows: list[dict], base: float | None = None, kind: str = "") -> Iterator[dict]:
+    """What steps take of evaluations for a sample of a kind: those of standard practice, at this step or at its largest,
+    over theirs."""
     known = {row["method"]: row["steps"] for row in rows if row["system"] == subject.label}
 
-    def cost(key: str, fs: float) -> tuple[float, float, float]:
-        """Evaluations, their error, and seconds or nan."""
-        label, step = subject.methods[key].label, f"{fs:g}"
-        value, error = known.get(label, {}).get(step, {}).get("evaluations", {}).get(subject.slow[0], (np.nan, np.nan))
-        return value, error, value * seconds.get((subject.label, label, step), np.nan)
+    def look(key: str, fs: float | None) -> tuple[str, float, float]:
+        """Method and step, evaluations, and their error."""
+        label, steps = subject.methods[key].label, known.get(subject.methods[key].label, {})
+        step = scores.largest(steps) if fs is None else f"{fs:g}"
+        value = steps.get(step or "", {}).get("evaluations", {}).get(kind or subject.slow[0], (np.nan, np.nan))
+        return f"{label}, {step} fs", *value
 
-    base, its_error, its_seconds = cost(*subject.practice)
+    against, whole, its_error = look(subject.practice[0], base)
     for key, fs in subject.shown:
-        value, error, time = cost(key, fs)
-        if np.isfinite(base / value):
-            method = subject.methods[key]
-            yield {"label": f"{method.label}, {fs:g} fs", "ours": method.ours,
-                   "heavy": method.hydrogen_mass is not None, "fewer": base / value,
-                   "error": base / value * float(np.hypot(error / value, its_error / base)),
-                   "faster": its_seconds / time, "verdict": scores.Reach.of(known[method.label]).verdict(fs)}
+        label, value, error = look(key, fs)
+        if np.isfinite(whole / value):
+            yield {"label": label, "ours": subject.methods[key].ours, "against": against, "fewer": whole / value,
+                   "error": whole / value * float(np.hypot(error / value, its_error / whole))}
 
 
-def draw(rows: list[dict], path: Path, seconds: dict[tuple[str, str, str], float]):
+def draw(rows: list[dict], path: Path):
     """The picture, and beside it a dark one for pages that are dark."""
     dark = path.with_stem(f"{path.stem}-dark")
     for name, style, ours in (path, "default", OURS), (dark, "dark_background", OURS_ON_DARK):
         with pyplot.style.context(style):
-            draw_bars(rows, seconds, ours).savefig(name, dpi=110)
+            draw_bars(rows, ours).savefig(name, dpi=110)
             pyplot.close()
 
 
-def draw_bars(rows: list[dict], seconds: dict[tuple[str, str, str], float], ours: str) -> Figure:
-    """A row for each system; the bars are evaluations, pale ones beneath are processor time."""
-    figure, panel = pyplot.subplots(figsize=(11, 6), layout="constrained")
-    ink, paper = pyplot.rcParams["text.color"], pyplot.rcParams["figure.facecolor"]
-    ticks, y, heavy = {}, 0.0, False
-    for subject in SUBJECTS.values():
-        bars = list(times_fewer(subject, rows, seconds))
-        top = y
-        for bar in bars:
-            colour = ours if bar["ours"] else HEAVY if bar["heavy"] else THEIRS
-            heavy |= bar["heavy"]
-            timed = bool(np.isfinite(bar["faster"]))
-            panel.barh(y, bar["fewer"], 0.8, xerr=bar["error"], color=colour, error_kw={"capsize": 2, "ecolor": ink},
-                       hatch="//" if bar["verdict"] == scores.UNDECIDED else "", edgecolor=paper)
-            if timed:
-                panel.barh(y + 0.55, bar["faster"], 0.3, color=colour, alpha=0.45)
-            wrong = ": wrong" if bar["verdict"] == scores.WRONG else ""
-            panel.text(bar["fewer"] + bar["error"] + 0.15, y, f"{bar['fewer']:.1f}   {bar['label']}{wrong}",
-                       va="center", fontsize="small")
-            y += 1.4 if timed else 1.0
+def draw_bars(rows: list[dict], ours: str) -> Figure:
+    """Bars of each system, as long as they take fewer evaluations than the method that it names."""
+    figure, panel = pyplot.subplots(figsize=(11, 4.6), layout="constrained")
+    ink = pyplot.rcParams["text.color"]
+    ticks, y = {}, 0.0
+    for name, label in DRAWN.items():
+        bars = list(times_fewer(SUBJECTS[name], rows))
+        for i, bar in enumerate(bars):
+            panel.barh(y + i, bar["fewer"], 0.8, xerr=bar["error"], color=ours if bar["ours"] else THEIRS,
+                       error_kw={"capsize": 2, "ecolor": ink})
+            panel.text(bar["fewer"] + bar["error"] + 0.1, y + i, f"{bar['fewer']:.1f}   {bar['label']}", va="center")
         if bars:
-            key, fs = subject.practice
-            ticks[(top + y - 1) / 2] = f"{subject.label}\nagainst {subject.methods[key].label}, {fs:g} fs"
-            y += 0.6
+            ticks[y + (len(bars) - 1) / 2] = f"{label}\n1 = {bars[0]['against']}"
+            y += len(bars) + 0.6
     panel.axvline(1, color=ink, linewidth=0.8)
-    panel.set_yticks(list(ticks), list(ticks.values()), fontsize="small")
+    panel.set_yticks(list(ticks), list(ticks.values()))
     panel.invert_yaxis()
-    panel.margins(x=0.3)
-    panel.set_xlim(0)
-    panel.set_xlabel("times fewer evaluations of the forces for an independent sample than standard practice")
+    panel.set_xlim(0, 11)
+    panel.set_title("How many times fewer evaluations of the forces an independent sample takes", loc="left")
     panel.spines[["top", "right"]].set_visible(False)
-    panel.legend(loc="center right", frameon=False, handles=[
-        Patch(color=ours, label="mass penalty"), Patch(color=THEIRS, label="OpenMM's own"),
-        *([Patch(color=HEAVY, label="OpenMM's own, heavy hydrogens")] if heavy else []),
-        Patch(color=ours, alpha=0.45, label="pale: times less processor time"),
-        Patch(facecolor="grey", hatch="//", edgecolor=paper, label="hatched: not yet decided whether right")])
+    figure.legend(loc="outside lower right", ncols=2, frameon=False, handles=[
+        Patch(color=ours, label="mass penalty, at the step that we advise"),
+        Patch(color=THEIRS, label="OpenMM's own, at its largest step")])
     return figure
 
 
@@ -546,7 +510,7 @@ def main():
     add_scale_option(parser)
     add_repeat_options(parser)
     parser.add_argument("--budget", type=number(int, 1, most=999), default=8, metavar="N",
-                        help="how many times at most, while its step is undecided (default: %(default)s)")
+                        help="how many times at most, while a bound is beyond its tolerance (default: %(default)s)")
     add_output_option(parser, "scoreboard.png")
     add_record_option(parser)
     options = parser.parse_args()
@@ -562,10 +526,9 @@ def main():
     rows = [row for name, of in tasks.items() for row in judge(SUBJECTS[name], load(of))]
     if not rows:
         parser.error(f"argument --output: '{settings.folder}' has no runs; make them without --report")
-    seconds = scores.step_seconds(read(options.record or MEASUREMENTS)["tables"])
-    whole = scores.table(rows, seconds)
+    whole = scores.table(rows, scores.step_seconds(read(options.record or MEASUREMENTS)["tables"]))
     print_table(whole["columns"], whole["rows"])
-    draw(record(options.record, rows) if options.record else rows, options.output / "scoreboard.png", seconds)
+    draw(record(options.record, rows) if options.record else rows, options.output / "scoreboard.png")
     print(f"\nThe picture: {options.output / 'scoreboard.png'}")
 
 

@@ -14,7 +14,7 @@ from matplotlib import pyplot
 from openmm import app, unit
 from openmmstiff import (ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator,
                          SpookIntegrator, ZhangSkeelLangevinIntegrator)
-from openmmstiff.sampling import blockedError
+from openmmstiff.sampling import Deviation, blockedError
 
 from common.observables import RDF_PAIRS, RDF_RANGE, rdf_distances
 from common.options import (OptionParser, add_box_options, add_names_option, add_output_option, add_run_options,
@@ -158,8 +158,8 @@ def verdict(results: dict[str, Samples]) -> str:
     if not {"middle-1fs", "masspenalty-12fs"} <= results.keys():
         return ""
     small, large = results["middle-1fs"], results["masspenalty-12fs"]
-    apart = (large.nonbonded.mean() - small.nonbonded.mean()) / abs(small.nonbonded.mean())
-    error = np.hypot(blockedError(large.nonbonded), blockedError(small.nonbonded)) / abs(small.nonbonded.mean())
+    its, expected = ((each.nonbonded.mean(), blockedError(each.nonbonded)) for each in (large, small))
+    apart, error = Deviation.between(its, expected)
     return (f"Flexible water runs {large.ns_per_day / small.ns_per_day:.1f} times as fast at 12 fs with the mass "
             f"penalty as at 1 fs with\nLangevinMiddle. The nonbonded energies differ by "
             f"{with_error(100 * apart, 100 * error, 1)} %, the temperature is "

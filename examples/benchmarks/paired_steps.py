@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common.options import OptionParser, add_names_option, add_record_option, run_program  # noqa: E402
 from common.runs import begin  # noqa: E402
 from common.tables import print_table  # noqa: E402
-from scoreboard import SUBJECTS, TEMPERATURE  # noqa: E402
+from scoreboard import SUBJECTS, TEMPERATURE, Liquid  # noqa: E402
 from step_cost import add_turn_options, quartiles, take_turns  # noqa: E402
 
 # By method and step in fs, the rival first.
@@ -31,6 +31,7 @@ SEED = 1
 
 def measure(name: str, rounds: int, steps: int) -> Iterator[list[str]]:
     subject = SUBJECTS[name]
+    assert isinstance(subject, Liquid)
     methods = [(subject.methods[key], fs) for key, fs in STEPS[name]]
     starts: dict[str, mm.State] = {}
     contexts = []

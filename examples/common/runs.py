@@ -28,10 +28,12 @@ FAILURES = (mm.OpenMMException, FloatingPointError, ValueError)  # of a run; oth
 def begin(system: mm.System, integrator: mm.Integrator, start, platform: str, temperature: float, seed: int,
           minimize: int = 0, properties: dict[str, str] | None = None) -> mm.Context:
     """A Context with velocities drawn at a temperature, from positions or those of a State with its box, after as many
-    iterations of a minimization."""
+    iterations of a minimization. A platform may have a precision: CUDA:mixed."""
+    platform, _, precision = platform.partition(":")
+    properties = (properties or {}) | ({"Precision": precision} if precision else {})
     if hasattr(integrator, "setRandomNumberSeed"):
         integrator.setRandomNumberSeed(seed)
-    context = mm.Context(system, integrator, mm.Platform.getPlatform(platform), properties or {})
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(platform), properties)
     if isinstance(start, mm.State):
         context.setPeriodicBoxVectors(*start.getPeriodicBoxVectors())
         start = start.getPositions()

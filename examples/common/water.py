@@ -33,6 +33,10 @@ class WaterBox:
     positions: np.ndarray  # nm, shape (atoms, 3)
     model: str = MODEL
 
+    @property
+    def modeller(self) -> app.Modeller:
+        return app.Modeller(self.topology, self.positions * unit.nanometer)
+
 
 def build_box(waters: int = 895, model: str = MODEL) -> WaterBox:
     """The box of OpenMM's tip3p.pdb, or another number of waters, or another model, at the same density."""
@@ -62,7 +66,7 @@ def nearest_waters(box: WaterBox, count: int, centre: np.ndarray) -> app.Modelle
     """The molecules whose oxygens are nearest to a point (nm), without the box."""
     distances = np.linalg.norm(box.positions[::3] - centre, axis=1)
     nearest = set(np.argsort(distances)[:count].tolist())
-    modeller = app.Modeller(box.topology, box.positions * unit.nanometer)
+    modeller = box.modeller
     modeller.delete([residue for residue in box.topology.residues() if residue.index not in nearest])
     modeller.topology.setPeriodicBoxVectors(None)
     return modeller

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .sampling import LONG_ENOUGH, MIN_BLOCKS
+from .sampling import LONG_ENOUGH, MIN_BLOCKS, Deviation
 
 WIDTH = 120     # characters, of the table
 MOST_APART = 3  # standard errors, of averages that are said to be the same
@@ -38,23 +38,23 @@ def _judge_integrator(scan, integrator, runs):
     for run in runs:
         known = [name for name in scan.names if run.samples is not None and _is_known(scan, name, run)]
         found = {name: _compare(scan, name, run) for name in known}
-        worst = max(found, key=lambda name: abs(found[name][0]), default="")
+        worst = max(found, key=lambda name: abs(found[name].errors), default="")
         if run.samples is None:
             end = f"{run.fs:g} fs fails"
         elif not {"temperature", "potential"} <= set(known):
             end = (f"the runs are too short for their errors at {run.fs:g} fs: give them "
                    f"{_count_times_too_short(scan, run)} (--minutes or --time)")
-        elif abs(found[worst][0]) > MOST_APART:
-            end = f"at {run.fs:g} fs {_title(worst)} differs by {abs(found[worst][0]):.1f} errors"
+        elif abs(found[worst].errors) > MOST_APART:
+            end = f"at {run.fs:g} fs {_title(worst)} differs by {abs(found[worst].errors):.1f} errors"
         if end:
             break
         held, judged = run, found
     if held is None:
         return f"No step of {integrator} is known to reproduce {standard}: {end}."
-    energies = max(most for name, (_, most) in judged.items() if name != "temperature")
+    energies = max(each.bound for name, each in judged.items() if name != "temperature")
     left = [_title(name) for name in scan.names if name not in judged]
     return (f"{integrator} at {held.fs:g} fs reproduces {standard} within the errors of these runs: temperature within "
-            f"{100*judged['temperature'][1]:.2g} %, energies within {100*energies:.2g} %"
+            f"{100*judged['temperature'].bound:.2g} %, energies within {100*energies:.2g} %"
             + (f"; runs are too short to judge {', '.join(left)}" if left else "") + (f"; {end}" if end else "") + ".")
 
 
@@ -64,10 +64,9 @@ def _is_known(scan, name, run):
 
 
 def _compare(scan, name, run):
-    """The difference from the reference in errors, and what it is at most (by two errors more), relative."""
+    """The Deviation from the reference."""
     own, other = (scan.average(name, each) for each in (run, scan.reference))
-    error, apart = math.hypot(own.error, other.error), own.mean - other.mean
-    return apart/error if error > 0 else 0.0, (abs(apart) + 2*error)/abs(other.mean or 1)
+    return Deviation.between((own.mean, own.error), (other.mean, other.error))
 
 
 def _count_times_too_short(scan, run):
@@ -121,11 +120,10 @@ def _tabulate_averages(scan):
 def _column(scan, name, extrapolated):
     """The cells of one column of averages."""
     averages = [(run, scan.average(name, run)) for run in _find_done(scan)]
-    reference = scan.average(name, scan.reference)
     cells = [_title(name), "(K)" if name == "temperature" else "(kJ/mol)"]
     for run, each in averages:
-        error = math.hypot(each.error, reference.error)
-        apart = f" ({(each.mean - reference.mean)/error:+.1f})" if run is not scan.reference and error > 0 else ""
+        deviation = _compare(scan, name, run)
+        apart = f" ({deviation.errors:+.1f})" if run is not scan.reference and deviation.error > 0 else ""
         cells.append(_with_error(each.mean, each.error) + ("" if each.known else "*") + apart)
     lines = [scan.extrapolate(name, each) for each in extrapolated]
     for integrator, line in zip(extrapolated, lines):

@@ -3,13 +3,14 @@
 Units are OpenMM's: nm, ps, kJ/mol, K.
 """
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, SupportsFloat
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 import openmm
@@ -24,6 +25,7 @@ GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/u
 MIN_BLOCKS = 8      # fewer blocks do not tell the error of a time series
 LONG_ENOUGH = 30    # correlation times; nor do shorter series
 WINDOW = 6          # correlation times over which an autocorrelation function is summed
+ERRORS = 2          # standard errors, by which a bound is beyond a deviation
 MAX_GROUPS = 32     # force groups of OpenMM
 DRIFT = 0.05        # a run at constant energy may change its energy by so much of kT for each degree of freedom
 WAVENUMBER = unit.SPEED_OF_LIGHT_C.value_in_unit(unit.centimeter/unit.picosecond)   # 1/ps of 1/cm
@@ -332,6 +334,71 @@ def _autocorrelate(caller, series):
 def _scatter(values):
     """The standard error of the mean over the first axis; NaN for one value."""
     return values.std(axis=0, ddof=1)/len(values)**0.5 if len(values) > 1 else np.full(values.shape[1:], np.nan)
+
+
+class Deviation(NamedTuple):
+    """
+    How far an average is from what is expected, as a part of the whole.
+
+    Attributes
+    ----------
+    value : float
+        the deviation
+    error : float
+        its standard error
+    """
+
+    value: float
+    error: float
+
+    @classmethod
+    def between(cls, average: tuple[float, float], expected: tuple[float, float], whole: float | None = None
+                ) -> "Deviation":
+        """
+        Compare two averages.
+
+        Parameters
+        ----------
+        average : tuple of float
+            a mean and its standard error
+        expected : tuple of float
+            those that it is compared with
+        whole : float
+            what the deviation is a part of; by default the mean that is expected, or 1 where that is 0
+
+        Returns
+        -------
+        Deviation
+            the deviation of the first from the second
+        """
+        whole = abs(expected[0] if whole is None else whole) or 1
+        return cls((average[0] - expected[0])/whole, math.hypot(average[1], expected[1])/whole)
+
+    @property
+    def bound(self) -> float:
+        """What the deviation is at most, by two errors."""
+        return abs(self.value) + ERRORS*self.error
+
+    @property
+    def errors(self) -> float:
+        """The deviation in errors, 0 where they are."""
+        return self.value/self.error if self.error > 0 else 0.0
+
+    def exceeds(self, tolerance: float) -> bool:
+        """
+        Tell whether the deviation is beyond a tolerance by more than two errors.
+
+        Parameters
+        ----------
+        tolerance : float
+            what it may be
+
+        Returns
+        -------
+        bool
+            whether it is beyond
+        """
+        return abs(self.value) - ERRORS*self.error > tolerance
 
 
 def separateForces(system: openmm.System) -> dict[str, set[int]]:

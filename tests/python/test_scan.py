@@ -16,7 +16,7 @@ import trials
 from conftest import GAS_CONSTANT, Waters
 from openmm import app, unit
 from openmmstiff import __main__ as command
-from openmmstiff.sampling import Samples, blockedError, correlationTime, sample, separateForces
+from openmmstiff.sampling import Deviation, Samples, blockedError, correlationTime, sample, separateForces
 from openmmstiff.scanning import Run, Scan, fitLine, scan
 from openmmstiff.tasks import runTasks
 
@@ -42,6 +42,15 @@ def test_correlation_time_of_noise_and_of_a_constant():
     for never_changes in (np.ones(10), np.full(1000, 0.1)):     # whose mean is rounded
         assert correlationTime(never_changes) == (math.inf, math.inf)
     assert all(map(math.isnan, correlationTime([1, math.nan, 2])))
+
+
+def test_a_deviation_is_relative_and_bounded_by_two_errors():
+    found = Deviation.between((-40.4, 0.03), (-40, 0.04))
+    assert found == pytest.approx((-0.01, 0.00125)) and found.errors == pytest.approx(-8)
+    assert found.bound == pytest.approx(0.0125)
+    assert found.exceeds(0.0074) and not found.exceeds(0.0076)      # 0.01 less two errors
+    assert Deviation.between((3, 0), (0, 0)) == (3, 0)              # of 1, where there is nothing to compare with
+    assert Deviation.between((3, 0), (2, 0), 4) == (0.25, 0) and Deviation(0.25, 0).errors == 0
 
 
 def test_blocked_error_of_an_autoregressive_series():

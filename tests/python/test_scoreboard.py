@@ -1,4 +1,4 @@
-"""The scoreboard's verdicts and its choice of runs, and the force field that it distils for a rival."""
+"""The scoreboard's bounds and its choice of runs, and the force field that it distils for a rival."""
 
 import json
 import os
@@ -23,8 +23,7 @@ from common.observables import transitions, turns  # noqa: E402
 from expensive_forces import Geometry  # noqa: E402
 from common.xtb import MOLECULES, add_distilled  # noqa: E402
 
-RECORD = json.loads((ROOT/"docs/measurements.json").read_text())
-ROWS, SECONDS = RECORD["scoreboard"], scores.step_seconds(RECORD["tables"])
+ROWS = json.loads((ROOT/"docs/measurements.json").read_text())["scoreboard"]
 METHODS = {"middle": scoreboard.Method("LangevinMiddle", scoreboard.middle, (1, 2, 3)),
            "penalty": scoreboard.Method("mass penalty", scoreboard.penalty, (8, 12, 14))}
 
@@ -47,48 +46,55 @@ def step(**deviations):
             "evaluations": {"reorientation": (500, 20)}}
 
 
-@pytest.mark.parametrize("name, tolerance", [("nonbonded", 0.3), ("bonds", 1), ("rotation", 1)])
-def test_two_errors_decide(name, tolerance):
-    for value, error, verdict in ((0, 0.4, "right"), (0.7, 0.14, "right"), (1.0, 0, "right"), (1.3, 0.14, "wrong"),
-                                  (0, 0.6, "undecided"), (0.7, 0.16, "undecided"), (1.3, 0.16, "undecided")):
+@pytest.mark.parametrize("name, kind, tolerance", [("nonbonded", "energy between molecules", 0.3),
+                                                   ("bonds", "bonded energies", 1), ("rotation", "temperatures", 1)])
+def test_a_bound_is_the_deviation_and_two_errors(name, kind, tolerance):
+    """One that is beyond its tolerance by more than these is wrong, and none that can be within."""
+    for value, error, wrong, within in ((0, 0.4, False, True), (0.7, 0.14, False, True), (1.3, 0.14, True, False),
+                                        (0, 0.6, False, False), (0.7, 0.16, False, False), (1.3, 0.16, False, False)):
         for sign in 1, -1:
-            assert scores.verdict(step(**{name: (sign*value*tolerance, error*tolerance)})) == verdict
-    assert scores.verdict({"deviations": {name: None}}) == "undecided"
-    assert scores.verdict({"failure": "fails"}) == "wrong"
+            each = step(**{name: (sign*value*tolerance, error*tolerance)})
+            assert (scores.is_wrong(each), scores.is_within(each)) == (wrong, within)
+    found = scores.bounds(step(**{name: (-0.61, 0.1)}))
+    assert found.pop(kind) == f"0.9: {'' if name == 'nonbonded' else f'{name} '}-0.61(10)"     # 0.81, rounded up
+    assert not any(found.values())      # nothing is said of what a System has not
+    for unknown in {"deviations": {name: None}}, {"failure": "fails"}:
+        assert not scores.is_within(unknown) and scores.is_wrong(unknown) == ("failure" in unknown)
 
 
-def test_a_step_is_right_only_if_all_smaller_ones_are():
-    """No fault is hidden below a step that is right, and none that is undecided is called right."""
-    right, wrong, undecided = step(bonds=(0, 0.1)), step(bonds=(2, 0.1)), step(bonds=(0, 1.0))
-    assert scores.Reach.of({"4": right, "8": right, "10": wrong, "12": right}) == scores.Reach(8, [], 10)
-    hidden = scores.Reach.of({"8": wrong, "12": right})
-    assert (hidden.right, hidden.wrong, hidden.verdict(12)) == (None, 8, "wrong")
-    assert scores.Reach.of({"10": right, "8": undecided}) == scores.Reach(None, [8, 10], None)     # 10 after 8
-    assert scores.Reach.of({"8": right, "10": undecided, "12": wrong}).verdict(10) == "undecided"
+def test_of_several_kinds_the_largest_bound_is_told_and_what_is_not_on_record():
+    found = scores.bounds(step(bonds=(0.5, 0.1), angles=(0.2, 0.6), translation=(2, 0.2)))
+    assert found == {"energy between molecules": "", "bonded energies": "1.4: angles +0.20(60)",
+                     "temperatures": "2.4: translation +2.00(20)"}
+    found = scores.bounds(step(bonds=(2, 0.1), angles=(0, 1.5)))["bonded energies"]
+    assert found == "2.2: bonds +2.00(10)"      # what is wrong goes before
+    found = scores.bounds({"deviations": {"nonbonded": None, "bonds": (0.02, 0.012), "angles": None}})
+    assert found["energy between molecules"] == "not recorded"
+    assert found["bonded energies"] == "4.4: bonds +2.0(12); others not recorded"
 
 
-def test_a_winner_at_the_end_of_its_grid_is_marked():
-    def cells(at_8, at_10):
-        row = {"system": "water", "method": "mass penalty", "steps": {"8": step(bonds=at_8), "10": step(bonds=at_10)}}
-        whole = scores.table([row], {("water", "mass penalty", "8"): 0.01})
-        return dict(zip(whole["columns"], whole["rows"][0]))
-
-    assert cells((0, 0.1), (0, 0.1))["first wrong step (fs)"] == "none up to 10, the last that was run"
-    found = cells((0, 0.1), (2, 0.1))
-    assert (found["first wrong step (fs)"], found["right up to (fs)"]) == ("10: bonds +2.0(1) %", "8")
-    assert found["evaluations for a sample, seconds"] == "at 8 fs: reorientation 500(20), 5 s"
-    found = cells((0.8, 0.2), (2, 0.1))
-    assert (found["right up to (fs)"], found["undecided (fs)"]) == ("none", "8")
+def test_no_step_above_a_wrong_one_is_taken():
+    right, wrong, unknown = step(bonds=(0, 0.1)), step(bonds=(2, 0.1)), step(bonds=(0, 1.0))
+    for steps, usable, largest in (
+            ({"4": right, "8": right, "10": wrong, "12": right}, ["4", "8"], "8"), ({"8": wrong, "12": right}, [], None),
+            ({"10": right, "8": unknown}, ["8", "10"], "10"), ({"8": right, "10": unknown}, ["8", "10"], "8"),
+            ({"8": unknown, "10": unknown, "12": {"failure": "fails"}}, ["8", "10"], "10")):
+        assert (list(scores.usable(steps)), scores.largest(steps)) == (usable, largest)
 
 
-def test_the_record_says_of_every_step_what_it_is():
-    """Every table and picture of it goes by Reach, and what it calls right is right by the bare numbers, too."""
-    for row in ROWS:
-        reach = scores.Reach.of(row["steps"])
-        for fs, each in row["steps"].items():
-            if float(fs) <= (reach.right or 0):
-                assert all(abs(value) + 2*error <= (0.003 if name == "nonbonded" else 0.01)
-                           for name, (value, error) in each["deviations"].items()), (row["system"], row["method"], fs)
+def test_the_table_has_each_step_up_to_the_first_wrong_one():
+    lost, steps = {"failure": "lost"}, {"10": step(bonds=(2, 0.1)), "8": step(bonds=(0, 0.1)), "12": step(bonds=(3, 0))}
+    rows = [{"system": "water", "method": "mass penalty", "steps": steps},
+            {"system": "water", "method": "other", "steps": {"3": lost, "4": lost}}]
+    assert scores.table(rows, {("water", "mass penalty", "8"): 0.01})["rows"] == [
+        ["water", "mass penalty", "8", "", "0.2: bonds +0.00(10)", "", "reorientation 500(20), 5 s"],
+        ["water", "", "10: wrong", "", "2.2: bonds +2.00(10)", "", "reorientation 500(20)"],
+        ["water", "other", "3: fails", "", "", "", ""]]
+
+
+def test_a_proteins_own_motion_is_told_apart_from_its_waters():
+    found = {"reorientation": (500, 20), "methyl": (900, 200), "chi1": (4000, 3000)}
+    assert scores.samples({"evaluations": found}, None) == "methyl 900(200); of its water: reorientation 500(20)"
 
 
 def test_deviations_are_of_energies_from_the_reference_and_of_temperatures_from_the_bath():
@@ -98,9 +104,9 @@ def test_deviations_are_of_energies_from_the_reference_and_of_temperatures_from_
                ("penalty", 14): [found(0.014, noise=10)]}
     middle, ours = scoreboard.judge(Subject(), results)
     assert not middle["ours"] and ours["ours"]
-    assert scores.Reach.of(middle["steps"]) == scores.Reach(1, [], 2)
-    assert scores.faults(middle["steps"]["2"]) == "nonbonded -0.7(0) %" and middle["steps"]["3"] == {"failure": "fails"}
-    assert scores.Reach.of(ours["steps"]) == scores.Reach(8, [12, 14], None)
+    assert list(scores.usable(middle["steps"])) == ["1"] and middle["steps"]["3"] == {"failure": "fails"}
+    assert scores.bounds(middle["steps"]["2"])["energy between molecules"].endswith(": -0.75(3)")
+    assert list(scores.usable(ours["steps"])) == ["8", "12", "14"] and scores.largest(ours["steps"]) == "8"
     assert ours["steps"]["12"]["deviations"]["rotation"] == pytest.approx((-0.008, 0.5/300), rel=0.2)
     # Samples of two seeds add up: 1/375 and 1/625 for an evaluation, whose scatter is the error.
     assert ours["steps"]["8"]["evaluations"]["reorientation"] == pytest.approx((468.75, 117.1875))
@@ -108,10 +114,10 @@ def test_deviations_are_of_energies_from_the_reference_and_of_temperatures_from_
     assert own == pytest.approx(2*other/2**0.5, rel=1e-6)       # a reference has to be twice as sure
     for others in {("middle", 1): []}, {("middle", 2): [found(0.002)]}, {}:
         *_, alone = scoreboard.judge(Subject(), {**others, ("penalty", 8): [found(0.008)]})
-        assert scores.verdict(alone["steps"]["8"]) == "undecided"      # without a reference
+        assert scores.bounds(alone["steps"]["8"])["energy between molecules"] == "not recorded"    # without a reference
 
 
-def test_runs_go_on_while_undecided_up_to_the_first_wrong_step(tmp_path):
+def test_runs_go_on_while_bounds_are_beyond_up_to_the_first_wrong_step(tmp_path):
     def task(name):
         return scoreboard.Task(name, None, tmp_path/f"{name}.npz")
 
@@ -127,7 +133,7 @@ def test_runs_go_on_while_undecided_up_to_the_first_wrong_step(tmp_path):
     assert next_runs() == ["middle-1-0", "penalty-8-0"]
     save("middle-1-0", **vars(found(0.001)))
     save("penalty-8-0", **noisy)
-    assert next_runs() == ["middle-2-0", "penalty-8-1"]         # undecided: again
+    assert next_runs() == ["middle-2-0", "penalty-8-1"]         # beyond its tolerance: again
     save("penalty-8-1", **noisy)
     assert next_runs() == ["middle-2-0", "penalty-8-2"]         # and up to the budget
     save("penalty-8-2", **noisy)
@@ -183,12 +189,31 @@ def test_a_distilled_force_field_leaves_the_force_and_takes_most_of_it():
     assert np.linalg.norm(rest) < 0.35*np.linalg.norm(all_of_it)
 
 
-def test_the_readme_quotes_the_record():
-    """Each "so many times fewer evaluations, or less time" of its first screen is one of the picture's."""
-    readme = (ROOT/"README.md").read_text()
-    shown = [bar for subject in scoreboard.SUBJECTS.values() for bar in scoreboard.times_fewer(subject, ROWS, SECONDS)]
-    known = {f"{bar[kind]:.1f}" for bar in shown for kind in ("fewer", "faster")}
-    quoted = re.findall(r"(\d+\.\d) times (?:fewer|less)", readme)
+def test_the_picture_is_of_steps_that_their_own_rows_allow():
+    """Eight bars at most; the rivals' at their largest steps, ours at no larger one than the same rule gives."""
+    steps = {(row["system"], row["method"]): row["steps"] for row in ROWS}
+    bars = [(scoreboard.SUBJECTS[name].label, bar) for name in scoreboard.DRAWN
+            for bar in scoreboard.times_fewer(scoreboard.SUBJECTS[name], ROWS)]
+    assert 5 <= len(bars) <= 8
+    for system, bar in bars:
+        for text, ours in (bar["label"], bar["ours"]), (bar["against"], False):
+            method, fs = text.removesuffix(" fs").rsplit(", ", 1)
+            largest = scores.largest(steps[system, method])
+            assert float(fs) <= float(largest) if ours else fs == largest
+    (system, bar), = [each for each in bars if "TIP3P" in each[0]]
+    assert bar["against"] == "LangevinMiddle, SETTLE, 5 fs"
+
+
+def test_the_readme_quotes_the_record(monkeypatch):
+    """Each "so many times fewer evaluations" of it is one of what is compared, with a rival's step of practice or its
+    largest."""
+    quoted, known = re.findall(r"(\d+\.\d) times fewer", (ROOT/"README.md").read_text()), set()
+    for subject in scoreboard.SUBJECTS.values():
+        steps = {fs for row in ROWS if row["system"] == subject.label for fs in scores.usable(row["steps"])}
+        compared = [(key, float(fs)) for key, _ in (*subject.shown, ("penalty", 0)) for fs in steps]
+        monkeypatch.setattr(subject, "shown", compared, raising=False)
+        known |= {f"{bar['fewer']:.1f}" for kind in subject.slow for base in (None, subject.practice[1])
+                  for bar in scoreboard.times_fewer(subject, ROWS, base, kind)}
     assert len(quoted) >= 4 and set(quoted) <= known
 
 
@@ -207,6 +232,6 @@ def test_what_is_recorded_replaces_the_steps_that_were_run(tmp_path, monkeypatch
 
 
 def test_the_picture_of_the_readme_is_drawn_from_these_figures(tmp_path):
-    scoreboard.draw(ROWS, tmp_path/"scoreboard.png", SECONDS)
+    scoreboard.draw(ROWS, tmp_path/"scoreboard.png")
     light, dark = (image.imread(tmp_path/f"{name}.png") for name in ("scoreboard", "scoreboard-dark"))
     assert light.shape == dark.shape and light[0, 0, :3].min() == 1 and dark[0, 0, :3].max() == 0   # their margins

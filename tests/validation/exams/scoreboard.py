@@ -1,4 +1,4 @@
-"""The scoreboard: what an independent sample costs, each method at its steps that are not wrong."""
+"""The scoreboard: what an independent sample costs, each method at its steps below the first wrong one."""
 from collections.abc import Iterator
 from functools import partial
 
@@ -26,8 +26,7 @@ def report(results: Results) -> Iterator[Claim]:
         rows = list(judge(of, {key: found_of([results[name] for name in each]) for key, each in names.items()}))
         for kind in of.slow:
             best = {ours: min(step["evaluations"][kind] for row in rows if row["ours"] == ours
-                              for fs, step in row["steps"].items()
-                              if scores.Reach.of(row["steps"]).verdict(float(fs)) != scores.WRONG)
+                              for step in map(row["steps"].get, scores.usable(row["steps"])))
                     for ours in (True, False)}
             ratio = best[False][0] / best[True][0]
             error = ratio * sum((error / value)**2 for value, error in best.values())**0.5
