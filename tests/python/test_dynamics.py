@@ -1,13 +1,16 @@
 """Runs at constant energy from the snapshots of another run, correlation functions and spectra."""
 
+import io
+
 import numpy as np
 import openmm
 import pytest
+import test_odd_systems as odd_systems
 import trials
 from conftest import GAS_CONSTANT, Waters
-from openmm import unit
+from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
-from openmmstiff.sampling import WAVENUMBER, correlationFunction, powerSpectrum, sample, sampleDynamics
+from openmmstiff.sampling import WAVENUMBER, correlationFunction, countFreedom, powerSpectrum, sample, sampleDynamics
 
 KT = 300*GAS_CONSTANT
 STIFFNESS = np.array([5e5, 2e4, 200])   # of oscillators with a mass of 1 dalton along x, y and z, kJ/mol/nm^2
@@ -188,6 +191,22 @@ def test_state_without_positions_is_named():
     context = trials.bind(oscillators(), openmm.VerletIntegrator(STEP), "Reference", thermal(1)[0])
     with pytest.raises(ValueError, match="snapshot 0 is a State without positions"):
         run(oscillators(), [context.getState(velocities=True)])
+
+
+@pytest.mark.parametrize("remover", [False, True])
+@pytest.mark.parametrize("masses, constraints", [
+    ([1, 2], []), ([1, 0, 2], [(0, 2)]), ([1, 0, 0, 2], [(1, 2)]), ([1, 2, 3, 4], [(0, 1), (1, 2), (0, 2)])])
+def test_degrees_of_freedom_are_those_that_openmm_reports_temperatures_for(masses, constraints, remover):
+    """Two kinetic energies to each kT."""
+    system, x = odd_systems.system(odd_systems.circle(4)[:len(masses)], *[openmm.CMMotionRemover(1)]*remover,
+                                   masses=masses, constraints=[(i, j, 0.1) for i, j in constraints])
+    simulation, table = app.Simulation(app.Topology(), system, openmm.VerletIntegrator(STEP)), io.StringIO()
+    simulation.context.setPositions(x)
+    simulation.context.setVelocitiesToTemperature(300, 1)
+    app.StateDataReporter(table, 1, kineticEnergy=True, temperature=True).report(
+        simulation, simulation.context.getState(energy=True))
+    kinetic, temperature = map(float, table.getvalue().splitlines()[1].split(","))
+    assert 2*kinetic/(GAS_CONSTANT*temperature) == pytest.approx(countFreedom(system), rel=1e-9)
 
 
 # ---- Correlation functions and spectra ----

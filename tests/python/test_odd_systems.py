@@ -265,7 +265,7 @@ def native(make, platform):
 def trial(name, make, platform):
     natives_error, finite = native(make, platform)
     ends = []
-    for _ in range(2 if platform == "Reference" else 1):
+    for _ in range(2):
         try:
             context = start(name, make, platform)
             context.getState(**ALL)
