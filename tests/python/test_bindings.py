@@ -16,6 +16,7 @@ import api
 from conftest import CLASSES, INTEGRATORS, Waters, create, has_heat_bath, positions_of
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
                          SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
+from openmmstiff._conversions import UNITS
 
 for_each = pytest.mark.parametrize("cls", INTEGRATORS)
 
@@ -55,7 +56,8 @@ def test_classes_and_functions_are_documented(name):
     assert len(getattr(openmmstiff, name).__doc__) > 100
 
 
-INTERNAL = [openmmstiff._wrapped._LangevinThermostat, openmmstiff._wrapped._StiffForceSelection]
+INTERNAL = [item for name, item in vars(openmmstiff._wrapped).items()
+            if isinstance(item, type) and name.startswith("_") and not name.startswith("_Swig")]
 
 
 @pytest.mark.parametrize("cls, name", [
@@ -71,11 +73,22 @@ def test_methods_are_documented(cls, name):
         assert "\nReturns\n-------\n" in documentation
 
 
-@pytest.mark.parametrize("name, symbol", [
-    ("setTemperature", "[K]"), ("getTemperature", "[K]"), ("setFriction", "[1/ps]"), ("getFriction", "[1/ps]"),
-    ("__init__", "[ps]"), ("getPropagatedPositions", "[nm]"), ("computeSystemTemperature", "[K]")])
-def test_docstrings_name_the_units(name, symbol):
-    assert symbol in getattr(ZhangSkeelLangevinIntegrator, name).__doc__
+@pytest.mark.parametrize("cls", CLASSES)
+def test_docstrings_name_the_units(cls):
+    """Of arguments, of what is returned for them, and of results."""
+    def named(method, quantity):
+        text = inspect.getdoc(getattr(cls, method))
+        return any(f"[{symbol}" in text or f"{symbol}]" in text for symbol, unit_ in UNITS.items()
+                   if symbol and unit_ == quantity.unit)
+
+    methods = api.methods_of(cls)
+    for method in ["__init__", *methods] if cls in INTEGRATORS else []:
+        for value in api.arguments_of(cls.__name__, None if method == "__init__" else method).values():
+            if unit.is_quantity(value):
+                names = {method, method.replace("set", "get")} & {"__init__", *methods} - {"getStepSize"}   # OpenMM's
+                assert all(named(each, value) for each in names), method
+    for method, symbol in ("getPropagatedPositions", "[nm]"), ("computeSystemTemperature", "[K]"):
+        assert method not in methods or symbol in getattr(cls, method).__doc__
 
 
 # ---- Values ----
@@ -144,9 +157,10 @@ def test_constructors_take_numbers_of_numpy_and_units(arguments):
         [300, 1, 0.002], rel=1e-15)
 
 
-@pytest.mark.parametrize("name", KICKS)
-def test_enumerations_are_documented(name):
-    assert f"\n{name} : int\n" in inspect.getdoc(ImpulseIntegrator)
+@pytest.mark.parametrize("cls, name", [(cls, name) for cls in CLASSES for name, value in vars(cls).items()
+                                       if isinstance(value, int) and not name.startswith("_")])
+def test_enumerations_are_documented(cls, name):
+    assert f"\n{name} : int\n" in inspect.getdoc(cls)
 
 
 # ---- Errors ----
