@@ -11,7 +11,7 @@ from openmm import app, unit
 from conftest import FORCE_FIELD, INTEGRATORS, create, has_heat_bath, positions_of, velocities_of, water_cluster
 from openmmstiff import (HMMIntegrator, ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator,
                          ZhangSkeelLangevinIntegrator)
-from test_odd_systems import add_phase
+from systems import add_phase
 
 mdtraj = pytest.importorskip("mdtraj")
 

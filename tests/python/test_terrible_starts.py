@@ -17,7 +17,7 @@ from conftest import positions_of, total_energy, velocities_of, water_box
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
                          MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
-from test_odd_systems import angles, bonds, force, system
+from systems import angles, bonds, force, system
 from trials import bind, create, relax, seeded, snapshot, temperature, waters
 
 # Violent motion is said in a warning, too: that a step is too large for it.
