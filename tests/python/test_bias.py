@@ -6,7 +6,7 @@ import pytest
 
 from conftest import positions_of
 from openmmstiff import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator
-from test_odd_systems import bonds, custom_bond
+from systems import bonds, custom_bond, system_of
 
 LENGTH, PULL, SHIFT = 0.1, 1000.0, 0.01    # nm, kJ/mol/nm, nm
 
@@ -20,11 +20,9 @@ def impulse(kick, period):
 
 def mean_length(integrator, platform):
     """That of an O-H bond with a period of 19 fs, which a bias of constant force pulls; and its standard error."""
-    system, pairs = openmm.System(), [(2*i, 2*i + 1) for i in range(50)]
-    for mass in 50*[16, 1]:
-        system.addParticle(mass)
-    system.addForce(bonds(*((*pair, LENGTH, PULL/SHIFT) for pair in pairs)))
-    system.addForce(custom_bond(f"-{PULL}*r", *pairs))
+    pairs = [(2*i, 2*i + 1) for i in range(50)]
+    system = system_of(50*[16, 1], bonds(*((*pair, LENGTH, PULL/SHIFT) for pair in pairs)),
+                       custom_bond(f"-{PULL}*r", *pairs))
     integrator.setRandomNumberSeed(1)
     context = openmm.Context(system, integrator, platform, {"Threads": "1"} if platform.getName() == "CPU" else {})
     positions = np.zeros((100, 3))

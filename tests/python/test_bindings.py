@@ -16,6 +16,7 @@ import api
 from conftest import CLASSES, INTEGRATORS, Waters, create, has_heat_bath, positions_of
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
                          SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
+from openmmstiff._conversions import UNITS
 
 for_each = pytest.mark.parametrize("cls", INTEGRATORS)
 
@@ -55,7 +56,8 @@ def test_classes_and_functions_are_documented(name):
     assert len(getattr(openmmstiff, name).__doc__) > 100
 
 
-INTERNAL = [openmmstiff._wrapped._LangevinThermostat, openmmstiff._wrapped._StiffForceSelection]
+INTERNAL = [item for name, item in vars(openmmstiff._wrapped).items()
+            if isinstance(item, type) and name.startswith("_") and not name.startswith("_Swig")]
 
 
 @pytest.mark.parametrize("cls, name", [
@@ -71,11 +73,22 @@ def test_methods_are_documented(cls, name):
         assert "\nReturns\n-------\n" in documentation
 
 
-@pytest.mark.parametrize("name, symbol", [
-    ("setTemperature", "[K]"), ("getTemperature", "[K]"), ("setFriction", "[1/ps]"), ("getFriction", "[1/ps]"),
-    ("__init__", "[ps]"), ("getPropagatedPositions", "[nm]"), ("computeSystemTemperature", "[K]")])
-def test_docstrings_name_the_units(name, symbol):
-    assert symbol in getattr(ZhangSkeelLangevinIntegrator, name).__doc__
+@pytest.mark.parametrize("cls", CLASSES)
+def test_docstrings_name_the_units(cls):
+    """Of arguments, of what is returned for them, and of results."""
+    def named(method, quantity):
+        text = inspect.getdoc(getattr(cls, method))
+        return any(f"[{symbol}" in text or f"{symbol}]" in text for symbol, unit_ in UNITS.items()
+                   if symbol and unit_ == quantity.unit)
+
+    methods = api.methods_of(cls)
+    for method in ["__init__", *methods] if cls in INTEGRATORS else []:
+        for value in api.arguments_of(cls.__name__, None if method == "__init__" else method).values():
+            if unit.is_quantity(value):
+                names = {method, method.replace("set", "get")} & {"__init__", *methods} - {"getStepSize"}   # OpenMM's
+                assert all(named(each, value) for each in names), method
+    for method, symbol in ("getPropagatedPositions", "[nm]"), ("computeSystemTemperature", "[K]"):
+        assert method not in methods or symbol in getattr(cls, method).__doc__
 
 
 # ---- Values ----
@@ -144,9 +157,10 @@ def test_constructors_take_numbers_of_numpy_and_units(arguments):
         [300, 1, 0.002], rel=1e-15)
 
 
-@pytest.mark.parametrize("name", KICKS)
-def test_enumerations_are_documented(name):
-    assert f"\n{name} : int\n" in inspect.getdoc(ImpulseIntegrator)
+@pytest.mark.parametrize("cls, name", [(cls, name) for cls in CLASSES for name, value in vars(cls).items()
+                                       if isinstance(value, int) and not name.startswith("_")])
+def test_enumerations_are_documented(cls, name):
+    assert f"\n{name} : int\n" in inspect.getdoc(cls)
 
 
 # ---- Errors ----
@@ -245,13 +259,28 @@ def test_errors_say_which_argument_and_why(cls, method, arguments, error, messag
     assert openmm.XmlSerializer.serialize(integrator) == before
 
 
+# What is known without a Context, though it is neither a setting nor has been added.
+KNOWN = {"cast", "isinstance", "describeKernels", "computeNumMicroEvaluations", "getNumCollisions",
+         "getSystemConstraintsWithParameters"}
+
+
 @for_each
 def test_methods_that_need_a_context_say_so(cls):
-    for name in api.methods_of(cls):
-        if name in ("step", "getPropagatedPositions") or (
-                name.startswith("compute") and name != "computeNumMicroEvaluations"):
-            with pytest.raises(OpenMMException, match="not bound to a context"):
-                getattr(create(cls), name)(*([1] if name == "step" else []))
+    """All but those of settings and of what is added."""
+    methods, asked = set(api.methods_of(cls)), []
+    for name in sorted(methods - KNOWN):
+        integrator, arguments = create(cls), api.arguments_of(cls.__name__, name)
+        if name.endswith("Parameters") and f"add{name[3:-10]}" in methods:
+            kind = name[3:-10]
+            getattr(integrator, f"add{kind}")(**api.arguments_of(cls.__name__, f"add{kind}"))
+        counts = name.startswith("getNum") and any(f"add{name[6:-length]}" in methods for length in (1, 2))
+        if {f"get{name[3:]}", f"set{name[3:]}"} <= methods or name.startswith("add") or counts:
+            getattr(integrator, name)(**arguments)
+        else:
+            asked.append(name)
+            with pytest.raises(OpenMMException, match="not bound to a context|is to be called first"):
+                getattr(integrator, name)(**arguments)
+    assert {"step", "setVelocitiesToTemperature", "describeStiffMotion"} <= set(asked)
 
 
 # ---- Where OpenMM takes an integrator ----

@@ -1,13 +1,16 @@
 """Runs at constant energy from the snapshots of another run, correlation functions and spectra."""
 
+import io
+
 import numpy as np
 import openmm
 import pytest
 import trials
 from conftest import GAS_CONSTANT, Waters
-from openmm import unit
+from openmm import app, unit
 from openmmstiff import MassPenaltyLangevinIntegrator
-from openmmstiff.sampling import WAVENUMBER, correlationFunction, powerSpectrum, sample, sampleDynamics
+from openmmstiff.sampling import WAVENUMBER, correlationFunction, countFreedom, powerSpectrum, sample, sampleDynamics
+from systems import external, force, system_of
 
 KT = 300*GAS_CONSTANT
 STIFFNESS = np.array([5e5, 2e4, 200])   # of oscillators with a mass of 1 dalton along x, y and z, kJ/mol/nm^2
@@ -15,13 +18,7 @@ STEP = 0.0002                           # ps
 
 
 def oscillators(particles=20):
-    system, force = openmm.System(), openmm.CustomExternalForce("scale*(250000*x^2+10000*y^2+100*z^2)")
-    force.addGlobalParameter("scale", 1)
-    for i in range(particles):
-        system.addParticle(1)
-        force.addParticle(i)
-    system.addForce(force)
-    return system
+    return system_of(particles*[1], external("scale*(250000*x^2+10000*y^2+100*z^2)", *range(particles), scale=1))
 
 
 def thermal(snapshots=30, particles=20):
@@ -127,13 +124,10 @@ def test_constraints_hold():
 
 def test_states_bring_box_and_parameters_and_baths_have_no_part():
     system = oscillators()
-    pairs = openmm.NonbondedForce()
+    pairs = force("NonbondedForce", "addParticle", 20*[(0, 1, 0)])
     pairs.setNonbondedMethod(pairs.CutoffPeriodic)
-    for i in range(20):
-        pairs.addParticle(0, 1, 0)
-    system.addForce(pairs)
-    system.addForce(openmm.AndersenThermostat(300, 1000))
-    system.addForce(openmm.MonteCarloBarostat(1, 300, 1))
+    for each in pairs, openmm.AndersenThermostat(300, 1000), openmm.MonteCarloBarostat(1, 300, 1):
+        system.addForce(each)
     context = trials.bind(system, openmm.VerletIntegrator(STEP), "Reference", thermal(1)[0])
     context.setPeriodicBoxVectors((3, 0, 0), (0, 4, 0), (0, 0, 5))
     context.setParameter("scale", 0)
@@ -188,6 +182,21 @@ def test_state_without_positions_is_named():
     context = trials.bind(oscillators(), openmm.VerletIntegrator(STEP), "Reference", thermal(1)[0])
     with pytest.raises(ValueError, match="snapshot 0 is a State without positions"):
         run(oscillators(), [context.getState(velocities=True)])
+
+
+@pytest.mark.parametrize("remover", [False, True])
+@pytest.mark.parametrize("masses, constraints", [
+    ([1, 2], []), ([1, 0, 2], [(0, 2)]), ([1, 0, 0, 2], [(1, 2)]), ([1, 2, 3, 4], [(0, 1), (1, 2), (0, 2)])])
+def test_degrees_of_freedom_are_those_that_openmm_reports_temperatures_for(masses, constraints, remover):
+    """Two kinetic energies to each kT."""
+    system = system_of(masses, *[openmm.CMMotionRemover(1)]*remover, constraints=[(i, j, 1) for i, j in constraints])
+    simulation, table = app.Simulation(app.Topology(), system, openmm.VerletIntegrator(STEP)), io.StringIO()
+    simulation.context.setPositions(np.eye(4, 3)[:len(masses)])
+    simulation.context.setVelocitiesToTemperature(300, 1)
+    app.StateDataReporter(table, 1, kineticEnergy=True, temperature=True).report(
+        simulation, simulation.context.getState(energy=True))
+    kinetic, temperature = map(float, table.getvalue().splitlines()[1].split(","))
+    assert 2*kinetic/(GAS_CONSTANT*temperature) == pytest.approx(countFreedom(system), rel=1e-9)
 
 
 # ---- Correlation functions and spectra ----

@@ -14,10 +14,12 @@ from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, exa
 from openmmstiff._examination import ROTATION, SHOWN, Examination, Motion, Recommendation, _Examiner, roundStep
 from openmmstiff._forces import Forces
 from openmmstiff._modes import Curvature, Inertia, find_fastest, find_shortest
+from systems import angles, bonds, custom_bond, external, force, molecule, system_of
 
 REFERENCE = openmm.Platform.getPlatform("Reference")
 GRAVITY, LENGTH, MASS, STIFFNESS = 9.8, 0.25, 2.0, 500.0
 HANGING = np.array([[0, 0, 0], [0, -LENGTH, 0]])
+OXYGEN = system_of([16, 16], bonds((0, 1, 0.12, 4e5)))
 
 
 def simulation_of(system, positions, topology=None, integrator=None):
@@ -27,36 +29,15 @@ def simulation_of(system, positions, topology=None, integrator=None):
     return simulation
 
 
-def system_of(masses, *forces):
-    system = openmm.System()
-    for mass in masses:
-        system.addParticle(mass)
-    for force in forces:
-        system.addForce(force)
-    return system
-
-
-def spring(length, stiffness):
-    """A harmonic bond between the first two particles."""
-    bond = openmm.HarmonicBondForce()
-    bond.addBond(0, 1, length, stiffness)
-    return bond
-
-
 def pendulum(constrained):
     """A System: a mass that hangs at rest on a rod, or on a spring, from one that is too heavy to move."""
-    gravity = openmm.CustomExternalForce(f"{MASS*GRAVITY}*y")
-    gravity.addParticle(1, [])
-    system = system_of([1e9, MASS], gravity)
-    if constrained:
-        system.addConstraint(0, 1, LENGTH)
-    else:
-        system.addForce(spring(LENGTH - MASS*GRAVITY/STIFFNESS, STIFFNESS))
-    return system
+    rod = {"constraints": [(0, 1, LENGTH)]} if constrained else {}
+    spring = [] if constrained else [bonds((0, 1, LENGTH - MASS*GRAVITY/STIFFNESS, STIFFNESS))]
+    return system_of([1e9, MASS], external(f"{MASS*GRAVITY}*y", 1), *spring, **rod)
 
 
-def fastest(forces, positions, pairs, bonds=()):
-    return find_fastest(Curvature(forces, positions), Inertia(forces, positions, pairs, bonds))
+def fastest(forces, positions, pairs, of_bonds=()):
+    return find_fastest(Curvature(forces, positions), Inertia(forces, positions, pairs, of_bonds))
 
 
 def test_a_rod_pulls_a_pendulum_back():
@@ -80,21 +61,10 @@ def test_the_inertia_of_a_bond_adds_to_the_reduced_mass():
     """omega^2 = k/(mu + lambda), also with a mass that does not move."""
     inertia = 3.0
     for masses, reduced in (((2.0, 6.0), 1.5), ((2.0, 0.0), 2.0)):
-        forces = Forces(system_of(masses, spring(LENGTH, STIFFNESS)))
+        forces = Forces(system_of(masses, bonds((0, 1, LENGTH, STIFFNESS))))
         period, displacement = fastest(forces, HANGING, [], [(0, 1, inertia)])
         assert period == pytest.approx(2*math.pi*math.sqrt((reduced + inertia)/STIFFNESS), rel=1e-3)
         assert abs(displacement[1, 0]) < 1e-6 and (masses[1] > 0 or (displacement[1] == 0).all())
-
-
-def molecule(symbols, bonds, residue="MOL"):
-    """A Topology of one residue; its atoms are C1, O2, ..."""
-    topology = app.Topology()
-    residue = topology.addResidue(residue, topology.addChain())
-    atoms = [topology.addAtom(f"{symbol}{i + 1}", app.Element.getBySymbol(symbol), residue)
-             for i, symbol in enumerate(symbols)]
-    for i, j in bonds:
-        topology.addBond(atoms[i], atoms[j])
-    return topology
 
 
 def test_what_is_known_of_the_forces_serves_the_next_inertia():
@@ -124,10 +94,7 @@ def test_a_box_of_water_takes_few_evaluations():
 
 def test_of_many_distances_some_are_measured():
     """80 springs of oxygen in a row: of each kind of distance at most MEASURED, and one figure for all."""
-    bonds, counts = openmm.HarmonicBondForce(), []
-    for i in range(80):
-        bonds.addBond(2*i, 2*i + 1, 0.12, 4e5)
-    system = system_of([16]*160, bonds)
+    system = system_of([16]*160, bonds(*((2*i, 2*i + 1, 0.12, 4e5) for i in range(80))))
     positions = np.array([[i//2, 0.12*(i % 2), 0] for i in range(160)], dtype=float)
     simulation = simulation_of(system, positions, molecule("O"*160, [(2*i, 2*i + 1) for i in range(80)]))
     examiner = _Examiner(simulation, 2.5)
@@ -141,11 +108,8 @@ MORSE = "D*(1-exp(-22*(r-0.096)))^2"
 @pytest.mark.parametrize("energy, shorter", [("D*22^2*(r-0.096)^2", 1), (MORSE, 0.93)])
 def test_a_bond_that_is_stiffer_where_it_is_short_has_a_shorter_period(energy, shorter):
     """At its thermal amplitude a Morse bond of O-H has 1.13 times its curvature at rest: 1.5 fs, harmonic ones 2 fs."""
-    bond = openmm.CustomBondForce(energy)
-    bond.addGlobalParameter("D", 462750/2/22**2)
-    bond.addBond(0, 1)
     positions = np.array([[0, 0, 0], [0.096, 0, 0]])
-    forces = Forces(system_of([16, 1.008], bond))
+    forces = Forces(system_of([16, 1.008], custom_bond(energy, D=462750/2/22**2)))
     known, inertia = Curvature(forces, positions), Inertia(forces, positions, [])
     period, _ = motion = find_fastest(known, inertia)
     assert period == pytest.approx(2*math.pi*math.sqrt(16*1.008/17.008/462750), rel=0.01)
@@ -157,9 +121,7 @@ def test_a_bond_that_is_stiffer_where_it_is_short_has_a_shorter_period(energy, s
 
 def test_fewer_than_4_2_steps_in_a_period_are_not_advised():
     """A period of 41 fs beside a bond with an inertia, such as that of a ring: 10 fs is lost there, 8 fs is not."""
-    well = openmm.CustomExternalForce(f"{16*(2*math.pi/0.041)**2}/2*x^2")
-    well.addParticle(2)
-    system = system_of([12, 1.008, 16], spring(0.109, 284512), well)
+    system = system_of([12, 1.008, 16], bonds((0, 1, 0.109, 284512)), external(f"{16*(2*math.pi/0.041)**2}/2*x^2", 2))
     found = examine(simulation_of(system, [[1, 0, 0], [1.109, 0, 0], [0, 0, 0]], molecule("CHO", [(0, 1)])))
     assert found.getStepSize() == 8*unit.femtosecond and "O3 in MOL 1" in found.recommendations[0].reason
 
@@ -167,9 +129,7 @@ def test_fewer_than_4_2_steps_in_a_period_are_not_advised():
 def test_no_step_beyond_12_fs_for_atoms_nor_strides():
     """Two heavy atoms: without hydrogen molecules hold no more, either; in beads slow motion goes further."""
     slow, mass = 16*(2*math.pi/3)**2, 16
-    well = openmm.CustomExternalForce(f"{slow}/2*(x^2+y^2+z^2)")
-    for i in range(2):
-        well.addParticle(i)
+    well = external(f"{slow}/2*(x^2+y^2+z^2)", 0, 1)
     crystal = system_of([mass, mass], well)
     atoms = examine(simulation_of(crystal, [[0, 0, 0], [0.01, 0, 0]], molecule("OO", [])))
     assert atoms.getStepSize("MassPenaltyLangevin") == 12*unit.femtosecond
@@ -193,10 +153,8 @@ def test_inertias_of_what_is_not_bonded_are_named():
     """A stiff term of two ends of a chain, which is neither bond nor 1-3 distance; the remedy that is named is one."""
     positions = np.array([[0, 0, 0], [0.109, 0, 0], [0.16, 0.141, 0], [0.31, 0.141, 0]])
     for pair in (0, 2), (1, 3), (0, 3):
-        bonds = openmm.HarmonicBondForce()
-        for i, j in (0, 1), (1, 2), (2, 3), pair:
-            bonds.addBond(i, j, np.linalg.norm(positions[i] - positions[j]), 3e5)
-        system = system_of([1.008, 12, 12, 12], bonds)
+        system = system_of([1.008, 12, 12, 12], bonds(*(
+            (i, j, np.linalg.norm(positions[i] - positions[j]), 3e5) for i, j in ((0, 1), (1, 2), (2, 3), pair))))
         notes = notes_of_bonds(system, positions)
         assert len(notes) == (pair == (0, 3))
     assert notes[0].startswith("Of 4 pairs with an inertia 1 (such as H1 of MOL 1, C4 of MOL 1) are no bonds")
@@ -208,9 +166,8 @@ def test_inertias_of_what_is_not_bonded_are_named():
 
 def test_an_inertia_of_a_bond_that_is_none_is_named():
     """Here a 1-3 distance, as Urey-Bradley terms have."""
-    bonds = spring(0.109, 3e5)
-    bonds.addBond(1, 2, 0.15, 3e5)
-    system, positions = system_of([1.008, 12, 12], bonds), [[0, 0, 0], [0.109, 0, 0], [0.16, 0.141, 0]]
+    system = system_of([1.008, 12, 12], bonds((0, 1, 0.109, 3e5), (1, 2, 0.15, 3e5)))
+    positions = [[0, 0, 0], [0.109, 0, 0], [0.16, 0.141, 0]]
     for inertia, number in ((3, 1), (0, 0)):
         integrator = MassPenaltyLangevinIntegrator(300, 1, 0.004)
         integrator.addBondInertia(0, 2, inertia)
@@ -223,10 +180,8 @@ def test_an_inertia_of_a_bond_that_is_none_is_named():
 def test_bonds_in_a_collective_variable_are_named(given):
     """Some bonds that the integrator sees, and some in a CustomCVForce: also with an integrator of the user's."""
     collective = openmm.CustomCVForce("bond")
-    bond = openmm.HarmonicBondForce()
-    bond.addBond(2, 3, 0.12, 4e5)
-    collective.addCollectiveVariable("bond", bond)
-    system = system_of([16]*4, spring(0.12, 4e5), collective)
+    collective.addCollectiveVariable("bond", bonds((2, 3, 0.12, 4e5)))
+    system = system_of([16]*4, bonds((0, 1, 0.12, 4e5)), collective)
     positions = [[0, 0, 0], [0.12, 0, 0], [1, 0, 0], [1.12, 0, 0]]
     topology = molecule("OOOO", [(0, 1), (2, 3)])
     integrator = MassPenaltyLangevinIntegrator(300, 1, 0.008) if given else None
@@ -240,20 +195,15 @@ def test_bonds_in_a_collective_variable_are_named(given):
 
 def test_what_bends_a_straight_angle_is_heavier():
     """Flexible CO2, 30 fs: without heavier atoms that limits the step, and it is said."""
-    bonds, angle = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
-    for i in (0, 2):
-        bonds.addBond(i, 1, 0.116, 1e6)
-    angle.addAngle(0, 1, 2, math.pi, 1100)
-    system, positions = system_of([16, 12, 16], bonds, angle), [[0, 0, 0], [0.116, 1e-4, 0], [0.232, 0, 0]]
+    system = system_of([16, 12, 16], bonds((0, 1, 0.116, 1e6), (2, 1, 0.116, 1e6)), angles((0, 1, 2, math.pi, 1100)))
+    positions = [[0, 0, 0], [0.116, 1e-4, 0], [0.232, 0, 0]]
     topology = molecule("OCO", [(0, 1), (1, 2)], "CO2")
     found = examine(simulation_of(system, positions, topology))
     best = found.recommendations[0]
     assert found.getStepSize() == 12*unit.femtoseconds and "atoms an inertia of" in best.remark and not found.notes
     uniform = MassPenaltyLangevinIntegrator(300, 1, 0.012)
     uniform.setBondInertia(0)
-    simulation = app.Simulation(topology, system, uniform, REFERENCE)
-    simulation.context.setPositions(positions)
-    of_mass_penalty, = (each for each in examine(simulation).recommendations
+    of_mass_penalty, = (each for each in examine(simulation_of(system, positions, topology, uniform)).recommendations
                         if each.integrator == "MassPenaltyLangevinIntegrator")
     assert of_mass_penalty.stepSize < 0.01 and "C2, O" in of_mass_penalty.reason
 
@@ -277,14 +227,12 @@ def test_particles_without_names_are_numbered():
     residue = topology.addResidue("", topology.addChain())
     for _ in range(2):
         topology.addAtom("", None, residue)
-    text = str(examine(simulation_of(system_of([16, 16], spring(0.12, 4e5)), [[0, 0, 0], [0.12, 0, 0]], topology)))
+    text = str(examine(simulation_of(OXYGEN, [[0, 0, 0], [0.12, 0, 0]], topology)))
     assert "particles 0, 1" in text and ", in" not in text
 
 
 def test_drude_particles_are_refused_before_anything_is_computed():
-    drude = openmm.DrudeForce()
-    drude.addParticle(1, 0, -1, -1, -1, -1.0, 0.001, 1, 1)
-    system = system_of([16, 0.4], drude)
+    system = system_of([16, 0.4], force("DrudeForce", "addParticle", [(1, 0, -1, -1, -1, -1.0, 0.001, 1, 1)]))
     counter = CountingForce(system)
     with pytest.raises(openmm.OpenMMException, match="is a DrudeForce.*DrudeLangevinIntegrator"):
         examine(simulation_of(system, [[0, 0, 0], [0, 0, 0]]))
@@ -302,12 +250,12 @@ def test_water_is_described_and_left_as_it_was():
     after = simulation.context.getState(positions=True, velocities=True)
     for quantity in "getPositions", "getVelocities":
         assert (getattr(before, quantity)(asNumpy=True) == getattr(after, quantity)(asNumpy=True)).all()
-    bonds, angles = found.motions
-    assert (bonds.kind, bonds.number, bonds.penalized, bonds.constrained) == ("H-O", 16, 16, 0)
-    assert (angles.kind, angles.number, angles.penalized) == ("H-O-H", 8, 8)
+    stretch, bend = found.motions
+    assert (stretch.kind, stretch.number, stretch.penalized, stretch.constrained) == ("H-O", 16, 16, 0)
+    assert (bend.kind, bend.number, bend.penalized) == ("H-O-H", 8, 8)
     reduced = 1/(1/1.008 + 1/15.999)
-    assert bonds.period == pytest.approx(2*math.pi*math.sqrt(reduced/462750.4), rel=0.03)
-    assert 12 < bonds.slowedPeriod/found.getStepSize()._value < 20
+    assert stretch.period == pytest.approx(2*math.pi*math.sqrt(reduced/462750.4), rel=0.03)
+    assert 12 < stretch.slowedPeriod/found.getStepSize()._value < 20
     assert found.getStepSize("LangevinMiddleIntegrator") == found.getStepSize("LangevinMiddle") == 2*unit.femtosecond
     assert found.getStepSize() == 12*unit.femtosecond
     assert not found.notes
@@ -334,6 +282,16 @@ def test_steps_are_those_that_the_handbook_gives():
         found = examine(simulation)
         for name, step in expected.items():
             assert found.getStepSize(f"{name}Integrator") == step*unit.femtosecond, name
+
+
+@pytest.mark.parametrize("period, middle, langevin, conserving", [
+    (79, 15, 15, 8), (81, 15, 15, 10), (83, 15, 15, 10), (85, 15, 20, 10), (87, 20, 20, 10)])
+def test_steps_are_parts_of_the_fastest_period(period, middle, langevin, conserving):
+    """4.3 of them, 4.2 with what the mass penalty leaves, and 8 at constant energy; rounded down to usual ones."""
+    well = external(f"{72*(2*math.pi/(0.001*period))**2}/2*(x^2+y^2+z^2)", 0)
+    found = examine(simulation_of(system_of([72], well), [[0, 0, 0]]))
+    for name, step in ("LangevinMiddle", middle), ("MassPenaltyLangevin", langevin), ("MassPenalty", conserving):
+        assert found.getStepSize(name) == step*unit.femtosecond, name
 
 
 def test_friction_is_that_of_a_liquid_or_of_the_vacuum():
@@ -364,16 +322,14 @@ def test_table_of_motions_ends_with_the_fastest():
 
 def test_openmms_integrator_is_recommended_where_nothing_is_slowed_down():
     """A bond of beads is slow."""
-    beads = system_of([72, 72], spring(0.47, 1250))
+    beads = system_of([72, 72], bonds((0, 1, 0.47, 1250)))
     best, second, *_ = examine(simulation_of(beads, [[0, 0, 0], [0.47, 0, 0]])).recommendations
     assert best.integrator == "LangevinMiddleIntegrator" and best.stepSize >= second.stepSize
 
 
 def test_what_is_not_recognized_is_named():
     """Bonds in a PythonForce: the step is that after addPairsFromTopology(), and the text says so."""
-    topology = app.Topology()
-    residue = topology.addResidue("OXY", topology.addChain())
-    topology.addBond(*(topology.addAtom(f"O{i}", app.element.oxygen, residue) for i in (1, 2)))
+    topology = molecule("OO", [(0, 1)], "OXY")
 
     def bond(state):
         positions = state.getPositions(asNumpy=True)._value
@@ -393,12 +349,10 @@ def test_what_is_not_recognized_is_named():
 @pytest.mark.thorough
 def test_implicit_methods_have_a_step_where_they_know_what_is_stiff():
     """Harmonic forces and penalties. A CustomBondForce, as AMOEBA's, the mass penalty alone recognizes by itself."""
-    custom = openmm.CustomBondForce("2e5*(r-0.12)^2")
-    custom.addBond(0, 1)
-    penalties = openmm.CustomBondForce(custom)
+    custom, penalties = (custom_bond("2e5*(r-0.12)^2") for _ in range(2))
     penalties.setName("ConstraintPenalties")
-    for force, known in (spring(0.12, 4e5), True), (penalties, True), (custom, False):
-        found = examine(simulation_of(system_of([16, 16], force), [[0, 0, 0], [0.12, 0, 0]]))
+    for bond, known in (bonds((0, 1, 0.12, 4e5)), True), (penalties, True), (custom, False):
+        found = examine(simulation_of(system_of([16, 16], bond), [[0, 0, 0], [0.12, 0, 0]]))
         assert [motion.penalized for motion in found.motions] == [1]
         steps = {each.integrator: each.stepSize for each in found.recommendations}
         for name in "ZhangSkeelLangevinIntegrator", "ZhangSkeelIntegrator", "ImpulseLangevinIntegrator":
@@ -433,10 +387,7 @@ def test_what_cannot_be_examined_is_told(masses, positions, message):
 
 def test_no_large_step_from_where_forces_are_large():
     """A sodium and a chloride ion, far from their minimum: what vibrates slowly there is pulled away."""
-    forces = openmm.NonbondedForce()
-    for charge in 1, -1:
-        forces.addParticle(charge, 0.3, 0.4)
-    system = system_of([22.99, 35.45], forces)
+    system = system_of([22.99, 35.45], force("NonbondedForce", "addParticle", [(1, 0.3, 0.4), (-1, 0.3, 0.4)]))
     for distance in 0.5, 0.6:
         found = examine(simulation_of(system, [[0, 0, 0], [distance, 0, 0]]))
         assert found.getStepSize("LangevinMiddle")._value <= 0.05
@@ -475,14 +426,9 @@ def test_pairs_of_the_given_integrator_are_examined():
 
 def test_no_step_for_integrators_that_refuse_the_constraints():
     """A protein's constrained bonds to hydrogen: what takes no constraints on stiff molecules has no step."""
-    topology, positions = app.Topology(), np.array([[0, 0, 0], [0.109, 0, 0], [-0.0363, 0.1028, 0]])
-    residue = topology.addResidue("CH2", topology.addChain())
-    for name in ("C", "H1", "H2"):
-        topology.addAtom(name, app.Element.getBySymbol(name[0]), residue)
-    angle = openmm.HarmonicAngleForce()
-    angle.addAngle(2, 0, 1, 1.9, 300)
-    system = system_of([12, 1, 1], spring(0.109, 284512), angle)
-    system.addConstraint(0, 2, 0.109)
+    topology, positions = molecule("CHH", []), np.array([[0, 0, 0], [0.109, 0, 0], [-0.0363, 0.1028, 0]])
+    system = system_of([12, 1, 1], bonds((0, 1, 0.109, 284512)), angles((2, 0, 1, 1.9, 300)),
+                       constraints=[(0, 2, 0.109)])
     found = examine(simulation_of(system, positions, topology))
     assert found.getStepSize("MassPenaltyLangevinIntegrator") > found.getStepSize("LangevinMiddleIntegrator")
     for cls in (openmmstiff.ZhangSkeelLangevinIntegrator, openmmstiff.ImpulseLangevinIntegrator):

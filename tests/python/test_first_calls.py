@@ -15,9 +15,8 @@ from openmm import LocalEnergyMinimizer, State, XmlSerializer, app, unit
 import api
 from conftest import INTEGRATORS, PLATFORMS, create, quick, remove_forces, water_cluster
 from openmmstiff import HMMIntegrator, ImpulseLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator
+from systems import add_phase, angles, bonds, custom_bond, force, system as with_phase
 from test_devices import run_with_opencl
-from test_odd_systems import add_phase, angles, bonds, custom_bond, force
-from test_odd_systems import system as odd_system
 from trials import Refused, judge
 from trials import attempt as attempt_call
 
@@ -30,7 +29,7 @@ WATER = np.array([(0, 0, 0), (0.0957, 0, 0), (-0.024, 0.0927, 0)])
 # ---- Systems ----
 
 PHASE = "0.1*cos(theta)*x"
-system = functools.partial(odd_system, masses=1, phase=PHASE)
+system = functools.partial(with_phase, masses=1, phase=PHASE)
 
 
 def centroids():

@@ -1,9 +1,10 @@
 """HMMIntegrator as it is used from Python."""
 
-import openmm
 import pytest
 from conftest import CountingForce, positions_of
 from openmmstiff import HMMIntegrator
+from systems import external, system_of
+from trials import bind
 
 OMEGA = 1e6
 
@@ -15,20 +16,11 @@ def shaken_pendulum(platform, groups=None):
     integrator.setNumMicroStepsPerPeriod(20)
     if groups:
         integrator.setVibratedForceGroups(groups)
-    system = openmm.System()
-    system.addParticle(1)
-    for group, energy in enumerate(("9.8/0.2*cos(x)", "4*omega*cos(theta)/0.2*cos(x)")):
-        force = openmm.CustomExternalForce(energy)
-        force.setForceGroup(group)
-        if group == 1:
-            force.addGlobalParameter("theta", 0)
-            force.addGlobalParameter("omega", OMEGA)
-        force.addParticle(0)
-        system.addForce(force)
+    vibration = external("4*omega*cos(theta)/0.2*cos(x)", 0, theta=0, omega=OMEGA)
+    vibration.setForceGroup(1)
+    system = system_of([1], external("9.8/0.2*cos(x)", 0), vibration)
     counter = CountingForce(system)     # in neither group
-    context = openmm.Context(system, integrator, platform)
-    context.setPositions([[0.5, 0, 0]])
-    return context, counter
+    return bind(system, integrator, platform.getName(), [[0.5, 0, 0]]), counter
 
 
 def test_slow_forces_are_evaluated_once_a_step(platform):

@@ -34,11 +34,13 @@ def test_each_measurement_says_what_repeats_it():
     commands = {each["command"] for section in (DATA["scoreboard"], DATA["tables"].values()) for each in section
                 if "command" in each}
     exams = {path.stem.replace("_", "-") for path in ROOT.glob("tests/validation/exams/*.py")}
+    names = re.findall(r"<!-- table: (.*?)[;\n ]", "\n".join(PAGES.values()))
+    assert commands and names
     for command in commands:
         exam = re.fullmatch(r"make validate EXAMS=([a-z-]+)", command)
         assert exam and exam[1] in exams or (ROOT/command.split()[0]).is_file() or (
             command.startswith("python -m openmmstiff ")), command
-    for name in re.findall(r"<!-- table: (.*?)[;\n ]", "\n".join(PAGES.values())):
+    for name in names:
         assert name in ("scoreboard", "validation") or re.fullmatch(
             r"\d{4}-\d\d-\d\d, \d+\.\d+\.\d+.*", DATA["tables"][name]["made"])
 

@@ -1,5 +1,6 @@
 """NestedSampler: ensembles of a target from dynamics in a surrogate, against quadrature; and what faults do to it."""
 
+import itertools
 import os
 import pickle
 import signal
@@ -27,6 +28,7 @@ from ase.md.langevin import Langevin  # noqa: E402
 from ase.md.md import MolecularDynamics  # noqa: E402
 from ase.md.verlet import VelocityVerlet  # noqa: E402
 
+import openmmstiff.nested  # noqa: E402
 from openmmstiff.ase import MassPenaltyLangevin, SystemCalculator  # noqa: E402
 from openmmstiff.nested import LADDER, MOVES, PILOT, TRIES, NestedSampler  # noqa: E402
 
@@ -141,6 +143,33 @@ def test_averages_are_those_of_quadrature(system, move, tmp_path):
         turned_round = Function(lambda x: 2*surrogate.energy(x) - target.energy(x))
         wrong = sample(system, turned_round, tmp_path/"wrong.db", move)
         assert abs(wrong.average(observe).mean - expected) > BEYOND*error
+
+
+class Rolling(MolecularDynamics):
+    """x is 0, 1 or 2, and goes to one of the other two: reversible, with three equal probabilities."""
+
+    temp = KT
+
+    def run(self, steps):
+        self.atoms.positions[0, 0] = (self.atoms.positions[0, 0] + self.rng.integers(1, 3)) % 3
+
+
+def test_three_states_have_their_populations(tmp_path, monkeypatch):
+    """By counting: exp(-D) of each, and not those of a decision by 0.8 of the rise. Without a file, for speed."""
+    numbers, path, levels = itertools.count(1), tmp_path/"run.db", np.array([0, 2, 2.2])
+    path.touch()
+    monkeypatch.setattr(openmmstiff.nested, "connect", lambda *_, **__: SimpleNamespace(
+        metadata={}, select=lambda **_: [], write=lambda *_, **__: next(numbers), update=lambda *_, **__: None))
+    dynamics = Rolling(Atoms("H", calculator=Function(lambda x: 0)), 1.0)
+    dynamics.rng = np.random.default_rng(1)
+    sampler = NestedSampler(dynamics, Function(lambda x: levels[int(x)]), path, move="nested", steps=30,
+                            rng=np.random.default_rng(2))
+    sampler.run(1500)
+    right, wrong = (np.exp(-share*levels)/np.exp(-share*levels).sum() for share in (1, 0.8))
+    for state in range(3):
+        mean, error, _ = sampler.average(lambda atoms: first_x(atoms) == state)
+        assert abs(mean - right[state]) < ERRORS*error
+        assert state > 0 or abs(mean - wrong[state]) > ERRORS*error
 
 
 @pytest.mark.thorough

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import openmm
 import pytest
-from openmm import Vec3
 
 from openmmstiff import penalizeConstraints
+from systems import angles, bonds, custom_bond, force, periodic, system
 from trials import ALL, INTEGRATORS, Refused, attempt, bind, create, judge, seeded, steps
 
 NAN, PI = float("nan"), np.pi
@@ -28,64 +28,13 @@ def circle(count):
     return 0.1/(2*np.sin(PI/count))*np.column_stack([np.cos(turns), np.sin(turns), 0*turns])
 
 
-def force(cls, add, terms, *arguments, setup=None):
-    """A Force of a class with its terms added."""
-    made = getattr(openmm, cls)(*arguments)
-    if setup:
-        setup(made)
-    for term in terms:
-        getattr(made, add)(*term)
-    return made
-
-
-def bonds(*terms):
-    return force("HarmonicBondForce", "addBond", terms)
-
-
 def chain(count, k=STIFF, ring=False):
     return bonds(*((i, (i + 1) % count, 0.1, k) for i in range(count - (not ring))))
-
-
-def angles(*terms):
-    return force("HarmonicAngleForce", "addAngle", terms)
-
-
-def custom_bond(energy, *terms):
-    return force("CustomBondForce", "addBond", terms or [(0, 1, [])], energy)
 
 
 def charges(count, method=0, charge=0.3):
     return force("NonbondedForce", "addParticle", [(charge*(-1)**i, 0.2, 0.1) for i in range(count)],
                  setup=lambda made: (made.setNonbondedMethod(method), made.setCutoffDistance(0.6)))
-
-
-def periodic(made):
-    made.setUsesPeriodicBoundaryConditions(True)
-    return made
-
-
-def add_phase(made, energy):
-    """A force that depends on the phase theta, as an HMMIntegrator needs it."""
-    made.addForce(force("CustomExternalForce", "addParticle", [(0, [])], energy,
-                        setup=lambda phase: phase.addGlobalParameter("theta", 0.5)))
-
-
-def system(positions, *forces, masses=12.0, constraints=(), box=None, sites=(), phase="0*cos(theta)*x"):
-    """(System, positions); a mass is of all particles, or a list goes round. The parameter theta is HMM's phase."""
-    made = openmm.System()
-    masses = itertools.cycle(masses if isinstance(masses, list) else [masses])
-    for _, mass in zip(positions, masses):
-        made.addParticle(mass)
-    for pair in constraints:
-        made.addConstraint(*pair)
-    for site, parents in sites:
-        made.setVirtualSite(site, openmm.TwoParticleAverageSite(*parents, 0.5, 0.5))
-    for each in forces:
-        made.addForce(each)
-    if box:
-        made.setDefaultPeriodicBoxVectors(*(Vec3(*vector) for vector in box))
-    add_phase(made, phase)
-    return made, np.array(positions, dtype=float)
 
 
 def python_bond(state):
@@ -265,7 +214,7 @@ def native(make, platform):
 def trial(name, make, platform):
     natives_error, finite = native(make, platform)
     ends = []
-    for _ in range(2 if platform == "Reference" else 1):
+    for _ in range(2):
         try:
             context = start(name, make, platform)
             context.getState(**ALL)

@@ -11,9 +11,9 @@ import pytest
 from openmm import app, unit
 
 import trials
-from conftest import GAS_CONSTANT, create, energies_of, fenced, has_heat_bath, positions_of
-from openmmstiff import (ImpulseLangevinIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator,
-                         SpookIntegrator, ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator, addPairsFromTopology)
+from conftest import GAS_CONSTANT, INTEGRATORS, create, energies_of, fenced, has_heat_bath, positions_of
+from openmmstiff import (HMMIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
+                         MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, addPairsFromTopology)
 from openmmstiff.sampling import blockedError, countFreedom
 
 alchemy = pytest.importorskip("openmmtools.alchemy")
@@ -24,7 +24,6 @@ PAGE = (Path(__file__).parents[2]/"docs"/"openmmtools.md").read_text()
 DIMERS = 10
 TEMPERATURES = [300.0, 360.0, 430.0]
 STEP, FRICTION = 0.008, 5.0
-THERMOSTATED = [MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, ImpulseLangevinIntegrator]
 REFERENCE = openmm.Platform.getPlatform("Reference")
 
 
@@ -280,7 +279,7 @@ def test_short_moves_take_energy_from_the_bonds_of_zhang_skeel_alone(cls, step, 
     assert_mean(np.array(bonds)/(DIMERS/2*GAS_CONSTANT*300), 1 - missing, 0.04)
 
 
-@pytest.mark.parametrize("cls", THERMOSTATED)
+@pytest.mark.parametrize("cls", [cls for cls in INTEGRATORS if has_heat_bath(cls)])
 def test_thermodynamic_states_know_the_heat_bath(cls):
     """No thermostat is added, the temperature follows the state, and another temperature is refused."""
     state = thermodynamic_state(320)
@@ -294,7 +293,7 @@ def test_thermodynamic_states_know_the_heat_bath(cls):
         state.create_context(cls(300, FRICTION, 0.002), REFERENCE)
 
 
-@pytest.mark.parametrize("cls", [MassPenaltyIntegrator, ZhangSkeelIntegrator, SpookIntegrator])
+@pytest.mark.parametrize("cls", [cls for cls in INTEGRATORS if not has_heat_bath(cls) and cls is not HMMIntegrator])
 def test_thermodynamic_states_add_a_thermostat_to_the_others(cls):
     context = thermodynamic_state(320).create_context(create(cls), REFERENCE)
     assert not has_heat_bath(context.getIntegrator())

@@ -87,8 +87,8 @@ def pendulum(period=None):
     return system, penalties
 
 
-def run_pendulum(reporter, system, steps, start=1.0, checkpoint=None):
-    """From rest at an angle, or from a checkpoint; returns a checkpoint."""
+def run_pendulum(reporter, system, steps, start=1.0, checkpoint=None, before=0):
+    """From rest at an angle, or from a checkpoint, with so many steps before the reporter; returns a checkpoint."""
     topology = app.Topology()
     residue = topology.addResidue("PEN", topology.addChain())
     for name in ("A", "B"):
@@ -97,6 +97,7 @@ def run_pendulum(reporter, system, steps, start=1.0, checkpoint=None):
     simulation.context.setPositions([[0, 0, 0], [np.sin(start), -np.cos(start), 0]])
     if checkpoint is not None:
         simulation.context.loadCheckpoint(checkpoint)
+    simulation.step(before)
     simulation.reporters.append(reporter)
     simulation.step(steps)
     return simulation.context.createCheckpoint()
@@ -124,7 +125,22 @@ def test_window_averages_are_the_multipliers():
         expected.append(-pull/2)
     found = np.array(reporter.multipliers)[:, 0]
     assert np.abs(found/expected - 1).max() < 0.05
+    # Of a single sample it is -w^2 g, and of a window the mean of its samples.
+    steps = MultiplierReporter(penalties, 1)
+    run_pendulum(steps, system, 400, start)
+    stiffness = penalties.getConstraintParameters(0)[3]
+    single = np.reshape(steps.multipliers, (10, 40))
+    assert np.abs(single) == pytest.approx(stiffness*np.reshape(steps.violations, (10, 40)), rel=1e-12)
+    assert single.mean(axis=1) == pytest.approx(found, rel=1e-12)
     assert all(0 < violation.max() < 0.01 for violation in reporter.violations)
+
+
+def test_samples_are_taken_at_multiples_of_their_interval():
+    """As OpenMM's reporters do, whenever they are added: at the steps 4, 6 and so on of 0.005 ps, two a window."""
+    system, penalties = pendulum(0.05)
+    reporter = MultiplierReporter(penalties, 4, sampleInterval=2)
+    run_pendulum(reporter, system, 12, before=3)
+    assert reporter.times == pytest.approx([0.03, 0.05, 0.07])
 
 
 @pytest.mark.parametrize("kind", [str, Path, open], ids=["str", "Path", "file"])

@@ -18,7 +18,7 @@ from conftest import GAS_CONSTANT, has_heat_bath, positions_of, total_energy, ve
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
                          MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
-from test_odd_systems import angles, bonds, force
+from systems import angles, bonds, force
 
 # A random System may have nothing that is stiff, or a light atom that is fast: said in a warning, and no fault here.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -63,7 +63,7 @@ class Molecules:
             nonbonded.addException(i, j, 0, 1, 0)
         torsions = [(*particles, 3, 0.4, 5) for particles in renumbered(self.torsions, 4)]
         vibration = force("CustomCompoundBondForce", "addBond", [(at[:2],)], 2, "20*cos(theta)*distance(p1,p2)",
-                          setup=lambda made: made.addGlobalParameter("theta", np.pi/2))
+                          theta=np.pi/2)
         for made, group in ((bonds(*renumbered(self.bonds, 2)), 1), (angles(*renumbered(self.angles, 3)), 1),
                             (force("PeriodicTorsionForce", "addTorsion", torsions), 0), (nonbonded, 0), (vibration, 2)):
             made.setForceGroup(group)

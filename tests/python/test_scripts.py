@@ -12,7 +12,7 @@ from conftest import (FEMTOSECONDS, FORCE_FIELD, GAS_CONSTANT, INTEGRATORS, Coun
                       remove_forces, total_energy, water_box)
 from openmmstiff import (ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
-from test_odd_systems import force
+from systems import external
 from trials import seeded
 
 
@@ -112,8 +112,7 @@ def test_barostat(langevin):
 def test_andersen_thermostat(nve, platform):
     """The deterministic integrator with OpenMM's thermostat samples the temperature."""
     waters = Waters(8)
-    waters.system.addForce(force("CustomExternalForce", "addParticle", [(i,) for i in range(24)],
-                                 "100*((x-1.5)^2+(y-1.5)^2+(z-1.5)^2)"))
+    waters.system.addForce(external("100*((x-1.5)^2+(y-1.5)^2+(z-1.5)^2)", *range(24)))
     waters.system.addForce(seeded(openmm.AndersenThermostat(300, 20)))
     integrator = nve(1*FEMTOSECONDS)
     integrator.setStepSize(1*FEMTOSECONDS)
@@ -135,8 +134,7 @@ def test_thread_counts_agree(make):
     """Blocks, kicks and micro-steps are alike on one thread and on two: bit for bit, with slow forces that are."""
     _, positions, system = water_box()
     remove_forces(system, openmm.NonbondedForce, openmm.CMMotionRemover)
-    system.addForce(force("CustomExternalForce", "addParticle", [(i,) for i in range(system.getNumParticles())],
-                          "300*sin(5*x)*cos(3*y+z)"))
+    system.addForce(external("300*sin(5*x)*cos(3*y+z)", *range(system.getNumParticles())))
     ends = [advance(start(system, positions, make(3*FEMTOSECONDS), threads=threads, temperature=300), 30)
             for threads in ("1", "2")]
     assert np.abs(ends[0] - np.array(positions._value)).max() > 0.01

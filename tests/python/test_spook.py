@@ -7,19 +7,12 @@ import trials
 from conftest import Waters, positions_of, velocities_of
 from openmm import unit
 from openmmstiff import SpookIntegrator
+from systems import external, system_of
 
 
 def pendulum(integrator, platform):
     """A mass of 1 dalton, 1 nm beside the massless particle that it hangs from; gravity is 1 nm/ps^2."""
-    system = openmm.System()
-    system.addParticle(1)
-    system.addParticle(0)
-    gravity = openmm.CustomExternalForce("y")
-    gravity.addParticle(0)
-    system.addForce(gravity)
-    context = openmm.Context(system, integrator, platform)
-    context.setPositions([[1, 0, 0], [0, 0, 0]])
-    return context
+    return trials.bind(system_of([1, 0], external("y", 0)), integrator, platform.getName(), [[1, 0, 0], [0, 0, 0]])
 
 
 @pytest.mark.parametrize("pin", [

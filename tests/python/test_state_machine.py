@@ -27,9 +27,8 @@ import api
 import conftest
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator,
                          SpookIntegrator, ZhangSkeelIntegrator)
+from systems import angles, bonds, force, periodic, system as with_phase
 from test_devices import run_with_opencl
-from test_odd_systems import angles, bonds, force, periodic
-from test_odd_systems import system as odd_system
 from trials import seeded
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -95,7 +94,7 @@ def make_system(large, nonbonded, extra):
             if j <= i + 3:
                 charges.addException(i, j, 0, 1, 0)
     stiff = pairs[:-1] if large else pairs
-    system, _ = odd_system(
+    system, _ = with_phase(
         x, periodic(bonds(*((*pair, length(*pair), 4e5) for pair in stiff))),
         periodic(angles(*((*triple, angle(*triple), 400) for triple in triples))), periodic(weak), pull,
         *([charges] if nonbonded else []), masses=[particle[0] for particle in particles], box=[*BOX*np.eye(3)],

@@ -17,7 +17,7 @@ from conftest import positions_of, total_energy, velocities_of, water_box
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
                          MassPenaltyLangevinIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
-from test_odd_systems import angles, bonds, force, system
+from systems import angles, bonds, force, system
 from trials import bind, create, relax, seeded, snapshot, temperature, waters
 
 # Violent motion is said in a warning, too: that a step is too large for it.
@@ -132,7 +132,7 @@ class Run:
 RECOVER_EVEN = (ImpulseIntegrator, SpookIntegrator, HMMIntegrator)
 
 
-@pytest.mark.parametrize("kind, cls, name", list(itertools.product(("waters", "methanol"), STEPS, STARTS)))
+@pytest.mark.parametrize("kind, cls, name", itertools.product(("waters", "methanol"), conftest.INTEGRATORS, STARTS))
 def test_it_recovers_or_stops_and_loses_nothing(kind, cls, name):
     """The waters on the CPU platform, the methanol on Reference."""
     run, rigid = Run(kind, cls, name), cls is SpookIntegrator
@@ -177,7 +177,7 @@ def test_velocities_cannot_be_drawn_where_forces_are_not_finite():
 
 
 @pytest.mark.parametrize("rigid", [False, True])
-@pytest.mark.parametrize("cls", [cls for cls in STEPS if cls is not HMMIntegrator])
+@pytest.mark.parametrize("cls", [cls for cls in conftest.INTEGRATORS if cls is not HMMIntegrator])
 def test_no_forces_are_asked_for_at_impossible_positions(cls, rigid):
     """With PME, Reference writes beyond its arrays at positions that are not finite; OpenMM's Verlet crashes then."""
     _, positions, made = water_box(rigid, cutoff=0.7)

@@ -1,5 +1,7 @@
 """addPairsFromTopology(): pairs of some of the atoms, and force constants measured from the forces."""
 
+import itertools
+
 import numpy as np
 import openmm
 import pytest
@@ -7,6 +9,8 @@ from openmm import app, unit
 
 from conftest import CountingForce, Waters, add_force_with_parameter, water_box
 from openmmstiff import MassPenaltyIntegrator, addPairsFromTopology
+from openmmstiff._forces import Forces, make_whole
+from openmmstiff._modes import Curvature, Inertia, find_fastest
 
 REFERENCE = openmm.Platform.getPlatform("Reference")
 STEP = 0.008
@@ -278,7 +282,7 @@ def boron_trichloride(height=0):
     return chain
 
 
-@pytest.mark.parametrize("height, heavier", [(0, True), (0.06, False)])
+@pytest.mark.parametrize("height, heavier", [(0, True), (0.04, False)])
 def test_what_moves_out_of_its_plane_is_heavier_in_large_steps(height, heavier):
     """BCl3 out of its plane has a period of 72 fs: a boron that takes 5 steps of 30 fs is 12 dalton heavier or more."""
     assert set(inertias_of(boron_trichloride(height), step=0.012)) == set()
@@ -288,6 +292,43 @@ def test_what_moves_out_of_its_plane_is_heavier_in_large_steps(height, heavier):
         mobility = [1/(mass + found.get((i, -1), 0)) for i, mass in enumerate([10.81, *3*[35.45]])]
         period = 2*np.pi*np.sqrt(0.174**2/2300/(mobility[0] + sum(mobility[1:])/9))
         assert period == pytest.approx(5*0.03, rel=0.01)
+
+
+@pytest.mark.parametrize("step", [0.008, 0.016])
+def test_what_turns_and_bends_out_of_a_plane_takes_five_steps(step):
+    """Ethylene on springs of its bonds, 1-3 distances, heights above neighbours, and a torsion of 160 kJ/mol in all."""
+    bonds, x = [(0, 1), (0, 2), (0, 3), (1, 4), (1, 5)], np.zeros((6, 3))
+    x[:, :2] = (-0.067, 0), (0.067, 0), (-0.122, 0.093), (-0.122, -0.093), (0.122, 0.093), (0.122, -0.093)
+    chain, integrator = Chain(6, masses=2*[12.0] + 4*[1.008]), MassPenaltyIntegrator(step)
+    atoms = list(chain.topology.atoms())
+    chain.topology._bonds.clear()
+    for i, j in bonds:
+        chain.topology.addBond(atoms[i], atoms[j])
+    for _ in range(2):
+        chain.system.removeForce(0)
+    springs, torsion = openmm.HarmonicBondForce(), openmm.PeriodicTorsionForce()
+    height = openmm.CustomCompoundBondForce(4, "k/2*(z4-a*z1-b*z2-c*z3)^2")
+    for name in "kabc":
+        height.addPerBondParameter(name)
+    for atom, around in (0, [1, 2, 3]), (1, [0, 4, 5]):
+        for i, j in itertools.combinations(around, 2):
+            springs.addBond(i, j, np.linalg.norm(x[i] - x[j]), 1e5)
+        length = np.linalg.norm(x[around] - x[atom], axis=1).mean()
+        place = np.linalg.solve([*x[around, :2].T, [1, 1, 1]], [*x[atom, :2], 1])
+        height.addBond([*around, atom], [2300/length**2, *place])
+    for i, j in bonds:
+        springs.addBond(i, j, np.linalg.norm(x[i] - x[j]), 3.5e5)
+    for i, j in itertools.product((2, 3), (4, 5)):
+        torsion.addTorsion(i, 0, 1, j, 2, np.pi, 160/4/4)       # k (1 + cos(2 phi - pi)) curves by 4 k
+    for force in springs, torsion, height:
+        chain.system.addForce(force)
+    addPairsFromTopology(integrator, chain.topology, chain.system, x)
+    pairs, of_bonds = ([(i, j, inertia._value) for i, j, inertia in map(get, range(number)) if inertia._value > 0]
+                       for get, number in ((integrator.getPairParameters, integrator.getNumPairs()),
+                                           (integrator.getBondInertiaParameters, integrator.getNumBondInertias())))
+    forces = Forces(chain.system)
+    period, motion = find_fastest(Curvature(forces, x), Inertia(forces, x, pairs, of_bonds))
+    assert period == pytest.approx(5*step, rel=0.01) and np.abs(motion[:, :2]).max() < 1e-3
 
 
 def test_a_second_call_is_that_of_the_present_step():
@@ -347,6 +388,18 @@ def test_molecules_across_the_box_are_whole(box, stiffness):
     assert chain.pairs(stiffness) == pytest.approx(whole, rel=1e-4) and len(whole) == 3
     if stiffness == "typical":
         assert whole[1, 2] == pytest.approx(1.1e6)
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_atoms_of_whole_molecules_may_have_any_order(box):
+    """A branched one, whose atoms are in any images, has all its distances."""
+    random = np.random.default_rng(1)
+    bonds = np.array([(0, 1), (1, 2), (1, 3), (3, 4), (3, 5), (5, 6)])
+    for _ in range(20):
+        order = random.permutation(7)
+        x = np.cumsum(random.uniform(-0.1, 0.1, (7, 3)), axis=0)
+        found = make_whole(x + random.integers(-2, 3, (7, 3)) @ box, order[bonds].tolist(), box)
+        assert found - found[0] == pytest.approx(x - x[0], abs=1e-12)
 
 
 def test_nitrogen_across_the_box_has_its_triple_bond():

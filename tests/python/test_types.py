@@ -1,9 +1,11 @@
 """The types of the package: stubs that agree with the classes, and checkers that know right uses from wrong ones."""
 
 import ast
+import importlib
 import inspect
 import json
 import os
+import pkgutil
 import re
 import shutil
 import subprocess
@@ -13,7 +15,6 @@ from pathlib import Path
 import openmmstiff
 import pytest
 from conftest import CLASSES
-from openmmstiff import ase, mcmc, nested, sampling, scanning, tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ROOT/"pyproject.toml"
@@ -106,9 +107,12 @@ def test_stubs_have_the_docstrings():
 
 
 def test_whatever_is_public_in_python_has_types():
-    items = [item for module in (ase, mcmc, nested, sampling, scanning, tasks) for name, item in vars(module).items()
+    modules = [importlib.import_module(f"openmmstiff.{found.name}") for found in pkgutil.iter_modules([str(PACKAGE)])
+               if not found.name.startswith("_") and found.name != "openmmstiff"]
+    items = [item for module in modules for name, item in vars(module).items()
              if getattr(item, "__module__", "") == module.__name__ and not name.startswith("_")]
     items += [getattr(openmmstiff, name) for name in openmmstiff.__all__ if name not in STUBS]
+    assert len(items) > len(modules) > 1
     for item in items:
         members = vars(item) if inspect.isclass(item) else {item.__name__: item}
         for name, member in members.items():
