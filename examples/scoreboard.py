@@ -448,7 +448,7 @@ def record(file: Path, rows: list[dict]) -> list[dict]:
 
 
 def times_fewer(subject: Subject, rows: list[dict], base: float | None = None, kind: str = "") -> Iterator[dict]:
-    """What steps take of evaluations for a sample of a kind: those of standard practice, at this step or at its largest,
+    """What steps take of evaluations for a sample of a kind: those of standard practice, at a step or at its largest,
     over theirs."""
     known = {row["method"]: row["steps"] for row in rows if row["system"] == subject.label}
 
