@@ -180,7 +180,7 @@ class Liquid(Subject):
         system = self.build(next(method for method in self.methods.values() if method.geometry == geometry))
         context = begin(system, middle(TEMPERATURE, self.calm, self.small), self.modeller.positions, self.platform,
                         TEMPERATURE, seed, 100)
-        context.getIntegrator().step(steps or self.equilibration)
+        context.getIntegrator().step(self.equilibration if steps is None else steps)
         return context
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
