@@ -107,7 +107,7 @@ def main():
     print(f"{subject.label}, {options.time:g} ps; !: beyond the scoreboard's tolerance by {ERRORS} errors")
     print_table(["method", "step (fs)", *(f"{kind} (%)" for kind in DEVIATIONS[options.system]),
                  *(f"{kind} (ps)" for kind in subject.slow)],
-                [describe(options.system, row["method"], fs, step) for row in rows for fs, step in row["steps"].items()],
+                [describe(options.system, row["method"], *step) for row in rows for step in row["steps"].items()],
                 options.record, f"large-boxes-{options.system}")
     if options.record:
         record(options.record, rows)

@@ -180,7 +180,7 @@ class Liquid(Subject):
         system = self.build(next(method for method in self.methods.values() if method.geometry == geometry))
         context = begin(system, middle(TEMPERATURE, self.calm, self.small), self.modeller.positions, self.platform,
                         TEMPERATURE, seed, 100)
-        context.getIntegrator().step(steps or self.equilibration)
+        context.getIntegrator().step(self.equilibration if steps is None else steps)
         return context
 
     def run(self, method: Method, step: float, time: float, seed: int, positions: np.ndarray) -> Found:
@@ -448,7 +448,7 @@ def record(file: Path, rows: list[dict]) -> list[dict]:
 
 
 def times_fewer(subject: Subject, rows: list[dict], base: float | None = None, kind: str = "") -> Iterator[dict]:
-    """What steps take of evaluations for a sample of a kind: those of standard practice, at this step or at its largest,
+    """What steps take of evaluations for a sample of a kind: those of standard practice, at a step or at its largest,
     over theirs."""
     known = {row["method"]: row["steps"] for row in rows if row["system"] == subject.label}
 

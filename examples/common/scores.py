@@ -52,7 +52,7 @@ def bounds(step: dict) -> dict[str, str]:
     kinds: dict[str, dict[str, Sequence[float] | None]] = {kind: {} for kind in KINDS}
     for name, each in step.get("deviations", {}).items():
         kinds[KINDS[0 if name == "nonbonded" else 2 if name in TEMPERATURES else 1]][name] = each
-    texts = dict.fromkeys(KINDS, "")
+    texts: dict[str, str] = {kind: "" for kind in KINDS}
     for kind, deviations in kinds.items():
         known = {name: Deviation(*each) for name, each in deviations.items() if each is not None}
         if known:

@@ -381,7 +381,7 @@ class Deviation(NamedTuple):
 
     @property
     def errors(self) -> float:
-        """The deviation in errors, 0 where they are."""
+        """How many errors the deviation has; 0 if there is no error."""
         return self.value/self.error if self.error > 0 else 0.0
 
     def exceeds(self, tolerance: float) -> bool:

@@ -76,7 +76,8 @@ def test_of_several_kinds_the_largest_bound_is_told_and_what_is_not_on_record():
 def test_no_step_above_a_wrong_one_is_taken():
     right, wrong, unknown = step(bonds=(0, 0.1)), step(bonds=(2, 0.1)), step(bonds=(0, 1.0))
     for steps, usable, largest in (
-            ({"4": right, "8": right, "10": wrong, "12": right}, ["4", "8"], "8"), ({"8": wrong, "12": right}, [], None),
+            ({"4": right, "8": right, "10": wrong, "12": right}, ["4", "8"], "8"),
+            ({"8": wrong, "12": right}, [], None),
             ({"10": right, "8": unknown}, ["8", "10"], "10"), ({"8": right, "10": unknown}, ["8", "10"], "8"),
             ({"8": unknown, "10": unknown, "12": {"failure": "fails"}}, ["8", "10"], "10")):
         assert (list(scores.usable(steps)), scores.largest(steps)) == (usable, largest)
