@@ -1,4 +1,5 @@
 #include "Blocks.h"
+#include "PenalizedPairs.h"
 #include "openmm/Force.h"
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/internal/Message.h"
@@ -24,19 +25,21 @@ void refuseVirtualSite(const System& system, const vector<int>& particles, int f
                     " the site depends on, or use the method StiffHessian or Newmark, for which it is slow"));
 }
 
-void refuseConstraints(const System& system, const vector<int>& blockOf, const string& className) {
-    for (int i = 0; i < system.getNumConstraints(); i++) {
-        int particle1, particle2;
-        double distance;
-        system.getConstraintParameters(i, particle1, particle2, distance);
-        if (blockOf[particle1] < 0 && blockOf[particle2] < 0)
+void refuseConstraints(const System& system, const vector<Block>& blocks, const string& className) {
+    vector<bool> isInBlock(system.getNumParticles(), false);
+    for (const Block& block : blocks)
+        for (int i = 0; i < block.numMobile; i++)
+            isInBlock[block.particles[i]] = true;
+    const vector<PairInertia> constraints = readConstraints(system);
+    for (size_t i = 0; i < constraints.size(); i++) {
+        const int particle1 = constraints[i].particle1, particle2 = constraints[i].particle2;
+        if (!isInBlock[particle1] && !isInBlock[particle2])
             continue;
-        const int inBlock = (blockOf[particle1] >= 0 ? particle1 : particle2);
-        throw OpenMMException(
-                message(className, ": constraint ", i, " of the System, between particles ", particle1, " and ",
-                        particle2, ", acts on particle ", inBlock, ", which has stiff terms too.",
-                        " Remove the constraints of this molecule: create the System with constraints=None and",
-                        " rigidWater=False"));
+        throw OpenMMException(message(className, ": constraint ", i, " of the System, between particles ", particle1,
+                                      " and ", particle2, ", acts on particle ",
+                                      isInBlock[particle1] ? particle1 : particle2,
+                                      ", which has stiff terms too. Remove the constraints of this molecule: create"
+                                      " the System with constraints=None and rigidWater=False"));
     }
 }
 
@@ -46,45 +49,33 @@ vector<Block> OpenMMStiff::connect(const System& system, const vector<vector<int
     const int numParticles = system.getNumParticles(), numTerms = particles.size();
     auto isMobile = [&](int particle) { return system.getParticleMass(particle) > 0; };
 
-    // Join the mobile particles of each term.
+    // Join the mobile particles of each term. Blocks are in the order of their first particles.
 
     Sets sets(numParticles);
-    vector<int> firstMobile(numTerms, -1);
+    vector<int> firstMobile(numTerms, -1), blockOf(numParticles, -1); // of the first particle of a set
     for (int t = 0; t < numTerms; t++)
-        for (int particle : particles[t]) {
-            if (!isMobile(particle))
-                continue;
-            if (firstMobile[t] < 0)
-                firstMobile[t] = particle;
-            sets.join(particle, firstMobile[t]);
-        }
-
-    // Number the blocks in the order of their first particles.
-
-    vector<bool> hasTerm(numParticles, false);
-    for (int t = 0; t < numTerms; t++)
-        if (firstMobile[t] >= 0)
-            hasTerm[sets.find(firstMobile[t])] = true;
-    vector<int> blockOfRoot(numParticles, -1);
+        for (int particle : particles[t])
+            if (isMobile(particle)) {
+                if (firstMobile[t] < 0)
+                    firstMobile[t] = particle;
+                sets.join(particle, firstMobile[t]);
+            }
+    for (int first : firstMobile)
+        if (first >= 0)
+            blockOf[sets.find(first)] = 0;
     vector<Block> blocks;
-    for (int i = 0; i < numParticles; i++) {
-        const int root = sets.find(i);
-        if (!hasTerm[root])
-            continue;
-        if (blockOfRoot[root] < 0) {
-            blockOfRoot[root] = blocks.size();
-            blocks.push_back({{}, 0, {}, {}});
+    for (const vector<int>& set : sets.collect())
+        if (int& block = blockOf[set[0]]; block >= 0) {
+            block = blocks.size();
+            blocks.push_back({set, (int) set.size(), {}, {}});
         }
-        blocks[blockOfRoot[root]].particles.push_back(i);
-        blocks[blockOfRoot[root]].numMobile++;
-    }
 
     // Distribute the terms, and add the anchors behind the mobile particles.
 
     for (int t = 0; t < numTerms; t++) {
         if (firstMobile[t] < 0)
             continue;
-        Block& block = blocks[blockOfRoot[sets.find(firstMobile[t])]];
+        Block& block = blocks[blockOf[sets.find(firstMobile[t])]];
         if (size_t(t) < numOwn)
             block.terms.push_back(t);
         else
@@ -115,19 +106,21 @@ void OpenMMStiff::addFreeParticles(const System& system, vector<Block>& blocks) 
 
 vector<Block> OpenMMStiff::findBlocks(const System& system, const StiffTerms& terms, const string& className) {
     vector<vector<int>> particles;
-    for (const StiffCoordinate& term : terms.coordinates) {
-        particles.emplace_back(term.particles.begin(), term.particles.begin() + term.getNumParticles());
-        refuseVirtualSite(system, particles.back(), term.force, term.index, className);
-    }
-    for (const FunctionTerm& term : terms.functionTerms) {
+    auto add = [&](const auto& term) {
         particles.push_back(term.getParticles());
         refuseVirtualSite(system, particles.back(), term.force, term.index, className);
-    }
+    };
+    std::for_each(terms.coordinates.begin(), terms.coordinates.end(), add);
+    std::for_each(terms.functionTerms.begin(), terms.functionTerms.end(), add);
     vector<Block> blocks = connect(system, particles, terms.coordinates.size());
-    vector<int> blockOf(system.getNumParticles(), -1);
-    for (size_t i = 0; i < blocks.size(); i++)
-        for (int j = 0; j < blocks[i].numMobile; j++)
-            blockOf[blocks[i].particles[j]] = i;
-    refuseConstraints(system, blockOf, className);
+    refuseConstraints(system, blocks, className);
     return blocks;
+}
+
+vector<Block> OpenMMStiff::findBlocks(const System& system, const PairTerms& terms) {
+    vector<vector<int>> particles;
+    for (const auto* list : {&terms.pairs, &terms.bonds})
+        for (const PairInertia& pair : *list)
+            particles.push_back(pair.getParticles());
+    return connect(system, particles, terms.pairs.size());
 }

@@ -3,6 +3,7 @@
 
 #include "CollectTerms.h"
 #include "stiffcore/model/Block.h"
+#include "stiffcore/model/PairInertia.h"
 #include <limits>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ OPENMM_EXPORT_STIFF void addFreeParticles(const OpenMM::System& system, std::vec
  */
 OPENMM_EXPORT_STIFF std::vector<Block> findBlocks(const OpenMM::System& system, const StiffTerms& terms,
                                                   const std::string& className);
+
+/** Divide pairs, and bonds as other terms, into blocks. */
+OPENMM_EXPORT_STIFF std::vector<Block> findBlocks(const OpenMM::System& system, const stiffcore::PairTerms& terms);
 
 } // namespace OpenMMStiff
 

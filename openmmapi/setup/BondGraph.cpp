@@ -7,7 +7,7 @@ using namespace OpenMMStiff;
 using namespace stiffcore;
 using std::vector;
 
-BondGraph::BondGraph(const System& system, const vector<PenalizedPair>& constraints, const BondedStiffness* bonded)
+BondGraph::BondGraph(const System& system, const vector<PairInertia>& constraints, const BondedStiffness* bonded)
         : neighbours(system.getNumParticles()), constraintsOf(system.getNumParticles()),
           anglesOf(system.getNumParticles()) {
     // Of angles of some 100 degrees. No ring of three atoms has sides as different as this.
@@ -18,10 +18,10 @@ BondGraph::BondGraph(const System& system, const vector<PenalizedPair>& constrai
             neighbours[j].push_back(i);
         }
     };
-    for (const PenalizedPair& constraint : constraints) {
-        add(constraint.particle1, constraint.particle2, constraint.distance);
-        constraintsOf[constraint.particle1].push_back({constraint.particle2, constraint.distance});
-        constraintsOf[constraint.particle2].push_back({constraint.particle1, constraint.distance});
+    for (const auto& [i, j, inertia, length, periodic, isGiven] : constraints) {
+        add(i, j, length);
+        constraintsOf[i].push_back({j, length});
+        constraintsOf[j].push_back({i, length});
     }
     if (bonded != nullptr)
         for (const BondedStiffness::Pair& pair : bonded->pairs) {
@@ -31,7 +31,7 @@ BondGraph::BondGraph(const System& system, const vector<PenalizedPair>& constrai
                 anglesOf[pair.particle1].push_back({pair.particle2, pair.length});
         }
     vector<std::pair<int, int>> across;
-    for (const PenalizedPair& constraint : constraints) {
+    for (const PairInertia& constraint : constraints) {
         const int i = constraint.particle1, j = constraint.particle2;
         const double longest = constraint.distance / ofAngle;
         if (std::any_of(neighbours[i].begin(), neighbours[i].end(), [&](int k) {

@@ -16,8 +16,7 @@ namespace OpenMMStiff {
  */
 struct OPENMM_EXPORT_STIFF BondGraph {
     /** @param bonded   the pairs of the bonded forces; or null */
-    BondGraph(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints,
-              const BondedStiffness* bonded);
+    BondGraph(const OpenMM::System& system, const std::vector<PairInertia>& constraints, const BondedStiffness* bonded);
 
     bool areBonded(int particle1, int particle2) const {
         return lengths.count(stiffcore::ordered(particle1, particle2)) > 0;

@@ -16,7 +16,6 @@
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -49,14 +48,8 @@ void addBetween(MatrixXd& matrix, int i, int j, const Matrix3<double>& block) {
             matrix.block<3, 3>(3 * a, 3 * b) += (a == b ? 1 : -1) * block;
 }
 
-template <class... ForceTypes> bool isOneOf(const Force& force) {
-    return ((dynamic_cast<const ForceTypes*>(&force) != nullptr) || ...);
-}
-
-} // namespace
-
 /** Some particles of a molecule, by their places there in ascending order, with those around them. */
-struct BondedSpectrum::Piece {
+struct Piece {
     vector<int> places;
     vector<bool> isOwn;
     /// For each particle, which others are within three bonds.
@@ -89,10 +82,39 @@ struct BondedSpectrum::Piece {
     }
 };
 
-/** One of some pairs or bonds, with the places of its particles in a piece. */
-struct BondedSpectrum::Inside {
-    int index, i, j;
+/** Of a molecule, by the places of its particles. */
+struct Inertias {
+    struct Pair : PairInertia {
+        /// Which of the pairs of the System.
+        int index;
+        bool isBond, isKept = true;
+        /// In which order pairs are kept: constraints, those that are given, bonds, others.
+        int rank() const {
+            return isConstrained() ? 0 : isGiven ? 1 : isBond ? 2 : 3;
+        }
+    };
+    vector<Pair> pairs, bonds;
+    /// Of each particle with what is added; and whether it is a hydrogen, or has been given what is added.
+    vector<double> masses;
+    vector<bool> isTaken;
+
+    vector<double> describe() const {
+        vector<double> all;
+        for (const auto* list : {&pairs, &bonds})
+            for (const Pair& pair : *list)
+                all.insert(all.end(),
+                           {double(pair.particle1), double(pair.particle2), pair.inertia, double(pair.isGiven)});
+        return all;
+    }
 };
+
+/** A pair or a bond, with the places of its particles in a piece. */
+struct Inside {
+    Inertias::Pair* pair;
+    int i, j;
+};
+
+} // namespace
 
 struct BondedSpectrum::Molecule {
     vector<int> particles;
@@ -102,47 +124,211 @@ struct BondedSpectrum::Molecule {
     vector<vector<int>> piecesOf;
     std::set<std::pair<int, int>> ofRings;
 
-    /** For each piece, which of some pairs of particles are in it, each with their places there. */
-    template <class GetPair> vector<vector<Inside>> findInside(int number, GetPair&& getPair) const {
+    /** For each piece, the pairs that are in it. */
+    vector<vector<Inside>> findInside(vector<Inertias::Pair>& pairs) const {
         vector<vector<Inside>> found(pieces.size());
-        for (int index = 0; index < number; index++) {
-            const auto& [first, second] = getPair(index);
-            for (int p : piecesOf[first])
-                if (const int j = pieces[p].find(second); j >= 0)
-                    found[p].push_back({index, pieces[p].find(first), j});
-        }
+        for (Inertias::Pair& pair : pairs)
+            for (int p : piecesOf[pair.particle1])
+                if (const int j = pieces[p].find(pair.particle2); j >= 0)
+                    found[p].push_back({&pair, pieces[p].find(pair.particle1), j});
         return found;
     }
 };
 
-/** Of a molecule, by the places of its particles. */
-struct BondedSpectrum::Inertias {
-    struct Pair {
-        int i, j;
-        double inertia;
-        bool isGiven, isBond, isKept;
-    };
-    vector<Pair> pairs;
-    vector<InertialBond> bonds;
-    /// Of each particle with what is added; and whether it is a hydrogen, or has been given what is added.
-    vector<double> masses;
-    vector<bool> isTaken;
+namespace {
 
-    vector<double> describe() const {
-        vector<double> all;
-        for (const Pair& pair : pairs)
-            all.insert(all.end(), {double(pair.i), double(pair.j), pair.inertia, double(pair.isGiven)});
-        for (const InertialBond& bond : bonds)
-            all.insert(all.end(), {double(bond.particle1), double(bond.particle2), bond.inertia, double(bond.isGiven)});
-        return all;
-    }
-};
+using Molecule = BondedSpectrum::Molecule;
 
 /** Squares of frequencies, and what moves, a column each. */
-struct BondedSpectrum::Motions {
+struct Motions {
     VectorXd squares;
     MatrixXd directions;
 };
+
+/**
+ * Find the motions that are faster than this, among combinations of those of a basis first, if there is one; it becomes
+ * that of all that are nearly as fast.
+ */
+Motions findFast(const MatrixXd& hessian, const MatrixXd& inertia, double fastest, MatrixXd& basis) {
+    const double nearly = 0.25;
+    auto select = [&](const auto& solver, double least) -> Motions {
+        const VectorXd& squares = solver.eigenvalues();
+        const int number = (squares.array() > least).count(); // in ascending order
+        return {squares.tail(number), solver.eigenvectors().rightCols(number)};
+    };
+    using Solver = Eigen::GeneralizedSelfAdjointEigenSolver<MatrixXd>;
+    if (basis.cols() > 0) {
+        const Solver solver(basis.transpose() * hessian * basis, basis.transpose() * inertia * basis);
+        Motions found = select(solver, fastest);
+        if (found.squares.size() > 0)
+            return {found.squares, basis * found.directions};
+    }
+    if (Eigen::LLT<MatrixXd>(fastest * inertia - hessian).info() == Eigen::Success)
+        return {};
+    const Solver solver(hessian, inertia);
+    basis = select(solver, nearly * fastest).directions;
+    return select(solver, fastest);
+}
+
+/**
+ * Cut a molecule where bonds are softest: not in rings, nor what a user has given, constraints and hydrogens. For each
+ * particle a number of its block.
+ */
+vector<int> cutMolecule(const Molecule& molecule, const Inertias& inertias, int mostPairs) {
+    if (mostPairs == 0)
+        return vector<int>(molecule.particles.size());
+    vector<Tie> ties;
+    for (const Inertias::Pair& pair : inertias.pairs)
+        if (pair.isKept)
+            ties.push_back({pair.particle1, pair.particle2, pair.inertia, true, pair.isBond,
+                            pair.rank() > 1 && molecule.ofRings.count(ordered(pair.particle1, pair.particle2)) == 0});
+    for (const Inertias::Pair& bond : inertias.bonds)
+        if (bond.particle2 >= 0)
+            ties.push_back({bond.particle1, bond.particle2, 0, false, false, false});
+    return cut(molecule.particles.size(), ties, mostPairs);
+}
+
+/**
+ * Leave out pairs between blocks; and in these, in the order of constraints, bonds and other distances by their
+ * stiffness, pairs that those before nearly determine: by what is left of their gradients in the metric of the masses,
+ * beyond those of pairs within three bonds. (A whole chain is so heavy that little is left of the one by which it bends.)
+ * In planar groups and cages the surplus ones see motion in second order only, and no iteration gets far there.
+ */
+void leaveOut(const Molecule& molecule, const vector<int>& blockOf, Inertias& inertias) {
+    struct Row {
+        int i, j;
+        Vector3<double> u;
+    };
+    vector<vector<Inside>> inside = molecule.findInside(inertias.pairs);
+    for (size_t k = 0; k < molecule.pieces.size(); k++) {
+        const Piece& piece = molecule.pieces[k];
+        vector<Row> rows; // of pairs that are kept
+        auto multiply = [&](const Row& row, const Row& other) {
+            auto weight = [&](int a, int b) { return a == b ? 1 / molecule.masses[piece.places[a]] : 0; };
+            return (weight(row.i, other.i) + weight(row.j, other.j) - weight(row.i, other.j) - weight(row.j, other.i)) *
+                   row.u.dot(other.u);
+        };
+        std::stable_sort(inside[k].begin(), inside[k].end(), [](const Inside& a, const Inside& b) {
+            const Inertias::Pair &p = *a.pair, &q = *b.pair;
+            return p.rank() != q.rank() ? p.rank() < q.rank() : p.inertia > q.inertia;
+        });
+        for (const auto& [pair, i, j] : inside[k]) {
+            if (blockOf[pair->particle1] != blockOf[pair->particle2]) {
+                pair->isKept = false;
+                continue;
+            }
+            const Row row = {i, j, piece.getDirection(i, j)};
+            auto isNear = [&near1 = piece.near[i], &near2 = piece.near[j]](int atom) {
+                return near1[atom] || near2[atom];
+            };
+            vector<const Row*> others;
+            for (const Row& other : rows)
+                if (isNear(other.i) && isNear(other.j))
+                    others.push_back(&other);
+            const int n = others.size();
+            MatrixXd A(n, n);
+            VectorXd b(n);
+            for (int q = 0; q < n; q++) {
+                b[q] = multiply(row, *others[q]);
+                for (int r = 0; r < n; r++)
+                    A(q, r) = multiply(*others[q], *others[r]);
+            }
+            const double own = multiply(row, row), rest = own - (n > 0 ? b.dot(A.ldlt().solve(b)) : 0);
+            const bool isIndependent = rest > independent * own;
+            if (piece.isOwn[i])
+                pair->isKept = isIndependent || pair->rank() < 2;
+            if (isIndependent)
+                rows.push_back(row);
+        }
+    }
+}
+
+/** Make what belongs to a piece heavier, by what its fast motions ask for; whether there is any. */
+bool raise(const Molecule& molecule, const Piece& piece, const vector<Inside>& bonds, const Motions& motions,
+           double fastest, Inertias& inertias) {
+    const double leastShare = 0.4, mostAtOnce = 1;
+    struct Candidate {
+        int i, j; // -1 of a particle
+        double mass;
+        bool isOwn;
+        double* inertia;
+        double growth = 0;
+    };
+    vector<Candidate> candidates;
+    for (int i = 0; i < piece.size(); i++) {
+        const int place = piece.places[i];
+        if (!inertias.isTaken[place])
+            candidates.push_back({i, -1, inertias.masses[place], piece.isOwn[i], &inertias.masses[place]});
+    }
+    for (const auto& [bond, i, j] : bonds)
+        if (!bond->isGiven)
+            candidates.push_back(
+                    {i, j,
+                     bond->inertia + 1 / (1 / molecule.masses[bond->particle1] + 1 / molecule.masses[bond->particle2]),
+                     piece.isOwn[i], &bond->inertia});
+    bool grows = false;
+    for (int k = 0; k < motions.squares.size(); k++) {
+        const auto u = motions.directions.col(k); // of kinetic energy 1/2
+        double ofOwn = 0, all = 0, squares = 0;
+        vector<double> shares;
+        for (const Candidate& each : candidates) {
+            Vector3<double> velocity = u.segment<3>(3 * each.i);
+            if (each.j >= 0)
+                velocity -= u.segment<3>(3 * each.j);
+            shares.push_back(each.mass * velocity.squaredNorm());
+            all += shares.back();
+            squares += shares.back() * shares.back();
+            ofOwn += each.isOwn * shares.back();
+        }
+        if (!(ofOwn > leastShare * all))
+            continue; // it is another piece's
+        grows = true;
+        const double need = motions.squares[k] / fastest - 1;
+        for (size_t c = 0; c < candidates.size(); c++)
+            candidates[c].growth = std::max(candidates[c].growth, std::min(mostAtOnce, need * shares[c] / squares));
+    }
+    for (const Candidate& each : candidates)
+        if (each.isOwn)
+            *each.inertia += each.growth * each.mass;
+    return grows;
+}
+
+/**
+ * Make heavier what moves too fast, in proportion to its part of the motion's kinetic energy, so that to the first
+ * order of perturbation theory the motion has the period that is wanted, until no motion is too fast.
+ */
+void raise(const Molecule& molecule, double shortest, Inertias& inertias) {
+    const int mostSweeps = 10, mostRounds = 30;
+    const double fastest = 4 / (shortest * shortest) * 1.005;
+    const vector<vector<Inside>> bonds = molecule.findInside(inertias.bonds),
+                                 pairs = molecule.findInside(inertias.pairs);
+    for (int sweep = 0, changed = true; changed && sweep < mostSweeps; sweep++) {
+        changed = false;
+        for (size_t k = 0; k < molecule.pieces.size(); k++) {
+            const Piece& piece = molecule.pieces[k];
+            const int n = piece.size();
+            MatrixXd basis;
+            for (int round = 0; round < mostRounds; round++) {
+                MatrixXd inertia = MatrixXd::Zero(3 * n, 3 * n);
+                for (int i = 0; i < n; i++)
+                    inertia.diagonal().segment<3>(3 * i).array() += inertias.masses[piece.places[i]];
+                for (const auto& [bond, i, j] : bonds[k])
+                    addBetween(inertia, i, j, bond->inertia * Matrix3<double>::Identity());
+                for (const auto& [pair, i, j] : pairs[k])
+                    if (pair->isKept) {
+                        const Vector3<double> u = piece.getDirection(i, j);
+                        addBetween(inertia, i, j, std::min(pair->inertia, constraintInertia) * u * u.transpose());
+                    }
+                const Motions motions = findFast(piece.minimum.hessian, inertia, fastest, basis);
+                if (!raise(molecule, piece, bonds[k], motions, fastest, inertias))
+                    break;
+                changed = true;
+            }
+        }
+    }
+}
+
+} // namespace
 
 BondedSpectrum::~BondedSpectrum() = default;
 
@@ -174,30 +360,27 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
         const vector<int>& of = graph.neighbours[i];
         return graph.areBonded(i, j) || std::any_of(of.begin(), of.end(), [&](int k) { return graph.areBonded(k, j); });
     };
-    auto add = [&](const vector<int>& particles, int term, TermsOf& termsOf, std::initializer_list<double> numbers) {
+    auto add = [&](const vector<int>& particles, int term, TermsOf& termsOf, const vector<double>& numbers) {
         const int molecule = moleculeOf[particles[0]];
         for (int particle : particles)
             if (moleculeOf[particle] != molecule || system.isVirtualSite(particle))
-                return false;
+                return;
         if (particles.size() == 1 || (particles.size() == 2 && !areNear(particles[0], particles[1])))
-            return false;
+            return;
         termsOf[particles[0]].push_back(term);
         for (int particle : particles)
             descriptions[molecule].push_back(placeOf[particle]);
-        descriptions[molecule].insert(descriptions[molecule].end(), numbers);
-        return true;
+        descriptions[molecule].insert(descriptions[molecule].end(), numbers.begin(), numbers.end());
     };
-    for (const HarmonicTerm& term : terms.harmonics) {
-        const StiffCoordinate& s = terms.coordinates[term.coordinate];
-        add({s.particles.begin(), s.particles.begin() + s.getNumParticles()}, term.coordinate, coordinatesOf,
-            {term.k, term.s0});
+    for (size_t t = 0; t < terms.coordinates.size(); t++) {
+        const StiffCoordinate& s = terms.coordinates[t];
+        add(s.getParticles(), t, coordinatesOf, {s.k, s.s0});
     }
     for (size_t t = 0; t < terms.functionTerms.size(); t++) {
         const FunctionTerm& term = terms.functionTerms[t];
-        if (add(term.getParticles(), t, functionsOf, {-1.0 - term.function})) {
-            vector<double>& description = descriptions[moleculeOf[term.getParticles()[0]]];
-            description.insert(description.end(), term.parameters.begin(), term.parameters.end());
-        }
+        vector<double> numbers = {-1.0 - term.function};
+        numbers.insert(numbers.end(), term.parameters.begin(), term.parameters.end());
+        add(term.getParticles(), t, functionsOf, numbers);
     }
     for (size_t t = 0; t < torsions.size(); t++)
         add({torsions[t].particles.begin(), torsions[t].particles.end()}, t, torsionsOf, {torsions[t].curvature});
@@ -284,32 +467,6 @@ void BondedSpectrum::addMaps(const CMAPTorsionForce& force) {
     }
 }
 
-/**
- * Find the motions that are faster than this, among combinations of those of a basis first, if there is one; it becomes
- * that of all that are nearly as fast.
- */
-BondedSpectrum::Motions BondedSpectrum::findFast(const MatrixXd& hessian, const MatrixXd& inertia, double fastest,
-                                                 MatrixXd& basis) {
-    const double nearly = 0.25;
-    auto select = [&](const auto& solver, double least) -> Motions {
-        const VectorXd& squares = solver.eigenvalues();
-        const int number = (squares.array() > least).count(); // in ascending order
-        return {squares.tail(number), solver.eigenvectors().rightCols(number)};
-    };
-    using Solver = Eigen::GeneralizedSelfAdjointEigenSolver<MatrixXd>;
-    if (basis.cols() > 0) {
-        const Solver solver(basis.transpose() * hessian * basis, basis.transpose() * inertia * basis);
-        Motions found = select(solver, fastest);
-        if (found.squares.size() > 0)
-            return {found.squares, basis * found.directions};
-    }
-    if (Eigen::LLT<MatrixXd>(fastest * inertia - hessian).info() == Eigen::Success)
-        return {};
-    const Solver solver(hessian, inertia);
-    basis = select(solver, nearly * fastest).directions;
-    return select(solver, fastest);
-}
-
 /** Cut a molecule where no ring is, and find the minimum of each piece with what is around it. */
 void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, const TermsOf& functionsOf,
                             const TermsOf& torsionsOf, vector<FunctionCopy>& functions) const {
@@ -360,261 +517,76 @@ void BondedSpectrum::divide(Molecule& molecule, const TermsOf& coordinatesOf, co
         auto isInside = [&](int particle) {
             return moleculeOf[particle] == moleculeOf[particles[0]] && piece.find(placeOf[particle]) >= 0;
         };
+        auto areInside = [&](const auto& all) { return std::all_of(all.begin(), all.end(), isInside); };
         vector<HeldDistance> bonds, held, guides;
+        auto hold = [&](vector<HeldDistance>& list, int i, int j, double length, double stiffness) {
+            if (isInside(i) && isInside(j))
+                list.push_back({block.findPlace(i), block.findPlace(j), length, stiffness});
+        };
         for (int i : block.particles) {
-            for (int t : coordinatesOf[i]) {
-                const StiffCoordinate& s = terms.coordinates[t];
-                if (std::all_of(s.particles.begin(), s.particles.begin() + s.getNumParticles(), isInside))
+            for (int t : coordinatesOf[i])
+                if (areInside(terms.coordinates[t].getParticles()))
                     block.terms.push_back(t);
-            }
-            for (int t : functionsOf[i]) {
-                const vector<int> ofTerm = terms.functionTerms[t].getParticles();
-                if (std::all_of(ofTerm.begin(), ofTerm.end(), isInside))
+            for (int t : functionsOf[i])
+                if (areInside(terms.functionTerms[t].getParticles()))
                     block.otherTerms.push_back(t);
-            }
             for (int j : graph.neighbours[i]) {
                 if (i > j || !isInside(j))
                     continue;
                 const double length = graph.lengths.at({i, j});
-                bonds.push_back({block.findPlace(i), block.findPlace(j), length, 0});
+                hold(bonds, i, j, length, 0);
                 // A regular polygon.
                 const vector<int> ring = graph.findRing(i, j, largestRing - 1);
                 const double half = pi / ring.size();
                 for (size_t a = 0; a < ring.size(); a++)
                     for (size_t b = a + 2; b < ring.size(); b++)
-                        if (isInside(ring[a]) && isInside(ring[b]))
-                            guides.push_back({block.findPlace(ring[a]), block.findPlace(ring[b]),
-                                              length * std::sin((b - a) * half) / std::sin(half), ofGuide});
+                        hold(guides, ring[a], ring[b], length * std::sin((b - a) * half) / std::sin(half), ofGuide);
             }
             for (const auto& [j, length] : graph.anglesOf[i])
-                if (isInside(j))
-                    held.push_back({block.findPlace(i), block.findPlace(j), length, ofGuide});
+                hold(held, i, j, length, ofGuide);
             for (const auto& [j, length] : graph.constraintsOf[i])
-                if (i < j && isInside(j))
-                    held.push_back({block.findPlace(i), block.findPlace(j), length, ofConstraint});
+                if (i < j)
+                    hold(held, i, j, length, ofConstraint);
         }
         std::sort(block.terms.begin(), block.terms.end());
         piece.minimum = findMinimum(terms, block, bonds, held, guides, functions);
         for (int i : block.particles)
             for (int t : torsionsOf[i])
-                if (std::all_of(torsions[t].particles.begin(), torsions[t].particles.end(), isInside))
+                if (areInside(torsions[t].particles))
                     piece.add(torsions[t].curvature, block, torsions[t].particles);
         molecule.pieces.push_back(std::move(piece));
     }
 }
 
-/**
- * Cut a molecule where bonds are softest: not in rings, nor what a user has given, constraints and hydrogens. For each
- * particle a number of its block.
- */
-vector<int> BondedSpectrum::cut(const Molecule& molecule, const Inertias& inertias, int mostPairs) {
-    if (mostPairs == 0)
-        return vector<int>(molecule.particles.size());
-    vector<Tie> ties;
-    for (const Inertias::Pair& pair : inertias.pairs)
-        if (pair.isKept)
-            ties.push_back({pair.i, pair.j, pair.inertia, true, pair.isBond,
-                            !pair.isGiven && !std::isinf(pair.inertia) &&
-                                    molecule.ofRings.count(ordered(pair.i, pair.j)) == 0});
-    for (const InertialBond& bond : inertias.bonds)
-        if (bond.particle2 >= 0)
-            ties.push_back({bond.particle1, bond.particle2, 0, false, false, false});
-    return OpenMMStiff::cut(molecule.particles.size(), ties, mostPairs);
-}
-
-/**
- * Leave out pairs between blocks; and in these, in the order of constraints, bonds and other distances by their
- * stiffness, pairs that those before nearly determine: by what is left of their gradients in the metric of the masses,
- * beyond those of pairs within three bonds. (A whole chain is so heavy that little is left of the one by which it bends.)
- * In planar groups and cages the surplus ones see motion in second order only, and no iteration gets far there.
- */
-void BondedSpectrum::leaveOut(const Molecule& molecule, const vector<int>& blockOf, Inertias& inertias) {
-    vector<Inertias::Pair>& pairs = inertias.pairs;
-    vector<int> order(pairs.size());
-    std::iota(order.begin(), order.end(), 0);
-    auto rank = [&](int p) {
-        return std::isinf(pairs[p].inertia) ? 0 : pairs[p].isGiven ? 1 : pairs[p].isBond ? 2 : 3;
-    };
-    std::stable_sort(order.begin(), order.end(), [&](int p, int q) {
-        return rank(p) != rank(q) ? rank(p) < rank(q) : pairs[p].inertia > pairs[q].inertia;
-    });
-    struct Row {
-        int i, j;
-        Vector3<double> u;
-    };
-    const auto inside =
-            molecule.findInside(order.size(), [&](int k) { return std::pair(pairs[order[k]].i, pairs[order[k]].j); });
-    for (size_t k = 0; k < molecule.pieces.size(); k++) {
-        const Piece& piece = molecule.pieces[k];
-        vector<Row> rows; // of pairs that are kept
-        auto multiply = [&](const Row& row, const Row& other) {
-            auto weight = [&](int a, int b) { return a == b ? 1 / molecule.masses[piece.places[a]] : 0; };
-            return (weight(row.i, other.i) + weight(row.j, other.j) - weight(row.i, other.j) - weight(row.j, other.i)) *
-                   row.u.dot(other.u);
-        };
-        for (const auto& [index, i, j] : inside[k]) {
-            const int p = order[index];
-            if (blockOf[pairs[p].i] != blockOf[pairs[p].j]) {
-                pairs[p].isKept = false;
-                continue;
-            }
-            const Row row = {i, j, piece.getDirection(i, j)};
-            auto isNear = [&near1 = piece.near[i], &near2 = piece.near[j]](int atom) {
-                return near1[atom] || near2[atom];
-            };
-            vector<const Row*> others;
-            for (const Row& other : rows)
-                if (isNear(other.i) && isNear(other.j))
-                    others.push_back(&other);
-            const int n = others.size();
-            MatrixXd A(n, n);
-            VectorXd b(n);
-            for (int q = 0; q < n; q++) {
-                b[q] = multiply(row, *others[q]);
-                for (int r = 0; r < n; r++)
-                    A(q, r) = multiply(*others[q], *others[r]);
-            }
-            const double own = multiply(row, row), rest = own - (n > 0 ? b.dot(A.ldlt().solve(b)) : 0);
-            const bool isIndependent = rest > independent * own;
-            if (piece.isOwn[i])
-                pairs[p].isKept = isIndependent || rank(p) < 2;
-            if (isIndependent)
-                rows.push_back(row);
-        }
-    }
-}
-
-/**
- * Make heavier what moves too fast, in proportion to its part of the motion's kinetic energy, so that to the first
- * order of perturbation theory the motion has the period that is wanted, until no motion is too fast.
- */
-void BondedSpectrum::raise(const Molecule& molecule, double shortest, Inertias& inertias) {
-    const int mostSweeps = 10, mostRounds = 30;
-    const double fastest = 4 / (shortest * shortest) * 1.005;
-    const auto bonds = molecule.findInside(inertias.bonds.size(), [&](int b) {
-        return std::pair(inertias.bonds[b].particle1, inertias.bonds[b].particle2);
-    });
-    const auto pairs = molecule.findInside(inertias.pairs.size(),
-                                           [&](int p) { return std::pair(inertias.pairs[p].i, inertias.pairs[p].j); });
-    for (int sweep = 0, changed = true; changed && sweep < mostSweeps; sweep++) {
-        changed = false;
-        for (size_t k = 0; k < molecule.pieces.size(); k++) {
-            const Piece& piece = molecule.pieces[k];
-            const int n = piece.size();
-            MatrixXd basis;
-            for (int round = 0; round < mostRounds; round++) {
-                MatrixXd inertia = MatrixXd::Zero(3 * n, 3 * n);
-                for (int i = 0; i < n; i++)
-                    inertia.diagonal().segment<3>(3 * i).array() += inertias.masses[piece.places[i]];
-                for (const auto& [b, i, j] : bonds[k])
-                    addBetween(inertia, i, j, inertias.bonds[b].inertia * Matrix3<double>::Identity());
-                for (const auto& [p, i, j] : pairs[k])
-                    if (inertias.pairs[p].isKept) {
-                        const Vector3<double> u = piece.getDirection(i, j);
-                        addBetween(inertia, i, j,
-                                   std::min(inertias.pairs[p].inertia, constraintInertia) * u * u.transpose());
-                    }
-                const Motions motions = findFast(piece.minimum.hessian, inertia, fastest, basis);
-                if (!raise(molecule, piece, bonds[k], motions, fastest, inertias))
-                    break;
-                changed = true;
-            }
-        }
-    }
-}
-
-/** Make what belongs to a piece heavier, by what its fast motions ask for; whether there is any. */
-bool BondedSpectrum::raise(const Molecule& molecule, const Piece& piece, const vector<Inside>& bonds,
-                           const Motions& motions, double fastest, Inertias& inertias) {
-    const double leastShare = 0.4, mostAtOnce = 1;
-    struct Candidate {
-        int i, j; // -1 of a particle
-        double mass;
-        bool isOwn;
-        double* inertia;
-        double growth = 0;
-    };
-    vector<Candidate> candidates;
-    for (int i = 0; i < piece.size(); i++) {
-        const int place = piece.places[i];
-        if (!inertias.isTaken[place])
-            candidates.push_back({i, -1, inertias.masses[place], piece.isOwn[i], &inertias.masses[place]});
-    }
-    for (const auto& [b, i, j] : bonds) {
-        InertialBond& bond = inertias.bonds[b];
-        if (!bond.isGiven)
-            candidates.push_back(
-                    {i, j,
-                     bond.inertia + 1 / (1 / molecule.masses[bond.particle1] + 1 / molecule.masses[bond.particle2]),
-                     piece.isOwn[i], &bond.inertia});
-    }
-    bool grows = false;
-    for (int k = 0; k < motions.squares.size(); k++) {
-        const auto u = motions.directions.col(k); // of kinetic energy 1/2
-        double ofOwn = 0, all = 0, squares = 0;
-        vector<double> shares;
-        for (const Candidate& each : candidates) {
-            Vector3<double> velocity = u.segment<3>(3 * each.i);
-            if (each.j >= 0)
-                velocity -= u.segment<3>(3 * each.j);
-            shares.push_back(each.mass * velocity.squaredNorm());
-            all += shares.back();
-            squares += shares.back() * shares.back();
-            ofOwn += each.isOwn * shares.back();
-        }
-        if (!(ofOwn > leastShare * all))
-            continue; // it is another piece's
-        grows = true;
-        const double need = motions.squares[k] / fastest - 1;
-        for (size_t c = 0; c < candidates.size(); c++)
-            candidates[c].growth = std::max(candidates[c].growth, std::min(mostAtOnce, need * shares[c] / squares));
-    }
-    for (const Candidate& each : candidates)
-        if (each.isOwn)
-            *each.inertia += each.growth * each.mass;
-    return grows;
-}
-
-PairTerms BondedSpectrum::choose(const vector<PenalizedPair>& pairs, const vector<PairInertia>& given,
-                                 const vector<InertialBond>& bonds, double shortest, int mostPairs) const {
+PairTerms BondedSpectrum::choose(const vector<PairInertia>& pairs, const vector<PairInertia>& bonds, double shortest,
+                                 int mostPairs) const {
     // By molecules.
 
     PairTerms chosen;
-    struct OfMolecule {
-        Inertias inertias;
-        vector<int> pairs;
+    vector<Inertias> all(members.size());
+    auto findOwner = [&](const PairInertia& pair) -> Inertias* { // of what is within a molecule that has pieces
+        const int molecule = moleculeOf[pair.particle1];
+        const bool isWithin = (pair.particle2 < 0 || moleculeOf[pair.particle2] == molecule);
+        return isWithin && !kinds[kindOf[molecule]].pieces.empty() ? &all[molecule] : nullptr;
     };
-    vector<OfMolecule> all(members.size());
-    auto findKind = [&](int i, int j) -> const Molecule* { // of what is within a molecule that has pieces
-        const int molecule = moleculeOf[i];
-        const bool isWithin = (j < 0 || moleculeOf[j] == molecule);
-        return isWithin && !kinds[kindOf[molecule]].pieces.empty() ? &kinds[kindOf[molecule]] : nullptr;
+    auto byPlaces = [&](PairInertia pair, int index, bool isBond) -> Inertias::Pair {
+        pair.particle1 = placeOf[pair.particle1];
+        pair.particle2 = (pair.particle2 < 0 ? -1 : placeOf[pair.particle2]);
+        return {pair, index, isBond};
     };
     const double least = 0.01; // dalton
     auto addInertia = [&](int i, int j, double inertia, bool isGiven) {
         if (inertia > (isGiven ? 0 : least))
             chosen.bonds.push_back({i, j, inertia});
     };
-    std::set<std::pair<int, int>> areGiven;
-    for (const PairInertia& pair : given)
-        areGiven.insert(ordered(pair.particle1, pair.particle2));
-    for (size_t p = 0; p < pairs.size(); p++) {
-        const PenalizedPair& pair = pairs[p];
-        if (!findKind(pair.particle1, pair.particle2)) {
-            chosen.pairs.push_back(pair);
-            continue;
-        }
-        OfMolecule& of = all[moleculeOf[pair.particle1]];
-        of.inertias.pairs.push_back({placeOf[pair.particle1], placeOf[pair.particle2], pair.inertia,
-                                     areGiven.count(ordered(pair.particle1, pair.particle2)) > 0,
-                                     graph.areBonded(pair.particle1, pair.particle2), true});
-        of.pairs.push_back(p);
-    }
-    for (const InertialBond& bond : bonds)
-        if (findKind(bond.particle1, bond.particle2))
-            all[moleculeOf[bond.particle1]].inertias.bonds.push_back(
-                    {{placeOf[bond.particle1], bond.particle2 < 0 ? -1 : placeOf[bond.particle2], bond.inertia},
-                     bond.isGiven});
+    for (size_t p = 0; p < pairs.size(); p++)
+        if (Inertias* owner = findOwner(pairs[p]))
+            owner->pairs.push_back(byPlaces(pairs[p], p, graph.areBonded(pairs[p].particle1, pairs[p].particle2)));
+        else
+            chosen.pairs.push_back(pairs[p]);
+    for (const PairInertia& bond : bonds)
+        if (Inertias* owner = findOwner(bond))
+            owner->bonds.push_back(byPlaces(bond, -1, true));
         else
             addInertia(bond.particle1, bond.particle2, bond.inertia, bond.isGiven);
 
@@ -625,13 +597,12 @@ PairTerms BondedSpectrum::choose(const vector<PenalizedPair>& pairs, const vecto
         const Molecule& molecule = kinds[kindOf[m]];
         if (molecule.pieces.empty())
             continue;
-        const auto [place, isNew] = known.insert({{kindOf[m], all[m].inertias.describe()}, {}});
+        const auto [place, isNew] = known.insert({{kindOf[m], all[m].describe()}, all[m]});
         Inertias& found = place->second;
         if (isNew) {
-            found = all[m].inertias;
             found.masses = molecule.masses;
             found.isTaken.assign(molecule.particles.size(), false);
-            for (const InertialBond& bond : found.bonds)
+            for (const Inertias::Pair& bond : found.bonds)
                 if (bond.particle2 < 0) {
                     found.isTaken[bond.particle1] = true;
                     found.masses[bond.particle1] += bond.inertia;
@@ -640,7 +611,7 @@ PairTerms BondedSpectrum::choose(const vector<PenalizedPair>& pairs, const vecto
                     found.isTaken[bond.particle2] = true;
             leaveOut(molecule, vector<int>(molecule.particles.size()), found);
             if (shortest > 0) {
-                if (const vector<int> blockOf = cut(molecule, found, mostPairs);
+                if (const vector<int> blockOf = cutMolecule(molecule, found, mostPairs);
                     std::any_of(blockOf.begin(), blockOf.end(), [&](int block) { return block != blockOf[0]; }))
                     leaveOut(molecule, blockOf, found);
                 raise(molecule, shortest, found);
@@ -648,8 +619,8 @@ PairTerms BondedSpectrum::choose(const vector<PenalizedPair>& pairs, const vecto
         }
         for (size_t p = 0; p < found.pairs.size(); p++)
             if (found.pairs[p].isKept)
-                chosen.pairs.push_back(pairs[all[m].pairs[p]]);
-        for (const InertialBond& bond : found.bonds)
+                chosen.pairs.push_back(pairs[all[m].pairs[p].index]);
+        for (const Inertias::Pair& bond : found.bonds)
             if (bond.particle2 >= 0)
                 addInertia(members[m][bond.particle1], members[m][bond.particle2], bond.inertia, bond.isGiven);
         for (size_t i = 0; i < found.masses.size(); i++)

@@ -4,7 +4,6 @@
 #include "BondGraph.h"
 #include "CollectTerms.h"
 #include "stiffcore/terms/FunctionCopy.h"
-#include <Eigen/Core>
 #include <array>
 #include <map>
 #include <string>
@@ -32,22 +31,18 @@ public:
      * Leave out pairs that others nearly determine, and those between blocks into which large molecules are cut; and
      * make bonds of hydrogens and other particles heavier where something moves too fast.
      *
-     * @param pairs       pairs and constraints
-     * @param given       pairs that a user has given, which stay whatever others are there
+     * @param pairs       pairs and constraints; those that a user has given stay whatever others are there
      * @param bonds       with the least inertia that they have, see chooseBonds()
      * @param shortest    2/omega of the fastest motion is to be at least this [ps]; 0 if nothing is to be made heavier,
      *                    nor cut
      * @param mostPairs   that a block should have, see cut(); 0 if molecules are whole
      */
-    PairTerms choose(const std::vector<PenalizedPair>& pairs, const std::vector<PairInertia>& given,
-                     const std::vector<InertialBond>& bonds, double shortest, int mostPairs) const;
+    PairTerms choose(const std::vector<PairInertia>& pairs, const std::vector<PairInertia>& bonds, double shortest,
+                     int mostPairs) const;
+
+    struct Molecule;
 
 private:
-    struct Piece;
-    struct Molecule;
-    struct Inertias;
-    struct Motions;
-    struct Inside;
     /// A dihedral angle of an energy map, by its particles, with its force constant [kJ/mol].
     struct StiffTorsion {
         std::array<int, 4> particles;
@@ -58,13 +53,6 @@ private:
     void collect(int integrationGroups, const std::string& className);
     void divide(Molecule& molecule, const TermsOf& coordinatesOf, const TermsOf& functionsOf, const TermsOf& torsionsOf,
                 std::vector<stiffcore::FunctionCopy>& functions) const;
-    static std::vector<int> cut(const Molecule& molecule, const Inertias& inertias, int mostPairs);
-    static void leaveOut(const Molecule& molecule, const std::vector<int>& blockOf, Inertias& inertias);
-    static void raise(const Molecule& molecule, double shortest, Inertias& inertias);
-    static bool raise(const Molecule& molecule, const Piece& piece, const std::vector<Inside>& bonds,
-                      const Motions& motions, double fastest, Inertias& inertias);
-    static Motions findFast(const Eigen::MatrixXd& hessian, const Eigen::MatrixXd& inertia, double fastest,
-                            Eigen::MatrixXd& basis);
 
     const OpenMM::System& system;
     const BondGraph& graph;

@@ -1,5 +1,6 @@
 #include "CollectTerms.h"
 #include "FunctionTerms.h"
+#include "PenalizedPairs.h"
 #include "openmm/AndersenThermostat.h"
 #include "openmm/CMMotionRemover.h"
 #include "openmm/CustomAngleForce.h"
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
@@ -25,14 +25,14 @@ using std::vector;
 
 namespace {
 
-void readTerm(const HarmonicBondForce& force, StiffCoordinate& s, HarmonicTerm& potential) {
-    force.getBondParameters(s.index, s.particles[0], s.particles[1], potential.s0, potential.k);
+void readTerm(const HarmonicBondForce& force, StiffCoordinate& s) {
+    force.getBondParameters(s.index, s.particles[0], s.particles[1], s.s0, s.k);
 }
 
-void readTerm(const HarmonicAngleForce& force, StiffCoordinate& s, HarmonicTerm& potential) {
-    force.getAngleParameters(s.index, s.particles[0], s.particles[1], s.particles[2], potential.s0, potential.k);
+void readTerm(const HarmonicAngleForce& force, StiffCoordinate& s) {
+    force.getAngleParameters(s.index, s.particles[0], s.particles[1], s.particles[2], s.s0, s.k);
     // Give or take the rounding of force field files: Amber's have 3.141594.
-    s.straight = std::abs(potential.s0 - 3.14159265358979323846) < 1e-5;
+    s.straight = std::abs(s.s0 - 3.14159265358979323846) < 1e-5;
 }
 
 /** Tells which terms of a System count. */
@@ -40,12 +40,8 @@ class TermFilter {
 public:
     /** @param sites   whether terms on virtual sites do */
     TermFilter(const System& system, bool sites) : system(system), sites(sites) {
-        for (int i = 0; i < system.getNumConstraints(); i++) {
-            int particle1, particle2;
-            double distance;
-            system.getConstraintParameters(i, particle1, particle2, distance);
-            constraints.insert(ordered(particle1, particle2));
-        }
+        for (const PairInertia& constraint : readConstraints(system))
+            constraints.insert(ordered(constraint.particle1, constraint.particle2));
     }
 
     /** Whether a term of internal coordinates of the first particles has something to do. */
@@ -80,20 +76,16 @@ template <class ForceType>
 void appendHarmonic(const ForceType& force, int forceIndex, int numTerms, StiffCoordinate::Kind kind,
                     const TermFilter& filter, StiffTerms& terms) {
     for (int i = 0; i < numTerms; i++) {
-        StiffCoordinate coordinate = {kind, {-1, -1, -1}, force.usesPeriodicBoundaryConditions(), forceIndex, i};
-        HarmonicTerm potential = {(int) terms.coordinates.size(), 0, 0};
-        readTerm(force, coordinate, potential);
-        if (!filter.counts(coordinate.particles, coordinate.getNumParticles()))
-            continue;
-        terms.coordinates.push_back(coordinate);
-        terms.harmonics.push_back(potential);
+        StiffCoordinate s = {kind, {-1, -1, -1}, force.usesPeriodicBoundaryConditions(), forceIndex, i, true};
+        readTerm(force, s);
+        if (filter.counts(s.particles, s.getNumParticles()))
+            terms.coordinates.push_back(s);
     }
 }
 
 /** The bonds and angles among function terms are stiff coordinates too. */
 void appendCoordinates(const Force& force, size_t firstFunction, StiffTerms& terms) {
-    const bool bonds = dynamic_cast<const CustomBondForce*>(&force) != nullptr,
-               angles = dynamic_cast<const CustomAngleForce*>(&force) != nullptr;
+    const bool bonds = isOneOf<CustomBondForce>(force), angles = isOneOf<CustomAngleForce>(force);
     for (size_t t = firstFunction; t < terms.functionTerms.size() && (bonds || angles); t++) {
         const FunctionTerm& term = terms.functionTerms[t];
         const std::array<int, 4>& p = term.coordinates[0].particles;
@@ -107,12 +99,8 @@ void appendCoordinates(const Force& force, size_t firstFunction, StiffTerms& ter
 
 /** Forces that act on the state between steps and contribute nothing to the potential. */
 bool hasNoPotential(const Force& force) {
-    return dynamic_cast<const CMMotionRemover*>(&force) != nullptr ||
-           dynamic_cast<const AndersenThermostat*>(&force) != nullptr ||
-           dynamic_cast<const MonteCarloBarostat*>(&force) != nullptr ||
-           dynamic_cast<const MonteCarloAnisotropicBarostat*>(&force) != nullptr ||
-           dynamic_cast<const MonteCarloFlexibleBarostat*>(&force) != nullptr ||
-           dynamic_cast<const MonteCarloMembraneBarostat*>(&force) != nullptr;
+    return isOneOf<CMMotionRemover, AndersenThermostat, MonteCarloBarostat, MonteCarloAnisotropicBarostat,
+                   MonteCarloFlexibleBarostat, MonteCarloMembraneBarostat>(force);
 }
 
 } // namespace
@@ -139,31 +127,25 @@ StiffTerms OpenMMStiff::collectTerms(const System& system, TermScope scope, int 
         else if (scope == TermScope::HarmonicForces)
             continue;
         else if (byKind ? force.getName() == penaltyForceName : !hasNoPotential(force)) {
-            std::stringstream message;
-            message << className << ": the force '" << force.getName() << "' (index " << i << " in the System) ";
-            if (scope == TermScope::Harmonic) {
-                if (byKind)
-                    message << "is stiff, but not a HarmonicBondForce. Make the penalties with the form Linear";
-                else
-                    message << "is in stiff force group " << force.getForceGroup()
-                            << ", but is neither a HarmonicBondForce nor a HarmonicAngleForce. Move the force to"
-                            << " another group with setForceGroup(), or change setStiffForceGroups()";
-                throw OpenMMException(message.str());
-            }
+            const string which = message(className, ": the force '", force.getName(), "' (index ", i,
+                                         " in the System) "),
+                         inGroup = message("is in stiff force group ", force.getForceGroup(), ", but "),
+                         change = ". Move the force to another group with setForceGroup(), or change"
+                                  " setStiffForceGroups()";
+            if (scope == TermScope::Harmonic)
+                throw OpenMMException(
+                        which +
+                        (byKind ? "is stiff, but not a HarmonicBondForce. Make the penalties with the form Linear"
+                                : inGroup + "is neither a HarmonicBondForce nor a HarmonicAngleForce" + change));
             const size_t first = terms.functionTerms.size();
             const string reason = appendFunctionTerms(system, i, terms.functions, terms.functionTerms);
-            if (!reason.empty()) {
-                if (everything)
-                    message << "has no Hessian, which the method needs of the whole potential: " << reason
-                            << ". Use the method StiffHessian or Newmark, which needs that of stiff forces only, or"
-                            << " remove the force";
-                else
-                    message << "is in stiff force group " << force.getForceGroup()
-                            << ", but there is no Hessian for it: " << reason
-                            << ". Move the force to another group with setForceGroup(), or change"
-                            << " setStiffForceGroups()";
-                throw OpenMMException(message.str());
-            }
+            if (!reason.empty())
+                throw OpenMMException(
+                        which + (everything
+                                         ? "has no Hessian, which the method needs of the whole potential: " + reason +
+                                                   ". Use the method StiffHessian or Newmark, which needs that of"
+                                                   " stiff forces only, or remove the force"
+                                         : inGroup + "there is no Hessian for it: " + reason + change));
             vector<FunctionTerm>& all = terms.functionTerms;
             all.erase(std::remove_if(all.begin() + first, all.end(), [&](const auto& t) { return !filter.counts(t); }),
                       all.end());

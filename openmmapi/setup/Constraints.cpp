@@ -1,4 +1,5 @@
 #include "Constraints.h"
+#include "PenalizedPairs.h"
 #include "expressions/Expressions.h"
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/internal/Message.h"
@@ -181,10 +182,10 @@ private:
 
 ConstraintSet OpenMMStiff::collectSystemConstraints(const System& system) {
     ConstraintSet set;
-    for (int i = 0; i < system.getNumConstraints(); i++) {
-        Constraint constraint = {Constraint::Kind::Distance, "System", i, {0, 0}};
-        system.getConstraintParameters(i, constraint.particles[0], constraint.particles[1], constraint.value);
-        set.constraints.push_back(constraint);
+    for (const PairInertia& pair : readConstraints(system)) {
+        const int index = set.constraints.size();
+        set.constraints.push_back(
+                {Constraint::Kind::Distance, "System", index, {pair.particle1, pair.particle2}, 0, pair.distance});
     }
     return set;
 }

@@ -87,73 +87,62 @@ private:
 const LocalCoordinate distance = {Kind::Distance, {0, 1}}, angle = {Kind::Angle, {0, 1, 2}},
                       dihedral = {Kind::Dihedral, {0, 1, 2, 3}};
 
-void append(const PeriodicTorsionForce& force, TermCollector& collector) {
-    const int function =
-            collector.addFunction(makeFunction("k*(1+cos(n*theta-theta0))", "theta", dihedral, {"n", "theta0", "k"}));
-    int i, j, k, l, n;
-    double phase, strength;
-    for (int t = 0; t < force.getNumTorsions(); t++) {
-        force.getTorsionParameters(t, i, j, k, l, n, phase, strength);
-        collector.addTerm(function, t, {i, j, k, l}, {double(n), phase, strength});
+/** Add terms of one function, with so many particles each; get(t, particles, parameters) reads them. */
+template <class Get>
+void addTerms(TermCollector& collector, const ParsedFunction& energy, int numTerms, int numParticles, Get&& get) {
+    const int function = collector.addFunction(energy);
+    vector<int> p(numParticles);
+    vector<double> own;
+    for (int t = 0; t < numTerms; t++) {
+        get(t, p, own);
+        collector.addTerm(function, t, p, own);
     }
+}
+
+void append(const PeriodicTorsionForce& force, TermCollector& collector) {
+    addTerms(collector, makeFunction("k*(1+cos(n*theta-theta0))", "theta", dihedral, {"n", "theta0", "k"}),
+             force.getNumTorsions(), 4, [&](int t, auto& p, auto& own) {
+                 int n;
+                 own.resize(3);
+                 force.getTorsionParameters(t, p[0], p[1], p[2], p[3], n, own[1], own[2]);
+                 own[0] = n;
+             });
 }
 
 void append(const RBTorsionForce& force, TermCollector& collector) {
     // psi = theta - 180 degrees
-    const int function = collector.addFunction(
-            makeFunction("c0-c1*cos(theta)+c2*cos(theta)^2-c3*cos(theta)^3+c4*cos(theta)^4-c5*cos(theta)^5", "theta",
-                         dihedral, {"c0", "c1", "c2", "c3", "c4", "c5"}));
-    int i, j, k, l;
-    vector<double> c(6);
-    for (int t = 0; t < force.getNumTorsions(); t++) {
-        force.getTorsionParameters(t, i, j, k, l, c[0], c[1], c[2], c[3], c[4], c[5]);
-        collector.addTerm(function, t, {i, j, k, l}, c);
-    }
+    addTerms(collector,
+             makeFunction("c0-c1*cos(theta)+c2*cos(theta)^2-c3*cos(theta)^3+c4*cos(theta)^4-c5*cos(theta)^5", "theta",
+                          dihedral, {"c0", "c1", "c2", "c3", "c4", "c5"}),
+             force.getNumTorsions(), 4, [&](int t, auto& p, auto& c) {
+                 c.resize(6);
+                 force.getTorsionParameters(t, p[0], p[1], p[2], p[3], c[0], c[1], c[2], c[3], c[4], c[5]);
+             });
 }
 
 void append(const CustomBondForce& force, TermCollector& collector) {
-    const int function = collector.addFunction(parseEnergy(force));
-    int i, j;
-    vector<double> parameters;
-    for (int t = 0; t < force.getNumBonds(); t++) {
-        force.getBondParameters(t, i, j, parameters);
-        collector.addTerm(function, t, {i, j}, parameters);
-    }
+    addTerms(collector, parseEnergy(force), force.getNumBonds(), 2,
+             [&](int t, auto& p, auto& own) { force.getBondParameters(t, p[0], p[1], own); });
 }
 
 void append(const CustomAngleForce& force, TermCollector& collector) {
-    const int function = collector.addFunction(parseEnergy(force));
-    int i, j, k;
-    vector<double> parameters;
-    for (int t = 0; t < force.getNumAngles(); t++) {
-        force.getAngleParameters(t, i, j, k, parameters);
-        collector.addTerm(function, t, {i, j, k}, parameters);
-    }
+    addTerms(collector, parseEnergy(force), force.getNumAngles(), 3,
+             [&](int t, auto& p, auto& own) { force.getAngleParameters(t, p[0], p[1], p[2], own); });
 }
 
 void append(const CustomTorsionForce& force, TermCollector& collector) {
     const vector<string> names = collectNames(force.getNumPerTorsionParameters(),
                                               [&](int p) { return force.getPerTorsionParameterName(p); });
-    const int function = collector.addFunction(
-            makeFunction(force.getEnergyFunction(), "theta", dihedral, names, globalNames(force)));
-    int i, j, k, l;
-    vector<double> parameters;
-    for (int t = 0; t < force.getNumTorsions(); t++) {
-        force.getTorsionParameters(t, i, j, k, l, parameters);
-        collector.addTerm(function, t, {i, j, k, l}, parameters);
-    }
+    addTerms(collector, makeFunction(force.getEnergyFunction(), "theta", dihedral, names, globalNames(force)),
+             force.getNumTorsions(), 4,
+             [&](int t, auto& p, auto& own) { force.getTorsionParameters(t, p[0], p[1], p[2], p[3], own); });
 }
 
 void append(const CustomExternalForce& force, TermCollector& collector) {
     if (force.usesPeriodicBoundaryConditions())
         throw NoHessian("the function 'periodicdistance' in its expression is not supported");
-    const int function = collector.addFunction(parseEnergy(force));
-    int particle;
-    vector<double> values;
-    for (int t = 0; t < force.getNumParticles(); t++) {
-        force.getParticleParameters(t, particle, values);
-        collector.addTerm(function, t, {particle}, values);
-    }
+    addTerms(collector, parseEnergy(force), force.getNumParticles(), 1,
+             [&](int t, auto& p, auto& own) { force.getParticleParameters(t, p[0], own); });
 }
 
 void append(const CustomCompoundBondForce& force, TermCollector& collector) {
@@ -162,14 +151,10 @@ void append(const CustomCompoundBondForce& force, TermCollector& collector) {
     if (force.usesPeriodicBoundaryConditions() && force.getEnergyFunction().find("pointdistance") != string::npos)
         throw NoHessian("the function 'pointdistance' in its expression is not supported with periodic boundary "
                         "conditions");
-    const int function = collector.addFunction(parseParticleFunction(
-            force.getEnergyFunction(), force.getNumParticlesPerBond(), parameterNames(force), globalNames(force)));
-    vector<int> particles;
-    vector<double> values;
-    for (int t = 0; t < force.getNumBonds(); t++) {
-        force.getBondParameters(t, particles, values);
-        collector.addTerm(function, t, particles, values);
-    }
+    const int numParticles = force.getNumParticlesPerBond();
+    addTerms(collector,
+             parseParticleFunction(force.getEnergyFunction(), numParticles, parameterNames(force), globalNames(force)),
+             force.getNumBonds(), numParticles, [&](int t, auto& p, auto& own) { force.getBondParameters(t, p, own); });
 }
 
 void append(const NonbondedForce& force, TermCollector& collector) {

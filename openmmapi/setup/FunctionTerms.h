@@ -22,6 +22,11 @@ namespace OpenMMStiff {
 using stiffcore::FunctionTerm;
 using stiffcore::TermFunctions;
 
+/** Whether a Force is of one of some types. */
+template <class... ForceTypes> bool isOneOf(const OpenMM::Force& force) {
+    return ((dynamic_cast<const ForceTypes*>(&force) != nullptr) || ...);
+}
+
 /** The energy of a bond or an angle as a function of its length or angle. */
 ParsedFunction parseEnergy(const OpenMM::CustomBondForce& force);
 ParsedFunction parseEnergy(const OpenMM::CustomAngleForce& force);

@@ -27,7 +27,7 @@ vector<PairInertia> OpenMMStiff::getExplicitBonds(const MassPenaltyIntegrator& i
     return getAll(integrator, integrator.getNumBondInertias(), &MassPenaltyIntegrator::getBondInertiaParameters);
 }
 
-KeptPairs::Bonded::Bonded(const System& system, const vector<PenalizedPair>& constraints, int groups,
+KeptPairs::Bonded::Bonded(const System& system, const vector<PairInertia>& constraints, int groups,
                           const std::map<std::string, double>& parameters, const std::string& className)
         : stiffness(system, constraints, groups, parameters, className), graph(system, constraints, &stiffness),
           spectrum(system, graph, groups, parameters, className) {
@@ -56,14 +56,7 @@ KeptPairs::Settings KeptPairs::getSettings(const MassPenaltyIntegrator& integrat
 bool KeptPairs::update(const MassPenaltyIntegrator& integrator) {
     if (isHeld || !kept.update(getSettings(integrator), [&](const auto&) { return getNextPairs(integrator); }))
         return false;
-    const PairTerms& pairs = kept.get();
-    vector<vector<int>> particles;
-    for (const PenalizedPair& pair : pairs.pairs)
-        particles.push_back({pair.particle1, pair.particle2});
-    for (const PairInertia& bond : pairs.bonds)
-        particles.push_back(bond.particle2 < 0 ? vector<int>{bond.particle1}
-                                               : vector<int>{bond.particle1, bond.particle2});
-    blocks = connect(system, particles, pairs.pairs.size());
+    blocks = findBlocks(system, kept.get());
     anchored = std::any_of(blocks.begin(), blocks.end(),
                            [](const Block& block) { return block.numMobile < (int) block.particles.size(); });
     addFreeParticles(system, blocks);
@@ -82,7 +75,7 @@ PairTerms KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
     const bool follows = integrator.getUseDefaultBondInertia();
     if (!integrator.getUseBondedForces()) {
         PairTerms chosen = {choosePairs(system, constraints, nullptr, ownPairs, period, className), {}};
-        for (const InertialBond& bond :
+        for (const PairInertia& bond :
              chooseBonds(system, BondGraph(system, constraints, nullptr), inertia, follows, ownBonds, className))
             if (bond.inertia > 0)
                 chosen.bonds.push_back(bond);
@@ -94,6 +87,6 @@ PairTerms KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
         groups = presentGroups;
     }
     return bonded->spectrum.choose(choosePairs(system, constraints, &bonded->stiffness, ownPairs, period, className),
-                                   ownPairs, chooseBonds(system, bonded->graph, inertia, follows, ownBonds, className),
+                                   chooseBonds(system, bonded->graph, inertia, follows, ownBonds, className),
                                    follows ? leastLimit * integrator.getStepSize() : 0, integrator.getMaxBlockSize());
 }

@@ -87,7 +87,7 @@ private:
     PairTerms choose(const MassPenaltyIntegrator& integrator);
 
     const OpenMM::System& system;
-    const std::vector<PenalizedPair> constraints;
+    const std::vector<PairInertia> constraints;
     const std::map<std::string, double>& parameters;
     /// Of those parameters that matter, the values now, and those that have been noticed.
     const std::vector<const double*> present;
@@ -98,7 +98,7 @@ private:
     Kept<Settings, PairTerms> kept, next;
     /// Of the bonded forces, and the force groups that they were found for.
     struct Bonded {
-        Bonded(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints, int groups,
+        Bonded(const OpenMM::System& system, const std::vector<PairInertia>& constraints, int groups,
                const std::map<std::string, double>& parameters, const std::string& className);
         BondedStiffness stiffness;
         BondGraph graph;

@@ -1,7 +1,10 @@
 #ifndef OPENMM_STIFF_SETUP_MASSES_H_
 #define OPENMM_STIFF_SETUP_MASSES_H_
 
+#include "PenalizedPairs.h"
 #include "openmm/System.h"
+#include <array>
+#include <cmath>
 
 namespace OpenMMStiff {
 
@@ -16,17 +19,22 @@ inline double inverseReducedMass(const OpenMM::System& system, int particle1, in
     return inverseMass(system, particle1) + (particle2 < 0 ? 0 : inverseMass(system, particle2));
 }
 
+/** g M^-1 g^T of an angle, its vertex in the middle (Wilson, Decius and Cross 1955) [1/(dalton nm^2)]. */
+inline double inverseMassOfAngle(const OpenMM::System& system, const std::array<int, 3>& particles, double leg1,
+                                 double leg2, double theta) {
+    const auto& [i, vertex, j] = particles;
+    const double c1 = 1 / leg1, c2 = 1 / leg2;
+    return c1 * c1 * inverseMass(system, i) + c2 * c2 * inverseMass(system, j) +
+           (c1 * c1 + c2 * c2 - 2 * c1 * c2 * std::cos(theta)) * inverseMass(system, vertex);
+}
+
 /** Three for each particle with mass, less the constraints on such particles. */
 inline int countDegreesOfFreedom(const OpenMM::System& system) {
     int number = 0;
     for (int i = 0; i < system.getNumParticles(); i++)
         number += (system.getParticleMass(i) > 0 ? 3 : 0);
-    for (int c = 0; c < system.getNumConstraints(); c++) {
-        int particle1, particle2;
-        double distance;
-        system.getConstraintParameters(c, particle1, particle2, distance);
-        number -= (inverseReducedMass(system, particle1, particle2) > 0);
-    }
+    for (const PairInertia& constraint : readConstraints(system))
+        number -= (inverseReducedMass(system, constraint.particle1, constraint.particle2) > 0);
     return number;
 }
 

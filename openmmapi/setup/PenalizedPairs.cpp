@@ -197,15 +197,136 @@ double findNeed(const System& system, const BondGraph& graph, int particle) {
     return !isSaturatedCarbon ? 1 : number > 1 ? ofSeveral : ofOne;
 }
 
+/** The pairs and angles of forces, as they are found. */
+class PairFinder {
+public:
+    PairFinder(const System& system, const vector<PairInertia>& constraints)
+            : system(system), constraints(constraints) {
+        for (const PairInertia& constraint : constraints)
+            lengths[ordered(constraint.particle1, constraint.particle2)] = constraint.distance;
+    }
+
+    void addDistance(int particle1, int particle2, int force, double length, double curvature, bool harmonic) {
+        Pair& pair = findPair(particle1, particle2, force);
+        if (pair.length == 0)
+            pair.length = length;
+        pair.ofDistance += curvature;
+        pair.ofHarmonic += harmonic ? curvature : 0;
+    }
+    /** @param vertices   the vertex, or the particles of which it is the one that is bound to both ends */
+    void addAngle(int end1, int end2, const vector<int>& vertices, int force, double theta, double curvature) {
+        if (end1 != end2 && curvature != 0)
+            angles.push_back({end1, end2, vertices, force, theta, curvature});
+    }
+    void finish(BondedStiffness& found) {
+        findBonds();
+        for (const Angle& angle : angles)
+            place(angle, found.looseAngles);
+        for (Pair& pair : pairs) {
+            const double ofDistance = (pair.isBond || pair.ofAngles > 0 ? pair.ofDistance : pair.ofHarmonic);
+            pair.curvature = ofDistance + pair.ofAngles;
+            if (0.5 * ofDistance * pair.length * pair.length + pair.barrier > minBarrier)
+                pair.stiffness = pair.curvature;
+            found.pairs.push_back(pair);
+        }
+    }
+
+private:
+    /** With the force constants of the distance itself, of its harmonic forces, and of angles with their k r^2 / 2. */
+    struct Pair : BondedStiffness::Pair {
+        double ofDistance = 0, ofHarmonic = 0, ofAngles = 0, barrier = 0;
+    };
+    /** At the minimum of its energy. */
+    struct Angle {
+        int end1, end2;
+        vector<int> vertices;
+        int force;
+        double theta, curvature;
+    };
+
+    Pair& findPair(int particle1, int particle2, int force) {
+        const auto [place, isNew] = indexOfPair.insert({ordered(particle1, particle2), pairs.size()});
+        if (isNew) {
+            const bool periodic = system.getForce(force).usesPeriodicBoundaryConditions();
+            pairs.push_back({{particle1, particle2, periodic, force}});
+        }
+        return pairs[place->second];
+    }
+    void findBonds() {
+        vector<double> stiffest(system.getNumParticles(), 0.0);
+        auto raise = [&](const auto& pair, double k, const vector<double>& known) {
+            for (int particle : {pair.particle1, pair.particle2})
+                if (known[particle] == 0)
+                    stiffest[particle] = std::max(stiffest[particle], k);
+        };
+        const vector<double> none = stiffest;
+        for (const PairInertia& constraint : constraints)
+            raise(constraint, stiffnessOfConstraint, none);
+        for (const Pair& pair : pairs)
+            if (pair.ofHarmonic >= leastOfStiffest * stiffnessOfConstraint)
+                raise(pair, pair.ofHarmonic, none);
+        // Where particles have such bonds, custom forces may be anything, and stiff without being a bond.
+        const vector<double> known = stiffest;
+        for (const Pair& pair : pairs)
+            raise(pair, pair.ofDistance, known);
+        for (Pair& pair : pairs) {
+            const double least = leastOfStiffest * std::min(stiffest[pair.particle1], stiffest[pair.particle2]);
+            pair.isBond = (0.5 * pair.ofDistance * pair.length * pair.length > minBarrier && pair.ofDistance >= least);
+            lengths.insert({ordered(pair.particle1, pair.particle2), pair.length});
+        }
+    }
+    /** Make it a part of its 1-3 distance, or loose. */
+    void place(const Angle& angle, vector<BondedStiffness::LooseAngle>& loose) {
+        auto leg = [&](int end, int vertex) {
+            const auto found = lengths.find(ordered(end, vertex));
+            return found == lengths.end() ? 0 : found->second;
+        };
+        const auto bound = std::find_if(angle.vertices.begin(), angle.vertices.end(), [&](int vertex) {
+            return leg(angle.end1, vertex) > 0 && leg(angle.end2, vertex) > 0;
+        });
+        if (bound == angle.vertices.end())
+            return; // its legs are no bonds that are recognized
+        const double r1 = leg(angle.end1, *bound), r2 = leg(angle.end2, *bound);
+        if (!(std::sin(angle.theta) > minSine)) {
+            loose.push_back({{angle.end1, *bound, angle.end2}, angle.force, angle.curvature, angle.theta, r1, r2});
+            return;
+        }
+        // dr/dtheta = r1 r2 sin(theta) / r
+        const double squared = r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(angle.theta),
+                     slope = r1 * r2 * std::sin(angle.theta), k = angle.curvature * squared / (slope * slope);
+        Pair& pair = findPair(angle.end1, angle.end2, angle.force);
+        if (pair.length == 0)
+            pair.length = std::sqrt(squared);
+        pair.ofAngles += k;
+        pair.barrier += 0.5 * k * squared;
+    }
+
+    const System& system;
+    const vector<PairInertia>& constraints;
+    vector<Pair> pairs;
+    vector<Angle> angles;
+    std::map<std::pair<int, int>, int> indexOfPair;
+    /// Of constraints and of what forces hold [nm].
+    std::map<std::pair<int, int>, double> lengths;
+};
+
+/// By their particles in ascending order.
+using ChosenPairs = std::map<std::pair<int, int>, PairInertia>;
+vector<PairInertia> getAll(const ChosenPairs& chosen) {
+    vector<PairInertia> pairs;
+    for (const auto& entry : chosen)
+        pairs.push_back(entry.second);
+    return pairs;
+}
+
 } // namespace
 
-vector<PenalizedPair> OpenMMStiff::readConstraints(const System& system) {
-    vector<PenalizedPair> constraints(system.getNumConstraints());
+vector<PairInertia> OpenMMStiff::readConstraints(const System& system) {
+    vector<PairInertia> constraints;
     for (int c = 0; c < system.getNumConstraints(); c++) {
-        PenalizedPair& pair = constraints[c];
+        PairInertia pair = {-1, -1, infinity};
         system.getConstraintParameters(c, pair.particle1, pair.particle2, pair.distance);
-        pair.inertia = infinity;
-        pair.periodic = false;
+        constraints.push_back(pair);
     }
     return constraints;
 }
@@ -223,26 +344,16 @@ vector<const double*> OpenMMStiff::selectParameters(const System& system, const 
     return selected;
 }
 
-/** At the minimum of its energy. */
-struct BondedStiffness::Angle {
-    int end1, end2;
-    /// The vertex, or the particles of which it is the one that is bound to both ends.
-    vector<int> vertices;
-    int force;
-    double theta, curvature;
-};
-
-BondedStiffness::BondedStiffness(const System& system, const vector<PenalizedPair>& constraints, int integrationGroups,
+BondedStiffness::BondedStiffness(const System& system, const vector<PairInertia>& constraints, int integrationGroups,
                                  const std::map<string, double>& parameters, const string& className) {
-    vector<Angle> angles;
+    PairFinder finder(system, constraints);
     const StiffTerms harmonic = collectTerms(system, TermScope::HarmonicForces, 0, integrationGroups, className);
-    for (const HarmonicTerm& term : harmonic.harmonics) {
-        const StiffCoordinate& s = harmonic.coordinates[term.coordinate];
+    for (const StiffCoordinate& s : harmonic.coordinates) {
         const auto& [i, j, k] = s.particles;
         if (s.kind == StiffCoordinate::Kind::Distance)
-            addDistance(findPair(system, i, j, s.force), term.s0, term.k, true);
+            finder.addDistance(i, j, s.force, s.s0, s.k, true);
         else
-            angles.push_back({i, k, {j}, s.force, term.s0, term.k});
+            finder.addAngle(i, k, {j}, s.force, s.s0, s.k);
     }
     visitCustomForces(system, [&](const auto& force, int index) {
         if ((integrationGroups & (1 << force.getForceGroup())) == 0)
@@ -253,17 +364,17 @@ BondedStiffness::BondedStiffness(const System& system, const vector<PenalizedPai
             Minima minima(parseEnergy(force), parameters, placesOfDistances());
             for (int t = 0, i, j; t < force.getNumBonds(); t++) {
                 force.getBondParameters(t, i, j, own);
-                const Minima::Minimum& minimum = minima.find(own);
-                if (i != j && minimum.curvature != 0)
-                    addDistance(findPair(system, i, j, index), minimum.place, minimum.curvature, false);
+                const auto& [length, curvature] = minima.find(own);
+                if (i != j && curvature != 0)
+                    finder.addDistance(i, j, index, length, curvature, false);
             }
         }
         else if constexpr (std::is_same_v<ForceType, CustomAngleForce>) {
             Minima minima(parseEnergy(force), parameters, placesOfAngles());
             for (int t = 0, i, j, k; t < force.getNumAngles(); t++) {
                 force.getAngleParameters(t, i, j, k, own);
-                const Minima::Minimum& minimum = minima.find(own);
-                angles.push_back({i, k, {j}, index, minimum.place, minimum.curvature});
+                const auto& [theta, curvature] = minima.find(own);
+                finder.addAngle(i, k, {j}, index, theta, curvature);
             }
         }
         else if (const auto angle = parsePointAngle(force)) {
@@ -271,136 +382,49 @@ BondedStiffness::BondedStiffness(const System& system, const vector<PenalizedPai
             vector<int> particles;
             for (int t = 0; t < force.getNumBonds(); t++) {
                 force.getBondParameters(t, particles, own);
-                const Minima::Minimum& minimum = minima.find(own);
-                angles.push_back({particles[angle->ends[0]], particles[angle->ends[1]], particles, index, minimum.place,
-                                  minimum.curvature});
+                const auto& [theta, curvature] = minima.find(own);
+                finder.addAngle(particles[angle->ends[0]], particles[angle->ends[1]], particles, index, theta,
+                                curvature);
             }
         }
     });
-    findBonds(system, constraints);
-    for (const Angle& angle : angles)
-        if (angle.end1 != angle.end2 && angle.curvature != 0)
-            addAngle(system, angle);
-    for (size_t p = 0; p < pairs.size(); p++) {
-        Pair& pair = pairs[p];
-        const Parts& part = parts[p];
-        const double ofDistance = (pair.isBond || part.angles > 0 ? pair.ofDistance : part.harmonic);
-        pair.curvature = ofDistance + part.angles;
-        if (0.5 * ofDistance * pair.length * pair.length + part.barrier > minBarrier)
-            pair.stiffness = pair.curvature;
-    }
+    finder.finish(*this);
 }
 
-BondedStiffness::Pair& BondedStiffness::findPair(const System& system, int particle1, int particle2, int force) {
-    const auto [place, isNew] = indexOfPair.insert({ordered(particle1, particle2), pairs.size()});
-    if (isNew) {
-        pairs.push_back({particle1, particle2, system.getForce(force).usesPeriodicBoundaryConditions(), force});
-        parts.emplace_back();
-    }
-    return pairs[place->second];
-}
-
-void BondedStiffness::addDistance(Pair& pair, double length, double curvature, bool harmonic) {
-    if (pair.length == 0)
-        pair.length = length;
-    pair.ofDistance += curvature;
-    if (harmonic)
-        parts[&pair - pairs.data()].harmonic += curvature;
-}
-
-void BondedStiffness::findBonds(const System& system, const vector<PenalizedPair>& constraints) {
-    vector<double> stiffest(system.getNumParticles(), 0.0);
-    auto raise = [&](const auto& pair, double k, const vector<double>& known) {
-        for (int particle : {pair.particle1, pair.particle2})
-            if (known[particle] == 0)
-                stiffest[particle] = std::max(stiffest[particle], k);
+vector<PairInertia> OpenMMStiff::choosePairs(const System& system, const vector<PairInertia>& constraints,
+                                             const BondedStiffness* bonded, const vector<PairInertia>& explicitPairs,
+                                             double period, const string& className) {
+    ChosenPairs chosen;
+    auto choose = [&](const PairInertia& pair, bool acts) {
+        if (acts)
+            chosen[ordered(pair.particle1, pair.particle2)] = pair;
+        else
+            chosen.erase(ordered(pair.particle1, pair.particle2));
     };
-    const vector<double> none = stiffest;
-    for (const PenalizedPair& constraint : constraints) {
-        raise(constraint, stiffnessOfConstraint, none);
-        lengths[ordered(constraint.particle1, constraint.particle2)] = constraint.distance;
-    }
-    for (size_t p = 0; p < pairs.size(); p++)
-        if (parts[p].harmonic >= leastOfStiffest * stiffnessOfConstraint)
-            raise(pairs[p], parts[p].harmonic, none);
-    // Where particles have such bonds, custom forces may be anything, and stiff without being a bond.
-    const vector<double> known = stiffest;
-    for (const Pair& pair : pairs)
-        raise(pair, pair.ofDistance, known);
-    for (Pair& pair : pairs) {
-        const double least = leastOfStiffest * std::min(stiffest[pair.particle1], stiffest[pair.particle2]);
-        pair.isBond = (0.5 * pair.ofDistance * pair.length * pair.length > minBarrier && pair.ofDistance >= least);
-        lengths.insert({ordered(pair.particle1, pair.particle2), pair.length});
-    }
-}
-
-void BondedStiffness::addAngle(const System& system, const Angle& angle) {
-    auto leg = [&](int end, int vertex) {
-        const auto found = lengths.find(ordered(end, vertex));
-        return found == lengths.end() ? 0 : found->second;
-    };
-    const auto bound = std::find_if(angle.vertices.begin(), angle.vertices.end(), [&](int vertex) {
-        return leg(angle.end1, vertex) > 0 && leg(angle.end2, vertex) > 0;
-    });
-    if (bound == angle.vertices.end())
-        return; // its legs are no bonds that are recognized
-    const double r1 = leg(angle.end1, *bound), r2 = leg(angle.end2, *bound);
-    if (!(std::sin(angle.theta) > minSine)) {
-        looseAngles.push_back({{angle.end1, *bound, angle.end2}, angle.force, angle.curvature, angle.theta, r1, r2});
-        return;
-    }
-    // dr/dtheta = r1 r2 sin(theta) / r
-    const double squared = r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(angle.theta),
-                 slope = r1 * r2 * std::sin(angle.theta), k = angle.curvature * squared / (slope * slope);
-    Pair& pair = findPair(system, angle.end1, angle.end2, angle.force);
-    if (pair.length == 0)
-        pair.length = std::sqrt(squared);
-    Parts& part = parts[&pair - pairs.data()];
-    part.angles += k;
-    part.barrier += 0.5 * k * squared;
-}
-
-vector<PenalizedPair> OpenMMStiff::choosePairs(const System& system, const vector<PenalizedPair>& constraints,
-                                               const BondedStiffness* bonded, const vector<PairInertia>& explicitPairs,
-                                               double period, const string& className) {
-    std::map<std::pair<int, int>, PenalizedPair> chosen;
     if (bonded != nullptr)
         for (const BondedStiffness::Pair& pair : bonded->pairs) {
             const double inverseMass = inverseReducedMass(system, pair.particle1, pair.particle2);
             const double inertia = pair.stiffness * period * period / (4 * pi * pi) - 1 / inverseMass;
             const bool virtualSite = system.isVirtualSite(pair.particle1) || system.isVirtualSite(pair.particle2);
-            if (inverseMass > 0 && inertia * inverseMass > minInertia && !virtualSite)
-                chosen[ordered(pair.particle1, pair.particle2)] = {pair.particle1, pair.particle2, inertia, 0,
-                                                                   pair.periodic};
+            choose({pair.particle1, pair.particle2, inertia, 0, pair.periodic},
+                   inverseMass > 0 && inertia * inverseMass > minInertia && !virtualSite);
         }
     for (size_t p = 0; p < explicitPairs.size(); p++) {
-        const PairInertia& pair = explicitPairs[p];
-        const double inverseMass =
-                requireMovable(system, pair, false, message(className, ": pair ", p), "setPairParameters()");
-        const auto key = ordered(pair.particle1, pair.particle2);
-        if (pair.inertia * inverseMass > minInertia)
-            chosen[key] = {pair.particle1, pair.particle2, pair.inertia, 0, false};
-        else
-            chosen.erase(key);
+        PairInertia pair = explicitPairs[p];
+        pair.isGiven = true;
+        choose(pair, pair.inertia * requireMovable(system, pair, false, message(className, ": pair ", p),
+                                                   "setPairParameters()") >
+                             minInertia);
     }
-    for (const PenalizedPair& constraint : constraints) {
-        // OpenMM allows constraints between massless particles; they have nothing to do.
-        const auto key = ordered(constraint.particle1, constraint.particle2);
-        if (inverseReducedMass(system, constraint.particle1, constraint.particle2) > 0)
-            chosen[key] = constraint;
-        else
-            chosen.erase(key);
-    }
-    vector<PenalizedPair> pairs;
-    for (const auto& entry : chosen)
-        pairs.push_back(entry.second);
-    return pairs;
+    // OpenMM allows constraints between massless particles; they have nothing to do.
+    for (const PairInertia& constraint : constraints)
+        choose(constraint, inverseReducedMass(system, constraint.particle1, constraint.particle2) > 0);
+    return getAll(chosen);
 }
 
-vector<InertialBond> OpenMMStiff::chooseBonds(const System& system, const BondGraph& graph, double inertia,
-                                              bool isLeast, const vector<PairInertia>& explicitBonds,
-                                              const string& className) {
-    std::map<std::pair<int, int>, InertialBond> chosen;
+vector<PairInertia> OpenMMStiff::chooseBonds(const System& system, const BondGraph& graph, double inertia, bool isLeast,
+                                             const vector<PairInertia>& explicitBonds, const string& className) {
+    ChosenPairs chosen;
     for (int i = 0; i < system.getNumParticles(); i++) {
         const int partner = findPartner(system, graph, i);
         if (partner < 0)
@@ -411,7 +435,7 @@ vector<InertialBond> OpenMMStiff::chooseBonds(const System& system, const BondGr
                                         std::max(0.0, system.getParticleMass(i) - massOfHydrogen));
         if (own * inverseReducedMass(system, i, partner) <= minInertia)
             own = 0;
-        chosen[ordered(i, partner)] = {{partner, i, own}, false};
+        chosen[ordered(i, partner)] = {partner, i, own};
     }
     for (size_t b = 0; b < explicitBonds.size(); b++) {
         PairInertia bond = explicitBonds[b];
@@ -419,10 +443,8 @@ vector<InertialBond> OpenMMStiff::chooseBonds(const System& system, const BondGr
                                                   "setBondInertiaParameters()");
         if (bond.inertia * inverseMass <= minInertia)
             bond.inertia = 0;
-        chosen[ordered(bond.particle1, bond.particle2)] = {bond, true};
+        bond.isGiven = true;
+        chosen[ordered(bond.particle1, bond.particle2)] = bond;
     }
-    vector<InertialBond> bonds;
-    for (const auto& entry : chosen)
-        bonds.push_back(entry.second);
-    return bonds;
+    return getAll(chosen);
 }

@@ -3,7 +3,7 @@
 
 #include "openmmstiff/internal/windowsExportStiff.h"
 #include "openmm/System.h"
-#include "stiffcore/model/PenalizedPair.h"
+#include "stiffcore/model/PairInertia.h"
 #include <array>
 #include <map>
 #include <string>
@@ -15,17 +15,15 @@ namespace OpenMMStiff {
 struct BondGraph;
 using stiffcore::PairInertia;
 using stiffcore::PairTerms;
-using stiffcore::PenalizedPair;
 
 /** The constraints of a System, as pairs of infinite inertia. */
-OPENMM_EXPORT_STIFF std::vector<PenalizedPair> readConstraints(const OpenMM::System& system);
+OPENMM_EXPORT_STIFF std::vector<PairInertia> readConstraints(const OpenMM::System& system);
 
 /**
  * How stiff the bonded forces of a System make the distances of pairs: those of bonds, and the 1-3 distances of angles.
  * Force constants and lengths are those at the minimum of each term's energy, so that they do not depend on positions.
  */
-class OPENMM_EXPORT_STIFF BondedStiffness {
-public:
+struct OPENMM_EXPORT_STIFF BondedStiffness {
     /**
      * Find the pairs in HarmonicBondForce, HarmonicAngleForce, CustomBondForce, CustomAngleForce, and in each
      * CustomCompoundBondForce that is a function of one angle, see parsePointAngle().
@@ -36,7 +34,7 @@ public:
      * @param parameters          the values of the global parameters
      * @param className           the integrator's class, for error messages
      */
-    BondedStiffness(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints, int integrationGroups,
+    BondedStiffness(const OpenMM::System& system, const std::vector<PairInertia>& constraints, int integrationGroups,
                     const std::map<std::string, double>& parameters, const std::string& className);
 
     struct Pair {
@@ -44,9 +42,9 @@ public:
         bool periodic;
         /// The index in the System of the first of its forces.
         int force;
-        /// Of the forces on the distance itself: their constant [kJ/mol/nm^2], and the length that they hold, else the
-        /// first of its angles [nm]; and whether it is a bond.
-        double ofDistance = 0, length = 0;
+        /// The length that forces on the distance itself hold, else the first of its angles [nm]; and whether it is a
+        /// bond.
+        double length = 0;
         bool isBond = false;
         /// The force constant; and that which an inertia can follow, 0 if it is none of a bond or of an angle, or if
         /// its particles can pass through each other [kJ/mol/nm^2].
@@ -62,22 +60,6 @@ public:
         double curvature, theta, leg1, leg2;
     };
     std::vector<LooseAngle> looseAngles;
-
-private:
-    struct Angle;
-    Pair& findPair(const OpenMM::System& system, int particle1, int particle2, int force);
-    void addDistance(Pair& pair, double length, double curvature, bool harmonic);
-    void findBonds(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints);
-    void addAngle(const OpenMM::System& system, const Angle& angle);
-
-    std::map<std::pair<int, int>, int> indexOfPair;
-    /// For each pair, the force constants of its harmonic distances, and of its angles with their k r^2 / 2 [kJ/mol].
-    struct Parts {
-        double harmonic = 0, angles = 0, barrier = 0;
-    };
-    std::vector<Parts> parts;
-    /// Of constraints and of what forces hold [nm].
-    std::map<std::pair<int, int>, double> lengths;
 };
 
 /** Those of the global parameters that BondedStiffness and BondedSpectrum depend on: pointers to their values. */
@@ -94,14 +76,9 @@ OPENMM_EXPORT_STIFF std::vector<const double*> selectParameters(const OpenMM::Sy
  * @param period          the period [ps]
  * @throws OpenMMException   if an explicit pair is impossible
  */
-OPENMM_EXPORT_STIFF std::vector<PenalizedPair>
-choosePairs(const OpenMM::System& system, const std::vector<PenalizedPair>& constraints, const BondedStiffness* bonded,
+OPENMM_EXPORT_STIFF std::vector<PairInertia>
+choosePairs(const OpenMM::System& system, const std::vector<PairInertia>& constraints, const BondedStiffness* bonded,
             const std::vector<PairInertia>& explicitPairs, double period, const std::string& className);
-
-/** A bond of a hydrogen, or a particle by itself (particle2 = -1), with an inertia; and whether a user has given it. */
-struct InertialBond : PairInertia {
-    bool isGiven;
-};
 
 /**
  * Find the bonds by which hydrogens turn, the hydrogen last, each with an inertia: of a hydrogen's constraints, or
@@ -115,10 +92,10 @@ struct InertialBond : PairInertia {
  * @return                bonds, of which some may have no inertia
  * @throws OpenMMException   if an explicit bond is impossible
  */
-OPENMM_EXPORT_STIFF std::vector<InertialBond> chooseBonds(const OpenMM::System& system, const BondGraph& graph,
-                                                          double inertia, bool isLeast,
-                                                          const std::vector<PairInertia>& explicitBonds,
-                                                          const std::string& className);
+OPENMM_EXPORT_STIFF std::vector<PairInertia> chooseBonds(const OpenMM::System& system, const BondGraph& graph,
+                                                         double inertia, bool isLeast,
+                                                         const std::vector<PairInertia>& explicitBonds,
+                                                         const std::string& className);
 
 } // namespace OpenMMStiff
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 using namespace OpenMMStiff;
@@ -29,40 +30,35 @@ class PieceEnergy {
 public:
     PieceEnergy(const StiffTerms& all, vector<FunctionCopy>& copies, const Block& piece,
                 const vector<HeldDistance>& held, const vector<HeldDistance>& guides)
-            : x(piece.particles.size()), held(held), guides(guides), copies(copies), termsOf(piece.particles.size()) {
+            : x(piece.particles.size()), copies(copies), termsOf(piece.particles.size()) {
         for (int t : piece.terms) {
             const StiffCoordinate& s = all.coordinates[t];
-            const HarmonicTerm& potential = *findHarmonic(all, t);
-            harmonics.push_back({s.kind, {}, {potential.k, potential.s0}});
-            for (int a = 0; a < s.getNumParticles(); a++)
-                harmonics.back().atoms.push_back(piece.findPlace(s.particles[a]));
+            terms.push_back({s.kind, piece.findPlaces(s.getParticles()), {s.k, s.s0}});
         }
         for (int t : piece.otherTerms) {
             const FunctionTerm& term = all.functionTerms[t];
-            functions.push_back({PatternFunction(term, term.getParticles(), piece), &term.parameters});
+            const PatternFunction pattern(term, term.getParticles(), piece);
+            terms.push_back({{}, pattern.atoms, {}, pattern, &term.parameters});
         }
-        for (int t = 0; t < countTerms(); t++)
-            for (int atom : atomsOf(t))
+        numForces = terms.size();
+        for (const auto* distances : {&held, &guides})
+            for (const auto& [place1, place2, length, stiffness] : *distances)
+                terms.push_back({StiffCoordinate::Kind::Distance, {place1, place2}, {stiffness, length}});
+        numHeld = numForces + held.size();
+        for (size_t t = 0; t < terms.size(); t++)
+            for (int atom : terms[t].atoms)
                 termsOf[atom].push_back(t);
     }
 
     /** Those of the System come first, then what holds distances, then guides. */
     int countForces() const {
-        return harmonics.size() + functions.size();
+        return numForces;
     }
     int countHeld() const {
-        return countForces() + held.size();
+        return numHeld;
     }
-    int countTerms() const {
-        return countHeld() + guides.size();
-    }
-    vector<int> atomsOf(int t) const {
-        if (t < int(harmonics.size()))
-            return harmonics[t].atoms;
-        if (t < countForces())
-            return functions[t - harmonics.size()].pattern.atoms;
-        const HeldDistance& distance = getDistance(t);
-        return {distance.place1, distance.place2};
+    const vector<int>& atomsOf(int t) const {
+        return terms[t].atoms;
     }
     const vector<int>& getTermsOf(int atom) const {
         return termsOf[atom];
@@ -78,37 +74,32 @@ public:
         constexpr bool withGradient = !std::is_same_v<std::decay_t<AddGradient>, std::nullptr_t>,
                        withHessian = !std::is_same_v<std::decay_t<AddBlock>, std::nullptr_t>;
         double energy = 0;
-        auto visitHarmonic = [&](const Harmonic<double>& v, const vector<int>& atoms, const auto& s) {
-            energy = 0.5 * v.k * (s.value - v.s0) * (s.value - v.s0);
-            if constexpr (withGradient)
-                for (size_t a = 0; a < atoms.size(); a++)
-                    addGradient(atoms[a], gradientOf(v, s, a));
-            if constexpr (withHessian)
-                addHessian(v, s, [&](int a, int b, const Matrix& h) { addBlock(atoms[a], atoms[b], h); });
-        };
-        if (t >= countForces()) {
-            const HeldDistance& distance = getDistance(t);
-            visitHarmonic({distance.stiffness, distance.length}, atomsOf(t),
-                          Distance<double>(x[distance.place2] - x[distance.place1]));
-        }
-        else if (t < int(harmonics.size()))
-            visitCoordinate(harmonics[t].kind, harmonics[t].atoms, false, x, noBox,
-                            [&](const auto& s) { visitHarmonic(harmonics[t].potential, harmonics[t].atoms, s); });
+        const Term& term = terms[t];
+        const vector<int>& atoms = term.atoms;
+        if (!term.function)
+            visitCoordinate(term.kind, atoms, false, x, noBox, [&](const auto& s) {
+                const Harmonic<double>& v = term.potential;
+                energy = 0.5 * v.k * (s.value - v.s0) * (s.value - v.s0);
+                if constexpr (withGradient)
+                    for (size_t a = 0; a < atoms.size(); a++)
+                        addGradient(atoms[a], gradientOf(v, s, a));
+                if constexpr (withHessian)
+                    addHessian(v, s, [&](int a, int b, const Matrix& h) { addBlock(atoms[a], atoms[b], h); });
+            });
         else {
-            const int f = t - harmonics.size();
-            const PatternFunction& term = functions[f].pattern;
-            FunctionCopy& function = copies[term.function];
-            std::copy(functions[f].parameters->begin(), functions[f].parameters->end(),
-                      function.arguments() + term.coordinates.size());
-            evaluate(term, function);
+            const PatternFunction& pattern = *term.function;
+            FunctionCopy& function = copies[pattern.function];
+            std::copy(term.parameters->begin(), term.parameters->end(),
+                      function.arguments() + pattern.coordinates.size());
+            evaluate(pattern, function);
             energy = function.value();
             if constexpr (withGradient)
-                visitGradient(term, function, addGradient);
+                visitGradient(pattern, function, addGradient);
             if constexpr (withHessian) {
-                if (term.coordinates.size() == 1)
-                    visitCurvature(term, function, addBlock);
+                if (pattern.coordinates.size() == 1)
+                    visitCurvature(pattern, function, addBlock);
                 else
-                    visitDifferences(term, function, addBlock);
+                    visitDifferences(pattern, function, addBlock);
             }
         }
         return energy;
@@ -119,19 +110,15 @@ public:
 
 private:
     static constexpr Box noBox = {};
-    struct OfHarmonic {
+    /** A harmonic potential, or a function with its parameters. */
+    struct Term {
         StiffCoordinate::Kind kind;
         vector<int> atoms;
         Harmonic<double> potential;
-    };
-    struct OfFunction {
-        PatternFunction pattern;
-        const vector<double>* parameters;
+        std::optional<PatternFunction> function = {};
+        const vector<double>* parameters = nullptr;
     };
 
-    const HeldDistance& getDistance(int t) const {
-        return t < countHeld() ? held[t - countForces()] : guides[t - countHeld()];
-    }
     void evaluate(const PatternFunction& term, FunctionCopy& function) {
         gradients.resize(std::max(gradients.size(), 4 * term.coordinates.size()));
         evaluateCoordinates(term, x, noBox, function.arguments(), gradients);
@@ -187,9 +174,8 @@ private:
                                 differences.block<3, 3>(3 * b, 3 * a).transpose()));
     }
 
-    vector<OfHarmonic> harmonics;
-    vector<OfFunction> functions;
-    const vector<HeldDistance>&held, &guides;
+    vector<Term> terms;
+    int numForces, numHeld;
     vector<FunctionCopy>& copies;
     Vectors3<double> gradients; // of the coordinates of a term, four for each
     vector<vector<int>> termsOf;
@@ -213,7 +199,7 @@ void placeAtom(PieceEnergy& energy, int atom, int from, double length, const vec
     const double repulsion = 0.01; // kJ nm^2/mol, between particles that nothing else keeps apart
     vector<int> terms;
     for (int t : energy.getTermsOf(atom)) {
-        const vector<int> atoms = energy.atomsOf(t);
+        const vector<int>& atoms = energy.atomsOf(t);
         if (std::all_of(atoms.begin(), atoms.end(), [&](int other) { return other == atom || isPlaced[other]; }))
             terms.push_back(t);
     }

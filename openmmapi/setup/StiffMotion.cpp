@@ -32,7 +32,7 @@ StiffMotion::StiffMotion(const System& system, const string& what, const string&
           constraints(readConstraints(system)),
           bonded(system, constraints, integrationGroups, parameters, className), fastest{{}, "", infinity},
           shortestPeriod(infinity) {
-    for (const PenalizedPair& constraint : constraints)
+    for (const PairInertia& constraint : constraints)
         treated.insert(ordered(constraint.particle1, constraint.particle2));
 }
 
@@ -46,19 +46,18 @@ void StiffMotion::addTerm(const string& source, const vector<int>& particles) {
 }
 
 void StiffMotion::addStiffTerms(const StiffTerms& terms) {
-    for (const HarmonicTerm& term : terms.harmonics) {
-        const StiffCoordinate& s = terms.coordinates[term.coordinate];
-        addTerm(system.getForce(s.force).getName(), {s.particles.begin(), s.particles.begin() + s.getNumParticles()});
-    }
+    for (const StiffCoordinate& s : terms.coordinates)
+        if (s.isHarmonic)
+            addTerm(system.getForce(s.force).getName(), s.getParticles());
     for (const FunctionTerm& term : terms.functionTerms)
         addTerm(system.getForce(term.force).getName(), term.getParticles());
 }
 
-void StiffMotion::addPairs(const vector<PenalizedPair>& pairs) {
+void StiffMotion::addPairs(const vector<PairInertia>& pairs) {
     std::map<std::pair<int, int>, int> forceOf;
     for (const BondedStiffness::Pair& pair : bonded.pairs)
         forceOf.insert({ordered(pair.particle1, pair.particle2), pair.force});
-    for (const PenalizedPair& pair : pairs) {
+    for (const PairInertia& pair : pairs) {
         if (pair.isConstrained())
             continue;
         const auto found = forceOf.find(ordered(pair.particle1, pair.particle2));
@@ -106,16 +105,10 @@ void StiffMotion::findFastest(const vector<Vec3>& positions) {
         shortestPeriod = std::min(shortestPeriod, motion.period);
         consider(motion);
     }
-    // The inverse mass of an angle is that of Wilson, Decius and Cross (1955).
-    for (const BondedStiffness::LooseAngle& angle : bonded.looseAngles) {
-        const auto& [i, vertex, j] = angle.particles;
-        const double s1 = 1 / angle.leg1, s2 = 1 / angle.leg2,
-                     mobility = inverseMass(system, i) * s1 * s1 + inverseMass(system, j) * s2 * s2 +
-                                inverseMass(system, vertex) * (s1 * s1 + s2 * s2 - 2 * s1 * s2 * std::cos(angle.theta));
-        consider({{i, vertex, j},
-                  system.getForce(angle.force).getName(),
-                  2 * pi / std::sqrt(angle.curvature * mobility)});
-    }
+    for (const auto& [particles, force, curvature, theta, leg1, leg2] : bonded.looseAngles)
+        consider({{particles.begin(), particles.end()},
+                  system.getForce(force).getName(),
+                  2 * pi / std::sqrt(curvature * inverseMassOfAngle(system, particles, leg1, leg2, theta))});
     for (int f = 0; f < system.getNumForces(); f++)
         if (auto external = dynamic_cast<const CustomExternalForce*>(&system.getForce(f)))
             if (acts(*external))

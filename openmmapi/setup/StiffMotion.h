@@ -34,7 +34,7 @@ public:
      */
     void addTerm(const std::string& source, const std::vector<int>& particles);
     void addStiffTerms(const StiffTerms& terms);
-    void addPairs(const std::vector<PenalizedPair>& pairs);
+    void addPairs(const std::vector<PairInertia>& pairs);
     /** Bonds and angles that no pair is for are slowed down by others; if not only them, by heavier particles. */
     void addSlowed(bool byMasses);
     /**
@@ -74,7 +74,7 @@ private:
     std::string what, how;
     const int integrationGroups;
     const std::map<std::string, double> parameters;
-    const std::vector<PenalizedPair> constraints;
+    const std::vector<PairInertia> constraints;
     BondedStiffness bonded;
     int numTerms = 0;
     std::map<std::string, int> termsOf; // by their source

@@ -31,7 +31,7 @@ Thermometer::Thermometer(const System& system, const vector<vector<int>>& molecu
             moleculeOf[particle] = m;
     for (int i = 0; i < system.getNumParticles(); i++)
         masses.push_back(system.getParticleMass(i));
-    for (const PenalizedPair& constraint : readConstraints(system))
+    for (const PairInertia& constraint : readConstraints(system))
         if (inverseReducedMass(system, constraint.particle1, constraint.particle2) > 0)
             numConstraints[moleculeOf[constraint.particle1]]++;
     std::map<std::pair<vector<double>, int>, int> known;

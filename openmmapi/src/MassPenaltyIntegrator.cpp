@@ -77,7 +77,7 @@ int MassPenaltyIntegrator::addPair(int particle1, int particle2, double inertia)
 
 void MassPenaltyIntegrator::getPairParameters(int index, int& particle1, int& particle2, double& inertia) const {
     requireIndex(getClassName(), "pair", "addPair()", index, pairs.size());
-    pairs[index].get(particle1, particle2, inertia);
+    std::tie(particle1, particle2, inertia) = pairs[index];
 }
 
 void MassPenaltyIntegrator::setPairParameters(int index, int particle1, int particle2, double inertia) {
@@ -92,7 +92,7 @@ int MassPenaltyIntegrator::addBondInertia(int particle1, int particle2, double i
 
 void MassPenaltyIntegrator::getBondInertiaParameters(int index, int& particle1, int& particle2, double& inertia) const {
     requireIndex(getClassName(), "bond", "addBondInertia()", index, bonds.size());
-    bonds[index].get(particle1, particle2, inertia);
+    std::tie(particle1, particle2, inertia) = bonds[index];
 }
 
 void MassPenaltyIntegrator::setBondInertiaParameters(int index, int particle1, int particle2, double inertia) {
@@ -103,20 +103,21 @@ void MassPenaltyIntegrator::setBondInertiaParameters(int index, int particle1, i
 
 void MassPenaltyIntegrator::checkPair(const char* kind, const char* adder, int index, int number,
                                       const Pair& pair) const {
+    const auto& [particle1, particle2, inertia] = pair;
     requireIndex(getClassName(), kind, adder, index, number);
-    if (!(pair.inertia >= 0 && pair.inertia <= maxInertia))
+    if (!(inertia >= 0 && inertia <= maxInertia))
         throw OpenMMException(message(getClassName(), ": the inertia of a ", kind, " must be a number from 0 to ",
-                                      maxInertia, ", not ", pair.inertia,
+                                      maxInertia, ", not ", inertia,
                                       " dalton. To hold a distance fixed, add a constraint to the System"));
-    if (pair.particle1 == pair.particle2)
-        throw OpenMMException(message(getClassName(), ": a ", kind, " needs two different particles, not ",
-                                      pair.particle1, " twice"));
+    if (particle1 == particle2)
+        throw OpenMMException(
+                message(getClassName(), ": a ", kind, " needs two different particles, not ", particle1, " twice"));
 }
 
 int MassPenaltyIntegrator::computeNumPenalizedPairs() {
     requireContext();
     penalizedPairs.clear();
-    for (const PenalizedPair& pair : getKernel<MassPenaltyQueries>().getPairs().pairs)
+    for (const PairInertia& pair : getKernel<MassPenaltyQueries>().getPairs().pairs)
         if (!pair.isConstrained())
             penalizedPairs.push_back({pair.particle1, pair.particle2, pair.inertia});
     return penalizedPairs.size();
@@ -146,7 +147,7 @@ void MassPenaltyIntegrator::getCounted(const vector<Pair>& counted, const char* 
     if (index < 0 || index >= (int) counted.size())
         throw OpenMMException(message(getClassName(), ": there is no ", kind, " ", index, ". ", counter,
                                       ", which is to be called first, has counted ", counted.size()));
-    counted[index].get(particle1, particle2, inertia);
+    std::tie(particle1, particle2, inertia) = counted[index];
 }
 
 std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {

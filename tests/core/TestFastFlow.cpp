@@ -185,7 +185,7 @@ template <class Real> void testFrequencyIsBounded() {
         model.stretch = model.bend = 0;
         model.addMixture();
         model.addAlike();
-        for (ModelTerm& term : model.terms)
+        for (StiffCoordinate& term : model.terms)
             if (term.kind == StiffCoordinate::Kind::Angle && term.s0 >= 3)
                 term.k = 0; // those that are not at their minimum
         model.renumber();

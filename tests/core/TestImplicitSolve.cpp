@@ -107,7 +107,7 @@ template <class Real> void testAccelerationsOfVeryStiffTermsAreAccurate() {
     ModelSystem model(5);
     model.stretch = model.bend = 0;
     model.addMixture();
-    for (ModelTerm& term : model.terms)
+    for (StiffCoordinate& term : model.terms)
         if (term.kind == StiffCoordinate::Kind::Angle && term.s0 == 3)
             term.k = 0; // the one that is not at its minimum
     Fixture<Real> fixture(model);
@@ -268,7 +268,7 @@ template <class Real> void testIndefiniteMatricesWithPenaltiesAreSolved() {
     int numIndefinite = 0;
     for (int numAtoms : {5, 20}) {
         ModelSystem model = createDistortedChains(68, 6, numAtoms);
-        for (ModelTerm& term : model.terms)
+        for (StiffCoordinate& term : model.terms)
             if (term.kind == StiffCoordinate::Kind::Distance && term.index % 2 == 0)
                 term.k = 1e10;
         Fixture<Real> fixture(model);
@@ -384,7 +384,7 @@ template <class Real> void testNewParametersTakeEffect() {
     model.renumber();
     Fixture<Real> fixture(model);
     const vector<double> before = checkAccelerations(fixture, 1e-6);
-    for (ModelTerm& term : model.terms) {
+    for (StiffCoordinate& term : model.terms) {
         term.k *= model.random.uniform(0.5, 1);
         if (term.s0 < 3) // which leaves straight angles straight
             term.s0 += model.random.uniform(-0.001, 0.001);
@@ -410,7 +410,7 @@ template <class Real> void testOtherBuildsAreNotAdopted() {
             [](auto& terms, auto&) { terms.coordinates[1].periodic = true; },
             [](auto& terms, auto&) { terms.coordinates[2].use = StiffCoordinate::Use::None; },
             [](auto& terms, auto&) { terms.coordinates[2].straight = true; },
-            [](auto& terms, auto&) { terms.harmonics.erase(terms.harmonics.begin()); },
+            [](auto& terms, auto&) { terms.coordinates[0].isHarmonic = false; },
             [](auto& terms, auto&) { terms.needs.hessian = false; },
             [](auto& terms, auto&) { terms.needs.thirdDerivatives = false; },
             [](auto& terms, auto&) { terms.needs.frequency = false; },
@@ -425,8 +425,8 @@ template <class Real> void testOtherBuildsAreNotAdopted() {
     for (const auto& change : changes) {
         StiffTerms terms = same;
         vector<Block> blocks = fixture.blocks;
-        for (HarmonicTerm& term : terms.harmonics)
-            term.k *= 2;
+        for (StiffCoordinate& s : terms.coordinates)
+            s.k *= 2;
         change(terms, blocks);
         ASSERT(!fixture.system.takeParameters(blocks, terms));
         ASSERT(fixture.solve(1e-6) == before);

@@ -26,7 +26,7 @@ const double infinity = std::numeric_limits<double>::infinity();
 struct Molecules {
     int numAtoms;
     vector<double> masses, x, v;
-    vector<PenalizedPair> pairs;
+    vector<PairInertia> pairs;
     vector<PairInertia> bonds;
     vector<Block> blocks;
 
@@ -56,8 +56,8 @@ struct Molecules {
             for (int apart : {1, 2})
                 for (int i = 0; i + apart < numAtoms; i++) {
                     const bool constrained = apart == 1 && constrainedEvery > 0 && i % constrainedEvery == 0;
-                    PenalizedPair pair = {block.particles[i], block.particles[i + apart],
-                                          constrained ? infinity : random.uniform(1, 200), 0, false};
+                    PairInertia pair = {block.particles[i], block.particles[i + apart],
+                                        constrained ? infinity : random.uniform(1, 200), 0, false};
                     if (constrained)
                         pair.distance = length(pair);
                     for (int copy = 0; copy < copies; copy++) {
@@ -80,7 +80,7 @@ struct Molecules {
     PairTerms getTerms() const {
         return {pairs, bonds};
     }
-    double length(const PenalizedPair& pair) const {
+    double length(const PairInertia& pair) const {
         return (Eigen::Vector3d(&x[3 * pair.particle2]) - Eigen::Vector3d(&x[3 * pair.particle1])).norm();
     }
     /** Of all positions or velocities those of one molecule. */
@@ -104,7 +104,7 @@ struct Dense {
     int m, first;
     VectorXd x, v;
     MatrixXd mass, inverseMass, inverseMassOfAtoms, compliance;
-    vector<PenalizedPair> pairs;
+    vector<PairInertia> pairs;
 
     /** @param constrainedOnly   the pairs that are constrained, with the masses alone */
     Dense(const Molecules& molecules, int m, bool constrainedOnly = false)
@@ -386,7 +386,7 @@ void testDriftSolvesItsEquations() {
             ASSERT(!unique || (dense.compliance * multipliers - change).norm() < 1e-8 * (1 + w.norm()));
             const VectorXd s = dense.lengths(after);
             for (int p = 0; p < numRows; p++) {
-                const PenalizedPair& pair = dense.pairs[p];
+                const PairInertia& pair = dense.pairs[p];
                 const double z = laneOf(r0[p], lane) + t * w[p];
                 ASSERT_EQUAL_TOL(pair.isConstrained() ? pair.distance : z, s[p], 1e-11);
             }

@@ -161,7 +161,7 @@ template <class Real> void testProjectionIsTheOrthogonalOne() {
 
 template <class Real> void testTermsOfForceConstantZeroDoNotCount() {
     ModelSystem model = ModelSystem::makeMixture(46);
-    for (ModelTerm& term : model.terms)
+    for (StiffCoordinate& term : model.terms)
         if (model.random.integer(3) == 0)
             term.k = 0;
     checkProjection<Real>(model);
@@ -202,7 +202,7 @@ template <class Real> void testRedundantCoordinatesAreCountedOnce() {
     model.addLine();
     const int first = model.terms.size();
     model.addTree(4);
-    ModelTerm again = model.terms[first];
+    StiffCoordinate again = model.terms[first];
     again.index = model.terms.size();
     model.terms.push_back(again);
     const vector<int> counts = Fixture<Real>(model).count();

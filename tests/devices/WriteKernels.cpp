@@ -102,21 +102,16 @@ public:
 private:
     void writePairs(const string& name, const stiffcore::PenaltyMethod& method, double bondInertia = 0) const {
         const MassPenaltyIntegrator integrator(stepSize);
-        const vector<PenalizedPair> constraints = readConstraints(system);
+        const vector<PairInertia> constraints = readConstraints(system);
         const BondedStiffness bonded(system, constraints, integrator.getIntegrationForceGroups(), {}, caller);
         const BondGraph graph(system, constraints, &bonded);
         const BondedSpectrum spectrum(system, graph, integrator.getIntegrationForceGroups(), {}, caller);
         const PairTerms terms =
                 spectrum.choose(choosePairs(system, constraints, &bonded, {}, integrator.getPenalizedPeriod(), caller),
-                                {}, chooseBonds(system, graph, bondInertia, false, {}, caller), 0, 0);
-        vector<vector<int>> particles;
-        for (const PenalizedPair& pair : terms.pairs)
-            particles.push_back({pair.particle1, pair.particle2});
-        for (const PairInertia& bond : terms.bonds)
-            particles.push_back({bond.particle1, bond.particle2});
-        vector<stiffcore::Block> blocks = connect(system, particles, terms.pairs.size());
+                                chooseBonds(system, graph, bondInertia, false, {}, caller), 0, 0);
+        vector<stiffcore::Block> blocks = findBlocks(system, terms);
         addFreeParticles(system, blocks);
-        write(name, particles.empty(), record(method, blocks, terms, masses));
+        write(name, terms.pairs.empty() && terms.bonds.empty(), record(method, blocks, terms, masses));
     }
 
     void write(const string& name, bool isEmpty, const Recorded& recorded) const {

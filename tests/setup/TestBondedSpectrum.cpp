@@ -79,11 +79,11 @@ PairTerms choose(const System& system, double shortest = 0, const vector<PairIne
                  const vector<PairInertia>& givenBonds = {}, double inertia = 0, int mostPairs = 0) {
     const string name = "SomeIntegrator";
     const double period = 0.192; // ps
-    const vector<PenalizedPair> constraints = readConstraints(system);
+    const vector<PairInertia> constraints = readConstraints(system);
     const BondedStiffness bonded(system, constraints, -1, {}, name);
     const BondGraph graph(system, constraints, &bonded);
     return BondedSpectrum(system, graph, -1, {}, name)
-            .choose(choosePairs(system, constraints, &bonded, given, period, name), given,
+            .choose(choosePairs(system, constraints, &bonded, given, period, name),
                     chooseBonds(system, graph, inertia, true, givenBonds, name), shortest, mostPairs);
 }
 
@@ -118,7 +118,7 @@ void testStifferDistancesStayAndGivenOnes() {
     center.angles->addAngle(3, 0, 1, 2 * pi / 3, 400);
     auto distances = [&](const vector<PairInertia>& given) {
         std::set<std::pair<int, int>> found;
-        for (const PenalizedPair& pair : choose(center.system, 0, given).pairs)
+        for (const PairInertia& pair : choose(center.system, 0, given).pairs)
             found.insert(stiffcore::ordered(pair.particle1, pair.particle2));
         return found;
     };
@@ -199,7 +199,7 @@ void testAtomsAreHeavierWhereMoleculesAreCut() {
     ASSERT_EQUAL(2 * size - 3, (int) whole.pairs.size());
     ASSERT(whole.bonds.empty());
     std::set<std::pair<int, int>> kept;
-    for (const PenalizedPair& pair : cut.pairs)
+    for (const PairInertia& pair : cut.pairs)
         kept.insert({pair.particle1, pair.particle2});
     std::map<int, double> added = inertiasOf(cut);
     int numCut = 0;

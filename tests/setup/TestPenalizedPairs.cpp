@@ -70,7 +70,7 @@ double stiffnessOf(const System& system, int i, int j) {
 vector<int> findPartners(const System& system) {
     vector<int> partners(system.getNumParticles(), -1);
     const BondedStiffness bonded = find(system);
-    for (const InertialBond& bond :
+    for (const PairInertia& bond :
          chooseBonds(system, BondGraph(system, readConstraints(system), &bonded), 2, false, {}, "SomeIntegrator"))
         partners[bond.particle2] = bond.particle1;
     return partners;

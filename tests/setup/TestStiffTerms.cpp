@@ -31,7 +31,6 @@ using namespace OpenMMStiff;
 using namespace stifftest;
 using std::string;
 using std::vector;
-using stiffcore::HarmonicTerm;
 using stiffcore::StiffCoordinate;
 
 const string className = "SomeIntegrator";
@@ -46,10 +45,9 @@ StiffTerms collectTerms(const System& system, int stiffGroups = 0, int integrati
 vector<double> collect(const System& system, int stiffGroups = 0, int integrationGroups = allGroups) {
     const StiffTerms terms = collectTerms(system, stiffGroups, integrationGroups);
     vector<double> constants;
-    ASSERT_EQUAL(terms.coordinates.size(), terms.harmonics.size());
-    for (const HarmonicTerm& harmonic : terms.harmonics) {
-        ASSERT_EQUAL((int) constants.size(), harmonic.coordinate);
-        constants.push_back(harmonic.k);
+    for (const StiffCoordinate& s : terms.coordinates) {
+        ASSERT(s.isHarmonic);
+        constants.push_back(s.k);
     }
     return constants;
 }
@@ -140,11 +138,9 @@ void testTermsAreReadAsTheForcesHoldThem() {
     system.addForce(bonds);
     const StiffTerms terms = collectTerms(system);
     using Kind = StiffCoordinate::Kind;
-    const vector<StiffCoordinate> coordinates = {{Kind::Angle, {3, 1, 0}, true, 1, 0},
-                                                 {Kind::Distance, {0, 1, -1}, false, 2, 0},
-                                                 {Kind::Distance, {3, 2, -1}, false, 2, 1}};
-    const vector<HarmonicTerm> harmonics = {{0, 400, 1.7}, {1, 1000, 0.1}, {2, 2000, 0.2}};
-    ASSERT(coordinates == terms.coordinates && harmonics == terms.harmonics);
+    ASSERT(terms.coordinates == vector<StiffCoordinate>({{Kind::Angle, {3, 1, 0}, true, 1, 0, true, 400, 1.7},
+                                                         {Kind::Distance, {0, 1, -1}, false, 2, 0, true, 1000, 0.1},
+                                                         {Kind::Distance, {3, 2, -1}, false, 2, 1, true, 2000, 0.2}}));
 }
 
 /** Stiff terms are those of a kind, in any group, or those of the groups that are named; of what is integrated. */
@@ -244,13 +240,19 @@ void testStructureAndParametersAreTold() {
     system.bonds.setBondParameters(3, 3, 5, 0.11, 5000);
     system.angles.setAngleParameters(1, 4, 3, 5, 1.9, 6000);
     const StiffTerms terms = collectTerms(system);
-    ASSERT(terms.coordinates == before.coordinates && !(terms == before));
-    ASSERT(terms.harmonics == vector<HarmonicTerm>({{0, 1002, 0.1}, {1, 5000, 0.11}, {2, 6000, 1.9}}));
+    auto getStructure = [](StiffTerms terms) {
+        for (StiffCoordinate& s : terms.coordinates)
+            s.k = s.s0 = 0;
+        return terms.coordinates;
+    };
+    ASSERT(getStructure(terms) == getStructure(before) && !(terms == before));
+    ASSERT(collect(system) == vector<double>({1002, 5000, 6000}));
+    ASSERT(terms.coordinates[0].s0 == 0.1 && terms.coordinates[1].s0 == 0.11 && terms.coordinates[2].s0 == 1.9);
     system.angles.setAngleParameters(1, 5, 3, 4, 1.9, 6000);
-    ASSERT(!(before.coordinates == collectTerms(system).coordinates));
+    ASSERT(!(getStructure(before) == getStructure(collectTerms(system))));
     // That an angle is straight is part of the structure.
     system.angles.setAngleParameters(1, 4, 3, 5, 3.141594, 6000);
-    ASSERT(!(before.coordinates == collectTerms(system).coordinates));
+    ASSERT(!(getStructure(before) == getStructure(collectTerms(system))));
 }
 
 // ---- Choosing rows ----
@@ -419,7 +421,7 @@ void testTermsOnVirtualSitesAreSlow() {
     system.addFunctions({{2, 3}, {0, 3}}).setForceGroup(1);
     for (int groups : {0, 1}) {
         const StiffTerms terms = collectTerms(system, groups);
-        ASSERT_EQUAL(1, (int) terms.harmonics.size());
+        ASSERT_EQUAL(1, (int) terms.coordinates.size());
         ASSERT_EQUAL(1, terms.coordinates.at(0).index);
         ASSERT_EQUAL(1, (int) find(system).size());
     }

@@ -18,11 +18,6 @@ namespace stifftest {
 using stiffcore::Block;
 using stiffcore::StiffCoordinate;
 
-/** A stiff coordinate s with its potential k/2 (s - s0)^2. */
-struct ModelTerm : StiffCoordinate {
-    double k, s0;
-};
-
 /**
  * Molecules for tests of what is computed for batches of them, built atom by atom, and what should come of it, found in
  * another way: dense matrices, filled by automatic differentiation.
@@ -35,7 +30,7 @@ public:
     Random random;
     std::vector<double> masses;
     std::vector<Eigen::Vector3d> positions;
-    std::vector<ModelTerm> terms;
+    std::vector<StiffCoordinate> terms;
     stiffcore::Box box = {{{1e3, 0, 0}, {0, 1e3, 0}, {0, 0, 1e3}}};
     /// Whether the terms added from now on follow the minimum image convention.
     bool periodic = false;
@@ -50,12 +45,10 @@ public:
     stiffcore::StiffTerms getStiffTerms(bool bends = false) const {
         using Use = StiffCoordinate::Use;
         stiffcore::StiffTerms result;
-        for (const ModelTerm& term : terms) {
-            StiffCoordinate s = term;
-            s.straight = (s.kind == StiffCoordinate::Kind::Angle && std::abs(term.s0 - pi) < 1e-5);
-            s.use = (term.k == 0 ? Use::None : bends && s.straight ? Use::Bends : Use::Coordinate);
-            result.harmonics.push_back({(int) result.coordinates.size(), term.k, term.s0});
-            result.coordinates.push_back(s);
+        result.coordinates = terms;
+        for (StiffCoordinate& s : result.coordinates) {
+            s.straight = (s.kind == StiffCoordinate::Kind::Angle && std::abs(s.s0 - pi) < 1e-5);
+            s.use = (s.k == 0 ? Use::None : bends && s.straight ? Use::Bends : Use::Coordinate);
         }
         result.needs.hessian = result.needs.thirdDerivatives = result.needs.frequency = true;
         return result;
@@ -265,7 +258,7 @@ public:
         masses = renumbered(masses);
         positions = renumbered(positions);
         moleculeOf = renumbered(moleculeOf);
-        for (ModelTerm& term : terms)
+        for (StiffCoordinate& term : terms)
             for (int a = 0; a < term.getNumParticles(); a++)
                 term.particles[a] = newNumber[term.particles[a]];
     }
@@ -351,7 +344,7 @@ public:
     Eigen::MatrixXd jacobian(const Block& block) const {
         Eigen::MatrixXd result = Eigen::MatrixXd::Zero(block.terms.size(), 3 * block.particles.size());
         for (size_t p = 0; p < block.terms.size(); p++) {
-            const ModelTerm& term = terms[block.terms[p]];
+            const StiffCoordinate& term = terms[block.terms[p]];
             result.row(p)(rowsOf(block, term)) = derivatives(term, false).gradient;
         }
         return result.leftCols(3 * block.numMobile);
@@ -367,7 +360,7 @@ private:
     std::vector<int> moleculeOf;
 
     void addTerm(StiffCoordinate::Kind kind, const std::array<int, 3>& particles, double k, double offset) {
-        terms.push_back({{kind, particles, periodic, 0, (int) terms.size()}, k, 0});
+        terms.push_back({kind, particles, periodic, 0, (int) terms.size(), true, k});
         terms.back().s0 = derivatives(terms.back(), false).value + random.uniform(-offset, offset);
     }
 
@@ -380,7 +373,7 @@ private:
     }
 
     /** Which components of the positions of a block's particles, mobile ones first, are those of a term's particles. */
-    static std::vector<int> rowsOf(const Block& block, const ModelTerm& term) {
+    static std::vector<int> rowsOf(const Block& block, const StiffCoordinate& term) {
         std::vector<int> rows;
         for (int a = 0; a < term.getNumParticles(); a++) {
             const auto begin = block.particles.begin();
@@ -407,7 +400,7 @@ private:
     }
 
     /** The derivatives of a term's potential, or of its coordinate alone, by its particles' positions. */
-    Derivatives derivatives(const ModelTerm& term, bool ofPotential) const {
+    Derivatives derivatives(const StiffCoordinate& term, bool ofPotential) const {
         // The images of the particles that are closest to the second one.
         std::array<double, 9> x = {};
         for (int a = 0; a < term.getNumParticles(); a++) {

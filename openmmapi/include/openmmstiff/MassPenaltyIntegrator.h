@@ -2,6 +2,7 @@
 #define OPENMM_STIFF_MASS_PENALTY_INTEGRATOR_H_
 
 #include "StiffIntegrator.h"
+#include <tuple>
 
 namespace OpenMMStiff {
 
@@ -286,15 +287,7 @@ protected:
 
 private:
     class OtherSteps;
-    struct Pair {
-        int particle1, particle2;
-        double inertia;
-        void get(int& first, int& second, double& itsInertia) const {
-            first = particle1;
-            second = particle2;
-            itsInertia = inertia;
-        }
-    };
+    using Pair = std::tuple<int, int, double>; // its particles, and their inertia
     void checkPair(const char* kind, const char* adder, int index, int number, const Pair& pair) const;
     void getCounted(const std::vector<Pair>& counted, const char* kind, const char* counter, int index, int& particle1,
                     int& particle2, double& inertia) const;

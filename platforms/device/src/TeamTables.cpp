@@ -16,10 +16,7 @@ using Pairs = stiffcore::PairBatch<double>;
 using Roots = stiffcore::RootBatch<double>;
 
 /** What a row is: an axis, if it is that of an atom or a bond, and flags. */
-int getKind(const stiffcore::PatternPair& row) {
-    return row.periodic + 2 * row.constrained;
-}
-int getKind(const stiffcore::RootRow& row) {
+int getKind(const stiffcore::DistanceRow& row) {
     return row.periodic + 2 * row.constrained + 4 * (row.axis + 1);
 }
 
@@ -79,7 +76,7 @@ vector<vector<Neighbour>> findNeighbours(const Roots& batch) {
 /** Rows that are constrained, where there are forces of the metric. */
 vector<int> findConstrained(const Pairs& batch) {
     vector<int> constrained;
-    for (const stiffcore::PatternPair& row : batch.pattern->constraints.rows)
+    for (const stiffcore::DistanceRow& row : batch.pattern->constraints.rows)
         constrained.push_back(row.firstGradient);
     return constrained;
 }
@@ -124,9 +121,8 @@ template <class Batch> vector<int> describe(const Batch& batch) {
 }
 
 /** What the products of the directions of rows count, as a lower triangle by rows; places[p] is where row p stands. */
-template <class Row>
-void addTriangle(const stiffcore::RowPattern<Row>& pattern, const vector<int>& places, const vector<double>& diagonal,
-                 const vector<double>& couplings, vector<double>& parameters) {
+void addTriangle(const stiffcore::RowPattern<stiffcore::DistanceRow>& pattern, const vector<int>& places,
+                 const vector<double>& diagonal, const vector<double>& couplings, vector<double>& parameters) {
     const size_t first = parameters.size();
     parameters.resize(first + places.size() * (places.size() + 1) / 2, 0.0);
     auto entry = [&](int p, int q) -> double& {

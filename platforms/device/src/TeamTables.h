@@ -2,7 +2,7 @@
 #define STIFFDEVICE_TEAM_TABLES_H_
 
 #include "stiffcore/model/Block.h"
-#include "stiffcore/model/PenalizedPair.h"
+#include "stiffcore/model/PairInertia.h"
 #include <vector>
 
 namespace stiffdevice {

@@ -26,6 +26,7 @@ struct PatternConstraint : Row {
 
 /** What all blocks of the same build have in common. */
 struct ConstraintPattern {
+    using RowType = PatternConstraint;
     int numParticles, numMobile;
     RowPattern<PatternConstraint> rows;
     bool hasFunctions = false;
@@ -69,9 +70,11 @@ private:
         int numGradients = 0;
         for (int t : block.terms) {
             const Constraint& constraint = all.constraints[t];
-            local.push_back({{{}, numGradients}, constraint.kind, constraint.axis, {}, constraint.components});
-            for (int particle : constraint.particles)
-                local.back().atoms.push_back(block.findPlace(particle));
+            local.push_back({{block.findPlaces(constraint.particles), numGradients},
+                             constraint.kind,
+                             constraint.axis,
+                             {},
+                             constraint.components});
             for (const FunctionTerm& term : constraint.functions)
                 local.back().functions.emplace_back(term, constraint.particles, block);
             numGradients += constraint.particles.size();
@@ -83,18 +86,16 @@ private:
 template <class Real> struct ConstraintWorkspace;
 
 /** Some blocks with the same pattern, one a lane. */
-template <class Real> struct ConstraintBatch : RowBatch<Real, PatternConstraint> {
-    using Pattern = ConstraintPattern;
+template <class Real> struct ConstraintBatch : RowBatch<Real, ConstraintPattern> {
     using Terms = ConstraintSet;
     using Workspace = ConstraintWorkspace<Real>;
-    const ConstraintPattern* pattern;
     /// For each constraint its value, compliance and damping time, see Constraint; damping 0 is the default.
     std::vector<Real> values, compliances, dampings;
 
     ConstraintBatch(const ConstraintPattern& pattern, const std::vector<const Block*>& blocks, const ConstraintSet& all,
                     const std::vector<double>& masses)
-            : RowBatch<Real, PatternConstraint>(pattern, pattern.rows, blocks, masses), pattern(&pattern),
-              values(this->numRows()), compliances(this->numRows()), dampings(this->numRows()) {
+            : RowBatch<Real, ConstraintPattern>(pattern, blocks, masses), values(this->numRows()),
+              compliances(this->numRows()), dampings(this->numRows()) {
         this->deriveCouplings();
         setParameters(all);
     }
@@ -164,17 +165,13 @@ void evaluateFunctions(const PatternConstraint& constraint, int p, int lane, dou
 template <class Real>
 void evaluateConstraints(const ConstraintBatch<Real>& batch, double time, const Box& box,
                          ConstraintWorkspace<Real>& work) {
-    using std::sqrt;
-    const double tiny = 1e-200; // two particles in one place have no direction: 0
     const std::vector<PatternConstraint>& constraints = batch.pattern->rows.rows;
     for (int p = 0; p < batch.numRows(); p++) {
         const PatternConstraint& constraint = constraints[p];
         Vector3<Real>* gradient = &work.gradients[constraint.firstGradient];
         if (constraint.kind == Constraint::Kind::Distance) {
-            const Vector3<Real> d = work.x[constraint.atoms[1]] - work.x[constraint.atoms[0]];
-            const Real r = sqrt(d.squaredNorm() + tiny);
-            work.values[p] = r - batch.values[p];
-            gradient[1] = d * Real(1 / r);
+            gradient[1] = work.x[constraint.atoms[1]] - work.x[constraint.atoms[0]];
+            work.values[p] = normalize(gradient[1]) - batch.values[p];
             gradient[0] = -gradient[1];
         }
         else if (constraint.kind == Constraint::Kind::Component) {

@@ -23,8 +23,20 @@ template <class Real> struct SparseMatrix {
     }
 };
 
+/** Call solve with the solver of small matrices of a size. Water's are known to the compiler. */
+template <class Real, class Solve> auto callDense(int size, Solve&& solve) {
+    switch (size) {
+    case 3:
+        return solve(DenseLdlt<Real, 3>());
+    case 9:
+        return solve(DenseLdlt<Real, 9>());
+    default:
+        return solve(DenseLdlt<Real>());
+    }
+}
+
 /**
- * Factor an assembled matrix in place. Water's sizes are known to the compiler.
+ * Factor an assembled matrix in place.
  *
  * @param sparse   the large matrix that the values are those of, or null if it is small
  * @return whether it is positive definite
@@ -34,14 +46,7 @@ MaskOf<Real> factorMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int
     if constexpr (std::is_same_v<Real, double>)
         if (sparse != nullptr)
             return sparse->solver->factor(values);
-    switch (size) {
-    case 3:
-        return DenseLdlt<Real, 3>::factor(values, size);
-    case 9:
-        return DenseLdlt<Real, 9>::factor(values, size);
-    default:
-        return DenseLdlt<Real>::factor(values, size);
-    }
+    return callDense<Real>(size, [&](auto dense) { return dense.factor(values, size); });
 }
 
 /** Solve with a factored matrix, in place. */
@@ -50,14 +55,7 @@ void solveMatrix([[maybe_unused]] const SparseMatrix<Real>* sparse, int size, co
     if constexpr (std::is_same_v<Real, double>)
         if (sparse != nullptr)
             return sparse->solver->solve(rhs);
-    switch (size) {
-    case 3:
-        return DenseLdlt<Real, 3>::solve(values, size, rhs);
-    case 9:
-        return DenseLdlt<Real, 9>::solve(values, size, rhs);
-    default:
-        return DenseLdlt<Real>::solve(values, size, rhs);
-    }
+    callDense<Real>(size, [&](auto dense) { dense.solve(values, size, rhs); });
 }
 
 /**

@@ -33,6 +33,12 @@ struct Block {
             place = std::lower_bound(mobileEnd, particles.end(), particle);
         return place - begin;
     }
+    std::vector<int> findPlaces(const std::vector<int>& some) const {
+        std::vector<int> places;
+        for (int particle : some)
+            places.push_back(findPlace(particle));
+        return places;
+    }
 };
 
 /** The blocks that are bound. */

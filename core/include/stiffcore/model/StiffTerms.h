@@ -3,8 +3,8 @@
 
 #include "FunctionTerm.h"
 #include "TermFunction.h"
-#include <algorithm>
 #include <array>
+#include <tuple>
 #include <vector>
 
 namespace stiffcore {
@@ -24,6 +24,10 @@ struct StiffCoordinate {
     bool periodic;
     /// Where it comes from: index of the Force in the System, and of the term in the Force.
     int force, index;
+    /// Whether its potential is k/2 (s - s0)^2, or one among the functions; the force constant [kJ/mol/nm^2 or
+    /// kJ/mol/rad^2] and the equilibrium value [nm or rad].
+    bool isHarmonic = false;
+    double k = 0, s0 = 0;
     /// Whether it is an angle with its minimum at 180 degrees: it bends in two directions alike.
     bool straight = false;
     Use use = Use::None;
@@ -31,23 +35,15 @@ struct StiffCoordinate {
     int getNumParticles() const {
         return kind == Kind::Distance ? 2 : 3;
     }
-    bool operator==(const StiffCoordinate& other) const {
-        return kind == other.kind && particles == other.particles && periodic == other.periodic &&
-               force == other.force && index == other.index && straight == other.straight && use == other.use;
+    std::vector<int> getParticles() const {
+        return {particles.begin(), particles.begin() + getNumParticles()};
     }
-};
-
-/**
- * The potential k/2 (s - s0)^2 of a stiff coordinate.
- */
-struct HarmonicTerm {
-    /// Index of the coordinate.
-    int coordinate;
-    /// Force constant [kJ/mol/nm^2 or kJ/mol/rad^2] and equilibrium value [nm or rad].
-    double k, s0;
-
-    bool operator==(const HarmonicTerm& other) const {
-        return coordinate == other.coordinate && k == other.k && s0 == other.s0;
+    bool operator==(const StiffCoordinate& other) const {
+        auto all = [](const StiffCoordinate& s) {
+            return std::tie(s.kind, s.particles, s.periodic, s.force, s.index, s.isHarmonic, s.k, s.s0, s.straight,
+                            s.use);
+        };
+        return all(*this) == all(other);
     }
 };
 
@@ -63,31 +59,19 @@ struct StiffNeeds {
 };
 
 /**
- * The stiff part of a potential: stiff coordinates, and potentials of these and of others. A coordinate has either a
- * harmonic potential or one among the functions.
+ * The stiff part of a potential: stiff coordinates, with their harmonic potentials, and potentials of these and others.
  */
 struct StiffTerms {
     std::vector<StiffCoordinate> coordinates;
-    /// In the order of their coordinates.
-    std::vector<HarmonicTerm> harmonics;
     std::vector<FunctionTerm> functionTerms;
     TermFunctions functions;
     StiffNeeds needs;
 
     bool operator==(const StiffTerms& other) const {
-        return coordinates == other.coordinates && harmonics == other.harmonics &&
-               functionTerms == other.functionTerms && describe(functions) == describe(other.functions) &&
-               needs == other.needs;
+        return coordinates == other.coordinates && functionTerms == other.functionTerms &&
+               describe(functions) == describe(other.functions) && needs == other.needs;
     }
 };
-
-/** The harmonic potential of a coordinate; null if it has another one. */
-inline const HarmonicTerm* findHarmonic(const StiffTerms& terms, int coordinate) {
-    const auto place =
-            std::lower_bound(terms.harmonics.begin(), terms.harmonics.end(), coordinate,
-                             [](const HarmonicTerm& term, int coordinate) { return term.coordinate < coordinate; });
-    return place == terms.harmonics.end() || place->coordinate != coordinate ? nullptr : &*place;
-}
 
 } // namespace stiffcore
 

@@ -5,7 +5,6 @@
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <vector>
 
 /**
@@ -37,160 +36,81 @@
 namespace stiffcore {
 
 /**
- * The row of a pair, or of one axis of a bond with an inertia; twice the same atom is one alone. Masses couple no atoms
- * here: a group is an atom.
+ * What all blocks of the same build have in common: their rows are those of constraints, of the three axes of each bond
+ * with an inertia, and of pairs. Masses couple no atoms here: a group is an atom.
  */
-struct RootRow : DistanceRow {
-    bool periodic, constrained;
-    /// That of a bond; -1 of a pair. Which of the block's pairs, or bonds, it is.
-    int axis, term;
-};
-
-template <class Real> Real computeRate(const RootRow& row, const Vector3<Real>* g, const Vector3<Real>* v) {
-    const Vector3<Real>& u = g[row.firstGradient];
-    const auto& [i, j] = row.atoms;
-    return i == j ? Real(u.dot(v[j])) : Real(u.dot(v[j] - v[i]));
-}
-
-/** What all blocks of the same build have in common. */
-struct RootPattern {
+struct RootPattern : InertiaPattern {
     /// So many connected constraints, and their neighbours, may be a dense part of the matrix.
     static constexpr int maxConnected = 40;
-    int numParticles, numMobile;
-    std::vector<RootRow> all;
     bool hasManyConnected;
-    RowPattern<RootRow> rows;
 
     RootPattern(const Block& block, const PairTerms& terms)
-            : numParticles(block.particles.size()), numMobile(block.numMobile), all(makeRows(block, terms)),
-              hasManyConnected(hasManyConnectedIn(block, terms)),
-              rows(all, numMobile, hasManyConnected ? 0 : countConstraints()) {
-    }
-    bool isLarge() const {
-        return rows.isLarge();
+            : RootPattern(block, terms, hasManyConnectedIn(block, terms)) {
     }
     /** Whether mobile atoms connect more constraints than may be a dense part. */
     static bool hasManyConnectedIn(const Block& block, const PairTerms& terms) {
         Sets sets(block.numMobile);
-        std::map<int, int> count;
-        int most = 0;
-        auto forEachConstraint = [&](auto&& visit) {
-            for (int t : block.terms)
-                if (terms.pairs[t].isConstrained()) {
-                    const auto [i, j] = std::minmax(
-                            {block.findPlace(terms.pairs[t].particle1), block.findPlace(terms.pairs[t].particle2)});
-                    visit(i, j);
-                }
-        };
-        forEachConstraint([&](int i, int j) {
-            if (j < block.numMobile)
+        std::vector<int> first, count(block.numMobile);
+        for (const DistanceRow& row : makeRows(block, block.terms, terms.pairs)) {
+            const auto [i, j] = std::minmax(row.atoms[0], row.atoms[1]);
+            if (row.constrained)
+                first.push_back(i); // which is mobile
+            if (row.constrained && j < block.numMobile)
                 sets.join(i, j);
-        });
-        forEachConstraint([&](int i, int) { most = std::max(most, ++count[sets.find(i)]); });
-        return most > maxConnected;
-    }
-    static std::vector<std::string> describeShared(const PairTerms&) {
-        return {};
-    }
-    static std::vector<int> describe(const Block& block, const PairTerms& terms) {
-        return PairPattern::describe(block, terms);
+        }
+        return std::any_of(first.begin(), first.end(), [&](int i) { return ++count[sets.find(i)] > maxConnected; });
     }
 
 private:
-    static std::vector<RootRow> makeRows(const Block& block, const PairTerms& terms) {
-        std::vector<RootRow> rows;
-        int numWeights = 0;
-        auto add = [&](const auto& particles, bool periodic, bool constrained, int axis, int term) {
-            const int p = rows.size();
-            const int i = particles.particle1, j = particles.particle2;
-            RootRow row = {
-                    {{block.findPlace(i), block.findPlace(j < 0 ? i : j)}, p}, periodic, constrained, axis, term};
-            for (int atom : row.atoms)
-                if (atom < block.numMobile && (row.groups.empty() || row.groups[0] != atom))
-                    row.groups.push_back(atom);
-            row.reached = row.groups;
-            row.firstWeight = numWeights;
-            numWeights += row.reached.size();
+    RootPattern(const Block& block, const PairTerms& terms, bool hasManyConnected)
+            : InertiaPattern(block, {}, makeRootRows(block, terms),
+                             hasManyConnected ? 0 : countConstraints(block, terms), MatrixLayout::minSparseSize),
+              hasManyConnected(hasManyConnected) {
+    }
+    static std::vector<DistanceRow> makeRootRows(const Block& block, const PairTerms& terms) {
+        std::vector<DistanceRow> rows;
+        for (DistanceRow row : makeRows(block, block.otherTerms, terms.bonds))
+            for (row.axis = 0; row.axis < 3; row.axis++)
+                rows.push_back(row);
+        for (const DistanceRow& row : makeRows(block, block.terms, terms.pairs))
             rows.push_back(row);
-        };
-        auto addPairs = [&](bool constrained) {
-            for (size_t t = 0; t < block.terms.size(); t++) {
-                const PenalizedPair& pair = terms.pairs[block.terms[t]];
-                if (pair.isConstrained() == constrained)
-                    add(pair, pair.periodic, constrained, -1, t);
-            }
-        };
-        addPairs(true);
-        for (size_t t = 0; t < block.otherTerms.size(); t++)
-            for (int axis = 0; axis < 3; axis++)
-                add(terms.bonds[block.otherTerms[t]], false, false, axis, t);
-        addPairs(false);
+        std::stable_partition(rows.begin(), rows.end(), [](const DistanceRow& row) { return row.constrained; });
         return rows;
     }
-    int countConstraints() const {
-        return std::count_if(all.begin(), all.end(), [](const RootRow& row) { return row.constrained; });
+    static int countConstraints(const Block& block, const PairTerms& terms) {
+        return std::count_if(block.terms.begin(), block.terms.end(),
+                             [&](int t) { return terms.pairs[t].isConstrained(); });
     }
 };
 
 template <class Real> struct RootWorkspace;
 
 /** Some blocks with the same pattern, one a lane. */
-template <class Real> struct RootBatch : RowBatch<Real, RootRow> {
-    using Pattern = RootPattern;
-    using Terms = PairTerms;
+template <class Real> struct RootBatch : InertiaBatch<Real, RootPattern> {
     using Workspace = RootWorkspace<Real>;
-    const RootPattern* pattern;
-    /// For each row 1/kappa, 0 if it is constrained; D, which is 1/kappa or, for a constraint, the regularization; and
-    /// the diagonal of G M^-1 G^T [1/dalton].
-    std::vector<Real> inverseInertias, added, inverseReducedMasses;
 
     RootBatch(const RootPattern& pattern, const std::vector<const Block*>& blocks, const PairTerms& terms,
               const std::vector<double>& masses)
-            : RowBatch<Real, RootRow>(pattern, pattern.rows, blocks, masses), pattern(&pattern),
-              inverseInertias(this->numRows()) {
+            : InertiaBatch<Real, RootPattern>(pattern, blocks, masses) {
         setParameters(terms);
     }
     void setParameters(const PairTerms& terms) {
-        for (int p = 0; p < this->numRows(); p++)
-            for (int lane = 0; lane < this->numLanes; lane++) {
-                const RootRow& row = this->row(p);
-                const double inertia = row.axis < 0 ? terms.pairs[this->terms[lane][row.term]].inertia
-                                                    : terms.bonds[this->otherTerms[lane][row.term]].inertia;
-                LaneTraits<Real>::lane(inverseInertias[p], lane) = 1 / inertia;
-            }
+        this->setInertias(terms);
         derive();
     }
-    /** Call visit with each number in which blocks of the same build may differ. Those that follow are derive()d. */
+    /** See PairBatch. */
     template <class Visit> void visitParameters(Visit&& visit) {
         for (int i = 0; i < this->numMobile; i++)
             visit(this->inverseMasses[i]);
         for (int p = 0; p < this->numRows(); p++)
             if (!this->row(p).constrained && this->row(p).axis <= 0)
-                visit(inverseInertias[p]);
+                visit(this->inverseInertias[p]);
     }
     void derive() {
-        for (auto* numbers : {&added, &inverseReducedMasses, &this->weights, &this->couplings})
-            numbers->clear();
-        auto isSecond = [&](int p, int atom) { return this->row(p).atoms[1] == atom; };
-        for (int p = 0; p < this->numRows(); p++) {
-            const RootRow& row = this->row(p);
-            if (row.axis > 0)
-                inverseInertias[p] = inverseInertias[p - 1];
-            Real sum = 0;
-            for (int atom : row.reached) {
-                const Real& inverseMass = this->inverseMasses[atom];
-                this->weights.push_back(isSecond(p, atom) ? inverseMass : Real(-inverseMass));
-                sum += inverseMass;
-            }
-            inverseReducedMasses.push_back(sum);
-            added.push_back(row.constrained ? Real(getRowRegularization<Real>() * sum) : inverseInertias[p]);
-        }
-        for (const Coupling& coupling : this->rowPattern->schur.couplings) {
-            const int atom = this->row(coupling.p).groups[coupling.a];
-            const Real& inverseMass = this->inverseMasses[atom];
-            const bool same = isSecond(coupling.p, atom) == isSecond(coupling.q, atom);
-            this->couplings.push_back(same ? inverseMass : Real(-inverseMass));
-        }
+        for (int p = 0; p < this->numRows(); p++)
+            if (this->row(p).axis > 0)
+                this->inverseInertias[p] = this->inverseInertias[p - 1];
+        this->deriveRows();
     }
 };
 
@@ -210,20 +130,8 @@ template <class Real> struct RootWorkspace : RowWorkspace<Real> {
 template <class Real>
 [[gnu::flatten]] void factorRoot(const RootBatch<Real>& batch, const BoxFor<Real>& box, RootWorkspace<Real>& work) {
     using std::sqrt;
-    const double tiny = 1e-200; // two particles in one place have no direction: 0
-    for (int p = 0; p < batch.numRows(); p++) {
-        const RootRow& row = batch.row(p);
-        Vector3<Real>& u = work.gradients[p];
-        if (row.axis >= 0) {
-            u.setZero();
-            u[row.axis] = 1;
-            continue;
-        }
-        u = work.x[row.atoms[1]] - work.x[row.atoms[0]];
-        if (row.periodic)
-            u = box.minimumImage(u);
-        u = u * Real(1 / sqrt(u.squaredNorm() + tiny));
-    }
+    for (int p = 0; p < batch.numRows(); p++)
+        computeDirection(batch.row(p), box, work.x.data(), work.gradients.data());
     const bool all = !batch.pattern->hasManyConnected;
     assembleRows(*batch.rowPattern, batch.inverseReducedMasses, batch.couplings, batch.added, work.gradients.data(),
                  work.matrixValues(batch), [&](int p) { return all || batch.row(p).constrained; });
@@ -240,13 +148,11 @@ template <class Real>
 inline void applyPower(const RootBatch<double>& batch, double power, RootWorkspace<double>& work) {
     const int maxIterations = 1000;
     const double tolerance = 1e-12;
-    auto forEachAtom = [&](auto&& visit) {
-        for (int i = 0; i < batch.numMobile; i++)
-            visit(i);
-    };
+    auto flat = [&](Vectors3<double>& v) { return Eigen::Map<Eigen::ArrayXd>(v[0].data(), 3 * batch.numMobile); };
     auto multiply = [&](const Vectors3<double>& a, const Vectors3<double>& b) {
         double sum = 0;
-        forEachAtom([&](int i) { sum += a[i].dot(b[i]) / batch.inverseMasses[i]; });
+        for (int i = 0; i < batch.numMobile; i++)
+            sum += a[i].dot(b[i]) / batch.inverseMasses[i];
         return sum;
     };
     auto push = [&](bool constraints, Vectors3<double>& v) {
@@ -272,29 +178,25 @@ inline void applyPower(const RootBatch<double>& batch, double power, RootWorkspa
         return;
     q.resize(std::max<size_t>(q.size(), 1));
     q[0] = work.v;
-    forEachAtom([&](int i) { q[0][i] /= norm; });
+    flat(q[0]) /= norm;
     // What the method of conjugate gradients would leave, which converges as slowly.
     double left = 1, pivot = 1;
     for (int k = 0; k < maxIterations; k++) {
-        if ((int) q.size() == k + 1)
-            q.push_back(q[k]);
-        else
-            q[k + 1] = q[k];
+        q.resize(std::max<size_t>(q.size(), k + 2));
+        q[k + 1] = q[k];
         push(false, q[k + 1]);
         project(q[k + 1]);
         diagonal.push_back(multiply(q[k], q[k + 1]));
-        forEachAtom([&](int i) {
-            q[k + 1][i] -= q[k][i] * diagonal[k];
-            if (k > 0)
-                q[k + 1][i] -= q[k - 1][i] * below[k - 1];
-        });
+        flat(q[k + 1]) -= flat(q[k]) * diagonal[k];
+        if (k > 0)
+            flat(q[k + 1]) -= flat(q[k - 1]) * below[k - 1];
         pivot = diagonal[k] - (k > 0 ? below[k - 1] * below[k - 1] / pivot : 0);
         const double size = std::sqrt(multiply(q[k + 1], q[k + 1]));
         left *= size / pivot;
         if (!(left > tolerance))
             break;
         below.push_back(size);
-        forEachAtom([&](int i) { q[k + 1][i] /= size; });
+        flat(q[k + 1]) /= size;
     }
     const int n = diagonal.size();
     Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver;
@@ -304,11 +206,9 @@ inline void applyPower(const RootBatch<double>& batch, double power, RootWorkspa
     const Eigen::VectorXd powers = solver.eigenvalues().array().max(1.0).pow(power);
     const Eigen::VectorXd coefficients =
             norm * (solver.eigenvectors() * (powers.asDiagonal() * solver.eigenvectors().row(0).transpose()));
-    forEachAtom([&](int i) {
-        work.v[i].setZero();
-        for (int k = 0; k < n; k++)
-            work.v[i] += q[k][i] * coefficients[k];
-    });
+    flat(work.v).setZero();
+    for (int k = 0; k < n; k++)
+        flat(work.v) += flat(q[k]) * coefficients[k];
 }
 
 /**
@@ -342,7 +242,7 @@ template <class Real> [[gnu::flatten]] void applyInverseRoot(const RootBatch<Rea
             return applyPower(batch, 0.5, work);
     const int n = batch.numRows();
     for (int p = 0; p < n; p++) {
-        const RootRow& row = batch.row(p);
+        const DistanceRow& row = batch.row(p);
         work.multipliers[p] = row.constrained ? Real(0)
                                               : Real(computeRate(row, work.gradients.data(), work.v.data()) *
                                                      work.inversePivots[p] / work.scales[p]);

@@ -52,12 +52,19 @@ struct Row {
 };
 
 /**
- * The row of a distance: its atoms have opposite gradients -u and u, and u, of length 1, is kept once. An impulse along it
- * moves the atoms that it reaches: these, and others where the matrix of the masses is not diagonal.
+ * The row of a distance: its atoms have opposite gradients -u and u, and u, of length 1, is kept once. Or that of one axis
+ * of the relative velocity of its atoms, u being that axis, or where it has twice the same atom, of the velocity of this
+ * one. An impulse along it moves the atoms that it reaches: these, and others where the matrix of the masses is not
+ * diagonal.
  */
 struct DistanceRow {
     std::array<int, 2> atoms;
-    int firstGradient;
+    /// Which of the block's terms it is of, or of its other terms.
+    int term;
+    bool periodic, constrained;
+    /// -1 of a distance.
+    int axis = -1;
+    int firstGradient = 0;
     /// The groups of its mobile atoms that the matrix of the masses couples, and all atoms of these.
     std::vector<int> groups = {}, reached = {};
     /// Where the first of its weights is among those of all rows: by how much an impulse u moves an atom [1/dalton].
@@ -86,25 +93,20 @@ template <class RowType> struct RowPattern {
      */
     RowPattern(const std::vector<RowType>& rows, int num, int numFirst = 0,
                int leastSparse = MatrixLayout::minSparseSize)
-            : rows(rows), schur(couplersOf(rows), num, numFirst, leastSparse) {
+            : rows(rows), schur(rows, num, numFirst, leastSparse) {
         for (const RowType& row : rows)
             numGradients = std::max(numGradients, row.firstGradient + row.numGradients());
     }
     bool isLarge() const {
         return schur.layout.isSparse();
     }
-
-private:
-    static std::vector<std::vector<int>> couplersOf(const std::vector<RowType>& rows) {
-        std::vector<std::vector<int>> couplers;
-        for (const RowType& row : rows)
-            couplers.push_back(row.coupledBy());
-        return couplers;
-    }
 };
 
 /** The rows of a batch. */
-template <class Real, class RowType> struct RowBatch : BlockBatch<Real> {
+template <class Real, class PatternType> struct RowBatch : BlockBatch<Real> {
+    using Pattern = PatternType;
+    using RowType = typename Pattern::RowType;
+    const Pattern* pattern;
     const RowPattern<RowType>* rowPattern;
     /// For each coupling, what the product of its gradients counts [1/dalton]: 1/m of the common atom; of distances the
     /// sum of W over their atoms in the common group, with signs.
@@ -114,13 +116,11 @@ template <class Real, class RowType> struct RowBatch : BlockBatch<Real> {
     /// A if it is large. Small ones are a thread's.
     std::unique_ptr<SparseMatrix<Real>> sparse;
 
-    template <class Pattern>
-    RowBatch(const Pattern& pattern, const RowPattern<RowType>& rowPattern, const std::vector<const Block*>& blocks,
-             const std::vector<double>& masses)
-            : BlockBatch<Real>(pattern, blocks, masses), rowPattern(&rowPattern) {
+    RowBatch(const Pattern& pattern, const std::vector<const Block*>& blocks, const std::vector<double>& masses)
+            : BlockBatch<Real>(pattern, blocks, masses), pattern(&pattern), rowPattern(&pattern.rows) {
         if constexpr (std::is_same_v<Real, double>)
-            if (rowPattern.isLarge())
-                sparse = std::make_unique<SparseMatrix<double>>(rowPattern.schur.layout);
+            if (rowPattern->isLarge())
+                sparse = std::make_unique<SparseMatrix<double>>(rowPattern->schur.layout);
     }
 
     int numRows() const {
@@ -153,7 +153,7 @@ template <class Real> struct RowWorkspace : BatchWorkspace<Real> {
     /// A, if it is small.
     std::vector<Real> matrix;
 
-    template <class RowType> Real* matrixValues(const RowBatch<Real, RowType>& batch) {
+    template <class Pattern> Real* matrixValues(const RowBatch<Real, Pattern>& batch) {
         return batch.sparse ? batch.sparse->values.data() : matrix.data();
     }
 
@@ -179,6 +179,29 @@ protected:
 // One row. Arrays are handed on as pointers, which stay in registers: to the compiler, what is written might be the
 // pointers of the vectors.
 
+/** Make the vector between two particles a direction, and return its length: in one place they have none, 0. */
+template <class Real> Real normalize(Vector3<Real>& d) {
+    using std::sqrt;
+    const double tiny = 1e-200;
+    const Real r = sqrt(d.squaredNorm() + tiny);
+    d = d * Real(1 / r);
+    return r;
+}
+/** Compute the gradient of a row from the positions of its atoms. */
+template <class Real>
+void computeDirection(const DistanceRow& row, const BoxFor<Real>& box, const Vector3<Real>* x, Vector3<Real>* g) {
+    Vector3<Real>& u = g[row.firstGradient];
+    if (row.axis >= 0) {
+        u.setZero();
+        u[row.axis] = 1;
+        return;
+    }
+    u = x[row.atoms[1]] - x[row.atoms[0]];
+    if (row.periodic)
+        u = box.minimumImage(u);
+    normalize(u);
+}
+
 /** The rate of a row's coordinate under velocities, G v. */
 template <class Real> Real computeRate(const Row& row, const Vector3<Real>* g, const Vector3<Real>* v) {
     Real rate = 0;
@@ -187,7 +210,9 @@ template <class Real> Real computeRate(const Row& row, const Vector3<Real>* g, c
     return rate;
 }
 template <class Real> Real computeRate(const DistanceRow& row, const Vector3<Real>* g, const Vector3<Real>* v) {
-    return g[row.firstGradient].dot(v[row.atoms[1]] - v[row.atoms[0]]);
+    const auto& [i, j] = row.atoms;
+    const Vector3<Real>& u = g[row.firstGradient];
+    return i == j ? Real(u.dot(v[j])) : Real(u.dot(v[j] - v[i]));
 }
 
 /** v <- v + M^-1 G^T lambda of a row */
@@ -225,16 +250,16 @@ Real multiplyCoupled(const RowPattern<RowType>& pattern, size_t coupling, const 
 }
 
 /** Compute the diagonal of G M^-1 G^T, work.inverseMasses, from the gradients. */
-template <class Real, class RowType>
-void computeInverseMasses(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
+template <class Real, class Pattern>
+void computeInverseMasses(const RowBatch<Real, Pattern>& batch, RowWorkspace<Real>& work) {
     const Vector3<Real>* g = work.gradients.data();
     for (int p = 0; p < batch.numRows(); p++)
         work.inverseMasses[p] = multiplyRow(batch.row(p), g, g, batch.inverseMasses.data());
 }
 
 /** D <- what imposes the coordinates as well as rounding allows; a row without a gradient is one that does nothing. */
-template <class Real, class RowType>
-void addRegularization(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
+template <class Real, class Pattern>
+void addRegularization(const RowBatch<Real, Pattern>& batch, RowWorkspace<Real>& work) {
     for (int p = 0; p < batch.numRows(); p++) {
         const Real inverseMass = work.inverseMasses[p];
         work.added[p] = getRowRegularization<Real>() * select(inverseMass > Real(0), inverseMass, Real(1));
@@ -268,28 +293,28 @@ void assembleRows(const RowPattern<RowType>& pattern, const std::vector<Real>& i
     assembleRows(pattern, inverseMasses, weights, D, g, A, [](int) { return true; });
 }
 /** The same, with what work.inverseMasses and work.added hold. */
-template <class Real, class RowType> void assembleRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
+template <class Real, class Pattern> void assembleRows(const RowBatch<Real, Pattern>& batch, RowWorkspace<Real>& work) {
     assembleRows(*batch.rowPattern, work.inverseMasses, batch.couplings, work.added, work.gradients.data(),
                  work.matrixValues(batch));
 }
 
 /** Factor A; in which lanes it is positive definite. */
-template <class Real, class RowType>
-MaskOf<Real> factorRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work) {
+template <class Real, class Pattern>
+MaskOf<Real> factorRows(const RowBatch<Real, Pattern>& batch, RowWorkspace<Real>& work) {
     return factorMatrix(batch.sparse.get(), batch.numRows(), work.matrixValues(batch));
 }
 
 /** multipliers <- A^-1 multipliers, with the factors of A. */
-template <class Real, class RowType>
-void solveRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, std::vector<Real>& multipliers) {
+template <class Real, class Pattern>
+void solveRows(const RowBatch<Real, Pattern>& batch, RowWorkspace<Real>& work, std::vector<Real>& multipliers) {
     solveMatrix(batch.sparse.get(), batch.numRows(), work.matrixValues(batch), multipliers.data());
 }
 
 /** v <- v + M^-1 G^T multipliers */
-template <class Real, class RowType>
-void addImpulses(const RowBatch<Real, RowType>& batch, const Vectors3<Real>& gradients,
+template <class Real, class Pattern>
+void addImpulses(const RowBatch<Real, Pattern>& batch, const Vectors3<Real>& gradients,
                  const std::vector<Real>& multipliers, Vectors3<Real>& vectors) {
-    const RowType* rows = batch.rowPattern->rows.data();
+    const auto* rows = batch.rowPattern->rows.data();
     const Vector3<Real>* g = gradients.data();
     const Real *lambda = multipliers.data(), *weights = batch.getWeights();
     Vector3<Real>* v = vectors.data();
@@ -301,8 +326,8 @@ void addImpulses(const RowBatch<Real, RowType>& batch, const Vectors3<Real>& gra
  * Change velocities such that coordinates move at the rates work.multipliers (if D is 0), with the factors of A. The
  * multipliers lambda come instead of the rates.
  */
-template <class Real, class RowType>
-void imposeRates(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Vectors3<Real>& v) {
+template <class Real, class Pattern>
+void imposeRates(const RowBatch<Real, Pattern>& batch, RowWorkspace<Real>& work, Vectors3<Real>& v) {
     for (int p = 0; p < batch.numRows(); p++)
         work.multipliers[p] -= computeRate(batch.row(p), work.gradients.data(), v.data());
     solveRows(batch, work, work.multipliers);
@@ -310,8 +335,8 @@ void imposeRates(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work,
 }
 
 /** Change velocities to the closest ones under which no coordinate moves, with the factors of A. */
-template <class Real, class RowType>
-void projectOnRows(const RowBatch<Real, RowType>& batch, RowWorkspace<Real>& work, Vectors3<Real>& v) {
+template <class Real, class Pattern>
+void projectOnRows(const RowBatch<Real, Pattern>& batch, RowWorkspace<Real>& work, Vectors3<Real>& v) {
     std::fill_n(work.multipliers.begin(), batch.numRows(), Real(0));
     imposeRates(batch, work, v);
 }

@@ -18,22 +18,23 @@ struct Coupling {
 /**
  * Find the couplings of rows.
  *
- * @param atoms       for each row, the atoms that it acts on
  * @param numMobile   atoms from this number on are fixed and contribute nothing
  */
-inline std::vector<Coupling> findCouplings(const std::vector<std::vector<int>>& atoms, int numMobile) {
+template <class RowType> std::vector<Coupling> findCouplings(const std::vector<RowType>& rows, int numMobile) {
     std::vector<Coupling> couplings;
     std::vector<std::vector<std::pair<int, int>>> rowsOfAtom(numMobile);
-    for (int p = 0; p < (int) atoms.size(); p++)
-        for (int a = 0; a < (int) atoms[p].size(); a++) {
-            if (atoms[p][a] >= numMobile)
+    for (int p = 0; p < (int) rows.size(); p++) {
+        const std::vector<int>& atoms = rows[p].coupledBy();
+        for (int a = 0; a < (int) atoms.size(); a++) {
+            if (atoms[a] >= numMobile)
                 continue;
-            auto& others = rowsOfAtom[atoms[p][a]];
+            auto& others = rowsOfAtom[atoms[a]];
             for (const auto& [q, b] : others)
                 if (p != q)
                     couplings.push_back({p, a, q, b});
             others.push_back({p, a});
         }
+    }
     return couplings;
 }
 
@@ -50,26 +51,22 @@ inline std::vector<Coupling> findCouplings(const std::vector<std::vector<int>>& 
  * (see the reduced camera matrix of Ceres Solver for the same in another field).
  */
 struct SchurPattern {
-    MatrixLayout layout;
     std::vector<Coupling> couplings;
+    MatrixLayout layout;
     /// Where the diagonal entries are among the values of the matrix, and where that of each coupling is.
     std::vector<int> diagonalSlots, slots;
 
-    SchurPattern(const std::vector<std::vector<int>>& atoms, int numMobile, int numFirst = 0,
-                 int leastSparse = MatrixLayout::minSparseSize)
-            : SchurPattern(atoms.size(), findCouplings(atoms, numMobile), numFirst, leastSparse) {
-    }
-
-private:
-    SchurPattern(int size, std::vector<Coupling> all, int numFirst, int leastSparse)
-            : layout(size, findEntries(all), numFirst, leastSparse), couplings(std::move(all)) {
+    template <class RowType>
+    SchurPattern(const std::vector<RowType>& rows, int numMobile, int numFirst, int leastSparse)
+            : couplings(findCouplings(rows, numMobile)), layout(rows.size(), findEntries(), numFirst, leastSparse) {
         for (const Coupling& coupling : couplings)
             slots.push_back(layout.slot(coupling.p, coupling.q));
-        for (int p = 0; p < size; p++)
+        for (size_t p = 0; p < rows.size(); p++)
             diagonalSlots.push_back(layout.slot(p, p));
     }
 
-    static std::vector<std::pair<int, int>> findEntries(const std::vector<Coupling>& couplings) {
+private:
+    std::vector<std::pair<int, int>> findEntries() const {
         std::vector<std::pair<int, int>> entries;
         for (const Coupling& coupling : couplings)
             entries.push_back({coupling.p, coupling.q});

@@ -33,9 +33,8 @@ struct PatternFunction {
      * @param particles   those of the term, each once, in the order that `atoms` is to have
      */
     PatternFunction(const FunctionTerm& term, const std::vector<int>& particles, const Block& block)
-            : function(term.function), periodic(term.periodic), coordinates(term.coordinates) {
-        for (int particle : particles)
-            atoms.push_back(block.findPlace(particle));
+            : function(term.function), periodic(term.periodic), coordinates(term.coordinates),
+              atoms(block.findPlaces(particles)) {
         for (InternalCoordinate& coordinate : coordinates)
             for (int a = 0; a < coordinate.getNumParticles(); a++)
                 coordinate.particles[a] =

@@ -47,6 +47,7 @@ struct StiffRow : Row {
 
 /** What all blocks of the same build have in common. */
 struct StiffPattern {
+    using RowType = StiffRow;
     int numParticles, numMobile;
     std::vector<PatternTerm> harmonics;
     std::vector<PatternFunction> functions;
@@ -61,11 +62,7 @@ struct StiffPattern {
     StiffPattern(const Block& block, const StiffTerms& all)
             : numParticles(block.particles.size()), numMobile(block.numMobile), harmonics(findHarmonics(block, all)),
               functions(findFunctions(block, all)), rows(findRows(block, all, false), numMobile),
-              smoothRows(findRows(block, all, true)) {
-        std::vector<std::vector<int>> atoms;
-        for (const StiffRow& row : smoothRows)
-            atoms.push_back(row.atoms);
-        smoothCouplings = findCouplings(atoms, numMobile);
+              smoothRows(findRows(block, all, true)), smoothCouplings(findCouplings(smoothRows, numMobile)) {
         if (!all.needs.hessian)
             return;
         hessian = std::make_unique<MatrixLayout>(3 * numMobile, findHessianEntries());
@@ -93,9 +90,9 @@ struct StiffPattern {
         std::vector<int> build = {(int) block.particles.size(), block.numMobile};
         for (int t : block.terms) {
             const StiffCoordinate& s = all.coordinates[t];
-            build.insert(build.end(), {int(s.kind), s.periodic, findHarmonic(all, t) != nullptr, int(s.use),
-                                       all.needs.frequency && s.straight});
-            for (int atom : findPlaces(block, s))
+            build.insert(build.end(),
+                         {int(s.kind), s.periodic, s.isHarmonic, int(s.use), all.needs.frequency && s.straight});
+            for (int atom : block.findPlaces(s.getParticles()))
                 build.push_back(atom);
         }
         for (const PatternFunction& term : findFunctions(block, all)) {
@@ -110,19 +107,12 @@ struct StiffPattern {
     }
 
 private:
-    static std::vector<int> findPlaces(const Block& block, const StiffCoordinate& s) {
-        std::vector<int> places;
-        for (int a = 0; a < s.getNumParticles(); a++)
-            places.push_back(block.findPlace(s.particles[a]));
-        return places;
-    }
-
     static std::vector<PatternTerm> findHarmonics(const Block& block, const StiffTerms& all) {
         std::vector<PatternTerm> found;
         for (size_t i = 0; i < block.terms.size(); i++) {
             const StiffCoordinate& s = all.coordinates[block.terms[i]];
-            if (findHarmonic(all, block.terms[i]) != nullptr)
-                found.push_back({s.kind, s.periodic, findPlaces(block, s), (int) i, {}});
+            if (s.isHarmonic)
+                found.push_back({s.kind, s.periodic, block.findPlaces(s.getParticles()), (int) i, {}});
         }
         return found;
     }
@@ -145,7 +135,7 @@ private:
         int numHarmonics = 0, firstGradient = 0;
         for (int t : block.terms) {
             const StiffCoordinate& s = all.coordinates[t];
-            const int harmonic = (findHarmonic(all, t) == nullptr ? -1 : numHarmonics++);
+            const int harmonic = (s.isHarmonic ? numHarmonics++ : -1);
             Use use = s.use;
             if (smooth)
                 use = (harmonic < 0 ? Use::None : s.straight ? Use::Bends : Use::Coordinate);
@@ -153,7 +143,8 @@ private:
                 continue;
             const bool bends = (use == Use::Bends);
             for (int bend = (bends ? 0 : -1); bend < (bends ? 2 : 0); bend++) {
-                found.push_back({{findPlaces(block, s), firstGradient}, s.kind, s.periodic, bend, harmonic});
+                found.push_back(
+                        {{block.findPlaces(s.getParticles()), firstGradient}, s.kind, s.periodic, bend, harmonic});
                 firstGradient += s.getNumParticles();
             }
         }
@@ -198,11 +189,9 @@ private:
 template <class Real> struct StiffWorkspace;
 
 /** Some blocks with the same pattern, one a lane. */
-template <class Real> struct StiffBatch : RowBatch<Real, StiffRow> {
-    using Pattern = StiffPattern;
+template <class Real> struct StiffBatch : RowBatch<Real, StiffPattern> {
     using Terms = StiffTerms;
     using Workspace = StiffWorkspace<Real>;
-    const StiffPattern* pattern;
     /// 1/inverseMasses of the mobile particles [dalton].
     std::vector<Real> masses;
     /// The harmonic potentials; and the parameters of each function, in each lane.
@@ -213,8 +202,8 @@ template <class Real> struct StiffBatch : RowBatch<Real, StiffRow> {
 
     StiffBatch(const StiffPattern& pattern, const std::vector<const Block*>& blocks, const StiffTerms& all,
                const std::vector<double>& masses)
-            : RowBatch<Real, StiffRow>(pattern, pattern.rows, blocks, masses), pattern(&pattern),
-              harmonics(pattern.harmonics.size()), parameters(pattern.functions.size()) {
+            : RowBatch<Real, StiffPattern>(pattern, blocks, masses), harmonics(pattern.harmonics.size()),
+              parameters(pattern.functions.size()) {
         derive();
         if constexpr (std::is_same_v<Real, double>)
             if (pattern.hessian && pattern.hessian->isSparse())
@@ -225,9 +214,9 @@ template <class Real> struct StiffBatch : RowBatch<Real, StiffRow> {
     void setParameters(const StiffTerms& all) {
         for (int lane = 0; lane < this->numLanes; lane++) {
             for (size_t i = 0; i < harmonics.size(); i++) {
-                const HarmonicTerm& term = *findHarmonic(all, this->terms[lane][pattern->harmonics[i].coordinate]);
-                LaneTraits<Real>::lane(harmonics[i].k, lane) = term.k;
-                LaneTraits<Real>::lane(harmonics[i].s0, lane) = term.s0;
+                const StiffCoordinate& s = all.coordinates[this->terms[lane][this->pattern->harmonics[i].coordinate]];
+                LaneTraits<Real>::lane(harmonics[i].k, lane) = s.k;
+                LaneTraits<Real>::lane(harmonics[i].s0, lane) = s.s0;
             }
             for (size_t i = 0; i < parameters.size(); i++)
                 parameters[i][lane] = all.functionTerms[this->otherTerms[lane][i]].parameters;
