@@ -38,7 +38,7 @@ def peptide():
     return modeller.topology, np.array([*modeller.positions._value, end])
 
 
-def corner(name, width=2.0, edge=2.2):
+def corner(name, width=1.7, edge=1.9):
     """The (topology, positions [nm]) of the waters in a corner of a box of OpenMM's, in a box of their own."""
     pdb = read_pdb(name)
     modeller = app.Modeller(pdb.topology, pdb.positions)
@@ -52,16 +52,16 @@ def create_system(field="amber14-all.xml", **options):
     return app.ForceField(field).createSystem(peptide()[0], removeCMMotion=False, **options)
 
 
-def start(system, positions, platform="CPU"):
-    """A Context near the minimum, which has been heated by small steps."""
-    integrator = openmm.CompoundIntegrator()
-    integrator.addIntegrator(seeded(openmm.LangevinMiddleIntegrator(TEMPERATURE, 20, 0.001)))
+def start(system, positions):
+    """A Context near the minimum, which has been heated by small steps; few particles are faster on Reference."""
+    integrator, few = openmm.CompoundIntegrator(), system.getNumParticles() < 150
+    integrator.addIntegrator(seeded(openmm.LangevinMiddleIntegrator(TEMPERATURE, 50, 0.001)))
     integrator.addIntegrator(seeded(MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION, STEP)))
-    context = openmm.Context(system, integrator, openmm.Platform.getPlatform(platform))
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference" if few else "CPU"))
     context.setPositions(positions)
-    openmm.LocalEnergyMinimizer.minimize(context, 10, 200)
+    openmm.LocalEnergyMinimizer.minimize(context, 10, 200 if few else 30)
     context.setVelocitiesToTemperature(TEMPERATURE, 1)
-    integrator.step(200)
+    integrator.step(100)
     integrator.setCurrentIntegrator(1)
     return context
 
@@ -91,15 +91,14 @@ def test_barostats_from_the_start_and_in_a_running_simulation(kind):
         if not later:
             system.addForce(barostat)
         context = start(system, positions)
-        context.getIntegrator().step(10)
         if later:
             system.addForce(barostat)
             context.reinitialize(preserveState=True)
         volumes = set()
-        for _ in range(20):
+        for _ in range(15):
             context.getIntegrator().step(4)
             volumes.add(context.getState().getPeriodicBoxVolume()._value)
-        assert len(volumes) > 3 and context.getStepCount() == 290
+        assert len(volumes) > 3 and context.getStepCount() == 160
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -109,7 +108,7 @@ def test_virtual_sites(model):
     system = app.ForceField(field).createSystem(topology, nonbondedMethod=app.PME, nonbondedCutoff=0.9*unit.nanometer,
                                                 rigidWater=not flexible)
     context = start(system, positions)
-    assert_holds(context, 120)
+    assert_holds(context, 100, 40)
     before = positions_of(context)
     context.computeVirtualSites()
     assert np.abs(positions_of(context) - before).max() < 1e-5
