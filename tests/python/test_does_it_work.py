@@ -38,7 +38,7 @@ def peptide():
     return modeller.topology, np.array([*modeller.positions._value, end])
 
 
-def corner(name, width=1.7, edge=1.9):
+def corner(name, width=1.9, edge=2.0):
     """The (topology, positions [nm]) of the waters in a corner of a box of OpenMM's, in a box of their own."""
     pdb = read_pdb(name)
     modeller = app.Modeller(pdb.topology, pdb.positions)
@@ -86,7 +86,7 @@ def test_barostats_from_the_start_and_in_a_running_simulation(kind):
     topology, positions = corner("tip3p")
     for later in False, True:
         system = app.ForceField("tip3p.xml").createSystem(topology, nonbondedMethod=app.PME,
-                                                          nonbondedCutoff=0.9*unit.nanometer, rigidWater=False)
+                                                          nonbondedCutoff=0.8*unit.nanometer, rigidWater=False)
         barostat = seeded(BAROSTATS[kind]())
         if not later:
             system.addForce(barostat)
@@ -105,7 +105,7 @@ def test_barostats_from_the_start_and_in_a_running_simulation(kind):
 def test_virtual_sites(model):
     name, field, flexible = MODELS[model]
     topology, positions = corner(name)
-    system = app.ForceField(field).createSystem(topology, nonbondedMethod=app.PME, nonbondedCutoff=0.9*unit.nanometer,
+    system = app.ForceField(field).createSystem(topology, nonbondedMethod=app.PME, nonbondedCutoff=0.8*unit.nanometer,
                                                 rigidWater=not flexible)
     context = start(system, positions)
     assert_holds(context, 100, 40)
