@@ -137,12 +137,9 @@ def test_frozen_atoms(constraints):
     positions = positions_of(context)
     for i in frozen:
         system.setParticleMass(i, 0)
-    for i in reversed(range(system.getNumConstraints())):       # OpenMM refuses those of a frozen and another atom
-        if set(system.getConstraintParameters(i)[:2]) & set(frozen):
-            system.removeConstraint(i)
     context = start(system, positions)
     assert_holds(context)
-    assert np.array_equal(positions_of(context)[frozen], positions[frozen])
+    assert np.abs(positions_of(context)[frozen] - positions[frozen]).max() < 1e-6
 
 
 @pytest.mark.parametrize("stiffness, works", [(1e3, True), (1e4, True), (1e5, True), (1e7, False)])
