@@ -80,6 +80,10 @@ from openmmstiff.nested import NestedSampler
 whole = NestedSampler.run
 NestedSampler.run = lambda self, energies: whole(self, 3)
 """,
+    "recipes.md": """
+import logging
+logging.disable(logging.WARNING)    # PyMBAR's, which OpenMMTools imports
+""",
     "step-size.md": """
 import openmm, openmmstiff
 from openmm import unit
