@@ -26,7 +26,7 @@ import sys, types
 from openmm import app, unit
 step, minimize = app.Simulation.step, app.Simulation.minimizeEnergy
 app.Simulation.step = lambda self, steps: step(self, min(steps, 60 if self.system.getNumParticles() < 20000 else 5))
-app.Simulation.minimizeEnergy = lambda self, *rest, **others: minimize(self, maxIterations=10)
+app.Simulation.minimizeEnergy = lambda self, *rest, **others: minimize(self, maxIterations=30)
 WholeFile = app.PDBFile
 class Corner(WholeFile):
     def __init__(self, name):
