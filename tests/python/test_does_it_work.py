@@ -8,7 +8,7 @@ import pytest
 from openmm import app, unit
 
 from conftest import GAS_CONSTANT, energies_of, positions_of, read_pdb
-from openmmstiff import MassPenaltyLangevinIntegrator
+from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from trials import seeded
 
 STEP, FRICTION, TEMPERATURE = 0.012, 5, 300     # ps, 1/ps, K
@@ -98,6 +98,26 @@ def test_barostats_from_the_start_and_in_a_running_simulation(kind):
             context.getIntegrator().step(4)
             volumes.add(context.getState().getPeriodicBoxVolume()._value)
         assert len(volumes) > 3 and context.getStepCount() == 160
+
+
+def test_barostat_for_a_calculator_of_ase():
+    """Which OpenMM-ML makes a System of."""
+    calculators, openmmml = pytest.importorskip("openmmstiff.ase"), pytest.importorskip("openmmml")
+    topology, positions = corner("tip3p", 1.35, 1.6)
+    forces = app.ForceField("tip3p.xml").createSystem(topology, nonbondedMethod=app.CutoffPeriodic,
+                                                      nonbondedCutoff=0.6*unit.nanometer, rigidWater=False)
+    system = openmmml.MLPotential("ase").createSystem(topology, calculator=calculators.SystemCalculator(forces))
+    system.addForce(seeded(openmm.MonteCarloBarostat(1, TEMPERATURE, 2)))
+    integrator = seeded(MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION, STEP))
+    assert addPairsFromTopology(integrator, topology, system, positions)
+    context, volumes = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference")), set()
+    context.setPositions(positions)
+    openmm.LocalEnergyMinimizer.minimize(context, 10, 30)
+    context.setVelocitiesToTemperature(TEMPERATURE, 1)
+    for _ in range(15):
+        integrator.step(4)
+        volumes.add(context.getState().getPeriodicBoxVolume()._value)
+    assert len(volumes) > 3
 
 
 @pytest.mark.parametrize("model", MODELS)
