@@ -18,9 +18,9 @@ from openmmstiff import HMMIntegrator, StiffIntegrator
 FORCE_FIELD = app.ForceField("tip3p.xml")
 PLATFORMS = ["Reference", "CPU"]
 # These files take most of the time: devices, misuse, examples, handbook and types, and other people's packages.
-THOROUGH = {"test_amoeba", "test_bad_values", "test_devices", "test_docs", "test_examples", "test_kernels",
-            "test_minimal", "test_odd_systems", "test_openmmtools", "test_tour", "test_types", "test_validation",
-            "test_workflows"}
+THOROUGH = {"test_amoeba", "test_bad_values", "test_devices", "test_docs", "test_does_it_work", "test_examples",
+            "test_kernels", "test_minimal", "test_odd_systems", "test_openmmtools", "test_tour", "test_types",
+            "test_validation", "test_workflows"}
 # The classes of C++, and the integrators among them.
 CLASSES = [getattr(openmmstiff, name) for name in openmmstiff.__all__
            if isinstance(getattr(openmmstiff._wrapped, name, None), type)]
