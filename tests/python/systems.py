@@ -1,5 +1,6 @@
 """Small Systems, Forces and Topologies, made of what is in them."""
 import itertools
+import re
 
 import numpy as np
 import openmm
@@ -73,7 +74,7 @@ def add_residue(topology, name, atoms, bonded=()):
     """Add a residue of atoms, by names that begin with an element, to the chain of a Topology; returns the atoms."""
     chain = next(topology.chains(), None) or topology.addChain()
     residue = topology.addResidue(name, chain)
-    made = [topology.addAtom(atom, app.Element.getBySymbol(atom.rstrip("0123456789")), residue) for atom in atoms]
+    made = [topology.addAtom(atom, app.Element.getBySymbol(re.match("[A-Z][a-z]?", atom)[0]), residue) for atom in atoms]
     for i, j in bonded:
         topology.addBond(made[i], made[j])
     return made
