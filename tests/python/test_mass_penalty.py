@@ -151,12 +151,13 @@ def bending_energy(uniform):
     firsts = range(0, 3*64, 3)
     bends = angles(*((first, first + 1, first + 2, np.pi, 1100) for first in firsts))
     bends.setForceGroup(1)
-    system = system_of(64*[16, 12, 16], bonds(*((i, i + 1, 0.116, 1e6) for first in firsts for i in (first, first + 1))),
-                       bends)
+    system = system_of(64*[16, 12, 16], bends, bonds(*(
+        (i, i + 1, 0.116, 1e6) for first in firsts for i in (first, first + 1))))
     integrator = seeded(MassPenaltyLangevinIntegrator(300, 5, 0.012))
     if uniform:
         integrator.setBondInertia(0)
-    context = bind(system, integrator, "Reference", [[0.116*atom, first, 0] for first in firsts for atom in range(3)], 300)
+    positions = [[0.116*atom, first, 0] for first in firsts for atom in range(3)]
+    context = bind(system, integrator, "Reference", positions, 300)
     energies = []
     for _ in range(400):
         integrator.step(20)
