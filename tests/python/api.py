@@ -4,7 +4,6 @@ A new integrator is a row of INTEGRATORS; what no other class has, a setting or 
 `test_bindings.py` compares the tables with the package.
 """
 
-import inspect
 from typing import NamedTuple
 
 import openmm

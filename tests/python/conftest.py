@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 from openmm import app, unit
 from openmmstiff import HMMIntegrator, StiffIntegrator
 
+from systems import external
+
 FORCE_FIELD = app.ForceField("tip3p.xml")
 PLATFORMS = ["Reference", "CPU"]
 # These files take most of the time: devices, misuse, examples, handbook and types, and other people's packages.
@@ -95,10 +97,7 @@ class Waters:
     def context(self, integrator, platform):
         """A Context at 300 K. An HMMIntegrator gets a force that depends on a phase, which it is for."""
         if isinstance(integrator, HMMIntegrator):
-            force = openmm.CustomExternalForce("50*cos(theta)*x")
-            force.addGlobalParameter("theta", np.pi/2)
-            force.addParticle(0)
-            self.system.addForce(force)
+            self.system.addForce(external("50*cos(theta)*x", 0, theta=np.pi/2))
         context = openmm.Context(self.system, integrator, platform)
         context.setPositions(self.positions)
         context.setVelocitiesToTemperature(300, 1)
@@ -174,10 +173,7 @@ class CountingForce:
 
 def add_force_with_parameter(system):
     """A force on particle 0 along x, of the size of the global parameter `scale`, which is 0."""
-    external = openmm.CustomExternalForce("scale*x")
-    external.addGlobalParameter("scale", 0.0)
-    external.addParticle(0, [])
-    system.addForce(external)
+    system.addForce(external("scale*x", 0, scale=0))
 
 
 def has_heat_bath(cls):

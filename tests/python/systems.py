@@ -1,5 +1,6 @@
 """Small Systems, Forces and Topologies, made of what is in them."""
 import itertools
+import re
 
 import numpy as np
 import openmm
@@ -56,7 +57,7 @@ def system_of(masses, *forces, constraints=(), box=None, sites=()):
         made.setVirtualSite(site, openmm.TwoParticleAverageSite(*parents, 0.5, 0.5))
     for each in forces:
         made.addForce(each)
-    if box:
+    if box is not None:
         made.setDefaultPeriodicBoxVectors(*(Vec3(*vector) for vector in box))
     return made
 
@@ -73,7 +74,8 @@ def add_residue(topology, name, atoms, bonded=()):
     """Add a residue of atoms, by names that begin with an element, to the chain of a Topology; returns the atoms."""
     chain = next(topology.chains(), None) or topology.addChain()
     residue = topology.addResidue(name, chain)
-    made = [topology.addAtom(atom, app.Element.getBySymbol(atom.rstrip("0123456789")), residue) for atom in atoms]
+    made = [topology.addAtom(atom, app.Element.getBySymbol(re.match("[A-Z][a-z]?", atom)[0]), residue)
+            for atom in atoms]
     for i, j in bonded:
         topology.addBond(made[i], made[j])
     return made

@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import openmm
 import pytest
-from openmm import app
 
 pytest.importorskip("ase")
 
@@ -23,9 +22,12 @@ from ase.md import Langevin, thermalize_momenta  # noqa: E402
 from ase.optimize import BFGS  # noqa: E402
 
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine  # noqa: E402
+from openmmstiff._atoms import Guard, Molecules  # noqa: E402
 from openmmstiff.ase import Batch, MassPenaltyLangevin  # noqa: E402
 from openmmstiff.sampling import blockedError  # noqa: E402
 from openmmstiff.scanning import scan  # noqa: E402
+from systems import molecule as topology_of, system_of  # noqa: E402
+from trials import bind  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("error")
 STEP, TEMPERATURE, FRICTION = 6*units.fs, 300, 0.005/units.fs
@@ -81,19 +83,13 @@ def test_steps_are_those_of_the_integrator():
     atoms, other = water(), water()
     positions, masses = atoms.get_positions(), atoms.get_masses()
     run_of(atoms).run(30)
-    system, topology, picosecond = openmm.System(), app.Topology(), 1000*units.fs
-    residue = topology.addResidue("HOH", topology.addChain())
-    oxygen, *hydrogens = (topology.addAtom(each, app.Element.getBySymbol(each), residue) for each in atoms.symbols)
-    for hydrogen in hydrogens:
-        topology.addBond(oxygen, hydrogen)
-    for mass in masses:
-        system.addParticle(mass)
+    topology, picosecond = topology_of(atoms.symbols, [(0, 1), (0, 2)], "HOH"), 1000*units.fs
 
     def compute(state):
         other.positions[:] = 10*state.getPositions(asNumpy=True)._value
         return other.get_potential_energy()/(units.kJ/units.mol), other.get_forces()*(10/(units.kJ/units.mol))
 
-    system.addForce(openmm.PythonForce(compute))
+    system = system_of(masses, openmm.PythonForce(compute))
     integrator = MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION*picosecond, STEP/picosecond)
     addPairsFromTopology(integrator, topology, system, positions/10)
     for hydrogen in (1, 2):
@@ -101,8 +97,7 @@ def test_steps_are_those_of_the_integrator():
     random = np.random.default_rng(1)
     integrator.setRandomNumberSeed(1 + int(1e9*abs(random.standard_normal())))
     thermalize_momenta(other, TEMPERATURE, rng=random)
-    context = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))
-    context.setPositions(positions/10)
+    context = bind(system, integrator, "Reference", positions/10)
     context.setVelocities(other.get_momenta()/masses[:, None]*(picosecond/10))
     integrator.step(30)
     state = context.getState(positions=True, velocities=True)
@@ -601,6 +596,16 @@ def test_a_bond_that_forms_ends_the_run():
     with pytest.raises(RuntimeError, match=r"atom [01] \(H\) and atom [23] \(H\) have formed a bond: they are 0.[78]"):
         dyn.run(1000)
     assert dyn.nsteps > 20
+
+
+def test_a_bond_is_seen_to_form_whoever_moves():
+    """Both atoms, by less than what makes the Guard look again for what is near: 0.5 Angstrom."""
+    atoms = Atoms("H2H2", [(0, 0, 0), (0, 0, 0.74), (1.6, 0, 0), (1.6, 0, 0.74)])
+    guard = Guard(Molecules(atoms))
+    guard.check()
+    atoms.positions[:, 0] += [0.42, 0.42, -0.42, -0.42]
+    with pytest.raises(RuntimeError, match=r"atom 0 \(H\) and atom 2 \(H\) have formed a bond: they are 0.76"):
+        guard.check()
 
 
 def interleaved_waters():

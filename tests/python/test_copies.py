@@ -17,9 +17,8 @@ import api
 import conftest
 from api import COMPLIANCE, DALTON, PS
 from conftest import INTEGRATORS, create
-from openmmstiff import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
-                         MassPenaltyLangevinIntegrator, SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator,
-                         ZhangSkeelLangevinIntegrator)
+from openmmstiff import (ImpulseIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator, StiffIntegrator,
+                         ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator)
 
 for_each = pytest.mark.parametrize("cls", INTEGRATORS, ids=lambda cls: cls.__name__)
 NM = unit.nanometer

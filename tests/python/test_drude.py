@@ -6,6 +6,7 @@ from openmm import XmlSerializer, app
 
 from conftest import INTEGRATORS, Waters, create, remove_forces
 from openmmstiff import MassPenaltyLangevinIntegrator
+from systems import add_residue
 
 REFERENCE = openmm.Platform.getPlatform("Reference")
 
@@ -13,13 +14,9 @@ REFERENCE = openmm.Platform.getPlatform("Reference")
 def polarizable_water(drudeMass=0.4):
     """The System of a water of SWM4-NDP: O, H, H, the virtual site M and the Drude particle of O."""
     topology = app.Topology()
-    residue = topology.addResidue("HOH", topology.addChain())
-    oxygen, *hydrogens = (topology.addAtom(name, app.Element.getBySymbol(name[0]), residue)
-                          for name in ("O", "H1", "H2"))
-    for hydrogen in hydrogens:
-        topology.addBond(oxygen, hydrogen)
+    oxygen, *_ = add_residue(topology, "HOH", ["O", "H1", "H2"], [(0, 1), (0, 2)])
     for name in ("M", "OD"):
-        topology.addAtom(name, None, residue)
+        topology.addAtom(name, None, oxygen.residue)
     return app.ForceField("swm4ndp.xml").createSystem(topology, rigidWater=False, drudeMass=drudeMass)
 
 

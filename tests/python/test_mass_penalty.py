@@ -5,9 +5,11 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import FEMTOSECONDS, Waters
+from conftest import FEMTOSECONDS, GAS_CONSTANT, Waters, energies_of, positions_of
 from openmmstiff import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, addPairsFromTopology
 from openmmstiff.sampling import blockedError
+from systems import add_residue, angles, bonds, external, force, system_of
+from trials import bind, seeded
 
 REFERENCE = openmm.Platform.getPlatform("Reference")
 
@@ -24,13 +26,9 @@ def test_a_warning_says_that_nothing_is_stiff(recwarn):
     silent = Waters(2).context(MassPenaltyIntegrator(0.004), REFERENCE)
     silent.getIntegrator().step(1)
     assert not recwarn.list
-    system = openmm.System()
-    for _ in range(2):
-        system.addParticle(12)
-    system.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2, 3)))))
+    system = system_of([12, 12], openmm.PythonForce(lambda state: (0.0, np.zeros((2, 3)))))
     integrator = MassPenaltyIntegrator(0.004)
-    context = openmm.Context(system, integrator, REFERENCE)
-    context.setPositions(np.eye(3)[:2])
+    _context = bind(system, integrator, "Reference", np.eye(3)[:2])
     with pytest.warns(UserWarning, match="no pairs with an inertia.*addPairsFromTopology") as warned:
         integrator.step(1)
     assert warned[0].filename == __file__
@@ -62,20 +60,16 @@ def test_pairs_from_a_topology():
 PAIRS_OF_METHANOL_AND_WATER = 14
 
 
-def methanol_and_water(order=("MOH", "HOH"), bonds=True, hydrogen_mass=None):
+def methanol_and_water(order=("MOH", "HOH"), has_bonds=True, hydrogen_mass=None):
     """The (topology, System) of a methanol and a water, in an order of theirs."""
     topology, system = app.Topology(), openmm.System()
-    chain = topology.addChain()
     molecules = {"MOH": ("C H1 H2 H3 O HO", [(0, 1), (0, 2), (0, 3), (0, 4), (4, 5)]),
                  "HOH": ("O H1 H2", [(0, 1), (0, 2)])}
     for name in order:
         names, bonded = molecules[name]
-        residue = topology.addResidue(name, chain)
-        atoms = [topology.addAtom(each, app.Element.getBySymbol(each[0]), residue) for each in names.split()]
+        atoms = add_residue(topology, name, names.split(), bonded if has_bonds else ())
         masses = [atom.element.mass.value_in_unit(unit.dalton) for atom in atoms]
         for i, j in bonded:
-            if bonds:
-                topology.addBond(atoms[i], atoms[j])
             if hydrogen_mass is not None and atoms[j].name[0] == "H":
                 masses[i] -= hydrogen_mass - masses[j]
                 masses[j] = hydrogen_mass
@@ -126,18 +120,17 @@ def test_what_would_lose_pairs_is_an_error(name, value, message):
 
 
 def test_a_topology_without_bonds_is_an_error_and_one_with_some_a_warning():
-    topology, system = methanol_and_water(bonds=False)
+    topology, system = methanol_and_water(has_bonds=False)
     with pytest.raises(ValueError, match="the Topology has no bonds; call topology.createStandardBonds"):
         count_pairs(topology, system)
     topology.createStandardBonds()
     with pytest.warns(UserWarning, match=r"atom 0 \(MOH 1, C\) has no bonds \(nor have 5 more\).*addBond"):
         assert count_pairs(topology, system) == 3
     # Atoms that are alone have none.
-    argon, system = app.Topology(), openmm.System()
+    argon = app.Topology()
     for _ in range(2):
-        argon.addAtom("Ar", app.element.argon, argon.addResidue("AR", argon.addChain()))
-        system.addParticle(40)
-    assert count_pairs(argon, system) == 0
+        add_residue(argon, "AR", ["Ar"])
+    assert count_pairs(argon, system_of([40, 40])) == 0
 
 
 @pytest.mark.parametrize("hydrogen_mass", [None, 2, 4])
@@ -155,29 +148,20 @@ def test_a_topology_in_another_order_is_an_error(hydrogen_mass):
 
 def bending_energy(uniform):
     """Of 64 straight molecules that bend with a period of 32 fs, at 12 fs; kT of each, and its error."""
-    system, bonds, angles = openmm.System(), openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
-    positions = []
-    for first in range(0, 3*64, 3):
-        for atom, mass in enumerate([16, 12, 16]):
-            system.addParticle(mass)
-            positions.append([0.116*atom, first, 0])
-        bonds.addBond(first, first + 1, 0.116, 1e6)
-        bonds.addBond(first + 1, first + 2, 0.116, 1e6)
-        angles.addAngle(first, first + 1, first + 2, np.pi, 1100)
-    angles.setForceGroup(1)
-    system.addForce(bonds)
-    system.addForce(angles)
-    integrator = MassPenaltyLangevinIntegrator(300, 5, 0.012)
-    integrator.setRandomNumberSeed(1)
+    firsts = range(0, 3*64, 3)
+    bends = angles(*((first, first + 1, first + 2, np.pi, 1100) for first in firsts))
+    bends.setForceGroup(1)
+    system = system_of(64*[16, 12, 16], bends, bonds(*(
+        (i, i + 1, 0.116, 1e6) for first in firsts for i in (first, first + 1))))
+    integrator = seeded(MassPenaltyLangevinIntegrator(300, 5, 0.012))
     if uniform:
         integrator.setBondInertia(0)
-    context = openmm.Context(system, integrator, REFERENCE)
-    context.setPositions(positions)
-    context.setVelocitiesToTemperature(300, 1)
+    positions = [[0.116*atom, first, 0] for first in firsts for atom in range(3)]
+    context = bind(system, integrator, "Reference", positions, 300)
     energies = []
     for _ in range(400):
         integrator.step(20)
-        energies.append(context.getState(energy=True, groups={1}).getPotentialEnergy()._value/(64*8.314e-3*300))
+        energies.append(energies_of(context, groups={1})[0]/(64*GAS_CONSTANT*300))
     return np.mean(energies[40:]), blockedError(np.array(energies[40:]))
 
 
@@ -196,14 +180,10 @@ def test_a_run_that_heats_itself_is_neither_silent_nor_endless():
     and each warning says what to do until one molecule needs its third undone step.
     """
     waters = Waters(27)
-    sphere = openmm.CustomExternalForce("200*max(0, sqrt(x*x+y*y+z*z)-0.6)^2")
-    for particle in range(waters.system.getNumParticles()):
-        sphere.addParticle(particle)
-    waters.system.addForce(sphere)
+    waters.system.addForce(external("200*max(0, sqrt(x*x+y*y+z*z)-0.6)^2", *range(waters.system.getNumParticles())))
     waters.positions -= waters.positions.mean(axis=0)
-    integrator = MassPenaltyLangevinIntegrator(300, 1, 0.012)
+    integrator = seeded(MassPenaltyLangevinIntegrator(300, 1, 0.012))
     integrator.setBondInertia(0)
-    integrator.setRandomNumberSeed(1)
     context = waters.context(integrator, REFERENCE)
     openmm.LocalEnergyMinimizer.minimize(context, 10, 100)
     context.setVelocitiesToTemperature(300, 1)
@@ -214,23 +194,14 @@ def test_a_run_that_heats_itself_is_neither_silent_nor_endless():
     texts = "\n".join(str(each.message) for each in warned)
     assert "as where molecules collide" in texts and "getNumCollisions()" in texts
     assert "like it, have had" in texts and "the heat bath has 300 K" in texts
-    assert np.isfinite(context.getState(positions=True).getPositions(asNumpy=True)._value).all()
+    assert np.isfinite(positions_of(context)).all()
 
 
 def test_inertias_follow_the_parameters_of_torsions():
     """As those of a Context that has begun with them: a torsion that is switched on makes its atoms heavier."""
-    system, bonds, angles = openmm.System(), openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
-    for atom in range(4):
-        system.addParticle(12)
-        if atom > 0:
-            bonds.addBond(atom - 1, atom, 0.14, 3e5)
-        if atom > 1:
-            angles.addAngle(atom - 2, atom - 1, atom, 2, 500)
-    torsion = openmm.CustomTorsionForce("scale*1000*(1-cos(2*theta))")
-    torsion.addGlobalParameter("scale", 0)
-    torsion.addTorsion(0, 1, 2, 3)
-    for force in bonds, angles, torsion:
-        system.addForce(force)
+    torsion = force("CustomTorsionForce", "addTorsion", [(0, 1, 2, 3)], "scale*1000*(1-cos(2*theta))", scale=0)
+    system = system_of(4*[12], bonds(*((i, i + 1, 0.14, 3e5) for i in range(3))),
+                       angles(*((i, i + 1, i + 2, 2, 500) for i in range(2))), torsion)
 
     def inertias():
         return [integrator.getInertialBondParameters(i) for i in range(integrator.computeNumInertialBonds())]

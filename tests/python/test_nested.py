@@ -15,7 +15,7 @@ import openmm
 import pytest
 from scipy.special import erfc
 
-from conftest import quick
+from conftest import energies_of, quick
 
 pytest.importorskip("ase")
 
@@ -31,6 +31,8 @@ from ase.md.verlet import VelocityVerlet  # noqa: E402
 import openmmstiff.nested  # noqa: E402
 from openmmstiff.ase import MassPenaltyLangevin, SystemCalculator  # noqa: E402
 from openmmstiff.nested import LADDER, MOVES, PILOT, TRIES, NestedSampler  # noqa: E402
+from systems import angles, bonds, force, system_of  # noqa: E402
+from trials import bind  # noqa: E402
 
 TEMPERATURE = 300
 KT = units.kB*TEMPERATURE
@@ -154,15 +156,21 @@ class Rolling(MolecularDynamics):
         self.atoms.positions[0, 0] = (self.atoms.positions[0, 0] + self.rng.integers(1, 3)) % 3
 
 
-def test_three_states_have_their_populations(tmp_path, monkeypatch):
-    """By counting: exp(-D) of each, and not those of a decision by 0.8 of the rise. Without a file, for speed."""
-    numbers, path, levels = itertools.count(1), tmp_path/"run.db", np.array([0, 2, 2.2])
-    path.touch()
+@pytest.fixture
+def unwritten(tmp_path, monkeypatch):
+    """The name of a file in which nothing is written, for speed."""
+    numbers = itertools.count(1)
     monkeypatch.setattr(openmmstiff.nested, "connect", lambda *_, **__: SimpleNamespace(
         metadata={}, select=lambda **_: [], write=lambda *_, **__: next(numbers), update=lambda *_, **__: None))
-    dynamics = Rolling(Atoms("H", calculator=Function(lambda x: 0)), 1.0)
+    (tmp_path/"run.db").touch()
+    return tmp_path/"run.db"
+
+
+def test_three_states_have_their_populations(unwritten):
+    """By counting: exp(-D) of each, and not those of a decision by 0.8 of the rise."""
+    levels, dynamics = np.array([0, 2, 2.2]), Rolling(Atoms("H", calculator=Function(lambda x: 0)), 1.0)
     dynamics.rng = np.random.default_rng(1)
-    sampler = NestedSampler(dynamics, Function(lambda x: levels[int(x)]), path, move="nested", steps=30,
+    sampler = NestedSampler(dynamics, Function(lambda x: levels[int(x)]), unwritten, move="nested", steps=30,
                             rng=np.random.default_rng(2))
     sampler.run(1500)
     right, wrong = (np.exp(-share*levels)/np.exp(-share*levels).sum() for share in (1, 0.8))
@@ -231,18 +239,9 @@ def test_both_moves_agree(tmp_path):
 
 def peroxide(barrier=1.0, length=0.1):
     """H2O2 as a System: springs, and a torsion with a barrier [kT]."""
-    system, kilojoules = openmm.System(), KT/(units.kJ/units.mol)
-    for mass in (16, 16, 1, 1):
-        system.addParticle(mass)
-    bonds, angles, torsions = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce(), openmm.PeriodicTorsionForce()
-    bonds.addBond(0, 1, 0.145, 2e5)
-    for hydrogen, oxygen in (2, 0), (3, 1):
-        bonds.addBond(hydrogen, oxygen, length, 3e5)
-        angles.addAngle(hydrogen, oxygen, 1 - oxygen, 1.75, 400)
-    torsions.addTorsion(2, 0, 1, 3, 2, 0, barrier*kilojoules/2)
-    for force in (bonds, angles, torsions):
-        system.addForce(force)
-    return system
+    torsion = force("PeriodicTorsionForce", "addTorsion", [(2, 0, 1, 3, 2, 0, barrier*KT/(units.kJ/units.mol)/2)])
+    return system_of([16, 16, 1, 1], bonds((0, 1, 0.145, 2e5), (2, 0, length, 3e5), (3, 1, length, 3e5)),
+                     angles((2, 0, 1, 1.75, 400), (3, 1, 0, 1.75, 400)), torsion)
 
 
 def peroxide_run(surrogate, target, path, count=0, **arguments):
@@ -262,6 +261,14 @@ def test_steps_of_the_nested_move_are_found(tmp_path):
     chosen, = {each.steps for each in proposals[TRIES:]}
     assert chosen in LADDER and sampler.report().steps == chosen
     assert len(sampler.samples()) == 5
+
+
+def test_steps_of_the_nested_move_are_those_of_least_cost(unwritten, monkeypatch):
+    """Of proposals that are all accepted the shortest that are independent."""
+    monkeypatch.setattr(NestedSampler, "_measure_decay", lambda self: {steps: 0.9*(steps < 250) for steps in LADDER})
+    sampler = normal(unwritten, 0, move="nested", steps=None)
+    sampler.run(PILOT + TRIES + 2)
+    assert sampler.report().steps == 250 and sampler.report().acceptance == 1
 
 
 @pytest.mark.thorough
@@ -473,9 +480,7 @@ def test_there_must_be_energies(tmp_path):
 def test_system_calculator_has_the_energies_and_forces_of_the_system():
     system, atoms = peroxide(), molecule("H2O2")
     atoms.calc = SystemCalculator(system, "Reference")
-    context = openmm.Context(system, openmm.VerletIntegrator(1), openmm.Platform.getPlatform("Reference"))
-    context.setPositions(atoms.positions/10)
-    energy = context.getState(energy=True).getPotentialEnergy()._value
+    energy, _ = energies_of(bind(system, openmm.VerletIntegrator(1), "Reference", atoms.positions/10))
     assert atoms.get_potential_energy() == pytest.approx(energy*units.kJ/units.mol)
     assert atoms.get_forces() == pytest.approx(calculate_numerical_forces(atoms, eps=1e-4), abs=1e-4)
     atoms.calc = pickle.loads(pickle.dumps(atoms.calc))
@@ -488,12 +493,9 @@ def test_system_calculator_has_the_energies_and_forces_of_the_system():
 
 
 def test_periodic_system_has_the_cell_of_the_atoms():
-    system, force = openmm.System(), openmm.NonbondedForce()
-    for x in (0, 1):
-        system.addParticle(1)
-        force.addParticle(0, 0.3, 1)
-    force.setNonbondedMethod(force.CutoffPeriodic)
-    system.addForce(force)
+    pair = force("NonbondedForce", "addParticle", 2*[(0, 0.3, 1)])
+    pair.setNonbondedMethod(pair.CutoffPeriodic)
+    system = system_of([1, 1], pair)
     far, near = (Atoms("Ar2", [[0, 0, 0], [x, 0, 0]], cell=[30, 30, 30], pbc=True,
                        calculator=SystemCalculator(system)).get_potential_energy() for x in (26, 4))
     assert far == pytest.approx(near)

@@ -12,9 +12,11 @@ from ase import units  # noqa: E402
 from ase.build import molecule  # noqa: E402
 from ase.neighborlist import natural_cutoffs, neighbor_list  # noqa: E402
 
+import systems  # noqa: E402
 from conftest import positions_of  # noqa: E402
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology  # noqa: E402
 from openmmstiff.sampling import sample  # noqa: E402
+from trials import bind, seeded  # noqa: E402
 
 EDGE, CUTOFF = 1.5, 0.7         # nm
 TEMPERATURE, FRICTION, STEP = 300, 10, 0.008
@@ -29,8 +31,7 @@ def gfn2(atoms):
 
 
 def forces_of(system, positions):
-    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatform("Reference"))
-    context.setPositions(positions)
+    context = bind(system, openmm.VerletIntegrator(0.001), "Reference", positions)
     return context.getState(forces=True).getForces(asNumpy=True).value_in_unit(FORCE_UNIT)
 
 
@@ -40,13 +41,8 @@ class EthanolInWater:
     def __init__(self):
         ethanol = molecule("CH3CH2OH")
         self.solute = list(range(len(ethanol)))
-        topology = app.Topology()
-        residue = topology.addResidue("ETH", topology.addChain())
-        atoms = [topology.addAtom(f"{atom.symbol}{atom.index}", app.Element.getBySymbol(atom.symbol), residue)
-                 for atom in ethanol]
-        for i, j in zip(*neighbor_list("ij", ethanol, natural_cutoffs(ethanol, mult=1.2))):
-            if i < j:
-                topology.addBond(atoms[i], atoms[j])
+        topology = systems.molecule(ethanol.symbols, [pair for pair in zip(*neighbor_list(
+            "ij", ethanol, natural_cutoffs(ethanol, mult=1.2))) if pair[0] < pair[1]], "ETH")
         field = app.ForceField("charmm36.xml", "charmm36/water.xml")
         self.alone = field.createSystem(topology)
         modeller = app.Modeller(topology, ethanol.positions/10*unit.nanometer)
@@ -55,8 +51,7 @@ class EthanolInWater:
         self.waters = self.topology.getNumResidues() - 1
         self.system = field.createSystem(self.topology, nonbondedMethod=app.PME, nonbondedCutoff=CUTOFF*unit.nanometer,
                                          rigidWater=False, removeCMMotion=False)
-        context = openmm.Context(self.system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatform("CPU"))
-        context.setPositions(modeller.positions)
+        context = bind(self.system, openmm.VerletIntegrator(0.001), "CPU", modeller.positions)
         openmm.LocalEnergyMinimizer.minimize(context, 10, 200)
         self.positions = positions_of(context)
 
@@ -91,10 +86,8 @@ def test_the_molecule_has_the_pairs_of_its_topology_and_holds(ethanol, mixed):
     8 bonds and 11 of 13 1-3 distances (of six about a carbon one is surplus), besides three a water; 400 steps of 8 fs. One temperature of n degrees of freedom
     scatters by 300 K (2/n)^(1/2), the mean of 2.4 ps by less, whatever their correlation: 5 of these.
     """
-    integrator = MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION, STEP)
-    integrator.setRandomNumberSeed(1)
-    context = openmm.Context(mixed, integrator, openmm.Platform.getPlatform("CPU"))
-    context.setPositions(ethanol.positions)
+    integrator = seeded(MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION, STEP))
+    context = bind(mixed, integrator, "CPU", ethanol.positions)
     assert integrator.computeNumPenalizedPairs() == 3*ethanol.waters
     addPairsFromTopology(integrator, ethanol.topology, mixed, ethanol.positions, atoms=ethanol.solute)
     assert integrator.computeNumPenalizedPairs() == 3*ethanol.waters + 8 + 11

@@ -15,6 +15,7 @@ from conftest import GAS_CONSTANT, INTEGRATORS, create, energies_of, fenced, has
 from openmmstiff import (HMMIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
                          MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, addPairsFromTopology)
 from openmmstiff.sampling import blockedError, countFreedom
+from systems import angles, bonds, force, molecule, system_of
 
 alchemy = pytest.importorskip("openmmtools.alchemy")
 from openmmstiff.mcmc import MassPenaltyMove  # noqa: E402
@@ -32,19 +33,10 @@ def dimers():
 
     Per bond the potential energy is on average 2 kT: three tethers of kT/2 and the bond's.
     """
-    system = openmm.System()
-    bonds, tether = openmm.HarmonicBondForce(), openmm.CustomExternalForce("500*((x-x0)^2+y^2+z^2)")
-    tether.addPerParticleParameter("x0")
-    positions = np.zeros((2*DIMERS, 3))
-    for i in range(DIMERS):
-        system.addParticle(16)
-        system.addParticle(1)
-        bonds.addBond(2*i, 2*i + 1, 0.1, 4e5)
-        tether.addParticle(2*i, [float(i)])
-        positions[2*i:2*i + 2, 0] = i, i + 0.1
-    system.addForce(bonds)
-    system.addForce(tether)
-    return system, positions*unit.nanometer
+    tether = force("CustomExternalForce", "addParticle", [(2*i, [float(i)]) for i in range(DIMERS)],
+                   "500*((x-x0)^2+y^2+z^2)", setup=lambda made: made.addPerParticleParameter("x0"))
+    system = system_of(DIMERS*[16, 1], bonds(*((2*i, 2*i + 1, 0.1, 4e5) for i in range(DIMERS))), tether)
+    return system, np.array([(i + along, 0, 0) for i in range(DIMERS) for along in (0, 0.1)])*unit.nanometer
 
 
 def thermodynamic_state(temperature=300.0):
@@ -267,7 +259,7 @@ def test_short_moves_take_energy_from_the_bonds_of_zhang_skeel_alone(cls, step, 
     """Each move of 25 steps begins with positions that are set, which forgets the offset of the propagated ones."""
     system, positions = dimers()
     system.getForce(0).setForceGroup(1)
-    integrator, bonds = make(cls, step), []
+    integrator, energies = make(cls, step), []
     context = trials.bind(system, integrator, "Reference", positions, 300)
     integrator.step(500)
     for _ in range(1000):
@@ -275,8 +267,8 @@ def test_short_moves_take_energy_from_the_bonds_of_zhang_skeel_alone(cls, step, 
         context.setPositions(state.getPositions(asNumpy=True))
         context.setVelocities(state.getVelocities(asNumpy=True))
         integrator.step(25)
-        bonds.append(energies_of(context, groups={1})[0])
-    assert_mean(np.array(bonds)/(DIMERS/2*GAS_CONSTANT*300), 1 - missing, 0.04)
+        energies.append(energies_of(context, groups={1})[0])
+    assert_mean(np.array(energies)/(DIMERS/2*GAS_CONSTANT*300), 1 - missing, 0.04)
 
 
 @pytest.mark.parametrize("cls", [cls for cls in INTEGRATORS if has_heat_bath(cls)])
@@ -361,11 +353,7 @@ def test_alchemical_molecules_hold_at_each_lambda(cls, step, value):
 
 def simulate(cls, step, system, positions, symbols, steps=0):
     """A Simulation of a System at 300 K, after some steps."""
-    topology = app.Topology()
-    residue = topology.addResidue("ALL", topology.addChain())
-    for i, symbol in enumerate(symbols):
-        topology.addAtom(f"{symbol}{i}", app.Element.getBySymbol(symbol), residue)
-    simulation = app.Simulation(topology, system, make(cls, step), REFERENCE)
+    simulation = app.Simulation(molecule(symbols, []), system, make(cls, step), REFERENCE)
     start(simulation.context, positions)
     simulation.step(steps)
     return simulation
@@ -417,17 +405,9 @@ BARRIER = 8.0   # kJ/mol
 
 def chain():
     """Four carbon atoms with stiff bonds and angles: the free energy of the torsion is its potential."""
-    system = openmm.System()
-    for _ in range(4):
-        system.addParticle(12)
-    bonds, angles, torsion = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce(), openmm.PeriodicTorsionForce()
-    for i in range(3):
-        bonds.addBond(i, i + 1, 0.15, 2e5)
-    for i in range(2):
-        angles.addAngle(i, i + 1, i + 2, 1.9, 500)
-    torsion.addTorsion(0, 1, 2, 3, 2, 0, BARRIER/2)
-    for force in bonds, angles, torsion:
-        system.addForce(force)
+    system = system_of(4*[12], bonds(*((i, i + 1, 0.15, 2e5) for i in range(3))),
+                       angles(*((i, i + 1, i + 2, 1.9, 500) for i in range(2))),
+                       force("PeriodicTorsionForce", "addTorsion", [(0, 1, 2, 3, 2, 0, BARRIER/2)]))
     return system, np.array([[0, 0, 0], [0.15, 0, 0], [0.2, 0.14, 0], [0.34, 0.15, 0.1]])
 
 

@@ -10,6 +10,8 @@ from openmm import app, unit
 
 from conftest import FEMTOSECONDS, Waters, positions_of
 from openmmstiff import ImpulseIntegrator, MultiplierReporter, ZhangSkeelIntegrator, penalizeConstraints
+from systems import external, molecule, system_of
+from trials import bind
 
 PERIOD = 0.01  # ps
 REFERENCE = openmm.Platform.getPlatform("Reference")
@@ -41,15 +43,10 @@ def test_constraints_become_springs_of_a_period(form):
 
 @each_form
 def test_a_pair_vibrates_with_the_period(form):
-    system = openmm.System()
-    for mass in (12, 1):
-        system.addParticle(mass)
-    system.addConstraint(0, 1, 0.1)
+    system = system_of([12, 1], constraints=[(0, 1, 0.1)])
     penalizeConstraints(system, PERIOD, form)
-    integrator = openmm.VerletIntegrator(PERIOD/1000)
-    context = openmm.Context(system, integrator, REFERENCE)
-    context.setPositions([[0, 0, 0], [0.1001, 0, 0]])
-    integrator.step(1000)
+    context = bind(system, openmm.VerletIntegrator(PERIOD/1000), "Reference", [[0, 0, 0], [0.1001, 0, 0]])
+    context.getIntegrator().step(1000)
     assert np.diff(positions_of(context)[:, 0]) == pytest.approx(0.1001, abs=2e-7)
 
 
@@ -76,24 +73,14 @@ def test_impulse_integrators_take_the_linear_form_only():
 
 def pendulum(period=None):
     """A plane pendulum of length 1: (System, penalties)."""
-    system = openmm.System()
-    for mass in (1e9, 1.0):
-        system.addParticle(mass)
-    system.addConstraint(0, 1, 1.0)
-    gravity = openmm.CustomExternalForce("9.8*y")
-    gravity.addParticle(1)
-    system.addForce(gravity)
+    system = system_of([1e9, 1], external("9.8*y", 1), constraints=[(0, 1, 1)])
     penalties = None if period is None else penalizeConstraints(system, period)
     return system, penalties
 
 
 def run_pendulum(reporter, system, steps, start=1.0, checkpoint=None, before=0):
     """From rest at an angle, or from a checkpoint, with so many steps before the reporter; returns a checkpoint."""
-    topology = app.Topology()
-    residue = topology.addResidue("PEN", topology.addChain())
-    for name in ("A", "B"):
-        topology.addAtom(name, app.element.carbon, residue)
-    simulation = app.Simulation(topology, system, ZhangSkeelIntegrator(0.005), REFERENCE)
+    simulation = app.Simulation(molecule("CC", []), system, ZhangSkeelIntegrator(0.005), REFERENCE)
     simulation.context.setPositions([[0, 0, 0], [np.sin(start), -np.cos(start), 0]])
     if checkpoint is not None:
         simulation.context.loadCheckpoint(checkpoint)

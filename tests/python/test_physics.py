@@ -10,6 +10,7 @@ from physical_validation.data import EnsembleData, ObservableData, SimulationDat
 from conftest import GAS_CONSTANT, Waters, remove_forces
 from openmmstiff import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator
 from openmmstiff.sampling import sample
+from trials import bind, seeded
 
 WATERS, FRICTION, TIME, INTERVAL = 40, 5, 120.0, 0.096      # 1/ps, ps, ps
 TEMPERATURES = (300.0, 325.0)
@@ -29,11 +30,8 @@ def run(make, step, temperature):
     """As physical-validation takes it; the kinetic energy is the integrator's own."""
     system, positions = Waters(WATERS).system, Waters(WATERS).positions
     remove_forces(system, openmm.NonbondedForce, openmm.CMMotionRemover)
-    integrator = make(temperature, FRICTION, step)
-    integrator.setRandomNumberSeed(1)
-    context = openmm.Context(system, integrator, openmm.Platform.getPlatform("Reference"))
-    context.setPositions(positions)
-    context.setVelocitiesToTemperature(temperature, 1)
+    integrator = seeded(make(temperature, FRICTION, step))
+    context = bind(system, integrator, "Reference", positions, temperature)
     integrator.step(round(3/step))
     found = sample(context, round(INTERVAL/step), round(TIME/INTERVAL),
                    observe=lambda state: {"kinetic": state.getKineticEnergy()._value})

@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 from openmm import XmlSerializer
 
-import api
 import conftest
 from openmmstiff import (HMMIntegrator, ImpulseIntegrator, MassPenaltyIntegrator, MassPenaltyLangevinIntegrator,
                          SpookIntegrator, ZhangSkeelIntegrator)

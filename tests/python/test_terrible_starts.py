@@ -132,7 +132,8 @@ class Run:
 RECOVER_EVEN = (ImpulseIntegrator, SpookIntegrator, HMMIntegrator)
 
 
-@pytest.mark.parametrize("kind, cls, name", itertools.product(("waters", "methanol"), conftest.INTEGRATORS, STARTS))
+@pytest.mark.parametrize("kind, cls, name",
+                         list(itertools.product(("waters", "methanol"), conftest.INTEGRATORS, STARTS)))
 def test_it_recovers_or_stops_and_loses_nothing(kind, cls, name):
     """The waters on the CPU platform, the methanol on Reference."""
     run, rigid = Run(kind, cls, name), cls is SpookIntegrator

@@ -7,10 +7,12 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import CountingForce, Waters, add_force_with_parameter, water_box
+from conftest import CountingForce, Waters, add_force_with_parameter, remove_forces, water_box
 from openmmstiff import MassPenaltyIntegrator, addPairsFromTopology
 from openmmstiff._forces import Forces, make_whole
 from openmmstiff._modes import Curvature, Inertia, find_fastest
+from systems import add_residue, angles, bonds, external, force, molecule, periodic, system_of
+from trials import bind
 
 REFERENCE = openmm.Platform.getPlatform("Reference")
 STEP = 0.008
@@ -35,20 +37,11 @@ class Chain:
 
     pairs = pairs_of
 
-    def __init__(self, length=3, bond=2.5e5, angle=500.0, masses=None, residue="CHN"):
-        self.topology, self.system = app.Topology(), openmm.System()
-        residue = self.topology.addResidue(residue, self.topology.addChain())
-        atoms = [self.topology.addAtom(f"C{i}", app.element.carbon, residue) for i in range(length)]
-        for mass in masses or [12.01078]*length:
-            self.system.addParticle(mass)
-        bonds, angles = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
-        for i in range(length - 1):
-            self.topology.addBond(atoms[i], atoms[i + 1])
-            bonds.addBond(i, i + 1, 0.15, bond)
-        for i in range(length - 2):
-            angles.addAngle(i, i + 1, i + 2, 2, angle)
-        self.system.addForce(bonds)
-        self.system.addForce(angles)
+    def __init__(self, length=3, bond=2.5e5, angle=500.0, masses=None, residue="CHN", symbols=None):
+        pairs = [(i, i + 1) for i in range(length - 1)]
+        self.topology = molecule(symbols or "C"*length, pairs, residue)
+        self.system = system_of(masses or [12.01078]*length, bonds(*((*pair, 0.15, bond) for pair in pairs)),
+                                angles(*((i, i + 1, i + 2, 2, angle) for i in range(length - 2))))
         self.positions = np.array([(i*0.15*np.sin(1), i % 2*0.15*np.cos(1), 0) for i in range(length)])
 
 
@@ -115,10 +108,9 @@ def test_a_given_constant_is_not_measured():
 
 
 def test_forces_are_those_of_the_integrators_groups():
-    chain, force = Chain(length=2), openmm.HarmonicBondForce()
-    force.addBond(0, 1, 0.15, 1e6)
-    force.setForceGroup(3)
-    chain.system.addForce(force)
+    chain, bond = Chain(length=2), bonds((0, 1, 0.15, 1e6))
+    bond.setForceGroup(3)
+    chain.system.addForce(bond)
     for groups, constant in (({0, 3}, 1.25e6), ({0}, 2.5e5)):
         integrator = MassPenaltyIntegrator(STEP)
         integrator.setIntegrationForceGroups(groups)
@@ -133,9 +125,8 @@ def test_forces_are_those_of_the_integrators_groups():
     ("CCC", [0, 0.15, 0.30], set())])
 def test_triple_and_cumulated_bonds_are_told_by_the_positions(symbols, places, triple):
     """Short, of two atoms alone or in a straight line; a carbonyl group is as short, but not in a line."""
-    chain = Chain(len(symbols), masses=[app.Element.getBySymbol(symbol).mass._value for symbol in symbols])
-    for atom, symbol in zip(chain.topology.atoms(), symbols):
-        atom.element = app.Element.getBySymbol(symbol)
+    chain = Chain(len(symbols), masses=[app.Element.getBySymbol(symbol).mass._value for symbol in symbols],
+                  symbols=symbols)
 
     def find_triple():
         found = chain.pairs("typical", angleStiffness=0)
@@ -178,12 +169,10 @@ def test_pairs_of_some_atoms(stiffness):
 
 def test_a_mixed_system_has_pairs_of_the_forces_and_of_the_topology():
     """A water whose bonded forces are gone, as a machine-learned one's, among others that keep theirs."""
-    waters, others = Waters(4), openmm.HarmonicBondForce()
-    index, force = next(found for found in enumerate(waters.system.getForces())
-                        if isinstance(found[1], openmm.HarmonicBondForce))
-    for i in range(2, force.getNumBonds()):
-        others.addBond(*force.getBondParameters(i))
-    waters.system.removeForce(index)
+    waters = Waters(4)
+    old, = (each for each in waters.system.getForces() if isinstance(each, openmm.HarmonicBondForce))
+    others = bonds(*map(old.getBondParameters, range(2, old.getNumBonds())))
+    remove_forces(waters.system, openmm.HarmonicBondForce)
     waters.system.addForce(others)
     integrator = MassPenaltyIntegrator(STEP)
     assert len(addPairsFromTopology(integrator, waters.topology, waters.system, waters.positions, atoms=[0, 1, 2])) == 3
@@ -195,9 +184,7 @@ def test_a_mixed_system_has_pairs_of_the_forces_and_of_the_topology():
 
 def test_only_the_chosen_atoms_need_bonds(recwarn):
     chain = Chain(3)
-    residue = chain.topology.addResidue("LOOSE", next(chain.topology.chains()))
-    for name in ("C1", "C2"):
-        chain.topology.addAtom(name, app.element.carbon, residue)
+    for _ in add_residue(chain.topology, "LOOSE", ["C1", "C2"]):
         chain.system.addParticle(12.01078)
     chain.positions = np.vstack([chain.positions, [(0, 0, 1), (0, 0, 2)]])
     assert len(chain.pairs("typical", atoms=range(3))) == 3 and not recwarn.list
@@ -229,9 +216,7 @@ def test_what_cannot_be_measured_is_an_error(arguments, message):
 
 def test_forces_that_are_not_finite_are_an_error():
     chain = Chain()
-    force = openmm.CustomExternalForce("sqrt(x)")
-    force.addParticle(1)
-    chain.system.addForce(force)
+    chain.system.addForce(external("sqrt(x)", 1))
     chain.positions -= [1, 0, 0]
     with pytest.raises(ValueError, match="the force on particle 1 is .*nan.* Pass positions near a minimum"):
         chain.pairs()
@@ -273,12 +258,9 @@ def test_bonds_of_hydrogens_get_an_inertia():
 def boron_trichloride(height=0):
     """Chlorines round a boron that is in their plane, or above it."""
     chain = Chain(4, masses=[10.81, 35.45, 35.45, 35.45])
-    atoms = list(chain.topology.atoms())
-    chain.topology._bonds.clear()
-    angles = 2*np.pi*np.arange(3)/3
-    chain.positions = np.vstack([[0, 0, height], 0.174*np.column_stack([np.cos(angles), np.sin(angles), 0*angles])])
-    for chlorine in atoms[1:]:
-        chain.topology.addBond(atoms[0], chlorine)
+    chain.topology = molecule("CCCC", [(0, 1), (0, 2), (0, 3)])     # of the masses above
+    turns = 2*np.pi*np.arange(3)/3
+    chain.positions = np.vstack([[0, 0, height], 0.174*np.column_stack([np.cos(turns), np.sin(turns), 0*turns])])
     return chain
 
 
@@ -297,16 +279,10 @@ def test_what_moves_out_of_its_plane_is_heavier_in_large_steps(height, heavier):
 @pytest.mark.parametrize("step", [0.008, 0.016])
 def test_what_turns_and_bends_out_of_a_plane_takes_five_steps(step):
     """Ethylene on springs of its bonds, 1-3 distances, heights above neighbours, and a torsion of 160 kJ/mol in all."""
-    bonds, x = [(0, 1), (0, 2), (0, 3), (1, 4), (1, 5)], np.zeros((6, 3))
+    pairs, x = [(0, 1), (0, 2), (0, 3), (1, 4), (1, 5)], np.zeros((6, 3))
     x[:, :2] = (-0.067, 0), (0.067, 0), (-0.122, 0.093), (-0.122, -0.093), (0.122, 0.093), (0.122, -0.093)
-    chain, integrator = Chain(6, masses=2*[12.0] + 4*[1.008]), MassPenaltyIntegrator(step)
-    atoms = list(chain.topology.atoms())
-    chain.topology._bonds.clear()
-    for i, j in bonds:
-        chain.topology.addBond(atoms[i], atoms[j])
-    for _ in range(2):
-        chain.system.removeForce(0)
-    springs, torsion = openmm.HarmonicBondForce(), openmm.PeriodicTorsionForce()
+    integrator = MassPenaltyIntegrator(step)
+    springs = bonds(*((i, j, np.linalg.norm(x[i] - x[j]), 3.5e5) for i, j in pairs))
     height = openmm.CustomCompoundBondForce(4, "k/2*(z4-a*z1-b*z2-c*z3)^2")
     for name in "kabc":
         height.addPerBondParameter(name)
@@ -316,18 +292,15 @@ def test_what_turns_and_bends_out_of_a_plane_takes_five_steps(step):
         length = np.linalg.norm(x[around] - x[atom], axis=1).mean()
         place = np.linalg.solve([*x[around, :2].T, [1, 1, 1]], [*x[atom, :2], 1])
         height.addBond([*around, atom], [2300/length**2, *place])
-    for i, j in bonds:
-        springs.addBond(i, j, np.linalg.norm(x[i] - x[j]), 3.5e5)
-    for i, j in itertools.product((2, 3), (4, 5)):
-        torsion.addTorsion(i, 0, 1, j, 2, np.pi, 160/4/4)       # k (1 + cos(2 phi - pi)) curves by 4 k
-    for force in springs, torsion, height:
-        chain.system.addForce(force)
-    addPairsFromTopology(integrator, chain.topology, chain.system, x)
-    pairs, of_bonds = ([(i, j, inertia._value) for i, j, inertia in map(get, range(number)) if inertia._value > 0]
+    torsion = force("PeriodicTorsionForce", "addTorsion", [     # k (1 + cos(2 phi - pi)) curves by 4 k
+        (i, 0, 1, j, 2, np.pi, 160/4/4) for i in (2, 3) for j in (4, 5)])
+    system = system_of([12, 12, *4*[1.008]], springs, torsion, height)
+    addPairsFromTopology(integrator, molecule("CCHHHH", pairs), system, x)
+    of_pairs, of_bonds = ([(i, j, inertia._value) for i, j, inertia in map(get, range(number)) if inertia._value > 0]
                        for get, number in ((integrator.getPairParameters, integrator.getNumPairs()),
                                            (integrator.getBondInertiaParameters, integrator.getNumBondInertias())))
-    forces = Forces(chain.system)
-    period, motion = find_fastest(Curvature(forces, x), Inertia(forces, x, pairs, of_bonds))
+    forces = Forces(system)
+    period, motion = find_fastest(Curvature(forces, x), Inertia(forces, x, of_pairs, of_bonds))
     assert period == pytest.approx(5*step, rel=0.01) and np.abs(motion[:, :2]).max() < 1e-3
 
 
@@ -361,8 +334,7 @@ def test_hydrogens_of_fixed_atoms_have_the_inertia_that_forces_give_them(length)
     chain = Chain(length, masses=[1.008] + [0]*(length - 1))
     integrator = MassPenaltyIntegrator(0.012)
     integrator.setBondInertia(2)
-    context = openmm.Context(chain.system, integrator, REFERENCE)
-    context.setPositions(chain.positions)
+    _context = bind(chain.system, integrator, "Reference", chain.positions)
     found = [integrator.getInertialBondParameters(i) for i in range(integrator.computeNumInertialBonds())]
     assert {frozenset((i, j)): inertia._value for i, j, inertia in found} == {frozenset((0, 1)): 2}
     assert inertias_of(chain, step=0.012, of_hydrogens=2) == {(0, 1): 2}
@@ -375,11 +347,9 @@ BOXES = [np.diag([3.0, 3.0, 3.0]), np.array([[3.0, 0, 0], [1, 2.8, 0], [-1, 1.2,
 @pytest.mark.parametrize("stiffness", ["typical", "measured"])
 def test_molecules_across_the_box_are_whole(box, stiffness):
     """Acetylene with each atom in another image has the constants that it has in one place."""
-    chain = Chain(4, masses=[1.008, 12, 12, 1.008])
-    for atom, symbol in zip(chain.topology.atoms(), "HCCH"):
-        atom.element = app.Element.getBySymbol(symbol)
-    for force in chain.system.getForces():
-        force.setUsesPeriodicBoundaryConditions(True)
+    chain = Chain(4, masses=[1.008, 12, 12, 1.008], symbols="HCCH")
+    for each in chain.system.getForces():
+        periodic(each)
     chain.system.setDefaultPeriodicBoxVectors(*box)
     line = np.array([0, 0.106, 0.226, 0.332])[:, None]*[0.6, 0.8, 0]
     chain.positions = line
@@ -403,14 +373,8 @@ def test_atoms_of_whole_molecules_may_have_any_order(box):
 
 
 def test_nitrogen_across_the_box_has_its_triple_bond():
-    chain = Chain(2, masses=[14, 14])
-    for atom in chain.topology.atoms():
-        atom.element = app.element.nitrogen
-    for _ in range(2):
-        chain.system.removeForce(0)
-    force = openmm.PythonForce(lambda state: (0.0, np.zeros((2, 3))))
-    force.setUsesPeriodicBoundaryConditions(True)
-    chain.system.addForce(force)
+    chain = Chain(2, symbols="NN")
+    chain.system = system_of([14, 14], periodic(openmm.PythonForce(lambda state: (0.0, np.zeros((2, 3))))),
+                             box=2*np.eye(3))
     chain.positions = np.array([[0.05, 1, 1], [1.94, 1, 1]])
-    chain.system.setDefaultPeriodicBoxVectors(*np.diag([2.0, 2.0, 2.0]))
     assert chain.pairs("typical") == {(0, 1): pytest.approx(1.1e6)}

@@ -8,15 +8,10 @@ from openmm import app, unit
 from conftest import (FEMTOSECONDS, FORCE_FIELD, GAS_CONSTANT, CountingForce, Waters, energies_of, positions_of,
                       read_pdb, velocities_of, water_box)
 from openmmstiff import ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator
+from systems import bonds, system_of
+from trials import bind
 
 CPU = openmm.Platform.getPlatform("CPU")
-
-
-def start(system, positions, integrator, platform=CPU):
-    context = openmm.Context(system, integrator, platform)
-    context.setPositions(positions)
-    context.setVelocitiesToTemperature(300, 1)
-    return context
 
 
 def put_bonds_and_angles_into_group_1(system):
@@ -50,7 +45,7 @@ def test_newmark_needs_no_hessian_of_the_slow_forces():
     integrator = ZhangSkeelLangevinIntegrator(300, 1, 1*FEMTOSECONDS)
     integrator.setMethod(ZhangSkeelIntegrator.Newmark)
     integrator.setNewtonTolerance(1e-4)
-    context = start(system, positions, integrator)
+    _context = bind(system, integrator, "CPU", positions, 300)
     integrator.step(5)
     assert 2 <= integrator.getNumNewtonIterations() <= 8
 
@@ -100,7 +95,7 @@ def test_flexible_constraints_are_not_counted_twice():
     assert any(isinstance(force, openmm.HarmonicBondForce) and force.getNumBonds() > 0 for force in system.getForces())
     integrator = ZhangSkeelLangevinIntegrator(300, 1, 2*FEMTOSECONDS)
     integrator.setThermalizeStiffModes(False)
-    context = start(system, pdb.positions, integrator)
+    context = bind(system, integrator, "CPU", pdb.positions, 300)
     # Six degrees of freedom a water, less the centre of mass: no stiff coordinate is subtracted beside the constraints.
     _, kinetic = energies_of(context)
     temperature = integrator.computeSystemTemperature().value_in_unit(unit.kelvin)
@@ -134,14 +129,7 @@ def rigid_waters():
 
 def bond_to_a_virtual_site():
     """A term on a site is slow with the other methods; it cannot be left out of the whole potential."""
-    system = openmm.System()
-    for mass in (12, 12, 0):
-        system.addParticle(mass)
-    system.setVirtualSite(2, openmm.TwoParticleAverageSite(0, 1, 0.5, 0.5))
-    bond = openmm.HarmonicBondForce()
-    bond.addBond(0, 1, 0.1, 1e5)
-    bond.addBond(0, 2, 0.05, 1e3)
-    system.addForce(bond)
+    system = system_of([12, 12, 0], bonds((0, 1, 0.1, 1e5), (0, 2, 0.05, 1e3)), sites=[(2, (0, 1))])
     return system, np.array([(0, 0, 0), (0.11, 0, 0), (0.055, 0, 0)]), "site"
 
 
@@ -151,8 +139,7 @@ def test_a_method_that_the_system_cannot_do_is_refused_at_once(make, cls, platfo
     """The method stays what it was, and the run goes on: reinitialize() would lose a Context with such a method."""
     system, positions, message = make()
     integrator = cls(*[300, 1][:2*(cls is ZhangSkeelLangevinIntegrator)], 0.5*FEMTOSECONDS)
-    context = openmm.Context(system, integrator, platform)
-    context.setPositions(positions)
+    context = bind(system, integrator, platform.getName(), positions)
     integrator.step(1)
     for begin in (ZhangSkeelIntegrator.StiffHessian, ZhangSkeelIntegrator.NewmarkOneIteration):
         integrator.setMethod(begin)
@@ -172,7 +159,7 @@ def test_methods_are_refused_for_the_present_stiff_forces(platform):
     _, positions, system = water_box()
     put_bonds_and_angles_into_group_1(system)
     integrator = ZhangSkeelIntegrator(0.5*FEMTOSECONDS)
-    context = start(system, positions, integrator, platform)
+    context = bind(system, integrator, platform.getName(), positions, 300)
     with pytest.raises(openmm.OpenMMException, match="it has a cutoff"):
         integrator.setMethod(THIRD_DERIVATIVES)
     integrator.setStiffForceGroups({1})
@@ -193,6 +180,6 @@ def test_without_a_context_a_method_is_not_yet_refused():
         openmm.Context(system, integrator, CPU)
     integrator.setMethod(FULL_HESSIAN)
     integrator.setMethod(ZhangSkeelIntegrator.StiffHessian)
-    context = start(system, positions, integrator)
+    context = bind(system, integrator, "CPU", positions, 300)
     integrator.step(1)
     assert context.getStepCount() == 1
