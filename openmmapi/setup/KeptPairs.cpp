@@ -82,9 +82,9 @@ PairTerms KeptPairs::choose(const MassPenaltyIntegrator& integrator) {
         return chosen;
     }
     const int presentGroups = integrator.getIntegrationForceGroups();
-    if (bonded == nullptr || presentGroups != groups) {
+    if (bonded == nullptr || presentGroups != forceGroups) {
         bonded = std::make_unique<Bonded>(system, constraints, presentGroups, parameters, className);
-        groups = presentGroups;
+        forceGroups = presentGroups;
     }
     return bonded->spectrum.choose(choosePairs(system, constraints, &bonded->stiffness, ownPairs, period, className),
                                    chooseBonds(system, bonded->graph, inertia, follows, ownBonds, className),

@@ -105,7 +105,7 @@ private:
         BondedSpectrum spectrum;
     };
     std::unique_ptr<const Bonded> bonded;
-    int groups = 0;
+    int forceGroups = 0;
     bool isHeld = false;
     std::vector<Block> blocks;
     bool anchored = false;

@@ -93,11 +93,11 @@ public:
     std::vector<Batch<double>> largeBlocks;
 
     BatchSystem(const std::vector<Block>& blocks, const Terms& terms, const std::vector<double>& masses)
-            : builds(describe(blocks, terms)), shared(Pattern::describeShared(terms)) {
+            : blocks(blocks), builds(describe(blocks, terms)), shared(Pattern::describeShared(terms)) {
         std::map<std::vector<int>, int> patternOfBuild;
         std::vector<std::vector<const Block*>> blocksOfPattern;
         for (size_t i = 0; i < blocks.size(); i++) {
-            const auto [place, isNew] = patternOfBuild.try_emplace(builds[i].build, blocksOfPattern.size());
+            const auto [place, isNew] = patternOfBuild.try_emplace(builds[i], blocksOfPattern.size());
             if (isNew)
                 blocksOfPattern.emplace_back();
             blocksOfPattern[place->second].push_back(&blocks[i]);
@@ -126,7 +126,7 @@ public:
      * @return whether they do
      */
     bool takeParameters(const std::vector<Block>& blocks, const Terms& terms) {
-        if (Pattern::describeShared(terms) != shared || describe(blocks, terms) != builds)
+        if (Pattern::describeShared(terms) != shared || !(blocks == this->blocks) || describe(blocks, terms) != builds)
             return false;
         for (auto& batch : batches)
             batch.setParameters(terms);
@@ -143,22 +143,16 @@ private:
         else
             return std::make_unique<Pattern>(block, terms);
     }
-    /// Which particles and terms a block has, and how it is built of them.
-    struct Build {
-        std::vector<int> particles, terms, otherTerms, build;
-        bool operator==(const Build& other) const {
-            return particles == other.particles && terms == other.terms && otherTerms == other.otherTerms &&
-                   build == other.build;
-        }
-    };
-    static std::vector<Build> describe(const std::vector<Block>& blocks, const Terms& terms) {
-        std::vector<Build> builds;
+    /** How each block is built. */
+    static std::vector<std::vector<int>> describe(const std::vector<Block>& blocks, const Terms& terms) {
+        std::vector<std::vector<int>> builds;
         for (const Block& block : blocks)
-            builds.push_back({block.particles, block.terms, block.otherTerms, Pattern::describe(block, terms)});
+            builds.push_back(Pattern::describe(block, terms));
         return builds;
     }
 
-    std::vector<Build> builds;
+    std::vector<Block> blocks;
+    std::vector<std::vector<int>> builds;
     std::vector<std::string> shared;
     std::vector<std::unique_ptr<Pattern>> patterns;
 };

@@ -21,6 +21,10 @@ struct Block {
     /// Indices into a second list: the function terms of a StiffTerms, the bonds of PairTerms.
     std::vector<int> otherTerms;
 
+    bool operator==(const Block& other) const {
+        return particles == other.particles && numMobile == other.numMobile && terms == other.terms &&
+               otherTerms == other.otherTerms;
+    }
     /** Whether anything binds it. Without terms it is one particle. */
     bool isBound() const {
         return !terms.empty() || !otherTerms.empty();

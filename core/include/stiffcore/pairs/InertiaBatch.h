@@ -45,11 +45,15 @@ struct InertiaPattern {
     }
 
 protected:
-    /** @param numFirst   how many rows are to be eliminated before all others */
+    /** @param constraintsFirst   whether constraints, which come first, are to be eliminated before all others */
     InertiaPattern(const Block& block, const std::vector<DistanceRow>& bonds, const std::vector<DistanceRow>& rows,
-                   int numFirst, int leastSparse)
+                   bool constraintsFirst, int leastSparse)
             : numParticles(block.particles.size()), numMobile(block.numMobile), bonds(bonds), groups(connectBonds()),
-              rows(reachAtoms(rows), groups.size(), numFirst, leastSparse) {
+              rows(reachAtoms(rows), groups.size(), constraintsFirst ? count(rows, &DistanceRow::constrained) : 0,
+                   leastSparse) {
+    }
+    static int count(const std::vector<DistanceRow>& rows, bool DistanceRow::*flag) {
+        return std::count_if(rows.begin(), rows.end(), [&](const DistanceRow& row) { return row.*flag; });
     }
     /** Rows of distances, of some terms of a block. */
     static std::vector<DistanceRow> makeRows(const Block& block, const std::vector<int>& terms,

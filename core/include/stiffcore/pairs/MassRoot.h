@@ -63,8 +63,7 @@ struct RootPattern : InertiaPattern {
 
 private:
     RootPattern(const Block& block, const PairTerms& terms, bool hasManyConnected)
-            : InertiaPattern(block, {}, makeRootRows(block, terms),
-                             hasManyConnected ? 0 : countConstraints(block, terms), MatrixLayout::minSparseSize),
+            : InertiaPattern(block, {}, makeRootRows(block, terms), !hasManyConnected, MatrixLayout::minSparseSize),
               hasManyConnected(hasManyConnected) {
     }
     static std::vector<DistanceRow> makeRootRows(const Block& block, const PairTerms& terms) {
@@ -76,10 +75,6 @@ private:
             rows.push_back(row);
         std::stable_partition(rows.begin(), rows.end(), [](const DistanceRow& row) { return row.constrained; });
         return rows;
-    }
-    static int countConstraints(const Block& block, const PairTerms& terms) {
-        return std::count_if(block.terms.begin(), block.terms.end(),
-                             [&](int t) { return terms.pairs[t].isConstrained(); });
     }
 };
 

@@ -34,15 +34,12 @@ struct PairPattern : InertiaPattern {
 
     PairPattern(const Block& block, const PairTerms& all, int leastSparse = MatrixLayout::minSparseSize)
             : InertiaPattern(block, makeRows(block, block.otherTerms, all.bonds),
-                             makeRows(block, block.terms, all.pairs), 0, leastSparse),
+                             makeRows(block, block.terms, all.pairs), false, leastSparse),
               constraints(constraintsAmong(rows.rows), numMobile, 0, leastSparse) {
-        auto count = [&](bool DistanceRow::*flag) {
-            return std::count_if(rows.rows.begin(), rows.rows.end(), [&](const DistanceRow& row) { return row.*flag; });
-        };
-        const int numConstrained = count(&DistanceRow::constrained);
+        const int numConstrained = count(rows.rows, &DistanceRow::constrained);
         hasPenalized = numConstrained < (int) rows.rows.size();
         hasConstrained = numConstrained > 0;
-        hasPeriodic = count(&DistanceRow::periodic) > 0;
+        hasPeriodic = count(rows.rows, &DistanceRow::periodic) > 0;
         hasRigidShape = numParticles == numMobile && numConstrained >= std::max(1, 3 * numParticles - 6);
     }
 
