@@ -29,7 +29,7 @@ void computeLengths(const PairBatch<Real>& batch, const BoxFor<Real>& box, PairW
     Vector3<Real>* u = work.gradients.data();
     Real* r = work.r.data();
     for (int p = 0, n = batch.numRows(); p < n; p++) {
-        const PatternPair& pair = batch.row(p);
+        const DistanceRow& pair = batch.row(p);
         Vector3<Real> d = x[pair.atoms[1]] - x[pair.atoms[0]];
         if (pair.periodic)
             d = box.minimumImage(d);
@@ -86,7 +86,7 @@ template <class Real>
  */
 template <class Real>
 [[gnu::flatten]] void addDeterminantForces(const PairBatch<Real>& batch, const Real& scale,
-                                           const RowPattern<PatternPair>& pattern, const Real* weights,
+                                           const RowPattern<DistanceRow>& pattern, const Real* weights,
                                            const SparseMatrix<Real>* sparse, const Real* factors,
                                            PairWorkspace<Real>& work) {
     const SchurPattern& schur = pattern.schur;

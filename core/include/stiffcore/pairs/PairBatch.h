@@ -23,9 +23,6 @@
  */
 namespace stiffcore {
 
-/** Of a pair. */
-using PatternPair = DistanceRow;
-
 /** What all blocks of the same build have in common: their rows are those of pairs, in the order of the block's terms. */
 struct PairPattern : InertiaPattern {
     /// The rows of constraints, with the masses alone, where these do not make up A.
