@@ -168,7 +168,7 @@ string StiffMotion::describe() const {
     text << numTerms << " " << what;
     if (numTerms > 0) {
         const int numBlocks = connect(system, members).size();
-        text << " in " << numBlocks << (numBlocks == 1 ? " molecule" : " molecules");
+        text << " in " << numBlocks << (numBlocks == 1 ? " block" : " blocks");
         string separator = ": ";
         for (const auto& [force, number] : termsOf) {
             text << separator << number << " of '" << force << "'";

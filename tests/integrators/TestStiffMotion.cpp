@@ -70,7 +70,7 @@ void testWhatIsLeftOutIsSaid(Platform& platform) {
     model.system.addForce(ureyBradley);
     ImpulseIntegrator impulse(0.003);
     ModelContext context(model, impulse, platform);
-    const vector<string> words = {"8 stiff terms in 8 molecules", "8 of 'HarmonicBondForce'",
+    const vector<string> words = {"8 stiff terms in 8 blocks", "8 of 'HarmonicBondForce'",
                                   "particles 0 and 1 under 'CustomBondForce'", "a period of 0.0089"};
     assertHasWords(impulse.describeStiffMotion(), words);
     impulse.step(1);

@@ -51,7 +51,7 @@ def which_step(lines):
 
 
 def other_potentials(lines):
-    assert lines == ["2685 pairs with an inertia in 895 molecules: 2685 of 'addPair()'."]
+    assert lines == ["2685 pairs with an inertia in 895 blocks: 2685 of 'addPair()'."]
 
 
 def penalty_springs(lines):

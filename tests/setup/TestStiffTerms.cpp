@@ -447,7 +447,7 @@ void testSummary() {
     ASSERT(motion.warn(1e-6).find("there are no stiff terms") == 0);
     motion.addStiffTerms(terms);
     motion.findFastest(vector<Vec3>(12, Vec3(1, 0, 0)));
-    ASSERT(motion.describe() == "10 stiff terms in 4 molecules: 1 of 'CustomBondForce', 3 of 'HarmonicAngleForce', 6 of"
+    ASSERT(motion.describe() == "10 stiff terms in 4 blocks: 1 of 'CustomBondForce', 3 of 'HarmonicAngleForce', 6 of"
                                 " 'HarmonicBondForce'.");
     ASSERT_EQUAL(string(), motion.warn(1));
     StiffMotion bondsAlone(system, "stiff terms", "Do something", 1, {}, className);
