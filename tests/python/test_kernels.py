@@ -85,10 +85,3 @@ def test_mistakes_are_found(mistake, precision, texts, architectures):
     assert right in text
     faults = nvrtc.find_faults(text.replace(right, wrong), precision, architectures[-1])
     assert len(faults) == 1 and words in faults[0], faults
-
-
-def test_every_method_is_written():
-    device = (ROOT/"platforms"/"host"/"include"/"stiffhost"/"Device.h").read_text()
-    methods = re.findall(r"\w+Method", re.search(r"using Method = std::variant<(.+?)>;", device, re.DOTALL)[1])
-    writer = (ROOT/"tests"/"devices"/"WriteKernels.cpp").read_text()
-    assert len(methods) == 3 and all(method in writer for method in methods)

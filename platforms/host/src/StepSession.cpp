@@ -356,30 +356,33 @@ void StepSession::loadCheckpoint(std::istream& stream) {
     activity = Activity::LoadingCheckpoint;
 }
 
+// By the name of the kernel: a State may be one of another method.
+
 void StepSession::serializeState(SerializationNode& node) {
     const Turn turn(*this);
     const HiddenState hidden = getHidden(turn);
-    SerializationNode& vectors = node.createChildNode("HiddenVectors");
+    SerializationNode& all = node.createChildNode(getName());
     for (const Vec3& vector : hidden.vectors)
-        vectors.createChildNode("Vector")
+        all.createChildNode("Vector")
                 .setDoubleProperty("x", vector[0])
                 .setDoubleProperty("y", vector[1])
                 .setDoubleProperty("z", vector[2]);
-    SerializationNode& numbers = node.createChildNode("HiddenNumbers");
     for (double number : hidden.numbers)
-        numbers.createChildNode("Number").setDoubleProperty("value", number);
+        all.createChildNode("Number").setDoubleProperty("value", number);
     lead = Lead::Host;
 }
 
 void StepSession::deserializeState(const SerializationNode& node) {
     const Turn turn(*this);
     HiddenState hidden;
-    for (const SerializationNode& child : node.getChildren()) {
-        for (const SerializationNode& each : child.getChildren())
-            if (child.getName() == "HiddenVectors")
+    for (const SerializationNode& all : node.getChildren()) {
+        if (all.getName() != getName())
+            continue;
+        for (const SerializationNode& each : all.getChildren())
+            if (each.getName() == "Vector")
                 hidden.vectors.emplace_back(each.getDoubleProperty("x"), each.getDoubleProperty("y"),
                                             each.getDoubleProperty("z"));
-            else if (child.getName() == "HiddenNumbers")
+            else
                 hidden.numbers.push_back(each.getDoubleProperty("value"));
     }
     if (!hidden.vectors.empty() && hidden.vectors.size() != particles.getMasses().size())
