@@ -16,8 +16,8 @@ namespace stiffcore {
  *                its atoms i >= j
  */
 template <class Real, class Visit>
-void visitHarmonicHessian(const StiffBatch<Real>& batch, double c, const Box& box,
-                          StiffWorkspace<Real>& work, Visit&& visit) {
+void visitHarmonicHessian(const StiffBatch<Real>& batch, double c, const Box& box, StiffWorkspace<Real>& work,
+                          Visit&& visit) {
     const StiffPattern& pattern = *batch.pattern;
     for (size_t t = 0; t < pattern.harmonics.size(); t++) {
         const PatternTerm& term = pattern.harmonics[t];
@@ -56,16 +56,15 @@ void visitFunctionHessian(const StiffBatch<Real>& batch, double c, const Box& bo
 
 /** The same of all terms. */
 template <class Real, class Visit>
-void visitHessian(const StiffBatch<Real>& batch, double c, const Box& box, StiffWorkspace<Real>& work,
-                  Visit&& visit) {
+void visitHessian(const StiffBatch<Real>& batch, double c, const Box& box, StiffWorkspace<Real>& work, Visit&& visit) {
     visitHarmonicHessian(batch, c, box, work, visit);
     visitFunctionHessian(batch, c, box, work, visit);
 }
 
 /** Fill in and factor M + c H1(x) at work.x; in which lanes it is positive definite. */
 template <class Real>
-[[gnu::flatten]] MaskOf<Real> factorImplicitMatrix(const StiffBatch<Real>& batch, double c,
-                                                   const Box& box, StiffWorkspace<Real>& work) {
+[[gnu::flatten]] MaskOf<Real> factorImplicitMatrix(const StiffBatch<Real>& batch, double c, const Box& box,
+                                                   StiffWorkspace<Real>& work) {
     const StiffPattern& pattern = *batch.pattern;
     Real* values = work.hessianValues(batch);
     std::fill_n(values, pattern.hessian->getNumValues(), Real(0));
@@ -114,8 +113,7 @@ template <class Real> Real largestComponent(const StiffBatch<Real>& batch, const
  * @return in which lanes there is a solution
  */
 template <class Real>
-MaskOf<Real> refineSolution(const StiffBatch<Real>& batch, double c, const Box& box,
-                            StiffWorkspace<Real>& work) {
+MaskOf<Real> refineSolution(const StiffBatch<Real>& batch, double c, const Box& box, StiffWorkspace<Real>& work) {
     using std::abs;
     const int maxRefinements = 10;
     const double tolerance = 1e-12; // of the residual, relative to the terms that cancel in it
@@ -169,8 +167,8 @@ template <class Real> MaskOf<Real> isRegular(const StiffBatch<Real>& batch, Stif
  * @return in which lanes M + c H1 is positive definite, if it must be, or not singular, and all numbers are finite
  */
 template <class Real>
-MaskOf<Real> solveImplicitly(const StiffBatch<Real>& batch, double c, bool mayBeIndefinite,
-                             const Box& box, StiffWorkspace<Real>& work) {
+MaskOf<Real> solveImplicitly(const StiffBatch<Real>& batch, double c, bool mayBeIndefinite, const Box& box,
+                             StiffWorkspace<Real>& work) {
     std::copy_n(work.forces.begin(), batch.numMobile, work.a.begin());
     if (!batch.isBound()) {
         for (int i = 0; i < batch.numMobile; i++)
@@ -211,8 +209,8 @@ MaskOf<Real> solveAccelerations(const StiffBatch<Real>& batch, const double* x, 
  * @return in which lanes all numbers are finite; in others w is not written
  */
 template <class Real>
-MaskOf<Real> contractThirdDerivatives(const StiffBatch<Real>& batch, const double* x, const double* a,
-                                      const Box& box, StiffWorkspace<Real>& work, double* w) {
+MaskOf<Real> contractThirdDerivatives(const StiffBatch<Real>& batch, const double* x, const double* a, const Box& box,
+                                      StiffWorkspace<Real>& work, double* w) {
     const StiffPattern& pattern = *batch.pattern;
     for (int lane = 0; lane < batch.count; lane++) {
         const std::vector<int>& particles = batch.particles[lane];

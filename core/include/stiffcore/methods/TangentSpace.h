@@ -56,8 +56,7 @@ template <class Real> int countCoordinates(const StiffBatch<Real>& batch, int la
  * Wielandt), and x <- |B| x makes that bound smaller. A few such iterations bring it to 1 % above the
  * frequency for water, and to 5 to 15 % for larger molecules.
  */
-template <class Real>
-Real boundFrequency(const StiffBatch<Real>& batch, const Box& box, StiffWorkspace<Real>& work) {
+template <class Real> Real boundFrequency(const StiffBatch<Real>& batch, const Box& box, StiffWorkspace<Real>& work) {
     using std::abs;
     using std::max;
     using std::sqrt;

@@ -67,8 +67,8 @@ void visitCoordinate(const PatternFunction& term, const InternalCoordinate& coor
  * @param gradients   their gradients, four for each, written
  */
 template <class Scalar>
-void evaluateCoordinates(const PatternFunction& term, const std::vector<Vector3<Scalar>>& positions,
-                         const Box& box, Scalar* values, std::vector<Vector3<Scalar>>& gradients) {
+void evaluateCoordinates(const PatternFunction& term, const std::vector<Vector3<Scalar>>& positions, const Box& box,
+                         Scalar* values, std::vector<Vector3<Scalar>>& gradients) {
     for (size_t k = 0; k < term.coordinates.size(); k++)
         visitCoordinate(term, term.coordinates[k], positions, box, [&](const auto& q) {
             values[k] = q.value;

@@ -48,7 +48,8 @@ protected:
         prepare(turn);
     }
     void prepare(const Turn&) override {
-        if (!blocks.prepare(state.getSystem(), particles.getMasses(), OpenMMStiff::TermSelection(settings()), className))
+        if (!blocks.prepare(state.getSystem(), particles.getMasses(), OpenMMStiff::TermSelection(settings()),
+                            className))
             return;
         lastStep.forget();
         frequency = unknown;
