@@ -57,11 +57,11 @@ public:
                 draws ? batches.drawNoise(amplitude) : nullptr,
                 numbers,
                 state.box()};
-        const std::vector<int>* failed = batches.findFailed([&](const auto& batch, auto& work) {
-                                                    using Real = std::decay_t<decltype(batch.inverseMasses[0])>;
-                                                    return HostPort<Real>(arrays).execute(method, phases, batch, work);
-                                                })
-                                                 .particles;
+        auto work = [&](const auto& batch, auto& workspace) {
+            using Real = std::decay_t<decltype(batch.inverseMasses[0])>;
+            return HostPort<Real>(arrays).execute(method, phases, batch, workspace);
+        };
+        const std::vector<int>* failed = batches.findFailed(work).particles;
         const double* a = arrays.F != nullptr ? arrays.F : arrays.a;
         auto isNotFinite = [&](int i) { return !std::isfinite(a[3 * i] + a[3 * i + 1] + a[3 * i + 2]); };
         return {failed, failed != nullptr && std::any_of(failed->begin(), failed->end(), isNotFinite)};
