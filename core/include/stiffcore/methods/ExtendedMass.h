@@ -127,7 +127,7 @@ template <class Real>
  * sampled as by any other integrator, which is with the bias of their constraints.
  */
 template <class Real>
-void addMetricForces(const PairBatch<Real>& batch, UniformOf<Real> kT, PairWorkspace<Real>& work) {
+[[gnu::flatten]] void addMetricForces(const PairBatch<Real>& batch, UniformOf<Real> kT, PairWorkspace<Real>& work) {
     const PairPattern& pattern = *batch.pattern;
     if (!pattern.hasPenalized && (!pattern.hasConstrained || !pattern.hasBonds() || pattern.hasRigidShape))
         return; // there is no A, or it is that of the constraints, or its determinant is constant

@@ -136,7 +136,7 @@ public:
     }
 
     /** Draw the noise of a heat bath, see OrnsteinUhlenbeck. */
-    const Vectors& drawNoise(double amplitude) {
+    [[gnu::noinline]] const Vectors& drawNoise(double amplitude) {
         map(nullptr, [&](int begin, int end, int part) {
             stiffcore::OrnsteinUhlenbeck::drawNoise(amplitude, masses.data(), components(noise), begin, end,
                                                     [&] { return backend.gaussian(part); });

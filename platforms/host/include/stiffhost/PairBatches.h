@@ -20,18 +20,18 @@ public:
     void follow(const OpenMMStiff::KeptPairs& kept, const std::vector<double>& masses) {
         if (!this->take(kept.getRevision(), kept.getBlocks(), kept.getPairs(), masses))
             return;
-        inertias.clear();
+        roots.clear();
         for (const auto& pair : kept.getPairs().pairs)
-            inertias.push_back(pair.inertia);
-        noise.resize(inertias.size());
+            roots.push_back(std::sqrt(pair.inertia));
+        noise.resize(roots.size());
     }
 
     /** Draw the noise of the auxiliary velocities w. */
-    const double* drawNoise(double amplitude) {
+    [[gnu::noinline]] const double* drawNoise(double amplitude) {
         Backend& backend = this->backend;
-        backend.forEachPart(inertias.size(), [&](int begin, int end, int part) {
+        backend.forEachPart(roots.size(), [&](int begin, int end, int part) {
             for (int p = begin; p < end; p++) {
-                const double scale = amplitude / std::sqrt(inertias[p]);
+                const double scale = amplitude / roots[p];
                 noise[p] = (scale > 0 ? scale * backend.gaussian(part) : 0);
             }
         });
@@ -39,7 +39,7 @@ public:
     }
 
 private:
-    std::vector<double> inertias, noise;
+    std::vector<double> roots, noise; // of the inertias
 };
 
 } // namespace stiffhost
