@@ -19,7 +19,7 @@ from openmmstiff.sampling import sample
 from common.options import (OptionParser, add_name_option, add_platform_options, add_record_option, add_run_options,
                             number, progress_bar, run_program)
 from common.potentials import POTENTIALS
-from common.proteins import ALANINE, build_alanine, cut_villin
+from common.proteins import ALANINE, VILLIN, build_alanine, cut_villin
 from common.tables import NOTE, mean_with_error, print_table
 from common.water import advance
 from tip3p_water import TEMPERATURE
@@ -81,7 +81,7 @@ def main():
     add_name_option(parser, "--potential", POTENTIALS, "GFN2-xTB")      # of the solute
     parser.add_argument("--steps", type=number(float, 0.1, "fs"), nargs="+", default=[8.0, 12.0], metavar="FS",
                         help="step sizes of MassPenaltyLangevin, fs (default: 8 12)")
-    parser.add_argument("--residues", type=int, default=0, metavar="N",
+    parser.add_argument("--residues", type=number(int, 0, most=VILLIN - 1), default=0, metavar="N",
                         help="of villin, beside the ligand, with constraints=HBonds and rigid water (default: 0)")
     add_platform_options(parser, ("CPU", "Reference", "OpenCL", "CUDA", "HIP"))
     add_record_option(parser)

@@ -13,6 +13,7 @@ KT = GAS_CONSTANT * TEMPERATURE
 GROUPS = {"HarmonicBondForce": 1, "HarmonicAngleForce": 2, "PeriodicTorsionForce": 3}  # 0: everything else
 ENERGIES = {"bonds": {1}, "angles": {2}, "torsions": {3}, "nonbonded": {0}}
 IONS = ("CL", "NA")
+VILLIN = 35     # residues
 ALANINE = {  # alanine dipeptide without its hydrogens, Angstrom
     "ACE": (("CH3", 2.000, 2.090, 0), ("C", 3.427, 2.641, 0), ("O", 4.391, 1.877, 0)),
     "ALA": (("N", 3.555, 3.970, 0), ("CA", 4.853, 4.614, 0), ("CB", 5.661, 4.221, -1.232), ("C", 4.713, 6.129, 0),

@@ -25,7 +25,7 @@ SIZES = {"float": 4, "double": 8}
 MACROS = {      # the arrays that they read and write
     "POSITION": (["posq", "posqCorrection"], []), "STORE_POSITION": (["posq"], ["posq", "posqCorrection"]),
     "KEEP_STATE": (["velm", "posq", "posqCorrection"], ["velmBefore", "posqBefore", "correctionBefore"])}
-OPERATIONS = ["add", "mul", "div", "sqrt", "atan2"]
+OPERATIONS = ["add", "mul", "div", "sqrt"]
 
 # How often a loop is typically gone through: Newton's method in a drift converges at once.
 NEWTON_ITERATIONS = 2
@@ -39,8 +39,8 @@ REGISTERS, MAX_WARPS, MAX_BLOCKS = 65536, 64, 32
 THREADS_OF_BLOCK, BLOCKS_OF_MULTIPROCESSOR = 64, 6
 # In units of an addition or multiplication. Assumed: with --use_fast_math a division is an approximate reciprocal or
 # two; in double precision Newton's method refines it.
-WEIGHTS = {"float": {"add": 1, "mul": 1, "div": 9, "sqrt": 9, "atan2": 30},
-           "double": {"add": 1, "mul": 1, "div": 10, "sqrt": 13, "atan2": 60}}
+WEIGHTS = {"float": {"add": 1, "mul": 1, "div": 9, "sqrt": 9},
+           "double": {"add": 1, "mul": 1, "div": 10, "sqrt": 13}}
 # Cycles from an operation to one that needs its result. Assumed.
 LATENCY = {"float": 4, "double": 8}
 
@@ -109,8 +109,7 @@ def count_operations(expression):
     expression = re.sub(r"FAIL\(.*", "", expression)
     expression = re.sub(r"FORCE\(\w+, \d\)", "x*y", expression)
     return Counter({"add": len(re.findall(r" [+-] ", expression)), "mul": expression.count("*"),
-                    "div": expression.count("/"), "sqrt": expression.count("sqrt("),
-                    "atan2": expression.count("atan2(")})
+                    "div": expression.count("/"), "sqrt": expression.count("sqrt(")})
 
 
 def find_memory(expression):

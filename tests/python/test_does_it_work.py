@@ -1,6 +1,8 @@
 """What docs/does-it-work.md says works, at 12 fs with a friction of 5/ps, as far as no other test tries it."""
 
 import functools
+import sys
+from pathlib import Path
 
 import numpy as np
 import openmm
@@ -10,6 +12,10 @@ from openmm import app, unit
 from conftest import GAS_CONSTANT, energies_of, positions_of, read_pdb
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology
 from trials import seeded
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]/"examples"))
+
+from common import proteins  # noqa: E402
 
 STEP, FRICTION, TEMPERATURE = 0.012, 5, 300     # ps, 1/ps, K
 MODELS = {"TIP4P-Ew": ("tip4pew", "tip4pew.xml", 0), "OPC": ("tip4pew", "amber14/opc.xml", 0),
@@ -25,16 +31,8 @@ BAROSTATS = {
 @functools.cache
 def peptide():
     """The (topology, positions [nm]) of the first six residues of villin, of which one has a ring, in vacuum."""
-    pdb = read_pdb("test")
-    modeller = app.Modeller(pdb.topology, pdb.positions)
-    residues = list(modeller.topology.residues())
-    nitrogen = next(atom for atom in residues[6].atoms() if atom.name == "N")    # becomes the end of the chain
-    end = pdb.positions[nitrogen.index]._value
-    modeller.delete(residues[6:])
-    *_, last = modeller.topology.residues()
-    oxygen = modeller.topology.addAtom("OXT", app.element.oxygen, last)
-    modeller.topology.addBond(next(atom for atom in last.atoms() if atom.name == "C"), oxygen)
-    return modeller.topology, np.array([*modeller.positions._value, end])
+    modeller = proteins.cut_villin(6)
+    return modeller.topology, np.array(modeller.positions._value)
 
 
 def corner(name, width=1.9, edge=2.0):

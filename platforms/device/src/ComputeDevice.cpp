@@ -363,12 +363,12 @@ ComputeDevice::State ComputeDevice::recall() const {
         if (group->keepsVelocities) {
             const vector<Vec3> kept = download(group->kept, isPrecise());
             for (size_t i = 0; i < group->particles.size(); i++)
-                state.propagated[group->particles[i]] = kept[placeOfKept(*group, i, KeptVector::Velocity)];
+                state.propagated[group->particles[i]] = kept[int(KeptVector::Velocity) * group->particles.size() + i];
         }
     return state;
 }
 
-/** Get the particles of a copy, or those of them that kernels move. */
+/** Get the particles of a copy, or those of them that kernels move: all that are mobile. */
 void ComputeDevice::read(const Copy& copy, bool movedOnly, State& state) const {
     vector<Vec3> positions = download(copy.posq, context.getUseDoublePrecision());
     const vector<Vec3> velocities = download(copy.velm, isPrecise());
@@ -377,22 +377,13 @@ void ComputeDevice::read(const Copy& copy, bool movedOnly, State& state) const {
         for (size_t i = 0; i < positions.size(); i++)
             positions[i] += corrections[i];
     }
-    vector<char> wanted(mobile.size(), !movedOnly);
-    for (const vector<int>& block : blocks)
-        for (int particle : block)
-            wanted[particle] = true;
     for (size_t place = 0; place < mobile.size(); place++) { // beyond them are those that fill up a group of threads
         const int particle = copy.order[place];
-        if (!wanted[particle] || (movedOnly && !mobile[particle]))
+        if (movedOnly && !mobile[particle])
             continue;
         const mm_int4& cell = copy.cells[place];
         state.positions[particle] =
                 positions[place] - copy.box[0] * cell.x - copy.box[1] * cell.y - copy.box[2] * cell.z;
         state.velocities[particle] = velocities[place];
     }
-}
-
-/** Where a vector is kept for the i-th particle of a group. */
-size_t ComputeDevice::placeOfKept(const Group& group, size_t i, KeptVector which) {
-    return int(which) * group.particles.size() + i;
 }

@@ -83,7 +83,6 @@ private:
     /** Follow the order in which the device has the particles. */
     void followOrder();
     void initialize(Copy& copy);
-    static size_t placeOfKept(const Group& group, size_t i, KeptVector which);
     /** A number for a kernel in the present step, as failures are told. */
     int getMoment(int which) const;
     void keepOrder(Copy& copy) const;

@@ -23,8 +23,6 @@ namespace stiffcore {
 /** Compute the lengths of the pairs at work.x and, if asked for, their directions. */
 template <bool withDirections, class Real>
 void computeLengths(const PairBatch<Real>& batch, const BoxFor<Real>& box, PairWorkspace<Real>& work) {
-    using std::sqrt;
-    const double tiny = 1e-200; // two particles in one place have no direction: 0
     const Vector3<Real>* x = work.x.data();
     Vector3<Real>* u = work.gradients.data();
     Real* r = work.r.data();
@@ -33,7 +31,7 @@ void computeLengths(const PairBatch<Real>& batch, const BoxFor<Real>& box, PairW
         Vector3<Real> d = x[pair.atoms[1]] - x[pair.atoms[0]];
         if (pair.periodic)
             d = box.minimumImage(d);
-        r[p] = sqrt(d.squaredNorm() + tiny);
+        r[p] = getLength(d);
         if (withDirections)
             u[p] = d * Real(1 / r[p]);
     }

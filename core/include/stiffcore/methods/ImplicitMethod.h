@@ -13,7 +13,6 @@ namespace stiffcore {
  * steps the Context shows q = x + c a. See docs/zhang-skeel.md.
  */
 struct ImplicitMethod {
-    template <class Real> using Batch = StiffBatch<Real>;
     enum Phase { Recall, Solve, Kick, Thermalize, Drift };
 
     static constexpr Phase takesForces = Solve;

@@ -12,7 +12,6 @@ namespace stiffcore {
  * one kick, and the heat bath in the middle of the motion. See docs/impulse.md.
  */
 struct ImpulseMethod {
-    template <class Real> using Batch = StiffBatch<Real>;
     enum Phase { Recall, Accelerate, Kick, Flow, Thermalize };
 
     static constexpr Phase takesForces = Accelerate;

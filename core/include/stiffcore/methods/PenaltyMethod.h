@@ -14,7 +14,6 @@ namespace stiffcore {
  * it takes the same way back. See docs/mass-penalty.md.
  */
 struct PenaltyMethod {
-    template <class Real> using Batch = PairBatch<Real>;
     enum Phase { Begin, Recall, Accelerate, CorrectMetric, Kick, Drift, Thermalize, Tie };
     /// Show and Propagate are those of the velocities, see MassRoot.h.
     enum Kernels { Start, Move, Finish, Show, Propagate };

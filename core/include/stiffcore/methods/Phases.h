@@ -10,7 +10,7 @@
  * work on one block at a time, and are written once, in the struct of their method:
  *
  *     Phase                                  their names; Thermalize is the one that draws noise
- *     Batch<Real>, langevin                  what they work on; whether there is a heat bath
+ *     langevin                               whether there is a heat bath
  *     takesForces, getEffect(phase)          the phase that loads them; what a phase changes of the Context
  *     execute(phase, batch, work, port)
  *

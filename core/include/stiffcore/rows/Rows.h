@@ -179,11 +179,15 @@ protected:
 // One row. Arrays are handed on as pointers, which stay in registers: to the compiler, what is written might be the
 // pointers of the vectors.
 
-/** Make the vector between two particles a direction, and return its length: in one place they have none, 0. */
-template <class Real> Real normalize(Vector3<Real>& d) {
+/** The length of the vector between two particles, so that in one place they have no direction, 0. */
+template <class Real> Real getLength(const Vector3<Real>& d) {
     using std::sqrt;
     const double tiny = 1e-200;
-    const Real r = sqrt(d.squaredNorm() + tiny);
+    return sqrt(d.squaredNorm() + tiny);
+}
+/** Make that vector a direction, and return its length. */
+template <class Real> Real normalize(Vector3<Real>& d) {
+    const Real r = getLength(d);
     d = d * Real(1 / r);
     return r;
 }

@@ -12,9 +12,10 @@
 #include "stiffcore/methods/Manifold.h"
 #include <algorithm>
 #include <cmath>
-#include <sstream>
+#include <initializer_list>
 #include <memory>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,7 +67,7 @@ protected:
             return computeVirtualSites();
         }
         if (!goesOn)
-            run({accelerate()});
+            run(machine, {accelerate()});
         move({Method::Recall, Method::Kick, Method::Flow});
         computeVirtualSites();
         kick();
@@ -172,9 +173,6 @@ private:
 
     // Phases, with the constraints of the System between them.
 
-    void run(std::initializer_list<Method::Phase> phases) {
-        StepSession::run(machine, phases);
-    }
     /** The phase by which blocks get their accelerations. */
     Method::Phase accelerate() {
         if (!isMollified()) {
@@ -185,12 +183,12 @@ private:
         return Method::Recall;
     }
     void kick() {
-        run({accelerate(), Method::Kick});
+        run(machine, {accelerate(), Method::Kick});
         particles.constrainVelocities(integrator->getConstraintTolerance());
     }
     void move(std::initializer_list<Method::Phase> phases) {
         particles.constrainMotion(integrator->getStepSize(), integrator->getConstraintTolerance(),
-                                  [&] { run(phases); });
+                                  [&] { run(machine, phases); });
     }
 
     [[noreturn]] void refuseMotion(const std::string& molecule) const {

@@ -12,6 +12,7 @@
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/LangevinThermostat.h"
 #include "openmmstiff/internal/windowsExportStiff.h"
+#include <initializer_list>
 #include <iosfwd>
 #include <map>
 #include <memory>
@@ -143,6 +144,9 @@ protected:
         const auto failed = machine.run(phases);
         if (failed.particles != nullptr)
             refuseBlock(*failed.particles, failed.isPushed);
+    }
+    template <class Machine> void run(Machine& machine, std::initializer_list<typename Machine::Phase> phases) {
+        run<Machine, decltype(phases)>(machine, phases);
     }
 
     // Phases that all methods have.

@@ -134,9 +134,6 @@ private:
     }
     // The phases.
 
-    void run(std::initializer_list<Method::Phase> phases) {
-        StepSession::run(machine, phases);
-    }
     /** From the positions that are shown to those that are propagated. */
     Method::Phase leaveShown(bool goesOn) {
         state.changePositions() = x.get(state.positions());
@@ -148,8 +145,8 @@ private:
     void kickAndDrift(Method::Phase accelerate) {
         particles.constrainMotion(integrator->getStepSize(), integrator->getConstraintTolerance(), [&] {
             if (settings().getMethod() != Integrator::NewmarkOneIteration)
-                return run({accelerate, Method::Kick, Method::Drift});
-            run({accelerate, Method::Kick});
+                return run(machine, {accelerate, Method::Kick, Method::Drift});
+            run(machine, {accelerate, Method::Kick});
             driftOnce();
         });
     }
@@ -159,12 +156,12 @@ private:
         computeVirtualSites();
         if (thermostat != nullptr &&
             !particles.hasConstraints()) // which would come in between: once through all blocks
-            return run({accelerate(), Method::Kick, Method::Thermalize});
-        run({accelerate(), Method::Kick});
+            return run(machine, {accelerate(), Method::Kick, Method::Thermalize});
+        run(machine, {accelerate(), Method::Kick});
         particles.constrainVelocities(tolerance);
         if (thermostat == nullptr)
             return;
-        run({Method::Thermalize});
+        run(machine, {Method::Thermalize});
         particles.constrainVelocities(tolerance);
     }
 
