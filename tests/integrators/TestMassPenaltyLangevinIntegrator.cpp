@@ -343,14 +343,13 @@ void testFixedAtomsAndAMotionRemover(Platform& platform) {
     minimize(context);
     context.setVelocitiesToTemperature(300, 1);
     integrator.step(1000);
-    const int samples = 800;
-    double temperature = 0;
-    for (int i = 0; i < samples; i++) {
+    std::vector<double> temperatures;
+    for (int i = 0; i < 800; i++) {
         integrator.step(5);
-        temperature += 2 * kineticEnergy(context) / (48 * boltzmann) / samples;
+        temperatures.push_back(2 * kineticEnergy(context) / (48 * boltzmann));
     }
-    // OpenMM's own integrators are cold here, as momentum is taken away.
-    ASSERT(temperature > 250 && temperature < 315);
+    // Momentum is taken away in each step, while fixed atoms do not move: LangevinMiddleIntegrator has 200 K.
+    assertMean("temperature", BlockedMean(temperatures, 16), 250, 50);
 }
 
 /** Molecules that are driven are hot, and named as such; others, and these without the drive, are not. */
