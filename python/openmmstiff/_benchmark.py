@@ -61,9 +61,9 @@ def benchmark(platforms, seconds, files=(), wrong_before=()):
             ("AMOEBA", lambda name: _measure_speeds(name, seconds, slow[name], _amoeba_box, COPIES[:1], 0.012, (0.001,)),
              f"AMOEBA water with PME and mutual polarization, {TEMPERATURE} K, friction {FRICTION}/ps",
              ["box", "LangevinMiddle, 1 fs (ns/day)", *_own_columns(12)]),
-            ("protein", lambda name: _measure_speeds(name, seconds, slow[name], _helix_box, HELICES, 0.010, (0.004, 0.005)),
+            ("protein", lambda name: _measure_speeds(name, seconds, slow[name], _helix_box, HELICES, 0.012, (0.004, 0.005)),
              f"A helix of alanines in TIP3P with PME, constraints=HBonds, {TEMPERATURE} K, friction {FRICTION}/ps",
-             ["box", "LangevinMiddle, 4 fs (ns/day)", "5 fs, hydrogens of 1.5 dalton", *_own_columns(10)]),
+             ["box", "LangevinMiddle, 4 fs (ns/day)", "5 fs, hydrogens of 1.5 dalton", *_own_columns(12)]),
             ("large", lambda name: _measure_speeds(name, seconds, slow[name], _pdb_box, (BILAYER, *files), 0.012,
                                                    (0.004, 0.005)),
              f"OpenMM's bilayer of 128 POPC, and what is given by --pdb, by amber14 with PME, constraints=HBonds, "

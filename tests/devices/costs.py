@@ -44,13 +44,6 @@ WEIGHTS = {"float": {"add": 1, "mul": 1, "div": 9, "sqrt": 9},
 # Cycles from an operation to one that needs its result. Assumed.
 LATENCY = {"float": 4, "double": 8}
 
-# Teams: DHFR, cut into blocks at 12 fs (amber14, HBonds), and for each GPU its multiprocessors, clock, and the cycles for
-# which a warp's operation in double precision occupies one of the four parts of a multiprocessor. Cycles of a barrier, and
-# of an operation with its loads from local memory, which wait for the one before. Assumed.
-BLOCKS, ROWS, CONSTRAINTS = 244, (20, 32), 5    # rows of one in the mean, and of the largest
-GPUS = {"H100": (132, 1.755e9, 2), "RTX 4090": (128, 2.52e9, 64)}
-BARRIER, FROM_MEMORY = 30, 40
-
 
 class Statement(NamedTuple):
     """A line that computes or stores, and how often it is typically executed."""
@@ -182,28 +175,6 @@ def estimate(kernel, code, precision, number):
     return [*(f"{1e6*time:.1f}" for time in times), resident, warps]
 
 
-def count_team(rows):
-    """Operations of each thread of a team, and barriers, in a step of the mass penalty with a heat bath."""
-    def factor(n):      # rows are shared out by fours, columns by eights, see TeamText
-        return sum(math.ceil((n - k)/4)*math.ceil(n/16) for k in range(1, n)), n
-
-    turns = math.ceil(rows/32)
-    solve = 2*turns*rows + 6*turns, 4                           # with the rates and impulses that belong to it
-    inverse = turns*rows*(rows/2 + 4)/2, 1                      # half of the couplings are 0
-    parts = [(factor(rows), 3), (factor(CONSTRAINTS), 1), (inverse, 1), (solve, 3 + 2*(NEWTON_ITERATIONS + 1)),
-             ((30, 20), 1)]                                     # what is left: lengths, noise, loads and stores
-    return tuple(sum(number*part[i] for part, number in parts) for i in range(2))
-
-
-def estimate_team(gpu, rows):
-    """Microseconds of a step of a block, of whose largest the others do not wait: in turn, and occupied."""
-    multiprocessors, clock, occupied = GPUS[gpu]
-    operations, barriers = count_team(rows)
-    in_turn = operations*FROM_MEMORY + barriers*BARRIER
-    busy = math.ceil(BLOCKS/(4*multiprocessors))*operations*2*occupied
-    return [f"{1e6*cycles/clock:.0f}" for cycles in (in_turn, busy)]
-
-
 def print_table(title, *rows):
     widths = [max(len(str(cell)) for cell in column) for column in zip(*rows)]
     print(f"\n{title}\n")
@@ -246,12 +217,6 @@ ESTIMATES, not measurements, for {number} molecules on an H100. Microseconds: fo
 spills, were they to go there too, and not to caches; for arithmetic at full speed, no operations fused; and of a thread
 that does one operation after the other. Warps of a multiprocessor: how many have registers, and how many have work""",
                 heads + ["memory", "spills", "arithmetic", "in turn", "fit", "busy"], *estimates)
-    print_table(f"""\
-ESTIMATES of a step of teams in double or mixed precision, for {BLOCKS} blocks, as DHFR has. Operations of a thread, with
-what it loads, and barriers; microseconds, were each to wait for the one before, and for which units are occupied""",
-                ["GPU", "rows", "", "operations", "barriers", "in turn", "occupied"],
-                *([gpu, rows, "", *map(round, count_team(rows)), *estimate_team(gpu, rows)]
-                  for gpu in GPUS for rows in ROWS))
 
 
 if __name__ == "__main__":

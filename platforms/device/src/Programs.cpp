@@ -2,6 +2,7 @@
 #include "BlockKind.h"
 #include "TeamText.h"
 #include "stiffcore/pairs/MassRoot.h"
+#include <algorithm>
 
 using namespace stiffdevice;
 using std::string;
@@ -121,7 +122,7 @@ size_t countRootRows(const Block& block) {
 }
 /** What a thread does is unrolled, and its text grows with the cube of the rows, see docs/developing.md. */
 bool isForThread(const Block& block) {
-    return block.terms.size() <= 6 && countRootRows(block) < stiffcore::MatrixLayout::minSparseSize;
+    return block.terms.size() <= 3 && countRootRows(block) < stiffcore::MatrixLayout::minSparseSize;
 }
 /** A team has the vectors of a block in its local memory, and a dense matrix. */
 bool isForTeam(const Block& block, const PairTerms& terms) {
@@ -141,6 +142,9 @@ Recorded stiffdevice::record(const PenaltyMethod& method, const Blocks& blocks, 
             return {};
         (isSmall ? ofThreads : ofTeams).push_back(block);
     }
+    // A device may have room for fewer teams than there are: the longest first, so that none is waited for at the end.
+    std::stable_sort(ofTeams.begin(), ofTeams.end(),
+                     [](const Block& one, const Block& other) { return one.terms.size() > other.terms.size(); });
     Recorded recorded;
     addThreads(recorded, method, ofThreads, terms, masses);
     addVelocities(recorded, method, ofThreads, terms, masses);

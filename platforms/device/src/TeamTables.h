@@ -14,8 +14,8 @@ namespace stiffdevice {
 struct TeamBlocks {
     /// Local memory is at least 32 kB everywhere; so many numbers of a block may be there in double precision.
     static constexpr int maxNumbers = 4000;
-    /// Behind the vectors are the numbers by which a team agrees, two of each thread.
-    static constexpr int teamSize = 32, numSums = 2 * teamSize;
+    /// A team has a thread for each entry of a tile of the matrix.
+    static constexpr int tileSize = 8, teamSize = tileSize * tileSize;
     /// Of each block its table, parameters, particles and random numbers: where they begin.
     static constexpr int headSize = 4;
 
@@ -39,11 +39,15 @@ struct TeamBlocks {
     int getMatrixSize() const {
         return numRows * getStride(numRows);
     }
+    /** Tiles along an edge of the matrix. */
+    int countTiles() const {
+        return (numRows + tileSize - 1) / tileSize;
+    }
     int countVectors() const {
-        return ofRoots ? 6 * numAtoms + 7 * numRows : 9 * numAtoms + 13 * numRows;
+        return (ofRoots ? 6 * numAtoms + 5 * numRows : 9 * numAtoms + 11 * numRows) + 2 * tileSize * countTiles();
     }
     int countNumbers() const {
-        return countVectors() + numSums + (inScratch ? 0 : getMatrixSize());
+        return countVectors() + (inScratch ? 0 : getMatrixSize());
     }
 };
 

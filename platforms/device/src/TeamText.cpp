@@ -11,11 +11,10 @@ namespace {
 // has a copy of all that follows for each such branch. What is not to be done is done for no rows.
 
 const char* const head = R"(
-#define TEAM_SIZE 32
 #define FOR(i, number) for (int i = LOCAL_ID; i < (number); i += TEAM_SIZE)
-// The entries of a lower triangle are shared out by fours of rows and eights of columns.
-#define FOR_ROWS(i, first, end) for (int i = (first) + (int) LOCAL_ID/8; i < (end); i += TEAM_SIZE/8)
-#define FOR_COLUMNS(j, first, end) for (int j = (first) + (int) LOCAL_ID%8; j < (end); j += 8)
+// The entries of a matrix are shared out by tiles, of which a thread has an entry each.
+#define FOR_ROWS(i, first, end) for (int i = (first) + (int) LOCAL_ID/TILE; i < (end); i += TILE)
+#define FOR_COLUMNS(j, first, end) for (int j = (first) + (int) LOCAL_ID%TILE; j < (end); j += TILE)
 #define PERIODIC 1
 #define CONSTRAINED 2
 DEVICE mixed multiply(LOCAL_ARG const mixed* a, LOCAL_ARG const mixed* b) {
@@ -30,10 +29,10 @@ typedef struct {
     // Of each row its atoms and kind; of each mobile atom where its lists begin, and these; rows.
     GLOBAL const int *rows, *impulseStarts, *impulses, *neighbourStarts, *neighbours, *all, *constrained;
     GLOBAL const mixed *inverseMasses, *ofRows, *weights, *mobilities, *roots, *couplings, *couplingsOfMasses, *uniform;
-    // Of each atom; of each row; two rows of a matrix; numbers of the threads; a matrix.
+    // Of each atom; of each row; two columns of a matrix; a matrix.
     LOCAL_ARG mixed *x, *v, *a;
     LOCAL_ARG mixed *u, *lambda, *r, *w, *z, *correction, *before;
-    LOCAL_ARG mixed *pivots, *sums;
+    LOCAL_ARG mixed* columns;
     MATRIX mixed* A;
 } TEAM(Team);
 
@@ -140,64 +139,84 @@ DEVICE void TEAM(addOfGroups)(const TEAM(Team)* team, mixed scale, mixed factor,
     SYNC_THREADS
 }
 
-// Factor the lower triangle A = L D L^T, with entries at [i*down + j*right]: it becomes 1/D and below it L^-1, or else L D.
-// A step k subtracts from each row i > k its entry of L times row k: of L^-1 to the left of k, and of the rest of A by
-// symmetry. Row k and column k stand in `pivots`, that of the next step beside it, so that a step has one barrier.
-DEVICE void TEAM(factor)(MATRIX mixed* A, int n, int down, int right, bool inverts, LOCAL_ARG mixed* pivots) {
-    FOR(i, n)
-        pivots[i] = (i == 0 ? 1 : A[i*down]);
-    if (LOCAL_ID == 0 && n > 0)
-        A[0] = 1/A[0];
+// A <- A^-1, lower triangles with entries at [i*down + j*right], by the symmetric form of Gauss and Jordan's method: a step k
+// takes row k times column k from all others. Threads have the entries in registers, those above the diagonal in vain;
+// column k is in local memory, and that of the next step beside it, so that a step has one barrier.
+DEVICE void TEAM(invert)(MATRIX mixed* A, int n, int down, int right, LOCAL_ARG mixed* columns) {
+    const int row = LOCAL_ID/TILE, column = LOCAL_ID%TILE;
+    mixed entries[TILES*(TILES + 1)/2];
+    #pragma unroll
+    for (int r = 0; r < TILES; r++)
+    #pragma unroll
+        for (int c = 0; c <= r; c++) {
+            const int i = TILE*r + row, j = TILE*c + column;
+            entries[r*(r + 1)/2 + c] = (j <= i && i < n ? A[i*down + j*right] : 0);
+        }
+    FOR(i, TILE*TILES)
+        columns[i] = (i < n ? A[i*down] : 0);
     SYNC_THREADS
     int k = 0;
     do {
-        LOCAL_ARG const mixed* row = pivots + (k%2 == 0 ? 0 : ROWS);
-        LOCAL_ARG mixed* next = pivots + (k%2 == 0 ? ROWS : 0);
-        const mixed inversePivot = A[k*(down + right)];
-        FOR_ROWS(i, k + 1, n) {
-            const mixed l = row[i]*inversePivot;
-            FOR_COLUMNS(j, inverts ? 0 : k + 1, i + 1) {
-                mixed entry = (j == k ? 0 : A[i*down + j*right]) - l*row[j];
-                if (i == k + 1)
-                    next[j] = (j == i ? 1 : entry);
-                else if (j == k + 1)
+        LOCAL_ARG const mixed* present = columns + (k%2 == 0 ? 0 : TILE*TILES);
+        LOCAL_ARG mixed* next = columns + (k%2 == 0 ? TILE*TILES : 0);
+        const mixed inversePivot = 1/present[k];
+    #pragma unroll
+        for (int r = 0; r < TILES; r++) {
+            const int i = TILE*r + row;
+            const mixed l = present[i]*inversePivot;
+    #pragma unroll
+            for (int c = 0; c <= r; c++) {
+                const int j = TILE*c + column;
+                mixed entry = entries[r*(r + 1)/2 + c] - l*present[j];
+                if (i == k)
+                    entry = (j == k ? -inversePivot : present[j]*inversePivot);
+                else if (j == k)
+                    entry = l;
+                entries[r*(r + 1)/2 + c] = entry;
+                if (j == k + 1 && i >= j)
                     next[i] = entry;
-                if (i == k + 1 && j == i)
-                    entry = 1/entry;
-                A[i*down + j*right] = entry;
+                else if (i == k + 1 && j < i)
+                    next[j] = entry;
             }
         }
         SYNC_THREADS
         k++;
-    } while (k + 1 < n);
+    } while (k < n);
+    #pragma unroll
+    for (int r = 0; r < TILES; r++)
+    #pragma unroll
+        for (int c = 0; c <= r; c++) {
+            const int i = TILE*r + row, j = TILE*c + column;
+            if (j <= i && i < n)
+                A[i*down + j*right] = -entries[r*(r + 1)/2 + c];
+        }
+    SYNC_THREADS
 }
 
-DEVICE void TEAM(factorThere)(const TEAM(Team)* team, bool inverts) {
+DEVICE void TEAM(computeMatrix)(const TEAM(Team)* team) {
     FOR_ROWS(p, 0, team->numRows)
         FOR_COLUMNS(q, 0, p + 1)
             team->A[p*team->stride + q] = team->couplings[p*(p + 1)/2 + q]*multiply(team->u + 3*p, team->u + 3*q) +
                     (p == q ? TEAM(getAdded)(team, p) : 0);
     SYNC_THREADS
-    TEAM(factor)(team->A, team->numRows, team->stride, 1, inverts, team->pivots);
 }
 
-// b <- A^-1 b = L^-T D^-1 L^-1 b, of all rows or of none.
+DEVICE void TEAM(invertThere)(const TEAM(Team)* team) {
+    TEAM(computeMatrix)(team);
+    TEAM(invert)(team->A, team->numRows, team->stride, 1, team->columns);
+}
+
+// b <- A^-1 b, of all rows or of none.
 DEVICE void TEAM(solve)(const TEAM(Team)* team, int n, LOCAL_ARG mixed* b) {
-    const int stride = team->stride;
-    MATRIX const mixed* A = team->A;
     FOR(i, n) {
-        mixed sum = b[i];
-        for (int k = 0; k < i; k++)
-            sum += A[i*stride + k]*b[k];
-        team->pivots[i] = sum*A[i*stride + i];
+        mixed sum = 0;
+        for (int j = 0; j < n; j++)
+            sum += team->A[j <= i ? i*team->stride + j : j*team->stride + i]*b[j];
+        team->columns[i] = sum;
     }
     SYNC_THREADS
-    FOR(i, n) {
-        mixed sum = team->pivots[i];
-        for (int k = i + 1; k < n; k++)
-            sum += A[k*stride + i]*team->pivots[k];
-        b[i] = sum;
-    }
+    FOR(i, n)
+        b[i] = team->columns[i];
     SYNC_THREADS
 }
 
@@ -215,25 +234,20 @@ DEVICE void TEAM(beginTied)(const TEAM(Team)* team) {
     TEAM(computeLengths)(team, true);
     FOR(p, team->numRows)
         team->w[p] = (TEAM(isConstrained)(team, p) ? 0 : TEAM(computeRate)(team, p));
-    TEAM(factorThere)(team, true);
+    TEAM(invertThere)(team);
 }
 
-// The forces of a factored matrix on the lengths of its rows, into `before`.
-DEVICE void TEAM(addDeterminantForces)(const TEAM(Team)* team, mixed scale, MATRIX const mixed* A, int n, int down,
-        int right, GLOBAL const int* rows, GLOBAL const mixed* couplings) {
+// The forces of log det A / 2, of whose rows these are and of which the inverse is given, on their lengths, into `before`.
+DEVICE void TEAM(addDeterminantForces)(const TEAM(Team)* team, mixed scale, MATRIX const mixed* inverse, int n,
+        int down, int right, GLOBAL const int* rows, GLOBAL const mixed* couplings) {
     FOR(i, n) {
         const int p = rows[i];
         mixed y[3] = {0, 0, 0};
         for (int j = 0; j < n; j++) {
             const int high = (i > j ? i : j), low = (i > j ? j : i);
-            const mixed coupling = couplings[high*(high + 1)/2 + low];
-            if (i == j || coupling == 0)
-                continue;
-            mixed inverse = A[high*(down + right)]*A[high*down + low*right];
-            for (int k = high + 1; k < n; k++)
-                inverse += A[k*down + high*right]*A[k*(down + right)]*A[k*down + low*right];
+            const mixed factor = couplings[high*(high + 1)/2 + low]*inverse[high*down + low*right];
             for (int axis = 0; axis < 3; axis++)
-                y[axis] += coupling*inverse*team->u[3*rows[j] + axis];
+                y[axis] += factor*team->u[3*rows[j] + axis];
         }
         const mixed length = team->u[3*p]*y[0] + team->u[3*p + 1]*y[1] + team->u[3*p + 2]*y[2];
         for (int axis = 0; axis < 3; axis++)
@@ -257,7 +271,7 @@ DEVICE void TEAM(addMetricForces)(const TEAM(Team)* team, mixed kT) {
         }
     SYNC_THREADS
     TEAM(addDeterminantForces)(team, kT, team->A, n, stride, 1, team->all, team->couplings);
-    TEAM(factor)(ofConstraints, numConstrained, 1, stride, true, team->pivots);
+    TEAM(invert)(ofConstraints, numConstrained, 1, stride, team->columns);
     TEAM(addDeterminantForces)(team, -kT, ofConstraints, numConstrained, 1, stride, team->constrained,
             team->couplingsOfMasses);
     FOR(i, team->numMobile) {
@@ -322,23 +336,15 @@ DEVICE bool TEAM(driftTied)(const TEAM(Team)* team, mixed t, mixed tolerance) {
     int iteration = 0;
     do {
         TEAM(computeLengths)(team, newton);
-        mixed largest = 0;
-        bool isFar = false;
-        FOR(p, team->numRows) {
-            const mixed residual = team->z[p] - TEAM(getInverseInertia)(team, p)*team->lambda[p] - team->r[p];
-            const mixed size = fabs(residual);
-            team->correction[p] = residual;
-            isFar = (isFar || !(size <= tolerance*team->z[p]));
-            largest = (size > largest ? size : largest);
-        }
-        team->sums[LOCAL_ID] = largest;
-        team->sums[TEAM_SIZE + LOCAL_ID] = (isFar ? 1 : 0);
+        FOR(p, team->numRows)
+            team->correction[p] = team->z[p] - TEAM(getInverseInertia)(team, p)*team->lambda[p] - team->r[p];
         SYNC_THREADS
+        mixed largest = 0;
         converged = true;
-        largest = 0;
-        for (int thread = 0; thread < TEAM_SIZE; thread++) {
-            converged = (converged && team->sums[TEAM_SIZE + thread] == 0);
-            largest = (team->sums[thread] > largest ? team->sums[thread] : largest);
+        for (int p = 0; p < team->numRows; p++) {
+            const mixed size = fabs(team->correction[p]);
+            converged = (converged && size <= tolerance*team->z[p]);
+            largest = (size > largest ? size : largest);
         }
         const bool restarts = (!newton && !converged && iteration > 0 &&
                 !(iteration < MAX_ITERATIONS && largest < SLOW*last));
@@ -369,13 +375,33 @@ DEVICE bool TEAM(driftTied)(const TEAM(Team)* team, mixed t, mixed tolerance) {
     SYNC_THREADS
     TEAM(addImpulses)(team, team->before, team->lambda, team->v);
     TEAM(computeLengths)(team, true);
-    TEAM(factorThere)(team, true);
+    TEAM(invertThere)(team);
     return converged;
 }
 )";
 
 // v <- N^-1 v, see stiffcore/pairs/MassRoot.h.
 const char* const rootFunctions = R"(
+// A = L D L^T becomes 1/D and below it L D.
+DEVICE void TEAM(factor)(const TEAM(Team)* team) {
+    const int n = team->numRows, stride = team->stride;
+    MATRIX mixed* A = team->A;
+    int k = 0;
+    do {
+        const mixed inversePivot = 1/A[k*stride + k];
+        FOR_ROWS(i, k + 1, n) {
+            const mixed l = A[i*stride + k]*inversePivot;
+            FOR_COLUMNS(j, k + 1, i + 1)
+                A[i*stride + j] -= l*A[j*stride + k];
+        }
+        SYNC_THREADS
+        k++;
+    } while (k + 1 < n);
+    FOR(i, n)
+        A[i*stride + i] = 1/A[i*stride + i];
+    SYNC_THREADS
+}
+
 DEVICE void TEAM(applyInverseRoot)(const TEAM(Team)* team) {
     const int n = team->numRows, stride = team->stride;
     MATRIX const mixed* A = team->A;
@@ -505,7 +531,8 @@ string getPhase(TeamText::Method::Phase phase, const TeamText::Method& method) {
 } // namespace
 
 string TeamText::getHead() {
-    return head + define("BOX", std::to_string(uniformBox)) +
+    return "#define TEAM_SIZE " + std::to_string(TeamBlocks::teamSize) + "\n#define TILE " +
+           std::to_string(TeamBlocks::tileSize) + "\n" + head + define("BOX", std::to_string(uniformBox)) +
            define("MAX_ITERATIONS", std::to_string(stiffcore::maxDriftIterations)) +
            define("SLOW", Traced(stiffcore::slowConvergence).describe()) +
            define("MAX_FORCE", Traced(BlockText::maxForce).describe()) +
@@ -514,7 +541,7 @@ string TeamText::getHead() {
 
 string TeamText::getFunctions() const {
     return define("TEAM(name)", "name##" + number) + define("MATRIX", team.inScratch ? "GLOBAL" : "LOCAL_ARG") +
-           define("ATOMS", std::to_string(team.numAtoms)) + define("ROWS", std::to_string(team.numRows)) +
+           define("TILES", std::to_string(team.countTiles())) +
            define("PARTICLES", std::to_string(team.numParticles)) + functions + (team.ofRoots ? rootFunctions : "");
 }
 
@@ -530,14 +557,13 @@ string TeamText::frame(const string& name, const string& body) const {
     add("u", 3 * team.numRows);
     for (const char* ofRows : {"lambda", "r"})
         add(ofRows, team.numRows);
-    add("pivots", 2 * team.numRows);
+    add("columns", 2 * TeamBlocks::tileSize * team.countTiles());
     if (!team.ofRoots) {
         add("a", 3 * team.numAtoms);
         add("before", 3 * team.numRows);
         for (const char* ofRows : {"w", "z", "correction"})
             add(ofRows, team.numRows);
     }
-    add("sums", TeamBlocks::numSums);
     if (team.inScratch)
         vectors += "        team.A = scratch + (int) GROUP_ID*" + std::to_string(team.getMatrixSize()) + ";\n";
     else
@@ -595,7 +621,8 @@ string TeamText::getShow(const string& name) const {
                                 " = make_mixed4(team.v[3*i], team.v[3*i + 1], team.v[3*i + 2], 0);\n") +
                                R"(
         TEAM(computeLengths)(&team, true);
-        TEAM(factorThere)(&team, false);
+        TEAM(computeMatrix)(&team);
+        TEAM(factor)(&team);
         TEAM(applyInverseRoot)(&team);
         FOR(i, team.numMobile) {)" +
                                storeVelocity + "\n        }\n");

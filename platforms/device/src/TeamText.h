@@ -13,9 +13,9 @@ namespace stiffdevice {
  * names its functions have, in the C that OpenMM's platforms for devices have in common; its kernels have the arguments
  * of BlockText::getHead().
  *
- * A thread has every 32nd of the rows and of the atoms. The product of two rows' directions always comes with the same
- * weight, so that the matrix is C_pq u_p.u_q + D with a constant C. In place of its factor L is held L^-1: to solve is
- * to multiply twice, with two barriers in place of two for each row.
+ * A thread has every 64th of the rows and of the atoms. The product of two rows' directions always comes with the same
+ * weight, so that the matrix is C_pq u_p.u_q + D with a constant C. In place of its factor its inverse is held: to solve
+ * is to multiply, with two barriers in place of two for each row, and metric forces have what they need.
  */
 class TeamText {
 public:
