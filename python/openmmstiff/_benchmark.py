@@ -70,8 +70,9 @@ def benchmark(platforms, seconds, files=(), wrong_before=()):
              f"{TEMPERATURE} K, friction {FRICTION}/ps",
              ["box", "LangevinMiddle, 4 fs (ns/day)", "5 fs, hydrogens of 1.5 dalton", *_own_columns(12)]),
             ("steps", lambda name: _measure_kernels(name, seconds),
-             f"Step of {MOLECULES:,} waters without forces, relative to LangevinMiddle + SETTLE",
-             ["LangevinMiddle + SETTLE (ms)", "MassPenaltyLangevin"])):
+             f"Step of {MOLECULES:,} waters without forces, relative to LangevinMiddle + SETTLE; what a step of "
+             f"{CHAINS} chains of {CHAIN} atoms, blocks as those of proteins, takes longer than LangevinMiddle's",
+             ["LangevinMiddle + SETTLE (ms)", "MassPenaltyLangevin", "chains (ms)"])):
         tried = fast if what in ("AMOEBA", "large") else platforms
         if tried:
             _print_row("platform", *columns, heading=f"\n{heading}")
@@ -251,14 +252,14 @@ def _measure_kernels(name, seconds):
     A row of what integrators do beside forces. For ours the bonded forces are taken away by what these add to a step of
     LangevinMiddle; OpenMM's own is timed on rigid water, where there are none.
     """
-    runs = [(kind, openmm.LangevinMiddleIntegrator, 0.001) for kind in ("rigid", "free", "flexible")]
-    runs.append(("flexible", MassPenaltyLangevinIntegrator, KERNEL_STEP))
-    contexts = []
-    for kind, cls, step in runs:
-        system, positions = _molecules(kind)
-        contexts.append(_context(name, system, positions, cls(TEMPERATURE, FRICTION, step)))
-    settle, free, flexible, own = _time_steps(contexts, seconds)
-    _print_row(name, f"{1000*settle:.3g}", f"{(own - flexible + free)/settle:.2f}")
+    _, places, chains, _ = _chain_box(CHAIN)
+    rigid, free, flexible = map(_molecules, ("rigid", "free", "flexible"))
+    contexts = [_context(name, *box, openmm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, 0.001))
+                for box in (rigid, free, flexible, (chains, places))]
+    contexts += [_context(name, *box, MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION, KERNEL_STEP))
+                 for box in (flexible, (chains, places))]
+    settle, free, flexible, chain, own, own_chain = _time_steps(contexts, seconds)
+    _print_row(name, f"{1000*settle:.3g}", f"{(own - flexible + free)/settle:.2f}", f"{1000*(own_chain - chain):.3g}")
     return True
 
 
