@@ -1,7 +1,7 @@
 """The force fields that people bring, at the step that examine() advises.
 
-Proteins, peptides, ligands, liquids and a membrane of app.ForceField, of files of CHARMM, GROMACS and Desmond, and of
-OpenMMTools (GAFF), with constrained hydrogens and flexible, at two frictions. The claims: a run ends, each part of a
+Proteins, peptides, ligands, liquids and a membrane of app.ForceField, of files of Amber, CHARMM, GROMACS and Desmond, and
+of OpenMMTools (GAFF), with constrained hydrogens and flexible, at two frictions. The claims: a run ends, each part of a
 System (flat rings, water, the others) has the temperature of the bath, and bonded energies and densities are those of
 LangevinMiddle at a small step. Files that OpenMM's package does not have are those of wrappers/python/tests/systems in
 its sources: OPENMM_STIFF_SYSTEMS names that folder. Without it their rows are left out, and the table says so.
@@ -93,6 +93,12 @@ def charmm(psf: str, positions: str, *parameters: str, edge: float | None = None
     return read.topology, partial(read.createSystem, found), reader(str(folder / positions)).positions
 
 
+def amber(name: str, folder: Path) -> Source:
+    coordinates = app.AmberInpcrdFile(str(folder / f"{name}.rst7"))
+    read = app.AmberPrmtopFile(str(folder / f"{name}.parm7"), periodicBoxVectors=coordinates.boxVectors)
+    return read.topology, read.createSystem, coordinates.positions
+
+
 def gromacs(name: str, folder: Path) -> Source:
     coordinates = app.GromacsGroFile(str(folder / f"{name}.gro"))
     box = coordinates.getPeriodicBoxVectors()
@@ -153,6 +159,8 @@ CASES = {
     "GAFF, toluene": Case(partial(openmmtools, "TolueneVacuum"), 1200),
     "GAFF, host and guest": Case(partial(openmmtools, "HostGuestVacuum"), 200),
     "AMOEBA, alanine dipeptide": Case(partial(alanine, "amoeba2018.xml"), 200),
+    "Amber, prmtop, trp-zipper in water": Case(partial(amber, "tz2.truncoct"), 30, folder=True, periodic=True,
+                                               constraints=HELD),
 }
 
 
