@@ -60,6 +60,17 @@ def contents(app, name, source):
             source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n```\n"
 
 
+def dark_figures(app, name, source):
+    """A figure of which there is a dark one has both, and the page shows that of its theme."""
+    def both(match):
+        text, path = match.groups()
+        if not (ROOT / "docs" / f"{path}-dark.png").exists():
+            return match[0]
+        return "\n".join(f"```{{image}} {path}{suffix}.png\n:alt: {' '.join(text.split())}\n:class: {theme}\n```\n"
+                         for suffix, theme in (("", "only-light"), ("-dark", "only-dark")))
+    source[0] = re.sub(r"^!\[(.+?)\]\((.+?)\.png\)$", both, source[0], flags=re.MULTILINE | re.DOTALL)
+
+
 def plain_formulas(app, what, name, item, options, lines):
     """In docstrings code is indented after ::, formulas after an empty line, and |g| is no markup."""
     found, literal = [], False
@@ -84,6 +95,7 @@ def mathml(writer, node, display):
 
 def setup(app):
     app.connect("source-read", contents)
+    app.connect("source-read", dark_figures)
     app.connect("autodoc-process-docstring", plain_formulas, priority=1)    # before numpydoc
     inline, block = partial(mathml, display="inline"), partial(mathml, display="block")
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
