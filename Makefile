@@ -47,7 +47,7 @@ test test-thorough: .venv/installed .venv/requirements-test .venv/requirements-e
 	    -DOPENMM_STIFF_ALL_PRECISIONS=$(or $(ALL_PRECISIONS),OFF) \
 	    "-DOPENMM_STIFF_OPENCL_ENVIRONMENT=$${variables//$$'\n'/;}" >/dev/null
 	$(BIN)/cmake --build build
-	$(BIN)/ctest --test-dir build --output-on-failure --parallel $(CMAKE_BUILD_PARALLEL_LEVEL) $(CTEST_CHOICE) \
+	$(BIN)/ctest --test-dir build --output-on-failure --timeout 3600 --parallel $(CMAKE_BUILD_PARALLEL_LEVEL) $(CTEST_CHOICE) \
 	    || status=$$?
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(CMAKE_BUILD_PARALLEL_LEVEL) -m "$(PYTEST_CHOICE)" || status=$$?
 	if [ -n "$$skipped" ]; then echo "$$skipped"; fi
