@@ -68,7 +68,7 @@ def dark_figures(app, name, source):
             return match[0]
         return "\n".join(f"```{{image}} {path}{suffix}.png\n:alt: {' '.join(text.split())}\n:class: {theme}\n```\n"
                          for suffix, theme in (("", "only-light"), ("-dark", "only-dark")))
-    source[0] = re.sub(r"^!\[(.+?)\]\((.+?)\.png\)$", both, source[0], flags=re.MULTILINE | re.DOTALL)
+    source[0] = re.sub(r"!\[([^]]+)\]\((\S+)\.png\)", both, source[0])
 
 
 def plain_formulas(app, what, name, item, options, lines):

@@ -343,13 +343,15 @@ void testFixedAtomsAndAMotionRemover(Platform& platform) {
     minimize(context);
     context.setVelocitiesToTemperature(300, 1);
     integrator.step(1000);
-    std::vector<double> temperatures;
-    for (int i = 0; i < 800; i++) {
+    const int samples = 3200;
+    double temperature = 0;
+    for (int i = 0; i < samples; i++) {
         integrator.step(5);
-        temperatures.push_back(2 * kineticEnergy(context) / (48 * boltzmann));
+        temperature += 2 * kineticEnergy(context) / (48 * boltzmann) / samples;
     }
-    // Momentum is taken away in each step, while fixed atoms do not move: LangevinMiddleIntegrator has 200 K.
-    assertMean("temperature", BlockedMean(temperatures, 16), 250, 50);
+    // OpenMM's own integrators are cold here, as momentum is taken away. This is 259 K, with an error of 2 K.
+    std::cout << "a motion remover: " << temperature << " K" << std::endl;
+    ASSERT(temperature > 250 && temperature < 315);
 }
 
 /** Molecules that are driven are hot, and named as such; others, and these without the drive, are not. */

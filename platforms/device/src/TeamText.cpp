@@ -147,7 +147,7 @@ DEVICE void TEAM(invert)(MATRIX mixed* A, int n, int down, int right, LOCAL_ARG 
     mixed entries[TILES*(TILES + 1)/2];
     #pragma unroll
     for (int r = 0; r < TILES; r++)
-    #pragma unroll
+        #pragma unroll
         for (int c = 0; c <= r; c++) {
             const int i = TILE*r + row, j = TILE*c + column;
             entries[r*(r + 1)/2 + c] = (j <= i && i < n ? A[i*down + j*right] : 0);
@@ -160,11 +160,11 @@ DEVICE void TEAM(invert)(MATRIX mixed* A, int n, int down, int right, LOCAL_ARG 
         LOCAL_ARG const mixed* present = columns + (k%2 == 0 ? 0 : TILE*TILES);
         LOCAL_ARG mixed* next = columns + (k%2 == 0 ? TILE*TILES : 0);
         const mixed inversePivot = 1/present[k];
-    #pragma unroll
+        #pragma unroll
         for (int r = 0; r < TILES; r++) {
             const int i = TILE*r + row;
             const mixed l = present[i]*inversePivot;
-    #pragma unroll
+            #pragma unroll
             for (int c = 0; c <= r; c++) {
                 const int j = TILE*c + column;
                 mixed entry = entries[r*(r + 1)/2 + c] - l*present[j];
@@ -184,7 +184,7 @@ DEVICE void TEAM(invert)(MATRIX mixed* A, int n, int down, int right, LOCAL_ARG 
     } while (k < n);
     #pragma unroll
     for (int r = 0; r < TILES; r++)
-    #pragma unroll
+        #pragma unroll
         for (int c = 0; c <= r; c++) {
             const int i = TILE*r + row, j = TILE*c + column;
             if (j <= i && i < n)
@@ -237,7 +237,7 @@ DEVICE void TEAM(beginTied)(const TEAM(Team)* team) {
     TEAM(invertThere)(team);
 }
 
-// The forces of log det A / 2, of whose rows these are and of which the inverse is given, on their lengths, into `before`.
+// The forces of scale log det(A) / 2 on the lengths of its rows, from the inverse of A; they are added to `before`.
 DEVICE void TEAM(addDeterminantForces)(const TEAM(Team)* team, mixed scale, MATRIX const mixed* inverse, int n,
         int down, int right, GLOBAL const int* rows, GLOBAL const mixed* couplings) {
     FOR(i, n) {
@@ -531,8 +531,8 @@ string getPhase(TeamText::Method::Phase phase, const TeamText::Method& method) {
 } // namespace
 
 string TeamText::getHead() {
-    return "#define TEAM_SIZE " + std::to_string(TeamBlocks::teamSize) + "\n#define TILE " +
-           std::to_string(TeamBlocks::tileSize) + "\n" + head + define("BOX", std::to_string(uniformBox)) +
+    return head + define("TEAM_SIZE", std::to_string(TeamBlocks::teamSize)) +
+           define("TILE", std::to_string(TeamBlocks::tileSize)) + define("BOX", std::to_string(uniformBox)) +
            define("MAX_ITERATIONS", std::to_string(stiffcore::maxDriftIterations)) +
            define("SLOW", Traced(stiffcore::slowConvergence).describe()) +
            define("MAX_FORCE", Traced(BlockText::maxForce).describe()) +
