@@ -254,10 +254,10 @@ def _measure_kernels(name, seconds):
     """
     _, places, chains, _ = _chain_box(CHAIN)
     rigid, free, flexible = map(_molecules, ("rigid", "free", "flexible"))
-    contexts = [_context(name, *box, openmm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, 0.001))
-                for box in (rigid, free, flexible, (chains, places))]
-    contexts += [_context(name, *box, MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION, KERNEL_STEP))
-                 for box in (flexible, (chains, places))]
+    contexts = [_context(name, system, positions, openmm.LangevinMiddleIntegrator(TEMPERATURE, FRICTION, 0.001))
+                for system, positions in (rigid, free, flexible, (chains, places))]
+    contexts += [_context(name, system, positions, MassPenaltyLangevinIntegrator(TEMPERATURE, FRICTION, KERNEL_STEP))
+                 for system, positions in (flexible, (chains, places))]
     settle, free, flexible, chain, own, own_chain = _time_steps(contexts, seconds)
     _print_row(name, f"{1000*settle:.3g}", f"{(own - flexible + free)/settle:.2f}", f"{1000*(own_chain - chain):.3g}")
     return True
