@@ -117,11 +117,13 @@ private:
     void write(const string& name, bool isEmpty, const Recorded& recorded) const {
         if (isEmpty)
             throw std::runtime_error(name + " finds nothing stiff in " + molecule);
-        std::ofstream file(folder / (name + "-" + molecule + ".txt"));
-        file << getText(recorded);
-        file.close();
-        if (!file)
-            throw std::runtime_error("Cannot write to " + folder.string());
+        for (size_t i = 0; i < recorded.size(); i++) {
+            std::ofstream file(folder / (name + "-" + molecule + (i > 0 ? "-" + std::to_string(i) : "") + ".txt"));
+            file << recorded[i].getText();
+            file.close();
+            if (!file)
+                throw std::runtime_error("Cannot write to " + folder.string());
+        }
     }
 
     const std::filesystem::path folder;

@@ -117,66 +117,72 @@ bool ComputeDevice::compile(const stiffcore::PenaltyMethod& method, const Blocks
     const ContextSelector selector(context);
     groups.clear();
     blocks.clear();
-    const ComputeProgram program = context.compileProgram(getText(recorded));
-    for (const RecordedKind& kind : recorded) {
-        auto group = std::make_unique<Group>();
-        const int count = kind.blocks.size();
-        group->firstBlock = blocks.size();
-        group->count = count;
-        group->numThreads = kind.numThreads;
-        group->keepsVelocities = kind.keepsVelocities;
-        if (kind.numThreads > 1)
-            for (const vector<int>& block : kind.blocks)
-                group->particles.insert(group->particles.end(), block.begin(), block.end());
-        else
-            for (size_t i = 0; i < kind.blocks[0].size(); i++)
-                for (const vector<int>& block : kind.blocks)
-                    group->particles.push_back(block[i]);
-        blocks.insert(blocks.end(), kind.blocks.begin(), kind.blocks.end());
-        group->placesThere.initialize<int>(context, group->particles.size(), "stiffParticles");
-        group->setsThere.initialize<int>(context, kind.sets.size(), "stiffSets");
-        group->setsThere.upload(kind.sets);
-        group->parametersThere.initialize(context, kind.parameters.size(), getMixedSize(), "stiffParameters");
-        group->parametersThere.upload(kind.parameters, true);
-        group->kept.initialize(context, int(KeptVector::Count) * group->particles.size(),
-                               context.getVelm().getElementSize(), "stiffKept");
-        context.clearBuffer(group->kept);
-        if (kind.numThreads > 1) // and no more teams than this work at a time
-            group->scratch.initialize(context,
-                                      std::max(1, std::min(count, context.getNumThreadBlocks()) * kind.numScratch),
-                                      getMixedSize(), "stiffScratch");
-        for (const KernelText& kernelText : kind.kernels) {
-            group->numRandoms.push_back(kernelText.numRandoms);
-            group->kernels.push_back(nullptr);
-            if (kernelText.name.empty())
-                continue;
-            const ComputeKernel kernel = program->createKernel(kernelText.name);
-            kernel->addArg(group->count);
-            kernel->addArg(group->firstBlock);
-            kernel->addArg(); // the moment
-            kernel->addArg(); // where the random numbers begin
-            kernel->addArg(context.getPaddedNumAtoms());
-            kernel->addArg(group->placesThere);
-            kernel->addArg(group->setsThere);
-            kernel->addArg(group->parametersThere);
-            kernel->addArg(uniform);
-            kernel->addArg(before.velm); // random numbers; kernels without any take anything
-            kernel->addArg(context.getLongForceBuffer());
-            kernel->addArg(failure);
-            kernel->addArg(group->kept);
-            addStateArguments(kernel, before);
-            if (kind.numThreads > 1)
-                kernel->addArg(group->scratch);
-            group->kernels.back() = kernel;
-        }
-        groups.push_back(std::move(group));
+    for (const RecordedProgram& own : recorded) {
+        const ComputeProgram program = context.compileProgram(own.getText());
+        compare = program->createKernel("compareState"); // of all programs the same
+        for (const RecordedKind& kind : own.kinds)
+            addGroup(kind, program);
     }
-    compare = program->createKernel("compareState");
     compare->addArg(context.getNumAtoms());
     compare->addArg(changed);
     addStateArguments(compare, remembered);
     followOrder();
     return true;
+}
+
+void ComputeDevice::addGroup(const RecordedKind& kind, const ComputeProgram& program) {
+    auto group = std::make_unique<Group>();
+    const int count = kind.blocks.size();
+    group->firstBlock = blocks.size();
+    group->count = count;
+    group->numThreads = kind.numThreads;
+    group->keepsVelocities = kind.keepsVelocities;
+    if (kind.numThreads > 1)
+        for (const vector<int>& block : kind.blocks)
+            group->particles.insert(group->particles.end(), block.begin(), block.end());
+    else
+        for (size_t i = 0; i < kind.blocks[0].size(); i++)
+            for (const vector<int>& block : kind.blocks)
+                group->particles.push_back(block[i]);
+    blocks.insert(blocks.end(), kind.blocks.begin(), kind.blocks.end());
+    group->placesThere.initialize<int>(context, group->particles.size(), "stiffParticles");
+    group->setsThere.initialize<int>(context, kind.sets.size(), "stiffSets");
+    group->setsThere.upload(kind.sets);
+    group->parametersThere.initialize(context, kind.parameters.size(), getMixedSize(), "stiffParameters");
+    group->parametersThere.upload(kind.parameters, true);
+    group->kept.initialize(context, int(KeptVector::Count) * group->particles.size(),
+                           context.getVelm().getElementSize(), "stiffKept");
+    context.clearBuffer(group->kept);
+    if (kind.numThreads > 1) // and no more teams than this work at a time
+        group->scratch.initialize(context, std::max(1, std::min(count, context.getNumThreadBlocks()) * kind.numScratch),
+                                  getMixedSize(), "stiffScratch");
+    for (const KernelText& kernelText : kind.kernels) {
+        group->numRandoms.push_back(kernelText.numRandoms);
+        group->kernels.push_back(nullptr);
+        if (kernelText.name.empty())
+            continue;
+        const ComputeKernel kernel = program->createKernel(kernelText.name);
+        kernel->addArg(group->count);
+        kernel->addArg(group->firstBlock);
+        kernel->addArg(); // the moment
+        kernel->addArg(); // where the random numbers begin
+        kernel->addArg(context.getPaddedNumAtoms());
+        kernel->addArg(group->placesThere);
+        kernel->addArg(group->setsThere);
+        kernel->addArg(group->parametersThere);
+        kernel->addArg(uniform);
+        kernel->addArg(before.velm); // random numbers; kernels without any take anything
+        kernel->addArg(context.getLongForceBuffer());
+        kernel->addArg(failure);
+        kernel->addArg(group->kept);
+        addStateArguments(kernel, before);
+        if (kind.numThreads > 1) {
+            kernel->addArg((int) group->particles.size());
+            kernel->addArg(group->scratch);
+        }
+        group->kernels.back() = kernel;
+    }
+    groups.push_back(std::move(group));
 }
 
 /** The arguments with the present state and a copy of it, which are the last of a kernel. */

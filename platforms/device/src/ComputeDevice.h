@@ -79,6 +79,7 @@ private:
 
     /** Put what is the same for all blocks where kernels read it. */
     void setUniform(const stiffcore::StepNumbers& numbers);
+    void addGroup(const RecordedKind& kind, const OpenMM::ComputeProgram& program);
     void addStateArguments(const OpenMM::ComputeKernel& kernel, Copy& copy);
     /** Follow the order in which the device has the particles. */
     void followOrder();

@@ -18,24 +18,24 @@ namespace {
  *                        with body(text, batch, workspace); returns them
  */
 template <template <class> class Batch, class RecordKernels>
-void addBlocks(Recorded& recorded, const Blocks& blocks, const typename Batch<double>::Terms& terms,
+void addBlocks(RecordedProgram& program, const Blocks& blocks, const typename Batch<double>::Terms& terms,
                const vector<double>& masses, bool keepsVelocities, RecordKernels&& recordKernels) {
     for (const auto& kind : BlockKind<Batch>::sort(blocks, terms, masses)) {
         auto record = [&](const string& ofPhases, auto&& body) {
-            const string name = ofPhases + std::to_string(recorded.size());
+            const string name = ofPhases + std::to_string(program.kinds.size());
             BlockText text(name);
             kind.record(text, terms, masses, body);
             return KernelText{name, text.getText(), text.getNumRandoms() * (int) kind.getBlocks().size()};
         };
-        RecordedKind all = {"", recordKernels(record), {}, kind.getParameters(), kind.getSets(), keepsVelocities};
+        RecordedKind all = {recordKernels(record), {}, kind.getParameters(), kind.getSets(), keepsVelocities};
         for (const Block& block : kind.getBlocks())
             all.blocks.push_back(block.particles);
-        recorded.push_back(all);
+        program.kinds.push_back(all);
     }
 }
-void addThreads(Recorded& recorded, const PenaltyMethod& method, const Blocks& blocks, const PairTerms& terms,
+void addThreads(RecordedProgram& program, const PenaltyMethod& method, const Blocks& blocks, const PairTerms& terms,
                 const vector<double>& masses) {
-    addBlocks<stiffcore::PairBatch>(recorded, blocks, terms, masses, false, [&](auto&& record) {
+    addBlocks<stiffcore::PairBatch>(program, blocks, terms, masses, false, [&](auto&& record) {
         vector<KernelText> kernels;
         for (const auto& list : method.getKernels())
             kernels.push_back(list.phases.empty()
@@ -48,39 +48,36 @@ void addThreads(Recorded& recorded, const PenaltyMethod& method, const Blocks& b
     });
 }
 
-/** Add the kernels of teams, with getKernels(text, name), where name(ofPhases) is that of a kernel. */
+/** Add the programs of teams, with the kernels of getKernels(text, team). */
 template <class GetKernels>
 void addTeams(Recorded& recorded, const vector<TeamBlocks>& teams, GetKernels&& getKernels) {
     for (const TeamBlocks& team : teams) {
-        const string number = std::to_string(recorded.size());
-        const TeamText text(team, number);
-        RecordedKind all = {text.getFunctions(), {}, team.particles, team.parameters, team.tables, team.ofRoots};
-        all.kernels = getKernels(text, team, [&](const string& ofPhases) { return ofPhases + number; });
+        const TeamText text(team);
+        RecordedKind all = {getKernels(text, team), team.particles, team.parameters, team.tables, team.ofRoots};
         all.numThreads = TeamBlocks::teamSize;
         all.numScratch = team.inScratch ? team.getMatrixSize() : 0;
-        recorded.push_back(all);
+        recorded.push_back({BlockText::getHead() + text.getHead(), {all}});
     }
 }
 void addTeams(Recorded& recorded, const PenaltyMethod& method, const Blocks& blocks, const PairTerms& terms,
               const vector<double>& masses) {
-    auto getKernels = [&](const TeamText& text, const TeamBlocks& team, auto&& name) {
+    auto getKernels = [&](const TeamText& text, const TeamBlocks& team) {
         vector<KernelText> kernels;
         for (const auto& list : method.getKernels()) {
             const auto& phases = list.phases;
             const bool draws = std::find(phases.begin(), phases.end(), method.Thermalize) != phases.end();
-            kernels.push_back(phases.empty()
-                                      ? KernelText()
-                                      : KernelText{name(list.name), text.getKernel(name(list.name), method, list),
-                                                   draws ? team.numRandoms : 0});
+            kernels.push_back(phases.empty() ? KernelText()
+                                             : KernelText{list.name, text.getKernel(list.name, method, list),
+                                                          draws ? team.numRandoms : 0});
         }
         kernels.resize(method.Propagate + 1);
         return kernels;
     };
     addTeams(recorded, makeTeams(blocks, terms, masses), getKernels);
-    auto getVelocities = [&](const TeamText& text, const TeamBlocks&, auto&& name) {
+    auto getVelocities = [&](const TeamText& text, const TeamBlocks&) {
         vector<KernelText> kernels(method.Show);
-        kernels.push_back({name("show"), text.getShow(name("show"))});
-        kernels.push_back({name("propagate"), text.getPropagate(name("propagate"))});
+        kernels.push_back({"show", text.getShow("show")});
+        kernels.push_back({"propagate", text.getPropagate("propagate")});
         return kernels;
     };
     addTeams(recorded, makeRootTeams(blocks, terms, masses), getVelocities);
@@ -105,9 +102,9 @@ void recordPropagate(BlockText& text, const Roots& batch, RootScratch& work) {
         text.storeVelocity(i, work.v[i]);
 }
 
-void addVelocities(Recorded& recorded, const PenaltyMethod& method, const Blocks& blocks, const PairTerms& terms,
+void addVelocities(RecordedProgram& program, const PenaltyMethod& method, const Blocks& blocks, const PairTerms& terms,
                    const vector<double>& masses) {
-    addBlocks<stiffcore::RootBatch>(recorded, selectBound(blocks), terms, masses, true, [&](auto&& record) {
+    addBlocks<stiffcore::RootBatch>(program, selectBound(blocks), terms, masses, true, [&](auto&& record) {
         vector<KernelText> kernels(method.Show);
         kernels.push_back(record("show", recordShow));
         kernels.push_back(record("propagate", recordPropagate));
@@ -146,20 +143,19 @@ Recorded stiffdevice::record(const PenaltyMethod& method, const Blocks& blocks, 
     std::stable_sort(ofTeams.begin(), ofTeams.end(),
                      [](const Block& one, const Block& other) { return one.terms.size() > other.terms.size(); });
     Recorded recorded;
-    addThreads(recorded, method, ofThreads, terms, masses);
-    addVelocities(recorded, method, ofThreads, terms, masses);
+    if (!ofThreads.empty()) {
+        recorded.push_back({BlockText::getHead(), {}});
+        addThreads(recorded[0], method, ofThreads, terms, masses);
+        addVelocities(recorded[0], method, ofThreads, terms, masses);
+    }
     addTeams(recorded, method, ofTeams, terms, masses);
     return recorded;
 }
 
-string stiffdevice::getText(const Recorded& recorded) {
-    string text = BlockText::getHead();
-    if (std::any_of(recorded.begin(), recorded.end(), [](const RecordedKind& kind) { return !kind.head.empty(); }))
-        text += TeamText::getHead();
-    for (const RecordedKind& kind : recorded) {
-        text += kind.head;
+string RecordedProgram::getText() const {
+    string text = head;
+    for (const RecordedKind& kind : kinds)
         for (const KernelText& kernel : kind.kernels)
             text += kernel.text;
-    }
     return text;
 }

@@ -7,7 +7,7 @@
 
 namespace stiffdevice {
 
-/** The text of a kernel, and how many elements of four random numbers it takes for all blocks. */
+/** The text of a kernel, which is empty if the method has none; and how many elements of four random numbers it takes for all blocks. */
 struct KernelText {
     std::string name, text;
     int numRandoms = 0;
@@ -15,9 +15,6 @@ struct KernelText {
 
 /** Blocks with the kernels that work on them: of the same build, one a thread, or of any, one a team of threads. */
 struct RecordedKind {
-    /// What the kernels of teams have in common.
-    std::string head;
-    /// Those that the method does not have are empty.
     std::vector<KernelText> kernels;
     std::vector<std::vector<int>> blocks;
     /// The sets of parameters, one after the other, and where in them that of each block begins; of teams their tables.
@@ -29,15 +26,21 @@ struct RecordedKind {
     int numThreads = 1, numScratch = 0;
 };
 
+/** What is compiled together: that of blocks which have a thread each, or of teams. */
+struct RecordedProgram {
+    std::string head;
+    std::vector<RecordedKind> kinds;
+
+    /** All that the compiler of a device gets to see. */
+    std::string getText() const;
+};
+
 using Blocks = stiffhost::Device::Blocks;
-using Recorded = std::vector<RecordedKind>;
+using Recorded = std::vector<RecordedProgram>;
 
 /** Record the kernels of a method, see stiffhost::Device::compile(); none if a block is too large for any. */
 Recorded record(const stiffcore::PenaltyMethod& method, const Blocks& blocks, const stiffcore::PairTerms& terms,
                 const std::vector<double>& masses);
-
-/** All that the compiler of a device gets to see of it. */
-std::string getText(const Recorded& recorded);
 
 } // namespace stiffdevice
 

@@ -197,12 +197,11 @@ vector<TeamBlocks> sortBlocks(const vector<Block>& blocks, const stiffcore::Pair
         const Batch<double> batch(*build.pattern, {&block}, terms, masses);
         if (isNew)
             build.table = describe(batch);
-        TeamBlocks with = kinds[0].team;
-        with.numAtoms = std::max(with.numAtoms, batch.numParticles());
-        with.numRows = std::max(with.numRows, batch.numRows());
+        TeamBlocks with = none;
+        with.makeRoom(kinds[0].team.numAtoms, kinds[0].team.numRows);
+        with.makeRoom(batch.numParticles(), batch.numRows());
         auto& [team, itsBuilds, sets] = kinds[with.countNumbers() > TeamBlocks::maxNumbers];
-        team.numAtoms = std::max(team.numAtoms, batch.numParticles());
-        team.numRows = std::max(team.numRows, batch.numRows());
+        team.makeRoom(batch.numParticles(), batch.numRows());
         const vector<double> parameters = collect(batch);
         const auto [set, isOther] = sets.try_emplace(parameters, team.parameters.size());
         if (isOther)

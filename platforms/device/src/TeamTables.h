@@ -3,6 +3,7 @@
 
 #include "stiffcore/model/Block.h"
 #include "stiffcore/model/PairInertia.h"
+#include <algorithm>
 #include <vector>
 
 namespace stiffdevice {
@@ -22,8 +23,8 @@ struct TeamBlocks {
     /// Whether these are the kernels of the velocities that are shown, see stiffcore/pairs/MassRoot.h.
     bool ofRoots = false;
     bool inScratch = false;
-    /// The largest of each. Rows are one at least, for the arrays.
-    int numAtoms = 1, numRows = 1;
+    /// So many atoms and rows a block may have: rounded up, so that most Systems have the same text.
+    int numAtoms = 0, numRows = 0;
     /// Of all blocks; of random numbers, elements of four.
     int numParticles = 0, numRandoms = 0;
     std::vector<std::vector<int>> particles;
@@ -32,6 +33,12 @@ struct TeamBlocks {
     /// Blocks with equal ones share them.
     std::vector<double> parameters;
 
+    void makeRoom(int forAtoms, int forRows) {
+        const int least = 4 * tileSize, unit = 2 * tileSize; // blocks that are cut have no more
+        auto roundUp = [&](int number) { return (std::max(number, least) + unit - 1) / unit * unit; };
+        numAtoms = std::max(numAtoms, roundUp(forAtoms));
+        numRows = std::max(numRows, roundUp(forRows));
+    }
     /** From one row of the matrix to the next: a column more, so that a right side fits; odd, for banks of memory. */
     static int getStride(int numRows) {
         return (numRows + 1) | 1;
@@ -41,7 +48,7 @@ struct TeamBlocks {
     }
     /** Tiles along an edge of the matrix. */
     int countTiles() const {
-        return (numRows + tileSize - 1) / tileSize;
+        return numRows / tileSize;
     }
     int countVectors() const {
         return (ofRoots ? 6 * numAtoms + 5 * numRows : 9 * numAtoms + 11 * numRows) + 2 * tileSize * countTiles();

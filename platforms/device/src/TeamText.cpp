@@ -10,7 +10,7 @@ namespace {
 // Functions begin after a barrier and end with one. No barrier is in a branch, nor in a loop that may be left out: PoCL
 // has a copy of all that follows for each such branch. What is not to be done is done for no rows.
 
-const char* const head = R"(
+const char* const functions = R"(
 #define FOR(i, number) for (int i = LOCAL_ID; i < (number); i += TEAM_SIZE)
 // The entries of a matrix are shared out by tiles, of which a thread has an entry each.
 #define FOR_ROWS(i, first, end) for (int i = (first) + (int) LOCAL_ID/TILE; i < (end); i += TILE)
@@ -20,9 +20,7 @@ const char* const head = R"(
 DEVICE mixed multiply(LOCAL_ARG const mixed* a, LOCAL_ARG const mixed* b) {
     return a[0]*b[0] + a[1]*b[1] + a[2]*b[2];
 }
-)";
 
-const char* const functions = R"(
 typedef struct {
     int numParticles, numMobile, numRows, numConstrained, stride;
     bool hasMetric;
@@ -34,10 +32,10 @@ typedef struct {
     LOCAL_ARG mixed *u, *lambda, *r, *w, *z, *correction, *before;
     LOCAL_ARG mixed* columns;
     MATRIX mixed* A;
-} TEAM(Team);
+} Team;
 
 // If nothing is to be done, it is done for a block that has no atoms.
-DEVICE void TEAM(setUp)(TEAM(Team)* team, GLOBAL const int* table, GLOBAL const mixed* parameters, bool isEmpty) {
+DEVICE void setUp(Team* team, GLOBAL const int* table, GLOBAL const mixed* parameters, bool isEmpty) {
     team->numParticles = table[0];
     team->numMobile = table[1];
     const int numRows = team->numRows = table[2];
@@ -64,17 +62,17 @@ DEVICE void TEAM(setUp)(TEAM(Team)* team, GLOBAL const int* table, GLOBAL const 
         team->numParticles = team->numMobile = team->numRows = team->numConstrained = 0;
 }
 
-DEVICE bool TEAM(isConstrained)(const TEAM(Team)* team, int p) {
+DEVICE bool isConstrained(const Team* team, int p) {
     return (team->rows[3*p + 2] & CONSTRAINED) != 0;
 }
-DEVICE mixed TEAM(getInverseInertia)(const TEAM(Team)* team, int p) {
-    return TEAM(isConstrained)(team, p) ? 0 : team->ofRows[p];
+DEVICE mixed getInverseInertia(const Team* team, int p) {
+    return isConstrained(team, p) ? 0 : team->ofRows[p];
 }
-DEVICE mixed TEAM(getAdded)(const TEAM(Team)* team, int p) {
-    return TEAM(isConstrained)(team, p) ? REGULARIZATION*team->couplings[p*(p + 3)/2] : team->ofRows[p];
+DEVICE mixed getAdded(const Team* team, int p) {
+    return isConstrained(team, p) ? REGULARIZATION*team->couplings[p*(p + 3)/2] : team->ofRows[p];
 }
 
-DEVICE void TEAM(computeLengths)(const TEAM(Team)* team, bool withDirections) {
+DEVICE void computeLengths(const Team* team, bool withDirections) {
     FOR(p, team->numRows) {
         const int i = 3*team->rows[3*p], j = 3*team->rows[3*p + 1], kind = team->rows[3*p + 2], axis = (kind >> 2) - 1;
         mixed d[3];
@@ -97,14 +95,14 @@ DEVICE void TEAM(computeLengths)(const TEAM(Team)* team, bool withDirections) {
     SYNC_THREADS
 }
 
-DEVICE mixed TEAM(computeRate)(const TEAM(Team)* team, int p) {
+DEVICE mixed computeRate(const Team* team, int p) {
     const int i = team->rows[3*p], j = team->rows[3*p + 1];
     const mixed rate = multiply(team->u + 3*p, team->v + 3*j);
     return i == j ? rate : rate - multiply(team->u + 3*p, team->v + 3*i);
 }
 
 // vectors <- vectors + M^-1 G^T lambda
-DEVICE void TEAM(addImpulses)(const TEAM(Team)* team, LOCAL_ARG const mixed* directions, LOCAL_ARG const mixed* lambda,
+DEVICE void addImpulses(const Team* team, LOCAL_ARG const mixed* directions, LOCAL_ARG const mixed* lambda,
         LOCAL_ARG mixed* vectors) {
     FOR(i, team->numMobile) {
         mixed x = 0, y = 0, z = 0;
@@ -123,7 +121,7 @@ DEVICE void TEAM(addImpulses)(const TEAM(Team)* team, LOCAL_ARG const mixed* dir
 }
 
 // v <- scale v + factor (matrices of groups) a
-DEVICE void TEAM(addOfGroups)(const TEAM(Team)* team, mixed scale, mixed factor, GLOBAL const mixed* matrices) {
+DEVICE void addOfGroups(const Team* team, mixed scale, mixed factor, GLOBAL const mixed* matrices) {
     FOR(i, team->numMobile) {
         mixed x = 0, y = 0, z = 0;
         for (int e = team->neighbourStarts[i]; e < team->neighbourStarts[i + 1]; e++) {
@@ -142,7 +140,7 @@ DEVICE void TEAM(addOfGroups)(const TEAM(Team)* team, mixed scale, mixed factor,
 // A <- A^-1, lower triangles with entries at [i*down + j*right], by the symmetric form of Gauss and Jordan's method: a step k
 // takes row k times column k from all others. Threads have the entries in registers, those above the diagonal in vain;
 // column k is in local memory, and that of the next step beside it, so that a step has one barrier.
-DEVICE void TEAM(invert)(MATRIX mixed* A, int n, int down, int right, LOCAL_ARG mixed* columns) {
+DEVICE void invert(MATRIX mixed* A, int n, int down, int right, LOCAL_ARG mixed* columns) {
     const int row = LOCAL_ID/TILE, column = LOCAL_ID%TILE;
     mixed entries[TILES*(TILES + 1)/2];
     #pragma unroll
@@ -162,6 +160,8 @@ DEVICE void TEAM(invert)(MATRIX mixed* A, int n, int down, int right, LOCAL_ARG 
         const mixed inversePivot = 1/present[k];
         #pragma unroll
         for (int r = 0; r < TILES; r++) {
+            if (TILE*r >= n)
+                continue;
             const int i = TILE*r + row;
             const mixed l = present[i]*inversePivot;
             #pragma unroll
@@ -193,21 +193,21 @@ DEVICE void TEAM(invert)(MATRIX mixed* A, int n, int down, int right, LOCAL_ARG 
     SYNC_THREADS
 }
 
-DEVICE void TEAM(computeMatrix)(const TEAM(Team)* team) {
+DEVICE void computeMatrix(const Team* team) {
     FOR_ROWS(p, 0, team->numRows)
         FOR_COLUMNS(q, 0, p + 1)
             team->A[p*team->stride + q] = team->couplings[p*(p + 1)/2 + q]*multiply(team->u + 3*p, team->u + 3*q) +
-                    (p == q ? TEAM(getAdded)(team, p) : 0);
+                    (p == q ? getAdded(team, p) : 0);
     SYNC_THREADS
 }
 
-DEVICE void TEAM(invertThere)(const TEAM(Team)* team) {
-    TEAM(computeMatrix)(team);
-    TEAM(invert)(team->A, team->numRows, team->stride, 1, team->columns);
+DEVICE void invertThere(const Team* team) {
+    computeMatrix(team);
+    invert(team->A, team->numRows, team->stride, 1, team->columns);
 }
 
 // b <- A^-1 b, of all rows or of none.
-DEVICE void TEAM(solve)(const TEAM(Team)* team, int n, LOCAL_ARG mixed* b) {
+DEVICE void solve(const Team* team, int n, LOCAL_ARG mixed* b) {
     FOR(i, n) {
         mixed sum = 0;
         for (int j = 0; j < n; j++)
@@ -220,25 +220,25 @@ DEVICE void TEAM(solve)(const TEAM(Team)* team, int n, LOCAL_ARG mixed* b) {
     SYNC_THREADS
 }
 
-DEVICE void TEAM(tieVelocities)(const TEAM(Team)* team) {
+DEVICE void tieVelocities(const Team* team) {
     FOR(p, team->numRows)
-        team->lambda[p] = team->w[p] - TEAM(computeRate)(team, p);
+        team->lambda[p] = team->w[p] - computeRate(team, p);
     SYNC_THREADS
-    TEAM(solve)(team, team->numRows, team->lambda);
-    TEAM(addImpulses)(team, team->u, team->lambda, team->v);
+    solve(team, team->numRows, team->lambda);
+    addImpulses(team, team->u, team->lambda, team->v);
     FOR(p, team->numRows)
-        team->w[p] -= TEAM(getInverseInertia)(team, p)*team->lambda[p];
+        team->w[p] -= getInverseInertia(team, p)*team->lambda[p];
 }
 
-DEVICE void TEAM(beginTied)(const TEAM(Team)* team) {
-    TEAM(computeLengths)(team, true);
+DEVICE void beginTied(const Team* team) {
+    computeLengths(team, true);
     FOR(p, team->numRows)
-        team->w[p] = (TEAM(isConstrained)(team, p) ? 0 : TEAM(computeRate)(team, p));
-    TEAM(invertThere)(team);
+        team->w[p] = (isConstrained(team, p) ? 0 : computeRate(team, p));
+    invertThere(team);
 }
 
 // The forces of scale log det(A) / 2 on the lengths of its rows, from the inverse of A; they are added to `before`.
-DEVICE void TEAM(addDeterminantForces)(const TEAM(Team)* team, mixed scale, MATRIX const mixed* inverse, int n,
+DEVICE void addDeterminantForces(const Team* team, mixed scale, MATRIX const mixed* inverse, int n,
         int down, int right, GLOBAL const int* rows, GLOBAL const mixed* couplings) {
     FOR(i, n) {
         const int p = rows[i];
@@ -256,7 +256,7 @@ DEVICE void TEAM(addDeterminantForces)(const TEAM(Team)* team, mixed scale, MATR
     SYNC_THREADS
 }
 
-DEVICE void TEAM(addMetricForces)(const TEAM(Team)* team, mixed kT) {
+DEVICE void addMetricForces(const Team* team, mixed kT) {
     const int stride = team->stride, n = (team->hasMetric ? team->numRows : 0);
     const int numConstrained = (team->hasMetric ? team->numConstrained : 0);
     // The matrix of constraints stands above the diagonal.
@@ -270,9 +270,9 @@ DEVICE void TEAM(addMetricForces)(const TEAM(Team)* team, mixed kT) {
                     (multiply(team->u + 3*p, team->u + 3*q) + (i == j ? REGULARIZATION : 0));
         }
     SYNC_THREADS
-    TEAM(addDeterminantForces)(team, kT, team->A, n, stride, 1, team->all, team->couplings);
-    TEAM(invert)(ofConstraints, numConstrained, 1, stride, team->columns);
-    TEAM(addDeterminantForces)(team, -kT, ofConstraints, numConstrained, 1, stride, team->constrained,
+    addDeterminantForces(team, kT, team->A, n, stride, 1, team->all, team->couplings);
+    invert(ofConstraints, numConstrained, 1, stride, team->columns);
+    addDeterminantForces(team, -kT, ofConstraints, numConstrained, 1, stride, team->constrained,
             team->couplingsOfMasses);
     FOR(i, team->numMobile) {
         mixed x = 0, y = 0, z = 0;
@@ -290,7 +290,7 @@ DEVICE void TEAM(addMetricForces)(const TEAM(Team)* team, mixed kT) {
 }
 
 // correction <- (G H^T + D)^-1 correction, with directions at two places, by Gauss and Jordan's method without pivoting.
-DEVICE void TEAM(solveNewton)(const TEAM(Team)* team, int n) {
+DEVICE void solveNewton(const Team* team, int n) {
     const int stride = team->stride;
     MATRIX mixed* A = team->A;
     FOR_ROWS(p, 0, n)
@@ -298,7 +298,7 @@ DEVICE void TEAM(solveNewton)(const TEAM(Team)* team, int n) {
             const int high = (p > q ? p : q), low = (p > q ? q : p);
             A[p*stride + q] = (q == n ? team->correction[p] :
                     team->couplings[high*(high + 1)/2 + low]*multiply(team->u + 3*p, team->before + 3*q) +
-                            (p == q ? TEAM(getAdded)(team, p) : 0));
+                            (p == q ? getAdded(team, p) : 0));
         }
     SYNC_THREADS
     int k = 0;
@@ -319,9 +319,9 @@ DEVICE void TEAM(solveNewton)(const TEAM(Team)* team, int n) {
 }
 
 // The motion over a time; whether its solve has converged. From where it began Newton's method takes over if need be.
-DEVICE bool TEAM(driftTied)(const TEAM(Team)* team, mixed t, mixed tolerance) {
+DEVICE bool driftTied(const Team* team, mixed t, mixed tolerance) {
     FOR(p, team->numRows) {
-        team->z[p] = (TEAM(isConstrained)(team, p) ? team->ofRows[p] : team->r[p] + t*team->w[p]);
+        team->z[p] = (isConstrained(team, p) ? team->ofRows[p] : team->r[p] + t*team->w[p]);
         team->lambda[p] = 0;
         for (int axis = 0; axis < 3; axis++)
             team->before[3*p + axis] = team->u[3*p + axis];
@@ -335,9 +335,9 @@ DEVICE bool TEAM(driftTied)(const TEAM(Team)* team, mixed t, mixed tolerance) {
     mixed last = 0;
     int iteration = 0;
     do {
-        TEAM(computeLengths)(team, newton);
+        computeLengths(team, newton);
         FOR(p, team->numRows)
-            team->correction[p] = team->z[p] - TEAM(getInverseInertia)(team, p)*team->lambda[p] - team->r[p];
+            team->correction[p] = team->z[p] - getInverseInertia(team, p)*team->lambda[p] - team->r[p];
         SYNC_THREADS
         mixed largest = 0;
         converged = true;
@@ -349,8 +349,8 @@ DEVICE bool TEAM(driftTied)(const TEAM(Team)* team, mixed t, mixed tolerance) {
         const bool restarts = (!newton && !converged && iteration > 0 &&
                 !(iteration < MAX_ITERATIONS && largest < SLOW*last));
         last = largest;
-        TEAM(solve)(team, newton || restarts ? 0 : team->numRows, team->correction);
-        TEAM(solveNewton)(team, newton ? team->numRows : 0);
+        solve(team, newton || restarts ? 0 : team->numRows, team->correction);
+        solveNewton(team, newton ? team->numRows : 0);
         FOR(p, team->numRows) {
             if (restarts)
                 team->correction[p] = 0;
@@ -360,7 +360,7 @@ DEVICE bool TEAM(driftTied)(const TEAM(Team)* team, mixed t, mixed tolerance) {
             FOR(i, 3*team->numMobile)
                 team->x[i] = team->a[i];
         SYNC_THREADS
-        TEAM(addImpulses)(team, team->before, team->correction, team->x);
+        addImpulses(team, team->before, team->correction, team->x);
         ends = (converged || (newton && iteration >= MAX_ITERATIONS));
         if (restarts) {
             newton = true;
@@ -370,12 +370,12 @@ DEVICE bool TEAM(driftTied)(const TEAM(Team)* team, mixed t, mixed tolerance) {
     } while (!ends);
     FOR(p, team->numRows) {
         team->lambda[p] /= t;
-        team->w[p] -= TEAM(getInverseInertia)(team, p)*team->lambda[p];
+        team->w[p] -= getInverseInertia(team, p)*team->lambda[p];
     }
     SYNC_THREADS
-    TEAM(addImpulses)(team, team->before, team->lambda, team->v);
-    TEAM(computeLengths)(team, true);
-    TEAM(invertThere)(team);
+    addImpulses(team, team->before, team->lambda, team->v);
+    computeLengths(team, true);
+    invertThere(team);
     return converged;
 }
 )";
@@ -383,7 +383,7 @@ DEVICE bool TEAM(driftTied)(const TEAM(Team)* team, mixed t, mixed tolerance) {
 // v <- N^-1 v, see stiffcore/pairs/MassRoot.h.
 const char* const rootFunctions = R"(
 // A = L D L^T becomes 1/D and below it L D.
-DEVICE void TEAM(factor)(const TEAM(Team)* team) {
+DEVICE void factor(const Team* team) {
     const int n = team->numRows, stride = team->stride;
     MATRIX mixed* A = team->A;
     int k = 0;
@@ -402,13 +402,13 @@ DEVICE void TEAM(factor)(const TEAM(Team)* team) {
     SYNC_THREADS
 }
 
-DEVICE void TEAM(applyInverseRoot)(const TEAM(Team)* team) {
+DEVICE void applyInverseRoot(const Team* team) {
     const int n = team->numRows, stride = team->stride;
     MATRIX const mixed* A = team->A;
     LOCAL_ARG mixed *scales = team->r, *b = team->lambda;
     FOR(p, n) {
-        const mixed scale = sqrt(TEAM(getInverseInertia)(team, p)*A[p*stride + p]);
-        b[p] = (TEAM(isConstrained)(team, p) ? 0 : TEAM(computeRate)(team, p)*A[p*stride + p]/scale);
+        const mixed scale = sqrt(getInverseInertia(team, p)*A[p*stride + p]);
+        b[p] = (isConstrained(team, p) ? 0 : computeRate(team, p)*A[p*stride + p]/scale);
         scales[p] = scale;
     }
     SYNC_THREADS
@@ -422,7 +422,7 @@ DEVICE void TEAM(applyInverseRoot)(const TEAM(Team)* team) {
     FOR(p, n)
         b[p] /= 1 + scales[p];
     SYNC_THREADS
-    TEAM(addImpulses)(team, team->u, b, team->v);
+    addImpulses(team, team->u, b, team->v);
 }
 )";
 
@@ -447,10 +447,10 @@ string read(Uniform which) {
     return "uniform[" + std::to_string(int(which)) + "]";
 }
 string keptPlace(KeptVector which) {
-    return "kept[" + std::to_string(int(which)) + "*PARTICLES + begin + i]";
+    return "kept[" + std::to_string(int(which)) + "*numParticles + begin + i]";
 }
 string define(const string& name, const string& value) {
-    return "#undef " + name.substr(0, name.find('(')) + "\n#define " + name + " " + value + "\n";
+    return "#define " + name + " " + value + "\n";
 }
 
 /** The phases of stiffcore::PenaltyMethod::execute(). */
@@ -459,7 +459,7 @@ string getPhase(TeamText::Method::Phase phase, const TeamText::Method& method) {
     const string h = read(Uniform::StepSize), amplitude = read(Uniform::NoiseAmplitude);
     switch (phase) {
     case Method::Begin:
-        return "        TEAM(beginTied)(&team);\n";
+        return "        beginTied(&team);\n";
     case Method::Recall:
         return R"(
         FOR(i, team.numMobile) {
@@ -488,11 +488,10 @@ string getPhase(TeamText::Method::Phase phase, const TeamText::Method& method) {
         SYNC_THREADS
 )";
     case Method::CorrectMetric:
-        return method.metricCorrection ? "        TEAM(addMetricForces)(&team, " + read(Uniform::ThermalEnergy) + ");\n"
-                                       : "";
+        return method.metricCorrection ? "        addMetricForces(&team, " + read(Uniform::ThermalEnergy) + ");\n" : "";
     case Method::Kick:
-        return "        TEAM(addOfGroups)(&team, 1, " + (method.langevin ? h : "NUMBER(0.5)*" + h) +
-               ", team.mobilities);\n        TEAM(tieVelocities)(&team);\n" +
+        return "        addOfGroups(&team, 1, " + (method.langevin ? h : "NUMBER(0.5)*" + h) +
+               ", team.mobilities);\n        tieVelocities(&team);\n" +
                (method.langevin ? R"(
         FOR(i, team.numMobile)
             if (multiply(team.v + 3*i, team.v + 3*i) > 2*)" +
@@ -502,7 +501,7 @@ string getPhase(TeamText::Method::Phase phase, const TeamText::Method& method) {
 )"
                                 : "");
     case Method::Drift:
-        return "        if (!TEAM(driftTied)(&team, NUMBER(0.5)*" + h + ", tolerance))\n            wrong[0] = 1;\n";
+        return "        if (!driftTied(&team, NUMBER(0.5)*" + h + ", tolerance))\n            wrong[0] = 1;\n";
     case Method::Thermalize:
         return R"(
         FOR(i, team.numMobile) {
@@ -516,33 +515,29 @@ string getPhase(TeamText::Method::Phase phase, const TeamText::Method& method) {
         FOR(p, team.numRows)
             team.w[p] = )" +
                read(Uniform::Decay) + "*team.w[p] + " + amplitude + R"(*
-                    sqrt(TEAM(getInverseInertia)(&team, p))*random[randomIndex + head[3] + p].w;
+                    sqrt(getInverseInertia(&team, p))*random[randomIndex + head[3] + p].w;
         SYNC_THREADS
-        TEAM(addOfGroups)(&team, )" +
+        addOfGroups(&team, )" +
                read(Uniform::Decay) + R"(, 1, team.roots);
-        TEAM(tieVelocities)(&team);
+        tieVelocities(&team);
 )";
     case Method::Tie:
-        return "        TEAM(tieVelocities)(&team);\n";
+        return "        tieVelocities(&team);\n";
     }
     return "";
 }
 
 } // namespace
 
-string TeamText::getHead() {
-    return head + define("TEAM_SIZE", std::to_string(TeamBlocks::teamSize)) +
-           define("TILE", std::to_string(TeamBlocks::tileSize)) + define("BOX", std::to_string(uniformBox)) +
+string TeamText::getHead() const {
+    return define("TEAM_SIZE", std::to_string(TeamBlocks::teamSize)) +
+           define("TILE", std::to_string(TeamBlocks::tileSize)) + define("TILES", std::to_string(team.countTiles())) +
+           define("MATRIX", team.inScratch ? "GLOBAL" : "LOCAL_ARG") + define("BOX", std::to_string(uniformBox)) +
            define("MAX_ITERATIONS", std::to_string(stiffcore::maxDriftIterations)) +
            define("SLOW", Traced(stiffcore::slowConvergence).describe()) +
            define("MAX_FORCE", Traced(BlockText::maxForce).describe()) +
-           define("SPEED_OF_LIGHT", Traced(stiffcore::speedOfLight).describe());
-}
-
-string TeamText::getFunctions() const {
-    return define("TEAM(name)", "name##" + number) + define("MATRIX", team.inScratch ? "GLOBAL" : "LOCAL_ARG") +
-           define("TILES", std::to_string(team.countTiles())) +
-           define("PARTICLES", std::to_string(team.numParticles)) + functions + (team.ofRoots ? rootFunctions : "");
+           define("SPEED_OF_LIGHT", Traced(stiffcore::speedOfLight).describe()) + functions +
+           (team.ofRoots ? rootFunctions : "");
 }
 
 string TeamText::frame(const string& name, const string& body) const {
@@ -568,7 +563,8 @@ string TeamText::frame(const string& name, const string& body) const {
         vectors += "        team.A = scratch + (int) GROUP_ID*" + std::to_string(team.getMatrixSize()) + ";\n";
     else
         add("A", team.getMatrixSize());
-    return "KERNEL void " + name + "(ARGUMENTS, GLOBAL mixed* RESTRICT scratch) {\n    LOCAL mixed numbers[" +
+    return "KERNEL void " + name +
+           "(ARGUMENTS, int numParticles, GLOBAL mixed* RESTRICT scratch) {\n    LOCAL mixed numbers[" +
            std::to_string(place) + R"(];
     LOCAL int wrong[2];
     const bool hasFailed = (failure[0] != 0 && failure[0] != phase); // a step before
@@ -580,8 +576,8 @@ string TeamText::frame(const string& name, const string& body) const {
         GLOBAL const int* head = sets + 4*block;
         const int begin = head[2];
         GLOBAL const int* there = particles + begin;
-        TEAM(Team) team;
-        TEAM(setUp)(&team, sets + head[0], parameters + head[1], hasFailed);
+        Team team;
+        setUp(&team, sets + head[0], parameters + head[1], hasFailed);
         team.uniform = uniform;
 )" + vectors +
            body + "        SYNC_THREADS\n        block += NUM_GROUPS;\n    } while (block < count);\n}\n";
@@ -620,10 +616,10 @@ string TeamText::getShow(const string& name) const {
                                ("        FOR(i, team.numMobile)\n            " + keptPlace(KeptVector::Velocity) +
                                 " = make_mixed4(team.v[3*i], team.v[3*i + 1], team.v[3*i + 2], 0);\n") +
                                R"(
-        TEAM(computeLengths)(&team, true);
-        TEAM(computeMatrix)(&team);
-        TEAM(factor)(&team);
-        TEAM(applyInverseRoot)(&team);
+        computeLengths(&team, true);
+        computeMatrix(&team);
+        factor(&team);
+        applyInverseRoot(&team);
         FOR(i, team.numMobile) {)" +
                                storeVelocity + "\n        }\n");
 }

@@ -9,9 +9,10 @@ namespace stiffdevice {
 
 /**
  * The text of the kernels of the mass penalty that move blocks by teams of threads, each a group: one text for all
- * builds of blocks, which tables describe. It is written by hand after stiffcore/methods/ExtendedMass.h and Drift.h, whose
- * names its functions have, in the C that OpenMM's platforms for devices have in common; its kernels have the arguments
- * of BlockText::getHead().
+ * builds of blocks, which tables describe. Of a System it has only sizes, which are rounded up: a compiler that keeps what
+ * it has compiled has that of most Systems. It is written by hand after stiffcore/methods/ExtendedMass.h and Drift.h,
+ * whose names its functions have, in the C that OpenMM's platforms for devices have in common; its kernels have the
+ * arguments of BlockText::getHead(), the number of particles of all blocks, and memory for matrices.
  *
  * A thread has every 64th of the rows and of the atoms. The product of two rows' directions always comes with the same
  * weight, so that the matrix is C_pq u_p.u_q + D with a constant C. In place of its factor its inverse is held: to solve
@@ -19,12 +20,10 @@ namespace stiffdevice {
  */
 class TeamText {
 public:
-    /** @param number   tells the functions for these blocks from those for others */
-    TeamText(const TeamBlocks& team, const std::string& number) : team(team), number(number) {
+    explicit TeamText(const TeamBlocks& team) : team(team) {
     }
-    /** What all such kernels of a program have in common, and what comes before those for these blocks. */
-    static std::string getHead();
-    std::string getFunctions() const;
+    /** What comes before the kernels of a program. */
+    std::string getHead() const;
 
     using Method = stiffcore::PenaltyMethod;
     std::string getKernel(const std::string& name, const Method& method,
@@ -37,7 +36,6 @@ private:
     std::string frame(const std::string& name, const std::string& body) const;
 
     const TeamBlocks& team;
-    const std::string number;
 };
 
 } // namespace stiffdevice
