@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""What the scoreboard measures, on a GPU: energies of water, and how often torsions of alanine dipeptide turn.
+"""What the scoreboard measures, on a GPU: energies of water, and how often torsions of peptides turn.
 
 Boxes are those of the scoreboard, put together so many times along each edge: averages of 24,165 waters over 40 ps are
 known to 0.03 %, and 64 dipeptides make 6.4 ns in 100 ps. Prints the deviations of the scoreboard, those of energies if
@@ -18,13 +18,15 @@ from common.options import (OptionParser, add_name_option, add_record_option, ad
 from common.runs import FAILURES, get_positions
 from common.scores import is_off
 from common.tables import print_table, with_error
-from scoreboard import Alanine, Found, Liquid, Water, judge, record
+from scoreboard import Alanine, Found, Liquid, Villin, Water, judge, record
 
-SYSTEMS: dict[str, Liquid] = {"tip3p": Water(895, 0), "alanine": Alanine(0)}
+SYSTEMS: dict[str, Liquid] = {"tip3p": Water(895, 0), "alanine": Alanine(0), "villin": Villin(0)}
 # ps between samples, and what is slow; their columns.
-OBSERVED: dict[str, tuple[float, tuple[str, ...]]] = {"tip3p": (1.0, ()), "alanine": (0.2, ("psi", "methyl"))}
+OBSERVED: dict[str, tuple[float, tuple[str, ...]]] = {"tip3p": (1.0, ()), "alanine": (0.2, ("psi", "methyl")),
+                                                    "villin": (0.2, ("methyl", "chi1"))}
+PEPTIDES = "bonds", "angles", "torsions", "nonbonded", "temperature"
 DEVIATIONS = {"tip3p": ("nonbonded", "bonds", "angles", "translation", "rotation", "vibration"),
-              "alanine": ("bonds", "angles", "torsions", "nonbonded", "temperature")}
+              "alanine": PEPTIDES, "villin": PEPTIDES}
 SETTLING = 5.0      # ps, of each run
 
 

@@ -54,6 +54,7 @@ class Result:
     compiled: bool
     log: str
     code: str
+    size: int   # bytes of the code for an architecture, 0 of PTX
     seconds: float
 
 
@@ -92,10 +93,14 @@ def get_architectures():
     return [architecture for architecture in ARCHITECTURES if architecture in list(known)]
 
 
-def get_text(program, what):
+def get_size(program, what):
     size = ctypes.c_size_t()
     call(f"nvrtcGet{what}Size", program, ctypes.byref(size))
-    buffer = ctypes.create_string_buffer(size.value)
+    return size.value
+
+
+def get_text(program, what):
+    buffer = ctypes.create_string_buffer(get_size(program, what))
     call(f"nvrtcGet{what}", program, buffer)
     return buffer.value.decode(errors="replace")
 
@@ -112,7 +117,8 @@ def compile_text(text, precision, target, *options):
         status = load().nvrtcCompileProgram(program, len(options), pointers)
         seconds = time.perf_counter() - begin
         code = get_text(program, "PTX") if status == 0 else ""
-        return Result(status == 0, IGNORED.sub("", get_text(program, "ProgramLog")).strip(), code, seconds)
+        size = get_size(program, "CUBIN") if status == 0 and target.startswith("sm_") else 0
+        return Result(status == 0, IGNORED.sub("", get_text(program, "ProgramLog")).strip(), code, size, seconds)
     finally:
         call("nvrtcDestroyProgram", ctypes.byref(program))
 

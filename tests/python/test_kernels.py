@@ -68,6 +68,15 @@ def test_they_compile(molecule, texts, architectures, processes):
     assert not any(faults.values()), {job: found for job, found in faults.items() if found}
 
 
+@pytest.mark.parametrize("precision", nvrtc.PRECISIONS)
+def test_a_step_of_teams_fits_where_instructions_are_kept(precision, texts, architectures):
+    """Of all that is in it once: 240 kB if functions are inlined and loops unrolled."""
+    text = texts["MassPenaltyLangevinIntegrator_MetricCorrection-Methanol"]
+    assert "TEAM_SIZE" in text
+    result = nvrtc.compile_text(text, precision, f"sm_{architectures[-1]}")
+    assert result.compiled and 20_000 < result.size < 128*1024
+
+
 MISTAKES = {
     "an error": (" = sqrt(", " = root(", 'identifier "root" is undefined'),
     "a value that is not there": ("const mixed4 p0 = ", "mixed4 p0; mixed4 other = ", "used before its value is set"),

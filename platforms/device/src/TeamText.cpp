@@ -11,10 +11,16 @@ namespace {
 // has a copy of all that follows for each such branch. What is not to be done is done for no rows.
 
 const char* const functions = R"(
-#define FOR(i, number) for (int i = LOCAL_ID; i < (number); i += TEAM_SIZE)
+// Processors keep some 128 kB of code at hand. That of a step has 65 kB, and 240 if all is inlined and unrolled.
+#if defined(__CUDACC__) || defined(__HIP__)
+#define FUNCTION DEVICE __noinline__
+#else
+#define FUNCTION DEVICE
+#endif
+#define FOR(i, number) _Pragma("unroll 1") for (int i = LOCAL_ID; i < (number); i += TEAM_SIZE)
 // The entries of a matrix are shared out by tiles, of which a thread has an entry each.
-#define FOR_ROWS(i, first, end) for (int i = (first) + (int) LOCAL_ID/TILE; i < (end); i += TILE)
-#define FOR_COLUMNS(j, first, end) for (int j = (first) + (int) LOCAL_ID%TILE; j < (end); j += TILE)
+#define FOR_ROWS(i, first, end) _Pragma("unroll 1") for (int i = (first) + (int) LOCAL_ID/TILE; i < (end); i += TILE)
+#define FOR_COLUMNS(j, first, end) _Pragma("unroll 1") for (int j = (first) + (int) LOCAL_ID%TILE; j < (end); j += TILE)
 #define PERIODIC 1
 #define CONSTRAINED 2
 DEVICE mixed multiply(LOCAL_ARG const mixed* a, LOCAL_ARG const mixed* b) {
@@ -35,7 +41,7 @@ typedef struct {
 } Team;
 
 // If nothing is to be done, it is done for a block that has no atoms.
-DEVICE void setUp(Team* team, GLOBAL const int* table, GLOBAL const mixed* parameters, bool isEmpty) {
+FUNCTION void setUp(Team* team, GLOBAL const int* table, GLOBAL const mixed* parameters, bool isEmpty) {
     team->numParticles = table[0];
     team->numMobile = table[1];
     const int numRows = team->numRows = table[2];
@@ -72,7 +78,7 @@ DEVICE mixed getAdded(const Team* team, int p) {
     return isConstrained(team, p) ? REGULARIZATION*team->couplings[p*(p + 3)/2] : team->ofRows[p];
 }
 
-DEVICE void computeLengths(const Team* team, bool withDirections) {
+FUNCTION void computeLengths(const Team* team, bool withDirections) {
     FOR(p, team->numRows) {
         const int i = 3*team->rows[3*p], j = 3*team->rows[3*p + 1], kind = team->rows[3*p + 2], axis = (kind >> 2) - 1;
         mixed d[3];
@@ -102,7 +108,7 @@ DEVICE mixed computeRate(const Team* team, int p) {
 }
 
 // vectors <- vectors + M^-1 G^T lambda
-DEVICE void addImpulses(const Team* team, LOCAL_ARG const mixed* directions, LOCAL_ARG const mixed* lambda,
+FUNCTION void addImpulses(const Team* team, LOCAL_ARG const mixed* directions, LOCAL_ARG const mixed* lambda,
         LOCAL_ARG mixed* vectors) {
     FOR(i, team->numMobile) {
         mixed x = 0, y = 0, z = 0;
@@ -121,7 +127,7 @@ DEVICE void addImpulses(const Team* team, LOCAL_ARG const mixed* directions, LOC
 }
 
 // v <- scale v + factor (matrices of groups) a
-DEVICE void addOfGroups(const Team* team, mixed scale, mixed factor, GLOBAL const mixed* matrices) {
+FUNCTION void addOfGroups(const Team* team, mixed scale, mixed factor, GLOBAL const mixed* matrices) {
     FOR(i, team->numMobile) {
         mixed x = 0, y = 0, z = 0;
         for (int e = team->neighbourStarts[i]; e < team->neighbourStarts[i + 1]; e++) {
@@ -137,10 +143,10 @@ DEVICE void addOfGroups(const Team* team, mixed scale, mixed factor, GLOBAL cons
     SYNC_THREADS
 }
 
-// A <- A^-1, lower triangles with entries at [i*down + j*right], by the symmetric form of Gauss and Jordan's method: a step k
-// takes row k times column k from all others. Threads have the entries in registers, those above the diagonal in vain;
+// A <- A^-1, lower triangles with entries at [i*down + j*right], by the symmetric form of Gauss and Jordan's method: step
+// k takes row k times column k from all others. Threads have the entries in registers, those above the diagonal in vain;
 // column k is in local memory, and that of the next step beside it, so that a step has one barrier.
-DEVICE void invert(MATRIX mixed* A, int n, int down, int right, LOCAL_ARG mixed* columns) {
+FUNCTION void invert(MATRIX mixed* A, int n, int down, int right, LOCAL_ARG mixed* columns) {
     const int row = LOCAL_ID/TILE, column = LOCAL_ID%TILE;
     mixed entries[TILES*(TILES + 1)/2];
     #pragma unroll
@@ -193,7 +199,7 @@ DEVICE void invert(MATRIX mixed* A, int n, int down, int right, LOCAL_ARG mixed*
     SYNC_THREADS
 }
 
-DEVICE void computeMatrix(const Team* team) {
+FUNCTION void computeMatrix(const Team* team) {
     FOR_ROWS(p, 0, team->numRows)
         FOR_COLUMNS(q, 0, p + 1)
             team->A[p*team->stride + q] = team->couplings[p*(p + 1)/2 + q]*multiply(team->u + 3*p, team->u + 3*q) +
@@ -201,13 +207,13 @@ DEVICE void computeMatrix(const Team* team) {
     SYNC_THREADS
 }
 
-DEVICE void invertThere(const Team* team) {
+FUNCTION void invertThere(const Team* team) {
     computeMatrix(team);
     invert(team->A, team->numRows, team->stride, 1, team->columns);
 }
 
 // b <- A^-1 b, of all rows or of none.
-DEVICE void solve(const Team* team, int n, LOCAL_ARG mixed* b) {
+FUNCTION void solve(const Team* team, int n, LOCAL_ARG mixed* b) {
     FOR(i, n) {
         mixed sum = 0;
         for (int j = 0; j < n; j++)
@@ -220,7 +226,7 @@ DEVICE void solve(const Team* team, int n, LOCAL_ARG mixed* b) {
     SYNC_THREADS
 }
 
-DEVICE void tieVelocities(const Team* team) {
+FUNCTION void tieVelocities(const Team* team) {
     FOR(p, team->numRows)
         team->lambda[p] = team->w[p] - computeRate(team, p);
     SYNC_THREADS
@@ -230,7 +236,7 @@ DEVICE void tieVelocities(const Team* team) {
         team->w[p] -= getInverseInertia(team, p)*team->lambda[p];
 }
 
-DEVICE void beginTied(const Team* team) {
+FUNCTION void beginTied(const Team* team) {
     computeLengths(team, true);
     FOR(p, team->numRows)
         team->w[p] = (isConstrained(team, p) ? 0 : computeRate(team, p));
@@ -238,7 +244,7 @@ DEVICE void beginTied(const Team* team) {
 }
 
 // The forces of scale log det(A) / 2 on the lengths of its rows, from the inverse of A; they are added to `before`.
-DEVICE void addDeterminantForces(const Team* team, mixed scale, MATRIX const mixed* inverse, int n,
+FUNCTION void addDeterminantForces(const Team* team, mixed scale, MATRIX const mixed* inverse, int n,
         int down, int right, GLOBAL const int* rows, GLOBAL const mixed* couplings) {
     FOR(i, n) {
         const int p = rows[i];
@@ -256,7 +262,7 @@ DEVICE void addDeterminantForces(const Team* team, mixed scale, MATRIX const mix
     SYNC_THREADS
 }
 
-DEVICE void addMetricForces(const Team* team, mixed kT) {
+FUNCTION void addMetricForces(const Team* team, mixed kT) {
     const int stride = team->stride, n = (team->hasMetric ? team->numRows : 0);
     const int numConstrained = (team->hasMetric ? team->numConstrained : 0);
     // The matrix of constraints stands above the diagonal.
@@ -290,7 +296,7 @@ DEVICE void addMetricForces(const Team* team, mixed kT) {
 }
 
 // correction <- (G H^T + D)^-1 correction, with directions at two places, by Gauss and Jordan's method without pivoting.
-DEVICE void solveNewton(const Team* team, int n) {
+FUNCTION void solveNewton(const Team* team, int n) {
     const int stride = team->stride;
     MATRIX mixed* A = team->A;
     FOR_ROWS(p, 0, n)
@@ -319,7 +325,7 @@ DEVICE void solveNewton(const Team* team, int n) {
 }
 
 // The motion over a time; whether its solve has converged. From where it began Newton's method takes over if need be.
-DEVICE bool driftTied(const Team* team, mixed t, mixed tolerance) {
+FUNCTION bool driftTied(const Team* team, mixed t, mixed tolerance) {
     FOR(p, team->numRows) {
         team->z[p] = (isConstrained(team, p) ? team->ofRows[p] : team->r[p] + t*team->w[p]);
         team->lambda[p] = 0;
@@ -383,7 +389,7 @@ DEVICE bool driftTied(const Team* team, mixed t, mixed tolerance) {
 // v <- N^-1 v, see stiffcore/pairs/MassRoot.h.
 const char* const rootFunctions = R"(
 // A = L D L^T becomes 1/D and below it L D.
-DEVICE void factor(const Team* team) {
+FUNCTION void factor(const Team* team) {
     const int n = team->numRows, stride = team->stride;
     MATRIX mixed* A = team->A;
     int k = 0;
@@ -402,7 +408,7 @@ DEVICE void factor(const Team* team) {
     SYNC_THREADS
 }
 
-DEVICE void applyInverseRoot(const Team* team) {
+FUNCTION void applyInverseRoot(const Team* team) {
     const int n = team->numRows, stride = team->stride;
     MATRIX const mixed* A = team->A;
     LOCAL_ARG mixed *scales = team->r, *b = team->lambda;
