@@ -7,7 +7,10 @@
 
 namespace stiffdevice {
 
-/** The text of a kernel, which is empty if the method has none; and how many elements of four random numbers it takes for all blocks. */
+/**
+ * The text of a kernel, which is empty if the method has none; and how many elements of four random numbers it takes for
+ * all blocks.
+ */
 struct KernelText {
     std::string name, text;
     int numRandoms = 0;
