@@ -11,8 +11,8 @@ namespace {
 // has a copy of all that follows for each such branch. What is not to be done is done for no rows.
 
 const char* const functions = R"(
-// Processors keep some 128 kB of code at hand. That of a step has 65 kB, and 240 if all is inlined and unrolled.
-#if defined(__CUDACC__) || defined(__HIP__)
+// NVIDIA's keep some 128 kB of code at hand. That of a step has 65 kB, and 240 if all is inlined and unrolled.
+#ifdef __CUDACC__
 #define FUNCTION DEVICE __noinline__
 #else
 #define FUNCTION DEVICE
