@@ -157,7 +157,7 @@ def test_cpp_program_compiles_and_runs(tmp_path):
 
 def commands(page):
     """What is to be typed into a shell: lines of blocks, of the README's indented ones, and inline code."""
-    text = page.read_text()
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     lines = [*(line for _, block in blocks(page, "sh") for line in block.splitlines()),
              *re.findall(r"^    (make .*)", text, re.MULTILINE),
              *(" ".join(code.split()) for code in re.findall(r"`([^`]+)`", text))]
@@ -175,7 +175,7 @@ def test_commands_are_there(page):
         for script in re.findall(r"(?:^|\s)((?:examples|tests|packaging)/[\w/]+\.(?:py|ipynb|cpp))", command):
             assert (ROOT/script).exists(), command
             folder = (ROOT/script).parent
-            known = "".join(path.read_text() for path in (*folder.glob("*.py"), *ROOT.glob("examples/*.py")))
+            known = "".join(path.read_text() for path in (*folder.glob("*.py"), *ROOT.glob("examples/**/*.py")))
             for option in re.findall(r"\s(--[a-z][\w-]*)", command):
                 assert f'"{option}"' in known, command
 
