@@ -4,7 +4,7 @@
  */
 
 #include "Claims.h"
-#include "openmm/CustomTorsionForce.h"
+#include "openmm/CMAPTorsionForce.h"
 #include "openmm/HarmonicAngleForce.h"
 #include "openmm/HarmonicBondForce.h"
 #include "openmm/PeriodicTorsionForce.h"
@@ -161,6 +161,43 @@ void testWhatIsTooFastIsMadeHeavierByAsMuch() {
     ASSERT_EQUAL_TOL(0.0128, limitWith(added), 5e-3);
 }
 
+/**
+ * An energy map counts by its curvature along an angle, the fourth root of the mean of its fourth power where it is
+ * positive, with Boltzmann's weights: here k = -V'', of V = height sin(phi). Light atoms at the ends of an axis that is
+ * heavy have omega^2 = 2 k / (m (l sin(theta))^2).
+ */
+void testEnergyMapsCount() {
+    const int size = 24;
+    const double height = 15, kT = 2.5, theta = 1.9, shortest = 0.0192, light = 0.1;
+    Builder chain;
+    for (double mass : {light, 1e6, 1e6, light})
+        chain.add(mass);
+    for (int i : {0, 1, 2})
+        chain.bond(i, i + 1);
+    for (int i : {0, 1})
+        chain.angle(i, i + 1, i + 2, theta);
+    auto* maps = new CMAPTorsionForce();
+    chain.system.addForce(maps);
+    vector<double> energies;
+    for (int i = 0; i < size * size; i++)
+        energies.push_back(height * std::sin(2 * pi * (i % size) / size)); // of the first angle alone
+    maps->addMap(size, energies);
+    maps->addTorsion(0, 0, 1, 2, 3, 0, 1, 2, 3);
+
+    double sum = 0, powers = 0;
+    for (int i = 0; i < 3600; i++) {
+        const double energy = height * std::sin(2 * pi * i / 3600), weight = std::exp(-energy / kT);
+        sum += weight;
+        powers += weight * std::pow(std::max(0.0, -energy), 4);
+    }
+    const double mass =
+            std::pow(powers / sum, 0.25) * 2 / std::pow(bondLength * std::sin(theta), 2) * std::pow(shortest / 2, 2);
+    const std::map<int, double> added = inertiasOf(choose(chain.system, shortest));
+    ASSERT(mass > 1.3 * light);
+    for (int i : {0, 3})
+        ASSERT_EQUAL_TOL(mass, light + added.at(i), 1e-2);
+}
+
 /** Equal molecules have equal inertias, wherever in the System they are; and what is not equal has its own. */
 void testEqualMoleculesAreAlike() {
     Builder many;
@@ -261,7 +298,8 @@ void testConstraintsAcrossAnglesAreNoBonds() {
 
 int main() {
     return checkClaims({CLAIM(testSurplusDistancesOfFlatRingsAreLeftOut), CLAIM(testStifferDistancesStayAndGivenOnes),
-                        CLAIM(testWhatIsTooFastIsMadeHeavierByAsMuch), CLAIM(testEqualMoleculesAreAlike),
-                        CLAIM(testLargeMoleculesAreDivided), CLAIM(testAtomsAreHeavierWhereMoleculesAreCut),
-                        CLAIM(testHydrogensNeedWhatTheyAreBoundTo), CLAIM(testConstraintsAcrossAnglesAreNoBonds)});
+                        CLAIM(testWhatIsTooFastIsMadeHeavierByAsMuch), CLAIM(testEnergyMapsCount),
+                        CLAIM(testEqualMoleculesAreAlike), CLAIM(testLargeMoleculesAreDivided),
+                        CLAIM(testAtomsAreHeavierWhereMoleculesAreCut), CLAIM(testHydrogensNeedWhatTheyAreBoundTo),
+                        CLAIM(testConstraintsAcrossAnglesAreNoBonds)});
 }

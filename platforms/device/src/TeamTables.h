@@ -33,6 +33,7 @@ struct TeamBlocks {
     /// Blocks with equal ones share them.
     std::vector<double> parameters;
 
+    /** Have room for another block. */
     void makeRoom(int forAtoms, int forRows) {
         const int least = 4 * tileSize, unit = 2 * tileSize; // blocks that are cut have no more
         auto roundUp = [&](int number) { return (std::max(number, least) + unit - 1) / unit * unit; };
