@@ -5,12 +5,11 @@
 #include "openmmstiff/internal/StepFailure.h"
 #include "openmmstiff/internal/Message.h"
 #include "setup/StiffMotion.h"
-#include "openmm/ATMForce.h"
 #include "openmm/Context.h"
-#include "openmm/CustomCVForce.h"
 #include "openmm/OpenMMException.h"
+#include "openmm/internal/ATMForceImpl.h"
 #include "openmm/internal/ContextImpl.h"
-#include "openmm/internal/ForceImpl.h"
+#include "openmm/internal/CustomCVForceImpl.h"
 #include "openmm/internal/OSRngSeed.h"
 #include <algorithm>
 #include <cmath>
@@ -186,11 +185,10 @@ std::unique_ptr<StiffMotion> StiffIntegrator::examineStiffMotion() {
     std::vector<Vec3> positions;
     context->getPositions(positions);
     motion->findFastest(positions);
-    for (const ForceImpl* impl : context->getForceImpls()) {
-        const Force& force = impl->getOwner();
-        if (dynamic_cast<const CustomCVForce*>(&force) != nullptr || dynamic_cast<const ATMForce*>(&force) != nullptr)
-            motion->addHiddenBonds(force, impl->getBondedParticles(), positions);
-    }
+    for (const ForceImpl* impl : context->getForceImpls())
+        if (dynamic_cast<const CustomCVForceImpl*>(impl) != nullptr ||
+            dynamic_cast<const ATMForceImpl*>(impl) != nullptr)
+            motion->addHiddenBonds(impl->getOwner(), impl->getBondedParticles(), positions);
     return motion;
 }
 

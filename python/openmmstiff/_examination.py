@@ -265,8 +265,8 @@ class _Examiner:
         self.atoms = list(self.topology.atoms())
         symbols = list(map(self.element, range(len(self.forces.masses))))
         self.labels = np.unique(symbols, return_inverse=True)[1]    # a number for each element
-        self.constraints = [(*self.system.getConstraintParameters(i)[:2], math.inf)
-                            for i in range(self.system.getNumConstraints())]
+        constrained = [self.system.getConstraintParameters(i)[:2] for i in range(self.system.getNumConstraints())]
+        self.constraints = [(i, j, math.inf) for i, j in constrained if self.forces.masses[[i, j]].any()]
         # A Topology knows which of those in forces are bonds.
         bonds = find_bonds(self.topology, self.system) or find_bonded(self.system) \
             or [(i, j) for i, j, _ in self.constraints]

@@ -172,6 +172,110 @@ for make in (lambda: MassPenaltyLangevinIntegrator(300, 5, 0.006), lambda: Zhang
 """)
 
 
+# A water, the forces of which fail on demand, and what its state is.
+FAILING = """
+from systems import angles, bonds, external, periodic, system_of
+AT = np.array([(1, 0, 0), (1.1, 0, 0), (0.968, 0.0945, 0), (2, 2, 2)])
+
+def fragile(integrator, *forces, energy="sqrt(1-broken)*x", masses=(16, 1, 1), **others):
+    system = system_of(masses, periodic(bonds((0, 1, 0.1, 4e5), (0, 2, 0.1, 4e5))), angles((1, 0, 2, 1.9, 300)),
+                       external(energy, 0, 1, 2, broken=0), *forces, **others)
+    context = mm.Context(system, integrator, mm.Platform.getPlatform(%r), {"Precision": "double"})
+    context.setPositions(AT[:len(masses)])
+    context.setVelocitiesToTemperature(300, 1)
+    return context
+
+def state(context):
+    found = context.getState(positions=True, velocities=True)
+    return np.stack([found.getPositions(asNumpy=True)._value, found.getVelocities(asNumpy=True)._value])
+
+def fail(context, steps, message=""):
+    try:
+        context.getIntegrator().step(steps)
+    except mm.OpenMMException as error:
+        assert message in str(error), error
+    else:
+        raise AssertionError("no step has failed")
+
+""" % (DEVICE or "OpenCL")
+
+
+def test_a_failed_step_is_undone_before_velocities_are_drawn(run_on_opencl):
+    """By an AndersenThermostat, in the next step, before anybody asks whether the last one has failed."""
+    run_on_opencl(FAILING + """
+for integrator in MassPenaltyIntegrator(0.002), MassPenaltyLangevinIntegrator(300, 1, 0.002):
+    context = fragile(integrator, mm.AndersenThermostat(300, 1e-12))
+    integrator.step(5)
+    before = state(context)
+    context.setParameter("broken", 2)
+    fail(context, 5, "are not finite")
+    assert np.abs(state(context) - before).max() < 1e-12 and context.getStepCount() == 5
+""")
+
+
+def test_a_force_that_refuses_positions_of_a_failed_step_hides_no_failure(run_on_opencl):
+    """Nor does the failure come back later."""
+    run_on_opencl(FAILING + """
+def refuse(state):
+    if np.abs(state.getPositions(asNumpy=True)._value).max() > 100:
+        raise ValueError("far away")
+    return 0.0, np.zeros((3, 3))
+integrator = MassPenaltyLangevinIntegrator(300, 1, 0.002)
+context = fragile(integrator, mm.PythonForce(refuse), energy="1e15*broken*x^3")
+integrator.step(5)
+before = state(context)
+context.setParameter("broken", 1)
+fail(context, 10, "MassPenaltyLangevinIntegrator")
+assert np.abs(state(context) - before).max() < 1e-12 and context.getStepCount() == 5
+context.setParameter("broken", 0)
+context.setPositions(AT[:3] + [5, 0, 0])
+integrator.step(1)
+assert abs(positions(context)[0, 0] - 6) < 0.1
+""")
+
+
+def test_an_error_within_a_step_leaves_no_half_of_it(run_on_opencl):
+    """Of a force that ends the step between its motion and its second kick."""
+    run_on_opencl(FAILING + """
+left = []
+def end(state):
+    if left and left.pop():
+        raise ValueError("out of memory")
+    return 0.0, np.zeros((3, 3))
+integrator = MassPenaltyIntegrator(0.002)
+context = fragile(integrator, mm.PythonForce(end))
+integrator.step(3)
+before = state(context)
+for whole in 0, 1, 2:
+    integrator.step(whole)
+    expected = state(context)
+    context.setTime(0)
+    context.setStepCount(0)
+    context.setPositions(before[0])
+    context.setVelocities(before[1])
+    left[:] = [True] + (1 + whole)*[False]      # the first step evaluates forces twice
+    fail(context, 5, "out of memory")
+    assert context.getStepCount() == whole and np.abs(state(context) - expected).max() < 1e-10
+    context.setPositions(before[0])
+    context.setVelocities(before[1])
+""")
+
+
+def test_frozen_atoms_go_back_with_the_box(run_on_opencl):
+    """Where a barostat has moved all before anybody asks whether the last step has failed."""
+    run_on_opencl(FAILING + """
+for seed in 1, 2, 3:
+    barostat = mm.MonteCarloBarostat(1, 300, 1)
+    barostat.setRandomNumberSeed(seed)
+    context = fragile(MassPenaltyLangevinIntegrator(300, 1, 0.001), barostat, masses=(16, 1, 1, 0), box=3*np.eye(3))
+    context.getIntegrator().step(2)
+    context.setParameter("broken", 2)
+    fail(context, 3, "are not finite")
+    edge = context.getState().getPeriodicBoxVectors()[0].x
+    assert edge != 3 and np.abs(positions(context)[3]/edge - 2/3).max() < 1e-7
+""")
+
+
 # ---- Oclgrind ----
 
 KERNELS = """

@@ -222,6 +222,13 @@ def test_bonds_of_virtual_sites_are_none():
     assert not found.notes and {motion.kind for motion in found.motions} == {"H-O", "H-O-H"}
 
 
+def test_constraints_of_frozen_particles_do_not_count():
+    at = np.array([[0, 0, 0], [0.12, 0, 0], [1, 0, 0], [1.1, 0, 0]])
+    found = [examine(simulation_of(system_of([16, 16, 0, 0], bonds((0, 1, 0.12, 4e5)), constraints=constraints), at))
+             for constraints in ((), [(2, 3, 0.1)])]
+    assert found[0].recommendations == found[1].recommendations and found[0].recommendations[0].stepSize > 0
+
+
 def test_particles_without_names_are_numbered():
     topology = app.Topology()
     residue = topology.addResidue("", topology.addChain())

@@ -197,6 +197,22 @@ def test_a_run_that_heats_itself_is_neither_silent_nor_endless():
     assert np.isfinite(positions_of(context)).all()
 
 
+def test_a_quench_is_no_collision():
+    """Particles are warmer than the heat bath until its friction has cooled them."""
+    integrator = seeded(MassPenaltyLangevinIntegrator(300, 5, 0.008))
+    waters = Waters(8)
+    context = waters.context(integrator, REFERENCE)
+    integrator.step(200)
+    integrator.setTemperature(1)
+    integrator.step(500)
+    kinetic = []
+    for _ in range(100):
+        integrator.step(5)
+        kinetic.append(context.getState(energy=True).getKineticEnergy()._value)
+    assert integrator.getNumCollisions() == 0
+    assert 0.5 < 2*np.mean(kinetic)/(3*waters.system.getNumParticles()*GAS_CONSTANT) < 2
+
+
 def test_inertias_follow_the_parameters_of_torsions():
     """As those of a Context that has begun with them: a torsion that is switched on makes its atoms heavier."""
     torsion = force("CustomTorsionForce", "addTorsion", [(0, 1, 2, 3)], "scale*1000*(1-cos(2*theta))", scale=0)

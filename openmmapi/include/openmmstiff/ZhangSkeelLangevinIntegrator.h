@@ -36,8 +36,9 @@ public:
      * Set whether the noise of the heat bath acts on the stiff modes. With true, the default, every degree of
      * freedom is thermalized: right for physical bonds and angles. With false, the noise (and the velocities drawn by
      * Context::setVelocitiesToTemperature()) are projected on the tangent space of the stiff coordinates,
-     * which leaves the stiff modes cold: right for penalty springs, which stand in for constraints. The temperature
-     * is then that of the remaining degrees of freedom; see computeSystemTemperature().
+     * which leaves the stiff modes cold: right for penalty springs, which stand in for constraints. Bonds and angles
+     * beside them are stiff modes, too, unless setStiffForceGroups() names the group of the springs alone. The
+     * temperature is then that of the remaining degrees of freedom; see computeSystemTemperature().
      *
      * @param thermalize   whether the stiff modes are thermalized
      */

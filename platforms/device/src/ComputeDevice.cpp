@@ -90,9 +90,7 @@ void ComputeDevice::keepTogether(const vector<std::array<int, 2>>& pairs) {
 
 void ComputeDevice::initialize() {
     const ContextSelector selector(context);
-    const System& system = contextImpl.getSystem();
-    for (int i = 0; i < system.getNumParticles(); i++)
-        mobile.push_back(system.getParticleMass(i) > 0);
+    numParticles = contextImpl.getSystem().getNumParticles();
     uniform.initialize(context, numUniforms, getMixedSize(), "stiffUniform");
     failure.initialize<int>(context, 2, "stiffFailure");
     failure.upload(vector<int>{0, 0});
@@ -228,8 +226,9 @@ void ComputeDevice::keepOrder(Copy& copy) const {
 
 void ComputeDevice::beginStep(const stiffcore::StepNumbers& numbers) {
     setUniform(numbers);
+    halfDone = false;
     if (moments.empty())
-        keepOrder(before);
+        keep(before); // what is mobile is kept anew by each step
     Moment moment = {contextImpl.getTime(), contextImpl.getStepCount(), {}};
     context.getPeriodicBoxVectors(moment.box[0], moment.box[1], moment.box[2]);
     moments.push_back(moment);
@@ -237,6 +236,7 @@ void ComputeDevice::beginStep(const stiffcore::StepNumbers& numbers) {
 
 void ComputeDevice::execute(int which) {
     const ContextSelector selector(context);
+    halfDone |= (which < stiffcore::PenaltyMethod::Show);
     for (const auto& group : groups) {
         const ComputeKernel& kernel = group->kernels[which];
         if (kernel == nullptr)
@@ -261,6 +261,7 @@ int ComputeDevice::getMoment(int which) const {
 
 void ComputeDevice::endStep() {
     const ContextSelector selector(context);
+    halfDone = false;
     context.reorderAtoms();
 }
 
@@ -313,7 +314,8 @@ ComputeDevice::Failure ComputeDevice::recover() {
     const ContextSelector selector(context);
     const Moment moment = moments[failed[0] / maxKernels - 1];
     const int index = failed[1] / 4;
-    Failure result = {FailureKind(failed[1] % 4), {}, -1, {}};
+    std::copy_n(moment.box, 3, before.box);
+    Failure result = {FailureKind(failed[1] % 4), {}, -1, recallBefore()};
     if (result.kind == VelocityFailed)
         result.particle = before.order[index];
     else
@@ -321,25 +323,25 @@ ComputeDevice::Failure ComputeDevice::recover() {
     contextImpl.setPeriodicBoxVectors(moment.box[0], moment.box[1], moment.box[2]);
     contextImpl.setTime(moment.time);
     contextImpl.setStepCount(moment.stepCount);
-    // Particles that no kernel moves are where they were.
-    contextImpl.getPositions(result.before.positions);
-    contextImpl.getVelocities(result.before.velocities);
-    std::copy_n(moment.box, 3, before.box);
-    read(before, true, result.before);
     failed[0] = failed[1] = 0;
     failure.upload(vector<int>{0, 0});
     moments.clear();
+    halfDone = false;
     return result;
 }
 
 void ComputeDevice::remember() {
+    keep(remembered);
+}
+
+void ComputeDevice::keep(Copy& copy) {
     const ContextSelector selector(context);
-    context.getPosq().copyTo(remembered.posq);
-    context.getVelm().copyTo(remembered.velm);
+    context.getPosq().copyTo(copy.posq);
+    context.getVelm().copyTo(copy.velm);
     if (context.getUseMixedPrecision())
-        context.getPosqCorrection().copyTo(remembered.correction);
-    keepOrder(remembered);
-    context.getPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
+        context.getPosqCorrection().copyTo(copy.correction);
+    keepOrder(copy);
+    context.getPeriodicBoxVectors(copy.box[0], copy.box[1], copy.box[2]);
 }
 
 bool ComputeDevice::isAsRemembered() {
@@ -360,10 +362,7 @@ double ComputeDevice::computeKineticEnergy() {
 
 ComputeDevice::State ComputeDevice::recall() const {
     const ContextSelector selector(context);
-    State state;
-    state.positions.resize(mobile.size());
-    state.velocities.resize(mobile.size());
-    read(remembered, false, state);
+    State state = read(remembered);
     state.propagated = state.velocities;
     for (const auto& group : groups)
         if (group->keepsVelocities) {
@@ -374,8 +373,9 @@ ComputeDevice::State ComputeDevice::recall() const {
     return state;
 }
 
-/** Get the particles of a copy, or those of them that kernels move: all that are mobile. */
-void ComputeDevice::read(const Copy& copy, bool movedOnly, State& state) const {
+ComputeDevice::State ComputeDevice::read(const Copy& copy) const {
+    const ContextSelector selector(context);
+    State state = {Vectors(numParticles), Vectors(numParticles), {}};
     vector<Vec3> positions = download(copy.posq, context.getUseDoublePrecision());
     const vector<Vec3> velocities = download(copy.velm, isPrecise());
     if (context.getUseMixedPrecision()) {
@@ -383,13 +383,12 @@ void ComputeDevice::read(const Copy& copy, bool movedOnly, State& state) const {
         for (size_t i = 0; i < positions.size(); i++)
             positions[i] += corrections[i];
     }
-    for (size_t place = 0; place < mobile.size(); place++) { // beyond them are those that fill up a group of threads
+    for (int place = 0; place < numParticles; place++) { // beyond them are those that fill up a group of threads
         const int particle = copy.order[place];
-        if (movedOnly && !mobile[particle])
-            continue;
         const mm_int4& cell = copy.cells[place];
         state.positions[particle] =
                 positions[place] - copy.box[0] * cell.x - copy.box[1] * cell.y - copy.box[2] * cell.z;
         state.velocities[particle] = velocities[place];
     }
+    return state;
 }

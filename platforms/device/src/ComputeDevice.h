@@ -43,6 +43,12 @@ public:
     bool isTimeToAsk() const override;
     bool hasFailed() override;
     Failure recover() override;
+    bool isHalfDone() const override {
+        return halfDone;
+    }
+    State recallBefore() const override {
+        return read(before);
+    }
 
     void remember() override;
     State recall() const override;
@@ -86,8 +92,9 @@ private:
     void initialize(Copy& copy);
     /** A number for a kernel in the present step, as failures are told. */
     int getMoment(int which) const;
+    void keep(Copy& copy);
     void keepOrder(Copy& copy) const;
-    void read(const Copy& copy, bool movedOnly, State& state) const;
+    State read(const Copy& copy) const;
     bool isPrecise() const {
         return context.getUseDoublePrecision() || context.getUseMixedPrecision();
     }
@@ -98,14 +105,14 @@ private:
     OpenMM::ContextImpl& contextImpl;
     OpenMM::ComputeContext& context;
     Listener* listener;
-    std::vector<char> mobile;
+    int numParticles = 0;
     std::vector<std::unique_ptr<Group>> groups;
     std::vector<std::vector<int>> blocks;
     OpenMM::ComputeArray uniform, failure, changed;
     Copy before, remembered;
     OpenMM::ComputeKernel compare;
     std::array<double, numUniforms> uniformValues = {};
-    bool together = true;
+    bool together = true, halfDone = false;
     // Of the steps since the last time that a failure was asked for.
     std::vector<Moment> moments;
     int failed[2] = {0, 0};

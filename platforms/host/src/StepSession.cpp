@@ -1,8 +1,7 @@
 #include "stiffhost/StepSession.h"
 #include "SimTKOpenMMRealType.h"
-#include "openmm/AndersenThermostat.h"
-#include "openmm/CMMotionRemover.h"
-#include "openmm/internal/ForceImpl.h"
+#include "openmm/internal/AndersenThermostatImpl.h"
+#include "openmm/internal/CMMotionRemoverImpl.h"
 #include "openmmstiff/internal/Message.h"
 #include "stiffhost/Checkpoints.h"
 #include "stiffcore/methods/Elementary.h"
@@ -62,6 +61,20 @@ void StepSession::beginSteps() {
 }
 
 void StepSession::takeStep() {
+    try {
+        takeOneStep();
+    }
+    catch (...) {
+        if (lead == Lead::Device) { // a force has thrown: maybe because a step has failed, and nobody has asked
+            askForFailure();
+            if (device->isHalfDone())
+                undo(device->recallBefore());
+        }
+        throw;
+    }
+}
+
+void StepSession::takeOneStep() {
     adoptState();
     const bool stateModified = updateContextState();
     const double h = integrator->getStepSize();
@@ -120,14 +133,14 @@ void StepSession::beginPropagating(const Turn& turn) {
     begunThere = false;
 }
 
-/** What ContextImpl::updateContextState() does; collisions are told apart. */
+/** What ContextImpl::updateContextState() does; collisions are told apart. (A Force may be gone, its ForceImpl is not.) */
 bool StepSession::updateContextState() {
     bool stateModified = false;
     for (ForceImpl* force : context.getForceImpls()) {
-        const Force& owner = force->getOwner();
-        const bool collides = dynamic_cast<const AndersenThermostat*>(&owner) != nullptr ||
-                              (hasAnchors() && dynamic_cast<const CMMotionRemover*>(&owner) != nullptr);
-        if (collides) { // the velocities that are shown
+        const bool collides = dynamic_cast<const AndersenThermostatImpl*>(force) != nullptr ||
+                              (hasAnchors() && dynamic_cast<const CMMotionRemoverImpl*>(force) != nullptr);
+        if (collides) {      // the velocities that are shown
+            askForFailure(); // while what is known of velocities is that of the last step that has not failed
             forcesHaveActed(stateModified);
             show(Turn(*this));
             propagates = false;
@@ -216,24 +229,27 @@ void StepSession::askForFailure() {
     if (device == nullptr || !device->hasFailed())
         return;
     const Device::Failure failure = device->recover();
-    lead = Lead::Host;
-    lastStep.forget();
-    state.deviceHasActed();
-    {
-        const Turn turn(*this);
-        state.changePositions() = failure.before.positions;
-        state.changeVelocities() = failure.before.velocities;
-        state.computeVirtualSites();
-        if (context.getStepCount() == countAtBeginning) {
-            if (begunThere)
-                know(device->recall());
-            state.changeVelocities() = lastVelocities.propagated; // before they were rounded
-        }
-        particles.requireFiniteState(className);
-    }
+    undo(failure.before);
     if (failure.kind == Device::VelocityFailed)
         particles.refuseVelocity(failure.particle, className, integrator->getStepSize());
     refuseBlock(failure.block, failure.kind == Device::ForcesFailed);
+}
+
+/** Back to the state before a step that the device has taken, or a part of it. */
+void StepSession::undo(const Device::State& before) {
+    lead = Lead::Host;
+    lastStep.forget();
+    state.deviceHasActed();
+    const Turn turn(*this);
+    state.changePositions() = before.positions;
+    state.changeVelocities() = before.velocities;
+    state.computeVirtualSites();
+    if (context.getStepCount() == countAtBeginning) {
+        if (begunThere)
+            know(device->recall());
+        state.changeVelocities() = lastVelocities.propagated; // before they were rounded
+    }
+    particles.requireFiniteState(className);
 }
 
 void StepSession::refuseBlock(const std::vector<int>& block, bool forces) const {

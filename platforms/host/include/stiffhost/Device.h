@@ -57,6 +57,9 @@ public:
     virtual bool hasFailed() = 0;
     /** After a failure: put back the time and the box of before, and get the rest of the state. */
     virtual Failure recover() = 0;
+    /** Whether particles have moved in a step that has not ended; and the state before it, but for what is propagated. */
+    virtual bool isHalfDone() const = 0;
+    virtual State recallBefore() const = 0;
 
     /** Remember the present state; get it; find out, at little cost, whether it is still that of the Context. */
     virtual void remember() = 0;

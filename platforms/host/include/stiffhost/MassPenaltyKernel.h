@@ -141,9 +141,10 @@ protected:
     }
     void begin(stiffcore::StepNumbers& numbers) override {
         const double unlikely = 30, impossible = 1e30; // kT: chance has 5e-13 of the former; kJ/mol
-        const double kT = getThermalEnergy();
+        // A bath that is colder all at once needs the time of its friction, and that of vibrations, to cool.
+        warmest = std::max(getThermalEnergy(), std::sqrt(numbers[stiffcore::Uniform::Decay]) * warmest);
         calmSince = std::min(calmSince, context.getStepCount()); // which somebody may have set
-        numbers[stiffcore::Uniform::CollisionEnergy] = (isAlert() && kT > 0 ? unlikely * kT : impossible);
+        numbers[stiffcore::Uniform::CollisionEnergy] = (isAlert() && warmest > 0 ? unlikely * warmest : impossible);
         machine.begin(getMethod(), numbers);
     }
     [[noreturn]] void refuseMolecule(const std::string& molecule, bool forces) const override {
@@ -211,6 +212,7 @@ private:
     /// The step at which the run has begun; later by so many for each collision, but for those that are long past.
     static constexpr int calmSteps = 100;
     long long calmSince = 0;
+    double warmest = 0; // kJ/mol, of the thermal energies until now
     bool allowsAnyEnergy = false;
 };
 

@@ -190,12 +190,14 @@ private:
         long long stepCount = 0;
     };
 
+    void takeOneStep();
     void adoptState();
     void beginPropagating(const Turn& turn);
     bool updateContextState();
     void forcesHaveActed(bool onPositions);
     stiffcore::StepNumbers findNumbers();
     void askForFailure();
+    void undo(const Device::State& before);
     void remember();
     void refuseBlock(const std::vector<int>& particles, bool forces) const;
     bool canUseDevice() const {
