@@ -204,7 +204,9 @@ def test_a_quench_is_no_collision():
     context = waters.context(integrator, REFERENCE)
     integrator.step(200)
     integrator.setTemperature(1)
-    integrator.step(500)
+    integrator.step(5)
+    context.reinitialize(preserveState=True)
+    integrator.step(495)
     kinetic = []
     for _ in range(100):
         integrator.step(5)

@@ -129,6 +129,14 @@ protected:
             calmSince = context.getStepCount();
     }
 
+    HiddenState getHidden(const Turn& turn) override {
+        return {StepSession::getHidden(turn).vectors, {warmest}};
+    }
+    void setHidden(const Turn& turn, const HiddenState& hidden) override {
+        StepSession::setHidden(turn, hidden);
+        if (hidden.numbers.size() == 1)
+            warmest = hidden.numbers[0];
+    }
     bool isUpToDate() override {
         return pairs.areCurrent(settings()) && getProgram() == compiledFor;
     }
@@ -142,9 +150,10 @@ protected:
     void begin(stiffcore::StepNumbers& numbers) override {
         const double unlikely = 30, impossible = 1e30; // kT: chance has 5e-13 of the former; kJ/mol
         // A bath that is colder all at once needs the time of its friction, and that of vibrations, to cool.
-        warmest = std::max(getThermalEnergy(), std::sqrt(numbers[stiffcore::Uniform::Decay]) * warmest);
+        const double kT = getThermalEnergy();
+        warmest = std::max(kT, std::sqrt(numbers[stiffcore::Uniform::Decay]) * warmest);
         calmSince = std::min(calmSince, context.getStepCount()); // which somebody may have set
-        numbers[stiffcore::Uniform::CollisionEnergy] = (isAlert() && warmest > 0 ? unlikely * warmest : impossible);
+        numbers[stiffcore::Uniform::CollisionEnergy] = (isAlert() && kT > 0 ? unlikely * warmest : impossible);
         machine.begin(getMethod(), numbers);
     }
     [[noreturn]] void refuseMolecule(const std::string& molecule, bool forces) const override {
