@@ -270,6 +270,7 @@ class Protein(Liquid):
 class Villin(Protein):
     """The headpiece in TIP3P-FB water; the motion of its backbone would take too long."""
     label, slow, water = "villin in water", ("methyl", "chi1", "reorientation", "diffusion"), "tip3pfb"
+    shown = (("heavy1.5", None), ("rigid", 12))
 
     @cached_property
     def modeller(self) -> app.Modeller:
