@@ -326,7 +326,6 @@ ComputeDevice::Failure ComputeDevice::recover() {
     failed[0] = failed[1] = 0;
     failure.upload(vector<int>{0, 0});
     moments.clear();
-    halfDone = false;
     return result;
 }
 

@@ -149,7 +149,7 @@ protected:
     }
     void begin(stiffcore::StepNumbers& numbers) override {
         const double unlikely = 30, impossible = 1e30; // kT: chance has 5e-13 of the former; kJ/mol
-        // A bath that is colder all at once needs the time of its friction, and that of vibrations, to cool.
+        // Particles follow a bath that is colder all at once by its friction, more slowly where vibrations lend energy.
         const double kT = getThermalEnergy();
         warmest = std::max(kT, std::sqrt(numbers[stiffcore::Uniform::Decay]) * warmest);
         calmSince = std::min(calmSince, context.getStepCount()); // which somebody may have set
