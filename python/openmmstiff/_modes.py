@@ -180,8 +180,9 @@ def find_fastest(curvature, inertia, most=MOST_DIRECTIONS, seed=1):
         value, weights = values[-1], vectors[:, -1]
         found.append(value)
         lacking = sum(weight*(force - value*momentum) for weight, force, momentum in zip(weights, stiff, heavy))
+        ahead = inertia.accelerate(inertia.weigh(inertia.accelerate(lacking)))  # twice: what is small is as constrained
         if len(found) > PATIENCE and value - found[-1 - PATIENCE] <= TOLERANCE*abs(value) or len(found) >= most \
-                or not curvature.measure(inertia.accelerate(lacking)):
+                or not curvature.measure(ahead):
             period = 2*math.pi/math.sqrt(value) if value > 0 else math.inf
             return period, sum(weight*direction for weight, direction in zip(weights, directions))
 

@@ -7,13 +7,14 @@ import numpy as np
 import openmm
 import pytest
 from openmm import app, unit
+from scipy.linalg import eigh, null_space
 
 import openmmstiff
 from conftest import CountingForce, Waters, water_box
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine
 from openmmstiff._examination import ROTATION, SHOWN, Examination, Motion, Recommendation, _Examiner, roundStep
 from openmmstiff._forces import Forces
-from openmmstiff._modes import Curvature, Inertia, find_fastest, find_shortest
+from openmmstiff._modes import Curvature, Distances, Inertia, find_fastest, find_shortest
 from systems import angles, bonds, custom_bond, external, force, molecule, system_of
 
 REFERENCE = openmm.Platform.getPlatform("Reference")
@@ -65,6 +66,28 @@ def test_the_inertia_of_a_bond_adds_to_the_reduced_mass():
         period, displacement = fastest(forces, HANGING, [], [(0, 1, inertia)])
         assert period == pytest.approx(2*math.pi*math.sqrt((reduced + inertia)/STIFFNESS), rel=1e-3)
         assert abs(displacement[1, 0]) < 1e-6 and (masses[1] > 0 or (displacement[1] == 0).all())
+
+
+def test_constraints_hold_in_the_last_digits():
+    """Methane on rods: five distances of hydrogens slow all that is left, and what comes of rounding is no motion."""
+    rods, between = [(0, i) for i in range(1, 5)], [(i, j) for i in range(1, 5) for j in range(i + 1, 5)]
+    positions = 0.109/3**0.5*np.array([[0, 0, 0], [1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
+    bends = angles(*((i, 0, j, math.acos(-1/3), 300) for i, j in between))
+    forces = Forces(system_of([12, 1, 1, 1, 1], bends, constraints=[(*rod, 0.109) for rod in rods]))
+    curvature = Curvature(forces, positions)
+    for vector in np.eye(15).reshape(-1, 5, 3):
+        curvature.measure(vector)
+    size = np.array([np.linalg.norm(each) for each in curvature.directions])
+    hessian = np.array([change.ravel() for change in curvature.changes])/size[:, None]
+    gradients = Distances(between, positions).jacobian().toarray()
+    free = null_space(Distances(rods, positions).jacobian().toarray())
+    for inertias in (0, 0, 0, 0, 0, 0), (0, 17, 17, 17, 17, 17):
+        mass = np.diag(np.repeat(forces.masses, 3)) + gradients.T @ np.diag(inertias) @ gradients
+        square = eigh(free.T @ hessian @ free, free.T @ mass @ free, eigvals_only=True)[-1]
+        pairs = [(*pair, inertia) for pair, inertia in zip(between, inertias) if inertia > 0]
+        period, motion = fastest(forces, positions, [(*rod, math.inf) for rod in rods] + pairs)
+        assert period == pytest.approx(2*math.pi/math.sqrt(square), rel=1e-3)
+        assert np.abs(Distances(rods, positions).rates(motion)).max() < 1e-6
 
 
 def test_what_is_known_of_the_forces_serves_the_next_inertia():
