@@ -1,14 +1,15 @@
 #!/usr/bin/env python
-"""Processor time of a step over that of the best of OpenMM's own, in one process and one thread.
+"""Time of a step over that of the best of OpenMM's own, in one process: the processor's in one thread, that of a clock
+in several, which wants an idle machine.
 
 Two step in turn, in short bursts, so that other load on the machine meets both alike, and each round has a ratio.
 The mass penalty at the rival's own step is what the integrator itself takes; the rest of a ratio is neighbour
 lists, which are rebuilt the more often the further atoms move in a step.
 """
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 
 import numpy as np
 import openmm as mm
@@ -36,7 +37,7 @@ EQUILIBRATION, WARM_UP = 300, 100      # steps: of 2 fs, and of each integrator'
 SEED = 1
 
 
-def measure(name: str, rounds: int, steps: int) -> Iterator[list[str]]:
+def measure(name: str, threads: int, rounds: int, steps: int) -> Iterator[list[str]]:
     subject = SUBJECTS[OF.get(name, name)]
     assert isinstance(subject, Liquid)
     methods = [((subject.methods | OTHERS)[key], fs) for key, fs in STEPS[name]]
@@ -48,24 +49,26 @@ def measure(name: str, rounds: int, steps: int) -> Iterator[list[str]]:
         integrator = method.make(TEMPERATURE, subject.friction, fs / 1000)
         positions = starts[method.geometry].getPositions(asNumpy=True)
         contexts.append(begin(subject.build(method), integrator, positions, subject.platform, TEMPERATURE, SEED,
-                              properties={"Threads": "1"}))
+                              properties={"Threads": str(threads)}))
         integrator.step(WARM_UP)
     rival, *others = (context.getIntegrator() for context in contexts)
-    times = [take_turns(rival, other, rounds, steps) for other in others]
+    clock = process_time if threads == 1 else perf_counter
+    times = [take_turns(rival, other, rounds, steps, clock) for other in others]
     milliseconds = f"{1000 * np.median([each[0] for each in times]):.3f}"
     ratios = ["1", *(quartiles(each[1] / each[0]) for each in times)]
     for (method, fs), ratio in zip(methods, ratios):
         yield [subject.label, method.label, f"{fs:g}", milliseconds, ratio]
 
 
-def take_turns(one: mm.Integrator, other: mm.Integrator, rounds: int, steps: int) -> np.ndarray:
+def take_turns(one: mm.Integrator, other: mm.Integrator, rounds: int, steps: int,
+               clock: Callable[[], float]) -> np.ndarray:
     """Seconds of a step of both, in each round; shape (2, rounds)."""
     seconds = np.empty((2, rounds))
     for i in range(rounds):
         for which in (0, 1) if i % 2 == 0 else (1, 0):      # none is always first
-            begun = process_time()
+            begun = clock()
             (one, other)[which].step(steps)
-            seconds[which, i] = (process_time() - begun) / steps
+            seconds[which, i] = (clock() - begun) / steps
     return seconds
 
 
@@ -77,6 +80,8 @@ def quartiles(values: np.ndarray) -> str:
 def main():
     parser = OptionParser(__doc__)
     add_names_option(parser, "--systems", STEPS)
+    parser.add_argument("--threads", type=number(int, 1), default=1, metavar="N",
+                        help="threads of the CPU platform (default: %(default)s)")
     parser.add_argument("--rounds", type=number(int, 2), default=40, metavar="N",
                         help="number of bursts of each integrator (default: %(default)s)")
     parser.add_argument("--steps", type=number(int, 1), default=20, metavar="N",
@@ -84,8 +89,9 @@ def main():
     add_record_option(parser)
     options = parser.parse_args()
     print_table(["system", "integrator", "step (fs)", "the rival's step (ms)", "ratio to that: median (quartiles)"],
-                (row for name in options.systems for row in measure(name, options.rounds, options.steps)),
-                options.record, "paired-steps")
+                (row for name in options.systems
+                 for row in measure(name, options.threads, options.rounds, options.steps)),
+                options.record, "paired-steps" if options.threads == 1 else f"paired-steps-{options.threads}")
 
 
 if __name__ == "__main__":
