@@ -64,8 +64,8 @@ def benchmark(platforms, seconds, files=(), wrong_before=()):
             ("protein", lambda name: _measure_speeds(name, seconds, slow[name], _helix_box, HELICES, 0.012, (0.004, 0.005)),
              f"A helix of alanines in TIP3P with PME, constraints=HBonds, {TEMPERATURE} K, friction {FRICTION}/ps",
              ["box", "LangevinMiddle, 4 fs (ns/day)", "5 fs, hydrogens of 1.5 dalton", *_own_columns(12)]),
-            ("large", lambda name: _measure_speeds(name, seconds, slow[name], _pdb_box, (BILAYER, *files), 0.012,
-                                                   (0.004, 0.005)),
+            ("large", lambda name: all([_measure_speeds(name, seconds, slow[name], _pdb_box, [file], 0.012, (0.004, 0.005))
+                                        for file in [BILAYER]*(name in fast) + list(files)]),
              f"OpenMM's bilayer of 128 POPC, and what is given by --pdb, by amber14 with PME, constraints=HBonds, "
              f"{TEMPERATURE} K, friction {FRICTION}/ps",
              ["box", "LangevinMiddle, 4 fs (ns/day)", "5 fs, hydrogens of 1.5 dalton", *_own_columns(12)]),
@@ -73,7 +73,7 @@ def benchmark(platforms, seconds, files=(), wrong_before=()):
              f"Step of {MOLECULES:,} waters without forces, relative to LangevinMiddle + SETTLE; what a step of "
              f"{CHAINS} chains of {CHAIN} atoms, blocks as those of proteins, takes longer than LangevinMiddle's",
              ["LangevinMiddle + SETTLE (ms)", "MassPenaltyLangevin", "chains (ms)"])):
-        tried = fast if what in ("AMOEBA", "large") else platforms
+        tried = fast if what == "AMOEBA" or what == "large" and not files else platforms
         if tried:
             _print_row("platform", *columns, heading=f"\n{heading}")
         for name in tried:

@@ -62,7 +62,7 @@ def finite(argument, value, symbol, positive=False) -> float:
     return value
 
 
-def integer(argument, value) -> int:
+def integer(argument, value, least=None) -> int:
     """The int that C++ takes for a whole number: NumPy's, too, and a float such as 1e6, as OpenMM's own methods do."""
     try:
         value = operator.index(value)
@@ -72,6 +72,8 @@ def integer(argument, value) -> int:
         value = int(value)
     if not -2**31 <= value < 2**31:
         raise ValueError(f"{argument} must fit into 32 bits, but is {value}")
+    if least is not None and value < least:
+        raise ValueError(f"{argument} must be at least {least}, but is {value}")
     return value
 
 

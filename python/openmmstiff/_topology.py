@@ -281,7 +281,7 @@ def copy_pairs(source, target):
 
 def find_bonds(topology, system):
     """The bonds (i, j) of a Topology but those of virtual sites, which follow other particles."""
-    bonds = [(bond[0].index, bond[1].index) for bond in topology.bonds()]
+    bonds = dict.fromkeys(tuple(sorted((bond[0].index, bond[1].index))) for bond in topology.bonds())   # each once
     return [bond for bond in bonds if not any(map(system.isVirtualSite, bond))]
 
 

@@ -287,10 +287,8 @@ class NestedSampler:
             if value not in known:
                 raise ValueError(f"NestedSampler: {name} must be one of {', '.join(known)}, not {value!r}")
         least = min(LADDER) if move == MOVES[1] else 1
-        if steps is not None and integer("steps", steps) < least:
-            raise ValueError(f"NestedSampler: steps must be at least {least} for the {move} move, but is {steps}")
-        if integer("processes", processes) < 1:
-            raise ValueError(f"NestedSampler: processes must be at least 1, but is {processes}")
+        steps = None if steps is None else integer(f"NestedSampler: steps of the {move} move", steps, least)
+        processes = integer("NestedSampler: processes", processes, least=1)
         if Path(path).suffix != ".db":
             raise ValueError(f"NestedSampler: the name of the file must end in .db, by which ASE knows it: {path}")
         if not callable(target) or isinstance(target, (BaseCalculator, openmm.System)):

@@ -236,9 +236,9 @@ def sampleDynamics(system: openmm.System, snapshots: Iterable[openmm.State | Arr
     """
     temperature = finite("temperature", temperature, "K", positive=True)
     stepSize = finite("stepSize", stepSize, "ps", positive=True)
-    for argument, value in (("interval", interval), ("samples", samples), ("processes", processes), ("seed", seed)):
-        if integer(argument, value) < 1:
-            raise ValueError(f"sampleDynamics: {argument} must be at least 1, but is {value}")
+    interval, samples, processes, seed = (
+        integer(f"sampleDynamics: {name}", value, least=1) for name, value in
+        (("interval", interval), ("samples", samples), ("processes", processes), ("seed", seed)))
     system = without_baths(system)
     tolerance = DRIFT*max(1, countFreedom(system))*GAS_CONSTANT*temperature
     tasks = [Task(read_snapshot(index, snapshot, system), system, temperature, stepSize, interval, samples, observe,

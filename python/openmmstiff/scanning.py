@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike
 from openmm import app, unit
 
 from . import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, _scan_report
-from ._conversions import Quantity, integer, is_atoms, number
+from ._conversions import Quantity, finite, integer, is_atoms, number
 from ._examination import advisedFriction, roundStep
 from ._scan_runs import EQUILIBRATIONS, Task, advise, count_steps, equilibrate, make_run, settling_time
 from .sampling import LONG_ENOUGH, MIN_BLOCKS, Samples, blockedError, correlationTime, separateForces
@@ -480,17 +481,17 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
         the runs, with methods for a table, a picture and what is expected at h = 0
     """
     original, bonded, given = _parts(system, topology, positions, bonds)
-    temperature = number("temperature", temperature, "K")
-    friction = advisedFriction(original) if friction is None else number("friction", friction, "1/ps")
-    minutes = None if time is not None else number("minutes", minutes, "")
-    time = None if time is None else number("time", time, "ps")
-    for argument, value in ("temperature", temperature), ("friction", friction), ("minutes", minutes), ("time", time):
-        if value is not None and not 0 < value < math.inf:
-            raise ValueError(f"scan: {argument} must be a positive number, but is {value:g}")
-    for argument, value in ("processes", processes), ("seed", seed):
-        if integer(argument, value) < 1:
-            raise ValueError(f"scan: {argument} must be at least 1, but is {value}")
+    positive = partial(finite, positive=True)
+    temperature = positive("scan: temperature", temperature, "K")
+    friction = advisedFriction(original) if friction is None else positive("scan: friction", friction, "1/ps")
+    minutes = None if time is not None else positive("scan: minutes", minutes, "")
+    time = None if time is None else positive("scan: time", time, "ps")
+    processes, seed = integer("scan: processes", processes, least=1), integer("scan: seed", seed, least=1)
     prototypes = _prototypes(integrators, temperature, friction)
+    unknown = [name for name in steps if name.removesuffix("Integrator") not in prototypes and name not in prototypes] \
+        if isinstance(steps, Mapping) else []
+    if unknown:
+        raise ValueError(f"scan: steps are given for '{unknown[0]}', which is none of {', '.join(prototypes)}")
     chosen: Any = {name: _steps(name, steps) for name in prototypes}
     if time is not None and time < LONG_ENOUGH/(2*friction):
         warnings.warn(f"scan: runs of {time:g} ps are too short for errors that mean something: with a friction of "
@@ -620,8 +621,8 @@ def _check_groups(name, integrator):
 
 def _steps(name, steps):
     """The steps of an integrator, a list in fs; None if examine() is to say them."""
-    if isinstance(steps, dict):
-        steps = steps.get(name)
+    if isinstance(steps, Mapping):
+        steps = steps.get(name, steps.get(f"{name}Integrator"))
     if steps is None:
         if name not in INTEGRATORS:
             raise ValueError(f"scan: give steps for '{name}': there are default ones only for {', '.join(INTEGRATORS)}")

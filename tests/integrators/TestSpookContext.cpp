@@ -106,10 +106,15 @@ void testFarFlightsAreErrors(Platform& platform) {
         SpookIntegrator integrator(h);
         ModelContext context(model, integrator, platform);
         context.setVelocities(makeVelocities(model.system, 300, 1));
-        assertThrows([&] { integrator.step(10); },
-                     {"SpookIntegrator:", "System constraint", "nm between particles", "femtoseconds"});
-        ASSERT(largestDifference(getPositions(context), model.positions) <= storeRounding(platform) ||
-               context.getStepCount() > 0);
+        vector<Vec3> before;
+        auto fly = [&] {
+            for (int i = 0; i < 10; i++) {
+                before = getPositions(context);
+                integrator.step(1);
+            }
+        };
+        assertThrows(fly, {"SpookIntegrator:", "System constraint", "nm between particles", "femtoseconds"});
+        ASSERT(largestDifference(getPositions(context), before) <= storeRounding(platform));
     }
 }
 

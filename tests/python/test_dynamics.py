@@ -32,7 +32,7 @@ def observe(state):
 
 
 def run(system, snapshots, interval=1, samples=1, stepSize=STEP, look=observe, **options):
-    return sampleDynamics(system, snapshots, 300, stepSize, interval, samples, look, platform="Reference", **options)
+    return sampleDynamics(system, snapshots, 300, stepSize, interval, float(samples), look, platform="Reference", **options)
 
 
 def relative(values):

@@ -11,8 +11,8 @@ import numpy as np
 import openmm
 import openmmstiff
 import pytest
-from conftest import PLATFORMS
-from openmm import unit
+from conftest import PLATFORMS, water_box
+from openmm import app, unit
 from openmmstiff import StiffIntegrator, __main__ as command, _benchmark, _installation
 
 ALL_PLATFORMS = [openmm.Platform.getPlatform(i).getName() for i in range(openmm.Platform.getNumPlatforms())]
@@ -236,9 +236,9 @@ def benchmark(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(_benchmark, "MOLECULES", 400)
     monkeypatch.setattr(_benchmark, "HELICES", ((3, 2),))
 
-    def run(*platforms):
+    def run(*platforms, pdb=()):
         file = tmp_path/"report.md"
-        code = command.main(["benchmark", "--seconds", "0.01", "--output", str(file), "--platforms", *platforms])
+        code = command.main(["benchmark", "--seconds", "0.01", "--output", str(file), "--platforms", *platforms, *pdb])
         printed = capsys.readouterr().out
         assert printed == f"{file.read_text()}\nThe file for an issue: {file}\n"
         check, _, rest = printed.partition("```\n\n")
@@ -250,8 +250,11 @@ def benchmark(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.thorough
-def test_benchmark_prints_tables_in_markdown(benchmark):
-    code, check, tables, verdicts = benchmark("CPU")
+def test_benchmark_prints_tables_in_markdown(benchmark, tmp_path):
+    """Of a file that is given, too, on a processor alone."""
+    topology, positions, _ = water_box()
+    app.PDBFile.writeFile(topology, positions, str(tmp_path/"mine.pdb"))
+    code, check, tables, verdicts = benchmark("CPU", pdb=("--pdb", str(tmp_path/"mine.pdb")))
     assert code == 0 and verdicts[0].startswith("CPU: right")
     assert check.startswith("```text\nOpenMM-Stiff") and "runs and agrees." in check
     agreement, conduct, *speeds, kernels = tables
@@ -262,8 +265,9 @@ def test_benchmark_prints_tables_in_markdown(benchmark):
     for (name, device, where, forces, positions, agrees), box in zip(agreement[2:], boxes, strict=True):
         assert (name, agrees) == ("CPU", "yes") and "thread" in device and re.fullmatch(box, where)
         assert float(forces) < _benchmark.FORCE_TOLERANCE and 0 < float(positions) < _benchmark.POSITION_TOLERANCE
-    for (_, _, where, forces, *_), speed in zip(agreement[2:4], speeds, strict=True):
-        assert float(forces) > 0
+    assert min(float(row[3]) for row in agreement[2:4]) > 0
+    timed = [row[2] for row in agreement[2:4]] + [f"mine, {topology.getNumAtoms()} atoms"]
+    for where, speed in zip(timed, speeds, strict=True):
         assert speed[2][:2] == ["CPU", where]
         *theirs, ours, ratio = map(float, speed[2][2:-1])
         assert len(theirs) == 2 and min(*theirs, ours) > 0 and ratio == pytest.approx(ours/max(theirs), rel=0.01)

@@ -457,8 +457,8 @@ def test_file_of_another_run_is_refused(tmp_path):
     ({"path": "run.traj"}, ValueError, "must end in .db"),
     ({"move": "free"}, ValueError, "move must be one of independent, nested, not 'free'"),
     ({"failures": "ignore"}, ValueError, "failures must be one of raise, reject"),
-    ({"steps": 0}, ValueError, "steps must be at least 1 for the independent move"),
-    ({"steps": 20, "move": "nested"}, ValueError, "steps must be at least 30 for the nested move"),
+    ({"steps": 0}, ValueError, "steps of the independent move must be at least 1"),
+    ({"steps": 20, "move": "nested"}, ValueError, "steps of the nested move must be at least 30"),
     ({"processes": 0}, ValueError, "processes must be at least 1")])
 def test_wrong_arguments_are_told(arguments, error, message, tmp_path):
     good = {"dynamics": Perfect(Atoms("H")), "target": Function(lambda x: 0), "path": tmp_path/"run.db"}

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from types import MappingProxyType
 
 import numpy as np
 import openmm
@@ -377,7 +378,9 @@ def test_default_steps_are_those_that_examine_recommends():
 
 def test_runs_that_are_planned_too_short_are_told():
     with pytest.warns(UserWarning, match="runs of 0.1 ps are too short .* friction of 5/ps give at least 3 ps"):
-        scan(*springs(), ["LangevinMiddle"], steps=[1], time=0.1, platform="Reference")
+        found = scan(*springs(), ["LangevinMiddleIntegrator"], steps=MappingProxyType({"LangevinMiddleIntegrator": [1]}),
+                     time=0.1, platform="Reference")
+    assert [(run.integrator, run.fs) for run in found.runs] == [("LangevinMiddle", 1)]
 
 
 def test_integrator_of_ones_own():
@@ -404,8 +407,9 @@ IN_PYTHON.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2*SPRINGS, 3
     ({"integrators": []}, "there are no integrators"),
     ({"integrators": {"own": openmm.VerletIntegrator(0.001)}}, "give steps for 'own'"),
     ({"steps": [0]}, r"steps of LangevinMiddle must be positive numbers \[fs\], but are \[0.0\]"),
-    ({"minutes": 0}, "minutes must be a positive number, but is 0"),
-    ({"time": -1}, "time must be a positive number, but is -1"),
+    ({"integrators": ["LangevinMiddle"], "steps": {"LangevinMidle": [1]}}, "'LangevinMidle', which is none of Langev"),
+    ({"minutes": 0}, "minutes must be a finite number that is positive, but is 0"),
+    ({"time": -1}, "time must be a finite number that is positive, but is -1"),
     ({"processes": 0}, "processes must be at least 1, but is 0"),
     ({"system": openmm.System(), "positions": np.zeros((0, 3))}, "the System has no forces"),
     ({"positions": np.zeros((3, 3))}, r"System has 32 particles, but the positions are of shape \(3, 3\)")])

@@ -63,6 +63,13 @@ def test_a_bond_has_its_constant_and_what_else_changes_with_it():
     assert Chain().pairs()[0, 1] == pytest.approx(both, rel=1e-3)
 
 
+def test_a_bond_that_a_topology_has_twice_counts_once():
+    twice = Chain()
+    atoms = list(twice.topology.atoms())
+    twice.topology.addBond(atoms[1], atoms[0])
+    assert twice.pairs() == Chain().pairs() and twice.pairs("typical") == Chain().pairs("typical")
+
+
 def test_waters_have_the_constants_of_their_force_field(platform):
     """O-H: oxygen moves by 1/17, so that the angle adds 0.2 % and the neighbours in the cluster some 2 %."""
     waters = Waters(20)
