@@ -2,7 +2,7 @@
 #include "PenalizedPairs.h"
 #include "openmm/Force.h"
 #include "openmm/OpenMMException.h"
-#include "openmmstiff/internal/Message.h"
+#include "openmmstiff/internal/Checks.h"
 #include "stiffcore/model/Sets.h"
 #include <algorithm>
 
@@ -33,13 +33,11 @@ void refuseConstraints(const System& system, const vector<Block>& blocks, const 
     const vector<PairInertia> constraints = readConstraints(system);
     for (size_t i = 0; i < constraints.size(); i++) {
         const int particle1 = constraints[i].particle1, particle2 = constraints[i].particle2;
-        if (!isInBlock[particle1] && !isInBlock[particle2])
-            continue;
-        throw OpenMMException(message(className, ": constraint ", i, " of the System, between particles ", particle1,
-                                      " and ", particle2, ", acts on particle ",
-                                      isInBlock[particle1] ? particle1 : particle2,
-                                      ", which has stiff terms too. Remove the constraints of this molecule: create"
-                                      " the System with constraints=None and rigidWater=False"));
+        require(!isInBlock[particle1] && !isInBlock[particle2], className, ": constraint ", i,
+                " of the System, between particles ", particle1, " and ", particle2, ", acts on particle ",
+                isInBlock[particle1] ? particle1 : particle2,
+                ", which has stiff terms too. Remove the constraints of this molecule: create the System with"
+                " constraints=None and rigidWater=False");
     }
 }
 

@@ -12,7 +12,7 @@
 #include "openmm/MonteCarloFlexibleBarostat.h"
 #include "openmm/MonteCarloMembraneBarostat.h"
 #include "openmm/OpenMMException.h"
-#include "openmmstiff/internal/Message.h"
+#include "openmmstiff/internal/Checks.h"
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -153,10 +153,9 @@ StiffTerms OpenMMStiff::collectTerms(const System& system, TermScope scope, int 
             foundForce = true;
         }
     }
-    if (!byKind && !everything && !foundForce)
-        throw OpenMMException(message(className, ": no force of the System is in the stiff force groups (mask ",
-                                      stiffForceGroups, ") and integrated (mask ", integrationGroups,
-                                      "). Put the stiff forces into one of these groups with setForceGroup(), or call",
-                                      " setUseDefaultStiffForceGroups(true) to choose them by kind"));
+    require(byKind || everything || foundForce, className,
+            ": no force of the System is in the stiff force groups (mask ", stiffForceGroups, ") and integrated (mask ",
+            integrationGroups, "). Put the stiff forces into one of these groups with setForceGroup(), or call",
+            " setUseDefaultStiffForceGroups(true) to choose them by kind");
     return terms;
 }

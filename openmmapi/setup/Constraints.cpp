@@ -2,7 +2,7 @@
 #include "PenalizedPairs.h"
 #include "expressions/Expressions.h"
 #include "openmm/OpenMMException.h"
-#include "openmmstiff/internal/Message.h"
+#include "openmmstiff/internal/Checks.h"
 #include <algorithm>
 #include <exception>
 #include <map>
@@ -30,11 +30,9 @@ public:
     void addSystemConstraints(const ConstraintSet& ofSystem) {
         const int number = ofSystem.constraints.size();
         for (int index : integrator.getSystemConstraintsWithParameters())
-            if (index >= number)
-                throw OpenMMException(message(className, ": parameters have been set for constraint ", index,
-                                              " of the System, which has only ", number,
-                                              ". Take them back with setSystemConstraintParameters(", index,
-                                              ", 0, 0)"));
+            require(index < number, className, ": parameters have been set for constraint ", index,
+                    " of the System, which has only ", number, ". Take them back with setSystemConstraintParameters(",
+                    index, ", 0, 0)");
         for (int i = 0; i < number; i++) {
             Constraint constraint = ofSystem.constraints[i];
             integrator.getSystemConstraintParameters(i, constraint.compliance, constraint.damping);

@@ -1,36 +1,24 @@
 #include "openmmstiff/ConstraintPenalties.h"
 #include "openmmstiff/internal/Checks.h"
-#include "openmmstiff/internal/Message.h"
 #include "setup/Masses.h"
 #include "setup/CollectTerms.h"
 #include "openmm/CustomBondForce.h"
 #include "openmm/HarmonicBondForce.h"
-#include "openmm/OpenMMException.h"
 #include "openmm/State.h"
 #include <cmath>
 #include <memory>
-#include <sstream>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
 using std::vector;
 
 ConstraintPenalties::ConstraintPenalties(System& system, double period, Form form) : form(form) {
-    std::stringstream message;
-    message << "ConstraintPenalties: ";
-    if (form != Squared && form != Linear) {
-        message << "there is no form " << int(form) << "; give Squared or Linear";
-        throw OpenMMException(message.str());
-    }
-    if (!(period > 0) || std::isinf(period)) {
-        message << "the period must be a positive number, not " << period
-                << " ps; with a tenth of the period of the fastest motion that counts, the constraints hold well";
-        throw OpenMMException(message.str());
-    }
-    if (system.getNumConstraints() == 0) {
-        message << "the System has no constraints to replace; create it with rigidWater=True or constraints=HBonds";
-        throw OpenMMException(message.str());
-    }
+    require(form == Squared || form == Linear, "ConstraintPenalties: there is no form ", int(form),
+            "; give Squared or Linear");
+    require(period > 0 && std::isfinite(period), "ConstraintPenalties: the period must be a positive number, not ",
+            period, " ps; with a tenth of the period of the fastest motion that counts, the constraints hold well");
+    require(system.getNumConstraints() > 0, "ConstraintPenalties: the System has no constraints to replace; create it",
+            " with rigidWater=True or constraints=HBonds");
     const double omega = 2 * 3.14159265358979323846 / period;
     auto linear = std::make_unique<HarmonicBondForce>();
     auto squared = std::make_unique<CustomBondForce>("0.5*w2*(r^2-d^2)^2");
@@ -89,13 +77,12 @@ bool ConstraintPenalties::isIn(const Force& force) const {
 
 /** Wherever their Force is now: the index changes where others before it are removed. */
 void ConstraintPenalties::requirePenalties(const System& system) const {
-    for (int i = 0; i < system.getNumForces(); i++)
-        if (isIn(system.getForce(i)))
-            return;
-    throw OpenMMException(
-            message("ConstraintPenalties: the Context belongs to another System, with ", system.getNumParticles(),
-                    " particles, or the penalties have been changed: it has no Force with these ", getNumConstraints(),
-                    " springs. Give a Context of the System whose constraints were replaced"));
+    bool found = false;
+    for (int i = 0; i < system.getNumForces() && !found; i++)
+        found = isIn(system.getForce(i));
+    require(found, "ConstraintPenalties: the Context belongs to another System, with ", system.getNumParticles(),
+            " particles, or the penalties have been changed: it has no Force with these ", getNumConstraints(),
+            " springs. Give a Context of the System whose constraints were replaced");
 }
 
 vector<double> ConstraintPenalties::computeViolations(const Context& context) const {

@@ -1,8 +1,6 @@
 #include "openmmstiff/HMMIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Checks.h"
-#include "openmmstiff/internal/Message.h"
-#include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include <cmath>
 
@@ -14,10 +12,8 @@ using std::vector;
 namespace {
 void requireEven(const char* what, int number, int least) {
     const int most = 10000; // so that their product, the micro-steps in a window, is a number still
-    if (number >= least && number <= most && number % 2 == 0)
-        return;
-    throw OpenMMException(message("HMMIntegrator: the number of ", what, " must be even, at least ", least,
-                                  " and at most ", most, ", not ", number));
+    require(number >= least && number <= most && number % 2 == 0, "HMMIntegrator: the number of ", what,
+            " must be even, at least ", least, " and at most ", most, ", not ", number);
 }
 } // namespace
 
@@ -28,24 +24,21 @@ HMMIntegrator::HMMIntegrator(double macroStepSize, double angularFrequency)
 }
 
 void HMMIntegrator::setAngularFrequency(double frequency) {
-    if (!(frequency > 0) || std::isinf(frequency))
-        throw OpenMMException(
-                message("HMMIntegrator: the angular frequency of the vibration must be a positive number, not ",
-                        frequency, " radian/ps"));
+    require(frequency > 0 && std::isfinite(frequency),
+            "HMMIntegrator: the angular frequency of the vibration must be a positive number, not ", frequency,
+            " radian/ps");
     this->frequency = frequency;
 }
 
 void HMMIntegrator::setFilter(Filter filter) {
-    if (filter != Bump && filter != HalfBump && filter != Simple)
-        throw OpenMMException(
-                message("HMMIntegrator: there is no filter number ", int(filter), "; give Bump, HalfBump or Simple"));
+    require(filter == Bump || filter == HalfBump || filter == Simple, "HMMIntegrator: there is no filter number ",
+            int(filter), "; give Bump, HalfBump or Simple");
     this->filter = filter;
 }
 
 void HMMIntegrator::setMacroMethod(MacroMethod method) {
-    if (method != SHAKE && method != RATTLE)
-        throw OpenMMException(
-                message("HMMIntegrator: there is no macro method number ", int(method), "; give SHAKE or RATTLE"));
+    require(method == SHAKE || method == RATTLE, "HMMIntegrator: there is no macro method number ", int(method),
+            "; give SHAKE or RATTLE");
     macroMethod = method;
 }
 

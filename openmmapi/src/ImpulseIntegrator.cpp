@@ -1,9 +1,7 @@
 #include "openmmstiff/ImpulseIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Checks.h"
-#include "openmmstiff/internal/Message.h"
 #include "setup/StiffMotion.h"
-#include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 
 using namespace OpenMM;
@@ -14,23 +12,20 @@ ImpulseIntegrator::ImpulseIntegrator(double stepSize)
 }
 
 void ImpulseIntegrator::setKick(KickMethod kick) {
-    if (kick != Plain && kick != Mollified && kick != Projected)
-        throw OpenMMException(message(getClassName(), ": there is no kick number ", int(kick),
-                                      "; choose Projected, Mollified or Plain"));
+    require(kick == Plain || kick == Mollified || kick == Projected, getClassName(), ": there is no kick number ",
+            int(kick), "; choose Projected, Mollified or Plain");
     this->kick = kick;
 }
 
 void ImpulseIntegrator::setProjectedPeriod(double period) {
-    if (!(period >= 0))
-        throw OpenMMException(message(getClassName(), ": the projected period must be a non-negative number, not ",
-                                      period, " ps; infinity projects all stiff coordinates, 0 none"));
+    require(period >= 0, getClassName(), ": the projected period must be a non-negative number, not ", period,
+            " ps; infinity projects all stiff coordinates, 0 none");
     projectedPeriod = period;
 }
 
 void ImpulseIntegrator::setNumMicroSteps(int number) {
-    if (number <= 0)
-        throw OpenMMException(message(getClassName(), ": the number of micro-steps must be positive, but is ", number,
-                                      "; call setUseDefaultNumMicroSteps(true) to have it chosen"));
+    require(number > 0, getClassName(), ": the number of micro-steps must be positive, but is ", number,
+            "; call setUseDefaultNumMicroSteps(true) to have it chosen");
     numMicroSteps = number;
 }
 

@@ -1,6 +1,5 @@
 #include "openmmstiff/internal/LangevinThermostat.h"
-#include "openmmstiff/internal/Message.h"
-#include "openmm/OpenMMException.h"
+#include "openmmstiff/internal/Checks.h"
 #include <cmath>
 
 using namespace OpenMMStiff;
@@ -8,8 +7,7 @@ using namespace OpenMMStiff;
 namespace {
 /** Written so that NaN is refused too. */
 double requireNonNegative(double value, const char* what, const char* unit) {
-    if (!(value >= 0) || std::isinf(value))
-        throw OpenMM::OpenMMException(message(what, " must be a non-negative number, not ", value, " ", unit));
+    require(value >= 0 && std::isfinite(value), what, " must be a non-negative number, not ", value, " ", unit);
     return value;
 }
 } // namespace

@@ -1,9 +1,7 @@
 #include "openmmstiff/MassPenaltyIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Checks.h"
-#include "openmmstiff/internal/Message.h"
 #include "setup/StiffMotion.h"
-#include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include <algorithm>
 #include <cmath>
@@ -25,9 +23,9 @@ int OpenMMStiff::getPairRevision(const MassPenaltyIntegrator& integrator) {
 }
 
 void MassPenaltyIntegrator::setPenalizedPeriod(double period) {
-    if (!(period > 0) || std::isinf(period))
-        throw OpenMMException(message(getClassName(), ": the penalized period must be a positive number, not ", period,
-                                      " ps; setUseDefaultPenalizedPeriod(true) makes it 16 steps"));
+    require(period > 0 && std::isfinite(period), getClassName(),
+            ": the penalized period must be a positive number, not ", period,
+            " ps; setUseDefaultPenalizedPeriod(true) makes it 16 steps");
     penalizedPeriod = period;
 }
 
@@ -49,9 +47,8 @@ double MassPenaltyIntegrator::getBondInertia() const {
 }
 
 void MassPenaltyIntegrator::setBondInertia(double inertia) {
-    if (!(inertia >= 0 && inertia <= maxInertia))
-        throw OpenMMException(message(getClassName(), ": the inertia of bonds must be a number from 0 to ", maxInertia,
-                                      ", not ", inertia, " dalton; 0 is none"));
+    require(inertia >= 0 && inertia <= maxInertia, getClassName(), ": the inertia of bonds must be a number from 0 to ",
+            maxInertia, ", not ", inertia, " dalton; 0 is none");
     bondInertia = inertia;
     useDefaultBondInertia = false;
     revision++;
@@ -64,10 +61,8 @@ void MassPenaltyIntegrator::setUseDefaultBondInertia(bool use) {
 }
 
 void MassPenaltyIntegrator::setMaxBlockSize(int numPairs) {
-    if (numPairs < 0)
-        throw OpenMMException(message(getClassName(),
-                                      ": the maximum number of pairs of a block must not be negative, as ", numPairs,
-                                      " is; 0 is for whole molecules"));
+    require(numPairs >= 0, getClassName(), ": the maximum number of pairs of a block must not be negative, as ",
+            numPairs, " is; 0 is for whole molecules");
     maxBlockSize = numPairs;
 }
 
@@ -105,13 +100,11 @@ void MassPenaltyIntegrator::checkPair(const char* kind, const char* adder, int i
                                       const Pair& pair) const {
     const auto& [particle1, particle2, inertia] = pair;
     requireIndex(getClassName(), kind, adder, index, number);
-    if (!(inertia >= 0 && inertia <= maxInertia))
-        throw OpenMMException(message(getClassName(), ": the inertia of a ", kind, " must be a number from 0 to ",
-                                      maxInertia, ", not ", inertia,
-                                      " dalton. To hold a distance fixed, add a constraint to the System"));
-    if (particle1 == particle2)
-        throw OpenMMException(
-                message(getClassName(), ": a ", kind, " needs two different particles, not ", particle1, " twice"));
+    require(inertia >= 0 && inertia <= maxInertia, getClassName(), ": the inertia of a ", kind,
+            " must be a number from 0 to ", maxInertia, ", not ", inertia,
+            " dalton. To hold a distance fixed, add a constraint to the System");
+    require(particle1 != particle2, getClassName(), ": a ", kind, " needs two different particles, not ", particle1,
+            " twice");
 }
 
 int MassPenaltyIntegrator::computeNumPenalizedPairs() {
@@ -144,9 +137,8 @@ void MassPenaltyIntegrator::getInertialBondParameters(int index, int& particle1,
 
 void MassPenaltyIntegrator::getCounted(const vector<Pair>& counted, const char* kind, const char* counter, int index,
                                        int& particle1, int& particle2, double& inertia) const {
-    if (index < 0 || index >= (int) counted.size())
-        throw OpenMMException(message(getClassName(), ": there is no ", kind, " ", index, ". ", counter,
-                                      ", which is to be called first, has counted ", counted.size()));
+    require(index >= 0 && index < (int) counted.size(), getClassName(), ": there is no ", kind, " ", index, ". ",
+            counter, ", which is to be called first, has counted ", counted.size());
     std::tie(particle1, particle2, inertia) = counted[index];
 }
 

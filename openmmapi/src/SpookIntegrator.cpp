@@ -1,7 +1,6 @@
 #include "openmmstiff/SpookIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Checks.h"
-#include "openmmstiff/internal/Message.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include <algorithm>
@@ -18,9 +17,7 @@ namespace {
 constexpr double defaultDampingSteps = 0.25;
 
 void requireNumber(bool valid, const char* what, double value, const char* remedy) {
-    if (valid && std::isfinite(value))
-        return;
-    throw OpenMMException(message("SpookIntegrator: ", what, ", but is ", value, ". ", remedy));
+    require(valid && std::isfinite(value), "SpookIntegrator: ", what, ", but is ", value, ". ", remedy);
 }
 
 void requireCompliance(double compliance) {
@@ -34,8 +31,7 @@ void requireDamping(double damping) {
 }
 
 void requireDifferent(const vector<int>& particles) {
-    if (particles.empty())
-        throw OpenMMException("SpookIntegrator: a constraint needs at least one particle");
+    require(!particles.empty(), "SpookIntegrator: a constraint needs at least one particle");
     vector<int> sorted = particles;
     std::sort(sorted.begin(), sorted.end());
     const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
@@ -46,10 +42,7 @@ void requireDifferent(const vector<int>& particles) {
 }
 
 void requireSystemConstraint(int constraint) {
-    if (constraint >= 0)
-        return;
-    throw OpenMMException(
-            message("SpookIntegrator: the System has no constraint ", constraint, ". Indices begin with 0"));
+    require(constraint >= 0, "SpookIntegrator: the System has no constraint ", constraint, ". Indices begin with 0");
 }
 
 } // namespace
@@ -237,10 +230,9 @@ void SpookIntegrator::setVelocityConstraintParameters(int index, const vector<in
                                                       double compliance) {
     requireIndex(getClassName(), "velocity constraint", "addVelocityConstraint()", index, onVelocities.size());
     requireDifferent(particles);
-    if (coefficients.size() != 3 * particles.size())
-        throw OpenMMException(message("SpookIntegrator: a velocity constraint on ", particles.size(),
-                                      " particles needs ", 3 * particles.size(), " coefficients, not ",
-                                      coefficients.size(), ": the x, y and z components for each particle"));
+    require(coefficients.size() == 3 * particles.size(), "SpookIntegrator: a velocity constraint on ", particles.size(),
+            " particles needs ", 3 * particles.size(), " coefficients, not ", coefficients.size(),
+            ": the x, y and z components for each particle");
     requireCompliance(compliance);
     onVelocities[index] = {particles, coefficients, rate, compliance};
     revision++;

@@ -1,9 +1,9 @@
 #include "openmmstiff/StiffIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/CheckpointTag.h"
+#include "openmmstiff/internal/Checks.h"
 #include "openmmstiff/internal/PlatformKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
-#include "openmmstiff/internal/Message.h"
 #include "setup/StiffMotion.h"
 #include "openmm/Context.h"
 #include "openmm/OpenMMException.h"
@@ -21,11 +21,6 @@ using namespace OpenMMStiff;
 
 namespace {
 
-/** A value that is wrong for any class, even while one is being constructed. */
-[[noreturn]] void refuse(const char* what, double value, const char* unit, const char* remedy) {
-    throw OpenMMException(message(what, ", not ", value, unit, remedy));
-}
-
 /**
  * Drude particles are kept cold by a heat bath of their own, or at the minimum of the energy; no integrator here does
  * either. A DrudeForce is told by the name of its type, as OpenMM's serialization does it: its library is not linked,
@@ -34,13 +29,11 @@ namespace {
 void refuseDrudeParticles(const System& system, const char* className) {
     for (int f = 0; f < system.getNumForces(); f++) {
         const Force& force = system.getForce(f);
-        if (std::string(typeid(force).name()).find("DrudeForce") == std::string::npos)
-            continue;
-        throw OpenMMException(message(
-                className, ": force ", f, " of the System, '", force.getName(), "', is a DrudeForce, whose",
-                " particles must be kept at 1 K or at the minimum of the energy. This integrator would heat them to",
-                " the temperature of the atoms, or leave them behind if they have no mass. Use OpenMM's",
-                " DrudeLangevinIntegrator, DrudeNoseHooverIntegrator or DrudeSCFIntegrator"));
+        require(std::string(typeid(force).name()).find("DrudeForce") == std::string::npos, className, ": force ", f,
+                " of the System, '", force.getName(), "', is a DrudeForce, whose particles must be kept at 1 K or at",
+                " the minimum of the energy. This integrator would heat them to the temperature of the atoms, or leave",
+                " them behind if they have no mass. Use OpenMM's DrudeLangevinIntegrator, DrudeNoseHooverIntegrator or",
+                " DrudeSCFIntegrator");
     }
 }
 
@@ -52,29 +45,27 @@ StiffIntegrator::StiffIntegrator(double stepSize) : examinedStep(0) {
 }
 
 void StiffIntegrator::setStepSize(double size) {
-    if (!(size >= 0) || std::isinf(size))
-        refuse("Step size must be a non-negative number", size, " ps", "");
+    require(size >= 0 && std::isfinite(size), "Step size must be a non-negative number, not ", size, " ps");
     Integrator::setStepSize(size);
 }
 
 void StiffIntegrator::setConstraintTolerance(double tol) {
-    if (!(tol > 0) || std::isinf(tol))
-        refuse("Constraint tolerance must be a positive number", tol, "", "; the default is 1e-5");
+    require(tol > 0 && std::isfinite(tol), "Constraint tolerance must be a positive number, not ", tol,
+            "; the default is 1e-5");
     Integrator::setConstraintTolerance(tol);
 }
 
 void StiffIntegrator::setVelocitiesToTemperature(double temperature, int randomSeed) {
     requireContext();
-    if (!(temperature >= 0) || std::isinf(temperature))
-        refuse("Temperature must be a non-negative number", temperature, " K", "");
+    require(temperature >= 0 && std::isfinite(temperature), "Temperature must be a non-negative number, not ",
+            temperature, " K");
     owner->setVelocities(
             getVelocitiesForTemperature(context->getSystem(), temperature, randomSeed == 0 ? osrngseed() : randomSeed));
     owner->applyVelocityConstraints(1e-5);
 }
 
 void StiffIntegrator::initialize(ContextImpl& contextRef) {
-    if (owner != nullptr && &contextRef.getOwner() != owner)
-        throw OpenMMException("This Integrator is already bound to a context");
+    require(owner == nullptr || &contextRef.getOwner() == owner, "This Integrator is already bound to a context");
     refuseDrudeParticles(contextRef.getSystem(), getClassName());
     Context* previousOwner = owner;
     context = &contextRef;
@@ -127,8 +118,7 @@ private:
 };
 
 void StiffIntegrator::requireContext() const {
-    if (context == nullptr)
-        throw OpenMMException("This Integrator is not bound to a context!");
+    require(context != nullptr, "This Integrator is not bound to a context!");
 }
 
 void StiffIntegrator::requirePossible() const {
@@ -139,10 +129,8 @@ void StiffIntegrator::requirePossible() const {
 
 void StiffIntegrator::step(int steps) {
     requireContext();
-    if (steps > 0 && !(getStepSize() > 0))
-        throw OpenMMException(
-                std::string(getClassName()) +
-                ": the step size must be positive to take a step, but is 0 ps. Set it with setStepSize()");
+    require(steps <= 0 || getStepSize() > 0, getClassName(),
+            ": the step size must be positive to take a step, but is 0 ps. Set it with setStepSize()");
     const long long last = context->getStepCount() + steps;
     try {
         while (context->getStepCount() < last) {
@@ -217,11 +205,10 @@ void StiffIntegrator::examineStep() {
     if (motion != nullptr) {
         // Femtoseconds taken for picoseconds. Other worlds have other units, but not so many periods in a step.
         const double suspicious = 0.1, absurd = 40;
-        if (isLimitedByStiffMotion() && h >= suspicious && motion->countPeriods(h) > absurd)
-            throw OpenMMException(message(
-                    getClassName(), ": a step of ", h, " ps holds ", motion->countPeriods(h),
-                    " periods of the fastest bonded motion. Were femtoseconds meant? Numbers are picoseconds: ", h,
-                    " fs are setStepSize(", h * 1e-3, "), or a Quantity in Python"));
+        require(!(isLimitedByStiffMotion() && h >= suspicious && motion->countPeriods(h) > absurd), getClassName(),
+                ": a step of ", h, " ps holds ", motion->countPeriods(h),
+                " periods of the fastest bonded motion. Were femtoseconds meant? Numbers are picoseconds: ", h,
+                " fs are setStepSize(", h * 1e-3, "), or a Quantity in Python");
         const std::string text = motion->warn(h);
         if (!text.empty())
             warn(text);

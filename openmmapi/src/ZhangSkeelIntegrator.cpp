@@ -1,9 +1,8 @@
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
-#include "openmmstiff/internal/Message.h"
+#include "openmmstiff/internal/Checks.h"
 #include "setup/KeptStiffTerms.h"
 #include "setup/StiffMotion.h"
-#include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include <cmath>
 
@@ -17,10 +16,8 @@ ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)
 }
 
 void ZhangSkeelIntegrator::setMethod(Method method) {
-    if (method < StiffHessian || method > NewmarkOneIteration)
-        throw OpenMMException(
-                message(getClassName(), ": there is no method ", int(method),
-                        "; give StiffHessian, FullHessian, ThirdDerivatives, Newmark or NewmarkOneIteration"));
+    require(method >= StiffHessian && method <= NewmarkOneIteration, getClassName(), ": there is no method ",
+            int(method), "; give StiffHessian, FullHessian, ThirdDerivatives, Newmark or NewmarkOneIteration");
     const Method before = this->method;
     this->method = method;
     try {
@@ -34,10 +31,9 @@ void ZhangSkeelIntegrator::setMethod(Method method) {
 }
 
 void ZhangSkeelIntegrator::setNewtonTolerance(double tolerance) {
-    if (!(tolerance >= 0) || std::isinf(tolerance))
-        throw OpenMMException(message(getClassName(),
-                                      ": the tolerance of Newton's method must not be negative, but is ", tolerance,
-                                      "; the default, 0, takes what the platform's forces allow"));
+    require(tolerance >= 0 && std::isfinite(tolerance), getClassName(),
+            ": the tolerance of Newton's method must not be negative, but is ", tolerance,
+            "; the default, 0, takes what the platform's forces allow");
     newtonTolerance = tolerance;
 }
 
@@ -47,9 +43,8 @@ int ZhangSkeelIntegrator::getNumNewtonIterations() const {
 }
 
 void ZhangSkeelIntegrator::setBeta(double beta) {
-    if (!(beta >= 0) || std::isinf(beta))
-        throw OpenMMException(message(getClassName(), ": beta must be a non-negative number, not ", beta,
-                                      "; linear stiff modes are stable for any step size if it is 0.25 or more"));
+    require(beta >= 0 && std::isfinite(beta), getClassName(), ": beta must be a non-negative number, not ", beta,
+            "; linear stiff modes are stable for any step size if it is 0.25 or more");
     this->beta = beta;
 }
 

@@ -1,8 +1,8 @@
 #include "openmmstiff/ZhangSkeelLangevinIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/Checks.h"
 #include "setup/Masses.h"
 #include "openmm/CMMotionRemover.h"
-#include "openmm/OpenMMException.h"
 #include "openmm/internal/ContextImpl.h"
 #include "openmm/reference/SimTKOpenMMRealType.h"
 
@@ -33,8 +33,7 @@ double ZhangSkeelLangevinIntegrator::computeSystemTemperature() {
         }
     if (!thermalizeStiffModes)
         degreesOfFreedom -= getKernel<ZhangSkeelQueries>().countStiffCoordinates();
-    if (degreesOfFreedom <= 0)
-        throw OpenMMException(std::string(getClassName()) +
-                              ": the System has no degrees of freedom that are thermalized, so it has no temperature");
+    require(degreesOfFreedom > 0, getClassName(),
+            ": the System has no degrees of freedom that are thermalized, so it has no temperature");
     return 2 * computeKineticEnergy() / (degreesOfFreedom * BOLTZ);
 }

@@ -2,7 +2,7 @@
 #include "SimTKOpenMMRealType.h"
 #include "openmm/internal/AndersenThermostatImpl.h"
 #include "openmm/internal/CMMotionRemoverImpl.h"
-#include "openmmstiff/internal/Message.h"
+#include "openmmstiff/internal/Checks.h"
 #include "stiffhost/Checkpoints.h"
 #include "stiffcore/methods/Elementary.h"
 #include <iostream>
@@ -42,10 +42,8 @@ void StepSession::initialize(const StiffIntegrator& integrator, const std::strin
 
 void StepSession::requirePossible() {
     const int present = context.getSystem().getNumParticles(), number = particles.getMasses().size();
-    if (present != number)
-        throw OpenMMException(OpenMMStiff::message(className, ": the System has ", present, " particles, the Context ",
-                                                   number,
-                                                   ". Call reinitialize() without preserveState, and setPositions()"));
+    OpenMMStiff::require(present == number, className, ": the System has ", present, " particles, the Context ", number,
+                         ". Call reinitialize() without preserveState, and setPositions()");
     prepare(Turn(*this));
 }
 
@@ -401,9 +399,9 @@ void StepSession::deserializeState(const SerializationNode& node) {
             else
                 hidden.numbers.push_back(each.getDoubleProperty("value"));
     }
-    if (!hidden.vectors.empty() && hidden.vectors.size() != particles.getMasses().size())
-        throw OpenMMException(OpenMMStiff::message(className, ": the State is one of ", hidden.vectors.size(),
-                                                   " particles, and the System has ", particles.getMasses().size()));
+    const size_t given = hidden.vectors.size(), number = particles.getMasses().size();
+    OpenMMStiff::require(given == 0 || given == number, className, ": the State is one of ", given,
+                         " particles, and the System has ", number);
     setHidden(turn, hidden);
     lastStep.forget();
     lead = Lead::Host;

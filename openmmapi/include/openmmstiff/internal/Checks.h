@@ -1,12 +1,22 @@
 #ifndef OPENMM_STIFF_CHECKS_H_
 #define OPENMM_STIFF_CHECKS_H_
 
+#include "Message.h"
 #include "openmm/OpenMMException.h"
-#include <sstream>
 #include <string>
 #include <vector>
 
 namespace OpenMMStiff {
+
+/**
+ * Require that a condition holds; an OpenMMException if not.
+ *
+ * @param parts   its text, see message(); they are evaluated in any case
+ */
+template <class... Parts> void require(bool condition, const Parts&... parts) {
+    if (!condition)
+        throw OpenMM::OpenMMException(message(parts...));
+}
 
 /**
  * Require that a list has an element of an index.
@@ -19,14 +29,10 @@ inline void requireIndex(const std::string& className, const std::string& what, 
                          int size) {
     if (index >= 0 && index < size)
         return;
-    std::stringstream message;
-    message << className << ": there is no " << what << " " << index << ". ";
-    if (size == 0)
-        message << "None has been added yet; use " << adder;
-    else
-        message << "There are " << size << ", from 0 to " << size - 1
-                << (adder.empty() ? adder : "; add more with " + adder);
-    throw OpenMM::OpenMMException(message.str());
+    throw OpenMM::OpenMMException(message(className, ": there is no ", what, " ", index, ". ",
+                                          size == 0 ? "None has been added yet; use " + adder
+                                                    : message("There are ", size, ", from 0 to ", size - 1,
+                                                              adder.empty() ? adder : "; add more with " + adder)));
 }
 
 /**
@@ -35,16 +41,14 @@ inline void requireIndex(const std::string& className, const std::string& what, 
  * @param setter   the method that gives it one, such as "setNumMicroSteps()"
  */
 inline void useDefault(bool use, int& setting, const std::string& setter) {
-    if (!use && setting == 0)
-        throw OpenMM::OpenMMException("There is no other value than the default yet: call " + setter + " to give one");
+    require(use || setting != 0, "There is no other value than the default yet: call ", setter, " to give one");
     if (use)
         setting = 0;
 }
 
 /** Set bit flags of force groups in place of a default, for which 0 stands. */
 inline void setGroups(int groups, int& setting, const std::string& restore) {
-    if (groups == 0)
-        throw OpenMM::OpenMMException("There must be a force group; call " + restore + " to restore the default");
+    require(groups != 0, "There must be a force group; call ", restore, " to restore the default");
     setting = groups;
 }
 

@@ -7,7 +7,7 @@
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/StepFailure.h"
-#include "openmmstiff/internal/Message.h"
+#include "openmmstiff/internal/Checks.h"
 #include "stiffcore/methods/ImpulseMethod.h"
 #include "stiffcore/methods/Manifold.h"
 #include <algorithm>
@@ -15,7 +15,6 @@
 #include <initializer_list>
 #include <memory>
 #include <numeric>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -142,29 +141,27 @@ private:
             refuseStepSize(h, needed);
         const int number = (chosen ? int(needed) : settings().getNumMicroSteps());
         const int numInFlow = std::max(1, (number + numFlows - 1) / numFlows);
-        if (h * frequency > stablePhase * numFlows * numInFlow)
-            throw OpenMM::OpenMMException(
-                    OpenMMStiff::message(className, ": ", number, " micro-steps in a step of ", h,
-                                         " ps are too few. The stiffest terms vibrate at up to ", frequency,
-                                         " rad/ps, for which micro-steps must not exceed ", stablePhase / frequency,
-                                         " ps. Call setNumMicroSteps() with ", needed,
-                                         " or more, or setUseDefaultNumMicroSteps(true) to have the number chosen"));
+        OpenMMStiff::require(!(h * frequency > stablePhase * numFlows * numInFlow), className, ": ", number,
+                             " micro-steps in a step of ", h, " ps are too few. The stiffest terms vibrate at up to ",
+                             frequency, " rad/ps, for which micro-steps must not exceed ", stablePhase / frequency,
+                             " ps. Call setNumMicroSteps() with ", needed,
+                             " or more, or setUseDefaultNumMicroSteps(true) to have the number chosen");
         return numFlows * numInFlow;
     }
 
     /** Say that a step holds more vibrations than anybody is likely to have meant. */
     [[noreturn]] void refuseStepSize(double h, double needed) const {
-        std::stringstream message;
-        message << className << ": a step of " << h << " ps ";
+        using OpenMMStiff::message;
+        const std::string step = message(className, ": a step of ", h, " ps ");
         if (std::isfinite(needed))
-            message << "would take " << needed << " micro-steps, as the stiffest terms vibrate at up to " << frequency
-                    << " rad/ps: it holds " << h * frequency / (2 * M_PI)
-                    << " of their periods. Step sizes are in ps; were femtoseconds meant? (4 are 0.004 ps.) If not,"
-                    << " call setNumMicroSteps() with the number";
-        else
-            message << "cannot be divided into micro-steps: the frequency of the stiffest terms is " << frequency
-                    << " rad/ps. Use a smaller step size and force constants, and positions that are finite";
-        throw OpenMM::OpenMMException(message.str());
+            throw OpenMM::OpenMMException(message(
+                    step, "would take ", needed, " micro-steps, as the stiffest terms vibrate at up to ", frequency,
+                    " rad/ps: it holds ", h * frequency / (2 * M_PI),
+                    " of their periods. Step sizes are in ps; were femtoseconds meant? (4 are 0.004 ps.) If not,",
+                    " call setNumMicroSteps() with the number"));
+        throw OpenMM::OpenMMException(
+                message(step, "cannot be divided into micro-steps: the frequency of the stiffest terms is ", frequency,
+                        " rad/ps. Use a smaller step size and force constants, and positions that are finite"));
     }
 
     bool isMollified() const {

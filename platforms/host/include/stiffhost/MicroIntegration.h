@@ -6,13 +6,12 @@
 #include "VibratedForces.h"
 #include "openmm/OpenMMException.h"
 #include "openmmstiff/HMMIntegrator.h"
-#include "openmmstiff/internal/Message.h"
+#include "openmmstiff/internal/Checks.h"
 #include "setup/Constraints.h"
 #include "stiffcore/methods/FilterWeights.h"
 #include "stiffcore/methods/MicroShake.h"
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -87,14 +86,12 @@ public:
     /** Throw an exception if the motion is resolved better by macro-steps than by micro-steps. */
     void requireMicroSteps(const Integrator& integrator) const {
         const double H = integrator.getStepSize(), h = microStep(integrator);
-        if (h < H)
-            return;
-        throw OpenMM::OpenMMException(OpenMMStiff::message(
-                className, ": with ", integrator.getNumMicroStepsPerPeriod(), " steps in a period of the frequency ",
-                integrator.getAngularFrequency(), " radian/ps the micro-steps are of ", h,
-                " ps, no shorter than the macro-step of ", H,
+        OpenMMStiff::require(
+                h < H, className, ": with ", integrator.getNumMicroStepsPerPeriod(),
+                " steps in a period of the frequency ", integrator.getAngularFrequency(),
+                " radian/ps the micro-steps are of ", h, " ps, no shorter than the macro-step of ", H,
                 " ps. The method is for vibrations that are much faster than the macro-steps: check"
-                " setAngularFrequency() (2 pi over the period), or integrate the motion with VerletIntegrator"));
+                " setAngularFrequency() (2 pi over the period), or integrate the motion with VerletIntegrator");
     }
 
 private:
@@ -103,8 +100,7 @@ private:
     }
 
     /** Integrate over half the window, to one side, and add the share of it to the sum. */
-    void integrate(VibratedForces& vibrated, const Integrator& integrator, int side, double share,
-                   Vectors& sum) {
+    void integrate(VibratedForces& vibrated, const Integrator& integrator, int side, double share, Vectors& sum) {
         const int n = integrator.getNumMicroStepsPerPeriod();
         const double h = microStep(integrator);
         const std::vector<double>& masses = particles.getMasses();
@@ -144,21 +140,17 @@ private:
         if (place < 0)
             return;
         const double H = integrator.getStepSize(), h = microStep(integrator), window = weights.size() * h;
-        std::stringstream message;
-        message << className << ": while forces are averaged, the velocity of particle " << place
-                << " is not finite, or beyond that of light. At the frequency " << integrator.getAngularFrequency()
-                << " radian/ps the window is of " << window << " ps from theta = 0 on, in micro-steps of " << h
-                << " ps, ";
-        if (window >= H)
-            message << "which is not short beside the macro-step of " << H
-                    << " ps, while the averaged motion should hardly go on in that time. Check setAngularFrequency(), or"
-                       " use a shorter window (setNumPeriods(), or setFilter() with Simple)";
-        else
-            message << "in a macro-step of " << H
-                    << " ps. Use a smaller step size, more micro-steps in a period (setNumMicroStepsPerPeriod()), or"
-                       " minimize the energy first";
-        message << ". The positions and velocities are those before the step";
-        throw OpenMM::OpenMMException(message.str());
+        const bool isLong = window >= H;
+        throw OpenMM::OpenMMException(OpenMMStiff::message(
+                className, ": while forces are averaged, the velocity of particle ", place,
+                " is not finite, or beyond that of light. At the frequency ", integrator.getAngularFrequency(),
+                " radian/ps the window is of ", window, " ps from theta = 0 on, in micro-steps of ", h, " ps, ",
+                isLong ? "which is not short beside the macro-step of " : "in a macro-step of ", H,
+                isLong ? " ps, while the averaged motion should hardly go on in that time. Check setAngularFrequency(),"
+                         " or use a shorter window (setNumPeriods(), or setFilter() with Simple)"
+                       : " ps. Use a smaller step size, more micro-steps in a period (setNumMicroStepsPerPeriod()), or"
+                         " minimize the energy first",
+                ". The positions and velocities are those before the step"));
     }
 
     void constrain(double h) {
@@ -174,13 +166,12 @@ private:
             scatter(batch, work.v, components(v));
             return converged;
         });
-        if (failed.empty())
-            return;
-        throw OpenMM::OpenMMException(OpenMMStiff::message(
-                className, ": the constraints of ", failed, " cannot be solved for in a micro-step of ", h,
+        OpenMMStiff::require(
+                failed.empty(), className, ": the constraints of ", failed, " cannot be solved for in a micro-step of ",
+                h,
                 " ps: they depend on each other, or the vibration takes large ways in a micro-step, for which"
                 " setNumMicroStepsPerPeriod() wants a larger number. The positions and velocities are those before the"
-                " step"));
+                " step");
     }
 
     HostState& state;

@@ -6,10 +6,10 @@
 #include "openmm/OpenMMException.h"
 #include "openmm/internal/ForceImpl.h"
 #include "openmmstiff/HMMIntegrator.h"
+#include "openmmstiff/internal/Checks.h"
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -35,19 +35,16 @@ public:
             if (force.parameters.count(phase))
                 withPhase |= integrated & force.group;
         const int vibrated = (asked == 0 ? withPhase : asked & integrated);
-        if (withPhase != 0 && (withPhase & ~vibrated) == 0)
-            return vibrated;
-        std::stringstream message;
         if (withPhase == 0)
-            message << className << ": no force that is integrated depends on the phase '" << phase << "', of "
-                    << listNames(integrated) << ". Give the oscillating force a global parameter of this name, or call"
-                    << " setPhaseParameter()";
-        else
-            message << className << ": forces that depend on the phase '" << phase << "' are in groups (mask "
-                    << withPhase << ") that are not vibrated (mask " << asked
-                    << "). Change setVibratedForceGroups(), or call setUseDefaultVibratedForceGroups(true) to choose"
-                    << " the groups by the phase";
-        throw OpenMM::OpenMMException(message.str());
+            throw OpenMM::OpenMMException(OpenMMStiff::message(
+                    className, ": no force that is integrated depends on the phase '", phase, "', of ",
+                    listNames(integrated), ". Give the oscillating force a global parameter of this name, or call",
+                    " setPhaseParameter()"));
+        OpenMMStiff::require((withPhase & ~vibrated) == 0, className, ": forces that depend on the phase '", phase,
+                             "' are in groups (mask ", withPhase, ") that are not vibrated (mask ", asked,
+                             "). Change setVibratedForceGroups(), or call setUseDefaultVibratedForceGroups(true) to"
+                             " choose the groups by the phase");
+        return vibrated;
     }
 
 private:
@@ -100,34 +97,28 @@ public:
 
     void requireFinite(const Vectors& accelerations) const {
         const int place = findNotFinite(accelerations);
-        if (place >= 0)
-            throw OpenMM::OpenMMException(className + ": the vibrated force on particle " + std::to_string(place) +
-                                          " is not finite. Change its expression, or the positions");
+        OpenMMStiff::require(place < 0, className, ": the vibrated force on particle ", place,
+                             " is not finite. Change its expression, or the positions");
     }
 
     /** Require that the forces have a period of 2 pi in theta, and maybe that they are even. a, other: scratch. */
     void requireSymmetry(bool even, Vectors& a, Vectors& other) {
         const double theta = 1; // an angle like any other
-        std::stringstream message;
-        message << className;
         accelerate(theta, a);
         requireFinite(a);
         accelerate(theta + 2 * M_PI, other);
         int place = findDifference(a, other);
-        if (place >= 0)
-            message << ": the vibrated force must have a period of 2 pi in the phase '" << phase
-                    << "', but on particle " << place << " it differs at " << theta << " and " << theta
-                    << " + 2 pi. Write it in terms of sin(" << phase << ") and cos(" << phase
-                    << "), of the frequency that is set with setAngularFrequency()";
-        else if (even) {
-            accelerate(-theta, other);
-            place = findDifference(a, other);
-            message << ": the filter is for forces that are even in the phase, but on particle " << place
-                    << " they differ at " << theta << " and " << -theta
-                    << ". Use setFilter() with Bump, or shift the phase";
-        }
-        if (place >= 0)
-            throw OpenMM::OpenMMException(message.str());
+        OpenMMStiff::require(place < 0, className, ": the vibrated force must have a period of 2 pi in the phase '",
+                             phase, "', but on particle ", place, " it differs at ", theta, " and ", theta,
+                             " + 2 pi. Write it in terms of sin(", phase, ") and cos(", phase,
+                             "), of the frequency that is set with setAngularFrequency()");
+        if (!even)
+            return;
+        accelerate(-theta, other);
+        place = findDifference(a, other);
+        OpenMMStiff::require(place < 0, className, ": the filter is for forces that are even in the phase, but on",
+                             " particle ", place, " they differ at ", theta, " and ", -theta,
+                             ". Use setFilter() with Bump, or shift the phase");
     }
 
 private:
