@@ -115,9 +115,7 @@ void SpookIntegrator::setSystemConstraintParameters(int constraint, double compl
 void SpookIntegrator::getSystemConstraintParameters(int constraint, double& compliance, double& damping) const {
     requireSystemConstraint(constraint);
     const auto found = ofSystem.find(constraint);
-    const Softness softness = (found == ofSystem.end() ? Softness{0, 0} : found->second);
-    compliance = softness.compliance;
-    damping = softness.damping;
+    std::tie(compliance, damping) = (found == ofSystem.end() ? std::make_pair(0.0, 0.0) : found->second);
 }
 
 vector<int> SpookIntegrator::getSystemConstraintsWithParameters() const {
@@ -137,12 +135,7 @@ int SpookIntegrator::addDistanceConstraint(int particle1, int particle2, double 
 void SpookIntegrator::getDistanceConstraintParameters(int index, int& particle1, int& particle2, double& distance,
                                                       double& compliance, double& damping) const {
     requireIndex(getClassName(), "distance constraint", "addDistanceConstraint()", index, distances.size());
-    const DistanceConstraint& constraint = distances[index];
-    particle1 = constraint.particle1;
-    particle2 = constraint.particle2;
-    distance = constraint.distance;
-    compliance = constraint.softness.compliance;
-    damping = constraint.softness.damping;
+    std::tie(particle1, particle2, distance, compliance, damping) = distances[index];
 }
 
 void SpookIntegrator::setDistanceConstraintParameters(int index, int particle1, int particle2, double distance,
@@ -153,7 +146,7 @@ void SpookIntegrator::setDistanceConstraintParameters(int index, int particle1, 
                   "For particles in one place use holonomic constraints, such as x1-x2");
     requireCompliance(compliance);
     requireDamping(damping);
-    distances[index] = {particle1, particle2, distance, {compliance, damping}};
+    distances[index] = {particle1, particle2, distance, compliance, damping};
     revision++;
 }
 
@@ -165,10 +158,7 @@ int SpookIntegrator::addPositionConstraint(int particle, const Vec3& position, d
 void SpookIntegrator::getPositionConstraintParameters(int index, int& particle, Vec3& position, double& compliance,
                                                       double& damping) const {
     requireIndex(getClassName(), "position constraint", "addPositionConstraint()", index, places.size());
-    particle = places[index].particle;
-    position = places[index].position;
-    compliance = places[index].softness.compliance;
-    damping = places[index].softness.damping;
+    std::tie(particle, position, compliance, damping) = places[index];
 }
 
 void SpookIntegrator::setPositionConstraintParameters(int index, int particle, const Vec3& position, double compliance,
@@ -179,7 +169,7 @@ void SpookIntegrator::setPositionConstraintParameters(int index, int particle, c
                       "To leave a component free use a holonomic constraint, such as x1-0.5");
     requireCompliance(compliance);
     requireDamping(damping);
-    places[index] = {particle, position, {compliance, damping}};
+    places[index] = {particle, position, compliance, damping};
     revision++;
 }
 
@@ -193,10 +183,7 @@ int SpookIntegrator::addHolonomicConstraint(const vector<int>& particles, const 
 void SpookIntegrator::getHolonomicConstraintParameters(int index, vector<int>& particles, string& expression,
                                                        double& compliance, double& damping) const {
     requireIndex(getClassName(), "holonomic constraint", "addHolonomicConstraint()", index, holonomic.size());
-    particles = holonomic[index].particles;
-    expression = holonomic[index].expression;
-    compliance = holonomic[index].softness.compliance;
-    damping = holonomic[index].softness.damping;
+    std::tie(particles, expression, compliance, damping) = holonomic[index];
 }
 
 void SpookIntegrator::setHolonomicConstraintParameters(int index, const vector<int>& particles,
@@ -205,7 +192,7 @@ void SpookIntegrator::setHolonomicConstraintParameters(int index, const vector<i
     requireDifferent(particles);
     requireCompliance(compliance);
     requireDamping(damping);
-    holonomic[index] = {particles, expression, {compliance, damping}};
+    holonomic[index] = {particles, expression, compliance, damping};
     revision++;
 }
 
@@ -219,10 +206,7 @@ int SpookIntegrator::addVelocityConstraint(const vector<int>& particles, const v
 void SpookIntegrator::getVelocityConstraintParameters(int index, vector<int>& particles, vector<string>& coefficients,
                                                       string& rate, double& compliance) const {
     requireIndex(getClassName(), "velocity constraint", "addVelocityConstraint()", index, onVelocities.size());
-    particles = onVelocities[index].particles;
-    coefficients = onVelocities[index].coefficients;
-    rate = onVelocities[index].rate;
-    compliance = onVelocities[index].compliance;
+    std::tie(particles, coefficients, rate, compliance) = onVelocities[index];
 }
 
 void SpookIntegrator::setVelocityConstraintParameters(int index, const vector<int>& particles,

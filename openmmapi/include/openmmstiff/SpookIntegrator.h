@@ -5,6 +5,8 @@
 #include "openmm/Vec3.h"
 #include <map>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace OpenMMStiff {
@@ -331,36 +333,13 @@ protected:
                                                           int randomSeed) const override;
 
 private:
-    struct Softness {
-        double compliance, damping;
-    };
-    struct DistanceConstraint {
-        int particle1, particle2;
-        double distance;
-        Softness softness;
-    };
-    struct PositionConstraint {
-        int particle;
-        OpenMM::Vec3 position;
-        Softness softness;
-    };
-    struct HolonomicConstraint {
-        std::vector<int> particles;
-        std::string expression;
-        Softness softness;
-    };
-    struct VelocityConstraint {
-        std::vector<int> particles;
-        std::vector<std::string> coefficients;
-        std::string rate;
-        double compliance;
-    };
     double compliance, velocityCompliance, damping, dampingSteps; // one of the last two is 0
-    std::map<int, Softness> ofSystem;
-    std::vector<DistanceConstraint> distances;
-    std::vector<PositionConstraint> places;
-    std::vector<HolonomicConstraint> holonomic;
-    std::vector<VelocityConstraint> onVelocities;
+    // The parameters of constraints, in the order of their getters; those of the System by its index.
+    std::map<int, std::pair<double, double>> ofSystem;
+    std::vector<std::tuple<int, int, double, double, double>> distances;
+    std::vector<std::tuple<int, OpenMM::Vec3, double, double>> places;
+    std::vector<std::tuple<std::vector<int>, std::string, double, double>> holonomic;
+    std::vector<std::tuple<std::vector<int>, std::vector<std::string>, std::string, double>> onVelocities;
     int revision;
     friend OPENMM_EXPORT_STIFF int getConstraintRevision(const SpookIntegrator& integrator);
 };
