@@ -4,6 +4,7 @@
 #include "openmmstiff/internal/Version.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationProxy.h"
+#include <array>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -86,18 +87,8 @@ template <> void describe(Settings& xml, MassPenaltyIntegrator& integrator) {
     xml.settingOrDefault("useDefaultPenalizedPeriod", "penalizedPeriod", integrator, &T::getUseDefaultPenalizedPeriod,
                          &T::setUseDefaultPenalizedPeriod, &T::getPenalizedPeriod, &T::setPenalizedPeriod);
     xml.setting("useBondedForces", integrator, &T::getUseBondedForces, &T::setUseBondedForces);
-    auto pairs = [&](const char* listName, const char* childName, int number, auto getter, auto adder) {
-        xml.list(listName, childName, number, [&](int i, Settings pair) {
-            int particle1 = 0, particle2 = 0;
-            double inertia = 0;
-            if (!pair.isReading())
-                (integrator.*getter)(i, particle1, particle2, inertia);
-            pair.value("p1", particle1);
-            pair.value("p2", particle2);
-            pair.value("inertia", inertia);
-            if (pair.isReading())
-                (integrator.*adder)(particle1, particle2, inertia);
-        });
+    const auto pairs = [&](const char* listName, const char* childName, int number, auto getter, auto adder) {
+        xml.elements(listName, childName, number, integrator, getter, adder, "p1", "p2", "inertia");
     };
     pairs("Pairs", "Pair", integrator.getNumPairs(), &T::getPairParameters, &T::addPair);
     xml.settingOrDefault("useDefaultBondInertia", "bondInertia", integrator, &T::getUseDefaultBondInertia,
@@ -139,11 +130,8 @@ template <> void describe(Settings& xml, SpookIntegrator& integrator) {
     else
         xml.setting("damping", integrator, &T::getDamping, &T::setDamping);
 
-    const auto list = [&](const char* name, int number, const auto& describeConstraint) {
-        xml.list(name, "Constraint", number, describeConstraint);
-    };
     const vector<int> ofSystem = integrator.getSystemConstraintsWithParameters();
-    list("SystemConstraints", ofSystem.size(), [&](int i, Settings constraint) {
+    xml.list("SystemConstraints", "Constraint", ofSystem.size(), [&](int i, Settings constraint) {
         int index = constraint.isReading() ? 0 : ofSystem[i];
         double compliance = 0, damping = 0;
         if (!constraint.isReading())
@@ -154,61 +142,19 @@ template <> void describe(Settings& xml, SpookIntegrator& integrator) {
         if (constraint.isReading())
             integrator.setSystemConstraintParameters(index, compliance, damping);
     });
-    list("DistanceConstraints", integrator.getNumDistanceConstraints(), [&](int i, Settings constraint) {
-        int particle1 = 0, particle2 = 0;
-        double distance = 0, compliance = 0, damping = 0;
-        if (!constraint.isReading())
-            integrator.getDistanceConstraintParameters(i, particle1, particle2, distance, compliance, damping);
-        constraint.value("p1", particle1);
-        constraint.value("p2", particle2);
-        constraint.value("d", distance);
-        constraint.value("compliance", compliance);
-        constraint.value("damping", damping);
-        if (constraint.isReading())
-            integrator.addDistanceConstraint(particle1, particle2, distance, compliance, damping);
-    });
-    list("PositionConstraints", integrator.getNumPositionConstraints(), [&](int i, Settings constraint) {
-        int particle = 0;
-        Vec3 position;
-        double compliance = 0, damping = 0;
-        if (!constraint.isReading())
-            integrator.getPositionConstraintParameters(i, particle, position, compliance, damping);
-        constraint.value("p", particle);
-        constraint.value("x", position[0]);
-        constraint.value("y", position[1]);
-        constraint.value("z", position[2]);
-        constraint.value("compliance", compliance);
-        constraint.value("damping", damping);
-        if (constraint.isReading())
-            integrator.addPositionConstraint(particle, position, compliance, damping);
-    });
-    list("HolonomicConstraints", integrator.getNumHolonomicConstraints(), [&](int i, Settings constraint) {
-        vector<int> particles;
-        string expression;
-        double compliance = 0, damping = 0;
-        if (!constraint.isReading())
-            integrator.getHolonomicConstraintParameters(i, particles, expression, compliance, damping);
-        constraint.value("g", expression);
-        constraint.value("compliance", compliance);
-        constraint.value("damping", damping);
-        constraint.values("Particle", "index", particles);
-        if (constraint.isReading())
-            integrator.addHolonomicConstraint(particles, expression, compliance, damping);
-    });
-    list("VelocityConstraints", integrator.getNumVelocityConstraints(), [&](int i, Settings constraint) {
-        vector<int> particles;
-        vector<string> coefficients;
-        string rate;
-        double compliance = 0;
-        if (!constraint.isReading())
-            integrator.getVelocityConstraintParameters(i, particles, coefficients, rate, compliance);
-        constraint.value("w", rate);
-        constraint.value("compliance", compliance);
-        constraint.values("Particle", "index", particles);
-        constraint.values("Coefficient", "c", coefficients);
-        if (constraint.isReading())
-            integrator.addVelocityConstraint(particles, coefficients, rate, compliance);
-    });
+    const auto list = [&](const char* name, int number, auto getter, auto adder, const auto&... names) {
+        xml.elements(name, "Constraint", number, integrator, getter, adder, names...);
+    };
+    const Settings::Children particles = {"Particle", "index"}, coefficients = {"Coefficient", "c"};
+    const std::array<const char*, 3> position = {"x", "y", "z"};
+    list("DistanceConstraints", integrator.getNumDistanceConstraints(), &T::getDistanceConstraintParameters,
+         &T::addDistanceConstraint, "p1", "p2", "d", "compliance", "damping");
+    list("PositionConstraints", integrator.getNumPositionConstraints(), &T::getPositionConstraintParameters,
+         &T::addPositionConstraint, "p", position, "compliance", "damping");
+    list("HolonomicConstraints", integrator.getNumHolonomicConstraints(), &T::getHolonomicConstraintParameters,
+         &T::addHolonomicConstraint, particles, "g", "compliance", "damping");
+    list("VelocityConstraints", integrator.getNumVelocityConstraints(), &T::getVelocityConstraintParameters,
+         &T::addVelocityConstraint, particles, coefficients, "w", "compliance");
 }
 
 /** Writes and reads integrators of one class, by its describe(). */

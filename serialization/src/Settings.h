@@ -2,10 +2,13 @@
 #define OPENMM_STIFF_SETTINGS_H_
 
 #include "openmm/OpenMMException.h"
+#include "openmm/Vec3.h"
 #include "openmm/serialization/SerializationNode.h"
+#include <array>
 #include <charconv>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -64,6 +67,27 @@ public:
         value = static_cast<Enumeration>(number);
     }
 
+    /** The components of a vector, an attribute each. */
+    void value(const std::array<const char*, 3>& names, OpenMM::Vec3& value) {
+        for (int axis = 0; axis < 3; axis++)
+            this->value(names[axis], value[axis]);
+    }
+    /** The names of child nodes and of their attribute. */
+    struct Children {
+        const char *childName, *name;
+    };
+    /** A child node for each of some elements, with an attribute for its value. Others may be among them. */
+    template <class T> void value(const Children& names, std::vector<T>& elements) {
+        if (isReading()) {
+            for (const OpenMM::SerializationNode& child : read->getChildren())
+                if (child.getName() == names.childName)
+                    Settings(child).value(names.name, elements.emplace_back());
+        }
+        else
+            for (T& element : elements)
+                Settings(written->createChildNode(names.childName)).value(names.name, element);
+    }
+
     /** An attribute that is a setting of an object. */
     template <class T, class Getter, class Setter>
     void setting(const char* name, T& object, Getter getter, Setter setter) {
@@ -86,17 +110,6 @@ public:
             (object.*useSetter)(true);
     }
 
-    /** A child node for each of some elements, with an attribute for its value. Others may be among them. */
-    template <class T> void values(const char* childName, const char* name, std::vector<T>& elements) {
-        if (isReading()) {
-            for (const OpenMM::SerializationNode& child : read->getChildren())
-                if (child.getName() == childName)
-                    Settings(child).value(name, elements.emplace_back());
-        }
-        else
-            for (T& element : elements)
-                Settings(written->createChildNode(childName)).value(name, element);
-    }
     /**
      * A child node that has a child for each of some objects.
      *
@@ -115,6 +128,29 @@ public:
             for (int index = 0; index < number; index++)
                 describe(index, Settings(list.createChildNode(childName)));
         }
+    }
+    /**
+     * The same for elements that an object has.
+     *
+     * @param getter   gives the values of the element of an index
+     * @param adder    adds an element with such values
+     * @param names    of the values, in this order
+     */
+    template <class T, class... Values, class Adder, class... Names>
+    void elements(const char* listName, const char* childName, int number, T& object,
+                  void (T::*getter)(int, Values&...) const, Adder adder, const Names&... names) {
+        list(listName, childName, number, [&](int index, Settings element) {
+            std::tuple<Values...> values;
+            std::apply(
+                    [&](Values&... value) {
+                        if (!element.isReading())
+                            (object.*getter)(index, value...);
+                        (element.value(names, value), ...);
+                        if (element.isReading())
+                            (object.*adder)(value...);
+                    },
+                    values);
+        });
     }
 
 private:
