@@ -18,8 +18,8 @@ void requireEven(const char* what, int number, int least) {
 } // namespace
 
 HMMIntegrator::HMMIntegrator(double macroStepSize, double angularFrequency)
-        : StiffIntegrator(macroStepSize), phaseParameter("theta"), filter(Bump), macroMethod(RATTLE), numMicroSteps(40),
-          numPeriods(40), vibratedForceGroups(0) {
+        : StiffIntegrator(macroStepSize, kernelName<HMMIntegrator>), phaseParameter("theta"), filter(Bump),
+          macroMethod(RATTLE), numMicroSteps(40), numPeriods(40), vibratedForceGroups(0) {
     setAngularFrequency(angularFrequency);
 }
 
@@ -65,8 +65,4 @@ int HMMIntegrator::computeNumMicroEvaluations() const {
         return numMicroSteps / 2 + 1;
     const int inHalf = numPeriods / 2 * numMicroSteps; // the weight at the end of the window is 0
     return filter == HalfBump ? inHalf : 2 * inHalf - 1;
-}
-
-std::string HMMIntegrator::getKernelName() const {
-    return kernelName<HMMIntegrator>;
 }

@@ -8,7 +8,8 @@ using namespace OpenMM;
 using namespace OpenMMStiff;
 
 ImpulseIntegrator::ImpulseIntegrator(double stepSize)
-        : StiffIntegrator(stepSize), kick(Projected), projectedPeriod(0.02), numMicroSteps(0) {
+        : StiffIntegrator(stepSize, kernelName<ImpulseIntegrator>), kick(Projected), projectedPeriod(0.02),
+          numMicroSteps(0) {
 }
 
 void ImpulseIntegrator::setKick(KickMethod kick) {
@@ -45,8 +46,4 @@ std::unique_ptr<StiffMotion> ImpulseIntegrator::findStiffMotion() {
     motion->addStiffTerms(collectTerms(context->getSystem(), TermScope::Harmonic, getStiffForceGroups(),
                                        getIntegrationForceGroups(), getClassName()));
     return motion;
-}
-
-std::string ImpulseIntegrator::getKernelName() const {
-    return kernelName<ImpulseIntegrator>;
 }

@@ -14,8 +14,8 @@ using std::vector;
 static const double maxInertia = 1e9;
 
 MassPenaltyIntegrator::MassPenaltyIntegrator(double stepSize)
-        : StiffIntegrator(stepSize), penalizedPeriod(0), bondInertia(0), useBondedForces(true),
-          useDefaultBondInertia(true), takesOther(false), maxBlockSize(24), revision(0) {
+        : StiffIntegrator(stepSize, kernelName<MassPenaltyIntegrator>), penalizedPeriod(0), bondInertia(0),
+          useBondedForces(true), useDefaultBondInertia(true), takesOther(false), maxBlockSize(24), revision(0) {
 }
 
 int OpenMMStiff::getPairRevision(const MassPenaltyIntegrator& integrator) {
@@ -152,10 +152,6 @@ std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {
     if (useBondedForces)
         motion->addSlowed(useDefaultBondInertia);
     return motion;
-}
-
-std::string MassPenaltyIntegrator::getKernelName() const {
-    return kernelName<MassPenaltyIntegrator>;
 }
 
 /** Inertias stay what they are, whatever the step size; then it, time and number of steps are those of before. */

@@ -48,8 +48,8 @@ void requireSystemConstraint(int constraint) {
 } // namespace
 
 SpookIntegrator::SpookIntegrator(double stepSize)
-        : StiffIntegrator(stepSize), compliance(1e-8), velocityCompliance(1e-8), damping(0),
-          dampingSteps(defaultDampingSteps), revision(0) {
+        : StiffIntegrator(stepSize, kernelName<SpookIntegrator>), compliance(1e-8), velocityCompliance(1e-8),
+          damping(0), dampingSteps(defaultDampingSteps), revision(0) {
 }
 
 void SpookIntegrator::setCompliance(double compliance) {
@@ -230,10 +230,6 @@ vector<double> SpookIntegrator::computeViolations() {
 vector<double> SpookIntegrator::getMultipliers() {
     requireContext();
     return getKernel<SpookQueries>().getMultipliers();
-}
-
-std::string SpookIntegrator::getKernelName() const {
-    return kernelName<SpookIntegrator>;
 }
 
 vector<Vec3> SpookIntegrator::getVelocitiesForTemperature(const System& system, double temperature,

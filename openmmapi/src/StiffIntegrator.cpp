@@ -39,7 +39,7 @@ void refuseDrudeParticles(const System& system, const char* className) {
 
 } // namespace
 
-StiffIntegrator::StiffIntegrator(double stepSize) : examinedStep(0) {
+StiffIntegrator::StiffIntegrator(double stepSize, const char* kernelName) : nameOfKernel(kernelName), examinedStep(0) {
     StiffIntegrator::setStepSize(stepSize);
     StiffIntegrator::setConstraintTolerance(1e-5);
 }
@@ -73,7 +73,7 @@ void StiffIntegrator::initialize(ContextImpl& contextRef) {
     examinedStep = 0;
     warning.clear();
     try {
-        kernel = context->getPlatform().createKernel(getKernelName(), contextRef);
+        kernel = context->getPlatform().createKernel(nameOfKernel, contextRef);
         getKernel<StiffStepKernel>().initialize(*this, getClassName());
     }
     catch (...) {
@@ -88,7 +88,7 @@ void StiffIntegrator::initialize(ContextImpl& contextRef) {
 std::vector<std::string> StiffIntegrator::getKernelNames() {
     // OpenMM asks for them just before it looks which platforms have them.
     completePlatforms();
-    return {getKernelName()};
+    return {nameOfKernel};
 }
 
 std::string StiffIntegrator::describeKernels(const std::string& platformName) {

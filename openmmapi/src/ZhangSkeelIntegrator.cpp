@@ -12,7 +12,8 @@ using std::string;
 using std::vector;
 
 ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)
-        : StiffIntegrator(stepSize), method(StiffHessian), beta(0.25), newtonTolerance(0) {
+        : StiffIntegrator(stepSize, kernelName<ZhangSkeelIntegrator>), method(StiffHessian), beta(0.25),
+          newtonTolerance(0) {
 }
 
 void ZhangSkeelIntegrator::setMethod(Method method) {
@@ -55,10 +56,6 @@ std::unique_ptr<StiffMotion> ZhangSkeelIntegrator::findStiffMotion() {
     motion->addStiffTerms(collectTerms(context->getSystem(), TermSelection(*this).scope, getStiffForceGroups(),
                                        getIntegrationForceGroups(), getClassName()));
     return motion;
-}
-
-std::string ZhangSkeelIntegrator::getKernelName() const {
-    return kernelName<ZhangSkeelIntegrator>;
 }
 
 vector<Vec3> ZhangSkeelIntegrator::getPropagatedPositions() const {

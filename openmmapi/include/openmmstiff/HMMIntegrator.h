@@ -182,7 +182,6 @@ public:
     void setMacroMethod(MacroMethod method);
 
 protected:
-    std::string getKernelName() const override;
     const char* getClassName() const override {
         return "HMMIntegrator";
     }

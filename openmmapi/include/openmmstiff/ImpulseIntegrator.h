@@ -127,7 +127,6 @@ protected:
     const char* getClassName() const override {
         return "ImpulseIntegrator";
     }
-    std::string getKernelName() const override;
     std::unique_ptr<StiffMotion> findStiffMotion() override;
 
 private:

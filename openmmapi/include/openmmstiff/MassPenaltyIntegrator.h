@@ -266,7 +266,6 @@ protected:
     const char* getClassName() const override {
         return "MassPenaltyIntegrator";
     }
-    std::string getKernelName() const override;
     std::unique_ptr<StiffMotion> findStiffMotion() override;
     bool isLimitedByStiffMotion() const override {
         return true;

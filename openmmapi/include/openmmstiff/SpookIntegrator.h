@@ -322,7 +322,6 @@ public:
     std::vector<double> getMultipliers();
 
 protected:
-    std::string getKernelName() const override;
     const char* getClassName() const override {
         return "SpookIntegrator";
     }

@@ -78,17 +78,14 @@ public:
 
 protected:
     /**
-     * @param stepSize   the size of each time step [ps]
+     * @param stepSize     the size of each time step [ps]
+     * @param kernelName   the name by which platforms know the kernel, see StiffKernels.h
      */
-    explicit StiffIntegrator(double stepSize);
+    StiffIntegrator(double stepSize, const char* kernelName);
     /**
      * Get the name of the subclass, as it stands in error messages.
      */
     virtual const char* getClassName() const = 0;
-    /**
-     * Get the name by which platforms know the kernel.
-     */
-    virtual std::string getKernelName() const = 0;
     std::vector<std::string> getKernelNames() final;
     /**
      * Find what is treated as stiff in the present Context; null if the method has no such terms.
@@ -156,6 +153,7 @@ private:
     std::unique_ptr<StiffMotion> examineStiffMotion();
     void examineStep();
 
+    const char* const nameOfKernel;
     OpenMM::Kernel kernel;
     double examinedStep; // the largest step size that has been examined; 0 if none has
     std::string warning;

@@ -133,7 +133,6 @@ protected:
     const char* getClassName() const override {
         return "ZhangSkeelIntegrator";
     }
-    std::string getKernelName() const override;
     std::unique_ptr<StiffMotion> findStiffMotion() override;
     bool isLimitedByStiffMotion() const override {
         return true;
