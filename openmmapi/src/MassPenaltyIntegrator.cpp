@@ -1,5 +1,6 @@
 #include "openmmstiff/MassPenaltyIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/AtEnd.h"
 #include "openmmstiff/internal/Checks.h"
 #include "setup/StiffMotion.h"
 #include "openmm/internal/ContextImpl.h"
@@ -154,38 +155,26 @@ std::unique_ptr<StiffMotion> MassPenaltyIntegrator::findStiffMotion() {
     return motion;
 }
 
-/** Inertias stay what they are, whatever the step size; then it, time and number of steps are those of before. */
-class MassPenaltyIntegrator::OtherSteps {
-public:
-    explicit OtherSteps(MassPenaltyIntegrator& owner)
-            : owner(owner), h(owner.getStepSize()), time(owner.context->getTime()),
-              count(owner.context->getStepCount()) {
-        owner.takesOther = true;
-        owner.getKernel<MassPenaltyQueries>().takeOtherSteps(true);
-    }
-    ~OtherSteps() {
-        owner.setStepSize(h);
-        owner.context->setTime(time);
-        owner.context->setStepCount(count);
-        owner.takesOther = false;
-        owner.getKernel<MassPenaltyQueries>().takeOtherSteps(false);
-    }
-
-private:
-    MassPenaltyIntegrator& owner;
-    const double h, time;
-    const long long count;
-};
-
 void MassPenaltyIntegrator::takeOtherSteps(double size, int steps) {
-    const double earlier = (getStepSize() - size) / 2; // than those of other steps are velocities of ours
+    const double h = getStepSize(), time = context->getTime();
+    const long long count = context->getStepCount();
+    const double earlier = (h - size) / 2; // than those of other steps are velocities of ours
     auto shift = [&](double shiftTime) {
         vector<Vec3> velocities;
         context->getVelocities(velocities);
         getKernel<MassPenaltyQueries>().shiftVelocities(shiftTime, velocities);
         context->setVelocities(velocities);
     };
-    const OtherSteps now(*this);
+    // Inertias stay what they are, whatever the step size; then it, time and number of steps are those of before.
+    takesOther = true;
+    getKernel<MassPenaltyQueries>().takeOtherSteps(true);
+    const AtEnd end([&] {
+        setStepSize(h);
+        context->setTime(time);
+        context->setStepCount(count);
+        takesOther = false;
+        getKernel<MassPenaltyQueries>().takeOtherSteps(false);
+    });
     Vec3 box[3];
     vector<Vec3> positions, velocities;
     context->getPeriodicBoxVectors(box[0], box[1], box[2]);

@@ -1,5 +1,6 @@
 #include "openmmstiff/StiffIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
+#include "openmmstiff/internal/AtEnd.h"
 #include "openmmstiff/internal/CheckpointTag.h"
 #include "openmmstiff/internal/Checks.h"
 #include "openmmstiff/internal/PlatformKernels.h"
@@ -99,24 +100,6 @@ void StiffIntegrator::cleanup() {
     kernel = Kernel();
 }
 
-class StiffIntegrator::Stepping {
-public:
-    explicit Stepping(StiffStepKernel& kernel) : kernel(kernel) {
-        kernel.beginSteps();
-    }
-    ~Stepping() {
-        try {
-            kernel.endSteps();
-        }
-        catch (...) {
-            // A device is lost, which the next call will say.
-        }
-    }
-
-private:
-    StiffStepKernel& kernel;
-};
-
 void StiffIntegrator::requireContext() const {
     require(context != nullptr, "This Integrator is not bound to a context!");
 }
@@ -153,7 +136,15 @@ void StiffIntegrator::step(int steps) {
 
 void StiffIntegrator::takeSteps(int steps) {
     StiffStepKernel& stepKernel = getKernel<StiffStepKernel>();
-    const Stepping now(stepKernel);
+    stepKernel.beginSteps();
+    const AtEnd end([&] {
+        try {
+            stepKernel.endSteps();
+        }
+        catch (...) {
+            // A device is lost, which the next call will say.
+        }
+    });
     for (int i = 0; i < steps; ++i) {
         if (getStepSize() > examinedStep)
             examineStep();

@@ -285,7 +285,6 @@ protected:
     }
 
 private:
-    class OtherSteps;
     using Pair = std::tuple<int, int, double>; // its particles, and their inertia
     void checkPair(const char* kind, const char* adder, int index, int number, const Pair& pair) const;
     void getCounted(const std::vector<Pair>& counted, const char* kind, const char* counter, int index, int& particle1,

@@ -149,7 +149,6 @@ protected:
     }
 
 private:
-    class Stepping;
     std::unique_ptr<StiffMotion> examineStiffMotion();
     void examineStep();
 
