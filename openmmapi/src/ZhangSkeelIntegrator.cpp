@@ -1,8 +1,8 @@
 #include "openmmstiff/ZhangSkeelIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Checks.h"
-#include "setup/KeptStiffTerms.h"
 #include "setup/StiffMotion.h"
+#include "setup/TermSelection.h"
 #include "openmm/internal/ContextImpl.h"
 #include <cmath>
 

@@ -20,7 +20,7 @@
 #include "setup/Blocks.h"
 #include "setup/CollectTerms.h"
 #include "setup/StiffMotion.h"
-#include "setup/StiffRows.h"
+#include "setup/TermSelection.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -261,10 +261,15 @@ using Use = StiffCoordinate::Use;
 const double infinity = std::numeric_limits<double>::infinity();
 
 vector<Use> choose(const System& system, double period, bool bends = false) {
-    StiffTerms terms = collectTerms(system, TermScope::Stiff, 1, allGroups, className);
-    chooseRows(terms, system, {period, bends});
+    TermSelection selection;
+    selection.scope = TermScope::Stiff;
+    selection.stiffGroups = 1;
+    selection.integrationGroups = allGroups;
+    selection.period = period;
+    selection.bends = bends;
+    const TermsInBlocks found = collectTermsInBlocks(system, selection, className);
     vector<Use> uses;
-    for (const StiffCoordinate& s : terms.coordinates)
+    for (const StiffCoordinate& s : found.terms.coordinates)
         uses.push_back(s.use);
     return uses;
 }

@@ -3,7 +3,8 @@
 
 #include "HostBatches.h"
 #include "openmm/System.h"
-#include "setup/KeptStiffTerms.h"
+#include "setup/Kept.h"
+#include "setup/TermSelection.h"
 #include "stiffcore/terms/StiffBatch.h"
 #include <map>
 #include <string>
@@ -26,8 +27,10 @@ public:
      */
     bool prepare(const OpenMM::System& system, const std::vector<double>& masses,
                  const OpenMMStiff::TermSelection& selection, const std::string& className) {
-        kept.update(system, selection, className);
-        return this->take(kept.getRevision(), kept.getBlocks(), kept.getTerms(), masses);
+        kept.update(selection, [&](const OpenMMStiff::TermSelection& present) {
+            return OpenMMStiff::collectTermsInBlocks(system, present, className);
+        });
+        return this->take(kept.getRevision(), kept.get().blocks, kept.get().terms, masses);
     }
 
     /** They have no noise of their own. */
@@ -44,11 +47,11 @@ public:
 
     /** The parameters of the terms may have changed. */
     void forgetParameters() {
-        kept.forgetParameters();
+        kept.forget();
     }
 
 private:
-    OpenMMStiff::KeptStiffTerms kept;
+    OpenMMStiff::Kept<OpenMMStiff::TermSelection, OpenMMStiff::TermsInBlocks> kept;
 };
 
 } // namespace stiffhost
