@@ -36,6 +36,8 @@ double MassPenaltyIntegrator::getPenalizedPeriod() const {
 }
 
 void MassPenaltyIntegrator::setUseDefaultPenalizedPeriod(bool use) {
+    require(use || getPenalizedPeriod() > 0, getClassName(), ": the penalized period is 0 ps, as the step size is. Set",
+            " that first with setStepSize(), or call setPenalizedPeriod()");
     penalizedPeriod = use ? 0 : getPenalizedPeriod();
 }
 

@@ -91,6 +91,9 @@ double SpookIntegrator::getDampingSteps() const {
 }
 
 void SpookIntegrator::setUseDampingSteps(bool use) {
+    require(use == getUseDampingSteps() || getStepSize() > 0, "SpookIntegrator: the damping time cannot be told in ",
+            use ? "steps" : "ps", " while the step size is 0 ps. Set that first with setStepSize(), or call ",
+            use ? "setDampingSteps()" : "setDamping()");
     if (use)
         setDampingSteps(getDampingSteps());
     else

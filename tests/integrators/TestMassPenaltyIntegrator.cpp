@@ -383,6 +383,10 @@ void testPenalizedPeriodFollowsTheStep(Platform&) {
     ASSERT_EQUAL(0.05, integrator.getPenalizedPeriod());
     integrator.setUseDefaultPenalizedPeriod(true);
     ASSERT_EQUAL(0.032, integrator.getPenalizedPeriod());
+    integrator.setStepSize(0);
+    assertThrows([&] { integrator.setUseDefaultPenalizedPeriod(false); },
+                 {"MassPenaltyIntegrator", "period is 0 ps", "setStepSize()", "setPenalizedPeriod()"});
+    ASSERT(integrator.getUseDefaultPenalizedPeriod());
 }
 
 void testErrors(Platform& platform) {

@@ -325,6 +325,22 @@ void testDampingFollowsTheStep(Platform&) {
     ASSERT_EQUAL(6, integrator.getDampingSteps());
 }
 
+/** Without a step size neither can be told by the other. */
+void testDampingInStepsNeedsAStepSize(Platform&) {
+    SpookIntegrator integrator(0);
+    assertThrows([&] { integrator.setUseDampingSteps(false); },
+                 {"SpookIntegrator", "in ps", "step size is 0", "setStepSize()", "setDamping()"});
+    integrator.setUseDampingSteps(true); // as it is already
+    ASSERT_EQUAL(0.25, integrator.getDampingSteps());
+    integrator.setDamping(0.01);
+    assertThrows([&] { integrator.setUseDampingSteps(true); },
+                 {"SpookIntegrator", "in steps", "step size is 0", "setStepSize()", "setDampingSteps()"});
+    integrator.setUseDampingSteps(false);
+    integrator.setStepSize(0.002);
+    integrator.setUseDampingSteps(true);
+    ASSERT_EQUAL(5, integrator.getDampingSteps());
+}
+
 /** Rigid waters move as with SETTLE; the difference is of second order. */
 void testRigidWatersFollowSettle(Platform& platform) {
     const Model model = makeWaterCluster(2, true);
@@ -348,5 +364,5 @@ int main(int argc, char* argv[]) {
                             CLAIM(testDependentLinearConstraintsAreStable),
                             CLAIM(testViolationsDecayWithTheDampingTime), CLAIM(testViolationInMotion),
                             CLAIM(testOrder), CLAIM(testEnergyLossIsAsTheorySays), CLAIM(testDampingFollowsTheStep),
-                            CLAIM(testRigidWatersFollowSettle)});
+                            CLAIM(testDampingInStepsNeedsAStepSize), CLAIM(testRigidWatersFollowSettle)});
 }

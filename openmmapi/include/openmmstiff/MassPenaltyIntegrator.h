@@ -64,7 +64,8 @@ public:
     /**
      * Set whether the penalized period follows the step, which is the default: it is 16 steps, whatever their size.
      *
-     * @param use   whether it follows the step; if not, it stays as it is, until setPenalizedPeriod() is called
+     * @param use   whether it follows the step; if not, it stays as it is, until setPenalizedPeriod() is called; an
+     *              OpenMMException if it is 0, as the step size
      */
     void setUseDefaultPenalizedPeriod(bool use);
     /**

@@ -116,7 +116,7 @@ public:
      * Set whether the damping time follows the step, as a number of steps, which is the default.
      *
      * @param use   whether it follows the step; as long as neither setDamping() nor setDampingSteps() is called, it is
-     *              what it is at the present step size
+     *              what it is at the present step size; an OpenMMException if that is 0, unless it does so already
      */
     void setUseDampingSteps(bool use);
     /**
