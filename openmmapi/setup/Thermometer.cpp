@@ -61,7 +61,7 @@ string Thermometer::sample(const vector<Vec3>& velocities, int steps, double tem
                            double stepSize) {
     if (!(temperature > 0 && friction > 0 && stepSize > 0))
         return "";
-    const Bath present = {temperature, friction, stepSize};
+    const std::array<double, 3> present = {temperature, friction, stepSize};
     if (present != bath)
         forget();
     bath = present;

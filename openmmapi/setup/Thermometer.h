@@ -5,6 +5,7 @@
 #include "openmm/System.h"
 #include "openmm/Vec3.h"
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -46,17 +47,11 @@ private:
             sum = 0;
         }
     };
-    struct Bath {
-        double temperature, friction, stepSize;
-        bool operator!=(const Bath& other) const {
-            return temperature != other.temperature || friction != other.friction || stepSize != other.stepSize;
-        }
-    };
     const std::vector<std::vector<int>> molecules;
     std::vector<double> masses;
     std::vector<int> kindOf; // each molecule
     std::vector<Kind> kinds;
-    Bath bath = {};
+    std::array<double, 3> bath = {}; // temperature, friction and step size
     /// Steps that are left to settle, or -1 for all.
     int numSettling = -1;
 };

@@ -1,13 +1,10 @@
 #include "openmmstiff/HMMIntegrator.h"
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Checks.h"
-#include "openmm/internal/ContextImpl.h"
 #include <cmath>
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
-using std::string;
-using std::vector;
 
 namespace {
 void requireEven(const char* what, int number, int least) {

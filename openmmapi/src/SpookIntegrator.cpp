@@ -2,7 +2,6 @@
 #include "openmmstiff/StiffKernels.h"
 #include "openmmstiff/internal/Checks.h"
 #include "openmm/OpenMMException.h"
-#include "openmm/internal/ContextImpl.h"
 #include <algorithm>
 #include <cmath>
 

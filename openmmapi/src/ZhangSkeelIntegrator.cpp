@@ -8,7 +8,6 @@
 
 using namespace OpenMM;
 using namespace OpenMMStiff;
-using std::string;
 using std::vector;
 
 ZhangSkeelIntegrator::ZhangSkeelIntegrator(double stepSize)

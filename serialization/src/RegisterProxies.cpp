@@ -1,6 +1,7 @@
 #include "openmmstiff/serialization/RegisterProxies.h"
 #include "OpenMMStiff.h"
 #include "Settings.h"
+#include "openmmstiff/internal/Checks.h"
 #include "openmmstiff/internal/Version.h"
 #include "openmm/OpenMMException.h"
 #include "openmm/serialization/SerializationProxy.h"
@@ -14,7 +15,6 @@
 using namespace OpenMM;
 using namespace OpenMMStiff;
 using std::string;
-using std::to_string;
 using std::vector;
 
 namespace {
@@ -193,10 +193,8 @@ private:
         int version;
         Settings xml(node);
         xml.value("version", version);
-        if (version != formVersion)
-            throw OpenMMException("unsupported version " + to_string(version) +
-                                  " of the XML form; this version of OpenMM-Stiff reads version " +
-                                  to_string(formVersion));
+        require(version == formVersion, "unsupported version ", version,
+                " of the XML form; this version of OpenMM-Stiff reads version ", formVersion);
         std::unique_ptr<T> integrator = create();
         describe(xml, *integrator);
 
@@ -204,8 +202,7 @@ private:
         SerializationNode known;
         write(*integrator, known);
         for (const auto& [name, value] : node.getProperties())
-            if (name != "type" && !known.hasProperty(name))
-                throw OpenMMException("there is no attribute '" + name + "' in its XML form");
+            require(name == "type" || known.hasProperty(name), "there is no attribute '", name, "' in its XML form");
         return integrator;
     }
 
