@@ -279,6 +279,49 @@ void testMetricForceIsTheGradient() {
     forAll(check, false); // differences of the logarithm of a nearly vanishing determinant would be noise
 }
 
+/**
+ * A body of five atoms and a sixth one that turns about two of them. Of the body all ten distances are constrained, or
+ * nine, which hold it as well: along motions that are allowed the metric force is the same, and it is not zero.
+ */
+void testRedundantConstraintsLeaveTheMetricForce() {
+    const double x[] = {0, 0, 0, 0.15, 0, 0, 0.05, 0.14, 0, 0.05, 0.02, 0.15, 0.12, 0.13, 0.14, 0.07, -0.13, 0.02};
+    MatrixXd allowed;
+    vector<VectorXd> forces;
+    for (int numConstraints : {11, 12}) {
+        Molecules molecules(1, 6, 0, 1);
+        molecules.x.assign(std::begin(x), std::end(x));
+        molecules.pairs.clear();
+        molecules.bonds = {{2, 5, 60}, {3, 5, 60}};
+        Block& block = molecules.blocks[0];
+        block.terms.clear();
+        block.otherTerms = {0, 1};
+        auto constrain = [&](int i, int j) {
+            block.terms.push_back(molecules.pairs.size());
+            molecules.pairs.push_back({i, j, infinity, 0, false});
+            molecules.pairs.back().distance = molecules.length(molecules.pairs.back());
+        };
+        constrain(5, 0);
+        constrain(5, 1);
+        for (int i = 0; i < 5; i++)
+            for (int j = i + 1; j < 5; j++)
+                if ((int) molecules.pairs.size() < numConstraints)
+                    constrain(i, j);
+        forAllBatches(molecules, [&](const auto& batch, auto& work) {
+            for (auto& a : work.a)
+                a.setZero();
+            addMetricForces(batch, 2.5, work);
+            const Dense dense(molecules, 0);
+            if (forces.empty())
+                allowed = orthonormalized(kernelOf(dense.jacobian(dense.x), 1e-9));
+            forces.push_back(allowed.transpose() * inverseOf(dense.inverseMassOfAtoms) * laneOfVectors(work.a, 6, 0));
+        });
+    }
+    for (const VectorXd& force : forces) {
+        ASSERT(force.norm() > 0.1);
+        ASSERT((force - forces[0]).norm() < 1e-5 * force.norm());
+    }
+}
+
 /** Accelerations and noise become those of M': W F, and random vectors with the covariance W. */
 void testForcesAndNoiseAreThoseOfTheMassTensor() {
     forAll([](const Molecules& molecules, const auto& batch, auto& work) {
@@ -512,6 +555,7 @@ int main() {
     return checkClaims({CLAIM_WITH_LANES(testTheMassRootTurnsMassesIntoThoseWithInertias),
                         CLAIM(testLargeBlocksAreSparseAndSmallOnesFillLanes), CLAIM(testLoadedStateHasRates),
                         CLAIM(testTiedVelocitiesAreTheClosest), CLAIM(testMetricForceIsTheGradient),
+                        CLAIM(testRedundantConstraintsLeaveTheMetricForce),
                         CLAIM(testForcesAndNoiseAreThoseOfTheMassTensor), CLAIM(testBondsMayComeWithoutPairs),
                         CLAIM(testDriftSolvesItsEquations), CLAIM(testDriftOverLongWays),
                         CLAIM(testFailureIsNoticedInItsLane)});

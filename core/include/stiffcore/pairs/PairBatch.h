@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,7 @@ struct PairPattern : InertiaPattern {
         hasPenalized = numConstrained < (int) rows.rows.size();
         hasConstrained = numConstrained > 0;
         hasPeriodic = count(rows.rows, &DistanceRow::periodic) > 0;
-        hasRigidShape = numParticles == numMobile && numConstrained >= std::max(1, 3 * numParticles - 6);
+        hasRigidShape = numParticles == numMobile && areAllDistancesConstrained();
     }
 
     bool hasBonds() const {
@@ -45,6 +46,14 @@ struct PairPattern : InertiaPattern {
     }
 
 private:
+    /** Then the shape is rigid. Constraints that depend on each other may be as many, and leave it flexible. */
+    bool areAllDistancesConstrained() const {
+        std::set<std::pair<int, int>> constrained;
+        for (const DistanceRow& pair : rows.rows)
+            if (pair.constrained)
+                constrained.insert(std::minmax(pair.atoms[0], pair.atoms[1]));
+        return (int) constrained.size() == numParticles * (numParticles - 1) / 2;
+    }
     std::vector<DistanceRow> constraintsAmong(const std::vector<DistanceRow>& all) const {
         std::vector<DistanceRow> found;
         std::copy_if(all.begin(), all.end(), std::back_inserter(found),
