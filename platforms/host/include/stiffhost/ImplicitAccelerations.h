@@ -187,7 +187,7 @@ private:
                 squaredSize = std::max(squaredSize, implicit[i].dot(implicit[i]));
                 implicit[i] += solution[i];
                 const double own = solution[i].dot(solution[i]);
-                if (!(own <= squaredChange)) {
+                if (std::isfinite(squaredChange) && !(own <= squaredChange)) {
                     squaredChange = own;
                     last = i;
                 }
