@@ -16,8 +16,7 @@ const string magic = "OpenMM-Stiff/";
 const int32_t version = 5;
 
 [[noreturn]] void refuse(const string& className, const string& reason) {
-    throw OpenMMException(className + ": the checkpoint cannot be loaded: " + reason +
-                          ". Positions, velocities and time of the Context are as before");
+    throw OpenMMException(className + ": the checkpoint cannot be loaded: " + reason);
 }
 
 /** The checksum FNV-1a. */

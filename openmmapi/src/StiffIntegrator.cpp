@@ -235,9 +235,16 @@ void StiffIntegrator::loadCheckpoint(std::istream& stream) {
         std::stringstream data(readTagged(stream, getClassName()));
         getKernel<StiffStepKernel>().loadCheckpoint(data);
     }
-    catch (...) {
-        getKernel<StiffStepKernel>().bringBackState();
-        throw;
+    catch (const std::exception& refusal) {
+        // OpenMM has loaded its part, and would announce it now: by this to all integrators of a CompoundIntegrator.
+        context->systemChanged();
+        for (State::DataType changed : {State::Positions, State::Velocities, State::Parameters})
+            stateChanged(changed);
+        throw OpenMMException(message(
+                refusal.what(),
+                ". OpenMM has loaded its part of it already: positions, velocities, time, number of steps,",
+                " box and parameters of the Context are no longer what they were. Set them anew, or load the right",
+                " checkpoint"));
     }
 }
 

@@ -190,44 +190,50 @@ def test_an_owner_deletes_what_it_has_once(cls):
 # ---- Damaged checkpoints ----
 
 def refuses(context, checkpoint, *words):
-    """A checkpoint is refused with these words, and the Context stays as it is."""
-    before = motion(context), context.getTime(), context.getStepCount()
+    """A checkpoint is refused with these words."""
     with pytest.raises(OpenMMException) as refusal:
         context.loadCheckpoint(checkpoint)
     assert all(word in str(refusal.value) for word in words), refusal.value
-    assert (motion(context) == before[0]).all()
-    assert (context.getTime(), context.getStepCount()) == before[1:]
 
 
 @pytest.mark.parametrize("cls", INTEGRATORS)
 def test_a_run_goes_on_after_damaged_checkpoints(cls, platform):
-    """As if they had not been there, bit for bit but for OpenMM's random numbers, which it has read before.
+    """From the state that is set anew, or from a good checkpoint, bit for bit. OpenMM has loaded its part by then.
 
     Files are cut in the integrator's part, as Simulation.saveCheckpoint() leaves them if the process ends meanwhile, or
     damaged there, are of another platform or System, or no checkpoints at all. What comes first is OpenMM's own, and with
     no integrator checked. Where a file ends there, it takes what is in memory for what is missing: it may change the
-    Context, or ask for all memory.
+    Context, or ask for all memory. What OpenMM itself refuses leaves the Context as it is.
     """
-    context, undisturbed = begin(cls, platform, steps=10), begin(cls, platform, steps=25)
+    words = cls.__name__, "the checkpoint cannot be loaded", "OpenMM has loaded its part", "load the right checkpoint"
+    context, undisturbed = begin(cls, platform, steps=10), begin(cls, platform, steps=15)
     saved = context.createCheckpoint()
     context.getIntegrator().step(5)
+    before = motion(context)
     own = saved.index(b"OpenMM-Stiff/")
     other, = (openmm.Platform.getPlatform(name) for name in PLATFORMS if name != platform.getName())
     for wrong in (saved[:0], saved[:1], bytes(len(saved)),
                   random.Random(1).randbytes(len(saved)), Waters(3).context(create(cls), platform).createCheckpoint(),
                   begin(cls, other).createCheckpoint(), XmlSerializer.serialize(context.getIntegrator()).encode()):
         refuses(context, wrong)
+    assert (motion(context) == before).all()
     for end in [*range(own, len(saved), (len(saved) - own)//10), len(saved) - 1]:
-        refuses(context, saved[:end], cls.__name__, "the checkpoint cannot be loaded", "as before")
-    context.loadCheckpoint(saved)
-    context.getIntegrator().step(5)
+        refuses(context, saved[:end], *words)
     for index in range(own, len(saved), (len(saved) - own)//19):
         damaged = bytearray(saved)
         damaged[index] ^= 0xff
-        refuses(context, bytes(damaged), cls.__name__, "the checkpoint cannot be loaded", "as before")
-    context.getIntegrator().step(10)
-    if cls in DETERMINISTIC:
-        assert (motion(context) == motion(undisturbed)).all()
+        refuses(context, bytes(damaged), *words)
+    other = begin(cls, platform)
+    for each in context, other:
+        positions, velocities = np.split(before, 2)
+        each.setPositions(positions)
+        each.setVelocities(velocities)
+        each.getIntegrator().step(5)
+    assert cls in STOCHASTIC or np.allclose(motion(context), motion(other), rtol=0, atol=1e-9)
+    refuses(context, saved[:-1], *words)
+    context.loadCheckpoint(saved)
+    context.getIntegrator().step(5)
+    assert cls in STOCHASTIC or (motion(context) == motion(undisturbed)).all()
 
 
 @pytest.mark.parametrize("cls", INTEGRATORS)

@@ -63,13 +63,9 @@ public:
     virtual void createCheckpoint(std::ostream& stream) = 0;
     /**
      * Restore the hidden state from a checkpoint. The positions are those of the checkpoint already. If that is not
-     * possible, throw an exception and leave the hidden state as it was.
+     * possible, throw an exception: it follows that they, the velocities and the parameters have changed.
      */
     virtual void loadCheckpoint(std::istream& stream) = 0;
-    /**
-     * The checkpoint is refused: bring back the state that the Context had before OpenMM loaded its part of it.
-     */
-    virtual void bringBackState() = 0;
     /**
      * Write the hidden state to a State that is being saved; restore it. The positions are those of the State already.
      */

@@ -49,7 +49,7 @@ void StepSession::requirePossible() {
 
 void StepSession::beginSteps() {
     // Somebody may have changed the Context without a word.
-    if (lead != Lead::Host && !(remembered.onDevice && device->isAsRemembered())) {
+    if (lead != Lead::Host && !(isRemembered && device->isAsRemembered())) {
         hear(); // what the steps have led to, not what has been made of that
         lead = Lead::Host;
     }
@@ -191,7 +191,9 @@ void StepSession::endSteps() {
             show(turn);
     }
     propagates = begunThere = false;
-    remember(); // what that asks for is at hand
+    isRemembered = (lead == Lead::Device);
+    if (isRemembered)
+        device->remember();
     state.endSteps();
 }
 
@@ -276,73 +278,25 @@ void StepSession::know(const Device::State& there) {
 }
 
 void StepSession::stateChanged(State::DataType changed) {
-    if (activity == Activity::BringingBack)
-        return;
     // Where a checkpoint is loaded, new positions and velocities do not mean that the hidden state is void: it came too.
     const bool came =
             activity == Activity::LoadingCheckpoint && (changed == State::Positions || changed == State::Velocities);
     if (activity == Activity::LoadingCheckpoint && changed == State::Energy)
         activity = Activity::None;
-    if (!came) {
-        lastStep.forgetThere();
-        if (changed == State::Positions || changed == State::Velocities) {
-            hear();
-            lead = Lead::Host;
-        }
-        state.haveBeenSet(changed);
-        forget(changed);
-    }
-    // The state at the end of steps will be remembered.
-    if (activity == Activity::Steps)
+    if (came)
         return;
-    if (changed == State::Parameters)
-        remembered.parameters = context.getParameters();
-    else
-        remember();
+    lastStep.forgetThere();
+    if (changed == State::Positions || changed == State::Velocities) {
+        hear();
+        lead = Lead::Host;
+    }
+    state.haveBeenSet(changed);
+    forget(changed);
 }
 
 void StepSession::forget(State::DataType changed) {
     if (changed == State::Parameters || changed == State::Energy)
         lastStep.forget();
-}
-
-void StepSession::remember() {
-    remembered.known = true;
-    context.getPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
-    remembered.parameters = context.getParameters();
-    remembered.time = context.getTime();
-    remembered.stepCount = context.getStepCount();
-    remembered.onDevice = (lead == Lead::Device);
-    if (remembered.onDevice)
-        return device->remember();
-    const Turn turn(*this);
-    remembered.state.positions = state.positions();
-    remembered.state.velocities = state.velocities();
-}
-
-void StepSession::bringBackState() {
-    activity = Activity::BringingBack; // these are not changes
-    if (remembered.known) {
-        context.setPeriodicBoxVectors(remembered.box[0], remembered.box[1], remembered.box[2]);
-        if (remembered.onDevice) {
-            const Device::State there = device->recall();
-            context.setPositions(there.positions);
-            context.setVelocities(there.velocities);
-            device->remember(); // as it is now, rounded
-            hear();
-            lead = Lead::Host;
-        }
-        else {
-            const Turn turn(*this);
-            state.changePositions() = remembered.state.positions;
-            state.changeVelocities() = remembered.state.velocities;
-        }
-        for (const auto& [name, value] : remembered.parameters)
-            context.setParameter(name, value);
-    }
-    context.setTime(remembered.time);
-    context.setStepCount(remembered.stepCount);
-    activity = Activity::None;
 }
 
 // A run that goes on begins again from what has been saved, to be the same as one that is resumed.

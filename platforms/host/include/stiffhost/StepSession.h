@@ -14,7 +14,6 @@
 #include "openmmstiff/internal/windowsExportStiff.h"
 #include <initializer_list>
 #include <iosfwd>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -55,7 +54,6 @@ public:
     double computeKineticEnergy() override;
     void createCheckpoint(std::ostream& stream) final;
     void loadCheckpoint(std::istream& stream) final;
-    void bringBackState() final;
     void serializeState(OpenMM::SerializationNode& node) final;
     void deserializeState(const OpenMM::SerializationNode& node) final;
 
@@ -179,16 +177,7 @@ private:
     /** Who has what the next step begins with: the device if it has taken steps since. */
     enum class Lead { Host, Both, Device };
     /** What is going on: OpenMM announces a checkpoint as changes of everything, Energy last. */
-    enum class Activity { None, Steps, LoadingCheckpoint, BringingBack };
-    /** A state of the Context, for the case that a checkpoint is refused after OpenMM has loaded its part. */
-    struct Remembered {
-        bool known = false, onDevice = false;
-        Device::State state;
-        OpenMM::Vec3 box[3];
-        std::map<std::string, double> parameters;
-        double time = 0;
-        long long stepCount = 0;
-    };
+    enum class Activity { None, Steps, LoadingCheckpoint };
 
     void takeOneStep();
     void adoptState();
@@ -198,7 +187,6 @@ private:
     stiffcore::StepNumbers findNumbers();
     void askForFailure();
     void undo(const Device::State& before);
-    void remember();
     void refuseBlock(const std::vector<int>& particles, bool forces) const;
     bool canUseDevice() const {
         return hasProgram && device->areTogether();
@@ -213,7 +201,8 @@ private:
     bool propagates = false, begunThere = false;
     /// Whether the device has a program for the next step, and random numbers that are the integrator's.
     bool hasProgram = false, deviceHasRandom = false;
-    Remembered remembered;
+    /// Whether steps have ended on the device, which remembers the state there.
+    bool isRemembered = false;
     long long countAtBeginning = 0;
 };
 
