@@ -1,11 +1,6 @@
 #include "CpuPlatform.h"
-#include "openmm/PluginInitializer.h"
-#include "openmmstiff/internal/PlatformKernels.h"
-#include "openmmstiff/internal/Version.h"
-#include "openmmstiff/internal/windowsExportStiff.h"
-#include "openmmstiff/serialization/RegisterProxies.h"
 #include "stiffhost/InPlaceState.h"
-#include "stiffhost/Kernels.h"
+#include "stiffhost/Plugin.h"
 #include <algorithm>
 #include <cmath>
 
@@ -57,13 +52,7 @@ private:
 
 } // namespace
 
-extern "C" OPENMM_EXPORT_STIFF void registerPlatforms() {
-    registerOpenMMStiffSerializationProxies();
-}
-
-extern "C" OPENMM_EXPORT_STIFF void registerKernelFactories() {
-    if (!OpenMMStiff::isOpenMMCompatible())
-        return;
+void registerKernels() {
     const Kernels kernels = getKernels(makeResources<CpuResources>);
     OpenMMStiff::registerKernels("CPU", kernels.factory, kernels.description);
 }

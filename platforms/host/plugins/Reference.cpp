@@ -1,11 +1,6 @@
 #include "SimTKOpenMMUtilities.h"
-#include "openmm/PluginInitializer.h"
-#include "openmmstiff/internal/PlatformKernels.h"
-#include "openmmstiff/internal/Version.h"
-#include "openmmstiff/internal/windowsExportStiff.h"
-#include "openmmstiff/serialization/RegisterProxies.h"
 #include "stiffhost/InPlaceState.h"
-#include "stiffhost/Kernels.h"
+#include "stiffhost/Plugin.h"
 
 using namespace OpenMM;
 using namespace stiffhost;
@@ -33,13 +28,7 @@ public:
 
 } // namespace
 
-extern "C" OPENMM_EXPORT_STIFF void registerPlatforms() {
-    registerOpenMMStiffSerializationProxies();
-}
-
-extern "C" OPENMM_EXPORT_STIFF void registerKernelFactories() {
-    if (!OpenMMStiff::isOpenMMCompatible())
-        return;
+void registerKernels() {
     const Kernels kernels = getSerialKernels(makeResources<ReferenceResources>);
     OpenMMStiff::registerKernels("Reference", kernels.factory, kernels.description);
 }
