@@ -5,10 +5,12 @@
 #include "../batch/Control.h"
 #include "../batch/Lanes.h"
 #include <Eigen/Core>
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace stiffcore {
@@ -30,7 +32,7 @@ public:
     /** What is recorded from now on, on this thread, goes here, until the end of this object's life. */
     Trace() : outer(current) {
         current = this;
-        known.emplace_back();
+        state.known.emplace_back();
     }
     ~Trace() {
         current = outer;
@@ -42,10 +44,10 @@ public:
     inline Traced read(const std::string& expression);
     /** Add a line to the text as it is. */
     void add(const std::string& content) {
-        text.append(4 * known.size(), ' ').append(content).append("\n");
+        state.text.append(4 * state.known.size(), ' ').append(content).append("\n");
     }
     const std::string& getText() const {
-        return text;
+        return state.text;
     }
     /** That of what is recorded now. */
     static Trace& get() {
@@ -57,36 +59,43 @@ private:
     friend class Carried;
     friend struct Control<Traced>;
 
+    /** What has been recorded, to which one can go back. */
+    struct State {
+        std::string text;
+        /// What has been computed in each of the scopes that are open, with the names that it has.
+        std::vector<std::map<std::string, std::string>> known;
+        int numNames = 0;
+    };
+
     /** The name of what an expression gives. */
-    int record(const char* type, const std::string& expression) {
-        for (const auto& scope : known) {
+    std::string record(const char* type, const std::string& expression) {
+        for (const auto& scope : state.known) {
             const auto place = scope.find(expression);
             if (place != scope.end())
                 return place->second;
         }
-        const int name = addName("t");
-        add(std::string("const ") + type + " " + names[name] + " = " + expression + ";");
-        known.back()[expression] = name;
+        return state.known.back()[expression] = declare(std::string("const ") + type, "t", expression);
+    }
+    /** Declare a number or condition with a name that begins like that, and return the name. */
+    std::string declare(const std::string& type, const char* prefix, const std::string& value) {
+        const std::string name = makeName(prefix);
+        add(type + " " + name + " = " + value + ";");
         return name;
     }
-    int addName(const char* prefix) {
-        names.push_back(prefix + std::to_string(names.size()));
-        return names.size() - 1;
+    std::string makeName(const char* prefix) {
+        return prefix + std::to_string(state.numNames++);
     }
     void open(const std::string& head) {
         add(head + " {");
-        known.emplace_back();
+        state.known.emplace_back();
     }
     void close() {
-        known.pop_back();
+        state.known.pop_back();
         add("}");
     }
     static inline thread_local Trace* current = nullptr;
     Trace* const outer;
-    std::string text;
-    std::vector<std::string> names;
-    /// What has been computed in each of the scopes that are open.
-    std::vector<std::map<std::string, int>> known;
+    State state;
 };
 
 /**
@@ -110,16 +119,13 @@ public:
             return a.isConstant() ? Mask(!a.constant) : Mask::record("!" + a.describe());
         }
         bool isConstant() const {
-            return name < 0;
+            return name.empty();
         }
         bool getConstant() const {
             return constant;
         }
         std::string describe() const {
-            return name < 0 ? (constant ? "true" : "false") : Trace::get().names[name];
-        }
-        bool isSame(const Mask& other) const {
-            return name == other.name && (name >= 0 || constant == other.constant);
+            return isConstant() ? (constant ? "true" : "false") : name;
         }
         static Mask record(const std::string& expression) {
             return named(Trace::get().record("bool", expression));
@@ -128,7 +134,7 @@ public:
     private:
         friend class Carried;
 
-        static Mask named(int name) {
+        static Mask named(const std::string& name) {
             Mask mask;
             mask.name = name;
             return mask;
@@ -136,25 +142,25 @@ public:
         static Mask join(const Mask& a, const char* operation, const Mask& b) {
             return Mask::record(a.describe() + operation + b.describe());
         }
-        int name = -1;
+        std::string name; // empty for a constant
         bool constant;
     };
 
     Traced(double constant = 0) : constant(constant) {
     }
     bool isConstant() const {
-        return name < 0;
+        return name.empty();
     }
     bool is(double value) const {
-        return name < 0 && constant == value;
+        return isConstant() && constant == value;
     }
     /** Whether it is the same number by name, or as a constant. */
     bool isSame(const Traced& other) const {
-        return name == other.name && (name >= 0 || constant == other.constant);
+        return name == other.name && (!isConstant() || constant == other.constant);
     }
     std::string describe() const {
-        if (name >= 0)
-            return Trace::get().names[name];
+        if (!isConstant())
+            return name;
         if (constant != 0 && std::abs(constant) < 1e-37)
             return constant > 0 ? "TINY" : "(-TINY)";
         char digits[40]; // not by printf, which writes a comma where the process's locale does
@@ -238,7 +244,7 @@ private:
     friend class Trace;
     friend class Carried;
 
-    static Traced named(int name) {
+    static Traced named(const std::string& name) {
         Traced result;
         result.name = name;
         return result;
@@ -255,7 +261,7 @@ private:
     static Traced call(const char* function, const Traced& a) {
         return record(function + ("(" + a.describe()) + ")");
     }
-    int name = -1;
+    std::string name; // empty for a constant
     double constant;
 };
 
@@ -302,83 +308,70 @@ template <> struct NumTraits<stiffcore::Traced> : GenericNumTraits<double> {
 
 namespace stiffcore {
 
-/** Numbers and conditions that loops and branches hand on, see Control. */
+/** Numbers and conditions that loops and branches hand on, see Control: those that a body changes become variables. */
 class Carried {
 public:
-    template <class... Arrays> [[gnu::noinline]] explicit Carried(Arrays&... arrays) {
+    /**
+     * The body is recorded until no more turns out to change, and this forgotten. (What begins as zero may stay that.)
+     */
+    template <class Body, class... Arrays>
+    [[gnu::noinline]] Carried(Trace& trace, Body&& body, Arrays&... arrays) : trace(trace) {
         (append(arrays), ...);
-        remember();
-        changes.resize(slots.size());
-        variables.assign(slots.size(), -1);
-    }
-    /** Go back to how all began, but with variables instead of what changes. */
-    [[gnu::noinline]] void begin(Trace& trace) {
-        for (size_t i = 0; i < slots.size(); i++) {
-            slots[i].set(initial[i]);
-            if (changes[i]) {
-                variables[i] = declare(trace, slots[i]);
-                slots[i].name(variables[i]);
-            }
+        const Trace::State before = trace.state;
+        const std::tuple<Arrays...> initial(arrays...);
+        trace.state.numNames += 1000000; // none of these names comes again: it would tell of what should be forgotten
+        for (bool isComplete = false; !isComplete;) {
+            begin();
+            std::vector<std::string> values;
+            for (const Slot& slot : slots)
+                values.push_back(slot.describe());
+            trace.state.known.emplace_back();
+            body();
+            isComplete = true;
+            for (size_t i = 0; i < slots.size(); i++)
+                if (slots[i].variable.empty() && slots[i].describe() != values[i]) {
+                    slots[i].variable = trace.makeName("c");
+                    isComplete = false;
+                }
+            trace.state.text = before.text;
+            trace.state.known = before.known;
+            std::tie(arrays...) = initial;
         }
+        trace.state = before;
+        slots.erase(std::remove_if(slots.begin(), slots.end(), [](const Slot& slot) { return slot.variable.empty(); }),
+                    slots.end());
+        for (Slot& slot : slots)
+            slot.variable = trace.declare(slot.type(), "c", slot.describe());
+        begin();
     }
-    /** See what has changed; whether that was known of all of it. */
-    [[gnu::noinline]] bool findChanges() {
-        bool complete = true;
-        for (size_t i = 0; i < slots.size(); i++)
-            if (!changes[i] && !slots[i].isSame(initial[i])) {
-                changes[i] = true;
-                complete = false;
-            }
-        return complete;
-    }
-    /** Declare variables with the initial values of what has changed. */
-    [[gnu::noinline]] void declareChanged(Trace& trace) {
-        for (size_t i = 0; i < slots.size(); i++)
-            if (changes[i]) {
-                const Value present = slots[i].get();
-                slots[i].set(initial[i]);
-                variables[i] = declare(trace, slots[i]);
-                slots[i].set(present);
-            }
+    /** The variables are what is carried. */
+    [[gnu::noinline]] void begin() {
+        for (const Slot& slot : slots)
+            if (!slot.variable.empty())
+                slot.name();
     }
     /** Give the variables the present values, all at once: one may be the old value of another. */
-    [[gnu::noinline]] void assign(Trace& trace) {
-        std::vector<std::string> values(slots.size());
-        for (size_t i = 0; i < slots.size(); i++) {
-            if (variables[i] < 0)
-                continue;
-            values[i] = slots[i].describe();
-            bool isVariable = false;
-            for (int other : variables)
-                isVariable |= (other >= 0 && values[i] == trace.names[other]);
-            if (values[i] == trace.names[variables[i]])
-                values[i].clear();
-            else if (isVariable) {
-                const std::string copy = trace.names[trace.addName("t")];
-                trace.add(std::string("const ") + slots[i].type() + " " + copy + " = " + values[i] + ";");
-                values[i] = copy;
-            }
+    [[gnu::noinline]] void end() {
+        std::vector<std::string> values;
+        for (const Slot& slot : slots) {
+            values.push_back(slot.describe());
+            const bool isVariable = std::any_of(slots.begin(), slots.end(),
+                                                [&](const Slot& other) { return values.back() == other.variable; });
+            if (isVariable && values.back() != slot.variable)
+                values.back() = trace.declare(std::string("const ") + slot.type(), "t", values.back());
         }
         for (size_t i = 0; i < slots.size(); i++)
-            if (!values[i].empty())
-                trace.add(trace.names[variables[i]] + " = " + values[i] + ";");
-    }
-    /** From now on the variables are what is carried. */
-    [[gnu::noinline]] void end() {
-        for (size_t i = 0; i < slots.size(); i++)
-            if (variables[i] >= 0)
-                slots[i].name(variables[i]);
+            if (values[i] != slots[i].variable)
+                trace.add(slots[i].variable + " = " + values[i] + ";");
+        begin();
     }
 
 private:
-    struct Value {
-        Traced number;
-        Traced::Mask mask;
-    };
-    /** The place of a number or of a condition. */
+    /** The place of a number or of a condition, and its variable. */
     struct Slot {
         Traced* number;
         Traced::Mask* mask;
+        std::string variable;
 
         const char* type() const {
             return number != nullptr ? "mixed" : "bool";
@@ -386,28 +379,19 @@ private:
         std::string describe() const {
             return number != nullptr ? number->describe() : mask->describe();
         }
-        Value get() const {
-            return number != nullptr ? Value{*number, {}} : Value{0, *mask};
-        }
-        void set(const Value& value) {
+        void name() const {
             if (number != nullptr)
-                *number = value.number;
+                *number = Traced::named(variable);
             else
-                *mask = value.mask;
-        }
-        void name(int name) {
-            set(number != nullptr ? Value{Traced::named(name), {}} : Value{0, Traced::Mask::named(name)});
-        }
-        bool isSame(const Value& value) const {
-            return number != nullptr ? number->isSame(value.number) : mask->isSame(value.mask);
+                *mask = Traced::Mask::named(variable);
         }
     };
 
     void append(Traced& number) {
-        slots.push_back({&number, nullptr});
+        slots.push_back({&number, nullptr, {}});
     }
     void append(Traced::Mask& mask) {
-        slots.push_back({nullptr, &mask});
+        slots.push_back({nullptr, &mask, {}});
     }
     template <int Rows> void append(Eigen::Matrix<Traced, Rows, 1>& vector) {
         for (int i = 0; i < Rows; i++)
@@ -417,20 +401,9 @@ private:
         for (Element& element : array)
             append(element);
     }
-    void remember() {
-        for (const Slot& slot : slots)
-            initial.push_back(slot.get());
-    }
-    static int declare(Trace& trace, const Slot& slot) {
-        const int variable = trace.addName("c");
-        trace.add(slot.type() + (" " + trace.names[variable]) + " = " + slot.describe() + ";");
-        return variable;
-    }
 
+    Trace& trace;
     std::vector<Slot> slots;
-    std::vector<Value> initial;
-    std::vector<char> changes;
-    std::vector<int> variables;
 };
 
 /** Loops and branches become those of the text. */
@@ -441,37 +414,23 @@ template <> struct Control<Traced> {
         return mask;
     }
 
-    /**
-     * The body is recorded until no more turns out to change from one iteration to the next; and once more, to find out
-     * whether something has changed that is not carried.
-     */
+    /** The body is recorded twice, to find out whether something has changed that is not carried. */
     template <class Body, class... Arrays> static void repeat(Body&& body, Arrays&... arrays) {
         Trace& trace = Trace::get();
-        const std::string text = trace.text;
-        const auto names = trace.names;
-        const auto known = trace.known;
-        Carried carried(arrays...);
-        std::string recorded;
-        while (true) {
-            carried.begin(trace);
-            trace.open("while (true)");
-            const Traced::Mask done = body();
-            const bool complete = carried.findChanges();
-            if (complete && !recorded.empty() && trace.text != recorded)
-                throw std::logic_error("Control::repeat(): the body changes a number that is not carried");
-            if (complete && !recorded.empty()) {
-                carried.assign(trace);
-                trace.add("if (" + done.describe() + ")");
-                trace.add("    break;");
-                trace.close();
-                return carried.end();
-            }
-            if (complete)
-                recorded = trace.text;
-            trace.text = text;
-            trace.names = names;
-            trace.known = known;
-        }
+        Carried carried(trace, body, arrays...);
+        trace.open("while (true)");
+        const Trace::State before = trace.state;
+        body();
+        const std::string first = trace.state.text;
+        trace.state = before;
+        carried.begin();
+        const Traced::Mask done = body();
+        if (trace.state.text != first)
+            throw std::logic_error("Control::repeat(): the body changes a number that is not carried");
+        carried.end();
+        trace.add("if (" + done.describe() + ")");
+        trace.add("    break;");
+        trace.close();
     }
 
     template <class Body, class... Arrays>
@@ -482,21 +441,11 @@ template <> struct Control<Traced> {
             return;
         }
         Trace& trace = Trace::get();
-        Carried carried(arrays...);
-        std::string before, inside;
-        before.swap(trace.text);
-        trace.known.emplace_back();
-        body();
-        trace.known.pop_back();
-        inside.swap(trace.text);
-        before.swap(trace.text);
-        carried.findChanges();
-        carried.declareChanged(trace);
+        Carried carried(trace, body, arrays...);
         trace.open("if (" + condition.describe() + ")");
-        trace.text += inside;
-        carried.assign(trace);
-        trace.close();
+        body();
         carried.end();
+        trace.close();
     }
 };
 
