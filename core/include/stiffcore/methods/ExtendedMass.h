@@ -127,8 +127,8 @@ template <class Real>
 template <class Real>
 [[gnu::flatten]] void addMetricForces(const PairBatch<Real>& batch, UniformOf<Real> kT, PairWorkspace<Real>& work) {
     const PairPattern& pattern = *batch.pattern;
-    if (!pattern.hasPenalized && (!pattern.hasConstrained || !pattern.hasBonds() || pattern.hasRigidShape))
-        return; // there is no A, or it is that of the constraints, or its determinant is constant
+    if (!pattern.hasMetric)
+        return;
     addDeterminantForces(batch, Real(kT), pattern.rows, batch.couplings.data(), batch.sparse.get(),
                          work.matrixValues(batch), work);
     if (!pattern.hasConstrained)
