@@ -117,7 +117,7 @@ void addTriangle(const stiffcore::RowPattern<stiffcore::DistanceRow>& pattern, c
     for (size_t p = 0; p < places.size(); p++)
         entry(p, p) = diagonal[p];
     for (size_t i = 0; i < couplings.size(); i++)
-        entry(pattern.schur.couplings[i].p, pattern.schur.couplings[i].q) += couplings[i];
+        entry(pattern.couplings[i].p, pattern.couplings[i].q) += couplings[i];
 }
 
 /** The parameters of a block, in the order of setUp(). */

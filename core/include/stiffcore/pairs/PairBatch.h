@@ -206,7 +206,7 @@ template <class Real> struct PairBatch : RowBatch<Real, PairPattern> {
                 this->masses[lane].push_back(masses[this->particles[lane][i]]);
         if constexpr (std::is_same_v<Real, double>)
             if (pattern.constraints.isLarge())
-                sparseOfConstraints = std::make_unique<SparseMatrix<double>>(pattern.constraints.schur.layout);
+                sparseOfConstraints = std::make_unique<SparseMatrix<double>>(pattern.constraints.layout);
         if (this->sparse) {
             factoredAt = std::make_unique<std::vector<Vector3<double>>>();
             factoredAt->reserve(pattern.numParticles);
@@ -269,7 +269,7 @@ template <class Real> struct PairBatch : RowBatch<Real, PairPattern> {
             added.push_back(row.constrained ? Real(getRowRegularization<Real>() * inverseReducedMasses[p])
                                             : inverseInertias[p]);
         }
-        for (const auto& [p, a, q, b] : this->rowPattern->schur.couplings) {
+        for (const auto& [p, a, q, b] : this->rowPattern->couplings) {
             // Rows may be coupled by two groups, of each other's atoms.
             const int group = this->row(p).groups[a];
             this->couplings.push_back(couple(this->row(p), this->row(q), [&](int i, int j) {
@@ -282,7 +282,7 @@ template <class Real> struct PairBatch : RowBatch<Real, PairPattern> {
                     couple(pair, pair, [&](int i, int j) { return i == j ? this->inverseMasses[i] : Real(0); }));
             addedToMasses.push_back(getRowRegularization<Real>() * ofMasses.back());
         }
-        for (const auto& [p, a, q, b] : constraints.schur.couplings) {
+        for (const auto& [p, a, q, b] : constraints.couplings) {
             const int atom = constraints.rows[p].groups[a];
             couplingsOfMasses.push_back(couple(constraints.rows[p], constraints.rows[q], [&](int i, int j) {
                 return i == atom && j == atom ? this->inverseMasses[atom] : Real(0);
