@@ -8,7 +8,6 @@
 #include "../linear/MatrixLayout.h"
 #include "../model/StiffTerms.h"
 #include "../rows/Rows.h"
-#include "FunctionCopy.h"
 #include "Harmonic.h"
 #include "PatternFunction.h"
 #include "Taylor.h"
