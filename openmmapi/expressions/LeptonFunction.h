@@ -23,18 +23,19 @@ public:
 
     std::unique_ptr<TermFunction> clone(int order) const override;
 
+    double* arguments() override {
+        return values.data();
+    }
     int count(int order) const override {
         return derivatives[order].size();
     }
+
+private:
     const int* index(int order, int derivative) const override {
         return derivatives[order][derivative]->index.data();
     }
     double evaluate(int order, int derivative) override;
-    double* arguments() override {
-        return values.data();
-    }
 
-private:
     /**
      * A derivative as a program whose variables are numbered. Lepton's compiled expressions are not used: their layout
      * depends on how OpenMM was built.

@@ -349,7 +349,7 @@ BondedSpectrum::BondedSpectrum(const System& system, const BondGraph& graph, int
     vector<FunctionCopy> functions;
     for (const auto& function : terms.functions) {
         functions.emplace_back(*function, function->coordinates.size() == 1 ? 2 : 1);
-        functions.back().setGlobals(parameters);
+        functions.back()->setGlobals(parameters);
     }
 
     // What tells molecules apart, and the terms of each particle, which is their first one.

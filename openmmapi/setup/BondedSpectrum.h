@@ -3,7 +3,7 @@
 
 #include "BondGraph.h"
 #include "CollectTerms.h"
-#include "stiffcore/terms/FunctionCopy.h"
+#include "stiffcore/model/TermFunction.h"
 #include <array>
 #include <map>
 #include <string>

@@ -8,7 +8,6 @@
 #include "openmm/CustomCompoundBondForce.h"
 #include "openmm/CustomTorsionForce.h"
 #include "openmm/OpenMMException.h"
-#include "stiffcore/terms/FunctionCopy.h"
 #include "openmmstiff/internal/Message.h"
 #include <algorithm>
 #include <cmath>
@@ -49,13 +48,13 @@ public:
     /** @param places   minima are looked for between each and the next */
     Minima(const ParsedFunction& energy, const std::map<string, double>& globals, const vector<double>& places)
             : energy(*energy.function, 2), places(places), isConstant(energy.coordinates.empty()) {
-        this->energy.setGlobals(globals);
+        this->energy->setGlobals(globals);
     }
 
     const Minimum& find(const vector<double>& parameters) {
         const auto [known, isNew] = minima.try_emplace(parameters);
         if (isNew && !isConstant) {
-            std::copy(parameters.begin(), parameters.end(), energy.arguments() + 1);
+            std::copy(parameters.begin(), parameters.end(), energy->arguments() + 1);
             known->second = search();
         }
         return known->second;
@@ -76,20 +75,20 @@ private:
                     break;
                 (getSlope(middle) < 0 ? low : high) = middle;
             }
-            energy.arguments()[0] = high;
+            energy->arguments()[0] = high;
             double curvature = 0;
-            energy.second([&](int, int, double second) { curvature = second; });
-            if (std::isfinite(curvature) && energy.value() < leastEnergy) {
-                leastEnergy = energy.value();
+            energy->second([&](int, int, double second) { curvature = second; });
+            if (std::isfinite(curvature) && energy->value() < leastEnergy) {
+                leastEnergy = energy->value();
                 least = {high, curvature};
             }
         }
         return least;
     }
     double getSlope(double place) {
-        energy.arguments()[0] = place;
+        energy->arguments()[0] = place;
         double slope = 0;
-        energy.first([&](int, double first) { slope = first; });
+        energy->first([&](int, double first) { slope = first; });
         return slope;
     }
 

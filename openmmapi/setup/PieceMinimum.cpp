@@ -88,7 +88,7 @@ public:
             });
         else {
             const PatternFunction& pattern = *term.function;
-            FunctionCopy& function = copies[pattern.function];
+            TermFunction& function = *copies[pattern.function];
             std::copy(term.parameters->begin(), term.parameters->end(),
                       function.arguments() + pattern.coordinates.size());
             evaluate(pattern, function);
@@ -119,13 +119,13 @@ private:
         const vector<double>* parameters = nullptr;
     };
 
-    void evaluate(const PatternFunction& term, FunctionCopy& function) {
+    void evaluate(const PatternFunction& term, TermFunction& function) {
         gradients.resize(std::max(gradients.size(), 4 * term.coordinates.size()));
         evaluateCoordinates(term, x, noBox, function.arguments(), gradients);
     }
     /** Where an angle out of a plane is 0, the derivatives of its expression are no numbers; it is at its minimum. */
     template <class AddGradient>
-    void visitGradient(const PatternFunction& term, FunctionCopy& function, AddGradient&& addGradient) {
+    void visitGradient(const PatternFunction& term, TermFunction& function, AddGradient&& addGradient) {
         function.first([&](int k, double first) {
             const InternalCoordinate& coordinate = term.coordinates[k];
             for (int a = 0; a < coordinate.getNumParticles(); a++) {
@@ -136,7 +136,7 @@ private:
         });
     }
     template <class AddBlock>
-    void visitCurvature(const PatternFunction& term, FunctionCopy& function, AddBlock&& addBlock) {
+    void visitCurvature(const PatternFunction& term, TermFunction& function, AddBlock&& addBlock) {
         Expansion<double> at = {0, 0};
         function.first([&](int, double first) { at.slope = first; });
         function.second([&](int, int, double second) { at.curvature = second; });
@@ -150,7 +150,7 @@ private:
     }
     /** The Hessian of a function by differences of its gradient: second derivatives of expressions may be very long. */
     template <class AddBlock>
-    void visitDifferences(const PatternFunction& term, FunctionCopy& function, AddBlock&& addBlock) {
+    void visitDifferences(const PatternFunction& term, TermFunction& function, AddBlock&& addBlock) {
         const double step = 1e-4; // nm
         const int size = 3 * term.atoms.size();
         MatrixXd differences = MatrixXd::Zero(size, size);

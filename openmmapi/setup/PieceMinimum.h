@@ -4,7 +4,7 @@
 #include "CollectTerms.h"
 #include "stiffcore/Geometry.h"
 #include "stiffcore/model/Block.h"
-#include "stiffcore/terms/FunctionCopy.h"
+#include "stiffcore/model/TermFunction.h"
 #include <Eigen/Core>
 #include <vector>
 

@@ -4,10 +4,10 @@
 #include "Masses.h"
 #include "openmm/Force.h"
 #include "openmmstiff/internal/Message.h"
-#include "stiffcore/terms/FunctionCopy.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <sstream>
 
 using namespace OpenMM;
@@ -119,14 +119,14 @@ void StiffMotion::findFastest(const vector<Vec3>& positions) {
 void StiffMotion::considerExternal(const CustomExternalForce& force, const vector<Vec3>& positions) {
     const double step = 1e-4; // nm
     const ParsedFunction parsed = parseEnergy(force);
-    FunctionCopy energy(*parsed.function, 0);
-    energy.setGlobals(parameters);
+    const std::unique_ptr<TermFunction> energy = parsed.function->clone(0);
+    energy->setGlobals(parameters);
     vector<double> own;
     for (int t = 0, particle; t < force.getNumParticles(); t++) {
         force.getParticleParameters(t, particle, own);
         if (particle >= (int) positions.size())
             continue; // the Context does not have it yet
-        double* const arguments = energy.arguments();
+        double* const arguments = energy->arguments();
         std::copy(own.begin(), own.end(), arguments + parsed.coordinates.size());
         for (size_t c = 0; c < parsed.coordinates.size(); c++)
             arguments[c] = positions[particle][int(parsed.coordinates[c].kind)];
@@ -135,7 +135,7 @@ void StiffMotion::considerExternal(const CustomExternalForce& force, const vecto
             const double place = arguments[c];
             auto at = [&](double other) {
                 arguments[c] = other;
-                return energy.value();
+                return energy->value();
             };
             curvature = std::max(curvature, at(place + step) - 2 * at(place) + at(place - step));
             arguments[c] = place;

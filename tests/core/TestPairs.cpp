@@ -473,10 +473,11 @@ void testFailureIsNoticedInItsLane() {
 
 /** The matrices of the root of each molecule and of its inverse, in lanes or not. */
 template <class Real> vector<std::array<MatrixXd, 2>> computeRoots(const Molecules& molecules) {
-    const PairTerms terms = molecules.getTerms();
-    const BatchSystem<RootBatch, Real> system(molecules.blocks, terms, molecules.masses);
-    RootWorkspace<Real> work(system.batches, terms);
-    RootWorkspace<double> largeWork(system.largeBlocks, terms);
+    PairTerms terms = molecules.getTerms();
+    terms.ofRoot = true;
+    const BatchSystem<PairBatch, Real> system(molecules.blocks, terms, molecules.masses);
+    PairWorkspace<Real> work(system.batches, terms);
+    PairWorkspace<double> largeWork(system.largeBlocks, terms);
     const int n = 3 * molecules.numAtoms;
     vector<std::array<MatrixXd, 2>> roots(molecules.blocks.size(), {MatrixXd(n, n), MatrixXd(n, n)});
     auto visit = [&](const auto& batch, auto& work) {

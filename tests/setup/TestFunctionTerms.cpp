@@ -151,7 +151,7 @@ private:
         batch = &batches[0];
         work = std::make_unique<StiffWorkspace<Real>>(batches, terms);
         for (FunctionCopy& function : work->functions)
-            function.setGlobals(context->getParameters());
+            function->setGlobals(context->getParameters());
     }
     int particleAt(int place) const {
         return batch->particles[0][place];

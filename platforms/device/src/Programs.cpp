@@ -17,17 +17,17 @@ namespace {
  * @param recordKernels   for blocks of a kind: called as recordKernels(record), where record(name, body) records a kernel
  *                        with body(text, batch, workspace); returns them
  */
-template <template <class> class Batch, class RecordKernels>
-void addBlocks(RecordedProgram& program, const Blocks& blocks, const typename Batch<double>::Terms& terms,
-               const vector<double>& masses, bool keepsVelocities, RecordKernels&& recordKernels) {
-    for (const auto& kind : BlockKind<Batch>::sort(blocks, terms, masses)) {
+template <class RecordKernels>
+void addBlocks(RecordedProgram& program, const Blocks& blocks, const PairTerms& terms, const vector<double>& masses,
+               RecordKernels&& recordKernels) {
+    for (const auto& kind : BlockKind::sort(blocks, terms, masses)) {
         auto record = [&](const string& ofPhases, auto&& body) {
             const string name = ofPhases + std::to_string(program.kinds.size());
             BlockText text(name);
             kind.record(text, terms, masses, body);
             return KernelText{name, text.getText(), text.getNumRandoms() * (int) kind.getBlocks().size()};
         };
-        RecordedKind all = {recordKernels(record), {}, kind.getParameters(), kind.getSets(), keepsVelocities};
+        RecordedKind all = {recordKernels(record), {}, kind.getParameters(), kind.getSets(), terms.ofRoot};
         for (const Block& block : kind.getBlocks())
             all.blocks.push_back(block.particles);
         program.kinds.push_back(all);
@@ -35,7 +35,7 @@ void addBlocks(RecordedProgram& program, const Blocks& blocks, const typename Ba
 }
 void addThreads(RecordedProgram& program, const PenaltyMethod& method, const Blocks& blocks, const PairTerms& terms,
                 const vector<double>& masses) {
-    addBlocks<stiffcore::PairBatch>(program, blocks, terms, masses, false, [&](auto&& record) {
+    addBlocks(program, blocks, terms, masses, [&](auto&& record) {
         vector<KernelText> kernels;
         for (const auto& list : method.getKernels())
             kernels.push_back(list.phases.empty()
@@ -60,7 +60,7 @@ void addTeams(Recorded& recorded, const vector<TeamBlocks>& teams, GetKernels&& 
     }
 }
 void addTeams(Recorded& recorded, const PenaltyMethod& method, const Blocks& blocks, const PairTerms& terms,
-              const vector<double>& masses) {
+              const PairTerms& root, const vector<double>& masses) {
     auto getKernels = [&](const TeamText& text, const TeamBlocks& team) {
         vector<KernelText> kernels;
         for (const auto& list : method.getKernels()) {
@@ -80,15 +80,15 @@ void addTeams(Recorded& recorded, const PenaltyMethod& method, const Blocks& blo
         kernels.push_back({"propagate", text.getPropagate("propagate")});
         return kernels;
     };
-    addTeams(recorded, makeRootTeams(blocks, terms, masses), getVelocities);
+    addTeams(recorded, makeTeams(blocks, root, masses), getVelocities);
 }
 
 // The velocities of the mass penalty. Those that move the particles are kept while others are shown.
 
-using Roots = stiffcore::RootBatch<stiffcore::Traced>;
-using RootScratch = stiffcore::RootWorkspace<stiffcore::Traced>;
+using Root = stiffcore::PairBatch<stiffcore::Traced>;
+using RootScratch = stiffcore::PairWorkspace<stiffcore::Traced>;
 
-void recordShow(BlockText& text, const Roots& batch, RootScratch& work) {
+void recordShow(BlockText& text, const Root& batch, RootScratch& work) {
     text.loadState(batch, work);
     factorRoot(batch, text.box(), work);
     text.keep(batch, KeptVector::Velocity, work.v);
@@ -96,15 +96,15 @@ void recordShow(BlockText& text, const Roots& batch, RootScratch& work) {
     for (int i = 0; i < batch.numMobile; i++)
         text.storeVelocity(i, work.v[i]);
 }
-void recordPropagate(BlockText& text, const Roots& batch, RootScratch& work) {
+void recordPropagate(BlockText& text, const Root& batch, RootScratch& work) {
     text.load(batch, KeptVector::Velocity, work.v);
     for (int i = 0; i < batch.numMobile; i++)
         text.storeVelocity(i, work.v[i]);
 }
 
-void addVelocities(RecordedProgram& program, const PenaltyMethod& method, const Blocks& blocks, const PairTerms& terms,
+void addVelocities(RecordedProgram& program, const PenaltyMethod& method, const Blocks& blocks, const PairTerms& root,
                    const vector<double>& masses) {
-    addBlocks<stiffcore::RootBatch>(program, selectBound(blocks), terms, masses, true, [&](auto&& record) {
+    addBlocks(program, selectBound(blocks), root, masses, [&](auto&& record) {
         vector<KernelText> kernels(method.Show);
         kernels.push_back(record("show", recordShow));
         kernels.push_back(record("propagate", recordPropagate));
@@ -125,7 +125,7 @@ bool isForThread(const Block& block) {
 bool isForTeam(const Block& block, const PairTerms& terms) {
     const size_t maxPairs = 160, maxRootRows = 320, maxAtoms = 160;
     return block.terms.size() <= maxPairs && countRootRows(block) <= maxRootRows &&
-           block.particles.size() <= maxAtoms && !stiffcore::RootPattern::hasManyConnectedIn(block, terms);
+           block.particles.size() <= maxAtoms && !stiffcore::PairPattern::hasManyConnectedIn(block, terms);
 }
 
 } // namespace
@@ -142,13 +142,15 @@ Recorded stiffdevice::record(const PenaltyMethod& method, const Blocks& blocks, 
     // A device may have room for fewer teams than there are: the longest first, so that none is waited for at the end.
     std::stable_sort(ofTeams.begin(), ofTeams.end(),
                      [](const Block& one, const Block& other) { return one.terms.size() > other.terms.size(); });
+    PairTerms root = terms;
+    root.ofRoot = true;
     Recorded recorded;
     if (!ofThreads.empty()) {
         recorded.push_back({BlockText::getHead(), {}});
         addThreads(recorded[0], method, ofThreads, terms, masses);
-        addVelocities(recorded[0], method, ofThreads, terms, masses);
+        addVelocities(recorded[0], method, ofThreads, root, masses);
     }
-    addTeams(recorded, method, ofTeams, terms, masses);
+    addTeams(recorded, method, ofTeams, terms, root, masses);
     return recorded;
 }
 

@@ -1,5 +1,4 @@
 #include "TeamTables.h"
-#include "stiffcore/pairs/MassRoot.h"
 #include "stiffcore/pairs/PairBatch.h"
 #include <algorithm>
 #include <map>
@@ -13,7 +12,6 @@ using stiffcore::Block;
 namespace {
 
 using Pairs = stiffcore::PairBatch<double>;
-using Roots = stiffcore::RootBatch<double>;
 
 /** What a row is: an axis, if it is that of an atom or a bond, and flags. */
 int getKind(const stiffcore::DistanceRow& row) {
@@ -21,7 +19,7 @@ int getKind(const stiffcore::DistanceRow& row) {
 }
 
 /** The rows in the order of their elimination, on which the velocities depend that are shown. */
-template <class Batch> vector<int> orderRows(const Batch& batch) {
+vector<int> orderRows(const Pairs& batch) {
     vector<int> rows(batch.numRows());
     for (int p = 0; p < batch.numRows(); p++)
         rows[batch.sparse ? batch.sparse->solver->getPlace(p) : p] = p;
@@ -35,11 +33,11 @@ vector<int> findPlaces(int number, const vector<int>& rows) {
 }
 
 /** For each mobile atom, the rows whose impulses move it, and the weights of these. */
-template <class Batch> vector<vector<std::pair<int, double>>> findImpulses(const Batch& batch) {
+vector<vector<std::pair<int, double>>> findImpulses(const Pairs& batch) {
     vector<vector<std::pair<int, double>>> impulses(batch.numMobile);
     const vector<int> rows = orderRows(batch);
     for (int p = 0; p < batch.numRows(); p++) {
-        const auto& row = batch.row(rows[p]);
+        const stiffcore::DistanceRow& row = batch.row(rows[p]);
         for (size_t k = 0; k < row.reached.size(); k++) {
             const int atom = row.reached[k], sign = (atom == row.atoms[1]) - (atom == row.atoms[0]);
             impulses[atom].push_back({3 * p + 1 + sign, batch.weights[row.firstWeight + k]});
@@ -53,9 +51,10 @@ struct Neighbour {
     int atom;
     double mobility, root;
 };
+/** Those of each atom; velocities that are shown ask for none. */
 vector<vector<Neighbour>> findNeighbours(const Pairs& batch) {
     vector<vector<Neighbour>> neighbours(batch.numMobile);
-    for (int i = 0; i < batch.numMobile; i++) {
+    for (int i = 0; i < batch.numMobile && !batch.pattern->ofRoot; i++) {
         const int g = batch.pattern->groupOf[i];
         if (batch.W.empty() || batch.W[g].empty()) {
             neighbours[i] = {{i, 1, 1}};
@@ -69,9 +68,6 @@ vector<vector<Neighbour>> findNeighbours(const Pairs& batch) {
     }
     return neighbours;
 }
-vector<vector<Neighbour>> findNeighbours(const Roots& batch) {
-    return vector<vector<Neighbour>>(batch.numMobile);
-}
 
 /** Rows that are constrained, where there are forces of the metric. */
 vector<int> findConstrained(const Pairs& batch) {
@@ -80,26 +76,15 @@ vector<int> findConstrained(const Pairs& batch) {
         constrained.push_back(row.firstGradient);
     return constrained;
 }
-vector<int> findConstrained(const Roots&) {
-    return {};
-}
-/** Whether there are forces of the metric, see stiffcore::addMetricForces(). */
-bool hasMetric(const Pairs& batch) {
-    const stiffcore::PairPattern& pattern = *batch.pattern;
-    return pattern.hasPenalized || (pattern.hasConstrained && pattern.hasBonds() && !pattern.hasRigidShape);
-}
-bool hasMetric(const Roots&) {
-    return false;
-}
 
 /**
  * The table of a build, which setUp() of TeamText reads: numbers, rows, and lists for each mobile atom, after the places
  * in them where that of each begins.
  */
-template <class Batch> vector<int> describe(const Batch& batch) {
+vector<int> describe(const Pairs& batch) {
     const vector<int> rows = orderRows(batch), constrained = findConstrained(batch);
     vector<int> table = {batch.numParticles(), batch.numMobile, batch.numRows(), (int) constrained.size(),
-                         hasMetric(batch)};
+                         batch.pattern->hasMetric};
     for (int p : rows)
         table.insert(table.end(), {batch.row(p).atoms[0], batch.row(p).atoms[1], getKind(batch.row(p))});
     auto addLists = [&](const auto& lists, auto&& getNumber) {
@@ -132,29 +117,15 @@ void addTriangle(const stiffcore::RowPattern<stiffcore::DistanceRow>& pattern, c
     for (size_t p = 0; p < places.size(); p++)
         entry(p, p) = diagonal[p];
     for (size_t i = 0; i < couplings.size(); i++)
-        entry(pattern.schur.couplings[i].p, pattern.schur.couplings[i].q) += couplings[i];
-}
-void addTriangleOfMasses(const Pairs& batch, vector<double>& parameters) {
-    vector<int> places(batch.ofMasses.size());
-    std::iota(places.begin(), places.end(), 0);
-    addTriangle(batch.pattern->constraints, places, batch.ofMasses, batch.couplingsOfMasses, parameters);
-}
-void addTriangleOfMasses(const Roots&, vector<double>&) {
-}
-/** The inverse inertia of a row, or the length to which it is constrained. */
-double getParameter(const Pairs& batch, int p) {
-    return batch.row(p).constrained ? batch.lengths[p] : batch.inverseInertias[p];
-}
-double getParameter(const Roots& batch, int p) {
-    return batch.inverseInertias[p];
+        entry(pattern.couplings[i].p, pattern.couplings[i].q) += couplings[i];
 }
 
 /** The parameters of a block, in the order of setUp(). */
-template <class Batch> vector<double> collect(const Batch& batch) {
+vector<double> collect(const Pairs& batch) {
     vector<double> parameters(batch.inverseMasses.begin(), batch.inverseMasses.begin() + batch.numMobile);
     const vector<int> rows = orderRows(batch);
     for (int p : rows)
-        parameters.push_back(getParameter(batch, p));
+        parameters.push_back(batch.row(p).constrained ? batch.lengths[p] : batch.inverseInertias[p]);
     for (const auto& list : findImpulses(batch))
         for (const auto& impulse : list)
             parameters.push_back(impulse.second);
@@ -164,7 +135,9 @@ template <class Batch> vector<double> collect(const Batch& batch) {
                 parameters.push_back(neighbour.*number);
     addTriangle(*batch.rowPattern, findPlaces(batch.numRows(), rows), batch.inverseReducedMasses, batch.couplings,
                 parameters);
-    addTriangleOfMasses(batch, parameters);
+    vector<int> places(batch.ofMasses.size());
+    std::iota(places.begin(), places.end(), 0);
+    addTriangle(batch.pattern->constraints, places, batch.ofMasses, batch.couplingsOfMasses, parameters);
     return parameters;
 }
 
@@ -175,10 +148,11 @@ struct Collected {
     std::map<vector<double>, int> sets;
 };
 
-template <template <class> class Batch>
-vector<TeamBlocks> sortBlocks(const vector<Block>& blocks, const stiffcore::PairTerms& terms,
-                              const vector<double>& masses) {
-    using Pattern = typename Batch<double>::Pattern;
+} // namespace
+
+vector<TeamBlocks> stiffdevice::makeTeams(const vector<Block>& blocks, const stiffcore::PairTerms& terms,
+                                          const vector<double>& masses) {
+    using Pattern = stiffcore::PairPattern;
     struct Build {
         std::unique_ptr<Pattern> pattern;
         vector<int> table;
@@ -186,7 +160,7 @@ vector<TeamBlocks> sortBlocks(const vector<Block>& blocks, const stiffcore::Pair
     vector<Build> builds;
     std::map<vector<int>, int> buildOf;
     TeamBlocks none;
-    none.ofRoots = std::is_same_v<Pattern, stiffcore::RootPattern>;
+    none.ofRoots = terms.ofRoot;
     Collected kinds[2] = {{none, {}, {}}, {none, {}, {}}};
     kinds[1].team.inScratch = true;
     for (const Block& block : blocks) {
@@ -194,7 +168,7 @@ vector<TeamBlocks> sortBlocks(const vector<Block>& blocks, const stiffcore::Pair
         if (isNew)
             builds.push_back({std::make_unique<Pattern>(block, terms), {}});
         Build& build = builds[place->second];
-        const Batch<double> batch(*build.pattern, {&block}, terms, masses);
+        const Pairs batch(*build.pattern, {&block}, terms, masses);
         if (isNew)
             build.table = describe(batch);
         TeamBlocks with = none;
@@ -227,15 +201,4 @@ vector<TeamBlocks> sortBlocks(const vector<Block>& blocks, const stiffcore::Pair
         teams.push_back(std::move(team));
     }
     return teams;
-}
-
-} // namespace
-
-vector<TeamBlocks> stiffdevice::makeTeams(const vector<Block>& blocks, const stiffcore::PairTerms& terms,
-                                          const vector<double>& masses) {
-    return sortBlocks<stiffcore::PairBatch>(blocks, terms, masses);
-}
-vector<TeamBlocks> stiffdevice::makeRootTeams(const vector<Block>& blocks, const stiffcore::PairTerms& terms,
-                                              const vector<double>& masses) {
-    return sortBlocks<stiffcore::RootBatch>(blocks, terms, masses);
 }

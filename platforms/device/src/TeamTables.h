@@ -59,11 +59,9 @@ struct TeamBlocks {
     }
 };
 
-/** The tables of blocks, those first whose matrices are in local memory; for steps, and for velocities that are shown. */
+/** The tables of blocks, those first whose matrices are in local memory. */
 std::vector<TeamBlocks> makeTeams(const std::vector<stiffcore::Block>& blocks, const stiffcore::PairTerms& terms,
                                   const std::vector<double>& masses);
-std::vector<TeamBlocks> makeRootTeams(const std::vector<stiffcore::Block>& blocks, const stiffcore::PairTerms& terms,
-                                      const std::vector<double>& masses);
 
 } // namespace stiffdevice
 

@@ -57,10 +57,6 @@ public:
         return !isPrecise ? 1e-2 : isDevice ? 1e-6 : 0;
     }
 
-    double getPositionRounding() const override {
-        return isPrecise ? HostState::getPositionRounding() : 3e-6; // single precision at 10 nm
-    }
-
     const Vectors& positions() override {
         return x.get([&](Vectors& fetched) { device().getPositions(context, fetched); });
     }

@@ -4,7 +4,6 @@
 #include "../batch/Batches.h"
 #include "../model/Constraint.h"
 #include "../rows/Rows.h"
-#include "../terms/FunctionCopy.h"
 #include "../terms/PatternFunction.h"
 #include <algorithm>
 #include <cmath>
@@ -135,8 +134,8 @@ template <class Real>
 void evaluateFunctions(const PatternConstraint& constraint, int p, int lane, double time, const Box& box,
                        ConstraintWorkspace<Real>& work) {
     const bool onVelocities = (constraint.kind == Constraint::Kind::Velocity);
-    auto prepare = [&](const PatternFunction& term) -> FunctionCopy& {
-        FunctionCopy& function = work.functions[term.function];
+    auto prepare = [&](const PatternFunction& term) -> TermFunction& {
+        TermFunction& function = *work.functions[term.function];
         evaluateCoordinates(term, work.laneOfX, box, function.arguments(), work.coordinateGradients);
         if (onVelocities)
             function.arguments()[term.coordinates.size()] = time;
@@ -147,7 +146,7 @@ void evaluateFunctions(const PatternConstraint& constraint, int p, int lane, dou
     };
     for (size_t k = 0; k < 3 * constraint.atoms.size(); k++)
         component(k) = 0;
-    FunctionCopy& function = prepare(constraint.functions[0]);
+    TermFunction& function = prepare(constraint.functions[0]);
     LaneTraits<Real>::lane(work.values[p], lane) = function.value();
     if (onVelocities)
         for (size_t i = 0; i < constraint.components.size(); i++)

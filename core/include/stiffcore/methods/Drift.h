@@ -61,15 +61,13 @@ template <class Real> void applyCorrection(const PairBatch<Real>& batch, PairWor
  */
 template <class Real, class Add>
 void visitProduct(const PairBatch<Real>& batch, const Vectors3<Real>& one, const Vectors3<Real>& other, Add&& add) {
-    const SchurPattern& schur = batch.rowPattern->schur;
+    const RowPattern<DistanceRow>& pattern = *batch.rowPattern;
     const Vector3<Real>*g = one.data(), *h = other.data();
     for (int p = 0; p < batch.numRows(); p++)
         add(p, p, Real(batch.inverseReducedMasses[p] * g[p].dot(h[p]) + batch.added[p]));
-    for (size_t i = 0; i < schur.couplings.size(); i++) {
-        add(schur.couplings[i].p, schur.couplings[i].q,
-            multiplyCoupled(*batch.rowPattern, i, batch.couplings[i], g, h));
-        add(schur.couplings[i].q, schur.couplings[i].p,
-            multiplyCoupled(*batch.rowPattern, i, batch.couplings[i], h, g));
+    for (size_t i = 0; i < pattern.couplings.size(); i++) {
+        add(pattern.couplings[i].p, pattern.couplings[i].q, multiplyCoupled(pattern, i, batch.couplings[i], g, h));
+        add(pattern.couplings[i].q, pattern.couplings[i].p, multiplyCoupled(pattern, i, batch.couplings[i], h, g));
     }
 }
 

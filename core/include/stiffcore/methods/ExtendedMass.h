@@ -87,13 +87,12 @@ template <class Real>
                                            const RowPattern<DistanceRow>& pattern, const Real* weights,
                                            const SparseMatrix<Real>* sparse, const Real* factors,
                                            PairWorkspace<Real>& work) {
-    const SchurPattern& schur = pattern.schur;
     const int n = pattern.rows.size();
     invertMatrix(sparse, n, factors, work.inverse.data());
     for (int p = 0; p < n; p++)
         work.y[p].setZero();
     // d(ln det A) = sum_pq (A^-1)_pq dA_pq = 2 sum_p du_p . y_p. The couplings of a pair p follow each other.
-    const std::vector<Coupling>& couplings = schur.couplings;
+    const std::vector<Coupling>& couplings = pattern.couplings;
     const Real* inverse = work.inverse.data();
     const Vector3<Real>* u = work.gradients.data();
     Vector3<Real>* y = work.y.data();
@@ -103,7 +102,7 @@ template <class Real>
         Vector3<Real> sum = y[p];
         for (; i < couplings.size() && couplings[i].p == p; i++) {
             const int q = couplings[i].q;
-            const Real entry = inverse[schur.slots[i]] * weights[i];
+            const Real entry = inverse[pattern.slots[i]] * weights[i];
             sum += u[pattern.rows[q].firstGradient] * entry;
             y[q] += direction * entry;
         }
@@ -127,8 +126,8 @@ template <class Real>
 template <class Real>
 [[gnu::flatten]] void addMetricForces(const PairBatch<Real>& batch, UniformOf<Real> kT, PairWorkspace<Real>& work) {
     const PairPattern& pattern = *batch.pattern;
-    if (!pattern.hasPenalized && (!pattern.hasConstrained || !pattern.hasBonds() || pattern.hasRigidShape))
-        return; // there is no A, or it is that of the constraints, or its determinant is constant
+    if (!pattern.hasMetric)
+        return;
     addDeterminantForces(batch, Real(kT), pattern.rows, batch.couplings.data(), batch.sparse.get(),
                          work.matrixValues(batch), work);
     if (!pattern.hasConstrained)

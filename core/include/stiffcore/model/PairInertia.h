@@ -39,9 +39,11 @@ struct PairInertia {
 /** What a mass penalty adds to the masses. A block has indices of pairs as its terms, of bonds as its other terms. */
 struct PairTerms {
     std::vector<PairInertia> pairs, bonds;
+    /// Whether batches are those of the root of the masses, see MassRoot.h.
+    bool ofRoot = false;
 
     bool operator==(const PairTerms& other) const {
-        return pairs == other.pairs && bonds == other.bonds;
+        return pairs == other.pairs && bonds == other.bonds && ofRoot == other.ofRoot;
     }
 };
 

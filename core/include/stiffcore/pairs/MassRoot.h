@@ -35,95 +35,9 @@
  */
 namespace stiffcore {
 
-/**
- * What all blocks of the same build have in common: their rows are those of constraints, of the three axes of each bond
- * with an inertia, and of pairs. Masses couple no atoms here: a group is an atom.
- */
-struct RootPattern : InertiaPattern {
-    /// So many connected constraints, and their neighbours, may be a dense part of the matrix.
-    static constexpr int maxConnected = 40;
-    bool hasManyConnected;
-
-    RootPattern(const Block& block, const PairTerms& terms)
-            : RootPattern(block, terms, hasManyConnectedIn(block, terms)) {
-    }
-    /** Whether mobile atoms connect more constraints than may be a dense part. */
-    static bool hasManyConnectedIn(const Block& block, const PairTerms& terms) {
-        Sets sets(block.numMobile);
-        std::vector<int> first, count(block.numMobile);
-        for (const DistanceRow& row : makeRows(block, block.terms, terms.pairs)) {
-            const auto [i, j] = std::minmax(row.atoms[0], row.atoms[1]);
-            if (row.constrained)
-                first.push_back(i); // which is mobile
-            if (row.constrained && j < block.numMobile)
-                sets.join(i, j);
-        }
-        return std::any_of(first.begin(), first.end(), [&](int i) { return ++count[sets.find(i)] > maxConnected; });
-    }
-
-private:
-    RootPattern(const Block& block, const PairTerms& terms, bool hasManyConnected)
-            : InertiaPattern(block, {}, makeRootRows(block, terms), !hasManyConnected, MatrixLayout::minSparseSize),
-              hasManyConnected(hasManyConnected) {
-    }
-    static std::vector<DistanceRow> makeRootRows(const Block& block, const PairTerms& terms) {
-        std::vector<DistanceRow> rows;
-        for (DistanceRow row : makeRows(block, block.otherTerms, terms.bonds))
-            for (row.axis = 0; row.axis < 3; row.axis++)
-                rows.push_back(row);
-        for (const DistanceRow& row : makeRows(block, block.terms, terms.pairs))
-            rows.push_back(row);
-        std::stable_partition(rows.begin(), rows.end(), [](const DistanceRow& row) { return row.constrained; });
-        return rows;
-    }
-};
-
-template <class Real> struct RootWorkspace;
-
-/** Some blocks with the same pattern, one a lane. */
-template <class Real> struct RootBatch : InertiaBatch<Real, RootPattern> {
-    using Workspace = RootWorkspace<Real>;
-
-    RootBatch(const RootPattern& pattern, const std::vector<const Block*>& blocks, const PairTerms& terms,
-              const std::vector<double>& masses)
-            : InertiaBatch<Real, RootPattern>(pattern, blocks, masses) {
-        setParameters(terms);
-    }
-    void setParameters(const PairTerms& terms) {
-        this->setInertias(terms);
-        derive();
-    }
-    /** See PairBatch. */
-    template <class Visit> void visitParameters(Visit&& visit) {
-        for (int i = 0; i < this->numMobile; i++)
-            visit(this->inverseMasses[i]);
-        for (int p = 0; p < this->numRows(); p++)
-            if (!this->row(p).constrained && this->row(p).axis <= 0)
-                visit(this->inverseInertias[p]);
-    }
-    void derive() {
-        for (int p = 0; p < this->numRows(); p++)
-            if (this->row(p).axis > 0)
-                this->inverseInertias[p] = this->inverseInertias[p - 1];
-        this->deriveRows();
-    }
-};
-
-/** The scratch memory of one thread. */
-template <class Real> struct RootWorkspace : RowWorkspace<Real> {
-    /// For each row s and 1/D; of Lanczos' method its vectors.
-    std::vector<Real> scales, inversePivots;
-    std::vector<Vectors3<Real>> krylov;
-
-    RootWorkspace(const std::vector<RootBatch<Real>>& batches, const PairTerms&) : RowWorkspace<Real>(batches) {
-        scales.resize(this->numRows);
-        inversePivots.resize(this->numRows);
-    }
-};
-
 /** Get ready for the root at work.x. */
 template <class Real>
-[[gnu::flatten]] void factorRoot(const RootBatch<Real>& batch, const BoxFor<Real>& box, RootWorkspace<Real>& work) {
+[[gnu::flatten]] void factorRoot(const PairBatch<Real>& batch, const BoxFor<Real>& box, PairWorkspace<Real>& work) {
     using std::sqrt;
     for (int p = 0; p < batch.numRows(); p++)
         computeDirection(batch.row(p), box, work.x.data(), work.gradients.data());
@@ -140,7 +54,7 @@ template <class Real>
 /**
  * v <- (M^-1 (M' + G^T kappa G))^power v among the velocities that constraints allow, on which others are projected.
  */
-inline void applyPower(const RootBatch<double>& batch, double power, RootWorkspace<double>& work) {
+inline void applyPower(const PairBatch<double>& batch, double power, PairWorkspace<double>& work) {
     const int maxIterations = 1000;
     const double tolerance = 1e-12;
     auto flat = [&](Vectors3<double>& v) { return Eigen::Map<Eigen::ArrayXd>(v[0].data(), 3 * batch.numMobile); };
@@ -211,7 +125,7 @@ inline void applyPower(const RootBatch<double>& batch, double power, RootWorkspa
  * acceleration M^-1 F, what it does to the former: M^-1 N^T F.
  */
 template <bool ofAccelerations = false, class Real>
-[[gnu::flatten]] void applyRoot(const RootBatch<Real>& batch, RootWorkspace<Real>& work) {
+[[gnu::flatten]] void applyRoot(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
     if constexpr (std::is_same_v<Real, double>)
         if (batch.pattern->hasManyConnected)
             return applyPower(batch, -0.5, work);
@@ -231,7 +145,7 @@ template <bool ofAccelerations = false, class Real>
 }
 
 /** work.v <- N^-1 work.v. */
-template <class Real> [[gnu::flatten]] void applyInverseRoot(const RootBatch<Real>& batch, RootWorkspace<Real>& work) {
+template <class Real> [[gnu::flatten]] void applyInverseRoot(const PairBatch<Real>& batch, PairWorkspace<Real>& work) {
     if constexpr (std::is_same_v<Real, double>)
         if (batch.pattern->hasManyConnected)
             return applyPower(batch, 0.5, work);

@@ -2,11 +2,12 @@
 #define STIFFCORE_ROWS_ROWS_H_
 
 #include "../batch/Batches.h"
-#include "SchurPattern.h"
+#include "../linear/MatrixLayout.h"
 #include <algorithm>
 #include <array>
 #include <memory>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 /**
@@ -80,10 +81,54 @@ struct DistanceRow {
     }
 };
 
-/** The rows of blocks of the same build, and their matrix. */
+/**
+ * Two different rows p > q of a Jacobian G that share a mobile atom, atom a of p and b of q: it contributes
+ * g_pa . g_qb / m to the matrix G M^-1 G^T. (Or a group of atoms whose masses are coupled.)
+ */
+struct Coupling {
+    int p, a, q, b;
+};
+
+/**
+ * Find the couplings of rows.
+ *
+ * @param numMobile   atoms from this number on are fixed and contribute nothing
+ */
+template <class RowType> std::vector<Coupling> findCouplings(const std::vector<RowType>& rows, int numMobile) {
+    std::vector<Coupling> couplings;
+    std::vector<std::vector<std::pair<int, int>>> rowsOfAtom(numMobile);
+    for (int p = 0; p < (int) rows.size(); p++) {
+        const std::vector<int>& atoms = rows[p].coupledBy();
+        for (int a = 0; a < (int) atoms.size(); a++) {
+            if (atoms[a] >= numMobile)
+                continue;
+            auto& others = rowsOfAtom[atoms[a]];
+            for (const auto& [q, b] : others)
+                if (p != q)
+                    couplings.push_back({p, a, q, b});
+            others.push_back({p, a});
+        }
+    }
+    return couplings;
+}
+
+/**
+ * The rows of blocks of the same build, and where the entries of their matrix G M^-1 G^T + D come from and go to. For
+ * the three distances of a water, O-H1, O-H2 and H1-H2, whose rows act on (O, H1), (O, H2) and (H1, H2),
+ *
+ *           O-H1   O-H2   H1-H2
+ *     O-H1   d0     O      H1          d0, d1, d2: the diagonal
+ *     O-H2   .      d1     H2          O, H1, H2: the atom by which two rows are coupled
+ *     H1-H2  .      .      d2          .: by symmetry
+ *
+ * (see the reduced camera matrix of Ceres Solver for the same in another field).
+ */
 template <class RowType> struct RowPattern {
     std::vector<RowType> rows;
-    SchurPattern schur;
+    std::vector<Coupling> couplings;
+    MatrixLayout layout;
+    /// Where the diagonal entries are among the values of the matrix, and where that of each coupling is.
+    std::vector<int> diagonalSlots, slots;
     int numGradients = 0;
 
     /**
@@ -93,12 +138,25 @@ template <class RowType> struct RowPattern {
      */
     RowPattern(const std::vector<RowType>& rows, int num, int numFirst = 0,
                int leastSparse = MatrixLayout::minSparseSize)
-            : rows(rows), schur(rows, num, numFirst, leastSparse) {
-        for (const RowType& row : rows)
-            numGradients = std::max(numGradients, row.firstGradient + row.numGradients());
+            : rows(rows), couplings(findCouplings(rows, num)),
+              layout(rows.size(), findEntries(), numFirst, leastSparse) {
+        for (const Coupling& coupling : couplings)
+            slots.push_back(layout.slot(coupling.p, coupling.q));
+        for (size_t p = 0; p < rows.size(); p++) {
+            diagonalSlots.push_back(layout.slot(p, p));
+            numGradients = std::max(numGradients, rows[p].firstGradient + rows[p].numGradients());
+        }
     }
     bool isLarge() const {
-        return schur.layout.isSparse();
+        return layout.isSparse();
+    }
+
+private:
+    std::vector<std::pair<int, int>> findEntries() const {
+        std::vector<std::pair<int, int>> entries;
+        for (const Coupling& coupling : couplings)
+            entries.push_back({coupling.p, coupling.q});
+        return entries;
     }
 };
 
@@ -120,7 +178,7 @@ template <class Real, class PatternType> struct RowBatch : BlockBatch<Real> {
             : BlockBatch<Real>(pattern, blocks, masses), pattern(&pattern), rowPattern(&pattern.rows) {
         if constexpr (std::is_same_v<Real, double>)
             if (rowPattern->isLarge())
-                sparse = std::make_unique<SparseMatrix<double>>(rowPattern->schur.layout);
+                sparse = std::make_unique<SparseMatrix<double>>(rowPattern->layout);
     }
 
     int numRows() const {
@@ -138,7 +196,7 @@ protected:
     /** The couplings of rows with a gradient for each atom. */
     void deriveCouplings() {
         couplings.clear();
-        for (const Coupling& coupling : rowPattern->schur.couplings)
+        for (const Coupling& coupling : rowPattern->couplings)
             couplings.push_back(this->inverseMasses[row(coupling.p).atoms[coupling.a]]);
     }
 };
@@ -249,7 +307,7 @@ Real multiplyRow(const Row& row, const Vector3<Real>* g, const Vector3<Real>* h,
 template <class Real, class RowType>
 Real multiplyCoupled(const RowPattern<RowType>& pattern, size_t coupling, const Real& weight, const Vector3<Real>* g,
                      const Vector3<Real>* h) {
-    const auto& [p, a, q, b] = pattern.schur.couplings[coupling];
+    const auto& [p, a, q, b] = pattern.couplings[coupling];
     return weight * g[pattern.rows[p].gradientOf(a)].dot(h[pattern.rows[q].gradientOf(b)]);
 }
 
@@ -283,13 +341,12 @@ template <class Real, class RowType, class Uses>
 void assembleRows(const RowPattern<RowType>& pattern, const std::vector<Real>& inverseMasses,
                   const std::vector<Real>& weights, const std::vector<Real>& D, const Vector3<Real>* g, Real* A,
                   Uses&& uses) {
-    const SchurPattern& schur = pattern.schur;
-    std::fill_n(A, schur.layout.getNumValues(), Real(0));
+    std::fill_n(A, pattern.layout.getNumValues(), Real(0));
     for (size_t p = 0; p < pattern.rows.size(); p++)
-        A[schur.diagonalSlots[p]] = uses(p) ? Real(inverseMasses[p] + D[p]) : Real(1);
-    for (size_t i = 0; i < schur.couplings.size(); i++)
-        if (uses(schur.couplings[i].p) && uses(schur.couplings[i].q))
-            A[schur.slots[i]] += multiplyCoupled(pattern, i, weights[i], g, g);
+        A[pattern.diagonalSlots[p]] = uses(p) ? Real(inverseMasses[p] + D[p]) : Real(1);
+    for (size_t i = 0; i < pattern.couplings.size(); i++)
+        if (uses(pattern.couplings[i].p) && uses(pattern.couplings[i].q))
+            A[pattern.slots[i]] += multiplyCoupled(pattern, i, weights[i], g, g);
 }
 template <class Real, class RowType>
 void assembleRows(const RowPattern<RowType>& pattern, const std::vector<Real>& inverseMasses,

@@ -14,10 +14,10 @@ namespace stiffcore {
 
 /** The function of a term, which has been given the term's parameters. */
 template <class Real>
-FunctionCopy& functionOf(const StiffBatch<Real>& batch, int t, int lane, StiffWorkspace<Real>& work) {
+TermFunction& functionOf(const StiffBatch<Real>& batch, int t, int lane, StiffWorkspace<Real>& work) {
     const PatternFunction& term = batch.pattern->functions[t];
     const std::vector<double>& parameters = batch.parameters[t][lane];
-    FunctionCopy& function = work.functions[term.function];
+    TermFunction& function = *work.functions[term.function];
     std::copy(parameters.begin(), parameters.end(), function.arguments() + term.coordinates.size());
     return function;
 }
@@ -34,7 +34,7 @@ template <class Real, class Add>
 void addFunctionHessian(const StiffBatch<Real>& batch, int t, int lane, double c, const Box& box,
                         StiffWorkspace<Real>& work, Add&& add) {
     const PatternFunction& term = batch.pattern->functions[t];
-    FunctionCopy& function = functionOf(batch, t, lane, work);
+    TermFunction& function = functionOf(batch, t, lane, work);
     evaluateCoordinates(term, work.laneOfX, box, function.arguments(), work.coordinateGradients);
     function.first([&](int k, double first) {
         const InternalCoordinate& coordinate = term.coordinates[k];
@@ -75,7 +75,7 @@ void addLineGradient(const StiffBatch<Real>& batch, int t, int lane, const Box& 
                      Add&& add) {
     const PatternFunction& term = batch.pattern->functions[t];
     const int numCoordinates = term.coordinates.size();
-    FunctionCopy& function = functionOf(batch, t, lane, work);
+    TermFunction& function = functionOf(batch, t, lane, work);
     std::vector<Taylor>&q = work.lineCoordinates, &V = work.slopes;
     evaluateCoordinates(term, work.line, box, q.data(), work.lineGradients);
     for (int k = 0; k < numCoordinates; k++)

@@ -8,7 +8,6 @@
 #include "../linear/MatrixLayout.h"
 #include "../model/StiffTerms.h"
 #include "../rows/Rows.h"
-#include "FunctionCopy.h"
 #include "Harmonic.h"
 #include "PatternFunction.h"
 #include "Taylor.h"
@@ -204,7 +203,9 @@ template <class Real> struct StiffBatch : RowBatch<Real, StiffPattern> {
                const std::vector<double>& masses)
             : RowBatch<Real, StiffPattern>(pattern, blocks, masses), harmonics(pattern.harmonics.size()),
               parameters(pattern.functions.size()) {
-        derive();
+        this->deriveCouplings();
+        for (int i = 0; i < this->numMobile; i++)
+            this->masses.push_back(1 / this->inverseMasses[i]);
         if constexpr (std::is_same_v<Real, double>)
             if (pattern.hessian && pattern.hessian->isSparse())
                 hessian = std::make_unique<SparseMatrix<double>>(*pattern.hessian);
@@ -221,22 +222,6 @@ template <class Real> struct StiffBatch : RowBatch<Real, StiffPattern> {
             for (size_t i = 0; i < parameters.size(); i++)
                 parameters[i][lane] = all.functionTerms[this->otherTerms[lane][i]].parameters;
         }
-    }
-
-    /** See PairBatch; of a batch without functions. */
-    template <class Visit> void visitParameters(Visit&& visit) {
-        for (int i = 0; i < this->numMobile; i++)
-            visit(this->inverseMasses[i]);
-        for (Harmonic<Real>& harmonic : harmonics) {
-            visit(harmonic.k);
-            visit(harmonic.s0);
-        }
-    }
-    void derive() {
-        this->deriveCouplings();
-        masses.clear();
-        for (int i = 0; i < this->numMobile; i++)
-            masses.push_back(1 / this->inverseMasses[i]);
     }
 };
 

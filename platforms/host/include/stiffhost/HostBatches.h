@@ -87,13 +87,6 @@ public:
             visit(batch, workspaces[0]);
     }
 
-    /** Add up a number of each batch, in a fixed order, with compute(batch, workspace). */
-    template <class Compute> double sum(Compute&& compute) {
-        double result = 0;
-        visitInOrder([&](const auto& batch, auto& work) { result += compute(batch, work); });
-        return result;
-    }
-
     explicit HostBatches(Backend& backend) : backend(backend) {
     }
     /** The revision of the blocks and terms that have been taken last, 0 before. */

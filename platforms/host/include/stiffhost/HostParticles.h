@@ -145,9 +145,7 @@ public:
     }
 
     double computeKineticEnergy() const {
-        return computeKineticEnergy(state.velocities());
-    }
-    double computeKineticEnergy(const Vectors& velocities) const {
+        const Vectors& velocities = state.velocities();
         double energy = 0;
         for (size_t i = 0; i < masses.size(); i++)
             energy += 0.5 * masses[i] * velocities[i].dot(velocities[i]);

@@ -74,11 +74,6 @@ public:
     /** How large the rounding of forces may be, relative to the largest one; 0 in double precision. */
     virtual double getForceRounding() const = 0;
 
-    /** By how much positions may have been rounded that somebody has set, or a force has moved [nm]. */
-    virtual double getPositionRounding() const {
-        return 1e-10;
-    }
-
     /** Throw OpenMM's exception if the positions have not been set. (No force is in no group, so none is computed.) */
     void requirePositions() {
         context.calcForcesAndEnergy(false, false, 0);

@@ -41,7 +41,7 @@ public:
     void setGlobals(const std::map<std::string, double>& parameters) {
         this->forEachWorkspace([&](auto& work) {
             for (stiffcore::FunctionCopy& function : work.functions)
-                function.setGlobals(parameters);
+                function->setGlobals(parameters);
         });
     }
 

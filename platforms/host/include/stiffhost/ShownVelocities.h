@@ -17,16 +17,19 @@ namespace stiffhost {
  * shows at the present positions, to the bit, goes on with that v, so that it does not matter in how many calls steps are
  * taken; and one whose v is what it was at the beginning of the call shows the u of then.
  */
-template <class Real> class ShownVelocities : public HostBatches<Real, stiffcore::RootBatch> {
+template <class Real> class ShownVelocities : public HostBatches<Real, stiffcore::PairBatch> {
 public:
     ShownVelocities(Backend& backend, KnownVelocities& last)
-            : HostBatches<Real, stiffcore::RootBatch>(backend), shown(last.shown), propagated(last.propagated) {
+            : HostBatches<Real, stiffcore::PairBatch>(backend), shown(last.shown), propagated(last.propagated) {
     }
 
     /** Take the pairs that are kept. */
     void follow(const OpenMMStiff::KeptPairs& kept, const std::vector<double>& masses) {
-        if (kept.getRevision() != this->getRevision())
-            this->take(kept.getRevision(), stiffcore::selectBound(kept.getBlocks()), kept.getPairs(), masses);
+        if (kept.getRevision() == this->getRevision())
+            return;
+        stiffcore::PairTerms terms = kept.getPairs();
+        terms.ofRoot = true;
+        this->take(kept.getRevision(), stiffcore::selectBound(kept.getBlocks()), terms, masses);
     }
 
     /** Replace u by v, at positions x. */
