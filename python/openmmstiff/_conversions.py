@@ -154,6 +154,25 @@ def vector(argument, value, symbol):
     return [number(f"a component of {argument}", component, symbol) for component in components]
 
 
+def coordinates(argument, value, counts, remedy="") -> numpy.ndarray:
+    """Finite positions [nm], an array with a row for each particle; counts: how many there may be."""
+    if unit.is_quantity(value):
+        if not value.unit.is_compatible(UNITS["nm"]):
+            raise TypeError(f"{argument} must be a quantity in nanometer, not in {value.unit}")
+        value = value.value_in_unit(UNITS["nm"])
+    try:
+        array = numpy.asarray(value).astype(float, casting="same_kind")
+    except (TypeError, ValueError):
+        raise TypeError(f"{argument} must be an array of shape (particles, 3), not {value!r}") from None
+    if array.shape not in [(count, 3) for count in counts]:
+        raise ValueError(f"{argument} must have three coordinates of each of "
+                         f"{' or '.join(map(str, sorted(set(counts))))} particles, but are of shape {array.shape}"
+                         + remedy)
+    for i in numpy.flatnonzero(~numpy.isfinite(array).all(axis=1)):
+        raise ValueError(f"{argument}: those of particle {i} are {array[i].tolist()}")
+    return array
+
+
 def boolean(argument, value) -> bool:
     """The bool that C++ takes; NumPy's will do, but not everything that is true or false."""
     if not isinstance(value, (bool, numpy.bool_)):

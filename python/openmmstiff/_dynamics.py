@@ -7,6 +7,8 @@ import numpy as np
 import openmm
 from openmm import unit
 
+from ._conversions import coordinates
+
 BATHS = (openmm.AndersenThermostat, openmm.MonteCarloBarostat, openmm.MonteCarloAnisotropicBarostat,
          openmm.MonteCarloMembraneBarostat, openmm.MonteCarloFlexibleBarostat)
 
@@ -62,14 +64,8 @@ def read_snapshot(index, snapshot, system):
             parameters = dict(snapshot.getParameters())
     else:
         positions = snapshot
-    if unit.is_quantity(positions):
-        positions = positions.value_in_unit(unit.nanometer)
-    positions = np.array(positions, dtype=float)
-    if positions.shape != (system.getNumParticles(), 3) or not np.isfinite(positions).all():
-        raise ValueError(f"sampleDynamics: snapshot {index} must have finite positions of shape "
-                         f"({system.getNumParticles()}, 3), those of the System's particles; it has shape "
-                         f"{positions.shape}")
-    return Snapshot(index, positions, box, parameters)
+    what = f"sampleDynamics: positions of snapshot {index}"
+    return Snapshot(index, coordinates(what, positions, [system.getNumParticles()]), box, parameters)
 
 
 def make_run(task):

@@ -4,6 +4,8 @@ import numpy as np
 import openmm
 from openmm import unit
 
+from ._conversions import coordinates
+
 COPIED = ("Precision", "Threads", "DeviceIndex", "OpenCLPlatformIndex")     # properties of platforms
 
 
@@ -14,11 +16,8 @@ def read_positions(caller, context):
     except openmm.OpenMMException as error:
         raise ValueError(f"{caller}: the positions have not been set. Call "
                          "simulation.context.setPositions()") from error
-    positions = context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
-    wrong = np.flatnonzero(~np.isfinite(positions).all(axis=1))
-    if len(wrong) > 0:
-        raise ValueError(f"{caller}: the position of particle {wrong[0]} is {positions[wrong[0]].tolist()} nm")
-    return positions
+    positions = context.getState(positions=True).getPositions(asNumpy=True)
+    return coordinates(f"{caller}: positions", positions, [len(positions)])
 
 
 def make_whole(positions, bonds, box):

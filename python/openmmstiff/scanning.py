@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from openmm import app, unit
 
 from . import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, _scan_report
-from ._conversions import Quantity, finite, integer, is_atoms, number
+from ._conversions import Quantity, coordinates, finite, integer, is_atoms, number
 from ._examination import advisedFriction, roundStep
 from ._scan_runs import EQUILIBRATIONS, Task, advise, count_steps, equilibrate, make_run, settling_time
 from .sampling import LONG_ENOUGH, MIN_BLOCKS, Samples, blockedError, correlationTime, separateForces
@@ -497,7 +497,8 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
         warnings.warn(f"scan: runs of {time:g} ps are too short for errors that mean something: with a friction of "
                       f"{friction:g}/ps give at least {LONG_ENOUGH/(2*friction):g} ps", stacklevel=2)
     separated, groups = _separated(original)
-    given = _positions(given, separated)
+    given = coordinates("scan: positions", given, [separated.getNumParticles()],
+                        ". Pass the structure that the System was made from, with all its particles")
     box = bonded.getPeriodicBoxVectors() if separated.usesPeriodicBoundaryConditions() else None
 
     workers = countWorkers(scheduler) if scheduler else processes
@@ -664,16 +665,3 @@ def _separated(system):
     if not groups:
         raise ValueError("scan: the System has no forces")
     return system, groups
-
-
-def _positions(positions, system) -> np.ndarray:
-    """Positions [nm], an array of shape (particles, 3)."""
-    if unit.is_quantity(positions):
-        positions = positions.value_in_unit(unit.nanometer)
-    positions = np.array(positions, dtype=float)
-    if positions.shape != (system.getNumParticles(), 3):
-        raise ValueError(f"scan: the System has {system.getNumParticles()} particles, but the positions are of shape "
-                         f"{positions.shape}. Pass the structure that the System was made from, with all its particles")
-    return positions
-
-

@@ -405,7 +405,7 @@ def test_wrong_arguments_are_errors():
 
 @pytest.mark.parametrize("masses, positions, message", [
     ([1.0], None, r"examine: the positions have not been set. Call simulation.context.setPositions\(\)"),
-    ([1.0, 1.0], [[0, 0, 0], [0, math.nan, 0]], r"examine: the position of particle 1 is \[0.0, nan, 0.0\] nm"),
+    ([1.0, 1.0], [[0, 0, 0], [0, math.nan, 0]], r"examine: positions: those of particle 1 are \[0.0, nan, 0.0\]"),
     ([0.0], [[0, 0, 0]], "examine: no particle of the System has a mass")])
 def test_what_cannot_be_examined_is_told(masses, positions, message):
     simulation = app.Simulation(app.Topology(), system_of(masses), openmm.VerletIntegrator(0.001), REFERENCE)
