@@ -12,6 +12,7 @@ import openmm
 from openmm import app, unit
 
 from . import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
+from ._forces import make_context
 from ._installation import UNSUPPORTED
 from .sampling import GAS_CONSTANT
 
@@ -285,9 +286,7 @@ def _context(name, system, positions, integrator):
     name, _, precision = name.partition(":")
     if hasattr(integrator, "setRandomNumberSeed"):
         integrator.setRandomNumberSeed(1)
-    context = openmm.Context(system, integrator, openmm.Platform.getPlatform(name),
-                             {"Precision": precision} if precision else {})
-    context.setPositions(positions)
+    context = make_context(system, integrator, name, {"Precision": precision} if precision else {}, None, positions)
     context.setVelocitiesToTemperature(TEMPERATURE, 1)
     return context
 
@@ -340,7 +339,7 @@ def _helix_box(size):
     residues, edge = size
     force_field = app.ForceField("amber14/protein.ff14SB.xml", "amber14/tip3p.xml")
     modeller = app.Modeller(*_helix(residues))
-    modeller.addHydrogens(force_field, platform=_minimizer())
+    modeller.addHydrogens(force_field, platform=openmm.Platform.getPlatform("CPU"))
     modeller.addSolvent(force_field, boxSize=edge*openmm.Vec3(1, 1, 1)*unit.nanometer)
     system = _build_system(force_field, modeller.topology, constraints=app.HBonds)
     return (f"helix in water, {system.getNumParticles()} atoms", _minimize(system, modeller.positions), system, system,
@@ -412,14 +411,9 @@ def _build_system(force_field, topology, **options):
     return force_field.createSystem(topology, nonbondedMethod=app.PME, nonbondedCutoff=0.9*unit.nanometer, **options)
 
 
-def _minimizer():
-    """The platform to minimize on: some devices crash."""
-    return openmm.Platform.getPlatform("CPU")
-
-
 def _minimize(system, positions):
-    context = openmm.Context(system, openmm.VerletIntegrator(0.001), _minimizer())
-    context.setPositions(positions)
+    """On the CPU platform: some devices crash."""
+    context = make_context(system, openmm.VerletIntegrator(0.001), "CPU", positions=positions)
     openmm.LocalEnergyMinimizer.minimize(context, *MINIMIZATION)
     return context.getState(positions=True).getPositions(asNumpy=True)._value
 

@@ -8,6 +8,7 @@ import openmm
 from openmm import unit
 
 from ._conversions import coordinates
+from ._forces import make_context
 
 BATHS = (openmm.AndersenThermostat, openmm.MonteCarloBarostat, openmm.MonteCarloAnisotropicBarostat,
          openmm.MonteCarloMembraneBarostat, openmm.MonteCarloFlexibleBarostat)
@@ -71,13 +72,10 @@ def read_snapshot(index, snapshot, system):
 def make_run(task):
     """What is observed of a run, arrays of shape (samples, ...) by name."""
     integrator = openmm.VerletIntegrator(task.step)
-    platform = [] if task.platform is None else [openmm.Platform.getPlatform(task.platform)]
-    context, start = openmm.Context(task.system, integrator, *platform), task.start
-    if start.box is not None:
-        context.setPeriodicBoxVectors(*start.box)
+    start = task.start
+    context = make_context(task.system, integrator, task.platform, None, start.box, start.positions)
     for name in start.parameters.keys() & dict(context.getParameters()).keys():
         context.setParameter(name, start.parameters[name])
-    context.setPositions(start.positions)
     context.applyConstraints(integrator.getConstraintTolerance())   # positions may have been rounded
     _draw_velocities(context, task)
     begun = _energy(context)

@@ -9,6 +9,17 @@ from ._conversions import coordinates
 COPIED = ("Precision", "Threads", "DeviceIndex", "OpenCLPlatformIndex")     # properties of platforms
 
 
+def make_context(system, integrator, platform=None, properties=None, box=None, positions=None):
+    """A Context on a platform of some name, or on OpenMM's choice, with a box and positions [nm] if they are given."""
+    chosen = [] if platform is None else [openmm.Platform.getPlatform(platform), properties or {}]
+    context = openmm.Context(system, integrator, *chosen)
+    if box is not None:
+        context.setPeriodicBoxVectors(*box)
+    if positions is not None:
+        context.setPositions(positions)
+    return context
+
+
 def read_positions(caller, context):
     """The positions of a Context [nm]; a ValueError if they have not been set, or are not finite."""
     try:

@@ -15,7 +15,7 @@ from openmm import app, unit
 
 from ._conversions import Quantity, coordinates, finite, instance, integer
 from ._curvature import measure_stiffness
-from ._forces import Forces, make_whole
+from ._forces import Forces, make_context, make_whole
 from .openmmstiff import MassPenaltyIntegrator
 
 MASS = unit.dalton
@@ -216,7 +216,7 @@ def _choose_by_spectrum(integrator, system, masses, bonds, stiff, neighbours, po
         chooser.setBondInertia(0)
     elif not integrator.getUseDefaultBondInertia():
         chooser.setBondInertia(integrator.getBondInertia())
-    context = openmm.Context(like, chooser, openmm.Platform.getPlatform("Reference"))
+    context = make_context(like, chooser, "Reference")
     pairs = map(chooser.getPenalizedPairParameters, range(chooser.computeNumPenalizedPairs()))
     inertias = map(chooser.getInertialBondParameters, range(chooser.computeNumInertialBonds()))
     found = _Inertias(*({frozenset((i, j)): inertia.value_in_unit(MASS) for i, j, inertia in each}
