@@ -1,6 +1,5 @@
 """What a process does for sampleDynamics(): a run at constant energy from a snapshot."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,22 +21,6 @@ class Snapshot:
     positions: np.ndarray   # nm
     box: np.ndarray | None  # nm
     parameters: dict        # of the Context
-
-
-@dataclass
-class Task:
-    """A run; units are OpenMM's."""
-
-    start: Snapshot
-    system: openmm.System
-    temperature: float
-    step: float
-    interval: int
-    samples: int
-    observe: Callable
-    platform: str | None
-    seed: int
-    tolerance: float        # by how much the energy may change, kJ/mol
 
 
 def without_baths(system):
@@ -69,36 +52,40 @@ def read_snapshot(index, snapshot, system):
     return Snapshot(index, coordinates(what, positions, [system.getNumParticles()]), box, parameters)
 
 
-def make_run(task):
-    """What is observed of a run, arrays of shape (samples, ...) by name."""
-    integrator = openmm.VerletIntegrator(task.step)
-    start = task.start
-    context = make_context(task.system, integrator, task.platform, None, start.box, start.positions)
+def make_run(start, system, temperature, step, interval, samples, observe, platform, seed, tolerance):
+    """
+    What is observed of a run, arrays of shape (samples, ...) by name. Units are OpenMM's.
+
+    seed: of the first snapshot; tolerance: by how much the energy may change [kJ/mol]
+    """
+    integrator = openmm.VerletIntegrator(step)
+    context = make_context(system, integrator, platform, None, start.box, start.positions)
     for name in start.parameters.keys() & dict(context.getParameters()).keys():
         context.setParameter(name, start.parameters[name])
     context.applyConstraints(integrator.getConstraintTolerance())   # positions may have been rounded
-    _draw_velocities(context, task)
+    _draw_velocities(context, temperature, (seed + start.index - 1) % (2**31 - 1) + 1)
     begun = _energy(context)
     observed = []
-    for sample in range(task.samples):
+    for sample in range(samples):
         if sample > 0:
-            integrator.step(task.interval)
-        observed.append(task.observe(context.getState(positions=True, velocities=True)))
+            integrator.step(interval)
+        observed.append(observe(context.getState(positions=True, velocities=True)))
     change = _energy(context) - begun
-    if not abs(change) <= task.tolerance:
-        time = (task.samples - 1)*task.interval*task.step
+    if not abs(change) <= tolerance:
+        time = (samples - 1)*interval*step
         raise FloatingPointError(
             f"sampleDynamics: from snapshot {start.index} the energy changes by {change:.3g} kJ/mol in {time:.3g} ps, "
-            f"more than {task.tolerance:.3g}, with a step of {1000*task.step:g} fs. Use a smaller step; if that does "
+            f"more than {tolerance:.3g}, with a step of {1000*step:g} fs. Use a smaller step; if that does "
             "not help, the forces are no gradient of an energy")
     return {name: np.array([each[name] for each in observed]) for name in observed[0]}
 
 
-def _draw_velocities(context, task):
+def _draw_velocities(context, temperature, seed):
     """Those of the masses; without the motion of the centre of mass if the System is to have none."""
-    context.setVelocitiesToTemperature(task.temperature, task.seed)
-    if any(isinstance(force, openmm.CMMotionRemover) for force in task.system.getForces()):
-        masses = np.array([task.system.getParticleMass(i)._value for i in range(task.system.getNumParticles())])
+    system = context.getSystem()
+    context.setVelocitiesToTemperature(temperature, seed)
+    if any(isinstance(force, openmm.CMMotionRemover) for force in system.getForces()):
+        masses = np.array([system.getParticleMass(i)._value for i in range(system.getNumParticles())])
         velocities = context.getState(velocities=True).getVelocities(asNumpy=True)._value
         velocities[masses > 0] -= masses @ velocities/masses.sum()
         context.setVelocities(velocities)

@@ -96,11 +96,9 @@ def fitLine(steps: ArrayLike, values: ArrayLike, errors: ArrayLike) -> Line:
         raise ValueError(f"fitLine: give at least two different steps, not {steps.tolist()}")
     if not (np.isfinite(errors) & (errors > 0)).all():
         raise ValueError(f"fitLine: errors must be positive, but are {errors.tolist()}")
-    columns = np.stack((np.ones_like(steps), steps**2), axis=1)/errors[:, None]
-    covariance = np.linalg.inv(columns.T @ columns)
-    line = covariance @ columns.T @ (values/errors)
-    squares, freedom = np.sum((values/errors - columns @ line)**2), len(steps) - 2
-    (intercept, slope), (error, slopeError) = line.tolist(), np.sqrt(np.diag(covariance)).tolist()
+    line, covariance = np.polyfit(steps**2, values, 1, w=1/errors, cov="unscaled")
+    squares, freedom = np.sum(((values - np.polyval(line, steps**2))/errors)**2), len(steps) - 2
+    (slope, intercept), (slopeError, error) = line.tolist(), np.sqrt(np.diag(covariance)).tolist()
     return Line(intercept, error, slope, slopeError, float(squares/freedom) if freedom else math.nan, len(steps))
 
 
