@@ -3,6 +3,7 @@
 A unit goes by the symbol that the comments in the C++ headers put in brackets.
 """
 
+import contextlib
 import math
 import operator
 import warnings
@@ -100,6 +101,13 @@ def string(argument, value):
         raise ValueError(f"{argument} cannot be encoded: {value!r}") from None
     if "\0" in value:
         raise ValueError(f"{argument} contains a null character: {value!r}")
+    return value
+
+
+def choice(argument, value, known):
+    """One of some words."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{argument} must be one of {', '.join(map(repr, known))}, not {value!r}")
     return value
 
 
@@ -229,6 +237,15 @@ def vectors(buffer, symbol, asNumpy):
 def array(buffer):
     """The array for the std::vector<double> that C++ returns, which comes as a bytearray."""
     return numpy.frombuffer(buffer)
+
+
+@contextlib.contextmanager
+def needing(what, extra):
+    """An import inside, of what an extra of the package brings, fails with the remedy."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(f"{what}: pip install 'openmm-stiff[{extra}]'") from error
 
 
 def warn(text):

@@ -13,7 +13,7 @@ import openmm
 from numpy.typing import ArrayLike
 from openmm import app, unit
 
-from ._conversions import Quantity, coordinates, finite, instance, integer
+from ._conversions import Quantity, choice, coordinates, finite, instance, integer
 from ._curvature import measure_stiffness
 from ._forces import Forces, make_context, make_whole
 from .openmmstiff import MassPenaltyIntegrator
@@ -112,8 +112,7 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
     bondStiffness = None if bondStiffness is None else finite("bondStiffness", bondStiffness, "kJ/mol/nm^2")
     angleStiffness = None if angleStiffness is None else finite("angleStiffness", angleStiffness, "kJ/mol/nm^2")
     bondInertia = None if bondInertia is None else finite("bondInertia", bondInertia, "dalton")
-    if not isinstance(stiffness, str) or stiffness not in ("typical", "measured"):
-        raise ValueError(f"stiffness must be 'typical' or 'measured', not {stiffness!r}")
+    choice("stiffness", stiffness, ("typical", "measured"))
     if platform is not None:
         instance("platform", platform, openmm.Platform)
     if positions is not None:

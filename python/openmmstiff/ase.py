@@ -12,16 +12,15 @@ from typing import Any, SupportsIndex
 import numpy as np
 import openmm
 
-try:
+from ._conversions import boolean, finite, instance, needing
+
+with needing("openmmstiff.ase needs ASE", "ase"):
     from ase import Atoms, units
-except ImportError:
-    raise ImportError("openmmstiff.ase needs ASE: pip install 'openmm-stiff[ase]'") from None
 from ase.calculators.calculator import Calculator, all_changes
 from ase.md import thermalize_momenta
 from ase.md.md import MolecularDynamics
 
 from ._atoms import DISPLACEMENT, ENERGY, NANOMETER, PICOSECOND, Guard, Molecules, read_array
-from ._conversions import boolean, finite, instance
 from ._forces import make_context
 from .openmmstiff import MassPenaltyLangevinIntegrator
 
