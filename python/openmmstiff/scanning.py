@@ -486,8 +486,8 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
     time = None if time is None else positive("scan: time", time, "ps")
     processes, seed = integer("scan: processes", processes, least=1), integer("scan: seed", seed, least=1)
     prototypes = _prototypes(integrators, temperature, friction)
-    unknown = [name for name in steps if name.removesuffix("Integrator") not in prototypes and name not in prototypes] \
-        if isinstance(steps, Mapping) else []
+    unknown = [name for name in map(str, steps if isinstance(steps, Mapping) else ())
+               if prototypes.keys().isdisjoint({name, name.removesuffix("Integrator")})]
     if unknown:
         raise ValueError(f"scan: steps are given for '{unknown[0]}', which is none of {', '.join(prototypes)}")
     chosen: Any = {name: _steps(name, steps) for name in prototypes}
