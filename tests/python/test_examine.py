@@ -10,14 +10,13 @@ from openmm import app, unit
 from scipy.linalg import eigh, null_space
 
 import openmmstiff
-from conftest import CountingForce, Waters, water_box
+from conftest import REFERENCE, CountingForce, Waters, water_box
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine
 from openmmstiff._examination import ROTATION, SHOWN, Examination, Motion, Recommendation, _Examiner, roundStep
 from openmmstiff._forces import Forces
 from openmmstiff._modes import Curvature, Distances, Inertia, find_fastest, find_shortest
 from systems import angles, bonds, custom_bond, external, force, molecule, system_of
 
-REFERENCE = openmm.Platform.getPlatform("Reference")
 GRAVITY, LENGTH, MASS, STIFFNESS = 9.8, 0.25, 2.0, 500.0
 HANGING = np.array([[0, 0, 0], [0, -LENGTH, 0]])
 OXYGEN = system_of([16, 16], bonds((0, 1, 0.12, 4e5)))
