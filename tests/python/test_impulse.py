@@ -6,7 +6,8 @@ import pytest
 from openmm import app
 
 import trials
-from conftest import FEMTOSECONDS, CountingForce, Waters, energies_of, positions_of, read_pdb, total_energy, velocities_of
+from conftest import (FEMTOSECONDS, CountingForce, Waters, energies_of, positions_of, read_pdb, total_energy,
+                      velocities_of)
 from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator
 
 KICKS = {name: getattr(ImpulseIntegrator, name) for name in ("Plain", "Mollified", "Projected")}
