@@ -13,6 +13,7 @@ from ase.neighborlist import natural_cutoffs, neighbor_list
 from openmm import app
 
 from ._conversions import integer
+from ._forces import find_cells
 from ._topology import addPairsFromTopology, copy_pairs, find_neighbours
 from .openmmstiff import MassPenaltyLangevinIntegrator
 
@@ -100,25 +101,11 @@ class Molecules:
         pbc: Any = self.atoms.pbc
         nearest, _ = find_mic(direct, self.atoms.cell, pbc)
         cells = np.rint(self.atoms.cell.complete().scaled_positions(nearest - direct)).astype(int)
-        between = {(i, j): cell for bond, cell in zip(self.bonds, cells) for (i, j), cell in
-                   ((bond, cell), (bond[::-1], -cell))}
-        offsets: dict[int, np.ndarray] = {}
-        self.molecule_of = np.zeros(len(self.atoms), dtype=int)
-        for start in range(len(self.atoms)):
-            if start in offsets:
-                continue
-            offsets[start], to_do = np.zeros(3, dtype=int), [start]
-            while to_do:
-                i = to_do.pop()
-                self.molecule_of[i] = start
-                for j in self.neighbours[i]:
-                    if j not in offsets:
-                        offsets[j] = offsets[i] + between[i, j]
-                        to_do.append(j)
-                    elif not np.array_equal(offsets[j], offsets[i] + between[i, j]):
-                        raise ValueError(f"the bonds of {self.name(i)} lead to its images in other cells. {SCOPE}. "
-                                         f"{MOLECULES_ALONE}")
-        self.potential.shift = np.array([offsets[i] for i in range(len(self.atoms))]) @ self.atoms.cell.array
+        offsets, self.molecule_of = find_cells(first, second, cells, len(self.atoms))
+        for i in first[(offsets[second] - offsets[first] != cells).any(axis=1)]:
+            raise ValueError(f"the bonds of {self.name(i)} lead to its images in other cells. {SCOPE}. "
+                             f"{MOLECULES_ALONE}")
+        self.potential.shift = offsets @ self.atoms.cell.array
 
     def require_same(self) -> None:
         """A ValueError unless these are the atoms, masses and constraints of the System, at finite positions."""

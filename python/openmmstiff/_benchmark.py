@@ -12,6 +12,7 @@ import openmm
 from openmm import app, unit
 
 from . import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator
+from ._forces import make_context
 from ._installation import UNSUPPORTED
 from .sampling import GAS_CONSTANT
 
@@ -29,6 +30,8 @@ WARMING, BURSTS = 50, 20                    # steps before a measurement, and it
 # In single precision forces are right to some 1e-5 of themselves, and positions at 3 nm to 1e-7 nm.
 FORCE_TOLERANCE, POSITION_TOLERANCE = 1e-4, 1e-5    # relative, root mean square; nm
 IN_DOUBLE = 0.1, 0.01                               # times these, in double precision
+OWN_STEP = 0.012                            # ps
+OWN_COLUMNS = "MassPenaltyLangevin, 12 fs (ns/day)", "ratio", "steps (ms)"
 KERNEL_STEP = 0.008                         # ps, of the steps without forces
 HEAVY = 1.5*unit.dalton                     # of hydrogens, with which LangevinMiddle takes 5 fs
 
@@ -54,21 +57,20 @@ def benchmark(platforms, seconds, files=(), wrong_before=()):
              f"temperature and kurtosis of the velocities (3 if they are normal), each within {ERRORS} standard "
              "errors; a step with forces that are not finite raises an error and changes nothing; a run goes on from a "
              "checkpoint to the last bit", ["temperature (K)", "kurtosis", "failed step", "checkpoint", "right"]),
-            ("water", lambda name: _measure_speeds(name, seconds, slow[name], _water_box, COPIES, 0.012, (0.004, 0.005),
-                                                   fast),
+            ("water", lambda name: _measure_speeds(name, seconds, slow[name], _water_box, COPIES, (0.004, 0.005), fast),
              f"TIP3P with PME, {TEMPERATURE} K, friction {FRICTION}/ps",
-             ["box", "LangevinMiddle + SETTLE, 4 fs (ns/day)", "5 fs", *_own_columns(12)]),
-            ("AMOEBA", lambda name: _measure_speeds(name, seconds, slow[name], _amoeba_box, COPIES[:1], 0.012, (0.001,)),
+             ["box", "LangevinMiddle + SETTLE, 4 fs (ns/day)", "5 fs", *OWN_COLUMNS]),
+            ("AMOEBA", lambda name: _measure_speeds(name, seconds, slow[name], _amoeba_box, COPIES[:1], (0.001,)),
              f"AMOEBA water with PME and mutual polarization, {TEMPERATURE} K, friction {FRICTION}/ps",
-             ["box", "LangevinMiddle, 1 fs (ns/day)", *_own_columns(12)]),
-            ("protein", lambda name: _measure_speeds(name, seconds, slow[name], _helix_box, HELICES, 0.012, (0.004, 0.005)),
+             ["box", "LangevinMiddle, 1 fs (ns/day)", *OWN_COLUMNS]),
+            ("protein", lambda name: _measure_speeds(name, seconds, slow[name], _helix_box, HELICES, (0.004, 0.005)),
              f"A helix of alanines in TIP3P with PME, constraints=HBonds, {TEMPERATURE} K, friction {FRICTION}/ps",
-             ["box", "LangevinMiddle, 4 fs (ns/day)", "5 fs, hydrogens of 1.5 dalton", *_own_columns(12)]),
-            ("large", lambda name: all([_measure_speeds(name, seconds, slow[name], _pdb_box, [file], 0.012, (0.004, 0.005))
+             ["box", "LangevinMiddle, 4 fs (ns/day)", "5 fs, hydrogens of 1.5 dalton", *OWN_COLUMNS]),
+            ("large", lambda name: all([_measure_speeds(name, seconds, slow[name], _pdb_box, [file], (0.004, 0.005))
                                         for file in [BILAYER]*(name in fast) + list(files)]),
              f"OpenMM's bilayer of 128 POPC, and what is given by --pdb, by amber14 with PME, constraints=HBonds, "
              f"{TEMPERATURE} K, friction {FRICTION}/ps",
-             ["box", "LangevinMiddle, 4 fs (ns/day)", "5 fs, hydrogens of 1.5 dalton", *_own_columns(12)]),
+             ["box", "LangevinMiddle, 4 fs (ns/day)", "5 fs, hydrogens of 1.5 dalton", *OWN_COLUMNS]),
             ("steps", lambda name: _measure_kernels(name, seconds),
              f"Step of {MOLECULES:,} waters without forces, relative to LangevinMiddle + SETTLE; what a step of "
              f"{CHAINS} chains of {CHAIN} atoms, blocks as those of proteins, takes longer than LangevinMiddle's",
@@ -84,10 +86,6 @@ def benchmark(platforms, seconds, files=(), wrong_before=()):
         verdict = f"wrong: {', '.join(wrong[name])}" if wrong[name] else "right"
         print(f"- {name}: {'; '.join([verdict, *slow[name]])}")
     return not any(wrong.values())
-
-
-def _own_columns(step):
-    return f"MassPenaltyLangevin, {step} fs (ns/day)", "ratio", "steps (ms)"
 
 
 def find_platforms():
@@ -219,7 +217,7 @@ def _processor():
     return machine.processor() or machine.machine()
 
 
-def _measure_speeds(name, seconds, slow, build, sizes, own, rivals, fast=None):
+def _measure_speeds(name, seconds, slow, build, sizes, rivals, fast=None):
     """
     Rows of ns/day at LangevinMiddle's steps and at ours, the ratio to the faster of the former, and what a step of each
     takes; `slow` gets those where ours is slower. Larger boxes are for devices that are fast, whose names `fast` gets.
@@ -228,14 +226,14 @@ def _measure_speeds(name, seconds, slow, build, sizes, own, rivals, fast=None):
         box, positions, flexible, *systems = build(size)
         contexts = []
         runs = [(openmm.LangevinMiddleIntegrator, *each) for each in zip(systems, rivals)]
-        for cls, system, step in [*runs, (MassPenaltyLangevinIntegrator, flexible, own)]:
+        for cls, system, step in [*runs, (MassPenaltyLangevinIntegrator, flexible, OWN_STEP)]:
             integrator = cls(TEMPERATURE, SETTLING_FRICTION, min(step, 0.004))
             contexts.append(_context(name, system, positions, integrator))
             integrator.step(SETTLING_STEPS)
             integrator.setStepSize(step)
             integrator.setFriction(FRICTION)
         found = _time_steps(contexts, seconds)
-        *speeds, ours = [86.4*step/each for step, each in zip((*rivals, own), found)]
+        *speeds, ours = [86.4*step/each for step, each in zip((*rivals, OWN_STEP), found)]
         _print_row(name, box, *(f"{speed:.4g}" for speed in (*speeds, ours)), f"{ours/max(speeds):.2f}",
                    ", ".join(f"{1000*each:.3g}" for each in found))
         if ours < max(speeds):
@@ -285,14 +283,12 @@ def _context(name, system, positions, integrator):
     name, _, precision = name.partition(":")
     if hasattr(integrator, "setRandomNumberSeed"):
         integrator.setRandomNumberSeed(1)
-    context = openmm.Context(system, integrator, openmm.Platform.getPlatform(name),
-                             {"Precision": precision} if precision else {})
-    context.setPositions(positions)
+    context = make_context(system, integrator, name, {"Precision": precision} if precision else {}, None, positions)
     context.setVelocitiesToTemperature(TEMPERATURE, 1)
     return context
 
 
-# Boxes: what they are, positions [nm], and the Systems that ours is to move and OpenMM's integrator at each of its steps.
+# Boxes: what they are, positions [nm], the System that ours is to move, and that of each step of OpenMM's integrator.
 
 @functools.cache
 def _water_box(copies):
@@ -340,7 +336,7 @@ def _helix_box(size):
     residues, edge = size
     force_field = app.ForceField("amber14/protein.ff14SB.xml", "amber14/tip3p.xml")
     modeller = app.Modeller(*_helix(residues))
-    modeller.addHydrogens(force_field, platform=_minimizer())
+    modeller.addHydrogens(force_field, platform=openmm.Platform.getPlatform("CPU"))
     modeller.addSolvent(force_field, boxSize=edge*openmm.Vec3(1, 1, 1)*unit.nanometer)
     system = _build_system(force_field, modeller.topology, constraints=app.HBonds)
     return (f"helix in water, {system.getNumParticles()} atoms", _minimize(system, modeller.positions), system, system,
@@ -412,14 +408,9 @@ def _build_system(force_field, topology, **options):
     return force_field.createSystem(topology, nonbondedMethod=app.PME, nonbondedCutoff=0.9*unit.nanometer, **options)
 
 
-def _minimizer():
-    """The platform to minimize on: some devices crash."""
-    return openmm.Platform.getPlatform("CPU")
-
-
 def _minimize(system, positions):
-    context = openmm.Context(system, openmm.VerletIntegrator(0.001), _minimizer())
-    context.setPositions(positions)
+    """On the CPU platform: some devices crash."""
+    context = make_context(system, openmm.VerletIntegrator(0.001), "CPU", positions=positions)
     openmm.LocalEnergyMinimizer.minimize(context, *MINIMIZATION)
     return context.getState(positions=True).getPositions(asNumpy=True)._value
 

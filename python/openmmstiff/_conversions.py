@@ -3,6 +3,7 @@
 A unit goes by the symbol that the comments in the C++ headers put in brackets.
 """
 
+import contextlib
 import math
 import operator
 import warnings
@@ -103,6 +104,13 @@ def string(argument, value):
     return value
 
 
+def choice(argument, value, known):
+    """One of some words."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{argument} must be one of {', '.join(map(repr, known))}, not {value!r}")
+    return value
+
+
 def strings(argument, values):
     """The list of str that C++ takes."""
     return _elements(argument, values, "strings", string)
@@ -152,6 +160,25 @@ def vector(argument, value, symbol):
     if components is None or len(components) != 3:
         raise TypeError(f"{argument} must have three components, not be {value!r}")
     return [number(f"a component of {argument}", component, symbol) for component in components]
+
+
+def coordinates(argument, value, counts, remedy="") -> numpy.ndarray:
+    """Finite positions [nm], an array with a row for each particle; counts: how many there may be."""
+    if unit.is_quantity(value):
+        if not value.unit.is_compatible(UNITS["nm"]):
+            raise TypeError(f"{argument} must be a quantity in nanometer, not in {value.unit}")
+        value = value.value_in_unit(UNITS["nm"])
+    try:
+        array = numpy.asarray(value).astype(float, casting="same_kind")
+    except (TypeError, ValueError):
+        raise TypeError(f"{argument} must be an array of shape (particles, 3), not {value!r}") from None
+    if array.shape not in [(count, 3) for count in counts]:
+        raise ValueError(f"{argument} must have three coordinates of each of "
+                         f"{' or '.join(map(str, sorted(set(counts))))} particles, but are of shape {array.shape}"
+                         + remedy)
+    for i in numpy.flatnonzero(~numpy.isfinite(array).all(axis=1)):
+        raise ValueError(f"{argument}: those of particle {i} are {array[i].tolist()}")
+    return array
 
 
 def boolean(argument, value) -> bool:
@@ -210,6 +237,15 @@ def vectors(buffer, symbol, asNumpy):
 def array(buffer):
     """The array for the std::vector<double> that C++ returns, which comes as a bytearray."""
     return numpy.frombuffer(buffer)
+
+
+@contextlib.contextmanager
+def needing(what, extra):
+    """An import inside, of what an extra of the package brings, fails with the remedy."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(f"{what}: pip install 'openmm-stiff[{extra}]'") from error
 
 
 def warn(text):

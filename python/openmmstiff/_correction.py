@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import openmm
 
+from ._conversions import needing
+
 PENALTIES = np.logspace(-3, 4, 22)      # of ridge regression, for columns of unit variance
 EXPRESSIONS = ("a*(r-centre) + b*(r-centre)^2", "a*(theta-centre) + b*(theta-centre)^2",
                "a*cos(theta) + b*cos(2*theta) + c*cos(3*theta)")
@@ -45,10 +47,8 @@ class Coordinates:
         The System whose energies, and a constant, are nearest to the differences [kJ/mol] at positions [nm], and the
         root mean square of what is left, of snapshots that the fit has not seen.
         """
-        try:
+        with needing("a corrected surrogate needs scikit-learn", "nested"):
             from sklearn.linear_model import RidgeCV
-        except ImportError:
-            raise ImportError("a corrected surrogate needs scikit-learn: pip install 'openmm-stiff[nested]'") from None
         centres, columns = [], []
         for members in self.kinds:
             values = np.array([measure(positions, atoms) for atoms in members])

@@ -1,11 +1,13 @@
 """What a process does for sampleDynamics(): a run at constant energy from a snapshot."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import openmm
 from openmm import unit
+
+from ._conversions import coordinates
+from ._forces import make_context
 
 BATHS = (openmm.AndersenThermostat, openmm.MonteCarloBarostat, openmm.MonteCarloAnisotropicBarostat,
          openmm.MonteCarloMembraneBarostat, openmm.MonteCarloFlexibleBarostat)
@@ -19,22 +21,6 @@ class Snapshot:
     positions: np.ndarray   # nm
     box: np.ndarray | None  # nm
     parameters: dict        # of the Context
-
-
-@dataclass
-class Task:
-    """A run; units are OpenMM's."""
-
-    start: Snapshot
-    system: openmm.System
-    temperature: float
-    step: float
-    interval: int
-    samples: int
-    observe: Callable
-    platform: str | None
-    seed: int
-    tolerance: float        # by how much the energy may change, kJ/mol
 
 
 def without_baths(system):
@@ -62,49 +48,44 @@ def read_snapshot(index, snapshot, system):
             parameters = dict(snapshot.getParameters())
     else:
         positions = snapshot
-    if unit.is_quantity(positions):
-        positions = positions.value_in_unit(unit.nanometer)
-    positions = np.array(positions, dtype=float)
-    if positions.shape != (system.getNumParticles(), 3) or not np.isfinite(positions).all():
-        raise ValueError(f"sampleDynamics: snapshot {index} must have finite positions of shape "
-                         f"({system.getNumParticles()}, 3), those of the System's particles; it has shape "
-                         f"{positions.shape}")
-    return Snapshot(index, positions, box, parameters)
+    what = f"sampleDynamics: positions of snapshot {index}"
+    return Snapshot(index, coordinates(what, positions, [system.getNumParticles()]), box, parameters)
 
 
-def make_run(task):
-    """What is observed of a run, arrays of shape (samples, ...) by name."""
-    integrator = openmm.VerletIntegrator(task.step)
-    platform = [] if task.platform is None else [openmm.Platform.getPlatform(task.platform)]
-    context, start = openmm.Context(task.system, integrator, *platform), task.start
-    if start.box is not None:
-        context.setPeriodicBoxVectors(*start.box)
+def make_run(start, system, temperature, step, interval, samples, observe, platform, seed, tolerance):
+    """
+    What is observed of a run, arrays of shape (samples, ...) by name. Units are OpenMM's.
+
+    seed: of the first snapshot; tolerance: by how much the energy may change [kJ/mol]
+    """
+    integrator = openmm.VerletIntegrator(step)
+    context = make_context(system, integrator, platform, None, start.box, start.positions)
     for name in start.parameters.keys() & dict(context.getParameters()).keys():
         context.setParameter(name, start.parameters[name])
-    context.setPositions(start.positions)
     context.applyConstraints(integrator.getConstraintTolerance())   # positions may have been rounded
-    _draw_velocities(context, task)
+    _draw_velocities(context, temperature, (seed + start.index - 1) % (2**31 - 1) + 1)
     begun = _energy(context)
     observed = []
-    for sample in range(task.samples):
+    for sample in range(samples):
         if sample > 0:
-            integrator.step(task.interval)
-        observed.append(task.observe(context.getState(positions=True, velocities=True)))
+            integrator.step(interval)
+        observed.append(observe(context.getState(positions=True, velocities=True)))
     change = _energy(context) - begun
-    if not abs(change) <= task.tolerance:
-        time = (task.samples - 1)*task.interval*task.step
+    if not abs(change) <= tolerance:
+        time = (samples - 1)*interval*step
         raise FloatingPointError(
             f"sampleDynamics: from snapshot {start.index} the energy changes by {change:.3g} kJ/mol in {time:.3g} ps, "
-            f"more than {task.tolerance:.3g}, with a step of {1000*task.step:g} fs. Use a smaller step; if that does "
+            f"more than {tolerance:.3g}, with a step of {1000*step:g} fs. Use a smaller step; if that does "
             "not help, the forces are no gradient of an energy")
     return {name: np.array([each[name] for each in observed]) for name in observed[0]}
 
 
-def _draw_velocities(context, task):
+def _draw_velocities(context, temperature, seed):
     """Those of the masses; without the motion of the centre of mass if the System is to have none."""
-    context.setVelocitiesToTemperature(task.temperature, task.seed)
-    if any(isinstance(force, openmm.CMMotionRemover) for force in task.system.getForces()):
-        masses = np.array([task.system.getParticleMass(i)._value for i in range(task.system.getNumParticles())])
+    system = context.getSystem()
+    context.setVelocitiesToTemperature(temperature, seed)
+    if any(isinstance(force, openmm.CMMotionRemover) for force in system.getForces()):
+        masses = np.array([system.getParticleMass(i)._value for i in range(system.getNumParticles())])
         velocities = context.getState(velocities=True).getVelocities(asNumpy=True)._value
         velocities[masses > 0] -= masses @ velocities/masses.sum()
         context.setVelocities(velocities)

@@ -11,7 +11,7 @@ from openmm import app, unit
 
 from ._conversions import Quantity, instance, is_atoms, number
 from ._curvature import choose_displacement, measure_stiffness
-from ._forces import Forces, make_whole, read_positions
+from ._forces import Forces, make_context, make_whole, read_positions
 from ._modes import MANY, Curvature, Inertia, find_fastest, find_shortest
 from ._topology import (addPairsFromTopology, copy_pairs, find_angles, find_bonded, find_bonds, find_neighbours,
                         find_stiff_by_kind, find_unrecognized)
@@ -282,8 +282,7 @@ class _Examiner:
         if self.system.usesPeriodicBoundaryConditions():
             box = self.simulation.context.getState().getPeriodicBoxVectors(asNumpy=True)
             minimum = make_whole(minimum, self.bonds, box.value_in_unit(unit.nanometer))
-        self.context = openmm.Context(self.system, self.asked, openmm.Platform.getPlatform("Reference"))
-        self.context.setPositions(minimum)
+        self.context = make_context(self.system, self.asked, "Reference", positions=minimum)
         self.find_coordinates(minimum)
         period, _ = find_fastest(Curvature(self.forces, minimum), Inertia(self.forces, minimum, self.constraints), 6)
         snapshots = [Curvature(self.forces, positions) for positions in self.thermalize(minimum, period)]

@@ -4,7 +4,20 @@ import numpy as np
 import openmm
 from openmm import unit
 
+from ._conversions import coordinates
+
 COPIED = ("Precision", "Threads", "DeviceIndex", "OpenCLPlatformIndex")     # properties of platforms
+
+
+def make_context(system, integrator, platform=None, properties=None, box=None, positions=None):
+    """A Context on a platform of some name, or on OpenMM's choice, with a box and positions [nm] if they are given."""
+    chosen = [] if platform is None else [openmm.Platform.getPlatform(platform), properties or {}]
+    context = openmm.Context(system, integrator, *chosen)
+    if box is not None:
+        context.setPeriodicBoxVectors(*box)
+    if positions is not None:
+        context.setPositions(positions)
+    return context
 
 
 def read_positions(caller, context):
@@ -14,11 +27,8 @@ def read_positions(caller, context):
     except openmm.OpenMMException as error:
         raise ValueError(f"{caller}: the positions have not been set. Call "
                          "simulation.context.setPositions()") from error
-    positions = context.getState(positions=True).getPositions(asNumpy=True).value_in_unit(unit.nanometer)
-    wrong = np.flatnonzero(~np.isfinite(positions).all(axis=1))
-    if len(wrong) > 0:
-        raise ValueError(f"{caller}: the position of particle {wrong[0]} is {positions[wrong[0]].tolist()} nm")
-    return positions
+    positions = context.getState(positions=True).getPositions(asNumpy=True)
+    return coordinates(f"{caller}: positions", positions, [len(positions)])
 
 
 def make_whole(positions, bonds, box):
@@ -29,28 +39,33 @@ def make_whole(positions, bonds, box):
     bonds: pairs of indices; box: the periodic box vectors, the rows of an array
     """
     first, second = np.array(list(bonds), dtype=int).reshape(-1, 2).T
-    between, shifts = positions[second] - positions[first], np.zeros((len(first), 3))
+    between, shifts = positions[second] - positions[first], np.zeros((len(first), 3), dtype=int)
     for axis in (2, 1, 0):
         shifts[:, axis] = np.rint(between[:, axis]/box[axis, axis])
         between -= shifts[:, axis, None]*box[axis]
-    if not shifts.any():
-        return positions
-    steps: list[list[tuple]] = [[] for _ in positions]
-    for i, j, shift in zip(first, second, shifts):
-        steps[i].append((j, -shift))
-        steps[j].append((i, shift))
-    images, found = np.zeros_like(positions), set()
-    for start in range(len(positions)):
-        to_do = [start] if start not in found else []
-        found.add(start)
+    return positions + find_cells(first, second, -shifts, len(positions))[0] @ box if shifts.any() else positions
+
+
+def find_cells(first, second, between, count):
+    """
+    The cells by which atoms are to be shifted for whole molecules, of shape (atoms, 3), and the first atom of the
+    molecule of each. Atoms of bonds are first and second; between: the cells by which the second is nearer the first
+    """
+    steps: list[list[tuple]] = [[] for _ in range(count)]
+    for i, j, cell in zip(first, second, between):
+        steps[i].append((j, cell))
+        steps[j].append((i, -cell))
+    cells, molecule_of = np.zeros((count, 3), dtype=int), np.full(count, -1)
+    for start in range(count):
+        to_do = [start] if molecule_of[start] < 0 else []
+        molecule_of[to_do] = start
         while to_do:
             i = to_do.pop()
-            for j, shift in steps[i]:
-                if j not in found:
-                    found.add(j)
-                    images[j] = images[i] + shift
+            for j, cell in steps[i]:
+                if molecule_of[j] < 0:
+                    molecule_of[j], cells[j] = start, cells[i] + cell
                     to_do.append(j)
-    return positions + images @ box
+    return cells, molecule_of
 
 
 class Forces:

@@ -14,6 +14,7 @@ from openmm import unit
 from . import (HMMIntegrator, ImpulseIntegrator, ImpulseLangevinIntegrator, MassPenaltyIntegrator,
                MassPenaltyLangevinIntegrator, SpookIntegrator, StiffIntegrator, ZhangSkeelIntegrator,
                ZhangSkeelLangevinIntegrator)
+from ._forces import make_context
 from ._version import OPENMM_SERIES, __version__
 
 # How far positions may be from Reference's [nm]; without a setting of precision, platforms compute some forces in
@@ -128,8 +129,7 @@ def _minimizes(name):
 
 def _minimize(name):
     system, start = _waters()
-    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatform(name))
-    context.setPositions(start)
+    context = make_context(system, openmm.VerletIntegrator(0.001), name, positions=start)
     openmm.LocalEnergyMinimizer.minimize(context, 10, 10)
 
 
@@ -144,8 +144,8 @@ def _check(platform, precision, reference, devices):
     for integrator in _integrators(system):
         name = type(integrator).__name__
         try:
-            context = openmm.Context(system, integrator, platform, {"Precision": precision} if precision else {})
-            context.setPositions(start)
+            properties = {"Precision": precision} if precision else {}
+            context = make_context(system, integrator, platform.getName(), properties, positions=start)
             context.setVelocitiesToTemperature(300, 1)  # each method its own: not all take those of others
             integrator.step(NUM_STEPS)
             state = context.getState(positions=True)

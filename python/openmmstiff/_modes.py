@@ -47,8 +47,8 @@ class Distances:
 
 def _incidence(pairs, number):
     """
-    The sparse matrix that makes relative positions of pairs of those of particles, of shape (pairs, number); where there
-    is no second particle, -1, those of the first.
+    The sparse matrix that makes relative positions of pairs of those of particles, of shape (pairs, number); where
+    there is no second particle, -1, those of the first.
     """
     from scipy import sparse
     columns = np.array(pairs, dtype=int).reshape(-1, 2)
@@ -59,7 +59,8 @@ def _incidence(pairs, number):
 class Inertia:
     """
     The inertia M' + G^T kappa G of particles, pairs and bonds at some positions, M' = M + sum lambda (e_i - e_j) (e_i -
-    e_j)^T, or lambda e_i e_i^T of a particle alone; kappa of a constraint is infinite. Arrays are of shape (particles, 3), zero where a particle has no mass.
+    e_j)^T, or lambda e_i e_i^T of a particle alone; kappa of a constraint is infinite. Arrays are of shape (particles,
+    3), zero where a particle has no mass.
     """
 
     def __init__(self, forces, positions, pairs, bonds=()):

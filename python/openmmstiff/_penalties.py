@@ -7,7 +7,7 @@ import numpy
 import openmm
 from openmm import app, unit
 
-from ._conversions import Quantity, boolean, instance, integer
+from ._conversions import Quantity, boolean, choice, instance, integer
 from .openmmstiff import ConstraintPenalties
 
 FORMS = {"squared": ConstraintPenalties.Squared, "linear": ConstraintPenalties.Linear}
@@ -38,9 +38,7 @@ def penalizeConstraints(system: openmm.System, period: SupportsFloat | Quantity,
         what was done: each constraint with its spring, violations and multipliers. An OpenMMException if the System
         has no constraints
     """
-    if not isinstance(form, str) or form not in FORMS:
-        raise ValueError(f"form must be one of {', '.join(map(repr, FORMS))}, not {form!r}")
-    return ConstraintPenalties(system, period, FORMS[form])
+    return ConstraintPenalties(system, period, FORMS[choice("form", form, FORMS)])
 
 
 class MultiplierReporter:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ._conversions import needing
 from .sampling import LONG_ENOUGH, MIN_BLOCKS, Deviation
 
 WIDTH = 120     # characters, of the table
@@ -184,11 +185,9 @@ def draw(scan, path):
     """The picture of Scan.draw()."""
     if scan.reference is None:
         raise ValueError("there is nothing to draw: every run has failed")
-    try:
+    with needing("the picture needs Matplotlib", "scan"):
         from matplotlib.figure import Figure
         from matplotlib.lines import Line2D
-    except ImportError as error:
-        raise ImportError("the picture needs Matplotlib: pip install 'openmm-stiff[scan]'") from error
     done = {run.integrator for run in _find_done(scan)}
     colours = {each: COLOURS[i % len(COLOURS)] for i, each in enumerate(scan.integrators) if each in done}
     across = min(3, len(scan.names))

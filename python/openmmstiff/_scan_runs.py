@@ -12,6 +12,7 @@ from openmm import app, unit
 
 from . import MassPenaltyIntegrator, MassPenaltyLangevinIntegrator, addPairsFromTopology
 from ._examination import examine
+from ._forces import make_context
 from ._topology import find_unrecognized
 from .sampling import GAS_CONSTANT, MIN_BLOCKS, computeTemperature, countFreedom, sample
 
@@ -168,12 +169,8 @@ def _create_integrator(task):
 
 def _create_context(task, integrator):
     """A Context with positions; `integrator` has no Context yet."""
-    system = openmm.XmlSerializer.deserialize(task.system)
-    platform = [] if task.platform is None else [openmm.Platform.getPlatform(task.platform), task.properties]
-    context = openmm.Context(system, integrator, *platform)
-    if task.box is not None:
-        context.setPeriodicBoxVectors(*task.box)
-    context.setPositions(task.positions)
+    context = make_context(openmm.XmlSerializer.deserialize(task.system), integrator, task.platform, task.properties,
+                           task.box, task.positions)
     context.computeVirtualSites()
     return context
 

@@ -13,9 +13,9 @@ import openmm
 from numpy.typing import ArrayLike
 from openmm import app, unit
 
-from ._conversions import Quantity, finite, instance, integer
+from ._conversions import Quantity, choice, coordinates, finite, instance, integer
 from ._curvature import measure_stiffness
-from ._forces import Forces, make_whole
+from ._forces import Forces, make_context, make_whole
 from .openmmstiff import MassPenaltyIntegrator
 
 MASS = unit.dalton
@@ -112,12 +112,11 @@ def addPairsFromTopology(integrator: openmm.Integrator, topology: app.Topology, 
     bondStiffness = None if bondStiffness is None else finite("bondStiffness", bondStiffness, "kJ/mol/nm^2")
     angleStiffness = None if angleStiffness is None else finite("angleStiffness", angleStiffness, "kJ/mol/nm^2")
     bondInertia = None if bondInertia is None else finite("bondInertia", bondInertia, "dalton")
-    if not isinstance(stiffness, str) or stiffness not in ("typical", "measured"):
-        raise ValueError(f"stiffness must be 'typical' or 'measured', not {stiffness!r}")
+    choice("stiffness", stiffness, ("typical", "measured"))
     if platform is not None:
         instance("platform", platform, openmm.Platform)
     if positions is not None:
-        positions = _positions(positions, topology, system)
+        positions = coordinates("positions", positions, (topology.getNumAtoms(), system.getNumParticles()))
     if stiffness == "measured" and (positions is None or len(positions) < system.getNumParticles()):
         raise ValueError("addPairsFromTopology: to measure the stiffness, pass the positions of all "
                          f"{system.getNumParticles()} particles, near a minimum of the energy")
@@ -216,7 +215,7 @@ def _choose_by_spectrum(integrator, system, masses, bonds, stiff, neighbours, po
         chooser.setBondInertia(0)
     elif not integrator.getUseDefaultBondInertia():
         chooser.setBondInertia(integrator.getBondInertia())
-    context = openmm.Context(like, chooser, openmm.Platform.getPlatform("Reference"))
+    context = make_context(like, chooser, "Reference")
     pairs = map(chooser.getPenalizedPairParameters, range(chooser.computeNumPenalizedPairs()))
     inertias = map(chooser.getInertialBondParameters, range(chooser.computeNumInertialBonds()))
     found = _Inertias(*({frozenset((i, j)): inertia.value_in_unit(MASS) for i, j, inertia in each}
@@ -387,26 +386,6 @@ def _is_triple(bond, atoms, neighbours, positions):
         return False
     others = [(far, end, near) for near, far in ((i, j), (j, i)) for end in neighbours[near] if end != far]
     return not others or bool(np.any(_sines(positions, others) <= MIN_SINE))
-
-
-def _positions(positions, topology, system) -> np.ndarray:
-    """An array [nm] with a row for each atom at least."""
-    if unit.is_quantity(positions):
-        if not positions.unit.is_compatible(unit.nanometer):
-            raise TypeError(f"positions must be a quantity in nanometer, not in {positions.unit}")
-        positions = positions.value_in_unit(unit.nanometer)
-    try:
-        array = np.asarray(positions).astype(float, casting="same_kind")
-    except (TypeError, ValueError):
-        raise TypeError(f"positions must be an array of shape (particles, 3), not {positions!r}") from None
-    counts = sorted({topology.getNumAtoms(), system.getNumParticles()})
-    if array.shape not in [(count, 3) for count in counts]:
-        raise ValueError(f"positions must have three coordinates of each of {' or '.join(map(str, counts))} particles, "
-                         f"but are of shape {array.shape}")
-    wrong = np.flatnonzero(~np.isfinite(array).all(axis=1))
-    if len(wrong) > 0:
-        raise ValueError(f"positions: those of particle {wrong[0]} are {array[wrong[0]].tolist()}")
-    return array
 
 
 def _check_bonds(atoms, chosen, neighbours, masses):

@@ -12,16 +12,16 @@ from typing import Any, SupportsIndex
 import numpy as np
 import openmm
 
-try:
+from ._conversions import boolean, finite, instance, needing
+
+with needing("openmmstiff.ase needs ASE", "ase"):
     from ase import Atoms, units
-except ImportError:
-    raise ImportError("openmmstiff.ase needs ASE: pip install 'openmm-stiff[ase]'") from None
 from ase.calculators.calculator import Calculator, all_changes
 from ase.md import thermalize_momenta
 from ase.md.md import MolecularDynamics
 
 from ._atoms import DISPLACEMENT, ENERGY, NANOMETER, PICOSECOND, Guard, Molecules, read_array
-from ._conversions import boolean, finite, instance
+from ._forces import make_context
 from .openmmstiff import MassPenaltyLangevinIntegrator
 
 __all__ = ["Batch", "MassPenaltyLangevin", "SystemCalculator"]
@@ -114,8 +114,7 @@ class MassPenaltyLangevin(MolecularDynamics):
         self._integrator.setRandomNumberSeed(self._draw_seed())
         self._molecules.set_inertias(self._integrator, self.bond_inertia)
         self._guard = Guard(self._molecules)
-        self._context = openmm.Context(self._molecules.system, self._integrator,
-                                       openmm.Platform.getPlatform("Reference"))
+        self._context = make_context(self._molecules.system, self._integrator, "Reference")
         self._checked = None    # the calculator that has been looked at for a memory
         self._take_positions()
         if not has_momenta:     # the Context would ask the calculator
@@ -516,8 +515,7 @@ class SystemCalculator(Calculator):
             raise ValueError(f"SystemCalculator: the System has {self.system.getNumParticles()} particles, but there "
                              f"are {len(here)} atoms")
         if self._context is None:
-            platform = [] if self.platform is None else [openmm.Platform.getPlatform(self.platform)]
-            self._context = openmm.Context(self.system, openmm.VerletIntegrator(0.001), *platform)
+            self._context = make_context(self.system, openmm.VerletIntegrator(0.001), self.platform)
         if self.system.usesPeriodicBoundaryConditions():
             self._context.setPeriodicBoxVectors(*(here.cell.array/NANOMETER))
         self._context.setPositions(here.positions/NANOMETER)

@@ -7,13 +7,11 @@ from typing import Any, SupportsFloat
 import openmm
 from openmm import unit
 
-try:
-    from openmmtools import mcmc, states
-except ImportError:
-    raise ImportError("openmmstiff.mcmc needs OpenMMTools: pip install 'openmm-stiff[openmmtools]'")
-
-from ._conversions import Quantity, boolean, count, number
+from ._conversions import Quantity, boolean, count, needing, number
 from .openmmstiff import MassPenaltyLangevinIntegrator
+
+with needing("openmmstiff.mcmc needs OpenMMTools", "openmmtools"):
+    from openmmtools import mcmc, states
 
 __all__ = ["MassPenaltyMove"]
 

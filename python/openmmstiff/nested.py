@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import openmm
 
-try:
+from ._conversions import choice, count, integer, needing
+
+with needing("openmmstiff.nested needs ASE", "ase"):
     from ase import Atoms, units
-except ImportError:
-    raise ImportError("openmmstiff.nested needs ASE: pip install 'openmm-stiff[ase]'") from None
 from ase.calculators.calculator import BaseCalculator
 from ase.calculators.mixing import SumCalculator
 from ase.calculators.singlepoint import SinglePointCalculator
@@ -29,7 +29,6 @@ from ase.md.md import MolecularDynamics
 from scipy.special import erfc
 
 from ._atoms import ENERGY, NANOMETER, Molecules
-from ._conversions import count, integer
 from ._correction import Coordinates
 from .ase import SystemCalculator
 from .sampling import correlationTime
@@ -283,9 +282,8 @@ class NestedSampler:
         if not isinstance(dynamics, MolecularDynamics) or not hasattr(dynamics, "temp"):
             raise TypeError("NestedSampler: dynamics must be a MassPenaltyLangevin, or another MolecularDynamics of "
                             f"ASE with a heat bath, not {dynamics!r}")
-        for name, value, known in ("move", move, MOVES), ("failures", failures, ("raise", "reject")):
-            if value not in known:
-                raise ValueError(f"NestedSampler: {name} must be one of {', '.join(known)}, not {value!r}")
+        choice("NestedSampler: move", move, MOVES)
+        choice("NestedSampler: failures", failures, ("raise", "reject"))
         least = min(LADDER) if move == MOVES[1] else 1
         steps = None if steps is None else integer(f"NestedSampler: steps of the {move} move", steps, least)
         processes = integer("NestedSampler: processes", processes, least=1)

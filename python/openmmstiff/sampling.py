@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, SupportsFloat
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike
 from openmm import unit
 
 from ._conversions import Quantity, finite, integer
-from ._dynamics import BATHS, Task, make_run, read_snapshot, without_baths
+from ._dynamics import BATHS, make_run, read_snapshot, without_baths
 from .tasks import runTasks
 
 GAS_CONSTANT = unit.MOLAR_GAS_CONSTANT_R.value_in_unit(unit.kilojoule_per_mole/unit.kelvin)
@@ -241,12 +242,13 @@ def sampleDynamics(system: openmm.System, snapshots: Iterable[openmm.State | Arr
         (("interval", interval), ("samples", samples), ("processes", processes), ("seed", seed)))
     system = without_baths(system)
     tolerance = DRIFT*max(1, countFreedom(system))*GAS_CONSTANT*temperature
-    tasks = [Task(read_snapshot(index, snapshot, system), system, temperature, stepSize, interval, samples, observe,
-                  platform, (seed + index - 1) % (2**31 - 1) + 1, tolerance) for index, snapshot in enumerate(snapshots)]
-    if not tasks:
+    function = partial(make_run, system=system, temperature=temperature, step=stepSize, interval=interval,
+                       samples=samples, observe=observe, platform=platform, seed=seed, tolerance=tolerance)
+    starts = [read_snapshot(index, snapshot, system) for index, snapshot in enumerate(snapshots)]
+    if not starts:
         raise ValueError("sampleDynamics: there are no snapshots; give States or positions of a run")
-    runs: list[Any] = [None]*len(tasks)
-    for index, observed in runTasks(make_run, tasks, processes, scheduler):
+    runs: list[Any] = [None]*len(starts)
+    for index, observed in runTasks(function, starts, processes, scheduler):
         runs[index] = observed
         if progress is not None:
             progress((samples - 1)*interval)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from openmm import app, unit
 
 from . import ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, _scan_report
-from ._conversions import Quantity, finite, integer, is_atoms, number
+from ._conversions import Quantity, coordinates, finite, integer, is_atoms, number
 from ._examination import advisedFriction, roundStep
 from ._scan_runs import EQUILIBRATIONS, Task, advise, count_steps, equilibrate, make_run, settling_time
 from .sampling import LONG_ENOUGH, MIN_BLOCKS, Samples, blockedError, correlationTime, separateForces
@@ -96,11 +96,9 @@ def fitLine(steps: ArrayLike, values: ArrayLike, errors: ArrayLike) -> Line:
         raise ValueError(f"fitLine: give at least two different steps, not {steps.tolist()}")
     if not (np.isfinite(errors) & (errors > 0)).all():
         raise ValueError(f"fitLine: errors must be positive, but are {errors.tolist()}")
-    columns = np.stack((np.ones_like(steps), steps**2), axis=1)/errors[:, None]
-    covariance = np.linalg.inv(columns.T @ columns)
-    line = covariance @ columns.T @ (values/errors)
-    squares, freedom = np.sum((values/errors - columns @ line)**2), len(steps) - 2
-    (intercept, slope), (error, slopeError) = line.tolist(), np.sqrt(np.diag(covariance)).tolist()
+    line, covariance = np.polyfit(steps**2, values, 1, w=1/errors, cov="unscaled")
+    squares, freedom = np.sum(((values - np.polyval(line, steps**2))/errors)**2), len(steps) - 2
+    (slope, intercept), (slopeError, error) = line.tolist(), np.sqrt(np.diag(covariance)).tolist()
     return Line(intercept, error, slope, slopeError, float(squares/freedom) if freedom else math.nan, len(steps))
 
 
@@ -488,8 +486,8 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
     time = None if time is None else positive("scan: time", time, "ps")
     processes, seed = integer("scan: processes", processes, least=1), integer("scan: seed", seed, least=1)
     prototypes = _prototypes(integrators, temperature, friction)
-    unknown = [name for name in steps if name.removesuffix("Integrator") not in prototypes and name not in prototypes] \
-        if isinstance(steps, Mapping) else []
+    unknown = [name for name in map(str, steps if isinstance(steps, Mapping) else ())
+               if prototypes.keys().isdisjoint({name, name.removesuffix("Integrator")})]
     if unknown:
         raise ValueError(f"scan: steps are given for '{unknown[0]}', which is none of {', '.join(prototypes)}")
     chosen: Any = {name: _steps(name, steps) for name in prototypes}
@@ -497,7 +495,8 @@ def scan(system: "openmm.System | Atoms", topology: app.Topology | None = None,
         warnings.warn(f"scan: runs of {time:g} ps are too short for errors that mean something: with a friction of "
                       f"{friction:g}/ps give at least {LONG_ENOUGH/(2*friction):g} ps", stacklevel=2)
     separated, groups = _separated(original)
-    given = _positions(given, separated)
+    given = coordinates("scan: positions", given, [separated.getNumParticles()],
+                        ". Pass the structure that the System was made from, with all its particles")
     box = bonded.getPeriodicBoxVectors() if separated.usesPeriodicBoundaryConditions() else None
 
     workers = countWorkers(scheduler) if scheduler else processes
@@ -664,16 +663,3 @@ def _separated(system):
     if not groups:
         raise ValueError("scan: the System has no forces")
     return system, groups
-
-
-def _positions(positions, system) -> np.ndarray:
-    """Positions [nm], an array of shape (particles, 3)."""
-    if unit.is_quantity(positions):
-        positions = positions.value_in_unit(unit.nanometer)
-    positions = np.array(positions, dtype=float)
-    if positions.shape != (system.getNumParticles(), 3):
-        raise ValueError(f"scan: the System has {system.getNumParticles()} particles, but the positions are of shape "
-                         f"{positions.shape}. Pass the structure that the System was made from, with all its particles")
-    return positions
-
-

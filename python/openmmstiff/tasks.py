@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from ._conversions import needing
+
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 THREADS = ("OPENMM_CPU_THREADS", "OMP_NUM_THREADS")     # of OpenMM's CPU platform, and of libraries with OpenMP
@@ -121,11 +123,8 @@ def countWorkers(scheduler: str) -> int:
 
 def _distributed() -> Any:
     """Dask's package for clusters."""
-    try:
+    with needing("runs on a Dask cluster need PyPI's `distributed`", "cluster"):
         import distributed
-    except ImportError as error:
-        raise ImportError("runs on a Dask cluster need PyPI's `distributed`: pip install 'openmm-stiff[cluster]'"
-                          ) from error
     return distributed
 
 

@@ -19,6 +19,7 @@ from systems import external
 
 FORCE_FIELD = app.ForceField("tip3p.xml")
 PLATFORMS = ["Reference", "CPU"]
+REFERENCE = openmm.Platform.getPlatform("Reference")
 # These files take most of the time: devices, misuse, examples, handbook and types, and other people's packages.
 THOROUGH = {"test_amoeba", "test_bad_values", "test_devices", "test_docs", "test_does_it_work", "test_examples",
             "test_kernels", "test_minimal", "test_odd_systems", "test_openmmtools", "test_tour", "test_types",

@@ -4,11 +4,10 @@ import openmm
 import pytest
 from openmm import XmlSerializer, app
 
-from conftest import INTEGRATORS, Waters, create, remove_forces
+from conftest import INTEGRATORS, REFERENCE, Waters, create, remove_forces
 from openmmstiff import MassPenaltyLangevinIntegrator
 from systems import add_residue
 
-REFERENCE = openmm.Platform.getPlatform("Reference")
 
 
 def polarizable_water(drudeMass=0.4):

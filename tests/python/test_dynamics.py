@@ -165,8 +165,8 @@ def test_steps_that_are_too_large_and_forces_of_no_energy_are_errors():
 
 @pytest.mark.parametrize("changes, message", [
     ({"snapshots": []}, "there are no snapshots"),
-    ({"snapshots": [np.zeros((19, 3))]}, r"snapshot 0 .* \(20, 3\).* \(19, 3\)"),
-    ({"snapshots": [np.zeros((20, 3)), np.full((20, 3), np.nan)]}, "snapshot 1 must have finite positions"),
+    ({"snapshots": [np.zeros((19, 3))]}, r"snapshot 0 must have .* of 20 particles, but are of shape \(19, 3\)"),
+    ({"snapshots": [np.zeros((20, 3)), np.full((20, 3), np.nan)]}, r"snapshot 1: those of particle 0 are \[nan"),
     ({"interval": 0}, "interval must be at least 1"), ({"samples": 0}, "samples must be at least 1"),
     ({"processes": 0}, "processes must be at least 1"), ({"seed": 0}, "seed must be at least 1"),
     ({"stepSize": 0}, "stepSize must be a finite number that is positive"),

@@ -10,14 +10,13 @@ from openmm import app, unit
 from scipy.linalg import eigh, null_space
 
 import openmmstiff
-from conftest import CountingForce, Waters, water_box
+from conftest import REFERENCE, CountingForce, Waters, water_box
 from openmmstiff import MassPenaltyLangevinIntegrator, addPairsFromTopology, examine
 from openmmstiff._examination import ROTATION, SHOWN, Examination, Motion, Recommendation, _Examiner, roundStep
 from openmmstiff._forces import Forces
 from openmmstiff._modes import Curvature, Distances, Inertia, find_fastest, find_shortest
 from systems import angles, bonds, custom_bond, external, force, molecule, system_of
 
-REFERENCE = openmm.Platform.getPlatform("Reference")
 GRAVITY, LENGTH, MASS, STIFFNESS = 9.8, 0.25, 2.0, 500.0
 HANGING = np.array([[0, 0, 0], [0, -LENGTH, 0]])
 OXYGEN = system_of([16, 16], bonds((0, 1, 0.12, 4e5)))
@@ -405,7 +404,7 @@ def test_wrong_arguments_are_errors():
 
 @pytest.mark.parametrize("masses, positions, message", [
     ([1.0], None, r"examine: the positions have not been set. Call simulation.context.setPositions\(\)"),
-    ([1.0, 1.0], [[0, 0, 0], [0, math.nan, 0]], r"examine: the position of particle 1 is \[0.0, nan, 0.0\] nm"),
+    ([1.0, 1.0], [[0, 0, 0], [0, math.nan, 0]], r"examine: positions: those of particle 1 are \[0.0, nan, 0.0\]"),
     ([0.0], [[0, 0, 0]], "examine: no particle of the System has a mass")])
 def test_what_cannot_be_examined_is_told(masses, positions, message):
     simulation = app.Simulation(app.Topology(), system_of(masses), openmm.VerletIntegrator(0.001), REFERENCE)

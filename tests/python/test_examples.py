@@ -1,7 +1,6 @@
 """The examples run, and find what they should, at a small size."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from conftest import energies_of, run_script
 
 FOLDER = Path(__file__).parents[2]/"examples"
-sys.path.insert(0, str(FOLDER))
 RUNS = {  # options, the figure, and what is printed
     "papers/tao_owhadi/double_pendulum": (["--time", "1"], "Largest over smallest, omega from 10 to 1000"),
     "papers/tao_owhadi/pendulum_chain": (["--time", "1", "--links", "3"], "Z&S"),

@@ -1,15 +1,13 @@
 """The impulse integrators in ordinary OpenMM scripts: what is theirs alone."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import openmm
 import pytest
 from openmm import app
 
 import trials
-from conftest import FEMTOSECONDS, CountingForce, Waters, energies_of, positions_of, total_energy, velocities_of
+from conftest import (FEMTOSECONDS, CountingForce, Waters, energies_of, positions_of, read_pdb, total_energy,
+                      velocities_of)
 from openmmstiff import ImpulseIntegrator, ImpulseLangevinIntegrator
 
 KICKS = {name: getattr(ImpulseIntegrator, name) for name in ("Plain", "Mollified", "Projected")}
@@ -88,7 +86,6 @@ def test_fewer_stiff_forces(waters, platform):
 def test_mollified_kicks_conserve_their_energy(waters, platform):
     """T + V1(x) + V0(A(x)) is the energy of the mollified method: it stays while T + V1 + V0 does not."""
     pytest.importorskip("mdtraj")
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]/"examples"))
     from common.observables import without_vibrations
     from common.water_sampling import SHAPE
     put_into_groups(waters.system, openmm.NonbondedForce, 1)
@@ -116,7 +113,7 @@ def test_mollified_kicks_conserve_their_energy(waters, platform):
 @pytest.fixture(scope="module")
 def villin():
     """The protein of OpenMM's test.pdb, without its water: (System, positions)."""
-    pdb = app.PDBFile(str(Path(app.__file__).parent/"data"/"test.pdb"))
+    pdb = read_pdb("test")
     modeller = app.Modeller(pdb.topology, pdb.positions)
     modeller.delete([residue for residue in pdb.topology.residues() if residue.name in ("HOH", "CL", "Cl")])
     system = app.ForceField("amber14-all.xml").createSystem(modeller.topology, nonbondedMethod=app.NoCutoff,
@@ -150,33 +147,10 @@ def test_flexible_protein_at_4_fs(villin):
 
 
 def test_projecting_what_has_no_gap_heats(villin):
-    """The negative control: with every bond and angle projected, the kicks pump energy into the protein."""
+    """The negative control: with every bond and angle projected, the kicks heat the protein, up to an error."""
     integrator = trials.seeded(ImpulseLangevinIntegrator(300, 1, 1*FEMTOSECONDS))
     integrator.setProjectedPeriod(float("inf"))
     context = start(villin, integrator)
-    try:
-        assert mean_temperature(context, 40) > 350
-    except openmm.OpenMMException as failure:
-        assert "ImpulseLangevinIntegrator" in str(failure) and "smaller step size" in str(failure)
-
-
-def test_platforms_agree_on_a_protein(villin):
-    ends = []
-    for name in ("Reference", "CPU"):
-        integrator = ImpulseIntegrator(2*FEMTOSECONDS)
-        context = trials.bind(villin[0], integrator, name, villin[1])
-        integrator.step(5)
-        ends.append(positions_of(context))
-    assert np.abs(ends[0] - ends[1]).max() < 1e-5
-
-
-def test_mollified_kicks_need_values_that_agree(villin):
-    """In a protein the equilibrium values contradict each other: the error names the molecule and the remedy."""
-    integrator = ImpulseIntegrator(1*FEMTOSECONDS)
-    integrator.setKick(ImpulseIntegrator.Mollified)
-    context = start(villin, integrator)
-    integrator.step(2)  # bonds to hydrogen can take any lengths
-    assert context.getStepCount() == 2
-    integrator.setProjectedPeriod(float("inf"))
-    with pytest.raises(openmm.OpenMMException, match=r"ImpulseIntegrator.*582 in all.*Projected"):
-        integrator.step(1)
+    with pytest.raises(openmm.OpenMMException, match="ImpulseLangevinIntegrator: the velocity.*smaller step size"):
+        mean_temperature(context, 200)      # after 353 and 471 steps on one and two threads
+    assert trials.temperature(context) > 500

@@ -5,17 +5,13 @@ import multiprocessing
 import os
 import re
 import subprocess
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import nvrtc
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT/"tests"/"devices"))
-
-import nvrtc  # noqa: E402
-
 WRITER = ROOT/"build"/"tests"/"WriteKernels"
 MOLECULES = ["Water", "FourSiteWater", "Methanol", "MixedChain", "ConstrainedChain", "Alkanes", "AnchoredWater"]
 INTEGRATORS = ["MassPenalty", "MassPenaltyLangevin"]

@@ -56,7 +56,6 @@ def test_validation_counts():
 
 def test_a_recorded_table_is_shown(tmp_path, monkeypatch, capsys):
     """What a script prints with --record is what a page has, in the rows and columns that it chooses."""
-    monkeypatch.syspath_prepend(ROOT/"examples")
     tables = pytest.importorskip("common.tables")
     path, script = tmp_path/"record.json", str(ROOT/"examples/mixed_ml.py")
     monkeypatch.setattr("sys.argv", [script, "--time", "4", "--processes", "2", "--record", str(path)])

@@ -455,8 +455,8 @@ def test_file_of_another_run_is_refused(tmp_path):
     ({"dynamics": VelocityVerlet(Atoms("H"), 1)}, TypeError, "with a heat bath"),
     ({"target": "GFN2"}, TypeError, "target must be a calculator of ASE"),
     ({"path": "run.traj"}, ValueError, "must end in .db"),
-    ({"move": "free"}, ValueError, "move must be one of independent, nested, not 'free'"),
-    ({"failures": "ignore"}, ValueError, "failures must be one of raise, reject"),
+    ({"move": "free"}, ValueError, "move must be one of 'independent', 'nested', not 'free'"),
+    ({"failures": "ignore"}, ValueError, "failures must be one of 'raise', 'reject'"),
     ({"steps": 0}, ValueError, "steps of the independent move must be at least 1"),
     ({"steps": 20, "move": "nested"}, ValueError, "steps of the nested move must be at least 30"),
     ({"processes": 0}, ValueError, "processes must be at least 1")])

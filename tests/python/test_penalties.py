@@ -8,13 +8,12 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import FEMTOSECONDS, Waters, positions_of
+from conftest import FEMTOSECONDS, REFERENCE, Waters, positions_of
 from openmmstiff import ImpulseIntegrator, MultiplierReporter, ZhangSkeelIntegrator, penalizeConstraints
 from systems import external, molecule, system_of
 from trials import bind
 
 PERIOD = 0.01  # ps
-REFERENCE = openmm.Platform.getPlatform("Reference")
 each_form = pytest.mark.parametrize("form", ["squared", "linear"])
 
 

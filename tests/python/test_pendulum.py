@@ -1,15 +1,10 @@
 """The impulse methods on the stiff-spring pendulum, against the limit of infinite stiffness (Lubich and Weiss 2014)."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("scipy")
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]/"examples"/"papers"))
-
 import stiff_spring_pendulum as pendulum  # noqa: E402
 
 

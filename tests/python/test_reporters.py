@@ -8,7 +8,8 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import FORCE_FIELD, INTEGRATORS, create, has_heat_bath, positions_of, velocities_of, water_cluster
+from conftest import (FORCE_FIELD, INTEGRATORS, REFERENCE, create, has_heat_bath, positions_of, velocities_of,
+                      water_cluster)
 from openmmstiff import (HMMIntegrator, ImpulseLangevinIntegrator, MassPenaltyLangevinIntegrator, SpookIntegrator,
                          ZhangSkeelLangevinIntegrator)
 from systems import add_phase
@@ -17,7 +18,6 @@ mdtraj = pytest.importorskip("mdtraj")
 
 INTERVAL, FRAMES, STEP = 4, 5, 0.002
 EDGE = 2.0  # nm
-PLATFORM = openmm.Platform.getPlatform("Reference")
 SAMPLED = [MassPenaltyLangevinIntegrator, ZhangSkeelLangevinIntegrator, ImpulseLangevinIntegrator, SpookIntegrator]
 
 
@@ -36,7 +36,7 @@ def simulate(cls, barostat=False):
         add_phase(system, "0*cos(theta)*x")
     integrator = create(cls, STEP)
     integrator.setConstraintTolerance(1e-6)
-    simulation = app.Simulation(topology, system, integrator, PLATFORM)
+    simulation = app.Simulation(topology, system, integrator, REFERENCE)
     simulation.context.setPositions(positions)
     simulation.minimizeEnergy(maxIterations=50)
     simulation.context.setVelocitiesToTemperature(300, 1)

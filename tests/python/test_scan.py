@@ -412,7 +412,7 @@ IN_PYTHON.addForce(openmm.PythonForce(lambda state: (0.0, np.zeros((2*SPRINGS, 3
     ({"time": -1}, "time must be a finite number that is positive, but is -1"),
     ({"processes": 0}, "processes must be at least 1, but is 0"),
     ({"system": openmm.System(), "positions": np.zeros((0, 3))}, "the System has no forces"),
-    ({"positions": np.zeros((3, 3))}, r"System has 32 particles, but the positions are of shape \(3, 3\)")])
+    ({"positions": np.zeros((3, 3))}, r"each of 32 particles, but are of shape \(3, 3\). Pass")])
 def test_bad_arguments_are_errors(changes, message):
     good = dict(zip(("system", "topology", "positions"), springs()))
     with pytest.raises(ValueError, match=message):

@@ -14,7 +14,6 @@ from matplotlib import image
 
 mdtraj = pytest.importorskip("mdtraj")
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT/"examples"))
 os.environ.setdefault("OMP_NUM_THREADS", "1")      # of tblite: more do not pay for a small molecule
 
 import scoreboard  # noqa: E402

@@ -7,13 +7,12 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import (FEMTOSECONDS, FORCE_FIELD, GAS_CONSTANT, INTEGRATORS, CountingForce, Waters,
-                      add_force_with_parameter, energies_of, has_heat_bath, positions_of, quick, read_pdb,
-                      remove_forces, total_energy, water_box)
+from conftest import (FEMTOSECONDS, FORCE_FIELD, INTEGRATORS, CountingForce, Waters, add_force_with_parameter,
+                      has_heat_bath, positions_of, quick, read_pdb, remove_forces, total_energy, water_box)
 from openmmstiff import (ImpulseIntegrator, MassPenaltyIntegrator, SpookIntegrator, ZhangSkeelIntegrator,
                          ZhangSkeelLangevinIntegrator)
 from systems import external
-from trials import seeded
+from trials import advance, bind, seeded, temperature
 
 
 def with_kick(kick, stepSize):
@@ -56,22 +55,6 @@ def langevin(request):
     return request.param
 
 
-def start(system, positions, integrator, platform="CPU", threads=None, temperature=0):
-    """A Context with a number of threads on CPU, or with OpenMM's."""
-    properties = {"Threads": threads} if threads and platform == "CPU" else {}
-    context = openmm.Context(system, integrator, openmm.Platform.getPlatform(platform), properties)
-    context.setPositions(positions)
-    if temperature:
-        context.setVelocitiesToTemperature(temperature, 1)
-    return context
-
-
-def advance(context, steps):
-    """The positions after some steps."""
-    context.getIntegrator().step(steps)
-    return positions_of(context)
-
-
 def test_a_rejected_barostat_move_costs_no_evaluation(nve, platform):
     """A barostat whose moves are all rejected leaves other forces in the Context, which must not be used."""
     waters = Waters(4)
@@ -86,7 +69,7 @@ def test_a_rejected_barostat_move_costs_no_evaluation(nve, platform):
     waters.system.addForce(volume)
     waters.system.addForce(openmm.MonteCarloBarostat(1, 300, 1))
     counter = CountingForce(waters.system)
-    ends = [advance(start(system, waters.positions, nve(1*FEMTOSECONDS), platform.getName(), "1"), 10)
+    ends = [advance(bind(system, nve(1*FEMTOSECONDS), platform.getName(), waters.positions, threads="1"), 10)
             for system in (waters.system, plain)]
     # One evaluation a step, at its end (and so a first one) or at its beginning; two by the barostat for each attempt.
     assert counter.count == (10 if nve is spook else 1 + 10) + 2*10
@@ -97,7 +80,7 @@ def test_barostat(langevin):
     """NPT: the box changes, molecules stay whole."""
     _, positions, system = water_box()
     system.addForce(openmm.MonteCarloBarostat(1*unit.bar, 300*unit.kelvin, 5))
-    context = start(system, positions, langevin(300, 1, 2*FEMTOSECONDS))
+    context = bind(system, langevin(300, 1, 2*FEMTOSECONDS), "CPU", positions)
     openmm.LocalEnergyMinimizer.minimize(context, 10, 20)
     context.setVelocitiesToTemperature(300, 1)
     volumes = set()
@@ -116,13 +99,12 @@ def test_andersen_thermostat(nve, platform):
     waters.system.addForce(seeded(openmm.AndersenThermostat(300, 20)))
     integrator = nve(1*FEMTOSECONDS)
     integrator.setStepSize(1*FEMTOSECONDS)
-    context = start(waters.system, waters.positions, integrator, platform.getName(), "1", temperature=300)
+    context = bind(waters.system, integrator, platform.getName(), waters.positions, 300, "1")
     integrator.step(1000)
     temperatures = []
     for _ in range(1500):
         integrator.step(5)
-        degrees = 3*24 - 3      # createSystem() adds a CMMotionRemover
-        temperatures.append(2*energies_of(context)[1]/(degrees*GAS_CONSTANT))
+        temperatures.append(temperature(context))
     blocks = np.array(temperatures).reshape(15, -1).mean(axis=1)
     error = blocks.std(ddof=1)/len(blocks)**0.5
     assert error < 6
@@ -135,7 +117,7 @@ def test_thread_counts_agree(make):
     _, positions, system = water_box()
     remove_forces(system, openmm.NonbondedForce, openmm.CMMotionRemover)
     system.addForce(external("300*sin(5*x)*cos(3*y+z)", *range(system.getNumParticles())))
-    ends = [advance(start(system, positions, make(3*FEMTOSECONDS), threads=threads, temperature=300), 30)
+    ends = [advance(bind(system, make(3*FEMTOSECONDS), "CPU", positions, 300, threads), 30)
             for threads in ("1", "2")]
     assert np.abs(ends[0] - np.array(positions._value)).max() > 0.01
     assert (ends[0] == ends[1]).all()
@@ -188,14 +170,14 @@ def test_seeds_repeat_on_two_threads(langevin):
     for seed in (5, 5, 6):
         integrator = langevin(300, 5, 3*FEMTOSECONDS)
         integrator.setRandomNumberSeed(seed)
-        ends.append(advance(start(system, positions, integrator, threads="2"), 20))
+        ends.append(advance(bind(system, integrator, "CPU", positions, threads="2"), 20))
     assert (ends[0] == ends[1]).all()
     assert not (ends[0] == ends[2]).all()
 
 
 def run_nve(system, positions, integrator, steps=50):
     """A Context after a run at about 300 K, in which the total energy has changed by less than 0.02 kJ/mol per atom."""
-    context = start(system, positions, integrator)
+    context = bind(system, integrator, "CPU", positions)
     context.computeVirtualSites()
     openmm.LocalEnergyMinimizer.minimize(context, 100, 30)
     context.setVelocitiesToTemperature(300, 1)

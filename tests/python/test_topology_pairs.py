@@ -7,14 +7,13 @@ import openmm
 import pytest
 from openmm import app, unit
 
-from conftest import CountingForce, Waters, add_force_with_parameter, remove_forces, water_box
+from conftest import REFERENCE, CountingForce, Waters, add_force_with_parameter, remove_forces, water_box
 from openmmstiff import MassPenaltyIntegrator, addPairsFromTopology
 from openmmstiff._forces import Forces, make_whole
 from openmmstiff._modes import Curvature, Inertia, find_fastest
 from systems import add_residue, angles, bonds, external, force, molecule, periodic, system_of
 from trials import bind
 
-REFERENCE = openmm.Platform.getPlatform("Reference")
 STEP = 0.008
 PERIOD = 16*STEP
 
@@ -208,8 +207,8 @@ def test_only_the_chosen_atoms_need_bonds(recwarn):
     ({"atoms": [-1]}, "there is no atom -1"),
     ({"atoms": [0.5]}, "an element of atoms must be an integer, not 0.5"),
     ({"atoms": [True, False, True]}, r"not True; numpy.flatnonzero\(\) makes them of a mask"),
-    ({"stiffness": "guessed"}, "stiffness must be 'typical' or 'measured', not 'guessed'"),
-    ({"stiffness": ["typical"]}, "stiffness must be 'typical' or 'measured'"),
+    ({"stiffness": "guessed"}, "stiffness must be one of 'typical', 'measured', not 'guessed'"),
+    ({"stiffness": ["typical"]}, "stiffness must be one of 'typical'"),
     ({"platform": "CPU"}, "platform must be an object of class Platform, not 'CPU'"),
     ({"positions": None}, "to measure the stiffness, pass the positions of all 3 particles"),
     ({"positions": np.zeros((3, 3))}, "in the same place")])

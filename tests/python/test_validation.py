@@ -104,7 +104,7 @@ def call_validation(*arguments):
 def test_validation_resumes_and_reports(tmp_path):
     """One run of an exam, then its report, which misses the others."""
     options = ["energy", "--scale", "0.001", "--output", tmp_path, "--processes", "1"]
-    two = [*options, "--runs", "cluster-verlet-0.25fs", "cluster-verlet-0.5fs"]
+    two = [*options, "--runs", "cluster-drift", "cluster-drift-tight"]
     made = call_validation(*two)
     assert made.returncode == 0, made.stderr
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("cluster-*.npz")}

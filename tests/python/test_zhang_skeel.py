@@ -3,15 +3,11 @@
 import numpy as np
 import openmm
 import pytest
-from openmm import app, unit
 
-from conftest import (FEMTOSECONDS, FORCE_FIELD, GAS_CONSTANT, CountingForce, Waters, energies_of, positions_of,
-                      read_pdb, velocities_of, water_box)
+from conftest import FEMTOSECONDS, REFERENCE, CountingForce, Waters, positions_of, velocities_of, water_box
 from openmmstiff import ZhangSkeelIntegrator, ZhangSkeelLangevinIntegrator
 from systems import bonds, system_of
 from trials import bind
-
-CPU = openmm.Platform.getPlatform("CPU")
 
 
 def put_bonds_and_angles_into_group_1(system):
@@ -39,17 +35,6 @@ def test_force_evaluations_of_each_method(waters, platform):
             assert evaluations == 1 and integrator.getNumNewtonIterations() == 0
 
 
-def test_newmark_needs_no_hessian_of_the_slow_forces():
-    """A periodic box of water, with the nonbonded forces of the CPU platform in single precision."""
-    _, positions, system = water_box()
-    integrator = ZhangSkeelLangevinIntegrator(300, 1, 1*FEMTOSECONDS)
-    integrator.setMethod(ZhangSkeelIntegrator.Newmark)
-    integrator.setNewtonTolerance(1e-4)
-    _context = bind(system, integrator, "CPU", positions, 300)
-    integrator.step(5)
-    assert 2 <= integrator.getNumNewtonIterations() <= 8
-
-
 def test_centre_of_mass_motion_remover(waters, platform):
     waters.system.addForce(openmm.CMMotionRemover(1))
     integrator = ZhangSkeelLangevinIntegrator(300, 5, 2*FEMTOSECONDS)
@@ -63,22 +48,9 @@ def test_centre_of_mass_motion_remover(waters, platform):
     assert np.abs(masses @ velocities_of(context)).max() < 1e-2
 
 
-def test_the_reported_temperature_is_that_of_the_modes_with_noise(waters, platform, tmp_path):
-    """StateDataReporter takes it from computeSystemTemperature(): six degrees of freedom a water, less three of all."""
-    integrator = ZhangSkeelLangevinIntegrator(300, 1, 1*FEMTOSECONDS)
-    integrator.setThermalizeStiffModes(False)
-    integrator.setRandomNumberSeed(3)
-    simulation, table = waters.simulation(integrator, platform), tmp_path/"table.csv"
-    simulation.reporters.append(app.StateDataReporter(str(table), 7, step=True, kineticEnergy=True, temperature=True))
-    simulation.step(21)
-    steps, kinetic, temperature = np.loadtxt(table, delimiter=",").T
-    assert steps.tolist() == [7, 14, 21]
-    assert temperature == pytest.approx(2*kinetic/((6*4 - 3)*GAS_CONSTANT), rel=1e-6)
-
-
 def test_without_the_hidden_state_a_resumed_run_is_another(waters):
     """The negative control of checkpoints and States with integrator parameters, which resume exactly."""
-    context = waters.context(ZhangSkeelIntegrator(2*FEMTOSECONDS), openmm.Platform.getPlatform("Reference"))
+    context = waters.context(ZhangSkeelIntegrator(2*FEMTOSECONDS), REFERENCE)
     context.getIntegrator().step(20)
     plain = context.getState(positions=True, velocities=True)
     context.getIntegrator().step(20)
@@ -86,21 +58,6 @@ def test_without_the_hidden_state_a_resumed_run_is_another(waters):
     context.setState(plain)
     context.getIntegrator().step(20)
     assert np.abs(positions_of(context) - expected).max() > 1e-6
-
-
-def test_flexible_constraints_are_not_counted_twice():
-    """Bonds and angles beside constraints that hold all their distances have nothing left to do."""
-    pdb = read_pdb()
-    system = FORCE_FIELD.createSystem(pdb.topology, nonbondedMethod=app.PME, rigidWater=True, flexibleConstraints=True)
-    assert any(isinstance(force, openmm.HarmonicBondForce) and force.getNumBonds() > 0 for force in system.getForces())
-    integrator = ZhangSkeelLangevinIntegrator(300, 1, 2*FEMTOSECONDS)
-    integrator.setThermalizeStiffModes(False)
-    context = bind(system, integrator, "CPU", pdb.positions, 300)
-    # Six degrees of freedom a water, less the centre of mass: no stiff coordinate is subtracted beside the constraints.
-    _, kinetic = energies_of(context)
-    temperature = integrator.computeSystemTemperature().value_in_unit(unit.kelvin)
-    assert temperature == pytest.approx(2*kinetic/((6*895 - 3)*GAS_CONSTANT), rel=1e-9)
-    integrator.step(10)
 
 
 # ---- Methods that a System cannot do ----
@@ -177,7 +134,7 @@ def test_without_a_context_a_method_is_not_yet_refused():
     integrator = ZhangSkeelIntegrator(0.5*FEMTOSECONDS)
     integrator.setMethod(THIRD_DERIVATIVES)
     with pytest.raises(openmm.OpenMMException, match="it has a cutoff"):
-        openmm.Context(system, integrator, CPU)
+        bind(system, integrator, "CPU")
     integrator.setMethod(FULL_HESSIAN)
     integrator.setMethod(ZhangSkeelIntegrator.StiffHessian)
     context = bind(system, integrator, "CPU", positions, 300)

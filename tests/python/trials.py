@@ -19,6 +19,7 @@ from openmm import OpenMMException
 import conftest
 from conftest import GAS_CONSTANT
 from openmmstiff import MassPenaltyIntegrator
+from openmmstiff.sampling import blockedError, countFreedom
 
 NATIVE = {"LangevinMiddleIntegrator": lambda: seeded(openmm.LangevinMiddleIntegrator(300, 5, 0.001)),
           "VerletIntegrator": lambda: openmm.VerletIntegrator(0.001)}
@@ -143,14 +144,21 @@ def relax(system, positions):
     return snapshot(context)[0]
 
 
-def bind(system, integrator, platform, positions=None, temperature=None):
-    """A Context, with velocities if there is a temperature."""
-    context = openmm.Context(system, integrator, openmm.Platform.getPlatform(platform))
+def bind(system, integrator, platform, positions=None, temperature=None, threads=None):
+    """A Context, with velocities if there is a temperature; with a number of threads on CPU, or OpenMM's."""
+    context = openmm.Context(system, integrator, openmm.Platform.getPlatform(platform),
+                             {"Threads": threads} if threads and platform == "CPU" else {})
     if positions is not None:
         context.setPositions(positions)
         if temperature:
             context.setVelocitiesToTemperature(temperature, 1)
     return context
+
+
+def advance(context, steps):
+    """The positions after some steps."""
+    context.getIntegrator().step(steps)
+    return conftest.positions_of(context)
 
 
 def snapshot(context):
@@ -184,9 +192,13 @@ def steps(context, count=2, naming=(), finite_energy=True):
             assert np.isfinite(energy), f"{name.lower()} energy {energy} after {count} steps"
 
 
+def assert_mean(series, expected, largest):
+    """Within 4 errors, which must not be larger than so much."""
+    error = blockedError(series)
+    assert error < largest
+    assert abs(np.mean(series) - expected) < 4*error
+
+
 def temperature(context):
     """The kinetic temperature [K]: a Context's kinetic energy over its degrees of freedom, constraints counted."""
-    system = context.getSystem()
-    masses = [system.getParticleMass(i)._value for i in range(system.getNumParticles())]
-    degrees = 3*sum(mass > 0 for mass in masses) - system.getNumConstraints()
-    return 2*context.getState(energy=True).getKineticEnergy()._value/(degrees*GAS_CONSTANT)
+    return 2*conftest.energies_of(context)[1]/(countFreedom(context.getSystem())*GAS_CONSTANT)

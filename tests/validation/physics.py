@@ -15,10 +15,6 @@ UNITS = UnitData(kb=GAS_CONSTANT, energy_conversion=1, length_conversion=1, volu
 MOST = 3.5      # standard errors that a right run may be off: once in 2000
 
 
-def simulation_data(**parts) -> SimulationData:
-    return SimulationData(units=UNITS, **parts)
-
-
 def apart(series: Iterable[np.ndarray]) -> int:
     """How many samples two have to be apart to be independent, two correlation times, for each of these series.
 

@@ -16,8 +16,8 @@ from openmmstiff import (ImpulseIntegrator, MassPenaltyLangevinIntegrator, Zhang
 from openmmstiff.sampling import blockedError, countFreedom
 
 from exam import Claim, Exam, Results, Settings, Table, each
-from physics import MOST, apart, ensemble_claim, quietly, simulation_data, width_claim
-from physical_validation.data import EnsembleData, ObservableData, SystemData, TrajectoryData
+from physics import MOST, UNITS, apart, ensemble_claim, quietly, width_claim
+from physical_validation.data import EnsembleData, ObservableData, SimulationData, SystemData, TrajectoryData
 from common.observables import temperatures_by_motion
 from common.runs import configured, remove_forces
 from tip3p_water import impulse, spook
@@ -160,7 +160,7 @@ def runs(settings: Settings) -> dict[str, partial]:
 
 
 def data(name: str, result: dict, temperature: float, pressure: float,
-         tested: tuple[str, ...]) -> physical_validation.data.SimulationData:
+         tested: tuple[str, ...]) -> SimulationData:
     """As physical-validation takes it; samples are independent in the series that are tested."""
     interval = apart(result[each] for each in tested)
     kinetic, potential, volume = (result[each][::interval] for each in ("kinetic", "potential", "volume"))
@@ -178,7 +178,7 @@ def data(name: str, result: dict, temperature: float, pressure: float,
     observables = ObservableData(kinetic_energy=kinetic, potential_energy=potential, total_energy=kinetic + potential,
                                  volume=volume)
     trajectory = TrajectoryData(frames[:, 0].astype(float), frames[:, 1].astype(float)) if len(frames) else None
-    return simulation_data(system=system, ensemble=ensemble, observables=observables, trajectory=trajectory)
+    return SimulationData(units=UNITS, system=system, ensemble=ensemble, observables=observables, trajectory=trajectory)
 
 
 def temperatures(result: dict) -> dict[str, np.ndarray]:
@@ -193,7 +193,7 @@ def temperature_claims(result: dict, temperature: float) -> Iterator[Claim]:
         yield Claim.within(f"{text}, K", series.mean(), temperature, blockedError(series), MOST)
 
 
-def equipartition_claims(name: str, simulation: physical_validation.data.SimulationData) -> Iterator[Claim]:
+def equipartition_claims(name: str, simulation: SimulationData) -> Iterator[Claim]:
     """The widths of translation, rotation and, if there is any, vibration, of all molecules and of random halves; of
     these the means, too: those of all molecules are temperatures."""
     kinds = ["total", "translation", "rotation and vibration", "rotation", "vibration"]

@@ -1,9 +1,8 @@
-"""SpookIntegrator on rigid TIP3P water: what it samples, the energy that it loses, and starts far off.
+"""SpookIntegrator on rigid TIP3P water: what it samples, and the energy that it loses.
 
 Sampling: with AndersenThermostat, against LangevinMiddle + SETTLE; Verlet + SETTLE with the same thermostat shows, in
 the table, what comes from the thermostat. Loss: short runs without a thermostat, against the theory of source() and
-follow(), which takes the motion from runs with a small step. Relaxation: from molecules stretched by a tenth, against
-the eigenvalue of a linear constraint.
+follow(), which takes the motion from runs with a small step.
 """
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from openmm import unit
 from openmmstiff import SpookIntegrator
 from openmmstiff.sampling import GAS_CONSTANT
 
-from exam import Claim, Exam, Result, Results, Settings, Table, by_name, each
+from exam import Claim, Exam, Results, Settings, Table, by_name, each
 from common.observables import RDF_PAIRS, mean_and_error
 from common.runs import configured, get_positions, total_energy
 from common.tables import with_error
@@ -39,11 +38,6 @@ ENERGY_INTERVAL = 0.004    # ps
 MOTION_STEP = 0.0005       # ps, of the run that the theory takes the motion from
 MOTION_SETTLING = 40       # of its steps, until the kick of the start is over
 LEAST_LOSS = 0.1           # kT/ns per degree of freedom, the least tolerance; the error is some 0.03
-STRETCH = 1.1
-RELAXATION_STEP = 0.001    # ps
-RELAXATION_TIME = 0.5      # ps
-RELAXATION_BLOCKS = 8      # of molecules, for the error
-FIT = (0.5, 2.0)           # the decay is fitted between these multiples of the damping time
 
 
 def verlet(temperature: float, friction: float, step: float) -> mm.VerletIntegrator:
@@ -91,8 +85,7 @@ LOSSES = {
     "loss-2fs-long": Setting(0.002, 0.02, 0.06),
 }
 CONSERVED = {f"loss-{fs:g}fs-settle": Setting(fs / 1000, time=2.0) for fs in (0.5, 1, 2)}
-RELAXATIONS = {f"relaxation-{fs}fs": Setting(RELAXATION_STEP, fs / 1000) for fs in (10, 20)}
-NAMES = (*SAMPLED, MOTION, *LOSSES, *CONSERVED, *RELAXATIONS)
+NAMES = (*SAMPLED, MOTION, *LOSSES, *CONSERVED)
 
 
 @dataclass
@@ -112,9 +105,6 @@ class Constraints:
 
     def vectors(self, positions: np.ndarray) -> np.ndarray:
         return positions[self.first] - positions[self.second]
-
-    def violations(self, positions: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(self.vectors(positions), axis=1) - self.lengths
 
 
 def seed_of(name: str, settings: Settings) -> int:
@@ -268,37 +258,6 @@ def run_loss(setting: Setting, starts: Starts, settings: Settings) -> dict:
     return {"slopes": np.array(slopes), "violations": np.array(means)}
 
 
-def run_relaxation(setting: Setting, starts: Starts, settings: Settings) -> dict:
-    """From the first of the states, each molecule stretched about its oxygen: the mean of g (nm) over blocks of
-    molecules, of the start and of each step."""
-    molecules = starts.positions[0].reshape(-1, 3, 3)
-    stretched = molecules[:, :1] + STRETCH * (molecules - molecules[:, :1])
-    start = Starts(stretched.reshape(1, -1, 3), starts.velocities[:1])
-    (context, constraints), = segments(setting, start, settings)
-    blocks = []
-    for k in range(round(RELAXATION_TIME / setting.step) + 1):
-        if k:
-            context.getIntegrator().step(1)
-        violations = constraints.violations(get_positions(context))
-        blocks.append([block.mean() for block in np.array_split(violations, RELAXATION_BLOCKS)])
-    return {"violations": np.array(blocks)}
-
-
-def decay_rate(setting: Setting) -> float:
-    """Of a linear constraint by the slower of the method's two eigenvalues, 1/ps."""
-    ratio = setting.damping / setting.step
-    psi = 1 / (1 + 4 * ratio)
-    eigenvalue = 1 - 2 * psi * (ratio + 1) + 2 * np.sqrt((psi * (1 + ratio)) ** 2 - psi)
-    return -np.log(eigenvalue) / setting.step
-
-
-def measured_rate(setting: Setting, found: Result) -> tuple[float, float]:
-    """Of the decay towards the violation of the motion, which is that of the last fifth; and its error."""
-    excess = found["violations"] - found["violations"][4 * len(found["violations"]) // 5:].mean()
-    first, last = (round(multiple * setting.damping / setting.step) for multiple in FIT)
-    return mean_and_error(np.array([-slope(np.log(block), setting.step) for block in excess[first:last + 1].T]))
-
-
 def sampling_claims(results: Results, name: str) -> Iterator[Claim]:
     found, reference = results[name].into(Samples), results[REFERENCE].into(Samples)
     yield energy_claim(found, reference, 0.2)
@@ -316,11 +275,6 @@ def loss_claims(results: Results, name: str) -> Iterator[Claim]:
                 mean_and_error(found["slopes"] - slopes)[1] / PER_DEGREE, max(0.2 * abs(expected), LEAST_LOSS))
     yield Claim("violation, mean, nm", found["violations"].mean(), violations.mean(),
                 mean_and_error(found["violations"] - violations)[1], 0.1 * violations.mean())
-
-
-def decay_claims(results: Results, name: str) -> Iterator[Claim]:
-    (rate, error), expected = measured_rate(RELAXATIONS[name], results[name]), decay_rate(RELAXATIONS[name])
-    yield Claim("rate of decay, 1/ps", rate, expected, error, 0.05 * expected)
 
 
 def loss_row(results: Results, name: str, setting: Setting) -> list[str]:
@@ -345,7 +299,6 @@ def report(results: Results) -> Iterator[Claim | Table]:
                 [loss_row(results, name, setting) for name, setting in (LOSSES | CONSERVED).items()])
     yield from each([name for name in SAMPLED if name not in (REFERENCE, CONTROL)], partial(sampling_claims, results))
     yield from each(LOSSES, partial(loss_claims, results))
-    yield from each(RELAXATIONS, partial(decay_claims, results))
 
 
 def make(name: str, settings: Settings) -> dict:
@@ -354,8 +307,6 @@ def make(name: str, settings: Settings) -> dict:
     starts = load_starts(settings)
     if name == MOTION:
         return run_theory(starts, settings)
-    if name in RELAXATIONS:
-        return run_relaxation(RELAXATIONS[name], starts, settings)
     return run_loss((LOSSES | CONSERVED)[name], starts, settings)
 
 
