@@ -2,16 +2,9 @@
  * The dense solver against Eigen's, which pivots.
  */
 
-#include "Claims.h"
+#include "CoreTest.h"
 #include "CountAllocations.h"
-#include "RandomMatrix.h"
 #include "stiffcore/linear/DenseLdlt.h"
-#include <vector>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
 
 const double roundoff = 0x1p-53;
 

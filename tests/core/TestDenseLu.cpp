@@ -2,15 +2,8 @@
  * The LU factorization without pivoting against dense Eigen.
  */
 
-#include "Claims.h"
-#include "RandomMatrix.h"
+#include "CoreTest.h"
 #include "stiffcore/linear/DenseLu.h"
-#include <vector>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
 
 using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 

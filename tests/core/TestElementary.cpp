@@ -2,14 +2,8 @@
  * The elementary maps that steps are composed of.
  */
 
-#include "Claims.h"
-#include "RandomGeometry.h"
+#include "CoreTest.h"
 #include "stiffcore/methods/Elementary.h"
-#include <vector>
-
-using namespace stiffcore;
-using namespace stifftest;
-using std::vector;
 
 const double roundoff = 0x1p-53;
 

@@ -2,16 +2,11 @@
  * The motion of molecules under their stiff terms alone, by micro-steps.
  */
 
+#include "CoreTest.h"
 #include "CountAllocations.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/FastFlow.h"
 #include "stiffcore/methods/TangentSpace.h"
-#include <limits>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 

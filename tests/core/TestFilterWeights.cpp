@@ -2,13 +2,8 @@
  * The weights by which oscillating forces are averaged.
  */
 
-#include "Claims.h"
+#include "CoreTest.h"
 #include "stiffcore/methods/FilterWeights.h"
-#include <cmath>
-#include <vector>
-
-using namespace stiffcore;
-using std::vector;
 
 const double roundoff = 0x1p-53;
 

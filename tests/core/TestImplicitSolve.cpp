@@ -2,18 +2,10 @@
  * The linear systems of the Zhang-Skeel methods against dense matrices that automatic differentiation fills.
  */
 
+#include "CoreTest.h"
 #include "CountAllocations.h"
-#include "Derivatives.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/ImplicitSolve.h"
-#include <functional>
-#include <map>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 

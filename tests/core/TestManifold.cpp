@@ -2,16 +2,10 @@
  * The nearest point of the manifold of equilibrium values, and the pull-back of forces from there.
  */
 
+#include "CoreTest.h"
 #include "CountAllocations.h"
-#include "Derivatives.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/Manifold.h"
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 

@@ -3,19 +3,12 @@
  * lanes, and for large ones.
  */
 
-#include "Derivatives.h"
+#include "CoreTest.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/Drift.h"
 #include "stiffcore/methods/ExtendedMass.h"
 #include "stiffcore/methods/PenaltyMethod.h"
 #include "stiffcore/pairs/MassRoot.h"
-#include <limits>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 

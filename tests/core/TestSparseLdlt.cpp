@@ -2,18 +2,9 @@
  * The sparse solver against dense Eigen.
  */
 
-#include "Claims.h"
+#include "CoreTest.h"
 #include "CountAllocations.h"
-#include "RandomMatrix.h"
 #include "stiffcore/linear/SparseLdlt.h"
-#include <numeric>
-#include <set>
-#include <vector>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
 
 const double roundoff = 0x1p-53;
 using Entries = std::vector<std::pair<int, int>>;

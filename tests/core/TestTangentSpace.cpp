@@ -2,16 +2,10 @@
  * The tangent space of the rows of blocks against dense matrices that automatic differentiation fills.
  */
 
+#include "CoreTest.h"
 #include "CountAllocations.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/TangentSpace.h"
-#include <cmath>
-
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 

@@ -3,26 +3,16 @@
  * limits.
  */
 
-#include "Claims.h"
-#include "Derivatives.h"
+#include "CoreTest.h"
 #include "HyperDual.h"
-#include "RandomGeometry.h"
 #include "stiffcore/batch/Lanes.h"
 #include "stiffcore/coordinates/Bend.h"
 #include "stiffcore/terms/Harmonic.h"
 #include "stiffcore/terms/Hessian.h"
 #include "stiffcore/terms/Taylor.h"
-#include <algorithm>
-#include <cmath>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
 using Eigen::Vector3d;
-using Eigen::VectorXd;
 
 namespace {
 

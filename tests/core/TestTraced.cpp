@@ -3,15 +3,11 @@
  * tests/devices.
  */
 
-#include "Claims.h"
+#include "CoreTest.h"
 #include "stiffcore/linear/DenseLdlt.h"
 #include "stiffcore/trace/Traced.h"
 #include <charconv>
 #include <clocale>
-
-using namespace stiffcore;
-using namespace stifftest;
-using std::string;
 
 namespace {
 

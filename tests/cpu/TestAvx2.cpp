@@ -2,18 +2,9 @@
  * The CPU platform's kernels compiled for AVX2 and FMA, beside those of the baseline.
  */
 
-#include "Claims.h"
-#include "Methods.h"
-#include "OpenMMStiff.h"
-#include "Plugins.h"
-#include "Systems.h"
+#include "IntegratorTest.h"
 #include <cstdlib>
 #include <dlfcn.h>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 

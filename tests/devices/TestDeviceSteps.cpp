@@ -3,20 +3,9 @@
  * same device; and what they ask of it, counted in the calls that OpenMM makes of OpenCL.
  */
 
-#include "Methods.h"
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
+#include "IntegratorTest.h"
 #include "SimTKOpenMMRealType.h"
-#include "Systems.h"
 #include <dlfcn.h>
-#include <functional>
-#include <map>
-#include <sstream>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 

@@ -3,20 +3,10 @@
  * a device, where each of these calls is a transfer of a whole array.
  */
 
-#include "Methods.h"
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
+#include "IntegratorTest.h"
 #include "ReferenceKernelFactory.h"
-#include "Systems.h"
 #include "openmm/KernelFactory.h"
 #include "openmm/kernels.h"
-#include <array>
-#include <numeric>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 

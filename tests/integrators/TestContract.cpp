@@ -3,21 +3,9 @@
  * table in makeSubjects().
  */
 
-#include "OpenMMStiff.h"
+#include "IntegratorTest.h"
 #include "openmmstiff/StiffKernels.h"
-#include "Systems.h"
-#include "PlatformTest.h"
-#include "openmm/serialization/XmlSerializer.h"
 #include <dlfcn.h>
-#include <memory>
-#include <sstream>
-#include <tuple>
-#include <type_traits>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 

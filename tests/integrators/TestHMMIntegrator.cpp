@@ -2,19 +2,8 @@
  * HMMIntegrator: the method, on each platform.
  */
 
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
-#include "Statistics.h"
-#include "Systems.h"
+#include "IntegratorTest.h"
 #include "VibratedSystems.h"
-#include "openmm/serialization/XmlSerializer.h"
-#include <Eigen/Core>
-#include <memory>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 

@@ -1,17 +1,4 @@
-#include "OpenMMStiff.h"
-#include "DenseAlgebra.h"
-#include "Derivatives.h"
-#include "Methods.h"
-#include "Systems.h"
-#include "PlatformTest.h"
-#include "Vectors.h"
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
+#include "IntegratorTest.h"
 
 namespace {
 

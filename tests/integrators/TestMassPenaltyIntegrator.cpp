@@ -1,18 +1,5 @@
-#include "OpenMMStiff.h"
+#include "IntegratorTest.h"
 #include "ExtendedWater.h"
-#include "PlatformTest.h"
-#include "Statistics.h"
-#include "Systems.h"
-#include "Vectors.h"
-#include <functional>
-#include <numeric>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 

@@ -1,17 +1,5 @@
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
-#include "Statistics.h"
-#include "Systems.h"
+#include "IntegratorTest.h"
 #include <Eigen/LU>
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <utility>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 

@@ -3,25 +3,10 @@
  * takes no memory. Each claim has a table; a method is a line of it.
  */
 
+#include "IntegratorTest.h"
 #include "CountAllocations.h"
-#include "Derivatives.h"
 #include "ExtendedWater.h"
-#include "Methods.h"
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
-#include "Statistics.h"
-#include "Systems.h"
-#include "Vectors.h"
 #include "VibratedSystems.h"
-#include <array>
-#include <memory>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 

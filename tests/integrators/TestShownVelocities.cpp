@@ -3,23 +3,8 @@
  * of the positions, the pairs and the step; and they move particles as the inertias ask for.
  */
 
-#include "OpenMMStiff.h"
+#include "IntegratorTest.h"
 #include "ExtendedWater.h"
-#include "PlatformTest.h"
-#include "Statistics.h"
-#include "Systems.h"
-#include "Vectors.h"
-#include "openmm/serialization/XmlSerializer.h"
-#include <functional>
-#include <memory>
-#include <sstream>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 

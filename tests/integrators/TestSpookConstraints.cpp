@@ -2,16 +2,8 @@
  * SpookIntegrator: kinds of constraints, and what they do to each other, on each platform.
  */
 
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
+#include "IntegratorTest.h"
 #include "SpookSystems.h"
-#include "Statistics.h"
-#include "Systems.h"
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 

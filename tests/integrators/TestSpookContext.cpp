@@ -2,15 +2,8 @@
  * SpookIntegrator: what it owes to its Context and its user, on each platform.
  */
 
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
+#include "IntegratorTest.h"
 #include "SpookSystems.h"
-#include "Systems.h"
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 

@@ -2,19 +2,9 @@
  * SpookIntegrator: the method, on each platform.
  */
 
+#include "IntegratorTest.h"
 #include "DenseSpook.h"
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
 #include "SpookSystems.h"
-#include "Statistics.h"
-#include "Systems.h"
-#include "Vectors.h"
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using Eigen::VectorXd;
-using std::vector;
 
 namespace {
 

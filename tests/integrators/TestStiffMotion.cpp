@@ -2,16 +2,7 @@
  * What integrators say of stiff motion that they do not recognize, and of steps that cannot be meant.
  */
 
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
-#include "Systems.h"
-#include <type_traits>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::string;
-using std::vector;
+#include "IntegratorTest.h"
 
 namespace {
 

@@ -3,26 +3,7 @@
  * (2014) claim of each, and what they deny. See TestMethods for what they have in common with others.
  */
 
-#include "DenseAlgebra.h"
-#include "Derivatives.h"
-#include "Methods.h"
-#include "OpenMMStiff.h"
-#include "PlatformTest.h"
-#include "Statistics.h"
-#include "Systems.h"
-#include "Vectors.h"
-#include "openmm/serialization/XmlSerializer.h"
-#include <algorithm>
-#include <array>
-#include <memory>
-#include <sstream>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::vector;
+#include "IntegratorTest.h"
 
 namespace {
 

@@ -1,14 +1,5 @@
+#include "IntegratorTest.h"
 #include "HeatBath.h"
-#include "OpenMMStiff.h"
-#include "Statistics.h"
-#include "Systems.h"
-#include "PlatformTest.h"
-#include <utility>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 

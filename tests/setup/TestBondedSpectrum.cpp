@@ -3,22 +3,8 @@
  * and calculus say of small molecules.
  */
 
-#include "Claims.h"
-#include "openmm/CMAPTorsionForce.h"
-#include "openmm/HarmonicAngleForce.h"
-#include "openmm/HarmonicBondForce.h"
-#include "openmm/PeriodicTorsionForce.h"
+#include "SystemTest.h"
 #include "setup/BondedSpectrum.h"
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::string;
-using std::vector;
 
 namespace {
 

@@ -3,21 +3,14 @@
  * lanes, and for large ones.
  */
 
-#include "Claims.h"
+#include "SystemTest.h"
 #include "DenseSpook.h"
 #include "RandomGeometry.h"
 #include "setup/Blocks.h"
 #include "setup/Constraints.h"
 #include "stiffcore/methods/Spook.h"
-#include <string>
 
-using namespace OpenMM;
 using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using OpenMMStiff::SpookIntegrator;
-using std::vector;
 
 namespace {
 

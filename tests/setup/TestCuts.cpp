@@ -2,15 +2,8 @@
  * Where large molecules are cut into blocks.
  */
 
-#include "Claims.h"
+#include "SystemTest.h"
 #include "setup/Cuts.h"
-#include <algorithm>
-#include <map>
-#include <set>
-
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::vector;
 
 namespace {
 

@@ -4,38 +4,14 @@
  * the Hessian.
  */
 
-#include "Claims.h"
-#include "Derivatives.h"
+#include "SystemTest.h"
 #include "RandomGeometry.h"
-#include "Systems.h"
 #include "Vectors.h"
-#include "openmm/Context.h"
-#include "openmm/CustomAngleForce.h"
-#include "openmm/CustomBondForce.h"
-#include "openmm/CustomCompoundBondForce.h"
-#include "openmm/CustomExternalForce.h"
-#include "openmm/CustomTorsionForce.h"
-#include "openmm/HarmonicAngleForce.h"
-#include "openmm/HarmonicBondForce.h"
-#include "openmm/NonbondedForce.h"
-#include "openmm/PeriodicTorsionForce.h"
-#include "openmm/Platform.h"
-#include "openmm/RBTorsionForce.h"
-#include "openmm/VerletIntegrator.h"
-#include "openmm/VirtualSite.h"
 #include "setup/Blocks.h"
 #include "setup/CollectTerms.h"
 #include "stiffcore/methods/ImplicitSolve.h"
-#include <algorithm>
 
-using namespace OpenMM;
-using namespace OpenMMStiff;
 using namespace stiffcore;
-using namespace stifftest;
-using Eigen::MatrixXd;
-using Eigen::VectorXd;
-using std::string;
-using std::vector;
 
 const int allGroups = -1;
 

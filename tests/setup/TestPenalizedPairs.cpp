@@ -3,29 +3,12 @@
  * compared with what calculus gives, and those of angles with differences of OpenMM's energies.
  */
 
-#include "Claims.h"
-#include "openmm/Context.h"
-#include "openmm/CustomAngleForce.h"
-#include "openmm/CustomBondForce.h"
-#include "openmm/CustomCompoundBondForce.h"
-#include "openmm/HarmonicAngleForce.h"
-#include "openmm/HarmonicBondForce.h"
-#include "openmm/Platform.h"
-#include "openmm/TabulatedFunction.h"
-#include "openmm/VerletIntegrator.h"
-#include "openmm/VirtualSite.h"
+#include "SystemTest.h"
 #include "setup/BondedSpectrum.h"
 #include "setup/PenalizedPairs.h"
 #include "stiffcore/model/InternalCoordinate.h"
-#include <cmath>
-#include <map>
 
-using namespace OpenMM;
-using namespace OpenMMStiff;
 using stiffcore::ordered;
-using namespace stifftest;
-using std::string;
-using std::vector;
 
 namespace {
 

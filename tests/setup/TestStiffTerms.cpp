@@ -2,35 +2,12 @@
  * Which terms of a System are stiff, and which particles they connect.
  */
 
-#include "Claims.h"
-#include "openmm/AndersenThermostat.h"
-#include "openmm/CMMotionRemover.h"
-#include "openmm/CustomBondForce.h"
-#include "openmm/HarmonicAngleForce.h"
-#include "openmm/HarmonicBondForce.h"
-#include "openmm/MonteCarloAnisotropicBarostat.h"
-#include "openmm/MonteCarloBarostat.h"
-#include "openmm/MonteCarloFlexibleBarostat.h"
-#include "openmm/MonteCarloMembraneBarostat.h"
-#include "openmm/NonbondedForce.h"
-#include "openmm/OpenMMException.h"
-#include "openmm/PeriodicTorsionForce.h"
-#include "openmm/System.h"
-#include "openmm/VirtualSite.h"
+#include "SystemTest.h"
 #include "setup/Blocks.h"
 #include "setup/CollectTerms.h"
 #include "setup/StiffMotion.h"
 #include "setup/TermSelection.h"
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <numeric>
 
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::string;
-using std::vector;
 using stiffcore::StiffCoordinate;
 
 const string className = "SomeIntegrator";

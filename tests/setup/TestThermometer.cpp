@@ -2,17 +2,9 @@
  * The thermometer of molecules: what it is told of velocities of a known temperature.
  */
 
-#include "Claims.h"
-#include "openmm/VirtualSite.h"
+#include "SystemTest.h"
 #include "openmm/reference/SimTKOpenMMRealType.h"
 #include "setup/Thermometer.h"
-#include <cmath>
-
-using namespace OpenMM;
-using namespace OpenMMStiff;
-using namespace stifftest;
-using std::string;
-using std::vector;
 
 namespace {
 
