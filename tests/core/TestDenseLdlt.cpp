@@ -47,7 +47,7 @@ VectorXd positiveSpectrum(Random& random, int size, double condition) {
     return eigenvalues;
 }
 
-void testSolutionAgreesWithEigen() {
+CLAIM(testSolutionAgreesWithEigen) {
     // Cholesky's method is backward stable: the error is at most n^2 roundoff times the condition number (Higham,
     // Accuracy and Stability of Numerical Algorithms, section 10.1), and about as much for Eigen.
     Random random(1);
@@ -61,7 +61,7 @@ void testSolutionAgreesWithEigen() {
         }
 }
 
-void testFactorsReproduceTheMatrix() {
+CLAIM(testFactorsReproduceTheMatrix) {
     Random random(2);
     for (int size = 1; size <= 30; size++) {
         const MatrixXd A = randomSymmetric(random, positiveSpectrum(random, size, 1e3));
@@ -78,7 +78,7 @@ void testFactorsReproduceTheMatrix() {
     }
 }
 
-void testSizesKnownToTheCompilerAgreeWithRuntimeSizes() {
+CLAIM(testSizesKnownToTheCompilerAgreeWithRuntimeSizes) {
     // The operations are the same; the compiler may fuse them differently.
     Random random(3);
     for (int i = 0; i < 100; i++) {
@@ -90,7 +90,7 @@ void testSizesKnownToTheCompilerAgreeWithRuntimeSizes() {
     }
 }
 
-void testDefinitenessIsThatOfTheEigenvalues() {
+CLAIM(testDefinitenessIsThatOfTheEigenvalues) {
     // Signs are decided right if the least eigenvalue is not lost in roundings; here it is 1e-9 at least, in
     // absolute value.
     Random random(4);
@@ -109,7 +109,7 @@ void testDefinitenessIsThatOfTheEigenvalues() {
     ASSERT(numDefinite > 500 && numDefinite < 1500);
 }
 
-void testSingularMatrixIsNotDefinite() {
+CLAIM(testSingularMatrixIsNotDefinite) {
     // Numbers that are exact in binary, so that the pivot is exactly zero.
     ASSERT(!isDefinite(MatrixXd::Zero(1, 1)) && !isDefinite(MatrixXd::Zero(9, 9)));
     ASSERT(!isDefinite(Eigen::Matrix2d{{4, 2}, {2, 1}}));
@@ -118,7 +118,7 @@ void testSingularMatrixIsNotDefinite() {
     ASSERT(!isDefinite(Eigen::Matrix3d{{4, 2, 8}, {2, 2, 6}, {8, 6, 20}})); // rank 2
 }
 
-void testNotANumberIsNotDefinite() {
+CLAIM(testNotANumberIsNotDefinite) {
     Random random(5);
     for (int size : {1, 2, 3, 9, 20}) {
         const MatrixXd A = randomSymmetric(random, positiveSpectrum(random, size, 10));
@@ -131,7 +131,7 @@ void testNotANumberIsNotDefinite() {
     }
 }
 
-void testNoMemoryIsAllocated() {
+CLAIM(testNoMemoryIsAllocated) {
     Random random(6);
     std::vector<double> values = lowerTriangle(randomSymmetric(random, positiveSpectrum(random, 30, 10)));
     VectorXd x = randomVector(random, 30);
@@ -141,9 +141,4 @@ void testNoMemoryIsAllocated() {
     });
 }
 
-int main() {
-    return checkClaims({CLAIM(testSolutionAgreesWithEigen), CLAIM(testFactorsReproduceTheMatrix),
-                        CLAIM(testSizesKnownToTheCompilerAgreeWithRuntimeSizes),
-                        CLAIM(testDefinitenessIsThatOfTheEigenvalues), CLAIM(testSingularMatrixIsNotDefinite),
-                        CLAIM(testNotANumberIsNotDefinite), CLAIM(testNoMemoryIsAllocated)});
-}
+CHECK_CLAIMS

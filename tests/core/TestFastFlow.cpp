@@ -70,7 +70,7 @@ double largestDifference(const vector<double>& a, const vector<double>& b) {
     return largest;
 }
 
-template <class Real> void testStiffForcesAreMinusTheGradient() {
+CLAIM_WITH_LANES(testStiffForcesAreMinusTheGradient) {
     for (int seed = 1; seed <= 4; seed++) {
         ModelSystem model = ModelSystem::makeMixture(seed);
         Fixture<Real> fixture(model, 1);
@@ -96,7 +96,7 @@ template <class Real> void testStiffForcesAreMinusTheGradient() {
 }
 
 /** Verlet's solution for a harmonic bond along a line is known: a cosine of which each step advances the phase. */
-template <class Real> void testDiatomicFollowsVerletsSolution() {
+CLAIM_WITH_LANES(testDiatomicFollowsVerletsSolution) {
     ModelSystem model(5);
     model.beginMolecule();
     const double m1 = 12, m2 = 1, k = 3e5, amplitude = 0.004, length = 0.11, d = 0.0005;
@@ -118,7 +118,7 @@ template <class Real> void testDiatomicFollowsVerletsSolution() {
     }
 }
 
-template <class Real> void testFlowIsReversibleAndHalvesMakeAWhole() {
+CLAIM_WITH_LANES(testFlowIsReversibleAndHalvesMakeAWhole) {
     ModelSystem model(6);
     model.addMixture();
     model.addAlike();
@@ -136,7 +136,7 @@ template <class Real> void testFlowIsReversibleAndHalvesMakeAWhole() {
     ASSERT(largestDifference(whole.x, start) < 1e-12);
 }
 
-template <class Real> void testEnergyErrorIsOfSecondOrderInTheMicroStep() {
+CLAIM_WITH_LANES(testEnergyErrorIsOfSecondOrderInTheMicroStep) {
     ModelSystem model(8);
     model.addWater();
     model.addChain(12);
@@ -154,7 +154,7 @@ template <class Real> void testEnergyErrorIsOfSecondOrderInTheMicroStep() {
 }
 
 /** Total and angular momentum are kept to rounding: forces within a molecule add up to none. */
-template <class Real> void testMomentaAreKept() {
+CLAIM_WITH_LANES(testMomentaAreKept) {
     ModelSystem model(9);
     model.addWater();
     model.addTree(20);
@@ -174,7 +174,7 @@ template <class Real> void testMomentaAreKept() {
 }
 
 /** At the minimum the bound is never below the frequency of the stiffest mode, and close to it. */
-template <class Real> void testFrequencyIsBounded() {
+CLAIM_WITH_LANES(testFrequencyIsBounded) {
     for (int seed = 10; seed < 14; seed++) {
         ModelSystem model(seed);
         model.stretch = model.bend = 0;
@@ -194,7 +194,7 @@ template <class Real> void testFrequencyIsBounded() {
     }
 }
 
-template <class Real> void testFrequencyOfWaterIsTightlyBounded() {
+CLAIM_WITH_LANES(testFrequencyOfWaterIsTightlyBounded) {
     ModelSystem model(14);
     model.stretch = model.bend = 0;
     model.addWater();
@@ -204,7 +204,7 @@ template <class Real> void testFrequencyOfWaterIsTightlyBounded() {
 }
 
 /** Also where a straight angle or an infinite force constant has its part in it; a block without terms has none. */
-template <class Real> void testFrequencyOfUnusualBlocks() {
+CLAIM_WITH_LANES(testFrequencyOfUnusualBlocks) {
     ModelSystem model(17);
     for (int i = 0; i < 5; i++)
         model.addLine();
@@ -224,7 +224,7 @@ template <class Real> void testFrequencyOfUnusualBlocks() {
 }
 
 /** A block that is torn apart is reported, and its particles are left where they were; others move as without it. */
-template <class Real> void testWhatIsNotFiniteIsNotWritten() {
+CLAIM_WITH_LANES(testWhatIsNotFiniteIsNotWritten) {
     ModelSystem model(15);
     for (int i = 0; i < 6; i++)
         model.addWater();
@@ -245,7 +245,7 @@ template <class Real> void testWhatIsNotFiniteIsNotWritten() {
 }
 
 /** One at a time or side by side, molecules move alike. */
-void testLanesAgreeWithSingleBlocks() {
+CLAIM(testLanesAgreeWithSingleBlocks) {
     ModelSystem model(18);
     model.addMixture();
     model.addAlike();
@@ -261,7 +261,7 @@ void testLanesAgreeWithSingleBlocks() {
     ASSERT(largestDifference(one.v, four.v) < 1e-9);
 }
 
-template <class Real> void testNoMemoryIsAllocated() {
+CLAIM_WITH_LANES(testNoMemoryIsAllocated) {
     ModelSystem model(16);
     model.addMixture();
     model.addAlike();
@@ -276,12 +276,4 @@ template <class Real> void testNoMemoryIsAllocated() {
 
 } // namespace
 
-int main() {
-    return checkClaims(
-            {CLAIM_WITH_LANES(testStiffForcesAreMinusTheGradient), CLAIM_WITH_LANES(testDiatomicFollowsVerletsSolution),
-             CLAIM_WITH_LANES(testFlowIsReversibleAndHalvesMakeAWhole),
-             CLAIM_WITH_LANES(testEnergyErrorIsOfSecondOrderInTheMicroStep), CLAIM_WITH_LANES(testMomentaAreKept),
-             CLAIM_WITH_LANES(testFrequencyIsBounded), CLAIM_WITH_LANES(testFrequencyOfWaterIsTightlyBounded),
-             CLAIM_WITH_LANES(testFrequencyOfUnusualBlocks), CLAIM_WITH_LANES(testWhatIsNotFiniteIsNotWritten),
-             CLAIM(testLanesAgreeWithSingleBlocks), CLAIM_WITH_LANES(testNoMemoryIsAllocated)});
-}
+CHECK_CLAIMS

@@ -15,7 +15,7 @@ double computeMean(const vector<double>& weights, int harmonic, int n) {
     return mean;
 }
 
-void testPeriodWeightsLeaveNothingOfHarmonics() {
+CLAIM(testPeriodWeightsLeaveNothingOfHarmonics) {
     vector<double> weights;
     for (int n : {4, 6, 16, 50}) {
         computePeriodWeights(n, weights);
@@ -33,7 +33,7 @@ void testPeriodWeightsLeaveNothingOfHarmonics() {
  *
  *     exp(-5/4) sqrt(2 pi/5 u0^3) exp(-sqrt(5 omega)) / integral of exp(5 / (s^2 - 1)),   u0 = sqrt(5 / (2 omega)).
  */
-void testBumpWeightsLeaveAlmostNothingOfVibrations() {
+CLAIM(testBumpWeightsLeaveAlmostNothingOfVibrations) {
     const int n = 40;
     vector<double> weights;
     for (int periods : {1, 2, 4, 8, 16}) {
@@ -50,7 +50,7 @@ void testBumpWeightsLeaveAlmostNothingOfVibrations() {
     }
 }
 
-void testBumpWeightsFallToTheEnd() {
+CLAIM(testBumpWeightsFallToTheEnd) {
     vector<double> weights;
     for (int count : {2, 40, 1000}) {
         computeBumpWeights(count, weights);
@@ -62,10 +62,4 @@ void testBumpWeightsFallToTheEnd() {
     }
 }
 
-int main() {
-    return stifftest::checkClaims({
-            CLAIM(testPeriodWeightsLeaveNothingOfHarmonics),
-            CLAIM(testBumpWeightsLeaveAlmostNothingOfVibrations),
-            CLAIM(testBumpWeightsFallToTheEnd),
-    });
-}
+CHECK_CLAIMS

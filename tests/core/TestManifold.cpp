@@ -84,7 +84,7 @@ ModelSystem createMolecules(int seed, double bend = 0.1) {
 }
 
 /** s(A) = s0, and M (A - q) is a combination of the gradients at A. */
-template <class Real> void testNearestPointSolvesItsEquations() {
+CLAIM_WITH_LANES(testNearestPointSolvesItsEquations) {
     for (int seed = 1; seed <= 4; seed++) {
         const ModelSystem model = createMolecules(seed);
         Fixture<Real> fixture(model);
@@ -108,7 +108,7 @@ template <class Real> void testNearestPointSolvesItsEquations() {
 }
 
 /** F . dA = a . M dq for any displacement dq, dA by differences of A. */
-template <class Real> void testPullBackIsTheTransposedJacobian() {
+CLAIM_WITH_LANES(testPullBackIsTheTransposedJacobian) {
     for (int seed = 6; seed <= 9; seed++) {
         ModelSystem model = createMolecules(seed, 0.02);
         Fixture<Real> fixture(model);
@@ -138,7 +138,7 @@ template <class Real> void testPullBackIsTheTransposedJacobian() {
 }
 
 /** On the manifold, where points stay, A' = P: the pulled-back acceleration is the projected one. */
-template <class Real> void testPointsOfTheManifoldStay() {
+CLAIM_WITH_LANES(testPointsOfTheManifoldStay) {
     ModelSystem model(10);
     model.stretch = model.bend = 0;
     model.addWater();
@@ -206,7 +206,7 @@ struct StraightChain {
 };
 
 /** At 180 degrees both bends vanish: the nearest point and the pulled-back forces are those of a rod. */
-template <class Real> void testStraightMoleculesAreRods() {
+CLAIM_WITH_LANES(testStraightMoleculesAreRods) {
     for (int numAtoms : {3, 4, 5, 12})
         for (double bend : {0.0, 1e-12, 1e-7, 1e-3, 0.01}) {
             const StraightChain chain(20, numAtoms, bend);
@@ -224,7 +224,7 @@ template <class Real> void testStraightMoleculesAreRods() {
 }
 
 /** A molecule folded by more than 90 degrees is not taken for straight: it is reported. */
-template <class Real> void testFoldedIsNotStraight() {
+CLAIM_WITH_LANES(testFoldedIsNotStraight) {
     StraightChain chain(21, 3, 0);
     for (double fold : {0.0, 0.001}) {
         chain.model.positions[2] = Eigen::Vector3d(chain.model.positions[0][0], fold, 0);
@@ -238,7 +238,7 @@ template <class Real> void testFoldedIsNotStraight() {
  * Equilibrium values that contradict each other, as six angles at one atom do, are reported; nothing is written there,
  * and others are found.
  */
-template <class Real> void testContradictionsAreReported() {
+CLAIM_WITH_LANES(testContradictionsAreReported) {
     ModelSystem model(11);
     for (int i = 0; i < 4; i++) {
         model.addTetrahedron();
@@ -252,7 +252,7 @@ template <class Real> void testContradictionsAreReported() {
 }
 
 /** So is a molecule that lies in one point, or nowhere; others in its batch are as they would be without it. */
-template <class Real> void testImpossiblePositionsAreReported() {
+CLAIM_WITH_LANES(testImpossiblePositionsAreReported) {
     ModelSystem model(12);
     for (int i = 0; i < 5; i++)
         model.addWater();
@@ -280,7 +280,7 @@ template <class Real> void testImpossiblePositionsAreReported() {
 }
 
 /** One at a time or side by side, molecules get the same points and accelerations. */
-void testLanesAgreeWithSingleBlocks() {
+CLAIM(testLanesAgreeWithSingleBlocks) {
     ModelSystem model = createMolecules(14, 0.02);
     for (int i = 0; i < 5; i++)
         model.addLine();
@@ -297,7 +297,7 @@ void testLanesAgreeWithSingleBlocks() {
     }
 }
 
-template <class Real> void testNoMemoryIsAllocated() {
+CLAIM_WITH_LANES(testNoMemoryIsAllocated) {
     ModelSystem model = createMolecules(13);
     Fixture<Real> fixture(model);
     const vector<double> F = model.randomArray(1000);
@@ -312,11 +312,4 @@ template <class Real> void testNoMemoryIsAllocated() {
 
 } // namespace
 
-int main() {
-    return checkClaims(
-            {CLAIM_WITH_LANES(testNearestPointSolvesItsEquations), CLAIM_WITH_LANES(testPointsOfTheManifoldStay),
-             CLAIM_WITH_LANES(testPullBackIsTheTransposedJacobian), CLAIM_WITH_LANES(testStraightMoleculesAreRods),
-             CLAIM_WITH_LANES(testFoldedIsNotStraight), CLAIM_WITH_LANES(testContradictionsAreReported),
-             CLAIM_WITH_LANES(testImpossiblePositionsAreReported), CLAIM(testLanesAgreeWithSingleBlocks),
-             CLAIM_WITH_LANES(testNoMemoryIsAllocated)});
-}
+CHECK_CLAIMS

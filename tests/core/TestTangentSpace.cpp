@@ -57,7 +57,7 @@ ModelSystem createChain(int numAtoms, int numExtra) {
     return model;
 }
 
-template <class Real> void testDenseAndSparseProjectionsAgree() {
+CLAIM_WITH_LANES(testDenseAndSparseProjectionsAgree) {
     const ModelSystem small = createChain(8, 0);
     const int numExtra = MatrixLayout::minSparseSize - (int) small.terms.size();
     Fixture<Real> dense(small), sparse(createChain(8, numExtra));
@@ -148,12 +148,12 @@ template <class Real> void checkProjection(ModelSystem model) {
         ASSERT(model.masses[i / 3] > 0 || projected[i] == v[i]);
 }
 
-template <class Real> void testProjectionIsTheOrthogonalOne() {
+CLAIM_WITH_LANES(testProjectionIsTheOrthogonalOne) {
     for (int seed = 30; seed < 44; seed++)
         checkProjection<Real>(ModelSystem::makeMixture(seed));
 }
 
-template <class Real> void testTermsOfForceConstantZeroDoNotCount() {
+CLAIM_WITH_LANES(testTermsOfForceConstantZeroDoNotCount) {
     ModelSystem model = ModelSystem::makeMixture(46);
     for (StiffCoordinate& term : model.terms)
         if (model.random.integer(3) == 0)
@@ -161,7 +161,7 @@ template <class Real> void testTermsOfForceConstantZeroDoNotCount() {
     checkProjection<Real>(model);
 }
 
-template <class Real> void testProjectionConservesMomentum() {
+CLAIM_WITH_LANES(testProjectionConservesMomentum) {
     // Coordinates do not change when a molecule moves or turns as a whole, so that the projection removes nothing
     // of that, whatever the regularization.
     ModelSystem model(40);
@@ -188,7 +188,7 @@ template <class Real> void testProjectionConservesMomentum() {
     ASSERT_EQUAL(12, numFree);
 }
 
-template <class Real> void testRedundantCoordinatesAreCountedOnce() {
+CLAIM_WITH_LANES(testRedundantCoordinatesAreCountedOnce) {
     ModelSystem model(45);
     model.addWater();
     model.addTetrahedron();
@@ -208,7 +208,7 @@ template <class Real> void testRedundantCoordinatesAreCountedOnce() {
 }
 
 /** What has no gradient, or acts on fixed particles alone, is a row that does nothing. */
-template <class Real> void testRowsThatMoveNothingDoNothing() {
+CLAIM_WITH_LANES(testRowsThatMoveNothingDoNothing) {
     ModelSystem model(51), bare(51);
     for (ModelSystem* each : {&model, &bare})
         for (int i = 0; i < 5; i++)
@@ -238,7 +238,7 @@ template <class Real> void testRowsThatMoveNothingDoNothing() {
 }
 
 /** One at a time or side by side, molecules get the same velocities. */
-void testLanesAgreeWithSingleBlocks() {
+CLAIM(testLanesAgreeWithSingleBlocks) {
     for (int seed = 52; seed < 55; seed++) {
         ModelSystem model = ModelSystem::makeMixture(seed);
         Fixture<double> one(model);
@@ -255,7 +255,7 @@ void testLanesAgreeWithSingleBlocks() {
 }
 
 /** What is not finite is not written; others, also in the same batch, are as they would be without it. */
-template <class Real> void testAFailureConcernsItsOwnBlockAlone() {
+CLAIM_WITH_LANES(testAFailureConcernsItsOwnBlockAlone) {
     ModelSystem model = ModelSystem::makeMixture(55);
     Fixture<Real> fixture(model);
     const vector<double> v = model.randomArray(1), expected = fixture.project(v), good = fixture.x;
@@ -274,7 +274,7 @@ template <class Real> void testAFailureConcernsItsOwnBlockAlone() {
     }
 }
 
-template <class Real> void testThreadsGiveBitwiseTheSame() {
+CLAIM_WITH_LANES(testThreadsGiveBitwiseTheSame) {
     ModelSystem model(48);
     for (int i = 0; i < 5; i++)
         model.addMixture();
@@ -287,7 +287,7 @@ template <class Real> void testThreadsGiveBitwiseTheSame() {
     }
 }
 
-template <class Real> void testNoMemoryIsAllocated() {
+CLAIM_WITH_LANES(testNoMemoryIsAllocated) {
     ModelSystem model = ModelSystem::makeMixture(49);
     Fixture<Real> fixture(model);
     vector<double> v = model.randomArray(1);
@@ -303,13 +303,4 @@ template <class Real> void testNoMemoryIsAllocated() {
 
 } // namespace
 
-int main() {
-    return checkClaims({CLAIM_WITH_LANES(testDenseAndSparseProjectionsAgree),
-                        CLAIM_WITH_LANES(testProjectionIsTheOrthogonalOne),
-                        CLAIM_WITH_LANES(testTermsOfForceConstantZeroDoNotCount),
-                        CLAIM_WITH_LANES(testProjectionConservesMomentum),
-                        CLAIM_WITH_LANES(testRedundantCoordinatesAreCountedOnce),
-                        CLAIM_WITH_LANES(testRowsThatMoveNothingDoNothing), CLAIM(testLanesAgreeWithSingleBlocks),
-                        CLAIM_WITH_LANES(testAFailureConcernsItsOwnBlockAlone),
-                        CLAIM_WITH_LANES(testThreadsGiveBitwiseTheSame), CLAIM_WITH_LANES(testNoMemoryIsAllocated)});
-}
+CHECK_CLAIMS

@@ -198,7 +198,7 @@ std::pair<double, double> compareWays(Platform& platform, const Model& model, co
 }
 
 /** Over 20 steps the kernels of the device and those for any platform lead to the same, to rounding. */
-void testBothWaysAgree(Platform& platform) {
+CLAIM(testBothWaysAgree, Platform& platform) {
     // Where forces are in single precision, they also depend on the order of the particles, which is not the same: in a
     // liquid such differences grow tenfold in ten steps or so.
     const bool isDouble = (getRounding(platform) == Rounding::FixedPoint);
@@ -229,7 +229,7 @@ void testBothWaysAgree(Platform& platform) {
 }
 
 /** Teams of threads take the same steps, for all that a block may have; atoms with an inertia of their own are among it. */
-void testTeamsAgree(Platform& platform) {
+CLAIM(testTeamsAgree, Platform& platform) {
     const bool isDouble = (getRounding(platform) == Rounding::FixedPoint);
     const double bound = isDouble ? 2e-11 : storeRounding(platform) > 1e-10 ? 1e-5 : 1e-8;
     const Model model = makeAlkanes(storeRounding(platform) < 1e-10);
@@ -259,7 +259,7 @@ void testTeamsAgree(Platform& platform) {
 }
 
 /** A molecule with few pairs, but too many bonds with an inertia for a thread of the device, among waters. */
-void testManyBondsWithInertia(Platform& platform) {
+CLAIM(testManyBondsWithInertia, Platform& platform) {
     Model model = makeWaterCluster(2);
     const int carbon = model.system.getNumParticles();
     addMethanol(model, Vec3(0, 0, 1));
@@ -274,7 +274,7 @@ void testManyBondsWithInertia(Platform& platform) {
 }
 
 /** A System with a molecule that is too large for a team has its steps in the memory of the host; cut, on the device. */
-void testLargeMolecules(Platform& platform) {
+CLAIM(testLargeMolecules, Platform& platform) {
     const Model model = makeChainInWater(100);
     for (int size : {0, 24}) {
         auto cut = [&](MassPenaltyIntegrator& integrator) { integrator.setMaxBlockSize(size); };
@@ -288,7 +288,7 @@ void testLargeMolecules(Platform& platform) {
 }
 
 /** A step that fails leaves the state of before; steps go on from there, and from a checkpoint, as on the host. */
-void testFailedStepsAreUndone(Platform& platform) {
+CLAIM(testFailedStepsAreUndone, Platform& platform) {
     checkEach(makeMethods(), [&](const Method& method) {
         Model model = makeChainInWater(20);
         auto* push = new CustomExternalForce("push*step(i - 0.5)*x + pull*step(0.5 - i)*x");
@@ -330,7 +330,7 @@ void testFailedStepsAreUndone(Platform& platform) {
  * In steps in which bonds turn far, by half a radian and more, teams go over to Newton's method and come to the same. The
  * solution is then worse conditioned.
  */
-void testTeamsTurnFar(Platform& platform) {
+CLAIM(testTeamsTurnFar, Platform& platform) {
     const bool isDouble = (getRounding(platform) == Rounding::FixedPoint);
     const Model model = makeAlkanes(storeRounding(platform) < 1e-10);
     for (const Make& make :
@@ -357,7 +357,7 @@ void testTeamsTurnFar(Platform& platform) {
 }
 
 /** A step in which the solve of a team's block fails leaves the state of before. */
-void testTeamsFail(Platform& platform) {
+CLAIM(testTeamsFail, Platform& platform) {
     Model model = makeWaterCluster(1);
     addAlkane(model, 2, Vec3(0, 0, 1));
     addAlkane(model, 2, Vec3(0.5, 0, 1), true);
@@ -378,7 +378,7 @@ void testTeamsFail(Platform& platform) {
 }
 
 /** An atom of a team's block with the energy of a collision: the device says so, and small steps go on from there. */
-void testTeamsCollide(Platform& platform) {
+CLAIM(testTeamsCollide, Platform& platform) {
     const Model model = makeAlkanes(storeRounding(platform) < 1e-10);
     MassPenaltyLangevinIntegrator integrator(300, 1, 0.004);
     ModelContext context(model, integrator, platform);
@@ -396,7 +396,7 @@ void testTeamsCollide(Platform& platform) {
 }
 
 /** With friction teams and threads keep the temperature of the heat bath, within four standard errors. */
-void testTeamsKeepTheTemperature(Platform& platform) {
+CLAIM(testTeamsKeepTheTemperature, Platform& platform) {
     const double temperature = 300;
     const int numSamples = 150, each = 20;
     MassPenaltyLangevinIntegrator integrator(temperature, 20, 0.006);
@@ -435,7 +435,7 @@ int countTransfersOfReport(ModelContext& context) {
  * A step of a thousand waters, or of larger molecules, launches a few kernels, and nothing is transferred; a report of
  * energies takes no more transfers than with an integrator of OpenMM.
  */
-void testStepsStayOnTheDevice(Platform& platform) {
+CLAIM(testStepsStayOnTheDevice, Platform& platform) {
     Model waters = makeLoneWaters(10), alkanes = makeAlkanes(storeRounding(platform) < 1e-10);
     waters.system.addForce(new CMMotionRemover());
     LangevinMiddleIntegrator theirs(300, 1, 0.001);
@@ -482,10 +482,4 @@ void testStepsStayOnTheDevice(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testBothWaysAgree), CLAIM(testTeamsAgree), CLAIM(testManyBondsWithInertia),
-                            CLAIM(testLargeMolecules), CLAIM(testFailedStepsAreUndone), CLAIM(testTeamsTurnFar),
-                            CLAIM(testTeamsFail), CLAIM(testTeamsCollide), CLAIM(testTeamsKeepTheTemperature),
-                            CLAIM(testStepsStayOnTheDevice)});
-}
+CHECK_CLAIMS_ON_PLATFORM

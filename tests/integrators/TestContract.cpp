@@ -158,7 +158,7 @@ double difference(const Run& a, const Run& b) {
  * A run resumed from a checkpoint, in the same or a new Context, is bit for bit the run that went on; with several
  * threads too, if no nonbonded forces depend on their timing.
  */
-void testCheckpointsResumeExactly(Platform& platform) {
+CLAIM(testCheckpointsResumeExactly, Platform& platform) {
     Model model = makeCluster(2);
     vector<Run::Properties> choices = {deterministic(platform)};
     if (platform.getName() == "CPU")
@@ -187,7 +187,7 @@ void testCheckpointsResumeExactly(Platform& platform) {
  * So is one resumed from a State that carries the integrator's parameters, if there is no noise; and reinitialize(true)
  * goes on from the same state.
  */
-void testStatesResumeExactly(Platform& platform) {
+CLAIM(testStatesResumeExactly, Platform& platform) {
     const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         if (subject.hasHeatBath)
@@ -216,7 +216,7 @@ void testStatesResumeExactly(Platform& platform) {
  * With a seed that was set, a run repeats itself after reinitialize(); with another, or 0, it is another each time.
  * Without friction, a Langevin form is a deterministic integrator, whatever the seed.
  */
-void testSeeds(Platform& platform) {
+CLAIM(testSeeds, Platform& platform) {
     const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         Run run(subject, model.system, platform, 0.002), other(subject, model.system, platform, 0.002);
@@ -253,7 +253,7 @@ void testSeeds(Platform& platform) {
  * Context that has the change already and is given the same state. (That nothing is recomputed without cause is
  * tested from Python, where force evaluations can be counted.)
  */
-void testChangesTakeEffect(Platform& platform) {
+CLAIM(testChangesTakeEffect, Platform& platform) {
     const int group = 7;
     auto makeModel = [&](bool stiffer) {
         Model model = makeCluster(2);
@@ -330,7 +330,7 @@ void testChangesTakeEffect(Platform& platform) {
 }
 
 /** A failed step throws an error that names class and molecule, and leaves the state as it was; then it goes on. */
-void testFailedStepKeepsTheState(Platform& platform) {
+CLAIM(testFailedStepKeepsTheState, Platform& platform) {
     // A velocity that the platform can hold, but not its square.
     const double tooFast = byRounding(platform, 1e200, 1e200, 1e200, std::ldexp(1.0, 100));
     const Model model = makeCluster(2);
@@ -356,7 +356,7 @@ void testFailedStepKeepsTheState(Platform& platform) {
 }
 
 /** What has not been done yet, or cannot be, is refused with an error; the integrator stays usable. */
-void testErrors(Platform& platform) {
+CLAIM(testErrors, Platform& platform) {
     forEachSubject([&](const Subject& subject) {
         const auto integrator = subject.make(0.001);
         assertThrows([&] { integrator->step(1); }, {"not bound"});
@@ -377,7 +377,7 @@ void testErrors(Platform& platform) {
 }
 
 /** So is a choice of stiff forces that cannot be integrated, with an error that names it and a remedy. */
-void testStiffForcesThatCannotBe(Platform& platform) {
+CLAIM(testStiffForcesThatCannotBe, Platform& platform) {
     forEachSubject([&](const Subject& subject) {
         const auto integrator = subject.make(0.001);
         auto* selection = dynamic_cast<StiffForceSelection*>(integrator.get());
@@ -411,7 +411,7 @@ void testStiffForcesThatCannotBe(Platform& platform) {
 }
 
 /** Rigid waters beside a flexible solute keep their constraints, in positions and in the velocities of a full step. */
-void testConstraintsOutsideTheStiffTerms(Platform& platform) {
+CLAIM(testConstraintsOutsideTheStiffTerms, Platform& platform) {
     Model model = makeSoluteInRigidWater();
     vibrate(model);
     const int firstOfSolute = model.system.getNumParticles() - 3;
@@ -456,7 +456,7 @@ void testConstraintsOutsideTheStiffTerms(Platform& platform) {
 }
 
 /** Massless particles stay, whatever their velocity; virtual sites follow their molecules. */
-void testMasslessParticlesAndVirtualSites(Platform& platform) {
+CLAIM(testMasslessParticlesAndVirtualSites, Platform& platform) {
     Model model = makeWaterWithSiteAndAnchor();
     vibrate(model);
     const int site = 3, anchor = 4;
@@ -476,7 +476,7 @@ void testMasslessParticlesAndVirtualSites(Platform& platform) {
 }
 
 /** Stiff bonds across the faces of a triclinic box are the same as inside it. */
-void testPeriodicTermsInTriclinicBox(Platform& platform) {
+CLAIM(testPeriodicTermsInTriclinicBox, Platform& platform) {
     Model model = makeCluster(1), wrapped = makeCluster(1);
     const Vec3 a(1, 0, 0), b(0.3, 1.1, 0), c(-0.2, 0.4, 1.2);
     for (Model* m : {&model, &wrapped}) {
@@ -508,7 +508,7 @@ void testPeriodicTermsInTriclinicBox(Platform& platform) {
  * integrator moves the positions: they are adopted as they are, and so are velocities, unless they are too hot for an
  * inertia and there is no heat bath.
  */
-void testCompoundIntegrator(Platform& platform) {
+CLAIM(testCompoundIntegrator, Platform& platform) {
     const Model model = makeCluster(2);
     forEachSubject([&](const Subject& subject) {
         CompoundIntegrator compound;
@@ -545,7 +545,7 @@ void testCompoundIntegrator(Platform& platform) {
  * A checkpoint that was written by another class, or is cut or damaged, is refused with an error that says so, and
  * the run goes on as if nothing had happened.
  */
-void testCheckpointsOfOthersAreRefused(Platform& platform) {
+CLAIM(testCheckpointsOfOthersAreRefused, Platform& platform) {
     const Model model = makeCluster(2);
     vector<std::pair<std::string, std::string>> checkpoints; // by class
     const vector<Subject> subjects = makeSubjects();
@@ -604,7 +604,7 @@ void testCheckpointsOfOthersAreRefused(Platform& platform) {
 }
 
 /** What is no step size, and a step of none, is refused, and so are starts that are no numbers. */
-void testStepSizes(Platform& platform) {
+CLAIM(testStepSizes, Platform& platform) {
     const Model model = makeCluster(1);
     forEachSubject([&](const Subject& subject) {
         for (double bad : {-0.001, std::nan(""), double(INFINITY)}) {
@@ -644,7 +644,7 @@ void testStepSizes(Platform& platform) {
 }
 
 /** Each platform got the kernels that are for it, although CpuPlatform is a ReferencePlatform too. */
-void testKernelsAreThoseForThePlatform(Platform& platform) {
+CLAIM(testKernelsAreThoseForThePlatform, Platform& platform) {
     const Model model = makeCluster(1);
     const std::string description = StiffIntegrator::describeKernels(platform.getName());
     auto begins = [&](const char* words) { return description.find(words) == 0; };
@@ -660,7 +660,7 @@ void testKernelsAreThoseForThePlatform(Platform& platform) {
 }
 
 /** All platforms compute the same, dense and sparse; Langevin forms without friction. */
-void testPlatformsAgree(Platform& platform) {
+CLAIM(testPlatformsAgree, Platform& platform) {
     Model model = makeCluster(2);
     // A chain long enough for the sparse solver.
     auto* bonds = new HarmonicBondForce();
@@ -697,12 +697,4 @@ void testPlatformsAgree(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testCheckpointsResumeExactly), CLAIM(testStatesResumeExactly), CLAIM(testSeeds),
-                            CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState), CLAIM(testErrors),
-                            CLAIM(testStiffForcesThatCannotBe), CLAIM(testConstraintsOutsideTheStiffTerms),
-                            CLAIM(testMasslessParticlesAndVirtualSites), CLAIM(testPeriodicTermsInTriclinicBox),
-                            CLAIM(testCompoundIntegrator), CLAIM(testCheckpointsOfOthersAreRefused),
-                            CLAIM(testStepSizes), CLAIM(testKernelsAreThoseForThePlatform), CLAIM(testPlatformsAgree)});
-}
+CHECK_CLAIMS_ON_PLATFORM

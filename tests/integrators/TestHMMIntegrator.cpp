@@ -56,7 +56,7 @@ double pendulumError(Platform& platform, int numSteps, double omega, HMMIntegrat
  * The paper's table 2.3, simple filtering, and the HalfBump of table 2.2 where it is not too long: errors of second
  * order in H.
  */
-void testErrorsAreThePapers(Platform& platform) {
+CLAIM(testErrorsAreThePapers, Platform& platform) {
     struct {
         double omega;
         HMMIntegrator::Filter filter;
@@ -80,7 +80,7 @@ void testErrorsAreThePapers(Platform& platform) {
 }
 
 /** Forces are even, so that both halves of the window are alike. */
-void testFiltersAgree(Platform& platform) {
+CLAIM(testFiltersAgree, Platform& platform) {
     if (hasSingleForces(platform))
         return; // see above
     auto error = [&](auto filter) { return pendulumError(platform, 20, 1e7, filter); };
@@ -107,7 +107,7 @@ Eigen::Vector2d runDoublePendulum(Platform& platform, double omega, int numSteps
 }
 
 /** With constraints the order is two as well, SHAKE and RATTLE agree, and the frequency does not matter. */
-void testVibratedDoublePendulum(Platform& platform) {
+CLAIM(testVibratedDoublePendulum, Platform& platform) {
     if (hasSingleForces(platform))
         return; // see testErrorsAreThePapers()
     const double omega = 1e6;
@@ -126,7 +126,7 @@ void testVibratedDoublePendulum(Platform& platform) {
 }
 
 /** Small micro-steps, where the way of a rod is nothing but rounding once in a while, are no reason to give up. */
-void testManyMicroSteps(Platform& platform) {
+CLAIM(testManyMicroSteps, Platform& platform) {
     const Model pendulum = makeVibratedDoublePendulum(1e4);
     Filtered integrator(1.0 / 1280, 1e4, HMMIntegrator::Simple, 1024);
     integrator.setConstraintTolerance(1e-10);
@@ -136,7 +136,7 @@ void testManyMicroSteps(Platform& platform) {
 }
 
 /** A rigid molecule that is shaken as one moves freely, however little its parts move against each other. */
-void testShakenAsOne(Platform& platform) {
+CLAIM(testShakenAsOne, Platform& platform) {
     Model model = makeWaterCluster(1, true);
     model.system.removeForce(2);
     auto* force = new CustomExternalForce("m*a*cos(theta)*y");
@@ -157,7 +157,7 @@ void testShakenAsOne(Platform& platform) {
 }
 
 /** After a step the Context has its own positions and phase; forces that are not vibrated act as in Verlet's method. */
-void testContextIsLeftAsItWas(Platform& platform) {
+CLAIM(testContextIsLeftAsItWas, Platform& platform) {
     System system = makePendulum(1e5);
     auto* slow = new CustomExternalForce("30*z^2");
     slow->setForceGroup(3);
@@ -182,7 +182,7 @@ void testContextIsLeftAsItWas(Platform& platform) {
 }
 
 /** Nothing between steps is overlooked: parameters, settings, and the phase itself, which does not count. */
-void testChangesTakeEffect(Platform& platform) {
+CLAIM(testChangesTakeEffect, Platform& platform) {
     const System system = makePendulum(1e4);
     HMMIntegrator integrator(0.01, 1e4);
     integrator.setFilter(HMMIntegrator::Simple);
@@ -214,7 +214,7 @@ void testChangesTakeEffect(Platform& platform) {
 }
 
 /** What cannot be is refused, with an error that says what and what to do. */
-void testErrors(Platform& platform) {
+CLAIM(testErrors, Platform& platform) {
     assertThrows([] { HMMIntegrator(0.01, 0); }, {"HMMIntegrator", "frequency", "0 radian/ps"});
     HMMIntegrator integrator(0.01, 1e4);
     assertThrows([&] { integrator.setNumMicroStepsPerPeriod(7); }, {"HMMIntegrator", "micro-steps", "even", "7"});
@@ -235,7 +235,7 @@ void testErrors(Platform& platform) {
 }
 
 /** A vibrated force that does not fit the method, or the filter, is refused, before anything has moved. */
-void testForcesThatDoNotFit(Platform& platform) {
+CLAIM(testForcesThatDoNotFit, Platform& platform) {
     struct Row {
         std::string name; // the energy of each particle
         bool withBump;    // whether it is refused with this filter too
@@ -283,7 +283,7 @@ void testForcesThatDoNotFit(Platform& platform) {
 }
 
 /** Of a frequency that is too low for the macro-step the error says so, and does not ask for smaller steps. */
-void testFrequenciesThatAreTooLow(Platform& platform) {
+CLAIM(testFrequenciesThatAreTooLow, Platform& platform) {
     Model model = makeWaterCluster(1);
     auto* force = new CustomExternalForce("50*cos(theta)*x");
     force->addGlobalParameter("theta", 0);
@@ -308,10 +308,4 @@ void testFrequenciesThatAreTooLow(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testErrorsAreThePapers), CLAIM(testFiltersAgree), CLAIM(testVibratedDoublePendulum),
-                            CLAIM(testManyMicroSteps), CLAIM(testShakenAsOne), CLAIM(testContextIsLeftAsItWas),
-                            CLAIM(testChangesTakeEffect), CLAIM(testForcesThatDoNotFit),
-                            CLAIM(testFrequenciesThatAreTooLow), CLAIM(testErrors)});
-}
+CHECK_CLAIMS_ON_PLATFORM

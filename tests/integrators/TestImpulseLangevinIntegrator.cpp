@@ -8,7 +8,7 @@ namespace {
  * mu v^2 / 2 + k (1 - (omega d)^2 / 4) s^2 / 2 exactly, and the heat bath makes v thermal, so that var(v) = kT/mu and
  * var(s) = (kT/k) / (1 - (omega d)^2 / 4), however large the step.
  */
-void testHarmonicVariances(Platform& platform) {
+CLAIM(testHarmonicVariances, Platform& platform) {
     // So long that the bonds keep their directions: rotation does not stretch them. Single precision has to hold the
     // stretch of some 4e-3 nm beside it.
     const double length = byRounding(platform, 1e4, 1e4, 1e4, 1e2);
@@ -62,7 +62,7 @@ void testHarmonicVariances(Platform& platform) {
  * Without friction a step is conjugate to that of ImpulseIntegrator: it runs through the same positions if it starts
  * with the velocities from half a kick before.
  */
-void testWithoutFrictionPositionsAreThoseOfTheImpulseMethod(Platform& platform) {
+CLAIM(testWithoutFrictionPositionsAreThoseOfTheImpulseMethod, Platform& platform) {
     Model model = makeWaterCluster(2);
     model.system.getForce(2).setForceGroup(1); // what is not stiff
     const double h = 0.002;
@@ -89,7 +89,7 @@ void testWithoutFrictionPositionsAreThoseOfTheImpulseMethod(Platform& platform) 
 }
 
 /** The temperature of flexible waters in a cluster, and that of the molecules' centres, is that of the heat bath. */
-void testTemperature(Platform& platform) {
+CLAIM(testTemperature, Platform& platform) {
     for (const char* name : {"Projected", "Mollified"}) {
         ImpulseLangevinIntegrator integrator(300, 10, 0.004);
         integrator.setKick(name[0] == 'P' ? ImpulseIntegrator::Projected : ImpulseIntegrator::Mollified);
@@ -99,7 +99,7 @@ void testTemperature(Platform& platform) {
 }
 
 /** The negative control: plain kicks at h omega = pi heat the vibrations, whatever the heat bath does against it. */
-void testPlainKicksHeatAtResonance(Platform& platform) {
+CLAIM(testPlainKicksHeatAtResonance, Platform& platform) {
     const double omega = std::sqrt(bondConstant * (1 / hydrogenMass + (1 - std::cos(waterAngle)) / oxygenMass));
     auto measure = [&](const char* name, ImpulseIntegrator::KickMethod kick) {
         ImpulseLangevinIntegrator integrator(300, 3, M_PI / omega);
@@ -113,8 +113,4 @@ void testPlainKicksHeatAtResonance(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testHarmonicVariances), CLAIM(testWithoutFrictionPositionsAreThoseOfTheImpulseMethod),
-                            CLAIM(testTemperature), CLAIM(testPlainKicksHeatAtResonance)});
-}
+CHECK_CLAIMS_ON_PLATFORM

@@ -4,7 +4,7 @@
 namespace {
 
 /** Kick, two motions of half a step, kick, as the equations say, for a water in the field of makeWaterInField(). */
-void testStepIsTheMethod(Platform& platform) {
+CLAIM(testStepIsTheMethod, Platform& platform) {
     for (double bondInertia : {0.0, 3.0}) { // [dalton]
         const Model model = makeWaterInField();
         const double h = 0.004, period = 0.06;
@@ -57,7 +57,7 @@ void testStepIsTheMethod(Platform& platform) {
 }
 
 /** The inertia of bonds follows the step until it is set; heavy hydrogens get less, and added bonds what was said. */
-void testBondInertiaFollowsTheStep(Platform& platform) {
+CLAIM(testBondInertiaFollowsTheStep, Platform& platform) {
     Model model = makeWaterCluster(1);
     model.system.setParticleMass(2, 2.5);
     MassPenaltyIntegrator integrator(0.004);
@@ -93,7 +93,7 @@ void testBondInertiaFollowsTheStep(Platform& platform) {
 }
 
 /** The energy of a cluster of waters varies less than with Verlet at half the step, and does not drift. */
-void testEnergyIsKeptBetterThanByVerlet(Platform& platform) {
+CLAIM(testEnergyIsKeptBetterThanByVerlet, Platform& platform) {
     if (!hasPreciseForces(platform))
         return; // forces in single precision
     Model model = makeWaterCluster(2);
@@ -134,7 +134,7 @@ void testEnergyIsKeptBetterThanByVerlet(Platform& platform) {
 }
 
 /** Pairs come from bonds and angles with periods shorter than the one set; constraints and added pairs replace them. */
-void testPairsAreChosenByPeriod(Platform& platform) {
+CLAIM(testPairsAreChosenByPeriod, Platform& platform) {
     Model model = makeWaterCluster(1);
     auto count = [&](const System& system, const std::function<void(MassPenaltyIntegrator&)>& set) {
         MassPenaltyIntegrator integrator(0.004);
@@ -171,7 +171,7 @@ void testPairsAreChosenByPeriod(Platform& platform) {
 }
 
 /** Bonds of length 0, through which particles pass, carry no inertia, nor do pairs with 1e-308; energy is kept. */
-void testPairsWithoutDirectionAreLeftOut(Platform& platform) {
+CLAIM(testPairsWithoutDirectionAreLeftOut, Platform& platform) {
     Model model = makeLoneWaters(1);
     auto* bonds = new HarmonicBondForce();
     for (int i : {0, 1}) {
@@ -191,7 +191,7 @@ void testPairsWithoutDirectionAreLeftOut(Platform& platform) {
 }
 
 /** Custom forces give the same inertias as harmonic ones of the same curvature, whatever the first positions are. */
-void testCustomForcesAreRecognized(Platform& platform) {
+CLAIM(testCustomForcesAreRecognized, Platform& platform) {
     Model harmonic = makeWaterCluster(1), custom = makeWaterCluster(1);
     auto* bonds = new CustomBondForce("depth*(1-exp(-sqrt(k/2/depth)*(r-r0)))^2");
     bonds->addGlobalParameter("depth", 500);
@@ -229,7 +229,7 @@ void testCustomForcesAreRecognized(Platform& platform) {
 }
 
 /** A global parameter of a bonded force changes the inertias from the next step on, and back. */
-void testInertiasFollowGlobalParameters(Platform& platform) {
+CLAIM(testInertiasFollowGlobalParameters, Platform& platform) {
     System system;
     for (double mass : {12.0, 16.0})
         system.addParticle(mass);
@@ -253,7 +253,7 @@ void testInertiasFollowGlobalParameters(Platform& platform) {
 }
 
 /** With constraints alone a step is RATTLE: rigid waters move as with OpenMM's Verlet and constraints. */
-void testConstraintsAloneAreRattle(Platform& platform) {
+CLAIM(testConstraintsAloneAreRattle, Platform& platform) {
     const Model model = makeWaterCluster(2, true);
     MassPenaltyIntegrator integrator(0.0005);
     VerletIntegrator verlet(0.0005);
@@ -268,7 +268,7 @@ void testConstraintsAloneAreRattle(Platform& platform) {
 }
 
 /** A water with its bonds constrained and the angle free: constraints hold, and the angle moves. */
-void testConstraintsBesidePenalties(Platform& platform) {
+CLAIM(testConstraintsBesidePenalties, Platform& platform) {
     Model model = makeWaterCluster(2);
     for (int o = 0; o < model.system.getNumParticles(); o += 3)
         for (int h : {1, 2})
@@ -293,7 +293,7 @@ void testConstraintsBesidePenalties(Platform& platform) {
 }
 
 /** Constraints that depend on each other stay within tolerance. */
-void testDependentConstraints(Platform& platform) {
+CLAIM(testDependentConstraints, Platform& platform) {
     for (const DependentConstraints& group : makeDependentConstraints()) {
         const double tolerance = 1e-6;
         const System system = group.makeSystem();
@@ -312,7 +312,7 @@ void testDependentConstraints(Platform& platform) {
 }
 
 /** Molecules of any size refuse steps that fail: lengths without a solution, impossible velocities and forces. */
-void testMoleculesOfAnySizeRefuseFailedSteps(Platform& platform) {
+CLAIM(testMoleculesOfAnySizeRefuseFailedSteps, Platform& platform) {
     for (int numRows : {2, 19, 39})
         for (bool constrained : {false, true}) {
             Model model;
@@ -356,7 +356,7 @@ void testMoleculesOfAnySizeRefuseFailedSteps(Platform& platform) {
 }
 
 /** What is asked for is the period in force: of the present step, or the one that was set. */
-void testPenalizedPeriodFollowsTheStep(Platform&) {
+CLAIM(testPenalizedPeriodFollowsTheStep, Platform&) {
     MassPenaltyIntegrator integrator(0.004);
     ASSERT(integrator.getUseDefaultPenalizedPeriod());
     ASSERT_EQUAL(0.064, integrator.getPenalizedPeriod());
@@ -376,7 +376,7 @@ void testPenalizedPeriodFollowsTheStep(Platform&) {
     ASSERT(integrator.getUseDefaultPenalizedPeriod());
 }
 
-void testErrors(Platform& platform) {
+CLAIM(testErrors, Platform& platform) {
     MassPenaltyIntegrator integrator(0.004);
     assertThrows([&] { integrator.setPenalizedPeriod(-1); }, {"MassPenaltyIntegrator", "period", "-1", "16 steps"});
     assertThrows([&] { integrator.addPair(0, 1, -3); }, {"inertia", "-3", "constraint"});
@@ -410,13 +410,4 @@ void testErrors(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testStepIsTheMethod), CLAIM(testBondInertiaFollowsTheStep),
-                            CLAIM(testPenalizedPeriodFollowsTheStep), CLAIM(testEnergyIsKeptBetterThanByVerlet),
-                            CLAIM(testPairsAreChosenByPeriod), CLAIM(testPairsWithoutDirectionAreLeftOut),
-                            CLAIM(testCustomForcesAreRecognized), CLAIM(testInertiasFollowGlobalParameters),
-                            CLAIM(testConstraintsAloneAreRattle), CLAIM(testConstraintsBesidePenalties),
-                            CLAIM(testDependentConstraints), CLAIM(testMoleculesOfAnySizeRefuseFailedSteps),
-                            CLAIM(testErrors)});
-}
+CHECK_CLAIMS_ON_PLATFORM

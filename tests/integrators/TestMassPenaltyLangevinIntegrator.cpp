@@ -137,7 +137,7 @@ double biasedCosineSquare(double lambda, double compliance) {
  * exp(-V / kT), a bond's r^2 exp(-V / kT), whatever inertia the bonds' relative velocity has. Without it the angle's has
  * the factor (det A)^1/2, and an average that differs by many errors, as theory says it does.
  */
-void testDistributionIsThatOfThePotential(Platform& platform) {
+CLAIM(testDistributionIsThatOfThePotential, Platform& platform) {
     const double inertia = 500; // the bonds' period is 2 pi (kappa / k)^1/2 = 0.44 ps
     const BentMolecules molecules;
     auto bondWeight = [](double r) {
@@ -167,7 +167,7 @@ void testDistributionIsThatOfThePotential(Platform& platform) {
  * the masses alone in A_cc, with an inertia beside them and of the bonds as well. Without the metric force A_cc is that
  * of the coupled masses, and differs by many errors.
  */
-void testConstraintsKeepTheirDistribution(Platform& platform) {
+CLAIM(testConstraintsKeepTheirDistribution, Platform& platform) {
     const BentMolecules molecules(true);
     struct Case {
         double kappa, lambda;
@@ -184,7 +184,7 @@ void testConstraintsKeepTheirDistribution(Platform& platform) {
 }
 
 /** Flexible water at 8 fs has the bath's temperature, and the energy of bonds and angles of a small step. */
-void testWaterAtEightFemtoseconds(Platform& platform) {
+CLAIM(testWaterAtEightFemtoseconds, Platform& platform) {
     Model model = makeWaterCluster(2);
     addWell(model);
     dynamic_cast<HarmonicBondForce&>(model.system.getForce(0)).setForceGroup(1);
@@ -220,7 +220,7 @@ void testWaterAtEightFemtoseconds(Platform& platform) {
  * Two particles that meet with 28 kT at steps of 16 fs leave with more than 200 kT from some of the places where a step
  * may end, and with less than 60 if that is a collision, for which a run has to be older than 100 steps.
  */
-void testCollisionsDoNotHeat(Platform& platform) {
+CLAIM(testCollisionsDoNotHeat, Platform& platform) {
     const double h = 0.016, mass = 18, eachEnergy = 14 * kT, begin = 0.6;
     Model model;
     auto* repulsion = new CustomBondForce("2.6*((0.315/r)^12-(0.315/r)^6)");
@@ -256,7 +256,7 @@ void testCollisionsDoNotHeat(Platform& platform) {
  * Collisions are undone once in a hundred steps, three times in a row at most, by steps that are not counted; what that
  * does not mend is an error.
  */
-void testRunGoesOnAfterCollision(Platform& platform) {
+CLAIM(testRunGoesOnAfterCollision, Platform& platform) {
     Model model = makeWaterCluster(2);
     auto* field = new CustomExternalForce("1e-9*sqrt(wall-z)");
     field->addGlobalParameter("wall", 1e3);
@@ -321,7 +321,7 @@ void testRunGoesOnAfterCollision(Platform& platform) {
 }
 
 /** A CMMotionRemover does not heat hydrogens of fixed atoms, along whose bonds the inertias are. */
-void testFixedAtomsAndAMotionRemover(Platform& platform) {
+CLAIM(testFixedAtomsAndAMotionRemover, Platform& platform) {
     Model model = makeWaterCluster(2);
     for (int o = 0; o < 24; o += 3)
         model.system.setParticleMass(o, 0);
@@ -343,7 +343,7 @@ void testFixedAtomsAndAMotionRemover(Platform& platform) {
 }
 
 /** Molecules that are driven are hot, and named as such; others, and these without the drive, are not. */
-void testWhatIsHotterThanTheHeatBathIsSaid(Platform& platform) {
+CLAIM(testWhatIsHotterThanTheHeatBathIsSaid, Platform& platform) {
     const int number = 100, steps = 20;
     Model gas;
     auto* drive = new CustomExternalForce("F*x");
@@ -377,10 +377,4 @@ void testWhatIsHotterThanTheHeatBathIsSaid(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testDistributionIsThatOfThePotential), CLAIM(testConstraintsKeepTheirDistribution),
-                            CLAIM(testWaterAtEightFemtoseconds), CLAIM(testCollisionsDoNotHeat),
-                            CLAIM(testRunGoesOnAfterCollision), CLAIM(testWhatIsHotterThanTheHeatBathIsSaid),
-                            CLAIM(testFixedAtomsAndAMotionRemover)});
-}
+CHECK_CLAIMS_ON_PLATFORM

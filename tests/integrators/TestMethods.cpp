@@ -184,7 +184,7 @@ template <class Row, class Claim> void checkAll(const vector<Row>& rows, Claim&&
 }
 
 /** The error of a method against its own solution by the first number of steps is of second order in the others. */
-void testOrderIsTwo(Platform& platform) {
+CLAIM(testOrderIsTwo, Platform& platform) {
     struct Row {
         vector<Setup> setups;
         double time;
@@ -228,7 +228,7 @@ void testOrderIsTwo(Platform& platform) {
 }
 
 /** From (x, -v) the same steps lead back, if the method is reversible. What is left is rounding, and its growth. */
-void testReversible(Platform& platform) {
+CLAIM(testReversible, Platform& platform) {
     struct Row {
         vector<Setup> setups;
         double stepSize;
@@ -310,7 +310,7 @@ double stepDefect(Run& run, const Setup& setup, double length, double difference
 }
 
 /** A step is symplectic, J^T Omega J = Omega, if the method is; if not, the test can tell. */
-void testSymplecticity(Platform& platform) {
+CLAIM(testSymplecticity, Platform& platform) {
     struct Row {
         vector<Setup> setups;
         double stepSize, length;
@@ -368,7 +368,7 @@ void testSymplecticity(Platform& platform) {
 }
 
 /** Total momentum is kept to rounding; where all forces are internal, and central, angular momentum is as well. */
-void testMomentaAreKept(Platform& platform) {
+CLAIM(testMomentaAreKept, Platform& platform) {
     struct Row {
         vector<Setup> setups;
         double stepSize;
@@ -422,7 +422,7 @@ void testMomentaAreKept(Platform& platform) {
 }
 
 /** A bond to a virtual site is slow, and its force counts once, whatever the force that it belongs to. */
-void testBondsToVirtualSitesAreSlow(Platform& platform) {
+CLAIM(testBondsToVirtualSitesAreSlow, Platform& platform) {
     vector<Setup> setups = impulses(nullptr);
     const vector<Setup> zhangSkeelSetups = zhangSkeels(nullptr, 300);
     for (size_t i = 0; i < zhangSkeelMethods.size(); i++)
@@ -519,7 +519,7 @@ Model makeRoughWaters(bool indefinite, double h, double beta) {
 }
 
 /** A step takes no memory beyond what its evaluations of the forces take, in small blocks and in large ones. */
-void testNoMemoryIsAllocated(Platform& platform) {
+CLAIM(testNoMemoryIsAllocated, Platform& platform) {
     if (!canCountAllocations || isDevice(platform)) // transfers to and from a device take some
         return;
     struct Row {
@@ -584,9 +584,4 @@ void testNoMemoryIsAllocated(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testOrderIsTwo), CLAIM(testReversible), CLAIM(testSymplecticity),
-                            CLAIM(testMomentaAreKept), CLAIM(testBondsToVirtualSitesAreSlow),
-                            CLAIM(testNoMemoryIsAllocated)});
-}
+CHECK_CLAIMS_ON_PLATFORM

@@ -61,7 +61,7 @@ void assertPenalizedMotion(Context& context, Integrator& integrator, double peri
 }
 
 /** Whoever sets velocities, and whatever is changed afterwards: they are those of the masses, and move the inertias. */
-void testVelocitiesOfTheMassesMoveInertias(Platform& platform) {
+CLAIM(testVelocitiesOfTheMassesMoveInertias, Platform& platform) {
     const Model model = makeLoneWaters(2);
     const double tolerance = byRounding(platform, 1e-4, 1e-4, 1e-4, 3e-2);
     vector<Vec3> turned = model.positions;
@@ -98,7 +98,7 @@ void testVelocitiesOfTheMassesMoveInertias(Platform& platform) {
 }
 
 /** One collision of an AndersenThermostat with some particles leaves the distribution as it is. */
-void testCollisionsKeepTheDistribution(Platform& platform) {
+CLAIM(testCollisionsKeepTheDistribution, Platform& platform) {
     Model model = makeLoneWaters(2);
     auto* thermostat = new AndersenThermostat(300, 0.7 / getInstant(platform)); // half of the particles
     thermostat->setRandomNumberSeed(3);
@@ -116,7 +116,7 @@ void testCollisionsKeepTheDistribution(Platform& platform) {
 }
 
 /** An AndersenThermostat keeps the temperature of water at 4 fs, and that of its bonds. */
-void testAndersenThermostat(Platform& platform) {
+CLAIM(testAndersenThermostat, Platform& platform) {
     Model model = makeWaterCluster(2);
     addWell(model);
     auto* thermostat = new AndersenThermostat(300, 5);
@@ -142,7 +142,7 @@ void testAndersenThermostat(Platform& platform) {
 }
 
 /** Twenty steps are the same, to the bit, in one call, in two and in twenty, also with reports in between. */
-void testCallsDoNotMatter(Platform& platform) {
+CLAIM(testCallsDoNotMatter, Platform& platform) {
     for (const Model& model : {makeWaterCluster(2), makeSoluteInRigidWater()}) {
         MassPenaltyLangevinIntegrator langevin(300, 2, 0.01);
         MassPenaltyIntegrator constant(0.004);
@@ -168,7 +168,7 @@ void testCallsDoNotMatter(Platform& platform) {
 }
 
 /** Molecules whose velocities nobody sets go on to the bit; one that is moved through the box goes on as before. */
-void testOthersGoOn(Platform& platform) {
+CLAIM(testOthersGoOn, Platform& platform) {
     if (getRounding(platform) == Rounding::Single)
         return; // moved by some nm, molecules get another shape by rounding
     const Model model = makeLoneWaters(2);
@@ -199,7 +199,7 @@ void testOthersGoOn(Platform& platform) {
  * Integrators that take turns, by a CompoundIntegrator or by States, keep the temperature. (After a large step velocities
  * are half of it behind positions, so that kinetic and potential energies swing at first.)
  */
-void testIntegratorsTakeTurns(Platform& platform) {
+CLAIM(testIntegratorsTakeTurns, Platform& platform) {
     Model model = makeWaterCluster(3);
     addWell(model);
     const double freedoms = 3 * 81;
@@ -243,7 +243,7 @@ void testIntegratorsTakeTurns(Platform& platform) {
 }
 
 /** Two temperatures whose replicas are exchanged, with velocities scaled, both keep theirs, kinetic and potential. */
-void testReplicaExchange(Platform& platform) {
+CLAIM(testReplicaExchange, Platform& platform) {
     const Model model = makeLoneWaters(2);
     const double temperatures[] = {300, 320}, freedoms = 3 * 24;
     MassPenaltyLangevinIntegrator cold(temperatures[0], 5, 0.012), hot(temperatures[1], 5, 0.012);
@@ -289,7 +289,7 @@ void testReplicaExchange(Platform& platform) {
 }
 
 /** If the first step of a call fails, velocities are what they were, whoever has set them, with whatever step. */
-void testFailedStepsChangeNothing(Platform& platform) {
+CLAIM(testFailedStepsChangeNothing, Platform& platform) {
     Model model = makeLoneWaters(2);
     auto* field = new CustomExternalForce("scale*x"); // a force that can be made infinite
     field->addGlobalParameter("scale", 0);
@@ -317,7 +317,7 @@ void testFailedStepsChangeNothing(Platform& platform) {
 }
 
 /** A run resumed from a checkpoint, or a State, is the one that goes on, whatever has been set before it was saved. */
-void testSavedStatesResume(Platform& platform) {
+CLAIM(testSavedStatesResume, Platform& platform) {
     const Model model = makeLoneWaters(2);
     for (bool inCheckpoint : {false, true}) {
         MassPenaltyIntegrator saving(0.004), resumed(0.004);
@@ -347,10 +347,4 @@ void testSavedStatesResume(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testVelocitiesOfTheMassesMoveInertias), CLAIM(testCollisionsKeepTheDistribution),
-                            CLAIM(testAndersenThermostat), CLAIM(testCallsDoNotMatter), CLAIM(testOthersGoOn),
-                            CLAIM(testIntegratorsTakeTurns), CLAIM(testReplicaExchange),
-                            CLAIM(testFailedStepsChangeNothing), CLAIM(testSavedStatesResume)});
-}
+CHECK_CLAIMS_ON_PLATFORM

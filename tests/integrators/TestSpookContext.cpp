@@ -8,7 +8,7 @@
 namespace {
 
 /** Reported energies are those of the present time, as VerletIntegrator's are, whatever groups are asked for. */
-void testEnergiesAreOfThePresentTime(Platform& platform) {
+CLAIM(testEnergiesAreOfThePresentTime, Platform& platform) {
     Model model = makeWaterCluster(2);
     addWell(model);
     model.system.getForce(3).setForceGroup(2);
@@ -47,7 +47,7 @@ double energyOfVelocities(const Context& context) {
  * Where a step is impossible, energies are there to find out why: the potential energy of each group as it is, as with
  * VerletIntegrator, and the kinetic energy of the velocities as they are.
  */
-void testEnergiesWhereAStepIsImpossible(Platform& platform) {
+CLAIM(testEnergiesWhereAStepIsImpossible, Platform& platform) {
     System system = makeParticles({12, 1, 16});
     const char* energies[] = {"3*x", "sqrt(x)", "1/(y-0.5)"}; // a good one; not a number; infinite
     for (int group = 0; group < 3; group++) {
@@ -93,7 +93,7 @@ void testEnergiesWhereAStepIsImpossible(Platform& platform) {
 }
 
 /** A step in which constrained particles fly far apart is refused, and not made silently. */
-void testFarFlightsAreErrors(Platform& platform) {
+CLAIM(testFarFlightsAreErrors, Platform& platform) {
     const Model model = makeWaterCluster(2, true);
     for (double h : {0.5, 4.0, 999999.0, 1e10}) {
         SpookIntegrator integrator(h);
@@ -112,7 +112,7 @@ void testFarFlightsAreErrors(Platform& platform) {
 }
 
 /** What is set between steps has the effect that it would have had from the beginning. */
-void testChangesTakeEffect(Platform& platform) {
+CLAIM(testChangesTakeEffect, Platform& platform) {
     System system = makeParticles({12, 1, 1});
     system.addConstraint(0, 1, 0.1);
     using Change = std::function<void(SpookIntegrator&)>;
@@ -160,7 +160,7 @@ void testChangesTakeEffect(Platform& platform) {
 }
 
 /** Multipliers belong to the last step, also after a checkpoint. */
-void testMultipliersAreInCheckpoints(Platform& platform) {
+CLAIM(testMultipliersAreInCheckpoints, Platform& platform) {
     const DoublePendulum pendulum;
     SpookIntegrator integrator(0.01), resumed(0.01);
     DoublePendulum::addRods(integrator);
@@ -184,7 +184,7 @@ void testMultipliersAreInCheckpoints(Platform& platform) {
 }
 
 /** Of a constraint that is not finite the error says which, before and after the first step, small block or large. */
-void testConstraintsThatAreNotFinite(Platform& platform) {
+CLAIM(testConstraintsThatAreNotFinite, Platform& platform) {
     for (int numParticles : {3, 60}) {
         System system = makeParticles(vector<double>(numParticles, 12));
         vector<Vec3> positions;
@@ -221,7 +221,7 @@ void testConstraintsThatAreNotFinite(Platform& platform) {
 }
 
 /** What cannot be is refused, with an error that says what and what to do. */
-void testErrors(Platform& platform) {
+CLAIM(testErrors, Platform& platform) {
     SpookIntegrator integrator(0.001);
     assertThrows([&] { integrator.setCompliance(0); }, {"SpookIntegrator", "compliance", "0", "1e-8"});
     assertThrows([&] { integrator.setVelocityCompliance(-1); }, {"SpookIntegrator", "velocity", "-1"});
@@ -330,10 +330,4 @@ void testErrors(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testEnergiesAreOfThePresentTime), CLAIM(testEnergiesWhereAStepIsImpossible),
-                            CLAIM(testFarFlightsAreErrors), CLAIM(testChangesTakeEffect),
-                            CLAIM(testMultipliersAreInCheckpoints), CLAIM(testConstraintsThatAreNotFinite),
-                            CLAIM(testErrors)});
-}
+CHECK_CLAIMS_ON_PLATFORM

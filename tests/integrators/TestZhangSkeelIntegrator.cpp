@@ -32,7 +32,7 @@ template <double (*energy)(const VectorXd&)> VectorXd gradient(const VectorXd& x
  * A step is Integrator 5 of Tao and Owhadi, which with b = 0 is velocity Verlet: compared with the equations, solved
  * densely with difference quotients.
  */
-void testStepIsIntegrator5(Platform& platform) {
+CLAIM(testStepIsIntegrator5, Platform& platform) {
     const double h = 0.003;
     const Model model = makeWaterInField();
     VectorXd mass(9);
@@ -69,7 +69,7 @@ void testStepIsIntegrator5(Platform& platform) {
 }
 
 /** The offset q - x is b h^2 a; new positions have none; energies asked for in between change nothing. */
-void testPropagatedPositions(Platform& platform) {
+CLAIM(testPropagatedPositions, Platform& platform) {
     const Model model = makeWaterCluster(2);
     ZhangSkeelIntegrator integrator(0.002), undisturbed(0.002);
     Context context(model.system, integrator, platform, deterministic(platform));
@@ -119,7 +119,7 @@ void assertTakesEffect(ZhangSkeelIntegrator& integrator, Context& context, doubl
 }
 
 /** Settings, and parameters of stiff terms and of the Context, may change between steps. */
-void testChangesTakeEffect(Platform& platform) {
+CLAIM(testChangesTakeEffect, Platform& platform) {
     Model model = makeWaterCluster(2);
     model.system.getForce(1).setForceGroup(3); // the angles
     ZhangSkeelIntegrator integrator(0.002);
@@ -159,7 +159,7 @@ void testChangesTakeEffect(Platform& platform) {
 }
 
 /** A step with an indefinite matrix says what and where, and leaves the state as it was; a smaller step goes on. */
-void testFailedStepKeepsTheState(Platform& platform) {
+CLAIM(testFailedStepKeepsTheState, Platform& platform) {
     Model model = makeLoneWaters(1);
     // An angle far from equilibrium has a negative curvature out of the plane and along the bonds.
     model.positions = {Vec3(), Vec3(0.0957, 0.002, 0), Vec3(-0.0957, 0.002, 0)};
@@ -179,7 +179,7 @@ void testFailedStepKeepsTheState(Platform& platform) {
 }
 
 /** A particle that is made massless in mid-run stays where the Context shows it, to the bit if that keeps bits. */
-void testParticlesMadeMasslessStay(Platform& platform) {
+CLAIM(testParticlesMadeMasslessStay, Platform& platform) {
     Model model = makeWaterCluster(2);
     ZhangSkeelIntegrator integrator(0.002);
     ModelContext context(model, integrator, platform);
@@ -205,7 +205,7 @@ void testParticlesMadeMasslessStay(Platform& platform) {
 }
 
 /** After a barostat move the offset is kept, particle by particle. */
-void testBarostatKeepsTheOffset(Platform& platform) {
+CLAIM(testBarostatKeepsTheOffset, Platform& platform) {
     Model model = makeWaterCluster(3);
     auto cube = [](double edge) { return std::array{Vec3(edge, 0, 0), Vec3(0, edge, 0), Vec3(0, 0, edge)}; };
     const auto [a, b, c] = cube(0.95);
@@ -287,7 +287,7 @@ double excursion(Platform& platform, Method method, double beta, double Omega, i
  * Linear modes are stable at any step size if b >= 1/4, and below for Omega^2 < 1/(1/4 - b). At b = 1/4 and a large
  * Omega a mode begun at rest turns by nearly half a circle in each step, and errs little beyond its start.
  */
-void testLinearStability(Platform& platform) {
+CLAIM(testLinearStability, Platform& platform) {
     for (const auto& [name, method, is] : zhangSkeelMethods) {
         for (double beta : {0.25, 0.4})
             for (double Omega : {0.1, 1.0, 10.0, 100.0, 1e3, 1e4})
@@ -305,7 +305,7 @@ void testLinearStability(Platform& platform) {
  * is parallel to M a but for another factor h^2, and it is of order 4; that of one Newton iteration is of order 2, that
  * of the method.
  */
-void testAngularMomentum(Platform& platform) {
+CLAIM(testAngularMomentum, Platform& platform) {
     for (bool slowForces : {false, true}) {
         if (slowForces && !hasPreciseForces(platform))
             continue; // nonbonded forces in single precision do not keep it either
@@ -352,7 +352,7 @@ void testAngularMomentum(Platform& platform) {
 }
 
 /** Over long runs the energy of ZhangSkeel stays, that of the one Newton iteration does not. */
-void testLongRunOfTheDoublePendulum(Platform& platform) {
+CLAIM(testLongRunOfTheDoublePendulum, Platform& platform) {
     const Model model = makeDoublePendulum();
     const int numSamples = 1000, numSteps = 100;
     for (Method method : {ZhangSkeelIntegrator::ThirdDerivatives, ZhangSkeelIntegrator::NewmarkOneIteration}) {
@@ -375,7 +375,7 @@ void testLongRunOfTheDoublePendulum(Platform& platform) {
 }
 
 /** Newton's iterations are counted; the other methods have none. */
-void testNewtonIterationsAreCounted(Platform& platform) {
+CLAIM(testNewtonIterationsAreCounted, Platform& platform) {
     const Model model = makeDoublePendulum();
     ZhangSkeelIntegrator integrator(0.05);
     choose(integrator, ZhangSkeelIntegrator::StiffHessian);
@@ -398,7 +398,7 @@ void testNewtonIterationsAreCounted(Platform& platform) {
  * By default Newton's iteration ends where the platform's forces allow no more. The energy of waters then stays as it
  * does with forces in double precision.
  */
-void testNewmarkWithForcesOfAnyPrecision(Platform& platform) {
+CLAIM(testNewmarkWithForcesOfAnyPrecision, Platform& platform) {
     const Model model = makeWaterCluster(3);
     ZhangSkeelIntegrator integrator(0.001);
     ASSERT_EQUAL(0, integrator.getNewtonTolerance());
@@ -430,7 +430,7 @@ void testNewmarkWithForcesOfAnyPrecision(Platform& platform) {
 }
 
 /** Where a force jumps at its cutoff there may be no solution; the error names the remedy, and no infinities. */
-void testJumpAtTheCutoffIsNamed(Platform& platform) {
+CLAIM(testJumpAtTheCutoffIsNamed, Platform& platform) {
     const double h = 0.01, force = 1e3;
     for (bool switched : {false, true}) {
         System system;
@@ -464,7 +464,7 @@ void testJumpAtTheCutoffIsNamed(Platform& platform) {
 }
 
 /** A resumed run goes on bit for bit. */
-void testCheckpoint(Platform& platform) {
+CLAIM(testCheckpoint, Platform& platform) {
     const Model model = makeDoublePendulum();
     for (const auto& [name, method, is] : zhangSkeelMethods) {
         ZhangSkeelIntegrator integrator(0.02);
@@ -482,7 +482,7 @@ void testCheckpoint(Platform& platform) {
     }
 }
 
-void testErrors(Platform& platform) {
+CLAIM(testErrors, Platform& platform) {
     ZhangSkeelIntegrator integrator(0.001);
     assertThrows([&] { integrator.setBeta(-0.1); }, {"beta", "-0.1"});
     assertThrows([&] { integrator.setMethod(Method(7)); }, {"ZhangSkeelIntegrator", "no method 7", "Newmark"});
@@ -514,7 +514,7 @@ void testErrors(Platform& platform) {
 }
 
 /** A method that is impossible for a System stays so, step after step, until another one is set. */
-void testRefusedMethodStaysRefused(Platform& platform) {
+CLAIM(testRefusedMethodStaysRefused, Platform& platform) {
     const Model model = makeSoluteInRigidWater();
     ZhangSkeelIntegrator integrator(0.0005);
     ModelContext context(model, integrator, platform);
@@ -533,13 +533,4 @@ void testRefusedMethodStaysRefused(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testStepIsIntegrator5), CLAIM(testPropagatedPositions),
-                            CLAIM(testParticlesMadeMasslessStay), CLAIM(testBarostatKeepsTheOffset),
-                            CLAIM(testChangesTakeEffect), CLAIM(testFailedStepKeepsTheState),
-                            CLAIM(testLinearStability), CLAIM(testAngularMomentum),
-                            CLAIM(testLongRunOfTheDoublePendulum), CLAIM(testNewtonIterationsAreCounted),
-                            CLAIM(testNewmarkWithForcesOfAnyPrecision), CLAIM(testJumpAtTheCutoffIsNamed),
-                            CLAIM(testCheckpoint), CLAIM(testErrors), CLAIM(testRefusedMethodStaysRefused)});
-}
+CHECK_CLAIMS_ON_PLATFORM

@@ -31,7 +31,7 @@ Model makeOscillators(const vector<double>& omegas, double mass, double h) {
  * 1/4) Omega^2), and var(x) = (kT/k) (1 + b Omega^2)^2 / (1 + (b - 1/4) Omega^2). At b = 1/4 the Context's
  * positions have the exact Boltzmann variance, within 4 blocked errors.
  */
-void testHarmonicVariances(Platform& platform) {
+CLAIM(testHarmonicVariances, Platform& platform) {
     if (hasSingleForces(platform))
         return; // the bonds are so long that what single precision makes of them is no oscillator
     const double mass = 2, h = 0.002, temperature = 300, kT = boltzmann * temperature;
@@ -78,7 +78,7 @@ void testHarmonicVariances(Platform& platform) {
 }
 
 /** Without friction the step is that of ZhangSkeelIntegrator, bit for bit where the compiler does not contract sums. */
-void testWithoutFriction(Platform& platform) {
+CLAIM(testWithoutFriction, Platform& platform) {
     const Model model = makeWaterCluster(2);
     ZhangSkeelLangevinIntegrator langevin(300, 0, 0.002);
     ZhangSkeelIntegrator plain(0.002);
@@ -93,7 +93,7 @@ void testWithoutFriction(Platform& platform) {
 }
 
 /** Velocities decay as exp(-gamma h) at temperature 0. */
-void testFrictionAtZeroTemperature(Platform& platform) {
+CLAIM(testFrictionAtZeroTemperature, Platform& platform) {
     Model model;
     model.system.addParticle(10);
     model.positions.push_back(Vec3());
@@ -107,7 +107,7 @@ void testFrictionAtZeroTemperature(Platform& platform) {
 }
 
 /** The temperature of flexible waters in a cluster, and that of the molecules' centres, is that of the heat bath. */
-void testTemperature(Platform& platform) {
+CLAIM(testTemperature, Platform& platform) {
     ZhangSkeelLangevinIntegrator integrator(300, 10, 0.002);
     integrator.setRandomNumberSeed(23);
     assertTemperatures("ZhangSkeelLangevinIntegrator", integrator, platform, 5000, 5);
@@ -128,7 +128,7 @@ double squaredRates(const vector<Vec3>& x, const vector<Vec3>& v, int o) {
  * Noise in the tangent space of penalty springs leaves their modes cold and thermalizes the rest: six degrees of
  * freedom a water, which computeSystemTemperature() counts.
  */
-void testTangentNoise(Platform& platform) {
+CLAIM(testTangentNoise, Platform& platform) {
     Model model = makeWaterCluster(2);
     auto& bonds = dynamic_cast<HarmonicBondForce&>(model.system.getForce(0));
     auto& angles = dynamic_cast<HarmonicAngleForce&>(model.system.getForce(1));
@@ -178,7 +178,7 @@ void testTangentNoise(Platform& platform) {
 }
 
 /** computeSystemTemperature() counts as StateDataReporter does: constraints, massless particles, CMMotionRemover. */
-void testDegreesOfFreedom(Platform& platform) {
+CLAIM(testDegreesOfFreedom, Platform& platform) {
     Model model = makeWaterCluster(2, true);
     model.system.addParticle(0);
     model.positions.push_back(Vec3(5, 0, 0));
@@ -194,7 +194,7 @@ void testDegreesOfFreedom(Platform& platform) {
 }
 
 /** Noise that is too much for numbers fails the step as a whole: positions, velocities, time. Then it goes on. */
-void testFailedNoiseKeepsTheState(Platform& platform) {
+CLAIM(testFailedNoiseKeepsTheState, Platform& platform) {
     Model model = makeWaterCluster(1);
     model.system.setParticleMass(1, 1e-4); // velocities of 1e154: their squares overflow
     for (bool thermalizeStiffModes : {true, false}) {
@@ -216,7 +216,7 @@ void testFailedNoiseKeepsTheState(Platform& platform) {
     }
 }
 
-void testErrors(Platform& platform) {
+CLAIM(testErrors, Platform& platform) {
     ZhangSkeelLangevinIntegrator integrator(300, 1, 0.001);
     assertThrows([&] { integrator.computeSystemTemperature(); }, {"not bound"});
     // Stiff coordinates can be counted only where they are.
@@ -231,9 +231,4 @@ void testErrors(Platform& platform) {
 
 } // namespace
 
-int main(int argc, char* argv[]) {
-    return checkOnPlatform(argc, argv,
-                           {CLAIM(testHarmonicVariances), CLAIM(testWithoutFriction),
-                            CLAIM(testFrictionAtZeroTemperature), CLAIM(testTemperature), CLAIM(testTangentNoise),
-                            CLAIM(testDegreesOfFreedom), CLAIM(testFailedNoiseKeepsTheState), CLAIM(testErrors)});
-}
+CHECK_CLAIMS_ON_PLATFORM

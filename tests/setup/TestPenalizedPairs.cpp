@@ -86,7 +86,7 @@ void addLegs(System& system) {
 }
 
 /** V'' / (dr/dtheta)^2 by differences of OpenMM's energies and of distances, where the vertex is in the plane. */
-void testInPlaneAngle() {
+CLAIM(testInPlaneAngle) {
     for (const string& vertex : {string("x, y, z"), string("x2, y2, z2")}) {
         System system =
                 makeSystem(makeForce(cubic + "pointangle(x1, y1, z1, " + vertex + ", x3, y3, z3);" + projection));
@@ -119,7 +119,7 @@ void testInPlaneAngle() {
 /**
  * Of a Morse bond, AMOEBA's bond and a quartic one it is that of the minimum; two minima have that of the lower one.
  */
-void testCustomBondsAreAsStiffAsAtTheirMinimum() {
+CLAIM(testCustomBondsAreAsStiffAsAtTheirMinimum) {
     struct Case {
         string energy;
         double stiffness;
@@ -140,7 +140,7 @@ void testCustomBondsAreAsStiffAsAtTheirMinimum() {
 /**
  * What acts between two particles and has no stiff minimum is no row, and what has one is none beside stiffer bonds.
  */
-void testCustomPairsThatAreNoBonds() {
+CLAIM(testCustomPairsThatAreNoBonds) {
     for (const char* energy :
          {"2*((0.33/r)^12-2*(0.33/r)^6)", "10*max(0, r-0.25)^2", "40/r", "-40/r", "1e-6/r^12-20/r", "100*r"}) {
         System system = makeParticles({12, 16, 12, 1});
@@ -154,7 +154,7 @@ void testCustomPairsThatAreNoBonds() {
 }
 
 /** A Urey-Bradley term is a part of the 1-3 distance, and no bond of its hydrogen: flexible or constrained. */
-void testUreyBradley() {
+CLAIM(testUreyBradley) {
     for (bool constrained : {false, true}) {
         const double k = 5000, length = 0.216;
         System system = makeParticles({12, 12, 1}), without = makeParticles({12, 12, 1});
@@ -176,7 +176,7 @@ void testUreyBradley() {
 }
 
 /** Its constraint comes first, whatever else is shorter, stiffer, or listed before. */
-void testAHydrogenIsBoundByItsConstraint() {
+CLAIM(testAHydrogenIsBoundByItsConstraint) {
     System system = makeParticles({16, 12, 1, 16});
     addBonds(system, vector<Bond>{{0, 2, 0.09, 8e5}, {1, 3, 0.14, 3e5}});
     system.addConstraint(0, 2, 0.21); // an angle that is constrained
@@ -185,7 +185,7 @@ void testAHydrogenIsBoundByItsConstraint() {
 }
 
 /** Heavy atoms that are fixed are as heavy as can be; virtual sites are none. */
-void testHydrogensOfFixedAtomsTurnToo() {
+CLAIM(testHydrogensOfFixedAtomsTurnToo) {
     System system = makeParticles({0, 1, 1, 0});
     system.setVirtualSite(3, new TwoParticleAverageSite(1, 2, 0.5, 0.5));
     addBonds(system, vector<Bond>{{0, 1, 0.1, 4e5}, {2, 0, 0.1, 4e5}, {2, 3, 0.05, 9e5}});
@@ -195,7 +195,7 @@ void testHydrogensOfFixedAtomsTurnToo() {
 }
 
 /** Straight angles are kept apart, those of custom forces, too; angles whose legs are no bonds are left out. */
-void testStraightAnglesAreLoose() {
+CLAIM(testStraightAnglesAreLoose) {
     auto* harmonic = new HarmonicAngleForce();
     harmonic->addAngle(0, 1, 2, M_PI, 800);
     harmonic->addAngle(1, 2, 3, 2, 500);
@@ -217,7 +217,7 @@ void testStraightAnglesAreLoose() {
 /**
  * In a field of custom bonds, a soft harmonic term between two of their particles is no bond, and brings in no other.
  */
-void testSoftHarmonicTermsAreNoBonds() {
+CLAIM(testSoftHarmonicTermsAreNoBonds) {
     System system = makeParticles({12, 12, 1});
     auto* custom = new CustomBondForce("0.5*k*(r-r0)^2");
     custom->addPerBondParameter("k");
@@ -236,7 +236,7 @@ void testSoftHarmonicTermsAreNoBonds() {
 /**
  * A pair needs k r^2 / 2 of 50 kJ/mol, or its particles would pass through each other: for acute angles, and others.
  */
-void testSoftPairsAreLeftOut() {
+CLAIM(testSoftPairsAreLeftOut) {
     const double r1 = 0.11, r2 = 0.14;
     for (double theta : {1.0, 1.5, 2.2}) {
         const double squared = r1 * r1 + r2 * r2 - 2 * r1 * r2 * std::cos(theta),
@@ -257,7 +257,7 @@ void testSoftPairsAreLeftOut() {
 }
 
 /** Energies that depend on anything else have no pairs: wagging out of a plane, two angles, a distance besides. */
-void testOtherEnergiesAreLeftOut() {
+CLAIM(testOtherEnergiesAreLeftOut) {
     const string inPlane = "pointangle(x1, y1, z1, x, y, z, x3, y3, z3)";
     auto* tabulated = makeForce(cubic + inPlane + "+table(0);" + projection);
     tabulated->addTabulatedFunction("table", new Continuous1DFunction({0, 1, 2}, 0, 2));
@@ -276,10 +276,4 @@ void testOtherEnergiesAreLeftOut() {
 
 } // namespace
 
-int main() {
-    return checkClaims({CLAIM(testInPlaneAngle), CLAIM(testCustomBondsAreAsStiffAsAtTheirMinimum),
-                        CLAIM(testCustomPairsThatAreNoBonds), CLAIM(testUreyBradley),
-                        CLAIM(testAHydrogenIsBoundByItsConstraint), CLAIM(testHydrogensOfFixedAtomsTurnToo),
-                        CLAIM(testStraightAnglesAreLoose), CLAIM(testSoftHarmonicTermsAreNoBonds),
-                        CLAIM(testSoftPairsAreLeftOut), CLAIM(testOtherEnergiesAreLeftOut)});
-}
+CHECK_CLAIMS

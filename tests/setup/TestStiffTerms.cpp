@@ -99,7 +99,7 @@ void assertBlocks(const System& system, const vector<Expected>& expected) {
 
 // ---- Collecting terms ----
 
-void testTermsAreReadAsTheForcesHoldThem() {
+CLAIM(testTermsAreReadAsTheForcesHoldThem) {
     System system;
     addParticles(system, {1, 2, 3, 4});
     auto* torsions = new PeriodicTorsionForce();
@@ -121,7 +121,7 @@ void testTermsAreReadAsTheForcesHoldThem() {
 }
 
 /** Stiff terms are those of a kind, in any group, or those of the groups that are named; of what is integrated. */
-void testGroupsChooseTheForces() {
+CLAIM(testGroupsChooseTheForces) {
     Bonded system;
     system.addWater(1);
     auto* moreBonds = new HarmonicBondForce();
@@ -148,7 +148,7 @@ void testGroupsChooseTheForces() {
     ASSERT(collect(system, first | noHessian, first | second) == ofFirst); // which exerts no force either
 }
 
-void testGroupsThatCannotBeStiffAreRefused() {
+CLAIM(testGroupsThatCannotBeStiffAreRefused) {
     Bonded system({1, 1});
     system.addBond(0, 1, 1000);
     system.bonds.setForceGroup(5);
@@ -165,7 +165,7 @@ void testGroupsThatCannotBeStiffAreRefused() {
     assertRefused({"no force", "mask 32", "mask 2"}, [&] { collect(system, 1 << 5, 1 << 1); });
 }
 
-void testForcesWithoutPotentialAreToleratedInStiffGroups() {
+CLAIM(testForcesWithoutPotentialAreToleratedInStiffGroups) {
     Bonded system({1, 1});
     system.addBond(0, 1, 1000);
     system.addForce(new CMMotionRemover());
@@ -182,7 +182,7 @@ void testForcesWithoutPotentialAreToleratedInStiffGroups() {
     assertRefused({"no force"}, [&] { collect(system, 1 << 0); });
 }
 
-void testTermsHeldByConstraintsAreLeftOut() {
+CLAIM(testTermsHeldByConstraintsAreLeftOut) {
     // What createSystem(flexibleConstraints=True, rigidWater=True) makes, with a flexible water beside it.
     Bonded system;
     system.addWater(1);
@@ -199,7 +199,7 @@ void testTermsHeldByConstraintsAreLeftOut() {
     ASSERT(collect(half) == vector<double>({3001}));
 }
 
-void testTermsWithAParticleTwiceAreLeftOut() {
+CLAIM(testTermsWithAParticleTwiceAreLeftOut) {
     Bonded system({1, 1});
     system.addBond(0, 0, 1000);
     system.addBond(0, 1, 2000);
@@ -207,7 +207,7 @@ void testTermsWithAParticleTwiceAreLeftOut() {
     ASSERT(collect(system) == vector<double>({2000}));
 }
 
-void testStructureAndParametersAreTold() {
+CLAIM(testStructureAndParametersAreTold) {
     Bonded system;
     system.addWater(1);
     system.addWater(2);
@@ -252,7 +252,7 @@ vector<Use> choose(const System& system, double period, bool bends = false) {
 }
 
 /** Of a coordinate s with V = k/2 (s - s0)^2 alone, the period is 2 pi / sqrt(k g M^-1 g^T), g its gradient. */
-void testPeriodsChooseRows() {
+CLAIM(testPeriodsChooseRows) {
     const double m1 = 12, m2 = 3, m3 = 1.5, r1 = 0.1, r2 = 0.15, theta = 1.9, k1 = 1e5, k2 = 2e5, ka = 300;
     Bonded system({m1, m2, m3, 0});
     system.bonds.addBond(0, 1, r1, k1);
@@ -280,7 +280,7 @@ void testPeriodsChooseRows() {
 }
 
 /** Without a force constant a coordinate is no row, nor does its bond give the length of a leg. */
-void testRowsHaveForceConstants() {
+CLAIM(testRowsHaveForceConstants) {
     Bonded system({1, 1, 1});
     system.addBond(0, 1, 1000);
     system.addBond(1, 2, 0);
@@ -292,7 +292,7 @@ void testRowsHaveForceConstants() {
 }
 
 /** Only angles with their minimum at 180 degrees are represented by their bends, where these are asked for. */
-void testStraightAnglesAreBends() {
+CLAIM(testStraightAnglesAreBends) {
     Bonded system({1, 1, 1, 1});
     for (int i = 0; i < 3; i++)
         system.addBond(i, i + 1, 1000);
@@ -310,7 +310,7 @@ void testStraightAnglesAreBends() {
 }
 
 /** Coordinates whose potential is a function have no period: they are rows if all are. */
-void testFunctionsAreRowsIfAllAre() {
+CLAIM(testFunctionsAreRowsIfAllAre) {
     System system;
     addParticles(system, {1, 1, 1});
     auto* functions = new CustomBondForce("1000*(r-0.1)^2");
@@ -325,7 +325,7 @@ void testFunctionsAreRowsIfAllAre() {
 
 // ---- Finding blocks ----
 
-void testConnectedGroupsAreBlocks() {
+CLAIM(testConnectedGroupsAreBlocks) {
     // Two molecules with mixed numbers, the second a ring, and a free particle: 0-4-2 with the branch 4-6,
     // 1-3-5-1, 7.
     Bonded system(vector<double>(8, 1.0));
@@ -339,7 +339,7 @@ void testConnectedGroupsAreBlocks() {
     assertBlocks(bent, {{{0, 2, 4}, 3, {0}}});
 }
 
-void testALongChainIsOneBlockInAnyOrderOfItsBonds() {
+CLAIM(testALongChainIsOneBlockInAnyOrderOfItsBonds) {
     const int n = 1000;
     vector<int> all(n), bonds(n - 1);
     std::iota(all.begin(), all.end(), 0);
@@ -354,7 +354,7 @@ void testALongChainIsOneBlockInAnyOrderOfItsBonds() {
     }
 }
 
-void testMasslessAnchorsDoNotConnectBlocks() {
+CLAIM(testMasslessAnchorsDoNotConnectBlocks) {
     // 0 and 3 are massless: 1-0-2 with an angle joins 1 and 2, 4-0 and 5-3 stay alone; 0-3 moves nothing.
     Bonded system({0, 1, 1, 0, 1, 1});
     for (const auto& [i, j] : vector<std::pair<int, int>>{{4, 0}, {0, 3}, {3, 5}, {5, 0}})
@@ -364,7 +364,7 @@ void testMasslessAnchorsDoNotConnectBlocks() {
     assertBlocks(system, {{{1, 2, 0}, 2, {4}}, {{4, 0, 3}, 1, {0, 5}}, {{5, 0, 3}, 1, {2, 3}}});
 }
 
-void testTermsBetweenMasslessParticlesMakeNoBlock() {
+CLAIM(testTermsBetweenMasslessParticlesMakeNoBlock) {
     Bonded system({0, 0, 0, 1});
     system.addBond(0, 1);
     system.angles.addAngle(0, 1, 2, 2, 5);
@@ -376,7 +376,7 @@ void testTermsBetweenMasslessParticlesMakeNoBlock() {
     ASSERT_EQUAL(1, (int) find(system).size());
 }
 
-void testConstraintOnABlockIsRefused() {
+CLAIM(testConstraintOnABlockIsRefused) {
     Bonded system;
     system.addWater(1);
     system.addWater(2);
@@ -393,7 +393,7 @@ void testConstraintOnABlockIsRefused() {
     }
 }
 
-void testTermsOnVirtualSitesAreSlow() {
+CLAIM(testTermsOnVirtualSitesAreSlow) {
     // Unless forces may not be divided.
     Bonded system({1, 1, 0, 1});
     system.setVirtualSite(2, new TwoParticleAverageSite(0, 1, 0.5, 0.5));
@@ -416,7 +416,7 @@ void testTermsOnVirtualSitesAreSlow() {
                       [&] { findBlocks(system, collectTerms(system, scope, 3, allGroups, className), className); });
 }
 
-void testSummary() {
+CLAIM(testSummary) {
     Bonded system;
     for (int i = 0; i < 3; i++)
         system.addWater(i);
@@ -445,7 +445,7 @@ void testSummary() {
     ASSERT_EQUAL(string(), part.warn(0.1 * period));
 }
 
-void testBlocksAreInTheOrderOfTheirFirstParticles() {
+CLAIM(testBlocksAreInTheOrderOfTheirFirstParticles) {
     // Whatever the order of the terms.
     for (int variant = 0; variant < 3; variant++) {
         Bonded system(vector<double>(30, 1.0));
@@ -463,15 +463,4 @@ void testBlocksAreInTheOrderOfTheirFirstParticles() {
     }
 }
 
-int main() {
-    return checkClaims(
-            {CLAIM(testTermsAreReadAsTheForcesHoldThem), CLAIM(testGroupsChooseTheForces),
-             CLAIM(testGroupsThatCannotBeStiffAreRefused), CLAIM(testForcesWithoutPotentialAreToleratedInStiffGroups),
-             CLAIM(testTermsHeldByConstraintsAreLeftOut), CLAIM(testTermsWithAParticleTwiceAreLeftOut),
-             CLAIM(testStructureAndParametersAreTold), CLAIM(testPeriodsChooseRows), CLAIM(testRowsHaveForceConstants),
-             CLAIM(testStraightAnglesAreBends), CLAIM(testFunctionsAreRowsIfAllAre),
-             CLAIM(testConnectedGroupsAreBlocks), CLAIM(testALongChainIsOneBlockInAnyOrderOfItsBonds),
-             CLAIM(testMasslessAnchorsDoNotConnectBlocks), CLAIM(testTermsBetweenMasslessParticlesMakeNoBlock),
-             CLAIM(testConstraintOnABlockIsRefused), CLAIM(testTermsOnVirtualSitesAreSlow), CLAIM(testSummary),
-             CLAIM(testBlocksAreInTheOrderOfTheirFirstParticles)});
-}
+CHECK_CLAIMS

@@ -50,7 +50,7 @@ string watch(Thermometer& thermometer, const vector<Vec3>& velocities, int sampl
     return "";
 }
 
-void testHotMoleculesAreNamed() {
+CLAIM(testHotMoleculesAreNamed) {
     const Waters waters;
     Thermometer thermometer(waters.system, waters.molecules);
     ASSERT_EQUAL("", watch(thermometer, waters.velocities(300, 300), 500));
@@ -64,7 +64,7 @@ void testHotMoleculesAreNamed() {
 }
 
 /** The first samples after the state or the heat bath has been set do not count; without a heat bath none do. */
-void testWhatIsNotWatched() {
+CLAIM(testWhatIsNotWatched) {
     const Waters waters;
     const vector<Vec3> hot = waters.velocities(600, 600);
     Thermometer thermometer(waters.system, waters.molecules);
@@ -82,7 +82,7 @@ void testWhatIsNotWatched() {
 }
 
 /** Six errors of one atom are more than 5 % for long: it is watched for longer, and told when it is certain. */
-void testFewMoleculesAreWatchedForLonger() {
+CLAIM(testFewMoleculesAreWatchedForLonger) {
     System system;
     system.addParticle(40);
     Thermometer thermometer(system, {{0}});
@@ -93,7 +93,4 @@ void testFewMoleculesAreWatchedForLonger() {
 
 } // namespace
 
-int main() {
-    return checkClaims(
-            {CLAIM(testHotMoleculesAreNamed), CLAIM(testWhatIsNotWatched), CLAIM(testFewMoleculesAreWatchedForLonger)});
-}
+CHECK_CLAIMS
