@@ -115,18 +115,16 @@ Model makeChainInWater(int numCarbons) {
     auto& angles = dynamic_cast<HarmonicAngleForce&>(model.system.getForce(1));
     auto& nonbonded = dynamic_cast<NonbondedForce&>(model.system.getForce(2));
     const int first = model.system.getNumParticles();
-    for (int i = 0; i < numCarbons; i++) {
-        model.system.addParticle(12);
-        nonbonded.addParticle(0, 0.3, 0.1);
-        model.positions.push_back(Vec3(0.12 * i, 1 + 0.05 * (i % 2), 0.03 * (i % 3)));
-        const Vec3* x = &model.positions.back();
-        if (i > 0)
-            bonds.addBond(first + i - 1, first + i, norm(x[0] - x[-1]), 250000);
-        if (i > 1)
-            angles.addAngle(first + i - 2, first + i - 1, first + i, 2.6, 400);
-        for (int j = std::max(0, i - 2); j < i; j++)
-            nonbonded.addException(first + j, first + i, 0, 1, 0);
-    }
+    auto join = [&](int i, int j) {
+        bonds.addBond(i, j, norm(model.positions[j] - model.positions[i]), 250000);
+        if (i > first)
+            angles.addAngle(i - 1, i, j, 2.6, 400);
+        for (int other = std::max(first, j - 2); other < j; other++)
+            nonbonded.addException(other, j, 0, 1, 0);
+    };
+    addChain(model, numCarbons, 12, join, Vec3(0, 1, 0), Vec3(0.12, 0.05, 0.03));
+    for (int i = first; i < first + numCarbons; i++)
+        nonbonded.setParticleParameters(i, 0, 0.3, 0.1);
     return model;
 }
 
@@ -142,16 +140,13 @@ Model makeAlkanes(bool across = true) {
     addMethanol(model, Vec3(0, 0, 1.5));
     const Vec3 box[] = {{4, 0, 0}, {0.3, 4, 0}, {0.2, -0.4, 5}};
     model.system.setDefaultPeriodicBoxVectors(box[0], box[1], box[2]);
-    auto* bonds = new HarmonicBondForce();
-    bonds->setUsesPeriodicBoundaryConditions(true);
-    model.system.addForce(bonds);
-    for (int i = 0; i < 10; i++) {
-        const int atom = model.system.addParticle(12);
-        dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addParticle(0, 0.1, 0);
-        model.positions.push_back(Vec3(0.12 * i, 1 + 0.05 * (i % 2), 2) + box[i % 3] * (across ? i % 4 - 1 : 0));
-        if (i > 0)
-            bonds->addBond(atom - 1, atom, 0.131, 250000);
-    }
+    const int first = model.system.getNumParticles();
+    vector<HarmonicBond> bonds;
+    auto join = [&](int i, int j) { bonds.push_back({i, j, 0.131, 250000}); };
+    addChain(model, 10, 12, join, Vec3(0, 1, 2), Vec3(0.12, 0.05, 0));
+    addBonds(model.system, bonds).setUsesPeriodicBoundaryConditions(true);
+    for (int i = 0; across && i < 10; i++)
+        model.positions[first + i] += box[i % 3] * (i % 4 - 1);
     return model;
 }
 

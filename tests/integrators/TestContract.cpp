@@ -11,10 +11,7 @@ namespace {
 
 /** Add a force that depends on a phase, as HMMIntegrator needs it; at the phase's default there is none. */
 void vibrate(Model& model) {
-    auto* force = new CustomExternalForce("50*cos(theta)*x");
-    force->addGlobalParameter("theta", M_PI / 2);
-    force->addParticle(0);
-    model.system.addForce(force);
+    addExternal(model.system, "50*cos(theta)*x", {{"theta", M_PI / 2}}, {0});
 }
 
 Model makeCluster(int numSide, bool rigid = false) {
@@ -257,10 +254,7 @@ CLAIM(testChangesTakeEffect, Platform& platform) {
     const int group = 7;
     auto makeModel = [&](bool stiffer) {
         Model model = makeCluster(2);
-        auto* external = new CustomExternalForce("scale*x^2");
-        external->addGlobalParameter("scale", 0);
-        external->addParticle(0);
-        model.system.addForce(external);
+        addExternal(model.system, "scale*x^2", {{"scale", 0}}, {0});
         // A periodic force makes the box matter.
         auto* periodic = new CustomBondForce("20*r^2");
         periodic->addBond(0, 3);
@@ -663,21 +657,7 @@ CLAIM(testKernelsAreThoseForThePlatform, Platform& platform) {
 CLAIM(testPlatformsAgree, Platform& platform) {
     Model model = makeCluster(2);
     // A chain long enough for the sparse solver.
-    auto* bonds = new HarmonicBondForce();
-    auto* angles = new HarmonicAngleForce();
-    const int first = model.system.getNumParticles();
-    auto& nonbonded = dynamic_cast<NonbondedForce&>(model.system.getForce(2));
-    for (int i = 0; i < 30; i++) {
-        model.system.addParticle(14);
-        nonbonded.addParticle(0, 0.3, 0);
-        model.positions.push_back(Vec3(1 + 0.13 * i, 0.08 * (i % 2), 0.02 * (i % 3)));
-        if (i > 0)
-            bonds->addBond(first + i - 1, first + i, 0.153, 200000);
-        if (i > 1)
-            angles->addAngle(first + i - 2, first + i - 1, first + i, 2.05, 500);
-    }
-    model.system.addForce(bonds);
-    model.system.addForce(angles);
+    addFlexibleChain(model, 30);
     forEachSubject([&](const Subject& subject) {
         Run here(subject, model.system, platform, 0.001);
         Run there(subject, model.system, Platform::getPlatformByName("Reference"), 0.001);

@@ -139,13 +139,7 @@ CLAIM(testManyMicroSteps, Platform& platform) {
 CLAIM(testShakenAsOne, Platform& platform) {
     Model model = makeWaterCluster(1, true);
     model.system.removeForce(2);
-    auto* force = new CustomExternalForce("m*a*cos(theta)*y");
-    force->addGlobalParameter("theta", 0);
-    force->addGlobalParameter("a", 4e5);
-    force->addPerParticleParameter("m");
-    for (int i = 0; i < 3; i++)
-        force->addParticle(i, {model.system.getParticleMass(i)});
-    model.system.addForce(force);
+    addExternal(model.system, "m*a*cos(theta)*y", {{"theta", 0}, {"a", 4e5}});
     for (auto filter : filters)
         for (int numMicroSteps : {20, 40, 320}) {
             Filtered integrator(0.002, 1e5, filter, numMicroSteps);
@@ -159,10 +153,7 @@ CLAIM(testShakenAsOne, Platform& platform) {
 /** After a step the Context has its own positions and phase; forces that are not vibrated act as in Verlet's method. */
 CLAIM(testContextIsLeftAsItWas, Platform& platform) {
     System system = makePendulum(1e5);
-    auto* slow = new CustomExternalForce("30*z^2");
-    slow->setForceGroup(3);
-    slow->addParticle(0);
-    system.addForce(slow);
+    addExternal(system, "30*z^2").setForceGroup(3);
     HMMIntegrator integrator(0.01, 1e5);
     integrator.setFilter(HMMIntegrator::Simple);
     Context context(system, integrator, platform);
@@ -254,17 +245,10 @@ CLAIM(testForcesThatDoNotFit, Platform& platform) {
     };
     const vector<Vec3> positions = {Vec3(0.1, 0, 0), Vec3(-1, 0, 0)};
     checkEach(rows, [&](const Row& row) {
-        System system;
-        auto* force = new CustomExternalForce(row.name);
-        force->addGlobalParameter("theta", 0);
-        for (int i = 0; i < 2; i++)
-            force->addParticle(system.addParticle(1));
-        system.addForce(force);
+        System system = makeParticles({1, 1});
+        addExternal(system, row.name, {{"theta", 0}});
         // A much larger slow force on one of the particles hides nothing.
-        auto* large = new CustomExternalForce("1e6*x");
-        large->setForceGroup(1);
-        large->addParticle(1);
-        system.addForce(large);
+        addExternal(system, "1e6*x", {}, {1}).setForceGroup(1);
         for (auto filter : filters) {
             HMMIntegrator integrator(0.01, 1e4);
             integrator.setFilter(filter);
@@ -285,10 +269,7 @@ CLAIM(testForcesThatDoNotFit, Platform& platform) {
 /** Of a frequency that is too low for the macro-step the error says so, and does not ask for smaller steps. */
 CLAIM(testFrequenciesThatAreTooLow, Platform& platform) {
     Model model = makeWaterCluster(1);
-    auto* force = new CustomExternalForce("50*cos(theta)*x");
-    force->addGlobalParameter("theta", 0);
-    force->addParticle(0);
-    model.system.addForce(force);
+    addExternal(model.system, "50*cos(theta)*x", {{"theta", 0}}, {0});
     struct {
         double frequency;
         vector<std::string> words;

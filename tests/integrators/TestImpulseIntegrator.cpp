@@ -94,17 +94,15 @@ CLAIM(testStraightMolecules, Platform& platform) {
 /** Only the plain method converges to the motion itself: the others leave out what stretches the bonds. */
 CLAIM(testOnlyThePlainKickStretchesBonds, Platform& platform) {
     // Two atoms pulled apart by a constant force, at rest: the spring's new length is known.
-    Model model;
-    auto* bonds = new HarmonicBondForce();
+    System system = makeParticles({10, 10});
+    addBonds(system, {{0, 1, 0.1, 1e5}});
     auto* pull = new CustomBondForce("-300*r");
-    bonds->addBond(model.system.addParticle(10), model.system.addParticle(10), 0.1, 1e5);
     pull->addBond(0, 1);
-    model.system.addForce(bonds);
-    model.system.addForce(pull);
+    system.addForce(pull);
     for (const auto& [name, kick, is] : impulseKicks) {
         ImpulseIntegrator integrator(0.001);
         integrator.setKick(kick);
-        Context context(model.system, integrator, platform);
+        Context context(system, integrator, platform);
         integrator.setProjectedPeriod(INFINITY);
         const double stretch = (kick == ImpulseIntegrator::Plain ? 300 / 1e5 : 0);
         context.setPositions({Vec3(), Vec3(0.1 + stretch, 0, 0)});
@@ -170,15 +168,9 @@ CLAIM(testActionsAreKept, Platform& platform) {
     // The amplitude is 5e-5 nm, and in single precision each micro-step rounds the length by up to 3e-8 nm: what that
     // adds up to would hide the changes.
     const int numSteps = byRounding(platform, 20000, 20000, 20000, 2000);
-    Model model;
-    model.system.addParticle(0);
-    model.system.addParticle(mass);
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, length, k);
-    auto* weight = new CustomExternalForce("600*y");
-    weight->addParticle(1);
-    model.system.addForce(bonds);
-    model.system.addForce(weight);
+    System system = makeParticles({0, mass});
+    addBonds(system, {{0, 1, length, k}});
+    addExternal(system, "600*y");
     // h omega / pi, away from resonance and at it.
     for (double phase : {0.37, 1.43, 2.0, 4.0}) {
         const double h = phase * M_PI / omega;
@@ -187,7 +179,7 @@ CLAIM(testActionsAreKept, Platform& platform) {
             integrator.setKick(kick);
             integrator.setProjectedPeriod(INFINITY);
             integrator.setNumMicroSteps(std::ceil(h * omega / 0.05));
-            Context context(model.system, integrator, platform);
+            Context context(system, integrator, platform);
             context.setPositions({Vec3(), Vec3(length * std::sin(1.0), -length * std::cos(1.0), 0)});
             context.setVelocities({Vec3(), Vec3(1, -1.5, 0)});
             auto action = [&] {
@@ -384,13 +376,10 @@ CLAIM(testForcesOnVirtualSites, Platform& platform) {
         vector<vector<Vec3>> ends;
         for (bool onSite : {true, false}) {
             Model model;
-            for (double mass : {2.0, 16.0, 0.0})
-                model.system.addParticle(mass);
+            addParticles(model.system, {2, 16, 0});
             model.system.setVirtualSite(2, new TwoParticleAverageSite(0, 1, 0.7, 0.3));
             model.positions = {Vec3(), Vec3(0, 0, 0.11), Vec3()};
-            auto* bonds = new HarmonicBondForce();
-            bonds->addBond(0, 1, 0.1, 5e5);
-            model.system.addForce(bonds);
+            addBonds(model.system, {{0, 1, 0.1, 5e5}});
             auto* field = (onSite ? new CustomCompoundBondForce(1, "40*sin(30*z1)")
                                   : new CustomCompoundBondForce(2, "40*sin(30*(0.7*z1+0.3*z2))"));
             field->addBond(onSite ? vector<int>{2} : vector<int>{0, 1});

@@ -17,16 +17,15 @@ CLAIM(testHarmonicVariances, Platform& platform) {
     for (int numMicroSteps : {2, 4, 10}) {
         const double h = 0.006, phase = h * omega / numMicroSteps;
         Model model;
-        auto* bonds = new HarmonicBondForce();
+        vector<HarmonicBond> bonds;
         const int numPairs = 10;
         for (int i = 0; i < numPairs; i++) {
-            model.system.addParticle(mass);
-            model.system.addParticle(mass);
+            addParticles(model.system, {mass, mass});
             model.positions.push_back(Vec3(0, i, 0));
             model.positions.push_back(Vec3(length, i, 0));
-            bonds->addBond(2 * i, 2 * i + 1, length, k);
+            bonds.push_back({2 * i, 2 * i + 1, length, k});
         }
-        model.system.addForce(bonds);
+        addBonds(model.system, bonds);
         ImpulseLangevinIntegrator integrator(300, 50, h);
         integrator.setNumMicroSteps(numMicroSteps);
         integrator.setRandomNumberSeed(1);

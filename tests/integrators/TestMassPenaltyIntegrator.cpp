@@ -173,13 +173,9 @@ CLAIM(testPairsAreChosenByPeriod, Platform& platform) {
 /** Bonds of length 0, through which particles pass, carry no inertia, nor do pairs with 1e-308; energy is kept. */
 CLAIM(testPairsWithoutDirectionAreLeftOut, Platform& platform) {
     Model model = makeLoneWaters(1);
-    auto* bonds = new HarmonicBondForce();
-    for (int i : {0, 1}) {
-        model.system.addParticle(12);
-        model.positions.push_back(Vec3(1 + 0.001 * i, 1, 1));
-    }
-    bonds->addBond(3, 4, 0, 1e5); // a period of 0.05 ps
-    model.system.addForce(bonds);
+    addParticles(model.system, {12, 12});
+    model.positions.insert(model.positions.end(), {Vec3(1, 1, 1), Vec3(1.001, 1, 1)});
+    addBonds(model.system, {{3, 4, 0, 1e5}}); // a period of 0.05 ps
     MassPenaltyIntegrator integrator(0.004);
     integrator.addPair(0, 3, 1e-308);
     ModelContext context(model, integrator, platform);
@@ -230,9 +226,7 @@ CLAIM(testCustomForcesAreRecognized, Platform& platform) {
 
 /** A global parameter of a bonded force changes the inertias from the next step on, and back. */
 CLAIM(testInertiasFollowGlobalParameters, Platform& platform) {
-    System system;
-    for (double mass : {12.0, 16.0})
-        system.addParticle(mass);
+    System system = makeParticles({12, 16});
     auto* bond = new CustomBondForce("stiffness*(r-0.12)^2");
     bond->addGlobalParameter("stiffness", 2e5);
     bond->addBond(0, 1);
@@ -316,20 +310,16 @@ CLAIM(testMoleculesOfAnySizeRefuseFailedSteps, Platform& platform) {
     for (int numRows : {2, 19, 39})
         for (bool constrained : {false, true}) {
             Model model;
-            auto* bonds = new HarmonicBondForce();
-            for (int i = 0; i <= numRows; i++) {
-                model.system.addParticle(12);
-                model.positions.push_back(Vec3(0.08 * i, 0.06 * (i % 2), 0));
-                if (i > 0 && constrained)
-                    model.system.addConstraint(i - 1, i, 0.1);
-                else if (i > 0)
-                    bonds->addBond(i - 1, i, 0.1, 2e5);
-            }
-            model.system.addForce(bonds);
-            auto* field = new CustomExternalForce("-field*x");
-            field->addGlobalParameter("field", 0);
-            field->addParticle(2);
-            model.system.addForce(field);
+            vector<HarmonicBond> bonds;
+            auto join = [&](int i, int j) {
+                if (constrained)
+                    model.system.addConstraint(i, j, 0.1);
+                else
+                    bonds.push_back({i, j, 0.1, 2e5});
+            };
+            addChain(model, numRows + 1, 12, join, Vec3(), Vec3(0.08, 0.06, 0));
+            addBonds(model.system, bonds);
+            addExternal(model.system, "-field*x", {{"field", 0}}, {2});
             MassPenaltyIntegrator verlet(0.004);
             MassPenaltyLangevinIntegrator langevin(300, 1, 0.004);
             for (MassPenaltyIntegrator* integrator : {&verlet, (MassPenaltyIntegrator*) &langevin}) {

@@ -24,8 +24,7 @@ struct BentMolecules {
         auto* angles = new CustomAngleForce("60*((theta-1.9)^2-0.16)^2");
         for (int m = 0; m < count; m++) {
             const int first = 3 * m;
-            for (double mass : {endMass, middleMass, endMass})
-                model.system.addParticle(mass);
+            addParticles(model.system, {endMass, middleMass, endMass});
             for (int i : {0, 2}) {
                 if (constrained)
                     model.system.addConstraint(first + 1, first + i, length);
@@ -258,10 +257,7 @@ CLAIM(testCollisionsDoNotHeat, Platform& platform) {
  */
 CLAIM(testRunGoesOnAfterCollision, Platform& platform) {
     Model model = makeWaterCluster(2);
-    auto* field = new CustomExternalForce("1e-9*sqrt(wall-z)");
-    field->addGlobalParameter("wall", 1e3);
-    field->addParticle(0);
-    model.system.addForce(field);
+    addExternal(model.system, "1e-9*sqrt(wall-z)", {{"wall", 1e3}}, {0});
     const double h = 0.012;
     MassPenaltyLangevinIntegrator integrator(300, 20, h);
     ModelContext context(model, integrator, platform, deterministic(platform));
@@ -346,15 +342,11 @@ CLAIM(testFixedAtomsAndAMotionRemover, Platform& platform) {
 CLAIM(testWhatIsHotterThanTheHeatBathIsSaid, Platform& platform) {
     const int number = 100, steps = 20;
     Model gas;
-    auto* drive = new CustomExternalForce("F*x");
-    drive->addGlobalParameter("F", 0);
     for (int i = 0; i < 2 * number; i++) {
         gas.system.addParticle(i < number ? 40 : 16);
         gas.positions.push_back(Vec3(i, 0, 0));
-        if (i >= number)
-            drive->addParticle(i);
     }
-    gas.system.addForce(drive);
+    addExternal(gas.system, "step(20-m)*F*x", {{"F", 0}});
     MassPenaltyLangevinIntegrator integrator(300, 1, 0.01);
     ModelContext context(gas, integrator, platform, deterministic(platform));
     context.setVelocitiesToTemperature(300, 1);

@@ -457,30 +457,20 @@ CLAIM(testBondsToVirtualSitesAreSlow, Platform& platform) {
     });
 }
 
-/** Add a chain of atoms to a Model, and call join(i, j) for neighbours. */
-template <class Join> void addChain(Model& model, int numAtoms, double mass, Join&& join) {
-    for (int i = 0; i < numAtoms; i++) {
-        const int atom = model.system.addParticle(mass);
-        model.positions.push_back(Vec3(1 + 0.13 * i, 0.08 * (i % 2), 0.02 * (i % 3)));
-        if (i > 0)
-            join(atom - 1, atom);
-    }
-}
-
 /** A water beside a chain whose block is large. */
 Model makeWaterAndChain() {
     Model model = makeWaterInField();
-    auto* bonds = new HarmonicBondForce();
+    vector<HarmonicBond> bonds;
     auto* angles = new HarmonicAngleForce();
     addChain(model, 30, 14, [&](int i, int j) {
         if (j == 13)
             model.system.addConstraint(i, j, 0.155);
         else
-            bonds->addBond(i, j, 0.155, 200000);
+            bonds.push_back({i, j, 0.155, 200000});
         if (i > 3)
             angles->addAngle(i - 1, i, j, 2.05, 500);
     });
-    model.system.addForce(bonds);
+    addBonds(model.system, bonds);
     model.system.addForce(angles);
     return model;
 }
@@ -496,23 +486,15 @@ Model makeConstrainedChain() {
 /** Molecules, small ones and a large one, whose matrix M + beta h^2 H1 is indefinite nearly everywhere, or nowhere. */
 Model makeRoughWaters(bool indefinite, double h, double beta) {
     Model model = makeWaterCluster(2);
-    auto* chain = new HarmonicBondForce();
-    addChain(model, 20, 4, [&](int i, int j) { chain->addBond(i, j, 0.155, 250000); });
-    for (int i = 0; i < 20; i++)
-        dynamic_cast<NonbondedForce&>(model.system.getForce(2)).addParticle(0, 0.1, 0);
-    model.system.addForce(chain);
+    vector<HarmonicBond> chain;
+    addChain(model, 20, 4, [&](int i, int j) { chain.push_back({i, j, 0.155, 250000}); });
+    addBonds(model.system, chain);
     // Ripples on whose tops the negative curvature is 1.5 times what the inertia makes up for. They are short, and the
     // particles heavy, so that forces are small: near singular matrices the particles would get faster than light.
     const double k = (indefinite ? 1e8 : 1000), height = (indefinite ? 1.5 / (beta * h * h * k * k) : 0);
-    auto* ripples = new CustomExternalForce("mass*height*(cos(k*x)+cos(k*y)+cos(k*z))");
-    ripples->addPerParticleParameter("mass");
-    ripples->addGlobalParameter("height", height);
-    ripples->addGlobalParameter("k", k);
-    for (int i = 0; i < model.system.getNumParticles(); i++) {
+    for (int i = 0; i < model.system.getNumParticles(); i++)
         model.system.setParticleMass(i, (indefinite ? 1e6 : 1) * model.system.getParticleMass(i));
-        ripples->addParticle(i, {model.system.getParticleMass(i)});
-    }
-    model.system.addForce(ripples);
+    addExternal(model.system, "m*height*(cos(k*x)+cos(k*y)+cos(k*z))", {{"height", height}, {"k", k}});
     for (int i : {0, 1, 3, 4})
         model.system.getForce(i).setForceGroup(stiffGroup);
     return model;

@@ -291,10 +291,7 @@ CLAIM(testReplicaExchange, Platform& platform) {
 /** If the first step of a call fails, velocities are what they were, whoever has set them, with whatever step. */
 CLAIM(testFailedStepsChangeNothing, Platform& platform) {
     Model model = makeLoneWaters(2);
-    auto* field = new CustomExternalForce("scale*x"); // a force that can be made infinite
-    field->addGlobalParameter("scale", 0);
-    field->addParticle(0);
-    model.system.addForce(field);
+    addExternal(model.system, "scale*x", {{"scale", 0}}, {0}); // a force that can be made infinite
     MassPenaltyLangevinIntegrator integrator(300, 1, 0.004);
     ModelContext context(model, integrator, platform);
     auto failAndGoOn = [&] {

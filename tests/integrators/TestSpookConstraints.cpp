@@ -109,9 +109,7 @@ CLAIM(testContradictoryConstraints, Platform& platform) {
 /** A distance whose rate is prescribed follows its integral, to second order; the multiplier is the force it takes. */
 CLAIM(testPrescribedPulling, Platform& platform) {
     System system = makeParticles({3, 5});
-    auto* spring = new HarmonicBondForce();
-    spring->addBond(0, 1, 0.5, 20);
-    system.addForce(spring);
+    addBonds(system, {{0, 1, 0.5, 20}});
     auto error = [&](double h) {
         SpookIntegrator integrator(h);
         integrator.setVelocityCompliance(1e-12);

@@ -50,13 +50,8 @@ double energyOfVelocities(const Context& context) {
 CLAIM(testEnergiesWhereAStepIsImpossible, Platform& platform) {
     System system = makeParticles({12, 1, 16});
     const char* energies[] = {"3*x", "sqrt(x)", "1/(y-0.5)"}; // a good one; not a number; infinite
-    for (int group = 0; group < 3; group++) {
-        auto* force = new CustomExternalForce(energies[group]);
-        force->setForceGroup(group);
-        for (int i = 0; i < 3; i++)
-            force->addParticle(i);
-        system.addForce(force);
-    }
+    for (int group = 0; group < 3; group++)
+        addExternal(system, energies[group]).setForceGroup(group);
     SpookIntegrator integrator(0.001);
     VerletIntegrator verlet(0.001);
     integrator.addDistanceConstraint(0, 1, 0.1);

@@ -90,16 +90,11 @@ CLAIM(testMotionThatNoPairSlowsIsSaid, Platform& platform) {
         restrained.system.removeForce(restrained.system.getNumForces() - 1);
     }
     Model dioxide;
-    for (int i = 0; i < 3; i++) {
-        dioxide.system.addParticle(i == 1 ? 12 : 16);
-        dioxide.positions.push_back(Vec3(0.116 * i, 0, 0));
-    }
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, 0.116, 9e5);
-    bonds->addBond(1, 2, 0.116, 9e5);
+    addParticles(dioxide.system, {16, 12, 16});
+    dioxide.positions = {Vec3(), Vec3(0.116, 0, 0), Vec3(0.232, 0, 0)};
+    addBonds(dioxide.system, {{0, 1, 0.116, 9e5}, {1, 2, 0.116, 9e5}});
     auto* angle = new HarmonicAngleForce();
     angle->addAngle(0, 1, 2, pi, 900);
-    dioxide.system.addForce(bonds);
     dioxide.system.addForce(angle);
     MassPenaltyIntegrator integrator(h), uniform(h);
     ASSERT(stepAndTakeWarning(integrator, dioxide, platform).empty()); // the atoms are heavier

@@ -261,14 +261,9 @@ double findTolerance(Platform& platform) {
 
 /** The largest excursion of an oscillator with h^2 k / m = Omega^2, which begins at x = 1; it ends at 1e3. */
 double excursion(Platform& platform, Method method, double beta, double Omega, int numSteps) {
-    System system;
-    system.addParticle(2);
-    auto* spring = new CustomExternalForce("0.5*k*x^2");
-    spring->addPerParticleParameter("k");
+    System system = makeParticles({2});
     const double h = 0.01;
-    spring->addParticle(0, {2 * Omega * Omega / (h * h)});
-    spring->setForceGroup(stiffGroup);
-    system.addForce(spring);
+    addExternal(system, "0.5*m*omega^2*x^2", {{"omega", Omega / h}}).setForceGroup(stiffGroup);
     ZhangSkeelIntegrator integrator(h);
     choose(integrator, method);
     integrator.setBeta(beta);

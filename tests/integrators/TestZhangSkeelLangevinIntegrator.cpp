@@ -11,18 +11,16 @@ namespace {
  */
 Model makeOscillators(const vector<double>& omegas, double mass, double h) {
     Model model;
-    auto* bonds = new HarmonicBondForce();
-    auto* well = new CustomExternalForce("500*(y^2+z^2)");
+    vector<HarmonicBond> bonds;
     const double length = 1e5;
     for (double omega : omegas) {
         const int particle = model.system.addParticle(mass), anchor = model.system.addParticle(0);
         model.positions.push_back(Vec3(0, 0, 0));
         model.positions.push_back(Vec3(-length, 0, 0));
-        bonds->addBond(anchor, particle, length, omega * omega * mass / (h * h));
-        well->addParticle(particle);
+        bonds.push_back({anchor, particle, length, omega * omega * mass / (h * h)});
     }
-    model.system.addForce(bonds);
-    model.system.addForce(well);
+    addBonds(model.system, bonds);
+    addExternal(model.system, "500*(y^2+z^2)");
     return model;
 }
 

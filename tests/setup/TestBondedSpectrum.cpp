@@ -268,9 +268,7 @@ CLAIM(testHydrogensNeedWhatTheyAreBoundTo) {
 /** Of constraints the one across an angle is no bond; those of a ring of three are. */
 CLAIM(testConstraintsAcrossAnglesAreNoBonds) {
     for (double across : {0.1514, 0.1}) {
-        System water;
-        for (double mass : {16.0, 1.0, 1.0})
-            water.addParticle(mass);
+        System water = makeParticles({16, 1, 1});
         water.addConstraint(0, 1, 0.0957);
         water.addConstraint(0, 2, 0.0957);
         water.addConstraint(1, 2, across);

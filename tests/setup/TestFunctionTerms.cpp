@@ -294,9 +294,7 @@ CLAIM(testPartsWithoutHessianAreNamed) {
 
 /** What no mobile particle feels, and coordinates of one particle with itself, have no terms. */
 CLAIM(testIdleTermsAreLeftOut) {
-    System system;
-    for (double mass : {0, 0, 1})
-        system.addParticle(mass);
+    System system = makeParticles({0, 0, 1});
     auto* bonds = new CustomBondForce("r^4");
     bonds->addBond(0, 1);
     bonds->addBond(2, 2);

@@ -31,9 +31,7 @@ CustomCompoundBondForce* makeForce(const string& energy) {
 }
 
 System makeSystem(Force* force) {
-    System system;
-    for (double mass : {12.0, 16.0, 1.0, 14.0})
-        system.addParticle(mass);
+    System system = makeParticles({12, 16, 1, 14});
     system.addForce(force);
     return system;
 }
@@ -59,30 +57,9 @@ vector<int> findPartners(const System& system) {
     return partners;
 }
 
-System makeParticles(const vector<double>& masses) {
-    System system;
-    for (double mass : masses)
-        system.addParticle(mass);
-    return system;
-}
-
-template <class Terms> void addBonds(System& system, const Terms& terms) {
-    auto* bonds = new HarmonicBondForce();
-    for (const auto& [i, j, length, k] : terms)
-        bonds->addBond(i, j, length, k);
-    system.addForce(bonds);
-}
-
-struct Bond {
-    int i, j;
-    double length, k;
-};
-
 /** The bonds of makeForce()'s molecule, as legs of its angle. */
 void addLegs(System& system) {
-    addBonds(system, vector<Bond>{{term[0], term[1], 0.101, 3e5},
-                                  {term[2], term[1], 0.134, 4e5},
-                                  {term[3], term[1], 0.123, 5e5}});
+    addBonds(system, {{term[0], term[1], 0.101, 3e5}, {term[2], term[1], 0.134, 4e5}, {term[3], term[1], 0.123, 5e5}});
 }
 
 /** V'' / (dr/dtheta)^2 by differences of OpenMM's energies and of distances, where the vertex is in the plane. */
@@ -144,7 +121,7 @@ CLAIM(testCustomPairsThatAreNoBonds) {
     for (const char* energy :
          {"2*((0.33/r)^12-2*(0.33/r)^6)", "10*max(0, r-0.25)^2", "40/r", "-40/r", "1e-6/r^12-20/r", "100*r"}) {
         System system = makeParticles({12, 16, 12, 1});
-        addBonds(system, vector<Bond>{{0, 1, 0.14, 2.5e5}, {1, 2, 0.14, 3e5}, {2, 3, 0.11, 2.8e5}});
+        addBonds(system, {{0, 1, 0.14, 2.5e5}, {1, 2, 0.14, 3e5}, {2, 3, 0.11, 2.8e5}});
         auto* force = new CustomBondForce(energy);
         force->addBond(0, 3);
         system.addForce(force);
@@ -158,7 +135,7 @@ CLAIM(testUreyBradley) {
     for (bool constrained : {false, true}) {
         const double k = 5000, length = 0.216;
         System system = makeParticles({12, 12, 1}), without = makeParticles({12, 12, 1});
-        vector<Bond> bonds = {{0, 1, 0.15, 2e5}};
+        vector<HarmonicBond> bonds = {{0, 1, 0.15, 2e5}};
         if (!constrained)
             bonds.push_back({1, 2, 0.111, 2.7e5});
         for (System* each : {&without, &system}) {
@@ -178,7 +155,7 @@ CLAIM(testUreyBradley) {
 /** Its constraint comes first, whatever else is shorter, stiffer, or listed before. */
 CLAIM(testAHydrogenIsBoundByItsConstraint) {
     System system = makeParticles({16, 12, 1, 16});
-    addBonds(system, vector<Bond>{{0, 2, 0.09, 8e5}, {1, 3, 0.14, 3e5}});
+    addBonds(system, {{0, 2, 0.09, 8e5}, {1, 3, 0.14, 3e5}});
     system.addConstraint(0, 2, 0.21); // an angle that is constrained
     system.addConstraint(1, 2, 0.11);
     ASSERT_EQUAL(1, findPartners(system)[2]);
@@ -188,7 +165,7 @@ CLAIM(testAHydrogenIsBoundByItsConstraint) {
 CLAIM(testHydrogensOfFixedAtomsTurnToo) {
     System system = makeParticles({0, 1, 1, 0});
     system.setVirtualSite(3, new TwoParticleAverageSite(1, 2, 0.5, 0.5));
-    addBonds(system, vector<Bond>{{0, 1, 0.1, 4e5}, {2, 0, 0.1, 4e5}, {2, 3, 0.05, 9e5}});
+    addBonds(system, {{0, 1, 0.1, 4e5}, {2, 0, 0.1, 4e5}, {2, 3, 0.05, 9e5}});
     const vector<int> partners = findPartners(system);
     ASSERT_EQUAL(0, partners[1]);
     ASSERT_EQUAL(0, partners[2]);
@@ -204,7 +181,7 @@ CLAIM(testStraightAnglesAreLoose) {
     custom->addAngle(1, 2, 3);
     for (Force* angles : {(Force*) harmonic, (Force*) custom}) {
         System system = makeParticles({16, 12, 16, 12});
-        addBonds(system, vector<Bond>{{0, 1, 0.12, 9e5}, {1, 2, 0.12, 9e5}});
+        addBonds(system, {{0, 1, 0.12, 9e5}, {1, 2, 0.12, 9e5}});
         system.addForce(angles);
         const BondedStiffness bonded = find(system);
         ASSERT_EQUAL(2, (int) bonded.pairs.size());
@@ -228,7 +205,7 @@ CLAIM(testSoftHarmonicTermsAreNoBonds) {
     other->addBond(0, 2);
     system.addForce(custom);
     system.addForce(other);
-    addBonds(system, vector<Bond>{{0, 2, 0.216, 5000}});
+    addBonds(system, {{0, 2, 0.216, 5000}});
     ASSERT_EQUAL(5000.0, stiffnessOf(system, 0, 2));
     ASSERT_EQUAL(1, findPartners(system)[2]);
 }
@@ -247,7 +224,7 @@ CLAIM(testSoftPairsAreLeftOut) {
             angle->addGlobalParameter("theta0", 0);
             angle->addAngle(0, 1, 2);
             System system = makeSystem(angle);
-            addBonds(system, vector<Bond>{{0, 1, r1, 3e5}, {1, 2, r2, 3e5}});
+            addBonds(system, {{0, 1, r1, 3e5}, {1, 2, r2, 3e5}});
             const double k = 2 * barrier / squared * slope * slope;
             for (const BondedStiffness::Pair& pair : find(system, {{"k", k}, {"theta0", theta}}).pairs)
                 if (pair.particle1 == 0 && pair.particle2 == 2)

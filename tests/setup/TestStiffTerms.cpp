@@ -39,11 +39,6 @@ template <class Function> void assertRefused(vector<string> parts, Function&& fu
     assertThrows(function, parts);
 }
 
-void addParticles(System& system, const vector<double>& masses) {
-    for (double mass : masses)
-        system.addParticle(mass);
-}
-
 /** A System with bonds, and then angles. */
 struct Bonded : System {
     HarmonicBondForce& bonds = *new HarmonicBondForce();
@@ -100,8 +95,7 @@ void assertBlocks(const System& system, const vector<Expected>& expected) {
 // ---- Collecting terms ----
 
 CLAIM(testTermsAreReadAsTheForcesHoldThem) {
-    System system;
-    addParticles(system, {1, 2, 3, 4});
+    System system = makeParticles({1, 2, 3, 4});
     auto* torsions = new PeriodicTorsionForce();
     torsions->addTorsion(0, 1, 2, 3, 1, 0, 10);
     system.addForce(torsions);
@@ -109,10 +103,7 @@ CLAIM(testTermsAreReadAsTheForcesHoldThem) {
     angles->addAngle(3, 1, 0, 1.7, 400);
     angles->setUsesPeriodicBoundaryConditions(true);
     system.addForce(angles);
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(0, 1, 0.1, 1000);
-    bonds->addBond(3, 2, 0.2, 2000);
-    system.addForce(bonds);
+    addBonds(system, {{0, 1, 0.1, 1000}, {3, 2, 0.2, 2000}});
     const StiffTerms terms = collectTerms(system);
     using Kind = StiffCoordinate::Kind;
     ASSERT(terms.coordinates == vector<StiffCoordinate>({{Kind::Angle, {3, 1, 0}, true, 1, 0, true, 400, 1.7},
@@ -311,14 +302,11 @@ CLAIM(testStraightAnglesAreBends) {
 
 /** Coordinates whose potential is a function have no period: they are rows if all are. */
 CLAIM(testFunctionsAreRowsIfAllAre) {
-    System system;
-    addParticles(system, {1, 1, 1});
+    System system = makeParticles({1, 1, 1});
     auto* functions = new CustomBondForce("1000*(r-0.1)^2");
     functions->addBond(0, 1);
     system.addForce(functions);
-    auto* bonds = new HarmonicBondForce();
-    bonds->addBond(1, 2, 0.1, 1000);
-    system.addForce(bonds);
+    addBonds(system, {{1, 2, 0.1, 1000}});
     ASSERT(choose(system, infinity) == vector<Use>(2, Use::Coordinate));
     ASSERT(choose(system, 1e6) == vector<Use>({Use::None, Use::Coordinate}));
 }

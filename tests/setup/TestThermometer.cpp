@@ -17,8 +17,7 @@ struct Waters {
     Waters() {
         for (int m = 0; m < number; m++) {
             const int o = 4 * m;
-            for (double mass : {16.0, 1.0, 1.0, 0.0})
-                system.addParticle(mass);
+            addParticles(system, {16, 1, 1, 0});
             system.setVirtualSite(o + 3, new ThreeParticleAverageSite(o, o + 1, o + 2, 0.6, 0.2, 0.2));
             system.addConstraint(o, o + 1, 0.1);
             system.addConstraint(o, o + 2, 0.1);
