@@ -3,7 +3,6 @@
  */
 
 #include "CoreTest.h"
-#include "CountAllocations.h"
 #include "stiffcore/linear/DenseLdlt.h"
 
 const double roundoff = 0x1p-53;
@@ -129,16 +128,6 @@ CLAIM(testNotANumberIsNotDefinite) {
                 ASSERT(!isDefinite(bad));
             }
     }
-}
-
-CLAIM(testNoMemoryIsAllocated) {
-    Random random(6);
-    std::vector<double> values = lowerTriangle(randomSymmetric(random, positiveSpectrum(random, 30, 10)));
-    VectorXd x = randomVector(random, 30);
-    assertTakesNoMemory([&] {
-        DenseLdlt<double>::factor(values.data(), 30);
-        DenseLdlt<double>::solve(values.data(), 30, x.data());
-    });
 }
 
 CHECK_CLAIMS

@@ -3,7 +3,6 @@
  */
 
 #include "CoreTest.h"
-#include "CountAllocations.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/FastFlow.h"
 #include "stiffcore/methods/TangentSpace.h"
@@ -259,19 +258,6 @@ CLAIM(testLanesAgreeWithSingleBlocks) {
     four.flow(0.001, 10);
     ASSERT(largestDifference(one.x, four.x) < 1e-13);
     ASSERT(largestDifference(one.v, four.v) < 1e-9);
-}
-
-CLAIM_WITH_LANES(testNoMemoryIsAllocated) {
-    ModelSystem model(16);
-    model.addMixture();
-    model.addAlike();
-    Fixture<Real> fixture(model, 1);
-    assertTakesNoMemory([&] {
-        fixture.forEachBatch([&](const auto& batch, auto& work) {
-            fixture.flow(batch, work, 0.001, 4);
-            boundFrequency(batch, model.box, work);
-        });
-    });
 }
 
 } // namespace

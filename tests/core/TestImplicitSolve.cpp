@@ -3,7 +3,6 @@
  */
 
 #include "CoreTest.h"
-#include "CountAllocations.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/ImplicitSolve.h"
 
@@ -439,26 +438,6 @@ CLAIM_WITH_LANES(testThreadsGiveBitwiseTheSame) {
         });
         ASSERT(a == b);
     }
-}
-
-CLAIM_WITH_LANES(testNoMemoryIsAllocated) {
-    Fixture<Real> fixture(createDistorted(49));
-    const double *x = fixture.x.data(), *F = fixture.F.data();
-    vector<double> a(fixture.F.size()), w = a;
-    int numFailed[2] = {0, 0};
-    assertTakesNoMemory([&] {
-        fixture.forEachBatch([&](const auto& batch, auto& work) {
-            using Scalar = RealOf<std::decay_t<decltype(batch)>>;
-            const Box& box = fixture.model.box;
-            for (bool mayBeIndefinite : {false, true}) {
-                const auto solved = solveAccelerations(batch, x, F, 1e-5, mayBeIndefinite, box, work, a.data());
-                for (int lane = 0; lane < batch.count; lane++)
-                    numFailed[mayBeIndefinite] += !LaneTraits<Scalar>::lane(solved, lane);
-            }
-            contractThirdDerivatives(batch, x, a.data(), box, work, w.data());
-        });
-    });
-    ASSERT(numFailed[0] > 5 && numFailed[1] == 0);
 }
 
 CLAIM(testNoBlocksNeedNothing) {

@@ -3,7 +3,6 @@
  */
 
 #include "CoreTest.h"
-#include "CountAllocations.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/Manifold.h"
 
@@ -295,19 +294,6 @@ CLAIM(testLanesAgreeWithSingleBlocks) {
         // The tolerance of the solve, and the condition of G M^-1 G^T, some 100.
         ASSERT((expected - ModelSystem::gather(block, b)).norm() <= 1e-11 * expected.norm());
     }
-}
-
-CLAIM_WITH_LANES(testNoMemoryIsAllocated) {
-    ModelSystem model = createMolecules(13);
-    Fixture<Real> fixture(model);
-    const vector<double> F = model.randomArray(1000);
-    vector<double> A = fixture.q, a = F;
-    assertTakesNoMemory([&] {
-        fixture.forEachBatch([&](const auto& batch, auto& work) {
-            findNearestPoint(batch, fixture.q.data(), model.box, work, A.data());
-            pullBack(batch, fixture.q.data(), A.data(), F.data(), model.box, work, a.data());
-        });
-    });
 }
 
 } // namespace

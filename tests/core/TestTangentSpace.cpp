@@ -3,7 +3,6 @@
  */
 
 #include "CoreTest.h"
-#include "CountAllocations.h"
 #include "StiffFixture.h"
 #include "stiffcore/methods/TangentSpace.h"
 
@@ -285,20 +284,6 @@ CLAIM_WITH_LANES(testThreadsGiveBitwiseTheSame) {
         fixture.forEachBatchOnThreads([&](const auto& batch, auto& work) { fixture.project(batch, work, w); });
         ASSERT(projected == w);
     }
-}
-
-CLAIM_WITH_LANES(testNoMemoryIsAllocated) {
-    ModelSystem model = ModelSystem::makeMixture(49);
-    Fixture<Real> fixture(model);
-    vector<double> v = model.randomArray(1);
-    int count = 0;
-    assertTakesNoMemory([&] {
-        fixture.forEachBatch([&](const auto& batch, auto& work) {
-            fixture.project(batch, work, v);
-            count += countCoordinates(batch, 0, work);
-        });
-    });
-    ASSERT(count > 0);
 }
 
 } // namespace

@@ -475,6 +475,13 @@ Model makeWaterAndChain() {
     return model;
 }
 
+/** Waters, enough for lanes, beside such a chain. */
+Model makeWatersAndChain() {
+    Model model = makeWaterCluster(2);
+    addFlexibleChain(model, 20);
+    return model;
+}
+
 /** A flexible water with a constraint, beside a rigid chain whose block is large. */
 Model makeConstrainedChain() {
     Model model = makeWaterInField();
@@ -518,6 +525,7 @@ CLAIM(testNoMemoryIsAllocated, Platform& platform) {
     vector<Row> rows = {
             {massPenalties(makeWaterAndChain, 0.064, {3, 6}), 0.004, 10},
             {impulses(makeWaterInField), 0.002, 10},
+            {impulses(makeWatersAndChain, nullptr, INFINITY), 0.001, 10},
             {zhangSkeels(makeRough(false), 300), 0.001, 3},
             {single<SpookIntegrator>("SpookIntegrator", makeConstrainedChain, constrain), 0.002, 10},
             {vibrated(
