@@ -286,13 +286,8 @@ CLAIM(testLargeMolecules, Platform& platform) {
 CLAIM(testFailedStepsAreUndone, Platform& platform) {
     checkEach(makeMethods(), [&](const Method& method) {
         Model model = makeChainInWater(20);
-        auto* push = new CustomExternalForce("push*step(i - 0.5)*x + pull*step(0.5 - i)*x");
-        push->addGlobalParameter("push", 0);
-        push->addGlobalParameter("pull", 0);
-        push->addPerParticleParameter("i");
-        push->addParticle(0, {0});
-        push->addParticle(model.system.getNumParticles() - 1, {1});
-        model.system.addForce(push);
+        addExternal(model.system, "push*x", {{"push", 0}}, {model.system.getNumParticles() - 1});
+        addExternal(model.system, "pull*x", {{"pull", 0}}, {0});
         const auto integrator = method.make();
         integrator->setConstraintTolerance(1e-13);
         ModelContext context(model, *integrator, platform);
@@ -301,12 +296,9 @@ CLAIM(testFailedStepsAreUndone, Platform& platform) {
         std::stringstream checkpoint;
         context.createCheckpoint(checkpoint);
         integrator->step(5);
-        const vector<Vec3> x = getPositions(context), v = getVelocities(context);
         for (const char* parameter : {"push", "pull"}) {
             context.setParameter(parameter, 1e15);
-            assertThrows([&] { integrator->step(1); }, {"forces on the molecule with particle"});
-            ASSERT_EQUAL_CONTAINERS(x, getPositions(context));
-            ASSERT_EQUAL_CONTAINERS(v, getVelocities(context));
+            assertRefusedWithoutChange(context, 1, {"forces on the molecule with particle"});
             context.setParameter(parameter, 0);
         }
         integrator->step(3);
@@ -365,9 +357,7 @@ CLAIM(testTeamsFail, Platform& platform) {
     const Vec3 along = getPositions(context)[hydrogen] - getPositions(context)[hydrogen - 1];
     v[hydrogen] = along.cross(Vec3(1, 2, 3)) * 1e5; // so that it moves further than the length of its constraint
     context.setVelocities(v);
-    const vector<Vec3> x = getPositions(context);
-    assertThrows([&] { integrator.step(2); }, {"bond lengths and constraints of the molecule with particle"});
-    ASSERT_EQUAL_CONTAINERS(x, getPositions(context));
+    assertRefusedWithoutChange(context, 2, {"bond lengths and constraints of the molecule with particle"});
     context.setVelocitiesToTemperature(300, 3);
     integrator.step(3);
 }

@@ -325,15 +325,12 @@ CLAIM(testMoleculesOfAnySizeRefuseFailedSteps, Platform& platform) {
             for (MassPenaltyIntegrator* integrator : {&verlet, (MassPenaltyIntegrator*) &langevin}) {
                 ModelContext context(model, *integrator, platform);
                 integrator->step(1);
-                const vector<Vec3> x = getPositions(context);
                 auto refuses = [&](double field, double speed, const char* what) {
                     vector<Vec3> v(numRows + 1);
                     v[1] = Vec3(speed, speed, 0);
                     context.setVelocities(v);
                     context.setParameter("field", field);
-                    assertThrows([&] { integrator->step(1); }, {"MassPenalty", what, "0.004 ps"});
-                    ASSERT(getPositions(context) == x);
-                    ASSERT(getVelocities(context) == v);
+                    assertRefusedWithoutChange(context, 1, {"MassPenalty", what, "0.004 ps"});
                 };
                 refuses(constrained ? 1e7 : 1e8, 0, "of the molecule with particles 0, 1, 2");
                 refuses(1e10, 0, isDevice(platform) ? "not finite" : "MassPenalty");

@@ -298,8 +298,7 @@ CLAIM(testFailedStepsChangeNothing, Platform& platform) {
         const vector<Vec3> v = getVelocities(context);
         for (int attempt = 0; attempt < 2; attempt++) {
             context.setParameter("scale", INFINITY);
-            assertThrows([&] { integrator.step(3); }, {"MassPenaltyLangevinIntegrator:"});
-            ASSERT(v == getVelocities(context));
+            assertRefusedWithoutChange(context, 3, {"MassPenaltyLangevinIntegrator:"});
             context.setParameter("scale", 0);
         }
         integrator.step(1);

@@ -129,28 +129,15 @@ CLAIM(testChangesTakeEffect, Platform& platform) {
             [](auto& spook) { spook.addDistanceConstraint(0, 2, 0.12); },
     };
     for (const Change& change : changes) {
-        vector<vector<Vec3>> ends;
-        for (bool late : {false, true}) {
-            SpookIntegrator integrator(0.002);
-            integrator.addDistanceConstraint(1, 2, 0.15);
-            integrator.addPositionConstraint(0, Vec3());
-            integrator.addHolonomicConstraint({1, 2}, "y1+y2");
-            integrator.addVelocityConstraint({2}, {"0", "0", "1"}, "t");
-            if (!late)
-                change(integrator);
-            Context context(system, integrator, platform);
-            if (late) {
-                context.setPositions({Vec3(), Vec3(0.1, 0, 0), Vec3(0, 0.1, 0)});
-                integrator.step(3);
-                change(integrator);
-            }
-            context.setTime(0.5);
-            context.setPositions({Vec3(0.01, 0, 0), Vec3(0.11, 0, 0), Vec3(0, 0.1, 0.01)});
-            context.setVelocities(makeVelocities(system, 300, 2));
-            integrator.step(2);
-            ends.push_back(getPositions(context));
-        }
-        ASSERT(largestDifference(ends[0], ends[1]) == 0);
+        SpookIntegrator integrator(0.002);
+        integrator.addDistanceConstraint(1, 2, 0.15);
+        integrator.addPositionConstraint(0, Vec3());
+        integrator.addHolonomicConstraint({1, 2}, "y1+y2");
+        integrator.addVelocityConstraint({2}, {"0", "0", "1"}, "t");
+        Context context(system, integrator, platform);
+        context.setPositions({Vec3(0.01, 0, 0), Vec3(0.11, 0, 0), Vec3(0, 0.1, 0.01)});
+        context.setVelocities(makeVelocities(system, 300, 2));
+        assertTakesEffect(context, copyRounding(platform), [&] { change(integrator); });
     }
 }
 
@@ -194,13 +181,9 @@ CLAIM(testConstraintsThatAreNotFinite, Platform& platform) {
             integrator.addHolonomicConstraint({1}, expression);
             Context context(system, integrator, platform);
             context.setPositions(positions);
-            const vector<Vec3> velocities = makeVelocities(system, 300, 1);
-            context.setVelocities(velocities);
-            const vector<std::string> words = {"SpookIntegrator: holonomic constraint 1", "not finite"};
-            assertThrows([&] { integrator.step(1); }, words);
+            context.setVelocities(makeVelocities(system, 300, 1));
+            assertRefusedWithoutChange(context, 1, {"SpookIntegrator: holonomic constraint 1", "not finite"});
             ASSERT_EQUAL_TOL(energyOfVelocities(context), kineticEnergy(context), 1e-12);
-            ASSERT(getVelocities(context) == velocities);
-            ASSERT(largestDifference(getPositions(context), positions) <= storeRounding(platform));
         }
     }
     // The time of velocities is half a step before the present.

@@ -96,28 +96,6 @@ CLAIM(testPropagatedPositions, Platform& platform) {
     ASSERT(largestDifference(integrator.getPropagatedPositions(), getPositions(context)) == 0);
 }
 
-/** What a change between steps does is what it does in a new Context that starts at the same (x, v). */
-void assertTakesEffect(ZhangSkeelIntegrator& integrator, Context& context, double tolerance,
-                       const std::function<void()>& change) {
-    integrator.step(5); // so that the accelerations at x are known
-    const vector<Vec3> x = integrator.getPropagatedPositions(), v = getVelocities(context);
-    auto stepAnew = [&] {
-        const std::unique_ptr<ZhangSkeelIntegrator> fresh(XmlSerializer::clone(integrator));
-        Platform& platform = context.getPlatform();
-        Context newContext(context.getSystem(), *fresh, platform, deterministic(platform));
-        newContext.setPositions(x);
-        newContext.setVelocities(v);
-        fresh->step(1);
-        return getPositions(newContext);
-    };
-    const vector<Vec3> without = stepAnew();
-    change();
-    ASSERT(largestDifference(x, integrator.getPropagatedPositions()) == 0);
-    integrator.step(1);
-    ASSERT(largestDifference(stepAnew(), getPositions(context)) <= tolerance);
-    ASSERT(largestDifference(getPositions(context), without) > 1e-9); // there is an effect
-}
-
 /** Settings, and parameters of stiff terms and of the Context, may change between steps. */
 CLAIM(testChangesTakeEffect, Platform& platform) {
     Model model = makeWaterCluster(2);
@@ -140,18 +118,22 @@ CLAIM(testChangesTakeEffect, Platform& platform) {
             },
     };
     for (const auto& change : changes)
-        assertTakesEffect(integrator, context, copyRounding(platform), change);
+        assertTakesEffect(context, copyRounding(platform), [&] {
+            const vector<Vec3> x = integrator.getPropagatedPositions();
+            change();
+            ASSERT(x == integrator.getPropagatedPositions());
+        });
     for (const auto& [name, method, is] : zhangSkeelMethods) {
         Model pendulum = makeDoublePendulum(20);
         ZhangSkeelIntegrator ofPendulum(0.02);
         choose(ofPendulum, method);
         ModelContext contextOfPendulum(pendulum, ofPendulum, platform);
         auto& penalty = dynamic_cast<CustomBondForce&>(pendulum.system.getForce(0));
-        assertTakesEffect(ofPendulum, contextOfPendulum, 1e-12, [&] {
+        assertTakesEffect(contextOfPendulum, 1e-12, [&] {
             penalty.setGlobalParameterDefaultValue(0, 30);
             contextOfPendulum.setParameter("w", 30);
         });
-        assertTakesEffect(ofPendulum, contextOfPendulum, 1e-12, [&] {
+        assertTakesEffect(contextOfPendulum, 1e-12, [&] {
             penalty.setBondParameters(1, 1, 2, {1.3});
             penalty.updateParametersInContext(contextOfPendulum);
         });
@@ -167,12 +149,10 @@ CLAIM(testFailedStepKeepsTheState, Platform& platform) {
     ModelContext context(model, integrator, platform);
     context.setVelocities(makeVelocities(model.system, 300, 13));
     integrator.step(1);
-    const vector<Vec3> x = integrator.getPropagatedPositions(), q = getPositions(context), v = getVelocities(context);
     integrator.setStepSize(0.1);
-    assertThrows([&] { integrator.step(1); },
-                 {"ZhangSkeelIntegrator", "0, 1, 2", "0.1 ps", "positive definite", "smaller step size", "softer"});
-    ASSERT(x == integrator.getPropagatedPositions() && q == getPositions(context) && v == getVelocities(context));
-    ASSERT_EQUAL(1, context.getStepCount());
+    assertRefusedWithoutChange(
+            context, 1,
+            {"ZhangSkeelIntegrator", "0, 1, 2", "0.1 ps", "positive definite", "smaller step size", "softer"});
     integrator.setStepSize(0.0001);
     integrator.step(1);
     ASSERT_EQUAL(2, context.getStepCount());
@@ -502,8 +482,7 @@ CLAIM(testErrors, Platform& platform) {
     newmark.setMethod(ZhangSkeelIntegrator::Newmark);
     ModelContext context(pendulum, newmark, platform);
     context.setVelocities({Vec3(), Vec3(0.1, 0.5, 0), Vec3()});
-    assertThrows([&] { newmark.step(1); }, {"ZhangSkeelIntegrator", "Newton", "setStiffForceGroups()"});
-    ASSERT_EQUAL(0, largestDifference(pendulum.positions, getPositions(context)));
+    assertRefusedWithoutChange(context, 1, {"ZhangSkeelIntegrator", "Newton", "setStiffForceGroups()"});
     newmark.setStiffForceGroups(1 << stiffGroup);
     newmark.step(1);
 }

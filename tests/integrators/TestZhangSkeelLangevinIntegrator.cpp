@@ -201,13 +201,8 @@ CLAIM(testFailedNoiseKeepsTheState, Platform& platform) {
         integrator.setThermalizeStiffModes(thermalizeStiffModes);
         ModelContext context(model, integrator, platform, deterministic(platform));
         integrator.step(2);
-        const vector<Vec3> x = getPositions(context), v = getVelocities(context);
-        const double time = context.getTime();
         integrator.setTemperature(1.7e308);
-        assertThrows([&] { integrator.step(1); }, {"ZhangSkeelLangevinIntegrator", "particle", "not finite"});
-        ASSERT(getPositions(context) == x && getVelocities(context) == v);
-        ASSERT_EQUAL(time, context.getTime());
-        ASSERT_EQUAL(2, context.getStepCount());
+        assertRefusedWithoutChange(context, 1, {"ZhangSkeelLangevinIntegrator", "particle", "not finite"});
         integrator.setTemperature(300);
         integrator.step(1);
         ASSERT_EQUAL(3, context.getStepCount());

@@ -4,6 +4,7 @@
 /*
  * What tests of integrators have in common, names too: only a Test*.cpp includes this.
  */
+#include "Changes.h"
 #include "DenseAlgebra.h"
 #include "Methods.h"
 #include "PlatformTest.h"
