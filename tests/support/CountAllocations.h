@@ -35,10 +35,12 @@ template <class Function> long countAllocations(Function&& function) {
 /**
  * Assert that some steps take no memory beyond what evaluations of the forces take, as many as they need; an allocation
  * that the compiler cannot leave out is counted.
+ *
+ * @param asking   what evaluations are asked by, without the forces
  */
-template <class Steps, class Evaluations>
-void assertTakesNoMemory(const std::string& what, Steps&& steps, Evaluations&& evaluations) {
-    const long count = countAllocations(steps), ofForces = countAllocations(evaluations);
+template <class Steps, class Evaluations, class Asking>
+void assertTakesNoMemory(const std::string& what, Steps&& steps, Evaluations&& evaluations, Asking&& asking) {
+    const long count = countAllocations(steps), ofForces = countAllocations(evaluations) - countAllocations(asking);
     std::cout << "allocations in " << what << " " << count << ", in their evaluations of the forces " << ofForces
               << std::endl;
     const long one = countAllocations([] {

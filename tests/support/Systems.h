@@ -504,12 +504,6 @@ inline void copyState(OpenMM::Context& from, OpenMM::Context& to) {
     to.loadCheckpoint(checkpoint);
 }
 
-/** Evaluate the forces some times. */
-inline void evaluateForces(const OpenMM::Context& context, int number) {
-    for (int i = 0; i < number; i++)
-        context.getState(OpenMM::State::Forces);
-}
-
 /** By how much the constraints of a System are violated at most, relative to their distances; NaN if that is. */
 inline double largestViolation(const OpenMM::Context& context) {
     const OpenMM::System& system = context.getSystem();
