@@ -53,40 +53,17 @@ CLAIM(testSolutionAgreesWithEigen) {
     for (int size = 1; size <= 60; size++)
         for (double condition : {1.0, 1e3, 1e6}) {
             const MatrixXd A = randomSymmetric(random, positiveSpectrum(random, size, condition));
-            const VectorXd b = randomVector(random, size), x = solve(A, b);
-            const VectorXd expected = solveDense(A, b);
-            ASSERT((x - expected).norm() <= 2 * (size * size + 4) * roundoff * condition * expected.norm());
-            ASSERT((A * x - b).norm() <= 2 * (size * size + 4) * roundoff * A.norm() * x.norm());
+            const VectorXd b = randomVector(random, size), expected = solveDense(A, b);
+            vector<VectorXd> solutions = {solve(A, b)};
+            if (size == 3)
+                solutions.push_back(solve<3>(A, b));
+            if (size == 9)
+                solutions.push_back(solve<9>(A, b));
+            for (const VectorXd& x : solutions) {
+                ASSERT((x - expected).norm() <= 2 * (size * size + 4) * roundoff * condition * expected.norm());
+                ASSERT((A * x - b).norm() <= 2 * (size * size + 4) * roundoff * A.norm() * x.norm());
+            }
         }
-}
-
-CLAIM(testFactorsReproduceTheMatrix) {
-    Random random(2);
-    for (int size = 1; size <= 30; size++) {
-        const MatrixXd A = randomSymmetric(random, positiveSpectrum(random, size, 1e3));
-        std::vector<double> values = lowerTriangle(A);
-        ASSERT(DenseLdlt<double>::factor(values.data(), size));
-        MatrixXd L = MatrixXd::Identity(size, size);
-        VectorXd D(size);
-        for (int i = 0; i < size; i++) {
-            D[i] = 1 / values[i * size + i];
-            for (int j = 0; j < i; j++)
-                L(i, j) = values[i * size + j];
-        }
-        ASSERT((L * D.asDiagonal() * L.transpose() - A).norm() <= (size + 4) * roundoff * size * A.norm());
-    }
-}
-
-CLAIM(testSizesKnownToTheCompilerAgreeWithRuntimeSizes) {
-    // The operations are the same; the compiler may fuse them differently.
-    Random random(3);
-    for (int i = 0; i < 100; i++) {
-        const MatrixXd A3 = randomSymmetric(random, positiveSpectrum(random, 3, 100)),
-                       A9 = randomSymmetric(random, positiveSpectrum(random, 9, 100));
-        const VectorXd b3 = randomVector(random, 3), b9 = randomVector(random, 9);
-        ASSERT((solve<3>(A3, b3) - solve(A3, b3)).norm() <= 100 * 9 * roundoff * solve(A3, b3).norm());
-        ASSERT((solve<9>(A9, b9) - solve(A9, b9)).norm() <= 100 * 81 * roundoff * solve(A9, b9).norm());
-    }
 }
 
 CLAIM(testDefinitenessIsThatOfTheEigenvalues) {

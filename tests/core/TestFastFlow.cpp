@@ -47,19 +47,6 @@ template <class Real> struct Fixture : StiffFixture<Real> {
         });
         return bounds;
     }
-    /** The kinetic energy and the potential energy of the stiff terms. */
-    double energy() const {
-        ModelSystem moved = model;
-        moved.setPositions(x);
-        double sum = 0;
-        for (const Block& block : blocks) {
-            const VectorXd velocities = ModelSystem::gather(block, v), deviations = moved.deviations(block);
-            sum += 0.5 * velocities.dot(model.massDiagonal(block).cwiseProduct(velocities));
-            for (size_t p = 0; p < block.terms.size(); p++)
-                sum += 0.5 * model.terms[block.terms[p]].k * deviations[p] * deviations[p];
-        }
-        return sum;
-    }
 };
 
 double largestDifference(const vector<double>& a, const vector<double>& b) {
@@ -133,23 +120,6 @@ CLAIM_WITH_LANES(testFlowIsReversibleAndHalvesMakeAWhole) {
         component = -component;
     whole.flow(0.003, 10);
     ASSERT(largestDifference(whole.x, start) < 1e-12);
-}
-
-CLAIM_WITH_LANES(testEnergyErrorIsOfSecondOrderInTheMicroStep) {
-    ModelSystem model(8);
-    model.addWater();
-    model.addChain(12);
-    const double energy = Fixture<Real>(model, 1).energy();
-    vector<double> errors;
-    for (int number : {20, 40, 80}) {
-        Fixture<Real> fixture(model, 1);
-        fixture.flow(0.005, number);
-        errors.push_back(std::abs(fixture.energy() - energy));
-    }
-    for (int i : {0, 1}) {
-        const double order = std::log2(errors[i] / errors[i + 1]);
-        ASSERT(order > 1.8 && order < 2.2);
-    }
 }
 
 /** Total and angular momentum are kept to rounding: forces within a molecule add up to none. */

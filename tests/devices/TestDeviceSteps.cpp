@@ -165,9 +165,9 @@ int countMoves() {
     return 0;
 }
 
-/** Positions and velocities after 20 steps, with the kernels of the device or with those for any platform. */
-std::pair<vector<Vec3>, vector<Vec3>> takeSteps(Platform& platform, const Model& model, const Make& make,
-                                                bool generic) {
+/** Positions and velocities after some steps, with the kernels of the device or with those for any platform. */
+std::pair<vector<Vec3>, vector<Vec3>> takeSteps(Platform& platform, const Model& model, const Make& make, bool generic,
+                                                double temperature, int numSteps) {
     if (generic)
         useGenericKernels(platform);
     const auto integrator = make();
@@ -175,20 +175,21 @@ std::pair<vector<Vec3>, vector<Vec3>> takeSteps(Platform& platform, const Model&
     integrator->setConstraintTolerance(1e-13);
     ModelContext context(model, *integrator, platform);
     context.computeVirtualSites();
-    context.setVelocitiesToTemperature(300, 3);
+    context.setVelocitiesToTemperature(temperature, 3);
     calls = Calls();
-    integrator->step(7);
-    integrator->step(13);
-    ASSERT_EQUAL(generic ? 0 : 20, countMoves());
+    integrator->step(1);
+    integrator->step(numSteps - 1);
+    ASSERT_EQUAL(generic ? 0 : numSteps, countMoves());
     if (generic)
         useDeviceKernels();
     return {getPositions(context), getVelocities(context)};
 }
 
 /** By how much positions and velocities differ between both ways. */
-std::pair<double, double> compareWays(Platform& platform, const Model& model, const Make& make) {
-    const auto [x, v] = takeSteps(platform, model, make, false);
-    const auto [genericX, genericV] = takeSteps(platform, model, make, true);
+std::pair<double, double> compareWays(Platform& platform, const Model& model, const Make& make,
+                                      double temperature = 300, int numSteps = 20) {
+    const auto [x, v] = takeSteps(platform, model, make, false, temperature, numSteps);
+    const auto [genericX, genericV] = takeSteps(platform, model, make, true, temperature, numSteps);
     return {largestDifference(x, genericX), largestDifference(v, genericV)};
 }
 
@@ -322,24 +323,9 @@ CLAIM(testTeamsTurnFar, Platform& platform) {
     const Model model = makeAlkanes(storeRounding(platform) < 1e-10);
     for (const Make& make :
          {maker<MassPenaltyIntegrator>(0.004), maker<MassPenaltyLangevinIntegrator>(300, 0, 0.004)}) {
-        vector<vector<Vec3>> ways;
-        for (bool generic : {false, true}) {
-            if (generic)
-                useGenericKernels(platform);
-            const auto integrator = make();
-            integrator->setConstraintTolerance(1e-13);
-            ModelContext context(model, *integrator, platform);
-            context.setVelocitiesToTemperature(30000, 3);
-            integrator->step(2);
-            if (generic)
-                useDeviceKernels();
-            ways.push_back(getPositions(context));
-        }
-        std::cout << "turning far: positions differ by " << largestDifference(ways[0], ways[1]) << " nm" << std::endl;
-        ASSERT_EQUAL_TOL(0, largestDifference(ways[0], ways[1]),
-                         isDouble                          ? 1e-10
-                         : storeRounding(platform) > 1e-10 ? 1e-4
-                                                           : 1e-7);
+        const double difference = compareWays(platform, model, make, 30000, 2).first;
+        std::cout << "turning far: positions differ by " << difference << " nm" << std::endl;
+        ASSERT_EQUAL_TOL(0, difference, isDouble ? 1e-10 : storeRounding(platform) > 1e-10 ? 1e-4 : 1e-7);
     }
 }
 
@@ -398,14 +384,7 @@ CLAIM(testTeamsKeepTheTemperature, Platform& platform) {
         integrator.step(each);
         found.push_back(2 * context.getState(State::Energy).getKineticEnergy() / (numFree * BOLTZ));
     }
-    double mean = 0, square = 0;
-    for (double value : found) {
-        mean += value / numSamples;
-        square += value * value / numSamples;
-    }
-    const double error = std::sqrt((square - mean * mean) / numSamples); // samples are 2.4 friction times apart
-    std::cout << "teams at " << temperature << " K: " << mean << " K, " << error << std::endl;
-    ASSERT_EQUAL_TOL(0, (mean - temperature) / error, 4);
+    assertMean("temperature of teams", BlockedMean(found, 30), temperature); // samples are 2.4 friction times apart
 }
 
 /** How many transfers a report of energies takes after some steps. */

@@ -57,36 +57,6 @@ CLAIM(testHarmonicVariances, Platform& platform) {
     }
 }
 
-/**
- * Without friction a step is conjugate to that of ImpulseIntegrator: it runs through the same positions if it starts
- * with the velocities from half a kick before.
- */
-CLAIM(testWithoutFrictionPositionsAreThoseOfTheImpulseMethod, Platform& platform) {
-    Model model = makeWaterCluster(2);
-    model.system.getForce(2).setForceGroup(1); // what is not stiff
-    const double h = 0.002;
-    ImpulseIntegrator impulse(h);
-    ImpulseLangevinIntegrator langevin(300, 0, h);
-    Context context(model.system, impulse, platform, deterministic(platform));
-    Context other(model.system, langevin, platform, deterministic(platform));
-    for (ImpulseIntegrator* integrator : {&impulse, (ImpulseIntegrator*) &langevin}) {
-        integrator->setKick(ImpulseIntegrator::Plain);
-        integrator->setNumMicroSteps(10);
-    }
-    vector<Vec3> v = makeVelocities(model.system, 300, 3);
-    context.setPositions(model.positions);
-    context.setVelocities(v);
-    const vector<Vec3> force = context.getState(State::Forces, false, 1 << 1).getForces();
-    for (size_t i = 0; i < v.size(); i++)
-        v[i] -= force[i] * (0.5 * h / model.system.getParticleMass(i));
-    other.setPositions(model.positions);
-    other.setVelocities(v);
-    impulse.step(20);
-    langevin.step(20);
-    ASSERT(largestDifference(getPositions(context), getPositions(other)) <
-           byRounding(platform, hasPreciseForces(platform) ? 1e-10 : 1e-6, 1e-6, 1e-6));
-}
-
 /** The temperature of flexible waters in a cluster, and that of the molecules' centres, is that of the heat bath. */
 CLAIM(testTemperature, Platform& platform) {
     for (const char* name : {"Projected", "Mollified"}) {

@@ -242,52 +242,6 @@ CLAIM(testIntegratorsTakeTurns, Platform& platform) {
     }
 }
 
-/** Two temperatures whose replicas are exchanged, with velocities scaled, both keep theirs, kinetic and potential. */
-CLAIM(testReplicaExchange, Platform& platform) {
-    const Model model = makeLoneWaters(2);
-    const double temperatures[] = {300, 320}, freedoms = 3 * 24;
-    MassPenaltyLangevinIntegrator cold(temperatures[0], 5, 0.012), hot(temperatures[1], 5, 0.012);
-    cold.setRandomNumberSeed(1);
-    hot.setRandomNumberSeed(2);
-    ModelContext ofCold(model, cold, platform), ofHot(model, hot, platform);
-    Context* contexts[] = {&ofCold, &ofHot};
-    for (int i : {0, 1})
-        contexts[i]->setVelocitiesToTemperature(temperatures[i], i + 1);
-    Gaussian random(8);
-    vector<double> kinetic[2], potential[2];
-    int numAccepted = 0;
-    for (int exchange = 0; exchange < 600; exchange++) {
-        State states[2];
-        for (int i : {0, 1}) {
-            contexts[i]->getIntegrator().step(30);
-            states[i] = contexts[i]->getState(State::Positions | State::Velocities | State::Energy);
-            if (exchange < 40)
-                continue;
-            kinetic[i].push_back(2 * states[i].getKineticEnergy() / (boltzmann * freedoms));
-            const double ofModes = 0.5 * 3 * 8 * boltzmann * temperatures[i]; // three a water
-            potential[i].push_back(states[i].getPotentialEnergy() / ofModes);
-        }
-        const double exponent = (states[0].getPotentialEnergy() - states[1].getPotentialEnergy()) *
-                                (1 / (boltzmann * temperatures[0]) - 1 / (boltzmann * temperatures[1]));
-        const double normal = random(); // whose tail is a uniform number
-        if (0.5 * std::erfc(normal / std::sqrt(2)) > std::exp(exponent))
-            continue;
-        numAccepted++;
-        for (int i : {0, 1}) {
-            vector<Vec3> v = states[1 - i].getVelocities();
-            for (Vec3& each : v)
-                each *= std::sqrt(temperatures[i] / temperatures[1 - i]);
-            contexts[i]->setPositions(states[1 - i].getPositions());
-            contexts[i]->setVelocities(v);
-        }
-    }
-    ASSERT(numAccepted > 400);
-    for (int i : {0, 1}) {
-        assertMean("exchanged, K", BlockedMean(kinetic[i]), temperatures[i], 3);
-        assertMean("potential energy over kT/2 a mode", BlockedMean(potential[i]), 1, 0.02);
-    }
-}
-
 /** If the first step of a call fails, velocities are what they were, whoever has set them, with whatever step. */
 CLAIM(testFailedStepsChangeNothing, Platform& platform) {
     Model model = makeLoneWaters(2);

@@ -487,24 +487,6 @@ CLAIM(testErrors, Platform& platform) {
     newmark.step(1);
 }
 
-/** A method that is impossible for a System stays so, step after step, until another one is set. */
-CLAIM(testRefusedMethodStaysRefused, Platform& platform) {
-    const Model model = makeSoluteInRigidWater();
-    ZhangSkeelIntegrator integrator(0.0005);
-    ModelContext context(model, integrator, platform);
-    integrator.step(1);
-    const vector<Vec3> before = getPositions(context);
-    for (int i = 0; i < 2; i++) {
-        assertThrows([&] { integrator.setMethod(ZhangSkeelIntegrator::FullHessian); },
-                     {"ZhangSkeelIntegrator", "constraint 0", "has stiff terms too"});
-        ASSERT_EQUAL(ZhangSkeelIntegrator::StiffHessian, integrator.getMethod());
-    }
-    context.reinitialize(true);
-    ASSERT(largestDifference(before, getPositions(context)) == 0);
-    integrator.step(1);
-    ASSERT_EQUAL(2, context.getStepCount());
-}
-
 } // namespace
 
 CHECK_CLAIMS_ON_PLATFORM

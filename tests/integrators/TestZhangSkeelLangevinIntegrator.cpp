@@ -75,21 +75,6 @@ CLAIM(testHarmonicVariances, Platform& platform) {
     }
 }
 
-/** Without friction the step is that of ZhangSkeelIntegrator, bit for bit where the compiler does not contract sums. */
-CLAIM(testWithoutFriction, Platform& platform) {
-    const Model model = makeWaterCluster(2);
-    ZhangSkeelLangevinIntegrator langevin(300, 0, 0.002);
-    ZhangSkeelIntegrator plain(0.002);
-    vector<vector<Vec3>> ends;
-    for (Integrator* integrator : {(Integrator*) &langevin, (Integrator*) &plain}) {
-        ModelContext context(model, *integrator, platform, deterministic(platform));
-        context.setVelocities(makeVelocities(model.system, 300, 20));
-        integrator->step(20);
-        ends.push_back(getPositions(context));
-    }
-    ASSERT(largestDifference(ends[0], ends[1]) <= byRounding(platform, 0.0, 1e-12, 1e-8, 1e-6));
-}
-
 /** Velocities decay as exp(-gamma h) at temperature 0. */
 CLAIM(testFrictionAtZeroTemperature, Platform& platform) {
     Model model;
